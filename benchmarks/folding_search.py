@@ -21,7 +21,14 @@ from hwflow.api.compiler import dataflow_of, load
 from hwflow.boards import find_board
 from hwflow.cores.registry import OPERATORS
 from hwflow.errors import ModelRefused
-from hwflow.ir.graph import Graph, Node, Port, Stage, Value, identity_order
+from hwflow.ir.graph import Attributes, Graph, Node, Port, Stage, Value, identity_order
+from hwflow.ir.node_attributes import (
+    Conv2dAttributes,
+    DenseAttributes,
+    RequantizeAttributes,
+    ReshapeAttributes,
+    ScaledAddAttributes,
+)
 from hwflow.numerics.requantizers.stages import QuantizerStage
 from hwflow.passes import pipeline
 from hwflow.schedule.search.folding_search import RESOURCES, Budget, FoldingSearch
@@ -44,10 +51,10 @@ class Network:
         self.value = Value("x", TensorType(shape, U8, U8.interval))
         self._graph.inputs.append(Port("x", self.value, shape, identity_order(shape)))
 
-    def _node(self, op: str, *sources: Value, **attributes: object) -> Value:
+    def _node(self, op: str, attributes: Attributes, *sources: Value) -> Value:
         name = f"{op}{len(self._graph.nodes)}"
         operator, types = OPERATORS[op], [source.typed for source in sources]
-        attributes.update(operator.derive(attributes, types))
+        attributes = operator.derive(attributes, types)
         (type_,) = operator.infer(attributes, types)
         result = Value(f"{name}_y", type_)
         self._graph.nodes.append(Node(name, op, list(sources), [result], attributes, (name,)))
@@ -57,24 +64,23 @@ class Network:
         reach = max(1, value.typed.interval.hi, -value.typed.interval.lo)
         scale = Fraction(float(np.float32(2 * U8.max / reach)))
         stage = (QuantizerStage(scale, Fraction(0), (), Fraction(1), 0, 0, U8.max),)
-        return self._node("requantize", value, axis=0, stages=(stage,))
+        return self._node("requantize", RequantizeAttributes(0, (stage,)), value)
 
     def conv(self, outputs: int, kernel: int, stride: int = 1) -> Value:
         shape = (outputs, self.value.typed.shape[0], kernel, kernel)
-        self.value = self._requantized(self._node(
-            "conv2d", self.value, weights=self._random.integers(I8.min, I8.max + 1, shape), strides=(stride, stride),
-            pads=(kernel // 2,) * 4, dilations=(1, 1), pad_value=0,
-        ))
+        weights = self._random.integers(I8.min, I8.max + 1, shape)
+        attributes = Conv2dAttributes(weights, (stride, stride), (kernel // 2,) * 4, (1, 1), pad_value=0)
+        self.value = self._requantized(self._node("conv2d", attributes, self.value))
         return self.value
 
     def dense(self, outputs: int) -> Value:
-        flat = self._node("reshape", self.value, shape=(int(np.prod(self.value.typed.shape)),))
+        flat = self._node("reshape", ReshapeAttributes((int(np.prod(self.value.typed.shape)),)), self.value)
         weights = self._random.integers(I8.min, I8.max + 1, (outputs, flat.typed.shape[0]))
-        self.value = self._requantized(self._node("dense", flat, weights=weights))
+        self.value = self._requantized(self._node("dense", DenseAttributes(weights), flat))
         return self.value
 
     def add(self, other: Value) -> Value:
-        total = self._node("scaled_add", self.value, other, axis=0, multipliers=((3,), (5,)))
+        total = self._node("scaled_add", ScaledAddAttributes(0, ((3,), (5,))), self.value, other)
         self.value = self._requantized(total)
         return self.value
 

@@ -88,11 +88,11 @@ def fit(family: str) -> None:
     shares, wanted = [], []
     for row in samples.read(family):
         case, folding, _ = row.key.bench
-        node = case.node(folding)
+        node = case.node()
         if row.key.op != "sliding_window" or not sliding_window.is_serial(node, folding):
             continue
-        geometry, blocks = node.attributes["geometry"], -(-case.source.shape[1] // folding.input_lanes)
-        words = sliding_window.line_buffer_rows(node) * geometry.width * blocks
+        geometry, blocks = node.attributes.geometry, -(-case.source.shape[1] // folding.input_lanes)
+        words = sliding_window.line_buffer_rows(node, case.decision(folding, 1)) * geometry.width * blocks
         kinds, _ = sliding_windows.reader_registers(geometry, blocks, words)
         known = sum(share * number for share, number in zip(sliding_windows.SERIAL_READER_LUTS, kinds, strict=True))
         weight = 1 / max(row.cells.lut, 100)

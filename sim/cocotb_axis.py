@@ -4,6 +4,9 @@ A cycle as every agent sees it: at the clock's falling edge :meth:`Agent.drive` 
 :meth:`Agent.sample` looks at them; what it sees is what the following rising edge acts on (a handshake is tvalid and
 tready in that moment). This means the same in every simulator, whatever its order of events at the rising edge.
 :func:`step` runs a list of agents; cycle 0 is the one it starts in.
+
+By hand: cocotbext-axi (0.1.28) moves frames of bytes; here the cycle of every beat is measured, X on a pin and a word
+that changes while it waits are part of the verdict, and nothing but cocotb runs beside an emitted design.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ LAYERS = (
     Layer(("hwflow.types",), COMMON, "a value's type is plain data"),
     Layer(
         ("hwflow.numerics",),
-        (*COMMON, "mpmath", "numpy"),
+        (*COMMON, "flint", "numpy"),
         "exact arithmetic knows nothing of graphs, ONNX or hardware",
     ),
     Layer(
@@ -45,13 +45,18 @@ LAYERS = (
         "the ONNX specification knows nothing of what hwflow makes of a model",
     ),
     Layer(
-        ("hwflow.ir",), (*COMMON, "hwflow.types", "hwflow.numerics", "numpy"),
+        ("hwflow.ir",), (*COMMON, "hwflow.types", "hwflow.numerics", "numpy", "typing_extensions"),
         "the graph is the same for every operator, dialect and device",
     ),
     Layer(
         ("hwflow.cores",),
         (*COMMON, "hwflow.types", "hwflow.numerics", "hwflow.ir", "hdl_lib", "amaranth", "numpy"),
         "an operator binds its meaning to its core, and knows neither ONNX files nor schedules",
+    ),
+    Layer(
+        ("hwflow.schedule.throughput.firing",),
+        ("hwflow.cores.timing", "hwflow.schedule.throughput.events", "numpy", "wasmtime"),
+        "the inner loop of schedules knows their events, and what compiles it",
     ),
     Layer(
         ("hwflow.passes", "hwflow.schedule", "hwflow.verify.golden"),
@@ -89,7 +94,7 @@ LAYERS = (
             "hwflow.quantization.static_quantizer", "hwflow.quantization.quantizer_pairs",
             "hwflow.quantization.quantizer_weights",
         ),
-        (*COMMON, "numpy", "onnx", "onnxruntime"),
+        (*COMMON, "hwflow.onnxspec.graphs", "numpy", "onnx", "onnxruntime"),
         "onnxruntime is an optional extra, imported in one place, and quantizes before hwflow reads a model",
     ),
     Layer(  # the API: everything else of hwflow, but no ONNX and no hardware of its own

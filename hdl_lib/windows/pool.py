@@ -17,9 +17,11 @@ REGISTER_BLOCKS = 4  # up to so many beats a pixel the running results circulate
 
 class GroupPool(wiring.Component):
     """One result (or ``results`` of them) for each ``window`` successive pixels, channel by channel: a running result
-    of each channel that every pixel of the group changes. A subclass says how, in :meth:`_combine`."""
+    of each channel that every pixel of the group changes. A subclass says how, in :meth:`_combine`, and whether only a
+    group's last pixel gives a result or ``_every`` one."""
 
     _name = "result"
+    _every = False
 
     def __init__(
         self, shape: Shape, result_shape: Shape, channels: int, lanes: int, window: int, *, results: int = 1, depth: int
@@ -75,9 +77,9 @@ class GroupPool(wiring.Component):
         m.d.comb += [
             pixel_done.eq(step & loop(m, "block", self.blocks, step)),
             produces.eq(loop(m, "pixel", self.window, pixel_done)),
-            self.i.ready.eq(~produces | queue.available),
+            self.i.ready.eq(queue.available if self._every else ~produces | queue.available),
             step.eq(self.i.valid & self.i.ready),
-            queue.reserve.eq(step & produces),
+            queue.reserve.eq(step if self._every else step & produces),
         ]
         if self.window > 1:
             first = Signal(name="first_pixel", init=1)

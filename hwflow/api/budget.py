@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import isfinite, prod
 from typing import TYPE_CHECKING
 
@@ -37,27 +38,45 @@ LEEWAY = 1_000
 MOST = 1 << 30  # of any resource: beyond what any design is made of, and within what the search counts with
 
 
-def check_values(asked: Mapping[str, int | float | str] | None) -> None:
-    """Raise :class:`UsageError` with a finding for each invalid name and value."""
-    findings = []
+@dataclass(frozen=True)
+class Amount:
+    """Of a resource: a ``number`` of at least 0, or that many ``percent`` of what there is."""
+
+    number: float
+    percent: bool = False
+
+    def of(self, whole: int) -> int:
+        """Return the number where there are ``whole``."""
+        return int(whole * self.number / 100) if self.percent else int(self.number)
+
+
+Amounts = Mapping[str, Amount]
+
+
+def amounts(asked: Mapping[str, int | float | str] | None) -> Amounts:
+    """Parse limits of resources, by name numbers or percentages such as "50%". Raises :class:`UsageError` with a
+    finding for each invalid name and value."""
+    found, findings = {}, []
     for name, value in (asked or {}).items():
+        amount = _amount(value)
         if name not in RESOURCES:
             findings.append(_bad(f"names must be among {', '.join(RESOURCES)}, not {show(name)}"))
-        elif _count(value, 0) is None:
+        elif amount is None:
             findings.append(_bad(f"{name} must be a number or a percentage of at least 0, not {show(value)}"))
+        else:
+            found[name] = amount
     if findings:
         raise UsageError(findings)
+    return found
 
 
 def beyond_part(
-    board: Board, asked: Mapping[str, int | float | str] | None, frame_bytes: int = 0,
-    queued: Sequence[int] = (),
+    board: Board, asked: Amounts, frame_bytes: int = 0, queued: Sequence[int] = ()
 ) -> list[Finding]:
     """Return a finding for each resource of which more is ``asked`` than ``board`` has beside its shell. The shell
-    grows with the bytes of an input frame and with those ``queued`` (:func:`queued_bytes`). All names and values have
-    passed :func:`check_values`."""
+    grows with the bytes of an input frame and with those ``queued`` (:func:`queued_bytes`)."""
     there = _there(board, frame_bytes, queued)
-    counts = {name: _count(value, there[name]) or 0 for name, value in (asked or {}).items()}
+    counts = {name: amount.of(there[name]) for name, amount in asked.items()}
     return [
         Finding(
             "budget-option", "option --budget",
@@ -83,22 +102,15 @@ def _most_bytes(port: Port) -> int:
     return 2 * prod(port.value.typed.shape) * -(-port.value.typed.element.bits // 8)
 
 
-def budgets_for(
-    board: Board, graph: Graph, asked: Mapping[str, int | float | str] | None, *, for_rate: bool
-) -> list[Budget]:
+def budgets_for(board: Board, graph: Graph, asked: Amounts, *, for_rate: bool) -> list[Budget]:
     """Return the candidate budgets of ``graph`` on ``board``: of each resource what is ``asked``, else the default.
 
     The default is :data:`FILL` of what the board's shell leaves of the part, or :data:`SHARES` of it for look-up tables
     and flip-flops; of these two at most :data:`UNASKED`, unless a rate is a target (``for_rate``) or one of them is
-    asked for. ``asked``: by name, a number or a percentage such as "50%" of what the shell leaves, possibly more than
-    there is (:func:`beyond_part`).
-
-    Raises :class:`UsageError` as :func:`check_values`.
+    asked for. ``asked``: by name, of what the shell leaves, possibly more than there is (:func:`beyond_part`).
     """
-    check_values(asked)
-    asked = asked or {}
     there = _there(board, frame_bytes(graph), queued_bytes(graph))
-    asked_for = {name: min(MOST, _count(value, there[name]) or 0) for name, value in asked.items()}
+    asked_for = {name: min(MOST, amount.of(there[name])) for name, amount in asked.items()}
     most = {name: int(there[name] * FILL[name]) for name in RESOURCES}
     # of a part with fewer flip-flops than look-up tables as many as of these
     most["ff"] = min(there["ff"], max(most["ff"], int(there["lut"] * FILL["ff"])))
@@ -123,14 +135,12 @@ def _bad(message: str) -> Finding:
     return Finding("budget-option", "option --budget", message, "for example --budget lut=30000,dsp=50%")
 
 
-def _count(value: int | float | str, whole: int) -> int | None:
-    """Return a number, or the percentage of ``whole``; None if ``value`` is neither."""
+def _amount(value: int | float | str) -> Amount | None:
+    """Return a number or a percentage; None if ``value`` is neither."""
     text = str(value).strip()
     number = text.removesuffix("%")
     try:
         amount = float(number) if text != number else int(number)
     except ValueError:
         return None
-    if not isfinite(amount) or amount < 0:
-        return None
-    return int(amount) if text == number else int(whole * amount / 100)
+    return Amount(amount, text != number) if isfinite(amount) and amount >= 0 else None

@@ -17,7 +17,7 @@ from hwflow.toolchain.routing import Heard, NotRouted
 
 if TYPE_CHECKING:
     from hwflow.api.compiler import Design
-    from hwflow.boards import Board
+    from hwflow.api.request import Request
     from hwflow.schedule.schedule import Schedule
 
 CLOCK_MARGIN = 0.92  # of the clock that a first place and route reached, where it missed its target
@@ -38,10 +38,7 @@ class Buildable(Protocol):
     """What building needs of a :class:`~hwflow.api.compiler.Design`, most of it only if place and route fails."""
 
     @property
-    def board(self) -> Board: ...
-
-    @property
-    def asked_speed(self) -> bool: ...
+    def request(self) -> Request: ...
 
     @property
     def schedule(self) -> Schedule: ...
@@ -74,10 +71,10 @@ def build_design(
             raise
         spent, reason = error.seconds, error.findings[0].message.partition(" (log: ")[0]
     else:
-        missed = first.timing_met is False and first.fmax_mhz is not None and not design.board.tools.vendor
+        missed = first.timing_met is False and first.fmax_mhz is not None and not design.request.board.tools.vendor
         if not missed:  # a vendor's tool takes long: its miss is only reported
             return Built(first, first.seconds)
-        if design.asked_speed or not another():
+        if design.request.asks_speed or not another():
             return _at_lower_clock(design, out, until, progress, first, heard)
         spent = first.seconds
         reason = f"{first.fmax_mhz:.1f} MHz is below {first.design_clock_mhz:g} MHz"
@@ -110,7 +107,7 @@ def _at_lower_clock(
     lower = CLOCK_MARGIN * min(result.fmax_mhz, result.design_clock_mhz)
     progress(f"{result.fmax_mhz:.1f} MHz is below {result.design_clock_mhz:g} MHz: retrying at {lower:.1f} MHz")
     try:
-        write_board(out, design.board, lower)
+        write_board(out, design.request.board, lower)
     except UsageError:  # no PLL setting or baud rate down there: the caller reports the clock that was missed
         return Built(result, result.seconds)
     toolchain_build.write_top_verilog(out)

@@ -20,6 +20,7 @@ from hwflow.onnxspec.validate import validate_scopes
 
 if TYPE_CHECKING:
     from hwflow.frontend.host_work import HostWork
+    from hwflow.frontend.input_types import Declarations
 
 
 def check(
@@ -28,7 +29,7 @@ def check(
     *,
     pedantic: bool = False,
     trusted: Folders = (),
-    input_types: Mapping[str, str] | None = None,
+    input_types: Declarations | None = None,
 ) -> list[Finding]:
     """Return every finding about a model file, by the ONNX specification and hwflow's own rules. Never raises for a bad
     model.
@@ -48,7 +49,7 @@ def examine(
     *,
     pedantic: bool = False,
     trusted: Folders = (),
-    input_types: Mapping[str, str] | None = None,
+    input_types: Declarations | None = None,
 ) -> tuple[list[Finding], HostWork | None]:
     """Return what :func:`check` returns, and what is left to the host if the model can be compiled."""
     try:
@@ -70,7 +71,7 @@ def _compiled(
     path: str | os.PathLike[str],
     dimensions: Mapping[str, int],
     trusted: Folders,
-    input_types: Mapping[str, str],
+    input_types: Declarations,
 ) -> tuple[tuple[Finding, ...], HostWork | None]:
     """Return why a valid model cannot be compiled, or what is left to the host (with a warning if that is a part of the
     network)."""

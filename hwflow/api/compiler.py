@@ -7,15 +7,14 @@ import shutil
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
-from fractions import Fraction
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from hwflow.api.budget import beyond_part, budgets_for, frame_bytes, queued_bytes
+from hwflow.api.budget import Amount, beyond_part, budgets_for, frame_bytes, queued_bytes
 from hwflow.api.far_beyond import refuse_far_beyond
-from hwflow.api.request import request
+from hwflow.api.request import Request, check_until, requested
 from hwflow.boards import Board
 from hwflow.codegen.board.clock_plan import ClockPlan
 from hwflow.codegen.conversion import Conversion
@@ -24,7 +23,7 @@ from hwflow.display import show
 from hwflow.errors import Finding, ModelRefused, UsageError
 from hwflow.frontend.framing import framed
 from hwflow.frontend.host_work import HostWork
-from hwflow.frontend.input_types import DECLARE, InputType, parsed, require_inputs
+from hwflow.frontend.input_types import DECLARE, Declarations, InputType, parsed, require_inputs
 from hwflow.frontend.lower import lower
 from hwflow.ir.graph import Graph
 from hwflow.onnxspec import (
@@ -98,32 +97,34 @@ class Model:
 
 @dataclass
 class Design:
-    """A model scheduled for a board. ``beyond``: findings on what its budget has beyond the board; ``conversion``: that
-    of its cores, if begun. ``asked_clock``, ``asked_budget``: as :func:`compile` got them; ``asked_speed``: a clock or
-    a rate was asked for."""
+    """A model scheduled as requested. ``beyond``: findings on what its budget has beyond the board; ``conversion``:
+    that of its cores, if begun."""
 
     model: Model
-    board: Board
-    clock: ClockPlan
+    request: Request
     schedule: Schedule
     seconds: Seconds
     beyond: tuple[Finding, ...] = ()
     conversion: Conversion | None = field(default=None, repr=False)
-    asked_clock: float | None = None
-    asked_budget: Mapping[str, int | float | str] = field(default_factory=dict)
-    asked_speed: bool = False
+
+    @property
+    def board(self) -> Board:
+        return self.request.board
+
+    @property
+    def clock(self) -> ClockPlan:
+        """The target clock and what makes it."""
+        return self.request.clock
 
     def smaller(self, executor: Executor | None = None) -> Design | None:
         """Return the fastest design for the same clock within :data:`SMALLER` of this one's look-up tables and
         multiplier blocks, or failing that within a larger share; None where none is smaller."""
         for share in SMALLER:
             used = self.schedule.resources
-            less = {"lut": int(share * used.lut), "dsp": int(share * used.dsp)}
+            less = {"lut": Amount(int(share * used.lut)), "dsp": Amount(int(share * used.dsp))}
+            fastest = replace(self.request, fps=None, budget={**self.request.budget, **less})
             try:
-                return compile(
-                    self.model, self.board, clock_mhz=self.asked_clock, budget={**self.asked_budget, **less},
-                    executor=executor,
-                )
+                return compile_as(self.model, fastest, executor=executor)
             except ModelRefused:
                 continue
         return None
@@ -149,6 +150,7 @@ class Design:
         from hwflow.api.output import write_design
         from hwflow.api.output_folder import claimed
 
+        check_until(until, self.board)
         with claimed(Path(out)) as output:
             return write_design(self, output, until, progress or (lambda line: None), executor, heard=heard)
 
@@ -177,7 +179,7 @@ def load(
     dimensions: Mapping[str, int] | None = None,
     *,
     trusted: Folders = (),
-    input_types: Mapping[str, str] | None = None,
+    input_types: Declarations | None = None,
 ) -> Model:
     """Read, validate and resolve a model; ``dimensions`` binds dimension variables; ``trusted`` are folders beside the
     model's own in which its external data may lie, and to which links may lead. ``input_types`` says what integers a
@@ -220,7 +222,7 @@ def compile(  # the verb of the command line's design; shadows the builtin insid
     what_if: bool = False,
     dimensions: Mapping[str, int] | None = None,
     trusted: Folders = (),
-    input_types: Mapping[str, str] | None = None,
+    input_types: Declarations | None = None,
     progress: Progress | None = None,
     executor: Executor | None = None,
 ) -> Design:
@@ -236,9 +238,24 @@ def compile(  # the verb of the command line's design; shadows the builtin insid
     Raises :class:`ModelRefused` (cannot be compiled exactly, does not fit), :class:`UsageError` (invalid board, clock,
     rate or budget; all that can be checked without the model is, before it is read).
     """
-    say = progress or (lambda line: None)
-    asked = request(board, fps=fps, clock_mhz=clock_mhz, budget=budget, what_if=what_if)
-    board, clock = asked.board, asked.clock
+    return compile_as(
+        model, requested(board, fps=fps, clock_mhz=clock_mhz, budget=budget, what_if=what_if),
+        dimensions=dimensions, trusted=trusted, input_types=input_types, progress=progress, executor=executor,
+    )
+
+
+def compile_as(
+    model: Model | TrainingModel | str | os.PathLike[str],
+    request: Request,
+    *,
+    dimensions: Mapping[str, int] | None = None,
+    trusted: Folders = (),
+    input_types: Declarations | None = None,
+    progress: Progress | None = None,
+    executor: Executor | None = None,
+) -> Design:
+    """Compile as :func:`compile` does, with the options in a ``request``."""
+    say, board = progress or (lambda line: None), request.board
     if not isinstance(model, Model):
         say("reading the model")
         model = load(model, dimensions, trusted=trusted, input_types=input_types)
@@ -246,28 +263,22 @@ def compile(  # the verb of the command line's design; shadows the builtin insid
     streams = dataflow(model.quantized)
     seconds = Seconds()
     seconds.steps["import"] = model.seconds + time.perf_counter() - begin
-    limits, *others = budgets_for(board, streams, budget, for_rate=fps is not None)
-    beyond = beyond_part(board, budget, frame_bytes(streams), queued_bytes(streams))
-    if beyond and not what_if:
+    limits, *others = budgets_for(board, streams, request.budget, for_rate=request.fps is not None)
+    beyond = beyond_part(board, request.budget, frame_bytes(streams), queued_bytes(streams))
+    if beyond and not request.what_if:
         raise UsageError(beyond)
     say("scheduling")
     begin = time.perf_counter()
-    interval = None if fps is None else max(1, int(clock.frequency_hz / Fraction(min(fps, 1e18))))
-    rate = float(clock.frequency_hz)
-    refuse_far_beyond(streams, board.part, [limits, *others], interval, lambda cycles: rate / cycles, executor)
+    clock_hz = float(request.clock.frequency_hz)
+    refuse_far_beyond(streams, board.part, [limits, *others], request.interval, clock_hz, executor)
     conversion = None if executor is None else Conversion(executor)
     begin_conversion = None if conversion is None else conversion.begin
     try:
-        scheduled = schedule(streams, board.part, limits, interval, others, executor, begin_conversion)
+        scheduled = schedule(streams, board.part, limits, request.interval, others, executor, begin_conversion)
     except OutOfReach as refused:
-        assert fps is not None
-        raise ModelRefused([_too_fast(board, clock, fps, refused.best), *refused.findings]) from None
-    pipeline.run(scheduled.graph, ())
+        raise ModelRefused([_too_fast(request, refused.best), *refused.findings]) from None
     seconds.steps["schedule"] = time.perf_counter() - begin
-    asked_speed = fps is not None or clock_mhz is not None
-    return Design(
-        model, board, clock, scheduled, seconds, tuple(beyond), conversion, clock_mhz, dict(budget or {}), asked_speed
-    )
+    return Design(model, request, scheduled, seconds, tuple(beyond), conversion)
 
 
 def dataflow(quantized: Graph) -> Graph:
@@ -285,11 +296,13 @@ def dataflow(quantized: Graph) -> Graph:
     return graph
 
 
-def _too_fast(board: Board, clock: ClockPlan, fps: float, best: int) -> Finding:
-    most = int(clock.frequency_hz / best)
-    mhz = float(clock.frequency_hz) / 1e6
+def _too_fast(request: Request, best: int) -> Finding:
+    """``best``: the least interval that fits."""
+    most = int(request.clock.frequency_hz / best)
+    mhz = float(request.clock.frequency_hz) / 1e6
     return Finding(
         "reachable-rate", "option --fps",
-        f"must be at most {most} frames a second on {board.name} at {mhz:g} MHz ({best} cycles a frame), not {fps:g}",
+        f"must be at most {most} frames a second on {request.board.name} at {mhz:g} MHz ({best} cycles a frame), "
+        f"not {request.fps:g}",
         f"ask for '--fps {most}' or less, for a larger --budget or a higher --clock, or choose a larger board",
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from math import prod
 
@@ -24,11 +24,11 @@ NAMED = 3  # nodes that hold most
 
 
 def refuse_far_beyond(
-    graph: Graph, device: Part, budgets: Sequence[Budget], interval: int | None, rate: Callable[[int], float],
+    graph: Graph, device: Part, budgets: Sequence[Budget], interval: int | None, clock_hz: float,
     executor: Executor | None = None,
 ) -> None:
     """Raise :class:`ModelRefused` if by lower bounds no folding fits any of the ``budgets``, or none with an initiation
-    interval of ``interval`` cycles does. ``rate``: frames a second at an interval."""
+    interval of ``interval`` cycles does. ``clock_hz``: of the design's clock."""
     weights = sum(map(weight_bits, graph.nodes))
     streamed = sum(prod(value.typed.shape) for node in graph.nodes for value in node.inputs)
     if max(weights, streamed) < LARGE:
@@ -42,7 +42,7 @@ def refuse_far_beyond(
         if interval < nearest:
             aim = max(interval, bounds.intervals[0])
             roomiest = min(budgets, key=lambda budget: bounds.missing_luts(budget, aim))
-            raise ModelRefused(_too_fast(graph, bounds, roomiest, interval, nearest, rate))
+            raise ModelRefused(_too_fast(graph, bounds, roomiest, interval, nearest, clock_hz))
 
 
 def _too_large(graph: Graph, bounds: Bounds, budget: Budget) -> Finding:
@@ -63,7 +63,7 @@ def _too_large(graph: Graph, bounds: Bounds, budget: Budget) -> Finding:
 
 
 def _too_fast(
-    graph: Graph, bounds: Bounds, budget: Budget, interval: int, nearest: int, rate: Callable[[int], float]
+    graph: Graph, bounds: Bounds, budget: Budget, interval: int, nearest: int, clock_hz: float
 ) -> Finding:
     """``nearest``: the least interval that the bounds admit."""
     macs = {node: hardware(node.op).macs(node) for node in graph.nodes}
@@ -74,8 +74,8 @@ def _too_fast(
     total = sum(macs.values())
     return Finding(
         "reachable-rate", "option --fps",
-        f"must be at most {rate(nearest):.4g} frames a second, not {rate(interval):.4g}: {total:,} products a frame "
-        f"(most are in {_most(macs)}) in {interval} cycles are {-(-total // interval):,} a cycle; {why}",
+        f"must be at most {clock_hz / nearest:.4g} frames a second, not {clock_hz / interval:.4g}: {total:,} products "
+        f"a frame (most are in {_most(macs)}) in {interval} cycles are {-(-total // interval):,} a cycle; {why}",
         _remedy(
             bounds.about_enough(max(interval, fastest)),
             "ask for fewer frames a second (the bound may not be reachable), or use a smaller model",

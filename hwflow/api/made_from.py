@@ -30,7 +30,7 @@ FILE = "made_from.json"
 STEPS = ("verilog", "netlist", "bitstream")
 
 _PACKAGES = ("hwflow", "hdl_lib", "hwflow.sim", "hwflow.boards")
-_CODE = {".py", ".v", ".tcl", ".cpp", ".h", ".vlt"}
+_CODE = {".py", ".v", ".tcl", ".cpp", ".h", ".vlt", ".wat"}
 
 Record = dict[str, Any]
 

@@ -19,7 +19,7 @@ from hwflow.toolchain.routing import Heard
 
 if TYPE_CHECKING:
     from hwflow.api.compiler import Design
-    from hwflow.boards import Board
+    from hwflow.api.request import Request
     from hwflow.schedule.schedule import Schedule
 
 Progress = Callable[[str], None]
@@ -41,8 +41,7 @@ class Made:
 class _Later:
     """A design written before, compiled again only when needed."""
 
-    board: Board
-    asked_speed: bool
+    request: Request
     compile: Callable[[], Design]
 
     @cached_property
@@ -58,16 +57,16 @@ class _Later:
 
 
 def make(
-    output: Output, model: Path, board: Board, asked: Mapping[str, Any], compile: Compile, progress: Progress,
+    output: Output, model: Path, request: Request, asked: Mapping[str, Any], compile: Compile, progress: Progress,
     *, until: str | None = None, force: bool = False, heard: Heard | None = None,
 ) -> Made:
     """Make ``output`` of ``model`` up to ``until`` (see :func:`hwflow.api.output.write_design`): what is out of date
     (:mod:`hwflow.api.made_from`), or with ``force`` all.
 
-    ``asked``: the options that ``compile`` compiles with, as JSON can hold them; ``heard``: called with the progress of
-    place and route.
+    ``request``: what ``compile`` compiles for; ``asked``: all options that it compiles with, as JSON can hold them;
+    ``heard``: called with the progress of place and route.
     """
-    out = output.path
+    out, board = output.path, request.board
     record = None if force else made_from.unchanged(out, model, asked, board)
     if record is None or not made_from.leads_to(out, record, until):
         from hwflow.api.output import write_design
@@ -82,8 +81,7 @@ def make(
         return _made(table, record["said"], unchanged=True)
     from hwflow.api.output import build_further, writer
 
-    asked_speed = asked["clock"] is not None or asked["fps"] is not None
-    later = _Later(board, asked_speed, lambda: compile(progress, None))
+    later = _Later(request, lambda: compile(progress, None))
     build_further(later, out, last, table, progress, writer(output, table, progress, None, asked), heard=heard)
     return _made(table, record["said"])
 

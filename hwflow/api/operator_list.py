@@ -1,4 +1,4 @@
-"""``hwflow ops`` and docs/operators.md: every ONNX operator that hardware can be made of, from the operators' records
+"""``hwflow ops`` and docs/operators.md: every ONNX operator that hwflow compiles, from the operators' records
 (:mod:`hwflow.operators.records`). All of it holds for every board."""
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def markdown() -> Iterator[str]:
     yield "Made by `hwflow ops --format markdown`; a test compares it with what the tables in the code say."
     yield ""
     yield (
-        "Every ONNX operator that hardware can be made of. *Becomes*: the operators of the quantized graph that do the "
+        "Every ONNX operator that hwflow compiles. *Becomes*: the operators of the quantized graph that do the "
         "work; one of \"no hardware of its own\" only says what numbers mean or how they are laid out. All of it goes "
         "for every board. A node that is not taken as its limits say is refused "
         "with the reason; before the first quantizer and behind the last one, the host runs what hardware cannot."

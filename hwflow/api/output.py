@@ -17,7 +17,6 @@ from hwflow.api import made_from
 from hwflow.api.building import Buildable, Rewrite, build_design
 from hwflow.api.model_digests import model_digests
 from hwflow.api.output_folder import Output
-from hwflow.api.request import check_until
 from hwflow.codegen import verilog
 from hwflow.codegen.board.board_files import check_streams, write_board
 from hwflow.codegen.conversion import Conversion
@@ -62,7 +61,6 @@ def write_design(
     The folder appears, or replaces an older one, only when everything up to the Verilog is in it. Synthesis and place
     and route work inside it: when one fails, the Verilog, the board project and the logs stay.
     """
-    check_until(until, design.board)
     if design.beyond and until != "verilog":
         raise UsageError(design.beyond)
     graph = design.schedule.graph
@@ -138,7 +136,7 @@ def _write_verilog(
     name = design.model.resolved.name
     with ThreadPoolExecutor(1) as thread:
         finding = thread.submit(YOSYS.find)
-        top = Top(design.schedule.graph, apart(design.conversion or Conversion(executor)))
+        top = Top(design.schedule.plan, apart(design.conversion or Conversion(executor)))
         yosys = finding.result()
 
     def run_yosys(script: str, cwd: Path, output: str) -> None:

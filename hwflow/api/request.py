@@ -1,12 +1,13 @@
-"""The options of a compilation, checked together before a model is read."""
+"""What a design is asked to be: the options of a compilation, checked once, together and before a model is read."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from fractions import Fraction
 
-from hwflow.api.budget import beyond_part, check_values
+from hwflow.api.budget import Amounts, amounts, beyond_part
 from hwflow.boards import Board, UnknownBoard, find_board
 from hwflow.codegen.board.clock_plan import ClockPlan
 from hwflow.codegen.clock import check_positive, clock_for
@@ -17,6 +18,8 @@ from hwflow.suggestion import did_you_mean
 UNTIL = ("verilog", "netlist", "bitstream")
 
 Asked = Mapping[str, int | float | str]
+
+_MOST_FPS = 1e18  # beyond any clock; a fraction can be made of it
 
 
 class Gathered:
@@ -41,10 +44,31 @@ class Gathered:
 
 @dataclass(frozen=True)
 class Request:
-    """The board, and the design's target clock."""
+    """A board, the design's target clock on it, what the design must reach and what it may take.
+
+    ``clock_asked``: ``clock`` is not just the board's own. ``fps``: the least frames a second; None: as many as fit.
+    ``budget``: limits of resources; where there is none the default's (:func:`hwflow.api.budget.budgets_for`).
+    ``what_if``: allow more than the board's part has, for Verilog only.
+    """
 
     board: Board
     clock: ClockPlan
+    clock_asked: bool = False
+    fps: float | None = None
+    budget: Amounts = field(default_factory=dict)
+    what_if: bool = False
+
+    @property
+    def interval(self) -> int | None:
+        """Cycles a frame at the most; None: as few as fit."""
+        if self.fps is None:
+            return None
+        return max(1, int(self.clock.frequency_hz / Fraction(min(self.fps, _MOST_FPS))))
+
+    @property
+    def asks_speed(self) -> bool:
+        """Tell whether a clock or a rate was asked for."""
+        return self.clock_asked or self.fps is not None
 
 
 def board_named(name: str) -> Board:
@@ -81,16 +105,18 @@ def check_until(until: str | None, board: Board | None = None) -> None:
         )
 
 
-def request(
+def requested(
     board: Board | str, *, fps: float | None = None, clock_mhz: float | None = None, budget: Asked | None = None,
     what_if: bool = False,
 ) -> Request:
-    """Check the options of :func:`hwflow.api.compiler.compile`, as far as possible without the model.
+    """Check the options of :func:`hwflow.api.compiler.compile`, all but how a budget compares with what the model's
+    frames leave of the part.
 
     Raises :class:`UsageError` with a finding for each invalid value.
     """
     gathered = Gathered()
     known, clock = None, None
+    limits: Amounts = {}
     with gathered.check():
         known = board_named(board) if isinstance(board, str) else board
     with gathered.check():
@@ -103,11 +129,11 @@ def request(
         else:
             clock = clock_for(known, clock_mhz)
     with gathered.check():
-        check_values(budget)
+        limits = amounts(budget)
         if known is not None and not what_if:
-            beyond = beyond_part(known, budget)
+            beyond = beyond_part(known, limits)
             if beyond:
                 raise UsageError(beyond)
     gathered.require_none()
     assert known is not None and clock is not None, "else there is a finding"
-    return Request(known, clock)
+    return Request(known, clock, clock_mhz is not None, fps, limits, what_if)

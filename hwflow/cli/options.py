@@ -6,9 +6,13 @@ import argparse
 import os
 import secrets
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from hwflow.display import show
 from hwflow.errors import Finding, UsageError
+
+if TYPE_CHECKING:
+    from hwflow.frontend.input_types import InputType
 
 
 def folder(text: str) -> str:
@@ -64,24 +68,25 @@ def _budget(message: str) -> Finding:
     return Finding("budget-option", "option --budget", message, "for example --budget lut=30000,dsp=50%")
 
 
-def input_types(options: Sequence[str]) -> dict[str, str]:
+def input_types(options: Sequence[str]) -> dict[str, InputType]:
     """Parse --input-type. Raises :class:`UsageError` with a finding for each malformed one."""
     if not options:
         return {}
     from hwflow.frontend.input_types import malformed, parsed
 
-    result: dict[str, str] = {}
+    texts: dict[str, str] = {}
     findings = []
     for option in options:
         name, _, text = option.rpartition("=")  # a name may hold the sign
         if not name:
             findings.append(malformed(f"must be NAME=TYPE[,SCALE[,ZERO_POINT]], not {show(option)}"))
-        elif name in result:
+        elif name in texts:
             findings.append(malformed(f"must name each input once, not {show(name)} twice"))
         else:
-            result[name] = text
+            texts[name] = text
+    result: dict[str, InputType] = {}
     try:
-        parsed(result)
+        result = parsed(texts)
     except UsageError as error:
         findings += error.findings
     if findings:

@@ -1,8 +1,8 @@
-"""Convert a graph's cores, beginning before FIFO depths are known."""
+"""Convert a plan's cores, beginning before FIFO depths are known."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping
 from concurrent.futures import Executor
 from dataclasses import replace
 
@@ -10,36 +10,43 @@ from hwflow.codegen.common import linked
 from hwflow.codegen.modules import TOP, CoreModule, Job, core_module, weight
 from hwflow.codegen.verilog_names import identifiers
 from hwflow.cores.beat_movers import PLUMBING
-from hwflow.ir.graph import Graph, Node
+from hwflow.cores.operator import OPEN_DEPTH
+from hwflow.ir.graph import Node
 from hwflow.processes import Work
+from hwflow.schedule.plan import Plan
 
 
 class Conversion:
-    """Makes modules of the cores of a scheduled graph, here and by ``executor``."""
+    """Makes modules of the cores of a plan, here and by ``executor``."""
 
     def __init__(self, executor: Executor | None = None) -> None:
         self._executor = executor
         self._work: Work[Hashable, Job, CoreModule] = Work(core_module, executor, weight)
 
-    def begin(self, graph: Graph) -> None:
-        """Let the executor begin with the cores of a graph whose foldings are chosen and only FIFO depths are open.
-        :meth:`modules` converts again those whose name or line buffers have changed."""
-        names = identifiers([node.name for node in graph.nodes])
-        nodes = [(node, names[node.name]) for node in graph.nodes]
-        self._work.begin(_jobs([(node, instance) for node, instance in nodes if _is_of_the_search(node)]))
+    def begin(self, plan: Plan) -> None:
+        """Let the executor begin with the cores of a plan of which only FIFO depths are open. :meth:`modules` converts
+        again those of which anything else has changed."""
+        names = identifiers([node.name for node in plan.graph.nodes])
+        nodes = {node: names[node.name] for node in plan.graph.nodes if _is_of_the_search(node)}
+        self._work.begin(_jobs(plan, nodes))
 
-    def modules(self, nodes: Sequence[tuple[Node, str]]) -> list[CoreModule]:
-        """Return the modules of these nodes, all of a graph, each with the name of its instance."""
-        made = zip(self._work.results(_jobs(nodes)).values(), nodes, strict=True)
-        return linked([_with_depth(module, node) for module, (node, _) in made], self._executor)
+    def modules(self, plan: Plan, names: Mapping[Node, str]) -> list[CoreModule]:
+        """Return the modules of these nodes, all of a plan's, each with the name of its instance."""
+        made = zip(self._work.results(_jobs(plan, names)).values(), names, strict=True)
+        return linked([_with_depth(module, plan[node].depth) for module, node in made], self._executor)
 
 
-def _jobs(nodes: Sequence[tuple[Node, str]]) -> dict[Hashable, Job]:
+def _jobs(plan: Plan, names: Mapping[Node, str]) -> dict[Hashable, Job]:
     """Return the jobs by all that may change during buffer sizing."""
-    return {
-        (node, instance, node.attributes.get("rows")): (_without_depth(node), instance, f"{TOP}.{instance}")
-        for node, instance in nodes
-    }
+    jobs: dict[Hashable, Job] = {}
+    for node, instance in names.items():
+        decision, sent = plan[node], node
+        if _is_of_the_search(node):
+            decision = replace(decision, depths=(OPEN_DEPTH,))
+            # Nobody changes what is being sent.
+            sent = replace(node, kept=dict(node.kept))
+        jobs[node, instance, decision] = Job(sent, decision, instance, f"{TOP}.{instance}")
+    return jobs
 
 
 def _is_of_the_search(node: Node) -> bool:
@@ -47,10 +54,5 @@ def _is_of_the_search(node: Node) -> bool:
     return node.op not in PLUMBING and len(node.outputs) == 1
 
 
-def _without_depth(node: Node) -> Node:
-    return replace(node, attributes=node.attributes | {"depths": [None]}) if _is_of_the_search(node) else node
-
-
-def _with_depth(module: CoreModule, node: Node) -> CoreModule:
-    depth = node.attributes["depths"][0]
+def _with_depth(module: CoreModule, depth: int) -> CoreModule:
     return replace(module, common={name: common.with_depth(depth) for name, common in module.common.items()})

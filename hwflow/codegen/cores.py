@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from amaranth.hdl import ClockSignal, Elaboratable, Instance, Module, ResetSignal, Signal, Value
 
 from hwflow.codegen.conversion import Conversion
-from hwflow.codegen.modules import CoreModule, build
-from hwflow.cores.operator import MemoryFile
+from hwflow.codegen.modules import CoreModule
+from hwflow.cores.operator import Built, MemoryFile
+from hwflow.cores.registry import hardware
 from hwflow.ir.graph import Node
+from hwflow.schedule.plan import Plan
 
 
 @dataclass(frozen=True)
@@ -36,21 +38,21 @@ class Core:
     rtlil: str = ""
 
 
-Placed = Callable[[Sequence[tuple[Node, str]]], list[Core]]
-"""From nodes with the names of their instances to cores."""
+Placed = Callable[[Plan, Mapping[Node, str]], list[Core]]
+"""From a plan and the names of its nodes' instances to their cores."""
 
 
-def inline(nodes: Sequence[tuple[Node, str]]) -> list[Core]:
+def inline(plan: Plan, names: Mapping[Node, str]) -> list[Core]:
     """Place the components themselves, for Amaranth's simulator."""
-    return [_component(node, instance) for node, instance in nodes]
+    return [_component(hardware(node.op).build(node, plan[node], name)) for node, name in names.items()]
 
 
 def apart(conversion: Conversion | None = None) -> Placed:
     """Place instances of separate modules, converted by ``conversion``."""
 
-    def placed(nodes: Sequence[tuple[Node, str]]) -> list[Core]:
-        modules = (conversion or Conversion()).modules(nodes)
-        return [_instance(instance, module) for (_, instance), module in zip(nodes, modules, strict=True)]
+    def placed(plan: Plan, names: Mapping[Node, str]) -> list[Core]:
+        modules = (conversion or Conversion()).modules(plan, names)
+        return [_instance(instance, module) for instance, module in zip(names.values(), modules, strict=True)]
 
     return placed
 
@@ -66,8 +68,7 @@ def stream_of(interface: Any) -> Stream:
     return Stream(Value.cast(interface.payload), interface.valid, interface.ready)
 
 
-def _component(node: Node, instance: str) -> Core:
-    built = build(node, instance)
+def _component(built: Built) -> Core:
     error = getattr(built.component, "error", None)
     inputs, outputs = ([stream_of(member) for member in members] for members in (built.inputs, built.outputs))
     return Core(built.component, inputs, outputs, error, built.files)

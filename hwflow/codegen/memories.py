@@ -11,9 +11,10 @@ from hdl_lib.memories.storage import style_of
 from hwflow.cores import costs
 from hwflow.cores.beat_movers import queue_styles
 from hwflow.cores.matrix.depthwise import buffers
-from hwflow.cores.operator import MemoryFile
+from hwflow.cores.operator import Decision, MemoryFile
 from hwflow.cores.windows.sliding_window import has_line_buffer, is_serial, is_whole, line_buffer_rows, steps_of
-from hwflow.ir.graph import Graph, Node
+from hwflow.ir.graph import Node
+from hwflow.schedule.plan import Plan
 
 
 @dataclass(frozen=True)
@@ -34,15 +35,17 @@ class Memory:
     waste_bits: int
 
 
-def memories(graph: Graph, files: Sequence[MemoryFile], family: str) -> list[Memory]:
-    """Return every memory of a scheduled graph whose tables are ``files``, as the cost models assume it."""
+def memories(plan: Plan, files: Sequence[MemoryFile], family: str) -> list[Memory]:
+    """Return every memory of a plan whose tables are ``files``, as the cost models assume it."""
     result = []
-    for node in graph.nodes:
-        for index, depth in enumerate(node.attributes["depths"]):
-            width = node.attributes["folding"].output_lanes * node.outputs[index].typed.element.bits
-            result.append(_of(family, node.outputs[index].name, "fifo", depth, width, queue_style(node, index)))
+    for node in plan.graph.nodes:
+        decision = plan[node]
+        for index, depth in enumerate(decision.depths):
+            width = decision.folding.output_lanes * node.outputs[index].typed.element.bits
+            style = queue_style(node, decision, index)
+            result.append(_of(family, node.outputs[index].name, "fifo", depth, width, style))
         if has_line_buffer(node):
-            result += _line_buffers(node, family)
+            result += _line_buffers(node, decision, family)
     for file in files:
         words = len(file.words)
         changing = costs.changing_bits(file.words, file.width)
@@ -51,9 +54,9 @@ def memories(graph: Graph, files: Sequence[MemoryFile], family: str) -> list[Mem
     return result
 
 
-def memory_report(graph: Graph, files: Sequence[MemoryFile], family: str) -> dict[str, Any]:
+def memory_report(plan: Plan, files: Sequence[MemoryFile], family: str) -> dict[str, Any]:
     """Return the report's ``memories``: total bits of each kind, unused bits of block RAMs, every memory."""
-    every = memories(graph, files, family)
+    every = memories(plan, files, family)
     return {
         **{f"{kind}_bits": sum(m.bits for m in every if m.kind == kind) for kind in ("fifo", "line_buffer", "table")},
         "weight_bits": sum(len(f.words) * f.width for f in files if f.name.endswith("_weights")),
@@ -63,18 +66,17 @@ def memory_report(graph: Graph, files: Sequence[MemoryFile], family: str) -> dic
     }
 
 
-def queue_style(node: Node, index: int) -> str:
+def queue_style(node: Node, decision: Decision, index: int) -> str:
     """Return the storage of an output's queue: "register", "lutram" or "block"."""
-    style = "block" if node.op == "fifo" else queue_styles(node)[index] if node.op == "fork" else "auto"
-    depth = node.attributes["depths"][index]
-    return str(style_of(1, depth, style, block=False))  # type: ignore[no-untyped-call]  # no annotations there
+    style = "block" if node.op == "fifo" else queue_styles(node, decision)[index] if node.op == "fork" else "auto"
+    return str(style_of(1, decision.depths[index], style, block=False))  # type: ignore[no-untyped-call]  # no annotations there
 
 
-def _line_buffers(node: Node, family: str) -> list[Memory]:
+def _line_buffers(node: Node, decision: Decision, family: str) -> list[Memory]:
     """Return one memory, or with whole windows a beat one per row; none where a beat is a whole image."""
-    folding, rows = node.attributes["folding"], line_buffer_rows(node)
+    folding, rows = decision.folding, line_buffer_rows(node, decision)
     if node.op == "depthwise":
-        words, copies, width = buffers(node, folding)
+        words, copies, width = buffers(node, decision)
         storage = "block" if costs.in_block_ram(family, words, width) else "lutram"
         return [_of(family, f"{node.name}_{n}", "line_buffer", words, width, storage) for n in range(copies)]
     if is_whole(node, folding):
@@ -82,7 +84,7 @@ def _line_buffers(node: Node, family: str) -> list[Memory]:
     serial = is_serial(node, folding)
     width = folding.input_lanes * (node.outputs if serial else node.inputs)[0].typed.element.bits
     row = -(-node.inputs[0].typed.shape[1] // folding.input_lanes) if serial else 1
-    row *= node.attributes["geometry"].width if serial else steps_of(node, folding).words
+    row *= node.attributes.geometry.width if serial else steps_of(node, folding).words
     names, words = ([node.name], rows * row) if serial else ([f"{node.name}_{n}" for n in range(rows)], row)
     storage = "register" if words == 1 else "block" if costs.in_block_ram(family, words, width) else "lutram"
     return [_of(family, name, "line_buffer", words, width, storage) for name in names]

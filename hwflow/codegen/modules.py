@@ -10,7 +10,7 @@ import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from amaranth.back import rtlil
 from amaranth.hdl import ClockDomain, ClockSignal, Elaboratable, Fragment, Instance, Module, ResetSignal, Value
@@ -19,15 +19,21 @@ from amaranth.lib.wiring import Component, Out
 
 from hdl_lib.shared import CommonComponent, SharedComponent
 from hwflow.codegen.rtlil_text import legal, readable
-from hwflow.cores.operator import Built, MemoryFile
+from hwflow.cores.operator import Decision, MemoryFile
 from hwflow.cores.registry import hardware
 from hwflow.ir.graph import Node
 
 TOP = "hwflow_top"
 """The top-level module."""
 
-Job = tuple[Node, str, str]
-"""A node, with the names of its instance and its module."""
+
+class Job(NamedTuple):
+    """A node and what is decided for it, with the names of its instance and its module."""
+
+    node: Node
+    decision: Decision
+    instance: str
+    module: str
 
 
 @dataclass(frozen=True)
@@ -76,16 +82,10 @@ class CoreModule:
     common: dict[str, Common]
 
 
-def build(node: Node, instance: str) -> Built:
-    """Build the core of a node of a scheduled graph."""
-    attributes = node.attributes
-    return hardware(node.op).build(node, attributes["folding"], attributes["depths"], instance)
-
-
 def core_module(job: Job) -> CoreModule:
     """Convert a node's core to a module."""
-    node, instance, name = job
-    built = build(node, instance)
+    node, decision, instance, name = job
+    built = hardware(node.op).build(node, decision, instance)
     ports = _ports(built.component)
     at = {id(value): port for port, (value, _) in ports.items()}
     inputs, outputs = (
@@ -191,5 +191,5 @@ def _ports(component: Component) -> dict[str, tuple[Value, bool]]:
 
 def weight(job: Job) -> int:
     """Estimate the relative time to convert a core."""
-    folding = job[0].attributes["folding"]
-    return 4 * int(folding.multipliers) + int(folding.input_lanes) + int(folding.output_lanes)
+    folding = job.decision.folding
+    return 4 * folding.multipliers + folding.input_lanes + folding.output_lanes

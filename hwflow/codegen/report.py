@@ -8,8 +8,9 @@ from typing import Any
 
 from hwflow.codegen.host_models import host_nodes
 from hwflow.codegen.memories import memory_report, queue_style
-from hwflow.cores.operator import MemoryFile, Resources, beats
+from hwflow.cores.operator import Decision, MemoryFile, Resources, beats
 from hwflow.cores.registry import OPERATORS, hardware
+from hwflow.cores.requantizers.requantizer_core import form_of
 from hwflow.ir.graph import Graph, Node
 from hwflow.numerics.requantizers.requantizer import Form, LookupForm, MultiplyAddShift, SearchForm, ThresholdForm
 from hwflow.onnxspec.resolving.resolved_model import ResolvedModel
@@ -42,9 +43,9 @@ def report(
     """Return the report before synthesis; :func:`add_synthesis` fills in the rest. ``files``: the tables of the cores;
     ``host_work``: what `host` has besides the nodes' names.
     """
-    graph = schedule.graph
+    plan, graph = schedule.plan, schedule.graph
     macs = sum(OPERATORS[n.op].macs(n) for n in graph.nodes)
-    multipliers = sum(n.attributes["folding"].multipliers for n in graph.nodes)
+    multipliers = sum(plan.folding(n).multipliers for n in graph.nodes)
     interval = schedule.initiation_interval
     return {
         "model": {
@@ -67,9 +68,9 @@ def report(
         "resources": _resources(schedule.resources, available),
         "multipliers": multipliers,
         "multiplier_utilization": macs / (interval * multipliers) if multipliers else None,
-        "layers": [_layer(n) for n in graph.nodes],
-        "fifos": [_fifo(n, i) for n in graph.nodes for i in range(len(n.outputs))],
-        "memories": memory_report(graph, files, family),
+        "layers": [_layer(n, plan[n]) for n in graph.nodes],
+        "fifos": [_fifo(n, plan[n], i) for n in graph.nodes for i in range(len(n.outputs))],
+        "memories": memory_report(plan, files, family),
         "exactness": _exactness(graph),
         "larger_design": None,  # what was not routed, where this one took its place
         "host": {**host_nodes(graph), **host_work},
@@ -104,9 +105,8 @@ def _resources(predicted: Resources, available: Mapping[str, int]) -> dict[str, 
     }
 
 
-def _layer(node: Node) -> dict[str, Any]:
-    folding = node.attributes["folding"]
-    timing = hardware(node.op).timing(node, folding)
+def _layer(node: Node, decision: Decision) -> dict[str, Any]:
+    folding, timing = decision.folding, hardware(node.op).timing(node, decision)
     details: dict[str, Any] = {"input_lanes": folding.input_lanes, "output_lanes": folding.output_lanes}
     if folding.multipliers:
         details |= {"pe": folding.output_lanes, "simd": folding.input_lanes, "multiplier": folding.multiplier}
@@ -125,14 +125,14 @@ def _layer(node: Node) -> dict[str, Any]:
     }
 
 
-def _fifo(node: Node, index: int) -> dict[str, Any]:
-    value, lanes = node.outputs[index], node.attributes["folding"].output_lanes
+def _fifo(node: Node, decision: Decision, index: int) -> dict[str, Any]:
+    value, lanes, depth = node.outputs[index], decision.folding.output_lanes, decision.depths[index]
     return {
         "name": value.name,
         "width": lanes * value.typed.element.bits,
-        "depth": node.attributes["depths"][index],
-        "bits": lanes * value.typed.element.bits * node.attributes["depths"][index],
-        "style": queue_style(node, index),
+        "depth": depth,
+        "bits": lanes * value.typed.element.bits * depth,
+        "style": queue_style(node, decision, index),
         "beats_per_frame": beats(hardware(node.op).output_view(node, value.typed.shape, lanes), lanes),
     }
 
@@ -143,10 +143,10 @@ def _exactness(graph: Graph) -> dict[str, Any]:
     forms = [
         {
             "name": n.name,
-            "form": FORMS[type(n.attributes["form"])],
+            "form": FORMS[type(form_of(n))],
             "input_interval": [n.inputs[0].typed.interval.lo, n.inputs[0].typed.interval.hi],
             "output_interval": [n.outputs[0].typed.interval.lo, n.outputs[0].typed.interval.hi],
-            **_details(n.attributes["form"]),
+            **_details(form_of(n)),
         }
         for n in graph.nodes
         if n.op == "requantize"
@@ -164,7 +164,7 @@ FORMS = {
 
 def _requantizer(node: Node) -> dict[str, Any]:
     """Return form, widths and proof of one requantizer."""
-    form, source = node.attributes["form"], node.inputs[0].typed
+    form, source = form_of(node), node.inputs[0].typed
     return {
         "form": FORMS[type(form)],
         "input_bits": source.element.bits,

@@ -16,7 +16,8 @@ from amaranth.hdl import Signal
 
 from hwflow.cores.beat_movers import PLUMBING
 from hwflow.cores.registry import hardware
-from hwflow.ir.graph import Graph, Node, Value
+from hwflow.ir.graph import Node, Value
+from hwflow.schedule.plan import Plan
 
 LAYERS_TOP = "hwflow_layers"
 LAYERS_FILE = "testbench/layers.v"
@@ -60,16 +61,16 @@ class Tap:
         }
 
 
-def taps(graph: Graph, names: Mapping[str, str]) -> list[Tap]:
-    """Return a tap on every core's output of a scheduled graph, in its order. ``names``: instances by node name."""
-    makers = graph.producers()
+def taps(plan: Plan, names: Mapping[str, str]) -> list[Tap]:
+    """Return a tap on every core's output of a plan, in the graph's order. ``names``: instances by node name."""
+    makers = plan.graph.producers()
     base: dict[Value, Value] = {}
     result = []
-    for node in graph.nodes:
+    for node in plan.graph.nodes:
         for index, value in enumerate(node.outputs):
             moved = node.op in PLUMBING
             base[value] = base.get(node.inputs[0], node.inputs[0]) if moved else value
-            lanes = node.attributes["folding"].output_lanes
+            lanes = plan.folding(node).output_lanes
             view = hardware(node.op).output_view(node, value.typed.shape, lanes)
             # Two underscores, which no instance's name has.
             name = names[node.name] if len(node.outputs) == 1 else f"{names[node.name]}__{index}"

@@ -16,7 +16,8 @@ from hwflow.codegen.verilog_names import identifiers
 from hwflow.cores.amaranth_shapes import shape_of
 from hwflow.cores.operator import MemoryFile, beats
 from hwflow.cores.registry import hardware
-from hwflow.ir.graph import Graph, Port, Value
+from hwflow.ir.graph import Port, Value
+from hwflow.schedule.plan import Plan
 from hwflow.types import TensorType
 
 
@@ -49,8 +50,8 @@ class Top(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annotation
     """The Amaranth side of ``hwflow_top``; ``ports`` after construction, ``files``: its memory files. ``placed``: how
     cores are instantiated (:mod:`hwflow.codegen.cores`)."""
 
-    def __init__(self, graph: Graph, placed: Placed = inline) -> None:
-        self.graph = graph
+    def __init__(self, plan: Plan, placed: Placed = inline) -> None:
+        self.graph = graph = plan.graph
         self.domain = ClockDomain("sync")
         self.error = Signal(name="error")
         consumers, producers = graph.consumers(), graph.producers()
@@ -58,14 +59,14 @@ class Top(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annotation
         for index, port in enumerate(graph.inputs):
             prefix = "s_axis" if len(graph.inputs) == 1 else f"s{index}_axis"
             reader = consumers[port.value][0][0]
-            lanes = reader.attributes["folding"].input_lanes
+            lanes = plan.folding(reader).input_lanes
             view = hardware(reader.op).input_view(reader, port.value.typed.shape, lanes)
             self.inputs.append(StreamPort(port, prefix, port.value.typed, lanes, view))
         self.outputs = []
         for index, port in enumerate(graph.outputs):
             prefix = "m_axis" if len(graph.outputs) == 1 else f"m{index}_axis"
             producer = producers[port.value]
-            lanes = producer.attributes["folding"].output_lanes
+            lanes = plan.folding(producer).output_lanes
             view = hardware(producer.op).output_view(producer, port.value.typed.shape, lanes)
             self.outputs.append(StreamPort(port, prefix, port.value.typed, lanes, view))
         self._signals: dict[str, Signal] = {}
@@ -74,8 +75,8 @@ class Top(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annotation
                 self._signals[f"{stream.prefix}_{name}"] = Signal(width, name=f"{stream.prefix}_{name}")
         marks = [f"{stream.prefix}_mark" for stream in self.outputs]
         self.names = identifiers([n.name for n in graph.nodes], [s.name for s in self.ports] + marks)
-        self.taps = taps(graph, self.names)
-        cores = placed([(node, self.names[node.name]) for node in graph.nodes])
+        self.taps = taps(plan, self.names)
+        cores = placed(plan, {node: self.names[node.name] for node in graph.nodes})
         self.cores = dict(zip(graph.nodes, cores, strict=True))
 
     @property

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from amaranth.lib.data import ArrayLayout
@@ -15,84 +15,102 @@ from hdl_lib.streams.frame_sync import FrameSync as FrameSyncCore
 from hdl_lib.streams.width_converter import WidthConverter as WidthConverterCore
 from hwflow.cores import costs
 from hwflow.cores.amaranth_shapes import shape_of
-from hwflow.cores.operator import Built, Device, Folding, HardwareOperator, Resources, beats, grouped
+from hwflow.cores.operator import Built, Decision, Device, Folding, HardwareOperator, Resources, beats, grouped
 from hwflow.cores.timing import Process, Timing, beat_by_beat, every
-from hwflow.ir.graph import IntArray, Node, Stage
+from hwflow.ir.graph import Attributes, IntArray, Node, Stage
 from hwflow.types import TensorType
 
 
-class Fork(HardwareOperator):
-    """One stream to several. Attributes: ``outputs``: how many; ``styles``: storage of each branch's queue, where the
-    schedule has chosen it (see :class:`hdl_lib.streams.fork.Fork`)."""
+@dataclass(frozen=True, eq=False)
+class ForkAttributes(Attributes):
+    """``outputs``: how many."""
+
+    outputs: int
+
+
+class Fork(HardwareOperator[ForkAttributes]):
+    """One stream to several."""
 
     name = "fork"
     stages = frozenset({Stage.DATAFLOW, Stage.SCHEDULED})
 
-    def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
-        return (inputs[0],) * int(attributes["outputs"])
+    def infer(self, attributes: ForkAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        return (inputs[0],) * int(attributes.outputs)
 
-    def evaluate(self, attributes: Mapping[str, Any], inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
-        return (inputs[0],) * int(attributes["outputs"])
+    def evaluate(self, attributes: ForkAttributes, inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
+        return (inputs[0],) * int(attributes.outputs)
 
-    def foldings(self, node: Node, device: Device) -> Sequence[Folding]:
+    def foldings(self, node: Node[ForkAttributes], device: Device) -> Sequence[Folding]:
         return [Folding(lanes, lanes) for lanes in costs.stream_lanes(node.inputs[0].typed.shape)]
 
-    def cycles(self, node: Node, folding: Folding) -> int:
+    def cycles(self, node: Node[ForkAttributes], folding: Folding) -> int:
         return beats(node.inputs[0].typed.shape, min(folding.input_lanes, folding.output_lanes))
 
-    def timing(self, node: Node, folding: Folding) -> Timing:
-        count = beats(node.inputs[0].typed.shape, folding.input_lanes)
-        outputs = range(node.attributes["outputs"])
+    def timing(self, node: Node[ForkAttributes], decision: Decision) -> Timing:
+        count = beats(node.inputs[0].typed.shape, decision.folding.input_lanes)
+        outputs = range(node.attributes.outputs)
         process = Process(count, {0: every(count)}, {o: every(count) for o in outputs})
-        return Timing((process,), tuple(ForkCore.latency_of(style) for style in queue_styles(node)))
+        return Timing((process,), tuple(ForkCore.latency_of(style) for style in queue_styles(node, decision)))
 
-    def resources(self, node: Node, folding: Folding, depths: Sequence[int], device: Device) -> Resources:
-        width = folding.input_lanes * node.inputs[0].typed.element.bits
-        return costs.fork(device.family, width, depths, [style == "block" for style in queue_styles(node)])
+    def resources(self, node: Node[ForkAttributes], decision: Decision, device: Device) -> Resources:
+        styles = queue_styles(node, decision)
+        return costs.fork(
+            device.family, _beat_bits(node, decision), decision.depths, [style == "block" for style in styles]
+        )
 
-    def build(self, node: Node, folding: Folding, depths: Sequence[int], name: str) -> Built:
-        layout = ArrayLayout(shape_of(node.inputs[0].typed.element), folding.input_lanes)
-        core = ForkCore(layout, node.attributes["outputs"], tuple(depths), queue_styles(node))
-        return Built(core, [core.i], [core.o[index] for index in range(node.attributes["outputs"])])
+    def build(self, node: Node[ForkAttributes], decision: Decision, name: str) -> Built:
+        layout = ArrayLayout(shape_of(node.inputs[0].typed.element), decision.folding.input_lanes)
+        core = ForkCore(layout, node.attributes.outputs, decision.depths, queue_styles(node, decision))
+        return Built(core, [core.i], [core.o[index] for index in range(node.attributes.outputs)])
 
 
-def queue_styles(node: Node) -> tuple[str, ...]:
+def queue_styles(node: Node[ForkAttributes], decision: Decision) -> tuple[str, ...]:
     """Storage of the queue of each branch of a fork."""
-    return tuple(node.attributes.get("styles", ("auto",) * node.attributes["outputs"]))
+    return decision.styles or ("auto",) * int(node.attributes.outputs)
 
 
-class _PassThrough(HardwareOperator):
-    """Beats in, the same values out; the schedule that inserts it gives it its one folding.
+@dataclass(frozen=True, eq=False)
+class ViewAttributes(Attributes):
+    """``view``: (pixels, channels) as which a core takes its stream; None: as lanes alone tell."""
 
-    Attribute ``view``: (pixels, channels) as which it takes the stream; absent: as lanes alone tell."""
+    view: tuple[int, int] | None = None
+
+
+class _PassThrough(HardwareOperator[ViewAttributes]):
+    """Beats in, the same values out; the schedule that inserts it decides its folding."""
 
     stages = frozenset({Stage.SCHEDULED})
 
-    def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+    def infer(self, attributes: ViewAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         return (inputs[0],)
 
-    def evaluate(self, attributes: Mapping[str, Any], inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
+    def evaluate(self, attributes: ViewAttributes, inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
         return (inputs[0],)
 
-    def foldings(self, node: Node, device: Device) -> Sequence[Folding]:
-        return [node.attributes["folding"]]
+    def foldings(self, node: Node[ViewAttributes], device: Device) -> Sequence[Folding]:
+        return []
 
     def input_view(
-        self, node: Node, shape: tuple[int, ...], lanes: int, *, whole_vector: bool = False
+        self, node: Node[ViewAttributes], shape: tuple[int, ...], lanes: int, *, whole_vector: bool = False
     ) -> tuple[int, int]:
         return view_of(node, lanes)
 
-    def output_view(self, node: Node, shape: tuple[int, ...], lanes: int) -> tuple[int, int]:
+    def output_view(self, node: Node[ViewAttributes], shape: tuple[int, ...], lanes: int) -> tuple[int, int]:
         return view_of(node, lanes)
 
-    def cycles(self, node: Node, folding: Folding) -> int:
+    def cycles(self, node: Node[ViewAttributes], folding: Folding) -> int:
         lanes = min(folding.input_lanes, folding.output_lanes)
         return beats(view_of(node, lanes), lanes)
 
 
-def view_of(node: Node, lanes: int) -> tuple[int, int]:
+def _beat_bits(node: Node, decision: Decision) -> int:
+    """Bits of an input beat."""
+    return decision.folding.input_lanes * node.inputs[0].typed.element.bits
+
+
+def view_of(node: Node[ViewAttributes], lanes: int) -> tuple[int, int]:
     """(pixels, channels) as which a core that changes nothing takes its stream, and passes it on."""
-    pixels, channels = node.attributes.get("view") or grouped(node.inputs[0].typed.shape, lanes)
+    pixels, channels = node.attributes.view or grouped(node.inputs[0].typed.shape, lanes)
     return pixels, channels
 
 
@@ -101,7 +119,8 @@ class WidthConverter(_PassThrough):
 
     name = "width_converter"
 
-    def timing(self, node: Node, folding: Folding) -> Timing:
+    def timing(self, node: Node[ViewAttributes], decision: Decision) -> Timing:
+        folding = decision.folding
         narrow, wide = sorted((folding.input_lanes, folding.output_lanes))
         pixels, channels = view_of(node, wide)
         few, many = -(-channels // wide), -(-channels // narrow)
@@ -114,14 +133,16 @@ class WidthConverter(_PassThrough):
             process = Process(steps.size, {0: steps[:, ::ratio].reshape(-1)}, {0: every(steps.size)})
         return Timing((process,), (1,))
 
-    def resources(self, node: Node, folding: Folding, depths: Sequence[int], device: Device) -> Resources:
+    def resources(self, node: Node[ViewAttributes], decision: Decision, device: Device) -> Resources:
+        folding, bits = decision.folding, node.inputs[0].typed.element.bits
         channels = view_of(node, max(folding.input_lanes, folding.output_lanes))[1]
-        return costs.width_converter(device.family, node.inputs[0].typed.element.bits, folding, depths[0], channels)
+        return costs.width_converter(device.family, bits, folding, decision.depth, channels)
 
-    def build(self, node: Node, folding: Folding, depths: Sequence[int], name: str) -> Built:
+    def build(self, node: Node[ViewAttributes], decision: Decision, name: str) -> Built:
+        folding = decision.folding
         core = WidthConverterCore(
             shape_of(node.inputs[0].typed.element), view_of(node, max(folding.input_lanes, folding.output_lanes))[1],
-            folding.input_lanes, folding.output_lanes, depth=depths[0],
+            folding.input_lanes, folding.output_lanes, depth=decision.depth,
         )
         return Built(core, [core.i], [core.o])
 
@@ -131,16 +152,16 @@ class Fifo(_PassThrough):
 
     name = "fifo"
 
-    def timing(self, node: Node, folding: Folding) -> Timing:
-        count = self.cycles(node, folding)
+    def timing(self, node: Node[ViewAttributes], decision: Decision) -> Timing:
+        count = self.cycles(node, decision.folding)
         return beat_by_beat(count, FifoCore.latency_of(1, 1, "block"))
 
-    def resources(self, node: Node, folding: Folding, depths: Sequence[int], device: Device) -> Resources:
-        return costs.block_queue(device.family, folding.input_lanes * node.inputs[0].typed.element.bits, depths[0])
+    def resources(self, node: Node[ViewAttributes], decision: Decision, device: Device) -> Resources:
+        return costs.block_queue(device.family, _beat_bits(node, decision), decision.depth)
 
-    def build(self, node: Node, folding: Folding, depths: Sequence[int], name: str) -> Built:
-        layout = ArrayLayout(shape_of(node.inputs[0].typed.element), folding.input_lanes)
-        core = FifoCore(layout, depths[0], style="block")
+    def build(self, node: Node[ViewAttributes], decision: Decision, name: str) -> Built:
+        layout = ArrayLayout(shape_of(node.inputs[0].typed.element), decision.folding.input_lanes)
+        core = FifoCore(layout, decision.depth, style="block")
         return Built(core, [core.i], [core.o])
 
 
@@ -151,15 +172,15 @@ class Relay(_PassThrough):
 
     name = "relay"
 
-    def timing(self, node: Node, folding: Folding) -> Timing:
-        return beat_by_beat(self.cycles(node, folding), 1)
+    def timing(self, node: Node[ViewAttributes], decision: Decision) -> Timing:
+        return beat_by_beat(self.cycles(node, decision.folding), 1)
 
-    def resources(self, node: Node, folding: Folding, depths: Sequence[int], device: Device) -> Resources:
-        return costs.relay(device.family, folding.input_lanes * node.inputs[0].typed.element.bits, depths[0])
+    def resources(self, node: Node[ViewAttributes], decision: Decision, device: Device) -> Resources:
+        return costs.relay(device.family, _beat_bits(node, decision), decision.depth)
 
-    def build(self, node: Node, folding: Folding, depths: Sequence[int], name: str) -> Built:
-        layout = ArrayLayout(shape_of(node.inputs[0].typed.element), folding.input_lanes)
-        core = FifoCore(layout, depths[0], style="register" if depths[0] <= REGISTER_DEPTH else "lutram")
+    def build(self, node: Node[ViewAttributes], decision: Decision, name: str) -> Built:
+        layout = ArrayLayout(shape_of(node.inputs[0].typed.element), decision.folding.input_lanes)
+        core = FifoCore(layout, decision.depth, style="register" if decision.depth <= REGISTER_DEPTH else "lutram")
         return Built(core, [core.i], [core.o])
 
 
@@ -168,14 +189,14 @@ class FrameSync(_PassThrough):
 
     name = "frame_sync"
 
-    def timing(self, node: Node, folding: Folding) -> Timing:
-        return beat_by_beat(self.cycles(node, folding), 1)
+    def timing(self, node: Node[ViewAttributes], decision: Decision) -> Timing:
+        return beat_by_beat(self.cycles(node, decision.folding), 1)
 
-    def resources(self, node: Node, folding: Folding, depths: Sequence[int], device: Device) -> Resources:
-        count = self.cycles(node, folding)
-        return costs.frame_sync(device.family, folding.input_lanes * node.inputs[0].typed.element.bits, count)
+    def resources(self, node: Node[ViewAttributes], decision: Decision, device: Device) -> Resources:
+        return costs.frame_sync(device.family, _beat_bits(node, decision), self.cycles(node, decision.folding))
 
-    def build(self, node: Node, folding: Folding, depths: Sequence[int], name: str) -> Built:
+    def build(self, node: Node[ViewAttributes], decision: Decision, name: str) -> Built:
+        folding = decision.folding
         layout = ArrayLayout(shape_of(node.inputs[0].typed.element), folding.input_lanes)
         core = FrameSyncCore(layout, self.cycles(node, folding))
         return Built(core, [core.i], [core.o])

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from amaranth.lib.wiring import Component
 
 from hwflow.cores.timing import Timing
-from hwflow.ir.graph import IntArray, Node, Stage, Value
+from hwflow.ir.graph import Attributes, IntArray, Node, Stage, Value
 from hwflow.types import TensorType
+
+A = TypeVar("A")
+"""The type of a node's attributes, see :class:`hwflow.ir.graph.Node`."""
 
 
 class Resources(NamedTuple):
@@ -55,6 +58,37 @@ class Folding:
     whole_vector: bool = False
 
 
+OPEN_DEPTH: Any = None
+"""Of a queue whose depth is not known yet: a core can be built with it, and gets the depth later."""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What scheduling decides for a node, see :class:`hwflow.schedule.plan.Plan`.
+
+    * ``depths``: beats in the queue of each output; none while they are open.
+    * ``styles``: storage of the queue of each of a fork's outputs (:class:`hdl_lib.streams.fork.Fork`); none: each as
+      its depth tells.
+    * ``rows``: image rows in a line buffer; None: the default of
+      :func:`hwflow.cores.windows.sliding_window.line_buffer_rows`.
+    * ``interval``: cycles a frame that the buffer of a rearranger must keep up with; None: the fewest of the core
+      itself.
+    * ``provisional``: one of the many foldings that a search compares. What takes long to count exactly is estimated.
+    """
+
+    folding: Folding
+    depths: tuple[int, ...] = ()
+    styles: tuple[str, ...] = ()
+    rows: int | None = None
+    interval: int | None = None
+    provisional: bool = False
+
+    @property
+    def depth(self) -> int:
+        """Beats in the queue of the first output."""
+        return self.depths[0]
+
+
 @dataclass
 class MemoryFile:
     """Contents of a ``$readmemh`` file: ``words`` of ``width`` bits, address 0 first."""
@@ -88,7 +122,7 @@ class LoweringContext(Protocol):
         """The stream that carries a quantized value, and its order: stream element -> flat logical index."""
         ...
 
-    def add(self, op: str, suffix: str, inputs: list[Value], attributes: dict[str, Any]) -> Value:
+    def add(self, op: str, suffix: str, inputs: list[Value], attributes: Attributes) -> Value:
         """A new dataflow node (named after the node being lowered, plus ``suffix``) with one output."""
         ...
 
@@ -115,76 +149,121 @@ class LoweringContext(Protocol):
         ...
 
 
-class Operator(ABC):
+class Operator(ABC, Generic[A]):
     """Rule and meaning of an operator."""
 
     name: ClassVar[str]
     stages: ClassVar[frozenset[Stage]]
 
-    def derive(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> Mapping[str, Any]:
-        """Attributes that follow from the others and the input types (staircases, say); computed before ``infer``."""
-        return {}
+    def derive(self, attributes: A, inputs: Sequence[TensorType]) -> A:
+        """The attributes with those that follow from the others and the input types (staircases, say); what ``infer``
+        gets."""
+        return attributes
 
     @abstractmethod
-    def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+    def infer(self, attributes: A, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         """Output types with exact intervals."""
 
     @abstractmethod
-    def evaluate(self, attributes: Mapping[str, Any], inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
+    def evaluate(self, attributes: A, inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
         """The golden model: int64 arrays [frames, *shape] to the same."""
 
-    def macs(self, node: Node) -> int:
+    def macs(self, node: Node[A]) -> int:
         """Multiply-accumulates a frame."""
         return 0
 
 
-class LogicalOperator(Operator):
+class LogicalOperator(Operator[A]):
     """An operator of the quantized stage that becomes one or more hardware operators."""
 
     @abstractmethod
-    def lower(self, node: Node, context: LoweringContext) -> None:
+    def lower(self, node: Node[A], context: LoweringContext) -> None:
         """Build the dataflow of ``node``."""
 
 
-class HardwareOperator(Operator):
+class HardwareOperator(Operator[A]):
     """An operator that is a core."""
 
     @abstractmethod
-    def foldings(self, node: Node, device: Device) -> Sequence[Folding]:
+    def foldings(self, node: Node[A], device: Device) -> Sequence[Folding]:
         """Every sensible folding, cheapest first."""
 
     def input_view(
-        self, node: Node, shape: tuple[int, ...], lanes: int, *, whole_vector: bool = False
+        self, node: Node[A], shape: tuple[int, ...], lanes: int, *, whole_vector: bool = False
     ) -> tuple[int, int]:
         """(pixels, channels) as which the core takes an input stream of this shape with so many lanes: a pixel's last
         beat may have surplus lanes. An operator that takes several pixels for one with fewer lanes than they have
         elements says so here. ``whole_vector``: as the folding says."""
         return grouped(shape, lanes)
 
-    def output_view(self, node: Node, shape: tuple[int, ...], lanes: int) -> tuple[int, int]:
+    def output_view(self, node: Node[A], shape: tuple[int, ...], lanes: int) -> tuple[int, int]:
         """(pixels, channels) of an output stream of this shape with so many lanes."""
         return grouped(shape, lanes)
 
-    def lanes_of(self, node: Node, index: int, lanes: int, *, whole_vector: bool = False) -> int:
+    def lanes_of(self, node: Node[A], index: int, lanes: int, *, whole_vector: bool = False) -> int:
         """Lanes of input ``index`` in foldings of so many input ``lanes``. An operator whose inputs differ in that says
         so here. ``whole_vector``: as the folding says."""
         return lanes
 
     @abstractmethod
-    def cycles(self, node: Node, folding: Folding) -> int:
-        """Steps a frame of the longest process: ``timing(node, folding).cycles`` without the arrays."""
+    def cycles(self, node: Node[A], folding: Folding) -> int:
+        """Steps a frame of the longest process: ``cycles`` of :meth:`timing` without the arrays."""
 
     @abstractmethod
-    def timing(self, node: Node, folding: Folding) -> Timing:
+    def timing(self, node: Node[A], decision: Decision) -> Timing:
+        """The exact static schedule, which does not depend on the depths of output queues."""
+
+    @abstractmethod
+    def resources(self, node: Node[A], decision: Decision, device: Device) -> Resources:
+        """Predicted resources, those of the output queues among them."""
+
+    @abstractmethod
+    def build(self, node: Node[A], decision: Decision, name: str) -> Built:
+        """The core. ``name`` is the instance's HDL name; memory files are called ``name`` plus a suffix."""
+
+
+class Implementation(ABC, Generic[A]):
+    """One kind of core of a hardware operator: a node at a folding."""
+
+    def __init__(self, node: Node[A], folding: Folding) -> None:
+        self.node = node
+        self.folding = folding
+
+    @abstractmethod
+    def cycles(self) -> int:
+        """Steps a frame of the longest process."""
+
+    @abstractmethod
+    def timing(self) -> Timing:
         """The exact static schedule."""
 
     @abstractmethod
-    def resources(self, node: Node, folding: Folding, depths: Sequence[int], device: Device) -> Resources:
-        """Predicted resources with output queues of ``depths`` beats."""
+    def resources(self, decision: Decision, family: str) -> Resources:
+        """Predicted resources; ``decision`` has this folding."""
 
     @abstractmethod
-    def build(self, node: Node, folding: Folding, depths: Sequence[int], name: str) -> Built:
-        """The core. ``name`` is the instance's HDL name; memory files are called ``name`` plus a suffix."""
+    def build(self, depth: int, name: str) -> Built:
+        """The core with a queue of ``depth`` beats; ``name``: see :meth:`HardwareOperator.build`."""
+
+
+class ImplementedOperator(HardwareOperator[A]):
+    """An operator of one output that has cores of several kinds."""
+
+    @abstractmethod
+    def implementation(self, node: Node[A], folding: Folding) -> Implementation[A]:
+        """What ``folding`` says of ``node``."""
+
+    def cycles(self, node: Node[A], folding: Folding) -> int:
+        return self.implementation(node, folding).cycles()
+
+    def timing(self, node: Node[A], decision: Decision) -> Timing:
+        return self.implementation(node, decision.folding).timing()
+
+    def resources(self, node: Node[A], decision: Decision, device: Device) -> Resources:
+        return self.implementation(node, decision.folding).resources(decision, device.family)
+
+    def build(self, node: Node[A], decision: Decision, name: str) -> Built:
+        return self.implementation(node, decision.folding).build(decision.depth, name)
 
 
 def exact_matmul(x: IntArray, weights: IntArray) -> IntArray:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hwflow.cores.beat_movers import Fifo, Fork, FrameSync, Relay, WidthConverter
 from hwflow.cores.logical.conv2d import Conv2d
 from hwflow.cores.logical.dense import Dense
@@ -29,7 +31,7 @@ from hwflow.cores.windows.sum_pool import SumPool
 from hwflow.cores.windows.weighted_pool import WeightedPool
 from hwflow.ir.graph import Stage
 
-OPERATORS: dict[str, Operator] = {
+OPERATORS: dict[str, Operator[Any]] = {
     operator.name: operator
     for operator in (
         Concat(),
@@ -71,14 +73,14 @@ LEGAL: dict[Stage, frozenset[str]] = {
 """The legality table of operators: what each says of itself."""
 
 
-def hardware(op: str) -> HardwareOperator:
+def hardware(op: str) -> HardwareOperator[Any]:
     """The hardware operator called ``op``."""
     operator = OPERATORS[op]
     assert isinstance(operator, HardwareOperator), f"{op} is no hardware operator"
     return operator
 
 
-def logical(op: str) -> LogicalOperator:
+def logical(op: str) -> LogicalOperator[Any]:
     """The operator of the quantized stage called ``op``."""
     operator = OPERATORS[op]
     assert isinstance(operator, LogicalOperator), f"{op} is no operator of the quantized stage"

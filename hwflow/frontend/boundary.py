@@ -1,4 +1,4 @@
-"""Where hardware ends: float nodes before the first and behind the last quantizer stay on the host."""
+"""The boundary of hardware and host: float nodes before the first and after the last quantizer stay on the host."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from hwflow.operators.quantizers.quantizers import say_scale
 
 
 def quantizes(node: OnnxNode) -> bool:
-    """Whether hardware may begin at this node."""
+    """Tell whether hardware may begin at this node."""
     return makes_integers((node.domain, node.op_type))
 
 
 @dataclass(frozen=True)
 class Tail:
-    """Names of the nodes that the host may run instead of hardware. ``real``: no quantizer is reached from them, nor
-    are they one. ``light``: none of the operators that hardware is made for is reached from them (a quantizer may
-    be)."""
+    """Names of the nodes that the host may run instead of hardware. ``real``: neither quantizers nor upstream of one.
+    ``light``: neither heavy operators (convolutions, matrix products and the like) nor upstream of one; quantizers may
+    follow."""
 
     real: frozenset[str]
     light: frozenset[str]
 
 
 def tail(model: ResolvedModel) -> Tail:
-    """The nodes at the end of a model."""
+    """Find the nodes at the end of a model that the host may run."""
     return Tail(_without(model, quantizes), _without(model, lambda node: node.op_type in HEAVY))
 
 
 def _without(model: ResolvedModel, kind: Callable[[OnnxNode], bool]) -> frozenset[str]:
-    """Names of the nodes that are not of a kind, and from which none of it is reached."""
-    leads: set[str] = set()  # values from which one is reached
+    """Return the names of the nodes that are not of a kind and do not lead to one."""
+    leads: set[str] = set()  # values that lead to one
     names = []
     for node in reversed(model.nodes):
         if kind(node) or any(name in leads for name in node.outputs):
@@ -49,17 +49,17 @@ def _without(model: ResolvedModel, kind: Callable[[OnnxNode], bool]) -> frozense
 
 @dataclass
 class Ends:
-    """Hardware outputs, and the nodes the host runs behind them, in order."""
+    """Hardware outputs, and the nodes that the host runs after them, in order."""
 
     ports: list[Port]
     suffix: tuple[str, ...]
 
 
 def ends(state: Lowering) -> Ends:
-    """The hardware's outputs and the host's nodes that the model's outputs need; findings go to ``state``.
+    """Find the hardware's outputs and the host's nodes that the model's outputs need; findings go to ``state``.
 
-    The host has what is an input of the hardware, and one of several names of the same integers is enough: such outputs
-    are the host's. Only if there would be no hardware output without them, they are the hardware's.
+    The host already holds the hardware's inputs, and of several names of the same integers one suffices: such outputs
+    are the host's, unless the hardware would have no output otherwise.
     """
     found = _Ends(state, host_gives=True)
     if not found.ports and not found.findings:
@@ -69,7 +69,8 @@ def ends(state: Lowering) -> Ends:
 
 
 class _Ends:
-    """A walk from the model's outputs back to the hardware's. ``host_gives``: the host gives what it has."""
+    """A walk from the model's outputs back to the hardware's. ``host_gives``: the host provides what it already
+    holds."""
 
     def __init__(self, state: Lowering, *, host_gives: bool) -> None:
         self.state = state
@@ -100,12 +101,12 @@ class _Ends:
         elif isinstance(view, HostInput):
             self.suffix.update(view.nodes)
         elif isinstance(view, Refused) and name in self._outputs:
-            self.findings.append(_finding(name, "come from an output that hardware does not make"))
+            self.findings.append(_finding(name, "come from an output that hardware does not compute"))
         elif name in self._outputs:  # a constant
             self._made_by_host(name)
 
     def _made_by_host(self, name: str) -> None:
-        """A constant, an input of the hardware or another name of one."""
+        """Add an output that is a constant, an input of the hardware, or another name of one."""
         node = self._producers.get(name)
         if node is not None:
             self.suffix.add(node.name)
@@ -116,8 +117,8 @@ class _Ends:
         self.suffix.add(node.name)
         shape = self.state.model.values[name].shape
         if name in self._outputs and shape[:1] != (1,):
-            message = f"the result must keep the frame axis in front, not have shape {list(shape)}"
-            remedy = "leave the frame axis out of what is reduced, or reshape to (frames, ...)"
+            message = f"the result must keep the frame axis first, not have shape {list(shape)}"
+            remedy = "do not reduce the frame axis, or reshape to (frames, ...)"
             self.findings.append(Finding("frame-axis", node.where, message, remedy))
         self._pending.extend(n for n in node.inputs if n)
 
@@ -132,7 +133,7 @@ class _Ends:
             self.ports[name] = _port(self.state, name, view.value)
 
     def _same_integers(self, name: str, value: Value) -> list[OnnxNode]:
-        """The nodes from another output, which is the same integers, to this one; none if there is no such output."""
+        """Return the nodes that lead from another output with the same integers to this one; none if there is none."""
         path: list[OnnxNode] = []
         while name in self._producers:
             node = self._producers[name]
@@ -147,7 +148,7 @@ class _Ends:
         return []
 
     def _reals(self, name: str, view: Reals) -> None:
-        streams = HostInput | Integers | Reals  # which may have other anchors
+        streams = HostInput | Integers | Reals  # these may have other anchors
         anchor = view.anchor
         if anchor.value in self._given:
             if anchor.name == name:
@@ -158,13 +159,13 @@ class _Ends:
             if not say_scale(port, anchor.scale, anchor.zero_point):
                 self.findings.append(_finding(name, "have scales that vary along two axes"))
         self.suffix.update(view.after)
-        for after in view.after:  # constants among their inputs go with them; streams are needed too
+        for after in view.after:  # constant inputs go with the nodes; streams must be outputs too
             inputs = (name for name in self._by_name[after].inputs if name)
             self._pending.extend(name for name in inputs if isinstance(self.state.view(name), streams))
 
 
 def prefix(model: ResolvedModel, graph: Graph) -> tuple[str, ...]:
-    """The nodes that the host runs to make the hardware's inputs of the model's, and what else the suffix reads."""
+    """Return the nodes that the host runs to compute the hardware's inputs, and what else the suffix reads."""
     producers = {name: node for node in model.nodes for name in node.outputs if name}
     pending = [port.value.origin for port in graph.inputs]
     needed: set[str] = set()

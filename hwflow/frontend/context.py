@@ -1,4 +1,4 @@
-"""What handlers of ONNX nodes work with: views of values, new IR nodes, findings."""
+"""The state that handlers of ONNX nodes share: views of values, new IR nodes, findings."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from hwflow.frontend.views import (
     View,
     fractions,
 )
-from hwflow.ir.graph import Fractions, Meaning, Names, Node, Port, Value
+from hwflow.ir.graph import Attributes, Fractions, Meaning, Names, Node, Port, Value
 from hwflow.numerics.interval import MOST_EXACT_BITS, length
 from hwflow.onnxspec.resolving.resolved_model import Array, OnnxNode, ResolvedModel
 
@@ -41,8 +41,8 @@ class Refusal(Exception):
 
 @dataclass
 class Lowering:
-    """State of lowering one model. ``deferred``: why nodes at its end are left to the host. ``reach``: how great sums
-    of products and of streams are at most, as far as that is known; ``sums``: what values are sums of."""
+    """State of lowering one model. ``deferred``: why nodes at its end are left to the host. ``reach``: upper bounds of
+    the magnitude of sums of products and of streams, where known; ``sums``: the terms of values that are sums."""
 
     model: ResolvedModel
     views: dict[str, View] = field(default_factory=dict)
@@ -59,21 +59,21 @@ class Lowering:
         return self.views[name]
 
     def frame_shape(self, name: str) -> tuple[int, ...]:
-        """The shape of one frame of a value: without its first dimension; (1,) where nothing is left."""
+        """Return the shape of one frame of a value: without its first dimension; (1,) where nothing is left."""
         return self.model.values[name].shape[1:] or (1,)
 
     def real_origin(self, source: OnnxNode) -> str:
-        """The output of ``source`` where it is a real tensor that new integers carry; "" where it is an integer tensor,
-        which the next requantization makes."""
+        """Return the output of ``source`` where it is a real tensor that new integers represent; "" where it is an
+        integer tensor, which the next requantization computes."""
         name = source.result
         return name if self.model.values[name].dtype in REAL_TYPES else ""
 
     def add(
-        self, op: str, source: OnnxNode, inputs: list[Value], attributes: dict[str, Any], before: tuple[str, ...] = (),
+        self, op: str, source: OnnxNode, inputs: list[Value], attributes: Attributes, before: tuple[str, ...] = (),
         *, origin: str | None = None, meaning: Meaning | None = None,
     ) -> Value:
-        """A new IR node that does the work of ONNX node ``source``, and of the nodes ``before`` it; its output stands
-        for the ONNX value ``origin``, by default the node's output ("": for none)."""
+        """Add an IR node that implements the ONNX node ``source`` and the nodes ``before`` it; its output represents
+        the ONNX value ``origin``, by default the node's output ("": none)."""
         name = source.result if origin is None else origin
         value = Value(self.value_names.fresh(name or source.result), None, name, meaning)
         sources = tuple(dict.fromkeys((*before, source.name)))
@@ -82,18 +82,18 @@ class Lowering:
 
 
 Handler = Callable[[Lowering, OnnxNode], "View | tuple[View, ...]"]
-"""What lowers a node: the view of its first output, or one for each output."""
+"""Lowers a node: returns the view of its first output, or one view per output."""
 
 
 def made(value: Value, shape: tuple[int, ...], scale: Fractions, zero_point: Fractions, node: OnnxNode) -> Reals:
-    """The real result of ``node``, which ``value`` means by ``scale`` and ``zero_point``."""
+    """Return the real result of ``node`` that ``value`` represents by ``scale`` and ``zero_point``."""
     require_short(node, scale, zero_point)
     return Reals(value, shape, scale, zero_point, Anchor(node.result, value, scale, zero_point))
 
 
 def require_short(node: OnnxNode, *parameters: Fractions) -> None:
-    """Refuse scales and zero points of the result of ``node`` that are too long to work with: each product of two
-    streams has a scale twice as long."""
+    """Refuse a result of ``node`` whose scales or zero points are too long to compute with: each product of two streams
+    doubles their length."""
     size = max(length(v) for values in parameters for v in values.reshape(-1))
     if size > MOST_EXACT_BITS:
         raise refuse(
@@ -104,8 +104,8 @@ def require_short(node: OnnxNode, *parameters: Fractions) -> None:
 
 
 def moved(view: Reals, node: OnnxNode, value: Value, shape: tuple[int, ...], move: Callable[[Any], Any]) -> Reals:
-    """``view`` after a node that only moves elements, which ``value`` has in their new places; ``move`` does the same
-    to scales, zero points and functions. (Hardware moves them for nothing, and so does the host.)"""
+    """Return ``view`` after a node that only moves elements: ``value`` holds them in their new places, and ``move``
+    moves scales, zero points and functions likewise. (Neither hardware nor host pays for a move.)"""
     return replace(
         view, value=value, shape=shape, scale=move(view.scale), zero_point=move(view.zero_point),
         functions=tuple(move(f) for f in view.functions), after=(*view.after, node.name),
@@ -113,24 +113,24 @@ def moved(view: Reals, node: OnnxNode, value: Value, shape: tuple[int, ...], mov
 
 
 def behind(view: Reals, node: OnnxNode, function: Functions) -> Reals:
-    """The reals after one more function, the work of ``node``."""
+    """Apply one more function, the work of ``node``, to reals."""
     return replace(
         view, functions=(*view.functions, function), nodes=(*view.nodes, node.name), after=(*view.after, node.name)
     )
 
 
 def refuse(node: OnnxNode, rule: str, message: str, remedy: str) -> Refusal:
-    """A refusal of ``node``; the caller raises it."""
+    """Return a refusal of ``node``; the caller raises it."""
     return Refusal(Finding(rule, node.where, message, remedy))
 
 
 def given(node: OnnxNode, index: int) -> bool:
-    """Whether the node has input ``index``."""
+    """Tell whether the node has input ``index``."""
     return len(node.inputs) > index and node.inputs[index] != ""
 
 
 def constant(state: Lowering, node: OnnxNode, index: int, what: str) -> Constant:
-    """Input ``index`` as a plain constant."""
+    """Return input ``index`` as a plain constant, or refuse the node."""
     view = state.view(node.inputs[index])
     if not isinstance(view, Constant):
         raise _not_constant(node, index, what)
@@ -138,7 +138,7 @@ def constant(state: Lowering, node: OnnxNode, index: int, what: str) -> Constant
 
 
 def exact_constant(state: Lowering, node: OnnxNode, index: int, what: str) -> Fractions:
-    """Input ``index``, a constant of any kind, as exact reals."""
+    """Return input ``index``, a constant of any kind, as exact reals, or refuse the node."""
     view = state.view(node.inputs[index])
     if isinstance(view, QuantizedConstant):
         return view.real()
@@ -154,12 +154,12 @@ def require_finite(node: OnnxNode, index: int, what: str, array: Array) -> None:
         found = array[~np.isfinite(array)].reshape(-1)[0]
         raise refuse(
             node, "finite-constant", f"{what} {show(node.inputs[index])} must be finite, not {found}",
-            "use a finite number (for an infinity, one at which the quantizer behind saturates)",
+            "use a finite number (for an infinity, one that saturates the next quantizer)",
         )
 
 
 def finite(node: OnnxNode, name: str, default: float) -> Fraction:
-    """Float attribute ``name``, exactly."""
+    """Return float attribute ``name``, exactly; refuse a value that is not finite."""
     value = node.attributes.get(name, default)
     assert isinstance(value, int | float)
     if not isfinite(value):
@@ -168,7 +168,7 @@ def finite(node: OnnxNode, name: str, default: float) -> Fraction:
 
 
 def integer(node: OnnxNode, name: str, default: int = 0) -> int:
-    """Integer attribute ``name``."""
+    """Return integer attribute ``name``."""
     value = node.attributes.get(name, default)
     assert isinstance(value, int)
     return value
@@ -177,12 +177,12 @@ def integer(node: OnnxNode, name: str, default: int = 0) -> int:
 def _not_constant(node: OnnxNode, index: int, what: str) -> Refusal:
     return refuse(
         node, "constant-parameter", f"{what} {show(node.inputs[index])} must be a constant, not computed at run time",
-        "make it an initializer, or leave the node to the host, before the first or behind the last quantizer",
+        "make it an initializer, or leave the node to the host, before the first or after the last quantizer",
     )
 
 
 def reals(state: Lowering, node: OnnxNode, index: int) -> Reals:
-    """Input ``index`` as a real tensor that integers carry."""
+    """Return input ``index`` as a real tensor that integers represent, or refuse the node."""
     view = state.view(node.inputs[index])
     if isinstance(view, Reals):
         return view
@@ -194,13 +194,13 @@ def reals(state: Lowering, node: OnnxNode, index: int) -> Reals:
     found = {
         Integers: "an integer tensor without a scale",
         HostInput: "a float graph input" if node.inputs[index] in state.model.inputs else "a float tensor",
-        HostOutput: "what the host makes behind the last quantizer",
+        HostOutput: "a result of the host, after the last quantizer",
     }[type(view)]
-    remedy = "quantize the model so that QuantizeLinear and DequantizeLinear stand before this node"
+    remedy = "quantize the model so that QuantizeLinear and DequantizeLinear precede this node"
     if isinstance(view, HostInput):
         remedy += f", or {DECLARE}"
     raise refuse(
         node, "quantized-operand",
-        f"input {show(node.inputs[index])} must be the result of DequantizeLinear (or of operators behind it), "
+        f"input {show(node.inputs[index])} must be the result of DequantizeLinear (or of operators after it), "
         f"not {found}", remedy,
     )

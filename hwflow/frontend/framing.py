@@ -1,5 +1,5 @@
-"""Which tensors of a model are its frames, decided where the inputs' first sizes leave it open (see
-:mod:`hwflow.frontend.frames`): what hardware can be made of counts."""
+"""Decide which tensors of a model are its frames; where the inputs' first sizes leave it open (see
+:mod:`hwflow.frontend.frames`), the choice is the one that can be compiled."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from hwflow.operators.onnx_operators import KEPT
 @dataclass(frozen=True, eq=False)
 class Framed:
     """A resolved model with frames along the first axis of every value. ``flat``: as of
-    :func:`hwflow.onnxspec.resolve_with_graph`; ``whole``: the inputs are whole tensors, with an axis more than in the
-    model; ``graph``: what :func:`hwflow.frontend.lower.lower` makes of it, where that had to be known."""
+    :func:`hwflow.onnxspec.resolve_with_graph`; ``whole``: the inputs are whole tensors, with one axis more than in the
+    model; ``graph``: the result of :func:`hwflow.frontend.lower.lower`, where it was needed."""
 
     resolved: ResolvedModel
     flat: ModelProto
@@ -33,11 +33,11 @@ class Framed:
 def framed(
     proto: ModelProto, dimensions: Mapping[str, int], input_types: Mapping[str, InputType] | None = None
 ) -> Framed:
-    """``proto``, which :func:`hwflow.onnxspec.validate` has no objection to; ``dimensions`` binds its
-    variables, ``input_types`` says what integers its float inputs carry.
+    """Find the frames of ``proto``, which :func:`hwflow.onnxspec.validate` accepts. ``dimensions`` binds its variables,
+    ``input_types`` declares the integers of its float inputs.
 
-    Raises :class:`ModelRefused` with all findings where it cannot be resolved, or frames be found; also with what
-    hardware could not be made of, whatever the shapes are.
+    Raises :class:`ModelRefused` with all findings if the model cannot be resolved or has no frames, including those of
+    operators that cannot be compiled whatever their shapes.
     """
     try:
         return _framed(proto, dimensions, input_types)
@@ -51,7 +51,7 @@ def framed(
 
 
 def _has_frames(proto: ModelProto, unresolved: Unresolved) -> bool:
-    """Whether frames lie along the first axis of every value, as far as that is known."""
+    """Tell whether frames lie along the first axis of every value, as far as known."""
     sizes = set(first_sizes(proto).values())
     return not sizes or (sizes == {1} and keeps_frames(unresolved.rest, unresolved.opaque))
 
@@ -94,8 +94,8 @@ def _anew(proto: ModelProto | Sequence[OnnxNode], *, whole: bool = False) -> Fra
 def _possible(
     first: Framed, second: Callable[[], Framed], input_types: Mapping[str, InputType] | None, rule: str | None = None
 ) -> Framed:
-    """Of two, one that hardware can be made of, if there is one; the first of those. The second is looked at only if
-    one of the reasons against the first is ``rule`` (None: whatever they are)."""
+    """Return the first of two candidates that can be compiled, by default the first. The second is tried only if
+    ``rule`` is among the reasons against the first (None: any reason)."""
     try:
         return replace(first, graph=lower(first.resolved, input_types))
     except ModelRefused as refused:
@@ -109,7 +109,7 @@ def _possible(
 
 
 def _first_axis(proto: ModelProto, dimensions: Mapping[str, int]) -> Sequence[Finding]:
-    """What is said of inputs whose first sizes are no numbers of frames."""
+    """Return the findings about inputs whose first sizes are no numbers of frames."""
     try:
         resolve_with_graph(proto, dimensions, KEPT, validated=True)
     except ModelRefused as refused:
@@ -120,6 +120,6 @@ def _first_axis(proto: ModelProto, dimensions: Mapping[str, int]) -> Sequence[Fi
 def _in_the_way(node: OnnxNode) -> Finding:
     return Finding(
         "frame-axis", node.where,
-        "must keep what lies along the first axis apart, or be an operator that works along one of more axes; it is "
-        "neither", "export the model with a batch of 1 or a dynamic batch",
+        "must process the entries of the first axis independently, or be an operator that works along one of several "
+        "axes; it does neither", "export the model with a batch of 1 or a dynamic batch",
     )

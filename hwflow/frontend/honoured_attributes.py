@@ -1,5 +1,5 @@
-"""Which attributes a handler honours, its operator's record declares. Any other one is refused, so that what hardware
-does never depends on an attribute that nobody has looked at."""
+"""Check a node's attributes against its operator's record. An attribute that the record does not declare is refused, so
+that no attribute is ever ignored silently."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import numpy as np
 from hwflow.display import show
 from hwflow.errors import Finding
 from hwflow.onnxspec.graphs.attribute_values import defaults
+from hwflow.onnxspec.graphs.operator_facts import facts_of
 from hwflow.onnxspec.graphs.schemas import find_schema
 from hwflow.onnxspec.resolving.resolved_model import Attribute, OnnxNode
-from hwflow.onnxspec.shapes.dialect_forms import form_of
 from hwflow.operators.record import Operator
 
 _IDLE = frozenset({"consumed_inputs"})
-"""Attributes that never mean anything: which inputs a runtime of operator set 1 might overwrite."""
+"""Attributes without a meaning: the inputs that a runtime of operator set 1 may overwrite."""
 
 
 def not_honoured(node: OnnxNode, operator: Operator) -> Iterator[Finding]:
-    """What the handler of a node does not honour: each attribute that is not declared and differs from its default, or
-    has a value that the handler does not take."""
+    """Yield a finding for each attribute that the record does not declare and that differs from its default, or whose
+    value the handler does not take."""
     schema = find_schema(node.op_type, node.version, node.domain)
     standard = {} if schema is None else defaults(schema)
     for name, value in sorted(node.attributes.items()):
@@ -39,18 +39,18 @@ def not_honoured(node: OnnxNode, operator: Operator) -> Iterator[Finding]:
 
 
 def not_defined(node: OnnxNode) -> Iterator[Finding]:
-    """The attributes of a node that its dialect does not have: neither hardware nor the host knows what they mean."""
-    form = form_of(node.domain, node.op_type)
+    """Yield a finding for each attribute that the node's dialect does not define: it has no meaning."""
+    form = facts_of(node.domain, node.op_type).form
     for name, value in sorted(node.attributes.items()):
         if form is not None and name not in form.attributes:
-            yield _finding(node, name, "absent: no attribute of the operator is called that", value, "leave it out")
+            yield _finding(node, name, "absent: the operator has no attribute of that name", value, "leave it out")
 
 
 def _left_alone(name: str, standard: Mapping[str, Attribute]) -> str:
     return f"{_shown(standard[name])}, its default" if name in standard else "absent"
 
 
-_TO_HOST = "leave the node to the host, before the first or behind the last quantizer"
+_TO_HOST = "leave the node to the host, before the first or after the last quantizer"
 _REMEDY = f"write the node with other operators, or {_TO_HOST}"
 _OTHER_VALUE = f"use such a value, or {_TO_HOST}"
 

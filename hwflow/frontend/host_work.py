@@ -1,7 +1,7 @@
-"""What is left to the host, and how much of the network's work that is.
+"""The nodes left to the host, and their share of the network's work.
 
-Pre- and postprocessing has no linear operators (convolutions, matrix products, recurrent layers, attention): where the
-host is left with one, a part of the network itself is not in hardware, however small it is, and that is said.
+Pre- and postprocessing has no linear operators (convolutions, matrix products, recurrent layers, attention). Where the
+host is left with one, a part of the network itself, however small, is not in hardware, which is worth a warning.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from hwflow.operators.work import macs
 HOST_WORK = "host-work"
 """The rule of the warning."""
 
-_SHOWN = 8  # nodes, in a line
+_SHOWN = 8  # nodes on a line
 
 
 @dataclass(frozen=True)
 class HostWork:
-    """The nodes that the host runs, in order, each with its multiply-accumulates a frame; ``total``: those of the
-    whole model. ``before``: the names of those in front of the core; ``reasons``: why hardware could not be made of
-    nodes behind it."""
+    """The nodes that the host runs, in order, each with its multiply-accumulates per frame; ``total``: those of the
+    whole model. ``before``: the names of the nodes before the hardware; ``reasons``: why nodes after it are not in
+    hardware."""
 
     nodes: tuple[tuple[OnnxNode, int], ...]
     total: int
@@ -35,9 +35,9 @@ class HostWork:
 
     @staticmethod
     def of(model: ResolvedModel, graph: Graph) -> HostWork:
-        """Of a model and its graph, at any stage."""
+        """Return the host's work for a model and its graph, at any stage."""
         left = frozenset((*graph.prefix, *graph.suffix))
-        counts = [  # of constants, once for all frames: none
+        counts = [  # 0 for constants, computed once for all frames
             (node, macs(node, model.values) if model.fixed.isdisjoint(node.outputs) else 0) for node in model.nodes
         ]
         nodes = tuple((node, count) for node, count in counts if node.name in left)
@@ -45,12 +45,12 @@ class HostWork:
 
     @property
     def macs(self) -> int:
-        """Multiply-accumulates of a frame that the host does."""
+        """Multiply-accumulates per frame on the host."""
         return sum(count for _, count in self.nodes)
 
     @property
     def share(self) -> float:
-        """The same as a share (0 to 1) of the model's."""
+        """The host's share (0 to 1) of the model's multiply-accumulates."""
         return self.macs / self.total if self.total else 0.0
 
     @property
@@ -59,24 +59,24 @@ class HostWork:
         return tuple(node for node, count in self.nodes if count)
 
     def table(self) -> dict[str, Any]:
-        """What `host` of the report says beside the nodes' names."""
+        """Return the entries of the report's `host` besides the nodes' names."""
         nodes = [{"name": node.name, "op": node.op_type, "macs": count} for node, count in self.nodes]
         return {"macs": self.macs, "share": self.share, "nodes": nodes}
 
     def line(self) -> str:
-        """The same for people."""
+        """Return the host's work as a line of text."""
         if not self.nodes:
             return "left to the host: nothing"
         return f"left to the host: {_listing([node for node, _ in self.nodes])}; {self.said_share()}"
 
     def said_share(self) -> str:
-        """How much of the multiply-accumulates that is."""
+        """Return the host's share of the multiply-accumulates in words."""
         if not self.macs:
             return f"none of the {self.total:,} multiply-accumulates of a frame"
         return f"{100 * self.share:.3g} % of the {self.total:,} multiply-accumulates of a frame"
 
     def findings(self, model: ResolvedModel) -> tuple[Finding, ...]:
-        """A warning where that is more than pre- and postprocessing."""
+        """Return a warning if the host is left with linear operators."""
         if not self.linear:
             return ()
         count = len(self.linear)
@@ -84,7 +84,7 @@ class HostWork:
             f"the host must run pre- and postprocessing only, not {count} linear operator{'s' if count > 1 else ''} "
             f"with {self.said_share()}: {_listing(self.linear)}"
         )
-        remedy = "quantize them, and what stands between them and the core, too (see 'hwflow quantize')"
+        remedy = "quantize them, and the nodes between them and the core, too (see 'hwflow quantize')"
         names = {node.where for node, _ in self.nodes}
         reason = next((f for f in self.reasons if f.where in names), None)
         if any(node.name in self.before for node in self.linear):

@@ -1,4 +1,4 @@
-"""What the integers of a float input are, where no quantizer of the model says so and the user does."""
+"""User declarations of the integers of float inputs, for inputs without a quantizer in the model."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hwflow.onnxspec.shapes.dialects import QONNX_DOMAINS
 from hwflow.operators.onnx_operators import STANDARD_QUANTIZERS
 from hwflow.types import Interval
 
-__all__ = ["DECLARE", "OPTION", "InputType", "malformed", "needless", "parsed", "require_inputs"]
+__all__ = ["DECLARE", "OPTION", "Declarations", "InputType", "malformed", "needless", "parsed", "require_inputs"]
 
 OPTION = "option --input-type"
 """The place of a finding about a declaration."""
@@ -27,7 +27,7 @@ MAX_BITS = 16
 _FORM = "NAME=TYPE[,SCALE[,ZERO_POINT]]"
 _TYPE = re.compile(r"(u?)int([0-9]{1,2})|bipolar")
 _SCALE = re.compile(r"([0-9]{1,40}(\.[0-9]{0,40})?|\.[0-9]{1,40})([eE][+-]?[0-9]{1,3})?|[0-9]{1,40}/[0-9]{1,40}")
-_LEAST_SCALE, _MOST_SCALE = Fraction(1, 10**37), Fraction(10**37)  # within which float32 has all its digits
+_LEAST_SCALE, _MOST_SCALE = Fraction(1, 10**37), Fraction(10**37)  # float32 has full precision in between
 _ZERO_POINT = re.compile(r"-?[0-9]{1,10}")
 
 
@@ -42,7 +42,7 @@ class InputType:
 
     @staticmethod
     def of(text: str) -> InputType:
-        """From "TYPE[,SCALE[,ZERO_POINT]]". Raises :class:`ValueError` saying what must be else."""
+        """Parse "TYPE[,SCALE[,ZERO_POINT]]". Raises :class:`ValueError` that states what is required."""
         name, *rest = (part.strip() for part in text.split(","))
         type_ = _TYPE.fullmatch(name)
         least = 1 if type_ is not None and type_[1] else 2
@@ -66,7 +66,7 @@ class InputType:
 
     @property
     def levels(self) -> Interval:
-        """The integers that carry it: those of the type, and 0 and 1 for -1 and 1."""
+        """The integers that represent the input: those of the type, and 0 and 1 for bipolar -1 and 1."""
         if self.name == "bipolar":
             return Interval(0, 1)
         bits = int(self.name.rpartition("int")[2])
@@ -74,21 +74,25 @@ class InputType:
 
     @property
     def meaning(self) -> Meaning:
-        """What these mean."""
+        """The scale and zero point of these integers."""
         if self.name == "bipolar":
             return Meaning(as_array(2 * self.scale), as_array(Fraction(self.zero_point + 1, 2)))
         return Meaning(as_array(self.scale), as_array(Fraction(self.zero_point)))
 
 
-def parsed(asked: Mapping[str, str] | None) -> dict[str, InputType]:
-    """Declarations by input name, each "TYPE[,SCALE[,ZERO_POINT]]".
+Declarations = Mapping[str, "str | InputType"]
+"""By input name, as text "TYPE[,SCALE[,ZERO_POINT]]" or parsed."""
 
-    Raises :class:`UsageError` with a finding for each that is none.
+
+def parsed(asked: Declarations | None) -> dict[str, InputType]:
+    """Parse those declarations that are text.
+
+    Raises :class:`UsageError` with a finding for each malformed one.
     """
     result, findings = {}, []
     for name, text in (asked or {}).items():
         try:
-            result[name] = InputType.of(text)
+            result[name] = text if isinstance(text, InputType) else InputType.of(text)
         except ValueError as error:
             findings.append(malformed(f"{error} for {show(name)}"))
     if findings:
@@ -97,12 +101,12 @@ def parsed(asked: Mapping[str, str] | None) -> dict[str, InputType]:
 
 
 def malformed(message: str) -> Finding:
-    """The finding about a declaration that cannot be understood."""
+    """Return the finding about a malformed declaration."""
     return Finding("input-type-option", OPTION, message, "for example --input-type image=uint8,1/255")
 
 
 def require_inputs(model: ResolvedModel, declared: Mapping[str, InputType]) -> None:
-    """Raise :class:`UsageError` where a name is none of the model's inputs."""
+    """Raise :class:`UsageError` if a name is no input of the model."""
     known = ", ".join(show(name) for name in model.inputs) or "it has none"
     messages = [
         f"must name an input of the model ({known}), not {show(name)}" for name in declared if name not in model.inputs
@@ -112,8 +116,8 @@ def require_inputs(model: ResolvedModel, declared: Mapping[str, InputType]) -> N
 
 
 def needless(model: ResolvedModel, declared: Mapping[str, InputType]) -> list[Finding]:
-    """A warning for each declared input that quantizers of the model read, and nothing else: hardware quantizes its
-    integers once more, where the host could have done it."""
+    """Return a warning for each declared input that only quantizers of the model read: hardware then quantizes its
+    integers again, which the host could have done."""
     findings = []
     for name in declared:
         readers = [node for node in model.nodes if name in node.inputs]
@@ -122,6 +126,6 @@ def needless(model: ResolvedModel, declared: Mapping[str, InputType]) -> list[Fi
         ):
             where = readers[0].where
             message = f"must be declared only where the model does not quantize it, not where {where} does"
-            remedy = "leave out --input-type: the host then makes the integers"
+            remedy = "leave out --input-type: the host then quantizes the input"
             findings.append(Finding("input-type", f"input {show(name)}", message, remedy, "warning"))
     return findings

@@ -1,4 +1,4 @@
-"""ONNX to the quantized graph. Each node lowers by itself; every node that cannot be lowered is reported at once."""
+"""Lower ONNX to the quantized graph, node by node; all nodes that cannot be lowered are reported at once."""
 
 from __future__ import annotations
 
@@ -39,20 +39,20 @@ from hwflow.operators.record import Operator
 from hwflow.types import IntType
 
 MAX_ELEMENTS = 1 << 23
-"""Of one value in one frame: a colour image of 1,600 x 1,600 pixels. The compiler keeps the order of a stream's
-elements, 64 MiB for so many, and some of them at a time."""
+"""Elements of one value in one frame: a colour image of 1,600 x 1,600 pixels. The compiler keeps several orders of
+elements in memory at a time, 64 MiB each at this size."""
 
 _OVERSIZED_SECONDS, _OVERSIZED_MEMORY = 20.0, 2 << 30
-"""Of processor time and bytes, for what else is wrong with a model of larger frames."""
+"""Limits of processor time and memory (bytes) for the other findings of a model with larger frames."""
 
 _UNKNOWN = Refused(None, Source.EITHER)
-"""What the graph of a node has for itself."""
+"""The view of a value that could not be resolved."""
 
 _RESHAPE = "reshape to (frames, ...)"
 
 
 def lower(model: ResolvedModel, input_types: Mapping[str, InputType] | None = None) -> Graph:
-    """The quantized graph of a resolved model; ``input_types``: what integers its float inputs carry, by name.
+    """Return the quantized graph of a resolved model. ``input_types``: the declared integers of float inputs, by name.
 
     Raises :class:`ModelRefused` with all findings.
     """
@@ -64,11 +64,11 @@ def lower(model: ResolvedModel, input_types: Mapping[str, InputType] | None = No
 
 
 def findings_of_rest(unresolved: Unresolved, input_types: Mapping[str, InputType] | None = None) -> list[Finding]:
-    """What is wrong with a model that could not be resolved besides that, as far as it can be told: nodes whose shapes
-    are known are looked at as :func:`lower` does."""
+    """Return the further findings of a model that could not be resolved: nodes of known shapes are checked as
+    :func:`lower` does."""
     model = unresolved.rest
     if not any(is_dialect((n.domain, n.op_type)) for n in model.nodes if n.name not in unresolved.opaque):
-        return []  # whether it is a quantized model at all is not known
+        return []  # unknown whether the model is quantized at all
     oversized, said = _oversized(model), {finding.where for finding in unresolved.findings}
 
     def find() -> tuple[Finding, ...]:
@@ -87,7 +87,7 @@ def _findings(model: ResolvedModel, declared: Mapping[str, InputType]) -> tuple[
 
 
 def _within_limits(find: Callable[[], tuple[Finding, ...]]) -> tuple[Finding, ...]:
-    """What is wrong with a model besides the size of its frames, as far as that can be told within limits."""
+    """Return the findings of a model besides the size of its frames, as far as the limits allow."""
     try:
         return guarded(find, Budget(_OVERSIZED_SECONDS), _OVERSIZED_MEMORY)
     except GaveUp:
@@ -95,7 +95,7 @@ def _within_limits(find: Callable[[], tuple[Finding, ...]]) -> tuple[Finding, ..
 
 
 def _examined(model: ResolvedModel, declared: Mapping[str, InputType], opaque: Container[str] = ()) -> Lowering:
-    """All nodes lowered or refused. ``opaque``: names of nodes that have been refused before."""
+    """Lower or refuse all nodes. ``opaque``: names of nodes refused before."""
     state = Lowering(model)
     state.views.update({name: Constant(array) for name, array in model.constants.items()})
     read = {name for node in model.nodes if node.name not in opaque for name in node.inputs} | {*model.outputs}
@@ -129,14 +129,14 @@ def _lowered(model: ResolvedModel, declared: Mapping[str, InputType]) -> Graph:
     ends = None if state.findings else boundary.ends(state)
     if state.findings or ends is None:
         raise ModelRefused(of_whole_operators(state.findings))
-    place = {name: index for index, name in enumerate(model.inputs)}  # what the host makes of inputs comes behind them
+    place = {name: index for index, name in enumerate(model.inputs)}  # results of the prefix come after them
     inputs = sorted(state.inputs, key=lambda port: place.get(port.name, len(place)))
     graph = Graph(
         model.name, Stage.QUANTIZED, inputs, ends.ports, state.nodes, suffix=ends.suffix,
         deferred=tuple(state.deferred),
     )
     _drop_dead_nodes(graph)
-    if not graph.nodes and state.deferred:  # nothing is left for hardware: that is why
+    if not graph.nodes and state.deferred:  # the reasons why nothing is left for hardware
         raise ModelRefused(of_whole_operators(state.deferred))
     if not graph.outputs:
         raise ModelRefused([unquantized(model.name)])
@@ -145,8 +145,8 @@ def _lowered(model: ResolvedModel, declared: Mapping[str, InputType]) -> Graph:
 
 
 def _oversized(model: ResolvedModel) -> list[Finding]:
-    """Values with larger frames than the compiler has memory for, those of one shape as one finding: a shape is a few
-    bytes in the file, whatever it claims."""
+    """Return findings about values whose frames exceed the compiler's memory, one per shape: a file of a few bytes can
+    state any shape."""
     makers = {name: node.where for node in model.nodes for name in node.outputs}
     names: dict[tuple[int, ...], list[str]] = {}
     for name, info in model.values.items():
@@ -173,7 +173,7 @@ def _input_view(state: Lowering, name: str, declared: InputType | None) -> View:
     if not info.shape:
         state.findings.append(
             Finding(
-                "frame-axis", f"input {show(name)}", "the input must have a frame axis in front, not be a scalar",
+                "frame-axis", f"input {show(name)}", "the input must have a leading frame axis, not be a scalar",
                 _RESHAPE
             )
         )
@@ -193,7 +193,8 @@ def _input_view(state: Lowering, name: str, declared: InputType | None) -> View:
 
 
 def _declared_input(state: Lowering, name: str, declared: InputType) -> Reals:
-    """The reals that a float input carries by integers, as if a quantizer of that type stood behind it."""
+    """Return a float input as reals represented by the declared integers, as if a quantizer of that type followed
+    it."""
     levels, meaning = declared.levels, declared.meaning
     integers = graph_input(state, name, name, IntType.holding(levels), meaning, levels)
     say_scale(state.inputs[-1], meaning.scale, meaning.zero_point)
@@ -204,13 +205,19 @@ def _declared_input(state: Lowering, name: str, declared: InputType) -> Reals:
 
 
 def _foreign(state: Lowering, names: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Values, with their element types, that neither hardware nor the host's real numbers can be made of."""
+    """Yield values, with their element types, that are neither hardware's integers nor real numbers."""
     for name in names:
         info = state.model.values.get(name)
-        # Shapes, axes and the like are int64.
+        # shapes, axes and the like are int64
         known = (*REAL_TYPES, *STREAM_TYPES, "int64")
-        if info is not None and info.dtype not in known:
+        if info is not None and info.dtype not in known and not _is_int64(state, name, info.dtype):
             yield name, info.dtype
+
+
+def _is_int64(state: Lowering, name: str, dtype: str) -> bool:
+    """Whether a value is a constant of uint64 whose numbers are int64's too."""
+    view = state.views.get(name)
+    return dtype == "uint64" and isinstance(view, Constant) and int(view.array.max(initial=0)) < 1 << 63
 
 
 def _refuse_foreign(state: Lowering, node: OnnxNode, names: Iterable[str]) -> None:
@@ -222,7 +229,7 @@ def _refuse_foreign(state: Lowering, node: OnnxNode, names: Iterable[str]) -> No
 
 
 def _lower_node(state: Lowering, node: OnnxNode, tail: boundary.Tail) -> None:
-    """Lower one node; at the model's end the host does what hardware cannot."""
+    """Lower one node; at the model's end the host takes what hardware cannot do."""
     result: View | tuple[View, ...] = Refused()
     unknown = tuple(not_defined(node))
     if unknown:
@@ -232,7 +239,7 @@ def _lower_node(state: Lowering, node: OnnxNode, tail: boundary.Tail) -> None:
     operator = HANDLERS.get((node.domain, node.op_type))
     views = [state.view(name) for name in node.inputs if name]
     if operator is not None and operator.needs and not any(isinstance(v, operator.needs) for v in views):
-        operator = None  # the host's
+        operator = None  # left to the host
     if operator is None and not can_run(node.domain, node.op_type):
         state.findings.append(unsupported_operator(node))
         refuse_results(state, node, source_of(node, views))
@@ -260,7 +267,7 @@ def _lower_node(state: Lowering, node: OnnxNode, tail: boundary.Tail) -> None:
         try:
             _refuse_foreign(state, node, node.inputs[:1])
             result = _result(state, node, operator, views)
-            _refuse_foreign(state, node, (*node.inputs, *node.outputs))  # a handler that has more to say has said it
+            _refuse_foreign(state, node, (*node.inputs, *node.outputs))  # the handler goes first: its finding says more
         except Refusal as refusal:
             if node.name in tail.real and any(isinstance(v, Integers | Reals) for v in views):
                 state.deferred.extend(refusal.findings)
@@ -279,13 +286,13 @@ def _lower_node(state: Lowering, node: OnnxNode, tail: boundary.Tail) -> None:
 
 
 def _nothing(state: Lowering, name: str) -> Constant | None:
-    """A tensor without elements (a part of a Split, beside others that have some) is known now; None for any other."""
+    """Return a tensor without elements (one part of a Split, say) as a constant; None for any other."""
     info = state.model.values[name]
     return Constant(np.zeros(info.shape, np.int64 if "int" in info.dtype else np.float64)) if 0 in info.shape else None
 
 
 def unsupported_operator(node: OnnxNode, said: str = "") -> Finding:
-    """What is said of an operator that no hardware is made of, which may be called ``said``."""
+    """Return the finding about an unsupported operator, described as ``said``."""
     return unsupported(node.where, node.op_type, said or _operator(node))
 
 
@@ -294,29 +301,29 @@ def _operator(node: OnnxNode) -> str:
 
 
 def _leave_to_host(state: Lowering, node: OnnxNode) -> None:
-    """All outputs of a node behind the last quantizer are the host's."""
+    """Leave all outputs of a node after the last quantizer to the host."""
     for name in node.outputs:
         if name:
             state.views[name] = HostOutput(name, state.frame_shape(name))
 
 
 def _before_hardware(state: Lowering, node: OnnxNode, views: list[View]) -> bool:
-    """Whether a node works on nothing but what the host holds before the first quantizer."""
+    """Tell whether a node only reads values that the host holds before the first quantizer."""
     host = [v for v in views if isinstance(v, HostInput)]
     return bool(host) and all(isinstance(v, HostInput | Constant) for v in views)
 
 
 def _host_inputs(state: Lowering, node: OnnxNode, views: list[View]) -> tuple[View, ...]:
-    """All outputs of a node before the first quantizer are the host's."""
+    """Return views of all outputs of a node before the first quantizer: they are the host's."""
     before = dict.fromkeys(name for v in views if isinstance(v, HostInput) for name in v.nodes)
     nodes = (*before, node.name)
     return tuple(HostInput(name, state.frame_shape(name), nodes) if name else Refused() for name in node.outputs)
 
 
 def _look_at(state: Lowering, node: OnnxNode, operator: Operator) -> None:
-    """Find what is wrong in itself with a node that reads the result of a refused one.
+    """Find a node's own faults although it reads the result of a refused one.
 
-    Nothing is said where it cannot be told what that result would be: the finding about its maker is enough.
+    A node is skipped where that result cannot be guessed: the finding about its producer is enough.
     """
     refused = {n: v for n in node.inputs if n and isinstance(v := state.view(n), Refused)}
     if any(v.stand_in is None for v in refused.values()):
@@ -336,14 +343,14 @@ def _result(
     if any(isinstance(v, HostInput | Integers | Reals) for v in views):
         shapes = [state.model.values[name].shape for name in node.outputs if name]
         shape = next((shape for shape in shapes if min(shape, default=1) > 0), shapes[0])
-        if min(shape, default=1) < 1:  # inference goes below 0 for a window larger than the image
+        if min(shape, default=1) < 1:  # shape inference gives a negative size for a window larger than the image
             raise refuse(
                 node, "empty-tensor", f"the result must hold at least one element, not have shape {list(shape)}",
                 "leave the node out, or give its window pads if it is larger than the image",
             )
         if shape[:1] != (1,):
             raise refuse(
-                node, "frame-axis", f"the result must keep the frame axis in front, not have shape {list(shape)}",
+                node, "frame-axis", f"the result must keep the frame axis first, not have shape {list(shape)}",
                 _RESHAPE,
             )
     if operator.real_only:
@@ -364,7 +371,7 @@ def _result(
 
 
 def _drop_dead_nodes(graph: Graph) -> None:
-    """Nodes that no output needs are left out: hardware must not compute what nobody reads."""
+    """Remove nodes that no output needs."""
     needed = {port.value for port in graph.outputs}
     kept: list[Node] = []
     for node in reversed(graph.nodes):

@@ -1,4 +1,4 @@
-"""Findings about operators that no hardware is made of."""
+"""Findings about unsupported operators."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from hwflow.operators.onnx_operators import REASONS
 
 
 def unsupported(where: str, operator: str, said: str = "") -> Finding:
-    """The finding about an operator, without its domain, that is called ``said`` (by default by its name)."""
+    """Return the finding about an operator, given without its domain and described as ``said`` (default: its name)."""
     reason = REASONS.get(operator)
-    message = f"operator must be one that hardware can be made of, not {said or operator}"
-    remedy = "see 'hwflow ops' for those there are; replace the node or leave it out"
+    message = f"operator must be one that hwflow supports, not {said or operator}"
+    remedy = "see 'hwflow ops' for the supported ones; replace the node or leave it out"
     if reason is not None:
         message, remedy = f"{message}: it {reason.why}", reason.remedy
     return Finding("supported-operator", where, message, remedy)
@@ -23,13 +23,13 @@ _DEFINED = re.compile(r" in the definition of (?P<node>node '.*' \((?P<operator>
 
 
 def whole_operator(where: str) -> tuple[str, str] | None:
-    """The node, and its operator, in whose definition a place is, where the table has that operator."""
+    """Return the node, and its operator, in whose definition a place lies, if the table has that operator."""
     outer = _DEFINED.search(where)
     return (outer["node"], outer["operator"]) if outer is not None and outer["operator"] in REASONS else None
 
 
 def of_whole_operators(findings: Iterable[Finding]) -> list[Finding]:
-    """What is found in the definition of an operator of the table, as one finding about that operator."""
+    """Merge the findings in the definition of an operator of the table into one about that operator."""
     result: dict[Finding, None] = {}
     for finding in findings:
         outer = whole_operator(finding.where)

@@ -1,5 +1,5 @@
-"""What stands for the results of refused nodes, so that the nodes behind are looked at all the same: no finding hides
-others."""
+"""Placeholders for the results of refused nodes, so that the nodes after them are checked too: no finding hides
+another."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hwflow.operators.onnx_operators import HANDLERS
 
 
 def source_of(node: OnnxNode, views: Iterable[View]) -> Source | None:
-    """What a refused node is made of."""
+    """Return the source of a refused node's result."""
     sources = {_of(view) for view in views}
     if Source.STREAM in sources:
         return Source.STREAM
@@ -37,7 +37,7 @@ def _of(view: View) -> Source | None:
 
 
 def refuse_results(state: Lowering, node: OnnxNode, source: Source | None) -> None:
-    """Give all results of a refused node a view that says so."""
+    """Give all results of a refused node a refused view."""
     for name in node.outputs:
         if name:
             state.views[name] = Refused(_stand_in(state, node, name, source), source)
@@ -46,8 +46,8 @@ def refuse_results(state: Lowering, node: OnnxNode, source: Source | None) -> No
 def _stand_in(
     state: Lowering, node: OnnxNode, name: str, source: Source | None
 ) -> HostInput | Integers | Reals | None:
-    """What a refused node's result would be like: the host's, or hardware's by its element type."""
-    info = state.model.values.get(name)  # there is none behind a node of unknown shapes
+    """Guess the view of a refused node's result: the host's, or hardware's by its element type."""
+    info = state.model.values.get(name)  # there is none after a node of unknown shapes
     if source in (None, Source.EITHER) or info is None or info.shape[:1] != (1,) or min(info.shape) < 1:
         return None
     shape = state.frame_shape(name)

@@ -1,4 +1,4 @@
-"""ONNX element types that the front end takes."""
+"""The ONNX element types that the front end accepts."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ INTEGER_TYPES: Mapping[str, IntType] = {
 """ONNX integer element types that can be hardware values, by name."""
 
 STREAM_TYPES: Mapping[str, IntType] = {**INTEGER_TYPES, "bool": IntType(1, False)}
-"""Those, and bool: ONNX element types whose values hardware takes as they are."""
+"""Those, and bool: ONNX element types whose values are hardware integers directly."""
 
 COMPUTED_TYPES: Mapping[str, IntType] = {**STREAM_TYPES, "int64": IntType(64, True)}
-"""Those, and the type of places (ArgMax): hardware takes no such inputs, but has the few bits of such a result."""
+"""Those, and the type of indices (ArgMax): not an input type of hardware, but results need few bits."""
 
 REAL_TYPES = frozenset({"float16", "bfloat16", "float32", "float64"})
-"""ONNX element types that stand for real numbers: what an integer's scale makes of it, until the next quantizer."""
+"""ONNX element types of real numbers: scaled integers, up to the next quantizer."""
 
 KNOWN_TYPES = ", ".join((*sorted(REAL_TYPES), *STREAM_TYPES))
-"""All of them, in a message."""
+"""All of them, for messages."""
 
-DECLARE = "say what integers a float input carries: --input-type NAME=int8[,SCALE[,ZERO_POINT]]"
+DECLARE = "declare the integers of a float input: --input-type NAME=int8[,SCALE[,ZERO_POINT]]"
 """A remedy where hardware cannot begin at a float input."""

@@ -1,5 +1,5 @@
-"""Whether a model is quantized at all, and what of a float model is in the way once it is. Imports little: `check` says
-so of large float models in no time."""
+"""Detect float models, and the operators in them that would prevent compilation once quantized. Imports little, so that
+`check` is quick on large float models."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from hwflow.errors import Finding, ModelRefused
 from hwflow.frontend.refused_operators import unsupported, whole_operator
 from hwflow.frontend.stream_types import DECLARE, KNOWN_TYPES, REAL_TYPES, STREAM_TYPES
 from hwflow.onnxspec import ModelProto
+from hwflow.onnxspec.graphs.operator_names import DEQUANTIZE_LINEAR, IDENTITY, IF, MAT_MUL, SHAPE, SIZE
 from hwflow.onnxspec.graphs.schemas import find_schema, has_body
 from hwflow.onnxspec.graphs.scopes import Scope
 from hwflow.onnxspec.reading.numpy_tensors import DTYPE_NAMES, ELEMENT_TYPES
@@ -28,15 +29,15 @@ _QUANTIZE = (
 
 
 def is_dialect(operator: tuple[str, str]) -> bool:
-    """Whether an operator belongs to a dialect of quantized models (or is a function, whose body may)."""
-    return operator[0] not in ("", _ML) or operator[1] in STANDARD_QUANTIZERS or operator[1] == "DequantizeLinear"
+    """Tell whether an operator belongs to a dialect of quantized models (or is a function, whose body may)."""
+    return operator[0] not in ("", _ML) or operator[1] in STANDARD_QUANTIZERS or operator[1] == DEQUANTIZE_LINEAR
 
 
 def refuse_unquantized(model: ModelProto, scopes: Sequence[Scope], declared: Container[str] = ()) -> None:
-    """Raise :class:`ModelRefused` for a float model, with what :func:`hwflow.frontend.lower.lower` says about it.
+    """Raise :class:`ModelRefused` for a float model, with the findings of :func:`hwflow.frontend.lower.lower`.
 
-    ``scopes`` are those of the model (:func:`hwflow.onnxspec.graphs.scopes.scopes`), ``declared`` the names of inputs
-    whose integers the user declares. Resolving a large float model takes much longer than seeing that it is one.
+    ``scopes``: those of the model (:func:`hwflow.onnxspec.graphs.scopes.scopes`); ``declared``: the names of inputs
+    whose integers the user declares. Resolving a large float model would take much longer than this.
     """
     main = scopes[0]
     operators = {(node.op_type, node.domain) for scope in scopes for node in scope.nodes}
@@ -62,14 +63,14 @@ def refuse_unquantized(model: ModelProto, scopes: Sequence[Scope], declared: Con
 
 
 def obstacles(scopes: Sequence[Scope], said: Container[str] = ()) -> list[Finding]:
-    """:func:`in_the_way` in a model's main graph, the first of its scopes, as it is in the file, and in the graphs of
-    its nodes. ``said``: places that need no finding any more."""
+    """Apply :func:`in_the_way` to a model's main graph, the first of its scopes, as stored in the file, and to its
+    nodes' subgraphs. ``said``: places that already have a finding."""
     main = scopes[0]
-    owners: dict[int, int] = {}  # of a graph at any depth: the node of the main graph
-    holders: set[tuple[int, int]] = set()  # nodes with operators in their graphs that hardware is made for
+    owners: dict[int, int] = {}  # from a graph at any depth to its node of the main graph
+    holders: set[tuple[int, int]] = set()  # nodes with heavy operators in their subgraphs
     for scope in scopes[1:]:
         parent = scope.parent
-        if parent is main or id(parent) in owners:  # else it is a function's
+        if parent is main or id(parent) in owners:  # else in a function
             owners[id(scope)] = scope.caller if parent is main else owners[id(parent)]
             if any(node.op_type in HEAVY for node in scope.nodes):
                 _add_holders(holders, scope)
@@ -79,8 +80,8 @@ def obstacles(scopes: Sequence[Scope], said: Container[str] = ()) -> list[Findin
         computed = {*inputs}
         _streams(sites, computed)
         inside: dict[int, list[tuple[Site, bool]]] = {}
-        apart: set[str] = set()  # nodes of graphs between operators that hardware is made for
-        for scope in scopes[1:]:  # each behind the one around it
+        apart: set[str] = set()  # nodes of subgraphs between heavy operators
+        for scope in scopes[1:]:  # each after the one around it
             if id(scope) in owners:
                 computed.update({*scope.inputs} - {*scope.initializers})
                 inner = _streams(_sites(scope, holders), computed)
@@ -96,7 +97,7 @@ def obstacles(scopes: Sequence[Scope], said: Container[str] = ()) -> list[Findin
 
 
 def _add_holders(holders: set[tuple[int, int]], scope: Scope) -> None:
-    """The node that carries a graph, and those that carry the graphs around it."""
+    """Add the node that owns a graph, and the owners of the graphs around it."""
     around: Scope | None = scope
     while around is not None and around.parent is not None and (id(around.parent), around.caller) not in holders:
         holders.add((id(around.parent), around.caller))
@@ -115,9 +116,9 @@ def _sites(scope: Scope, holders: Container[tuple[int, int]]) -> list[Site]:
 
 @dataclass(frozen=True, eq=False)
 class Site:
-    """A node of a float model. ``where``: as a finding names it; ``captured``: what its subgraphs read from outside;
-    ``holds``: whether operators that hardware is made for stand in them; ``inside``: the nodes in them that it cannot
-    be made of, and whether they stand between such operators."""
+    """A node of a float model. ``where``: its name in findings; ``captured``: the outer values that its subgraphs read;
+    ``holds``: whether these contain heavy operators; ``inside``: the unsupported nodes in them, and whether they lie
+    between heavy operators."""
 
     domain: str
     op_type: str
@@ -131,7 +132,8 @@ class Site:
 
     @classmethod
     def of(cls, node: OnnxNode) -> Site:
-        """A node of a resolved model; of one in an operator's definition, that operator."""
+        """Return the site of a node of a resolved model; for a node in an operator's definition, that of the
+        operator."""
         where, op_type = whole_operator(node.where) or (node.where, node.op_type)
         return cls(node.domain, op_type, node.version, node.inputs, node.outputs, where)
 
@@ -140,12 +142,12 @@ class Site:
         """Whether hardware begins here, or would in a quantized model."""
         if self.holds or self.op_type in HEAVY:
             return True
-        return is_dialect((self.domain, self.op_type)) and self.op_type != "DequantizeLinear"
+        return is_dialect((self.domain, self.op_type)) and self.op_type != DEQUANTIZE_LINEAR
 
     @property
     def taken(self) -> bool:
-        """Whether hardware can be made of its operator, or of the others that it stands for."""
-        if self.domain:  # of others than a dialect's and ONNX's own it is not known here: a function, perhaps
+        """Whether its operator, or those in its place, are supported."""
+        if self.domain:  # unknown for domains other than ONNX's own and the dialects': perhaps a function
             return self.op_type in NAMES if self.domain in DIALECT_DOMAINS else self.domain != _ML
         if self.op_type in REASONS:
             return False
@@ -154,12 +156,11 @@ class Site:
 
 
 def in_the_way(sites: Sequence[Site], inputs: Iterable[str], said: Container[str] = ()) -> list[Finding]:
-    """What hardware could not be made of once a model was quantized, one finding an operator: what stands between
-    operators that hardware is made for. Before the first and behind the last of these, the host runs it. (In a model
-    without any of these, operators of classical machine learning are all that there is.)
+    """Return a finding per operator that would be refused once the model was quantized: unsupported operators between
+    heavy ones. (The host runs those before the first and after the last heavy operator. In a model without any, every
+    operator of classical machine learning counts.)
 
-    ``sites``: the nodes in topological order; ``inputs``: of the model, without initializers; ``said``: places that are
-    left out.
+    ``sites``: the nodes in topological order; ``inputs``: of the model, without initializers; ``said``: places to skip.
     """
     computed = {*inputs}
     streams = _streams(sites, computed)
@@ -175,7 +176,7 @@ def in_the_way(sites: Sequence[Site], inputs: Iterable[str], said: Container[str
                 continue
             if not site.taken:
                 found.setdefault((site.domain, site.op_type), {})[site.where] = None
-            elif site.op_type == "MatMul" and computed.issuperset(site.inputs):
+            elif site.op_type == MAT_MUL and computed.issuperset(site.inputs):
                 products[site.where] = None
     findings = [
         unsupported(_places(places), op_type, f"{domain}.{op_type}" if domain else "")
@@ -187,24 +188,24 @@ def in_the_way(sites: Sequence[Site], inputs: Iterable[str], said: Container[str
 
 
 def _streams(sites: Iterable[Site], computed: set[str]) -> list[tuple[Site, bool]]:
-    """What is computed at run time from values in ``computed``, which grows, and whether behind an operator that
-    hardware is made for."""
+    """Return the nodes that depend on values in ``computed``, to which their outputs are added, and whether each comes
+    after a heavy operator."""
     behind: set[str] = set()
     streams: list[tuple[Site, bool]] = []
     for site in sites:
         read = computed.intersection((*site.inputs, *site.captured))
-        if read and site.op_type not in ("Shape", "Size"):
+        if read and site.op_type not in (SHAPE, SIZE):
             made = {name for name in site.outputs if name}
             computed |= made
-            chosen = site.op_type == "If" and computed.isdisjoint(site.inputs)  # when the model is compiled
-            streams.append((replace(site, op_type="Identity") if chosen else site, not read.isdisjoint(behind)))
+            chosen = site.op_type == IF and computed.isdisjoint(site.inputs)  # at compile time
+            streams.append((replace(site, op_type=IDENTITY) if chosen else site, not read.isdisjoint(behind)))
             if site.begins or streams[-1][1]:
                 behind |= made
     return streams
 
 
 def _between(streams: Sequence[tuple[Site, bool]]) -> dict[Site, bool]:
-    """The nodes that stand between operators that hardware is made for (True), or hold such operators."""
+    """Return the nodes between heavy operators (True), or with heavy operators in their subgraphs."""
     ahead: set[str] = set()
     result: dict[Site, bool] = {}
     for site, follows in reversed(streams):

@@ -1,4 +1,4 @@
-"""What an ONNX value is to the front end while it lowers a model: integers, reals carried by integers, or constants."""
+"""The front end's views of ONNX values: integers, reals represented by integers, constants, or values of the host."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ import numpy as np
 import numpy.typing as npt
 
 from hwflow.ir.graph import Fractions, IntArray, Value
-from hwflow.numerics.functions.chains import Elementwise
+from hwflow.numerics.functions.function import Elementwise
 
 Functions = npt.NDArray[np.object_]  # of Elementwise, or None for the identity; broadcastable to a frame's shape
 
 
 def fractions(values: Any) -> Fractions:
-    """Floats or integers as exact Fractions, shape kept (a float32 is a rational number)."""
+    """Convert floats or integers to exact Fractions, keeping the shape (a float32 is a rational number)."""
     array = np.asarray(values)
     if array.size < _MANY or array.dtype.kind not in "biuf":
         flat = [Fraction(v) for v in array.reshape(-1).tolist()]
         result = np.empty(len(flat), dtype=object)
         result[:] = flat
-    else:  # large constants repeat few values
+    else:  # large constants have few distinct values
         distinct, places = np.unique(array, return_inverse=True)
         made = np.empty(len(distinct), dtype=object)
         made[:] = [Fraction(v) for v in distinct.tolist()]
@@ -38,7 +38,7 @@ _MANY = 1 << 12  # elements
 
 @dataclass(frozen=True)
 class Constant:
-    """A tensor known now, as the model holds it (float or integer)."""
+    """A tensor known at compile time, as in the model (float or integer)."""
 
     array: npt.NDArray[Any]
 
@@ -68,8 +68,8 @@ class Integers:
 
 @dataclass(frozen=True)
 class Anchor:
-    """Where a real tensor's integers were last those of one ONNX value: ``name`` is that value, an integer tensor or a
-    real one that ``value`` means by ``scale`` and ``zero_point``."""
+    """The last ONNX value whose integers a real tensor has: ``name`` is an integer tensor, or a real one that ``value``
+    represents by ``scale`` and ``zero_point``."""
 
     name: str
     value: Value
@@ -79,12 +79,12 @@ class Anchor:
 
 @dataclass(frozen=True)
 class Reals:
-    """A real ONNX tensor carried by integers: functions(scale * (value - zero_point)).
+    """A real ONNX tensor represented by integers: functions(scale * (value - zero_point)).
 
     ``scale`` (of any sign, or 0), ``zero_point`` and each of the functions broadcast over the frame's shape; the
     functions apply in order, element by element. ``low``/``high``: the range of ``value`` where the front end knows it
-    (None for sums). ``anchor`` and the ONNX nodes since then (``after``) are what the host would need to continue from
-    here; ``nodes`` are those whose work the next quantizer does.
+    (None for sums). From ``anchor`` and the ONNX nodes since then (``after``) the host could continue; ``nodes`` are
+    those whose work the next quantizer does.
     """
 
     value: Value
@@ -101,9 +101,9 @@ class Reals:
 
 @dataclass(frozen=True)
 class Sum:
-    """What a value of hardware is the sum of: two streams without functions, the one of the longer integers first.
+    """The terms of a hardware value that is a sum: two streams without functions, the one of the longer integers first.
 
-    ``scale`` and ``zero_point``: what its integers meant when it was made; None where they are keys
+    ``scale`` and ``zero_point``: the meaning of its integers when it was created; None where they are keys
     (:mod:`hwflow.operators.elementwise.keys`).
     """
 
@@ -114,7 +114,7 @@ class Sum:
 
 @dataclass(frozen=True)
 class HostInput:
-    """A float tensor before any quantizer, which the host holds: a graph input, or what ``nodes`` make of some."""
+    """A float tensor before any quantizer, held by the host: a graph input, or a result of ``nodes``."""
 
     name: str
     shape: tuple[int, ...]
@@ -123,15 +123,15 @@ class HostInput:
 
 @dataclass(frozen=True)
 class HostOutput:
-    """A tensor behind the last quantizer, which the host makes."""
+    """A tensor after the last quantizer, computed by the host."""
 
     name: str
     shape: tuple[int, ...]
 
 
 class Source(Enum):
-    """What a refused node was made of. ``EITHER``: its operator, or that of one before it, is not known, and may have
-    been a quantizer."""
+    """Where a refused node's result would be computed. ``EITHER``: its operator, or one before it, is unknown and may
+    be a quantizer."""
 
     STREAM = "stream"
     HOST = "host"
@@ -140,11 +140,10 @@ class Source(Enum):
 
 @dataclass(frozen=True)
 class Refused:
-    """The result of a node that was refused: whatever reads it is refused too.
+    """The result of a refused node: every reader is refused too.
 
-    ``stand_in``: what the result would have been like, so that a node that works on it can be looked at for faults of
-    its own; None where that cannot be said. ``source``: what it was made of, which nodes behind need to know even where
-    there is no stand-in; None for constants.
+    ``stand_in``: a guess of the result, so that its readers can be checked for faults of their own; None where no guess
+    is possible. ``source``: where it would be computed, which readers need even without a stand-in; None for constants.
     """
 
     stand_in: HostInput | Integers | Reals | None = None
@@ -155,7 +154,7 @@ View = Constant | QuantizedConstant | Integers | Reals | HostInput | HostOutput 
 
 
 def as_array(values: Any) -> Fractions:
-    """An object array of whatever arithmetic on object arrays gives (of scalars it is no array)."""
+    """Convert the result of arithmetic on object arrays, which for scalars is no array, to an object array."""
     if isinstance(values, np.ndarray):
         return values
     result = np.empty((), dtype=object)
@@ -164,7 +163,7 @@ def as_array(values: Any) -> Fractions:
 
 
 def elementwise(make: Callable[..., Elementwise | None], *parameters: Fractions) -> Functions:
-    """An array of functions, one for each element of the parameters, which broadcast; equal parameters share one."""
+    """Return an array of functions, one per element of the broadcast parameters; equal parameters share one."""
     made: dict[tuple[Fraction, ...], Elementwise | None] = {}
 
     def one(*key: Fraction) -> Elementwise | None:
@@ -176,7 +175,7 @@ def elementwise(make: Callable[..., Elementwise | None], *parameters: Fractions)
 
 
 def compact(values: Fractions) -> Fractions:
-    """The same to broadcast, with length 1 along every axis along which nothing differs."""
+    """Reduce every axis along which all values are equal to length 1."""
     for axis in range(values.ndim):
         first = values.take([0], axis=axis)
         if (values == first).all():
@@ -185,16 +184,15 @@ def compact(values: Fractions) -> Fractions:
 
 
 def rearranged(values: Fractions, shape: tuple[int, ...], change: Callable[[Any], Any]) -> Fractions:
-    """What broadcasts over a tensor of ``shape``, after ``change``, which puts the tensor's elements in other places;
-    as short as can be."""
+    """Apply ``change``, which moves the elements of a tensor of ``shape``, to values that broadcast over it; return
+    them compact."""
     if values.size == 1:
         return values.reshape(())
     return compact(change(np.broadcast_to(values, shape)))
 
 
 def changed(view: View, change: Callable[[Any], Any]) -> View:
-    """A constant with its elements in the places in which ``change`` puts those of an array of its shape; other views
-    as they are."""
+    """Apply ``change``, which moves the elements of an array, to a constant; other views stay as they are."""
     if isinstance(view, Constant):
         return Constant(change(view.array))
     if isinstance(view, QuantizedConstant):
@@ -205,17 +203,17 @@ def changed(view: View, change: Callable[[Any], Any]) -> View:
 
 
 def uniform(values: Fractions) -> Fraction | None:
-    """The one value of an array whose elements are all equal, else None."""
+    """Return the value of an array whose elements are all equal, else None."""
     flat = values.reshape(-1)
     first: Fraction = flat[0]
     return first if all(v == first for v in flat) else None
 
 
 def varying_axes(*arrays: npt.NDArray[np.object_]) -> set[int]:
-    """Axes along which one of the arrays has more than one element."""
+    """Return the axes along which one of the arrays has more than one element."""
     return {axis for values in arrays for axis, size in enumerate(values.shape) if size > 1}
 
 
 def fraction_gcd(a: Fraction, b: Fraction) -> Fraction:
-    """The greatest rational of which both are integer multiples."""
+    """Return the greatest rational of which both are integer multiples."""
     return Fraction(gcd(a.numerator * b.denominator, b.numerator * a.denominator), a.denominator * b.denominator)

@@ -1,4 +1,4 @@
-"""The graph all stages share: values with one producer, nodes with an operator name and attributes.
+"""The graph of all stages: values with one producer, nodes with an operator name and attributes.
 
 A :class:`Graph` is in static single assignment form and its nodes are in topological order. Which operators and
 which shapes of graph are legal depends on the stage: see :mod:`hwflow.ir.legality`.
@@ -6,23 +6,27 @@ which shapes of graph are legal depends on the stage: see :mod:`hwflow.ir.legali
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from fractions import Fraction
-from typing import Any
+from typing import Any, Generic
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import TypeVar  # with defaults
 
 from hwflow.errors import Finding
 from hwflow.types import TensorType
 
 IntArray = npt.NDArray[np.int64]
+Made = TypeVar("Made")
+A = TypeVar("A", covariant=True, default=Any)
+"""The type of a node's attributes."""
 
 
 class Stage(Enum):
-    """The graphs a model moves through (design: Imported, Quantized, Dataflow, Scheduled)."""
+    """The stages of a model's graph."""
 
     IMPORTED = "Imported"
     QUANTIZED = "Quantized"
@@ -30,7 +34,7 @@ class Stage(Enum):
     SCHEDULED = "Scheduled"
 
 
-Fractions = npt.NDArray[np.object_]  # of Fraction, broadcastable to the shape it belongs to
+Fractions = npt.NDArray[np.object_]  # of Fraction, broadcastable to the tensor's shape
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +47,8 @@ class Meaning:
 
 @dataclass(frozen=True, eq=False)
 class Carried:
-    """The tensor that a stream carries: the name and shape of a value of the quantized stage, and the flat index there
-    of each of the stream's elements (see :class:`Port`)."""
+    """The tensor that a stream carries: name and shape of a value of the quantized stage, and the flat index in it of
+    each element of the stream (see :class:`Port`)."""
 
     name: str
     shape: tuple[int, ...]
@@ -53,11 +57,11 @@ class Carried:
 
 @dataclass(eq=False)
 class Value:
-    """One tensor. ``type`` is None until types are inferred. ``origin`` is the ONNX value it stands for, or ''.
+    """One tensor. ``type`` is None until types are inferred. ``origin`` is the ONNX value it represents, or ''.
 
-    ``meaning`` is set where that ONNX value is a real tensor that a quantizer made (QONNX): the integers, rounded,
-    carry it exactly. Where it is an integer tensor ``meaning`` is None. ``carried``: of a stream of the dataflow stage,
-    the tensor it was made for; None for one inside an operator (a window, say).
+    ``meaning`` is set where that ONNX value is a real tensor from a quantizer (QONNX), which the integers represent
+    exactly; it is None for an integer tensor. ``carried``: the tensor that a stream of the dataflow stage carries;
+    None for a stream inside an operator (of windows, say).
     """
 
     name: str
@@ -68,46 +72,65 @@ class Value:
 
     @property
     def typed(self) -> TensorType:
-        """The type of a value whose type has been inferred."""
+        """The inferred type."""
         assert self.type is not None, f"value {self.name} has no type yet"
         return self.type
 
 
 @dataclass(frozen=True)
 class Inferred:
-    """The types of an operator's outputs, from its ``attributes`` (with those derived) and the types of its inputs."""
+    """Cached output types of an operator, with the ``attributes`` (derived ones included) and input types they follow
+    from."""
 
-    attributes: dict[str, Any]
+    attributes: object
     inputs: tuple[TensorType, ...]
     outputs: tuple[TensorType, ...]
 
-    def holds(self, attributes: dict[str, Any], inputs: Sequence[TensorType]) -> bool:
-        """Whether it is from the same objects: what they hold is not looked at."""
-        return (
-            len(inputs) == len(self.inputs)
-            and all(a is b for a, b in zip(inputs, self.inputs, strict=True))
-            and attributes.keys() == self.attributes.keys()
-            and all(value is self.attributes[name] for name, value in attributes.items())
-        )
+    def holds(self, attributes: object, inputs: Sequence[TensorType]) -> bool:
+        """Tell whether it was inferred from the same objects, compared by identity."""
+        return attributes is self.attributes and list(map(id, inputs)) == list(map(id, self.inputs))
+
+
+@dataclass(frozen=True, eq=False)
+class Attributes:
+    """What a node says of its operator: a dataclass for each, see :mod:`hwflow.ir.node_attributes`."""
+
+
+class Scratch(dict[Any, Any]):
+    """What has been computed, by what it follows from, to be found again in this process: another gets it empty. (It
+    may change while a node is being sent.)"""
+
+    def __reduce__(self) -> tuple[type[Scratch], tuple[()]]:
+        return Scratch, ()
 
 
 @dataclass(eq=False)
-class Node:
-    """One operation. ``sources`` are the names of the ONNX nodes it does the work of. ``inferred``: what the types of
-    its outputs were last inferred from, and they themselves (see :mod:`hwflow.passes.infer_types`)."""
+class Node(Generic[A]):
+    """One operation. ``attributes``: what it says of its operator (:mod:`hwflow.ir.node_attributes`). ``sources``: the
+    names of the ONNX nodes it implements. ``inferred``: the cached result of type inference (see
+    :mod:`hwflow.passes.infer_types`). ``kept``: see :meth:`once`; copies of a graph share it."""
 
     name: str
     op: str
     inputs: list[Value]
     outputs: list[Value]
-    attributes: dict[str, Any] = field(default_factory=dict)
+    attributes: A
     sources: tuple[str, ...] = ()
     inferred: Inferred | None = None
+    kept: dict[Any, Any] = field(default_factory=dict, repr=False)
+
+    def once(self, make: Callable[[Node[A]], Made]) -> Made:
+        """What ``make`` makes of a node of the dataflow stage: of its attributes and types, which no longer change,
+        and of nothing that scheduling decides."""
+        if make not in self.kept:
+            self.kept[make] = make(self)
+        made: Made = self.kept[make]
+        return made
 
 
 @dataclass(eq=False)
 class Port:
-    """A graph input or output and what its integers mean to the host.
+    """A graph input or output, with the meaning of its integers to the host.
 
     ``name``: the ONNX value; ``shape``: logical shape of a frame; ``order[k]``: the flat logical index of stream
     element k = pixel * channels + channel (identity before the dataflow stage). ``scale`` and ``zero_point`` (one
@@ -128,7 +151,7 @@ class Graph:
     """A model at one stage.
 
     ``prefix`` and ``suffix`` are the names of the ONNX nodes that the host runs before and after the hardware, in
-    order. ``deferred``: why hardware could not be made of some of those after it.
+    order. ``deferred``: why some of those after it cannot be hardware.
     """
 
     name: str
@@ -141,12 +164,13 @@ class Graph:
     deferred: tuple[Finding, ...] = ()
 
     def copy(self) -> Graph:
-        """The same graph with nodes, values and ports of its own: a pass that changes it leaves the original alone."""
+        """Copy the graph with its nodes, values and ports, so that a pass may change the copy; attributes are
+        shared."""
         own = {v: replace(v) for v in self.values()}
         nodes = [
             Node(
-                n.name, n.op, [own[v] for v in n.inputs], [own[v] for v in n.outputs], dict(n.attributes), n.sources,
-                n.inferred,
+                n.name, n.op, [own[v] for v in n.inputs], [own[v] for v in n.outputs], n.attributes, n.sources,
+                n.inferred, n.kept,
             )
             for n in self.nodes
         ]
@@ -154,14 +178,14 @@ class Graph:
         return Graph(self.name, self.stage, inputs, outputs, nodes, self.prefix, self.suffix, self.deferred)
 
     def values(self) -> list[Value]:
-        """Every value: inputs first, then in order of production."""
+        """Return every value: inputs first, then in order of production."""
         return [p.value for p in self.inputs] + [v for n in self.nodes for v in n.outputs]
 
     def producers(self) -> dict[Value, Node]:
         return {v: n for n in self.nodes for v in n.outputs}
 
     def consumers(self) -> dict[Value, list[tuple[Node, int]]]:
-        """For each value the (node, input index) pairs that read it; graph outputs are not counted."""
+        """Return the (node, input index) pairs that read each value; graph outputs are not counted."""
         table: dict[Value, list[tuple[Node, int]]] = {v: [] for v in self.values()}
         for node in self.nodes:
             for index, value in enumerate(node.inputs):
@@ -170,7 +194,7 @@ class Graph:
 
 
 def identity_order(shape: Sequence[int]) -> IntArray:
-    """The order of a tensor whose stream is its row-major order."""
+    """Return the order of a tensor that is streamed in row-major order."""
     return np.arange(int(np.prod(shape, dtype=np.int64)), dtype=np.int64)
 
 
@@ -189,10 +213,12 @@ class Names:
         return name
 
 
-def attributes_text(attributes: Mapping[str, Any]) -> str:
-    """Attributes in one line; arrays by shape."""
+def attributes_text(attributes: Any) -> str:
+    """Attributes other than their defaults in one line; arrays by shape."""
     parts = []
-    for key, value in attributes.items():
-        text = f"array{list(value.shape)}" if isinstance(value, np.ndarray) else str(value)
-        parts.append(f"{key}={text if len(text) <= 60 else text[:57] + '...'}")
+    for each in fields(attributes):
+        value = getattr(attributes, each.name)
+        if value is not each.default:
+            text = f"array{list(value.shape)}" if isinstance(value, np.ndarray) else str(value)
+            parts.append(f"{each.name}={text if len(text) <= 60 else text[:57] + '...'}")
     return ", ".join(parts)

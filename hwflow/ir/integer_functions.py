@@ -1,6 +1,6 @@
-"""Functions of integers at the same place of several tensors: the exact result's interval and meaning.
+"""Elementwise functions of integer tensors: interval and value of the exact result.
 
-Whoever needs an ONNX type wraps the result (:mod:`hwflow.ir.wrapping`).
+:mod:`hwflow.ir.wrapping` wraps the result to an ONNX type.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ class Function(ABC):
 
     @abstractmethod
     def interval(self, ranges: Sequence[Interval]) -> Interval:
-        """An interval that holds every result for operands within ``ranges``."""
+        """Return an interval that contains every result for operands within ``ranges``."""
 
     @abstractmethod
     def evaluate(self, arrays: Sequence[IntArray]) -> IntArray:
-        """The results, modulo 2**64."""
+        """Return the results, modulo 2**64."""
 
 
 def _all_ones(value: int) -> int:
-    """The greatest number of as many bits."""
+    """Return the greatest number of the same width."""
     return (1 << max(value, 0).bit_length()) - 1
 
 
@@ -44,7 +44,7 @@ def _and(a: Interval, b: Interval) -> Interval:
 
 
 def _bitwise(a: Interval, b: Interval) -> Interval:
-    """Of Or and Xor: as many bits as the wider one."""
+    """Return the interval of Or and Xor: as wide as the wider operand."""
     most = max(_all_ones(v) for r in (a, b) for v in (r.hi, -r.lo - 1))
     return Interval(-most - 1 if min(a.lo, b.lo) < 0 else 0, most)
 
@@ -92,12 +92,12 @@ _OPERANDS = {"not": 1, "wrap": 1, "where": 3}
 
 @dataclass(frozen=True)
 class Simple(Function):
-    """One that takes a single stage, see :data:`hdl_lib.arithmetic.lane_functions.EXPRESSIONS`."""
+    """A function of a single pipeline stage, see :data:`hdl_lib.arithmetic.lane_functions.EXPRESSIONS`."""
 
     name: str
 
     @property
-    def operands(self) -> int:  # type: ignore[override]  # a constant of the class elsewhere
+    def operands(self) -> int:  # type: ignore[override]  # a class constant elsewhere
         return _OPERANDS.get(self.name, 2)
 
     def interval(self, ranges: Sequence[Interval]) -> Interval:
@@ -109,7 +109,7 @@ class Simple(Function):
 
 @dataclass(frozen=True)
 class Extreme(Function):
-    """The smaller of two operands, or with ``greatest`` the greater one."""
+    """The minimum of two operands, or with ``greatest`` their maximum."""
 
     greatest: bool
     operands = 2
@@ -124,7 +124,7 @@ class Extreme(Function):
 
 @dataclass(frozen=True)
 class Magnitude(Function):
-    """The operand without its sign."""
+    """The operand's absolute value."""
 
     operands = 1
 
@@ -168,8 +168,8 @@ class Times(Function):
 
 @dataclass(frozen=True)
 class Shifted(Function):
-    """The first operand, of a type of ``bits`` bits, shifted by the second one; a distance outside of
-    0 .. ``bits`` - 1 leaves nothing but the sign, and that only to the right."""
+    """The first operand, of a type of ``bits`` bits, shifted by the second. A distance outside 0 .. ``bits`` - 1 gives
+    0 to the left, and the sign (0 or -1) to the right."""
 
     left: bool
     bits: int
@@ -227,7 +227,7 @@ class Division(Function):
 
 
 def _quotient(a: int, b: int) -> int:
-    """Towards zero."""
+    """Divide, rounding towards zero."""
     return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
 
 

@@ -1,7 +1,7 @@
-"""What each stage's graph may hold. Checked after every pass; each rule has a name and a sentence its error uses.
+"""The invariants of each stage's graph, checked after every pass. Each rule has a name and the sentence of its error.
 
-The table of legal operators is data of the operators themselves (each declares its stages); callers hand it in. The
-Imported stage is the resolved ONNX model; what it may hold is the front end's handler table.
+The table of legal operators comes from the operators themselves (each declares its stages); callers pass it in. The
+Imported stage is the resolved ONNX model; its legal operators are those of the front end's handler table.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _use_before_production(graph: Graph, operators: Operators) -> Iterator[tuple
 
 
 def _repeated_names(graph: Graph, operators: Operators) -> Iterator[tuple[str, str]]:
-    values = dict.fromkeys(graph.values())  # one that is produced twice is the business of single-producer
+    values = dict.fromkeys(graph.values())  # a value that is produced twice breaks single-producer instead
     for kind, names in (("value", Counter(v.name for v in values)), ("node", Counter(n.name for n in graph.nodes))):
         for name, count in names.items():
             if count > 1:
@@ -85,13 +85,6 @@ def _not_a_stream(graph: Graph, operators: Operators) -> Iterator[tuple[str, str
             yield f"value {show(value.name)}", f"shape {value.type.shape}"
 
 
-def _unfolded(graph: Graph, operators: Operators) -> Iterator[tuple[str, str]]:
-    for node in graph.nodes:
-        for key in ("folding", "depths"):
-            if key not in node.attributes:
-                yield f"node {show(node.name)}", f"no {key}"
-
-
 _ALL = frozenset(Stage)
 _INTEGER = frozenset({Stage.QUANTIZED, Stage.DATAFLOW, Stage.SCHEDULED})
 _STREAMS = frozenset({Stage.DATAFLOW, Stage.SCHEDULED})
@@ -104,7 +97,6 @@ RULES = (
     Rule("typed-values", "every value must have a type that holds its interval", _INTEGER, _untyped),
     Rule("stream-shape", "every value must have the shape (pixels, channels)", _STREAMS, _not_a_stream),
     Rule("single-consumer", "every value must have exactly one consumer (fan-out is a fork)", _STREAMS, _fan_out),
-    Rule("scheduled-nodes", "every node must have a folding and queue depths", frozenset({Stage.SCHEDULED}), _unfolded),
 )
 
 

@@ -1,4 +1,4 @@
-"""A graph as text, one line a node: for people, tests and messages."""
+"""Print a graph as text, one line per node: for people, tests and messages."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from hwflow.ir.graph import Graph, attributes_text
 
 
 def to_text(graph: Graph) -> str:
-    """The whole graph: ports, then ``outputs = op(inputs) {attributes} : type``."""
+    """Return the whole graph as text: ports, and a line ``outputs = op(inputs) {attributes} : type`` per node."""
     lines = [f"graph {graph.name} ({graph.stage.value})"]
     lines += [f"  input {p.name}: {p.value.name}: {p.value.type}" for p in graph.inputs]
     for node in graph.nodes:

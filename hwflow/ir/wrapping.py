@@ -1,4 +1,4 @@
-"""Integers of a type wrap around: what ONNX's operators on integer tensors do (as two's complement does in C)."""
+"""Wraparound of integer types: ONNX's operators on integer tensors compute modulo a power of two."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ IntArray = npt.NDArray[np.int64]
 
 
 def wrapped(values: IntArray, element: IntType) -> IntArray:
-    """``values`` modulo ``2**element.bits``, in the type's range. They may have wrapped around at 64 bits before."""
-    if element.bits == 64:  # as numpy's own do
+    """Return ``values`` modulo ``2**element.bits``, in the type's range. They may already have wrapped at 64 bits."""
+    if element.bits == 64:  # numpy's own wraparound
         return values
     return ((values - element.min) & ((1 << element.bits) - 1)) + element.min
 
 
 def wrapped_interval(interval: Interval, element: IntType) -> Interval:
-    """The least interval that holds every integer of ``interval`` after wrapping: ``interval`` moved where all of it
-    wraps around as often, else the type's."""
+    """Return an interval that contains every integer of ``interval`` after wrapping: ``interval`` shifted where all of
+    it wraps equally often, else the type's."""
     span = 1 << element.bits
     turns = (interval.lo - element.min) // span
     if turns != (interval.hi - element.min) // span:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from hwflow.onnxspec.resolving.resolver import resolve, resolve_with_graph
     from hwflow.onnxspec.training.training_model import TrainingModel
 
-# Imported when first used: checking a model needs none of them, and shall start fast.
+# Imported on first use: checking a model needs none of them, and must start fast.
 _LATER = {
     "TrainingModel": "hwflow.onnxspec.training.training_model",
     "resolve": "hwflow.onnxspec.resolving.resolver",

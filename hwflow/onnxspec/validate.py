@@ -1,4 +1,4 @@
-"""Validation: all rules on one model."""
+"""Validate a model against all rules."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def validate(
     pedantic: bool = False,
     trusted: Sequence[str | os.PathLike[str]] = (),
 ) -> list[Finding]:
-    """All findings about ``model``, in the order of the graph; empty if there is nothing to say.
+    """Return all findings about ``model``, in the order of the graph.
 
-    ``path`` is the file the model comes from (clauses about files beside the model look there); ``pedantic`` adds
-    remarks of form (:func:`is_remark`), ``trusted`` are folders as in :class:`hwflow.onnxspec.clauses.rules.Options`.
-    ``model`` is not changed. Nothing is raised: what onnx's checker and shape inference raise becomes a finding.
+    ``path``: the model's file (clauses about external files use its folder); ``pedantic`` adds remarks on form
+    (:func:`is_remark`); ``trusted``: folders as in :class:`hwflow.onnxspec.clauses.rules.Options`. ``model`` is not
+    changed. Nothing is raised: errors of onnx's checker and shape inference become findings.
     """
     return validate_scopes(model, path, pedantic=pedantic, trusted=trusted)[0]
 
@@ -40,14 +40,14 @@ def validate_scopes(
     pedantic: bool = False,
     trusted: Sequence[str | os.PathLike[str]] = (),
 ) -> tuple[list[Finding], tuple[Scope, ...]]:
-    """What :func:`validate` gives, and the scopes that it read the model into: reading them takes a while."""
+    """Return the result of :func:`validate`, and the model's scopes, which are expensive to read."""
     context = Context(model, path, Options(tuple(Path(folder) for folder in trusted)))
     found = _run(RULES, context)
     return found if pedantic else [finding for finding in found if not is_remark(finding)], context.scopes
 
 
 def is_remark(finding: Finding) -> bool:
-    """Whether a finding is about form alone, and left out unless ``pedantic`` asks for it."""
+    """Tell whether a finding concerns form alone, and is omitted unless ``pedantic``."""
     return finding.rule in _PEDANTIC
 
 
@@ -56,5 +56,5 @@ def _run(rules: Iterable[Rule], context: Context) -> list[Finding]:
 
 
 def structural_findings(model: onnx.ModelProto) -> list[Finding]:
-    """Findings of the rules without which the graph cannot be walked."""
+    """Return the findings of the rules that traversing the graph requires."""
     return _run((rule for rule in RULES if rule.structural), Context(model))

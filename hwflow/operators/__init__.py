@@ -1,1 +1,1 @@
-"""How ONNX operators become integer operators, by family."""
+"""Lowering of ONNX operators to integer operators, by family."""

@@ -1,56 +1,54 @@
-"""The records of all ONNX operators, and the lists that are made of them."""
+"""The records of all ONNX operators, and the tables derived from them. Importing this module registers the records'
+facts with :mod:`hwflow.onnxspec`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from pkgutil import iter_modules
 
+from hwflow.onnxspec.graphs import operator_facts
+from hwflow.onnxspec.graphs.operator_facts import Key
+from hwflow.operators import elementwise, linear, moves, quantizers, records
 from hwflow.operators.record import Operator, Reason
-from hwflow.operators.records import (
-    arithmetic_records,
-    function_records,
-    linear_records,
-    move_records,
-    quantizer_records,
-    refused_records,
-)
 
-Key = tuple[str, str]
-"""Domain and type."""
 
-RECORDS: tuple[Operator, ...] = (
-    *arithmetic_records.RECORDS,
-    *function_records.RECORDS,
-    *linear_records.RECORDS,
-    *move_records.RECORDS,
-    *quantizer_records.RECORDS,
-    *refused_records.RECORDS,
-)
+def _found() -> Iterator[Operator]:
+    """Collect the ``RECORDS`` of all modules of every family."""
+    for family in (elementwise, linear, moves, quantizers, records):
+        for module in iter_modules(family.__path__, f"{family.__name__}."):
+            yield from getattr(import_module(module.name), "RECORDS", ())
+
+
+RECORDS: tuple[Operator, ...] = tuple(_found())
+
+operator_facts.fill(RECORDS)
 
 OPERATORS: Mapping[Key, Operator] = {(domain, record.name): record for record in RECORDS for domain in record.domains}
 
 HANDLERS: Mapping[Key, Operator] = {key: record for key, record in OPERATORS.items() if record.lower is not None}
-"""Those that hardware can be made of: the legality table of the Imported stage."""
+"""The handlers of supported operators: the legality table of the Imported stage."""
 
 NAMES = frozenset(name for _, name in HANDLERS)
 HEAVY = frozenset(record.name for record in RECORDS if record.heavy)
 REASONS: Mapping[str, Reason] = {record.name: record.refused for record in RECORDS if record.refused is not None}
 WORK = {record.name: record.work for record in RECORDS if record.work is not None}
-"""By type, whatever the domain."""
+"""Operator types, of any domain."""
 
 KEPT = frozenset(key for key, record in OPERATORS.items() if record.lower is not None or record.whole)
-"""The operators to keep when a model is resolved: others may be replaced by their definition."""
+"""The operators to keep when a model is resolved; others may be replaced by their definition."""
 
 STANDARD_QUANTIZERS = frozenset(name for (domain, name), record in HANDLERS.items() if not domain and record.quantized)
-"""Operators of ai.onnx that make integers of reals, or work on integers."""
+"""Operators of ai.onnx that quantize reals, or work on integers."""
 
 
 def record_of(domain: str, op_type: str) -> Operator | None:
-    """The record of an operator; None if there is none."""
+    """Return the record of an operator; None if there is none."""
     return OPERATORS.get((domain, op_type))
 
 
 def makes_integers(operator: Key) -> bool:
-    """Whether an operator turns reals into integers, or works on integers: what stands behind the last one is the
-    host's, what stands before the first one too."""
+    """Tell whether an operator quantizes reals or works on integers: the host runs the nodes before the first and after
+    the last one."""
     record = HANDLERS.get(operator)
     return record is not None and record.quantized

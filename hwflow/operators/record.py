@@ -1,5 +1,6 @@
-"""What is true of one ONNX operator, in one place: :class:`Operator`. Every list of operators is made of these
-(:mod:`hwflow.operators.onnx_operators`)."""
+"""The record of one ONNX operator: :class:`Operator`. All tables of operators are derived from records
+(:mod:`hwflow.operators.onnx_operators`), including the facts that :mod:`hwflow.onnxspec` needs
+(:mod:`hwflow.onnxspec.graphs.operator_facts`)."""
 
 from __future__ import annotations
 
@@ -9,12 +10,13 @@ from dataclasses import dataclass, field
 from hwflow.frontend.context import Handler
 from hwflow.frontend.frames import axes
 from hwflow.frontend.views import View
+from hwflow.onnxspec.graphs.operator_facts import STANDARD_DOMAIN, OperatorFacts
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
 from hwflow.onnxspec.shapes.dialects import MICROSOFT_DOMAIN, QONNX_DOMAINS
 from hwflow.operators.float_errors import step_errors
 from hwflow.operators.linear.linear_work import Shapes
 
-STANDARD = ("",)
+STANDARD = (STANDARD_DOMAIN,)
 MICROSOFT = (MICROSOFT_DOMAIN,)
 QONNX = tuple(sorted(QONNX_DOMAINS))
 
@@ -24,40 +26,38 @@ Attributes = Mapping[str, tuple[Value, ...] | None]
 
 @dataclass(frozen=True)
 class Reason:
-    """Why no hardware is made of an operator, and what to do instead. ``why`` follows "operator must be one that
-    hardware can be made of, not X: it "."""
+    """Why an operator is not supported, and what to do instead. ``why`` follows "operator must be one that hwflow
+    supports, not X: it "."""
 
     why: str
     remedy: str
 
 
 @dataclass(frozen=True)
-class Operator:
-    """One ONNX operator, in all its versions.
+class Operator(OperatorFacts):
+    """One ONNX operator in all its versions. :class:`OperatorFacts` holds what :mod:`hwflow.onnxspec` needs.
 
-    In hardware, where there is a handler (``lower``):
+    In hardware, if it has a handler (``lower``):
 
-    * ``honours``: the attributes that the handler honours, in every version that has them, with the values that it
-      takes (None: all that there are). Any other attribute that differs from its default is refused. One without a
-      meaning for inference by integers is honoured by any handler that says so.
-    * ``limits``: what it takes, in words: the column of ``hwflow ops``. A refusal that changes changes it.
-    * ``becomes``: operators of the quantized graph that do its work; none where it only says what numbers mean.
-    * ``needs``: one of these must be among its operands, or the host computes it.
-    * ``real_only``: on integer tensors it does not do what it does on reals: products wrap around, quotients, means and
-      powers are cut off.
-    * ``quantized``: it makes integers of reals, or works on integers. ``heavy``: hardware is made for it.
-    * ``never``: the handler says why hardware cannot be made of it.
+    * ``honours``: the attributes that the handler honours, in every version that has them, with the accepted values
+      (None: all). Any other attribute that differs from its default is refused. A handler may honour an attribute that
+      does not affect integer inference.
+    * ``limits``: what it accepts, in words: the column of ``hwflow ops``. Keep it in step with the refusals.
+    * ``becomes``: operators of the quantized graph that do its work; none where it only changes what numbers mean.
+    * ``needs``: one of its operands must be one of these, else the host computes it.
+    * ``real_only``: it differs on integer tensors from reals: products wrap around, quotients, means and powers are
+      truncated.
+    * ``quantized``: it quantizes reals or works on integers. ``heavy``: hardware exists to run it.
+    * ``never``: the handler always refuses it, with the reason.
 
-    Else ``refused`` may say why not. ``whole``: a host has it, and hardware not all of the parts of its definition,
-    which does not take its place.
+    Otherwise ``refused`` may give the reason. ``whole``: it is not replaced by its definition, which contains
+    unsupported operators, because a host can run it.
 
-    Around hardware: ``work`` counts its multiply-accumulates (linear operators), ``frames`` says what becomes of its
-    axes where a model's first axis is a batch, or gets one more in front, and ``error`` bounds the error of the
-    reference evaluator's floats. Without a rule the operator keeps no frames apart, and has no bound.
+    Around hardware: ``work`` counts its multiply-accumulates (linear operators), ``frames`` transforms its axes where a
+    model's first axis is a batch or a batch axis is added, and ``error`` bounds the error of the reference evaluator's
+    floats. Without these the operator does not process frames independently, and has no bound.
     """
 
-    name: str
-    domains: tuple[str, ...] = STANDARD
     lower: Handler | None = None
     honours: Attributes = field(default_factory=dict)
     limits: str = ""
@@ -73,7 +73,12 @@ class Operator:
     frames: axes.Rule | None = None
     error: step_errors.Rule | None = None
 
+    @property
+    def elementwise(self) -> bool:
+        """Whether ``frames`` is the rule of elementwise operators."""
+        return self.frames is not None and self.frames.elementwise
+
 
 def attributes(*names: str, **values: tuple[Value, ...]) -> Attributes:
-    """Of :class:`Operator`: the attributes ``names`` with all their values, others with some ``values``."""
+    """Return the ``honours`` of :class:`Operator`: ``names`` with all values, others with some ``values``."""
     return {**dict.fromkeys(names), **values}

@@ -1,17 +1,18 @@
-"""Two requantizers in a row become one, and one that changes nothing goes. Requires: types. Ensures: no requantize
-reads a requantize nobody else reads, none is the identity.
+"""Fuse consecutive requantizers, and remove identities. Requires: types. Ensures: no requantize is the sole reader of
+another, none is the identity.
 
-An optimisation: step functions compose exactly, so the result is the same value for value.
+An optimisation: step functions compose exactly, so every value stays the same.
 """
 
 from __future__ import annotations
 
 from hwflow.ir.graph import Graph
+from hwflow.ir.node_attributes import RequantizeAttributes
 from hwflow.passes.infer_types import infer_types
 
 
 def fuse_requantize(graph: Graph) -> Graph:
-    """A copy of the graph with everything fused; types are inferred again."""
+    """Return a copy of the graph with requantizers fused and types inferred again."""
     graph = graph.copy()
     producers, consumers = graph.producers(), graph.consumers()
     outputs = {p.value for p in graph.outputs}
@@ -19,15 +20,15 @@ def fuse_requantize(graph: Graph) -> Graph:
         inner = producers.get(node.inputs[0]) if node.op == "requantize" else None
         if inner is None or inner.op != "requantize" or len(consumers[node.inputs[0]]) > 1 or node.inputs[0] in outputs:
             continue
-        first, second = inner.attributes["stages"], node.attributes["stages"]
+        first, second = inner.attributes.stages, node.attributes.stages
         rank = len(node.inputs[0].typed.shape)
-        axes = [n.attributes["axis"] % rank for n, stages in ((inner, first), (node, second)) if len(stages) > 1]
+        axes = [n.attributes.axis % rank for n, stages in ((inner, first), (node, second)) if len(stages) > 1]
         if len(set(axes)) > 1:
             continue
         count = max(len(first), len(second))
         first, second = (stages * count if len(stages) == 1 else stages for stages in (first, second))
-        node.attributes["stages"] = tuple(a + b for a, b in zip(first, second, strict=True))
-        node.attributes["axis"] = axes[0] if axes else 0
+        stages = tuple(a + b for a, b in zip(first, second, strict=True))
+        node.attributes = RequantizeAttributes(axes[0] if axes else 0, stages)
         node.inputs = list(inner.inputs)
         node.sources = inner.sources + node.sources
         graph.nodes.remove(inner)
@@ -37,9 +38,9 @@ def fuse_requantize(graph: Graph) -> Graph:
 
 
 def _drop_identities(graph: Graph) -> None:
-    """Readers of a requantizer that maps every value of its interval to itself read its input instead."""
+    """Bypass every requantizer that maps each value of its interval to itself."""
     for node in list(graph.nodes):
-        if node.op != "requantize" or not all(s.is_identity for s in node.attributes["steps"]):
+        if node.op != "requantize" or not all(s.is_identity for s in node.attributes.steps):
             continue
         (before,), (after,) = node.inputs, node.outputs
         for reader in graph.nodes:

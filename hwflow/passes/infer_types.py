@@ -1,4 +1,4 @@
-"""Types and exact intervals of every value. Requires: known operators. Ensures: typed-values."""
+"""Infer types and exact intervals of all values. Requires: known operators. Ensures: typed-values."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from hwflow.types import TensorType
 
 
 def infer_types(graph: Graph) -> Graph:
-    """Fill in ``type`` of every node output, in order; attributes an operator derives from types are added to its node.
+    """Set ``type`` of every node output, and add the attributes that operators derive from types.
 
-    Raises :class:`ModelRefused` with a finding for every sum that leaves the range of exact arithmetic and for every
-    function that has no step function on its interval; what depends on their results is not looked at.
+    Raises :class:`ModelRefused` with a finding for every sum that exceeds the range of exact arithmetic and every
+    function that has no step function on its interval; nodes that depend on these are skipped.
     """
     findings: list[Finding] = []
     unknown: set[Value] = set()
@@ -40,12 +40,13 @@ def infer_types(graph: Graph) -> Graph:
 
 
 def _types(node: Node) -> tuple[TensorType, ...]:
-    """Of the node's outputs; as they were, if nothing else has come to it since. Derived attributes are added."""
+    """Return the types of the node's outputs, cached while its inputs and attributes are the same. Adds derived
+    attributes."""
     inputs = [value.typed for value in node.inputs]
     if node.inferred is None or not node.inferred.holds(node.attributes, inputs):
         operator = OPERATORS[node.op]
-        node.attributes.update(operator.derive(node.attributes, inputs))
-        node.inferred = Inferred(dict(node.attributes), tuple(inputs), operator.infer(node.attributes, inputs))
+        node.attributes = operator.derive(node.attributes, inputs)
+        node.inferred = Inferred(node.attributes, tuple(inputs), operator.infer(node.attributes, inputs))
     return node.inferred.outputs
 
 

@@ -1,16 +1,17 @@
-"""An explicit fork wherever a stream has several readers. Requires: stream-shape. Ensures: single-consumer."""
+"""Insert a fork wherever a stream has several readers. Requires: stream-shape. Ensures: single-consumer."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from hwflow.cores.beat_movers import ForkAttributes
 from hwflow.ir.graph import Graph, Names, Node, Value
 
 
 def insert_forks(graph: Graph) -> Graph:
     """Give every value exactly one reader; graph outputs count as readers."""
     names = Names([n.name for n in graph.nodes] + [v.name for v in graph.values()])
-    consumers = graph.consumers()  # of the graph as it was: a fork changes the readers of its own value only
+    consumers = graph.consumers()  # computed once: a fork changes the readers of its own value only
     nodes = _forks([p.value for p in graph.inputs], graph, consumers, names)
     for node in graph.nodes:
         nodes += [node, *_forks(node.outputs, graph, consumers, names)]
@@ -36,4 +37,4 @@ def _fork(graph: Graph, value: Value, readers: list[tuple[Node, int]], names: Na
         node.inputs[index] = branch
     for branch, port in zip(branches[len(readers) :], ports, strict=True):
         port.value = branch
-    return Node(name, "fork", [value], branches, {"outputs": count})
+    return Node(name, "fork", [value], branches, ForkAttributes(count))

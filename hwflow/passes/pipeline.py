@@ -1,4 +1,4 @@
-"""The passes in order: a literal list. Each graph is checked against its stage's legality table after every pass."""
+"""The passes in order. After each one the graph is checked against the invariants of its stage."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from hwflow.passes.to_dataflow import to_dataflow
 Pass = Callable[[Graph], Graph]
 
 QUANTIZED: tuple[Pass, ...] = (infer_types,)
-"""Passes on the graph the front end made: nothing fused, every ONNX integer value still there (``compare`` uses it)."""
+"""Passes on the front end's graph: nothing is fused, every ONNX integer value is still there (``compare`` uses it)."""
 
 DATAFLOW: tuple[Pass, ...] = (requantize_choices, fuse_requantize, rescale_sums, to_dataflow, insert_forks)
-"""From there to streams. The first three are optimisations; the others are needed."""
+"""Passes from there to streams. The first three are optimisations; the others are required."""
 
 
 def run(graph: Graph, passes: tuple[Pass, ...]) -> Graph:
-    """Apply ``passes`` in order and check after those that end in a legal graph."""
+    """Apply ``passes`` in order; check the graph after each that must leave a legal one."""
     for index, step in enumerate(passes):
         graph = step(graph)
         if index + 1 == len(passes) or step not in _INCOMPLETE:

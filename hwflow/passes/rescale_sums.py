@@ -1,9 +1,9 @@
-"""A sum that is only quantized gets multipliers of as few bits as that takes. Requires: types. Ensures: types.
+"""Shorten the multipliers of sums that are only quantized. Requires: types. Ensures: types.
 
-An optimisation: exact multipliers are as long as the scales' mantissas. Where a ``scaled_add`` is read by one
-requantize alone, the two together are a function of a pair of small integers; shorter multipliers and a plain shift
-that give the same value for every such pair take their place (see :mod:`hwflow.numerics.requantizers.sum_shift`).
-Proved on every pair; where none are found, or there are too many pairs to look at, the exact form stays.
+An optimisation: exact multipliers are as long as the scales' mantissas. Where one requantize alone reads a
+``scaled_add``, both together are a function of two small integers. Shorter multipliers and a plain shift replace them
+(see :mod:`hwflow.numerics.requantizers.sum_shift`) where these give the same value for every pair, which is proved by
+enumeration. Where none are found, or there are too many pairs, the exact form stays.
 """
 
 from __future__ import annotations
@@ -12,24 +12,25 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from hwflow.ir.graph import Graph, Node
+from hwflow.ir.node_attributes import RequantizeAttributes, ScaledAddAttributes
 from hwflow.numerics.requantizers.stages import Stage, StepStage, chain
 from hwflow.numerics.requantizers.sum_shift import GREATEST_SHIFT, ROUNDINGS, Grid, SumShift, find_sum_shift
 from hwflow.passes.infer_types import infer_types
 
-MOST_POINTS = 1 << 22  # of more pairs a few are always so near to a step that multipliers could not be much shorter
-SHORT = 10  # bits of a multiplier that are not worth shortening
+MOST_POINTS = 1 << 22  # among more pairs some always lie so near to a step that multipliers cannot be much shorter
+SHORT = 10  # bits of multipliers that are not worth shortening
 
 
 @dataclass(frozen=True)
 class _Channel:
-    """What channels of a sum may have in common: exact multipliers and stages."""
+    """What makes channels of a sum equal: exact multipliers and stages."""
 
     multipliers: tuple[int, int]
     stages: tuple[Stage, ...]
 
 
 def rescale_sums(graph: Graph) -> Graph:
-    """A copy of the graph with short multipliers wherever they are found; types are inferred again."""
+    """Return a copy of the graph with short multipliers wherever they exist, and types inferred again."""
     graph = graph.copy()
     consumers = graph.consumers()
     outputs = {p.value for p in graph.outputs}
@@ -43,8 +44,8 @@ def rescale_sums(graph: Graph) -> Graph:
     return infer_types(graph)
 
 
-def _rescale(add: Node, requantize: Node) -> None:
-    """Give both short multipliers, if there are any."""
+def _rescale(add: Node[ScaledAddAttributes], requantize: Node[RequantizeAttributes]) -> None:
+    """Replace both forms by ones with short multipliers, if any exist."""
     channels = _channels(add, requantize)
     if channels is None or max(abs(m) for c in channels for m in c.multipliers).bit_length() <= SHORT:
         return
@@ -69,20 +70,20 @@ def _rescale(add: Node, requantize: Node) -> None:
     stages = {form: (StepStage(form.steps(*_sums(form.multipliers, a, b))),) for form in found}
     if len(distinct) == 1:
         of = of[:1]
-    elif len(requantize.attributes["stages"]) == 1:
-        requantize.attributes["axis"] = add.attributes["axis"]
-    add.attributes["multipliers"] = tuple(tuple(form.multipliers[k] for form in of) for k in range(2))
-    if len(of) > 1:
-        add.attributes["axis"] = requantize.attributes["axis"]
-    requantize.attributes["stages"] = tuple(stages[form] for form in of)
+    axis = add.attributes.axis if len(requantize.attributes.stages) == 1 < len(distinct) else requantize.attributes.axis
+    short = tuple(tuple(form.multipliers[k] for form in of) for k in range(2))
+    add.attributes = ScaledAddAttributes(axis if len(of) > 1 else add.attributes.axis, short)
+    requantize.attributes = RequantizeAttributes(axis, tuple(stages[form] for form in of))
 
 
-def _channels(add: Node, requantize: Node) -> list[_Channel] | None:
-    """Every channel's multipliers and stages; None where the two vary along different axes."""
+def _channels(
+    add: Node[ScaledAddAttributes], requantize: Node[RequantizeAttributes]
+) -> list[_Channel] | None:
+    """Return every channel's multipliers and stages; None where the two vary along different axes."""
     shape = add.outputs[0].typed.shape
-    values, stages = add.attributes["multipliers"], requantize.attributes["stages"]
-    axes = [add.attributes["axis"] % len(shape)] * any(len(v) > 1 for v in values)
-    axes += [requantize.attributes["axis"] % len(shape)] * (len(stages) > 1)
+    values, stages = add.attributes.multipliers, requantize.attributes.stages
+    axes = [add.attributes.axis % len(shape)] * any(len(v) > 1 for v in values)
+    axes += [requantize.attributes.axis % len(shape)] * (len(stages) > 1)
     if len(set(axes)) > 1:
         return None
     count = shape[axes[0]] if axes else 1
@@ -92,7 +93,7 @@ def _channels(add: Node, requantize: Node) -> list[_Channel] | None:
 
 @lru_cache(maxsize=64)  # sums repeat in a network
 def _shortest(grids: tuple[Grid, ...]) -> list[SumShift] | None:
-    """Forms of one rounding for all channels, of the least shift that suffices for all; None if there are none."""
+    """Find forms of one rounding for all channels, with the smallest sufficient shift; None if there are none."""
     best: list[SumShift] | None = None
     for rounding in ROUNDINGS:
         most = GREATEST_SHIFT if best is None else max(f.shift for f in best) - 1
@@ -108,6 +109,6 @@ def _shortest(grids: tuple[Grid, ...]) -> list[SumShift] | None:
 
 
 def _sums(multipliers: tuple[int, int], a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int]:
-    """Least and greatest sum."""
+    """Return the minimum and maximum sum."""
     ends = [sorted(m * x for x in interval) for m, interval in zip(multipliers, (a, b), strict=True)]
     return ends[0][0] + ends[1][0], ends[0][1] + ends[1][1]

@@ -20,6 +20,7 @@ from hwflow.errors import Finding, ModelRefused, UsageError, merged
 from hwflow.frontend.frames.batches import whole_inputs
 from hwflow.frontend.host_work import HOST_WORK, HostWork
 from hwflow.onnxspec import TrainingModel, write_model
+from hwflow.onnxspec.graphs.operator_names import DEQUANTIZE_LINEAR, QUANTIZE_LINEAR
 from hwflow.onnxspec.reading.external_loading import Folders
 from hwflow.quantization.static_quantizer import Recipe, require_onnxruntime, run_frames, static_qdq
 from hwflow.verify.inputs import Inputs, choose_inputs, require_file
@@ -30,7 +31,7 @@ BITS = (8, 4)
 ACTIVATIONS = ("uint8", "int8", "uint16", "int16")
 """Element types of activations."""
 
-_QUANTIZERS = frozenset({"QuantizeLinear", "DequantizeLinear"})
+_QUANTIZERS = frozenset({QUANTIZE_LINEAR, DEQUANTIZE_LINEAR})
 
 
 @dataclass(frozen=True)

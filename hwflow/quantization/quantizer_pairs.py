@@ -12,18 +12,14 @@ from collections import defaultdict
 
 import onnx
 
-from hwflow.quantization.quantizer_weights import LINEAR
-
-ACCUMULATING = frozenset({*LINEAR, "Add", "Sub", "Mul"})
-"""Operators whose results are wide integers before they are quantized."""
-
-AFFINE = frozenset({"BatchNormalization", "Add", "Sub", "Mul", "Div", "Relu", "Clip"})
-"""Affine functions and clips where all operands but one are constants."""
+from hwflow.onnxspec.graphs.operator_facts import STANDARD_DOMAIN, facts_of
+from hwflow.onnxspec.graphs.operator_names import DEQUANTIZE_LINEAR, QUANTIZE_LINEAR
+from hwflow.quantization.quantizer_weights import is_linear
 
 
 def join_affine_functions(model: onnx.ModelProto) -> int:
-    """Remove every pair between the result of an operator of :data:`ACCUMULATING` (or an affine function of one) and an
-    affine function whose own result is quantized; return how many.
+    """Remove every pair between the result of an operator that accumulates (or an affine function of one) and an affine
+    function whose own result is quantized; return how many.
 
     ``model`` is changed in place, unless it has graph attributes, which may read any value. No Relu or Clip may have
     been replaced by the saturation of a quantizer.
@@ -43,6 +39,11 @@ def join_affine_functions(model: onnx.ModelProto) -> int:
     return removed
 
 
+def _accumulates(node: onnx.NodeProto) -> bool:
+    """Whether results are wide integers before they are quantized."""
+    return is_linear(node) or facts_of(STANDARD_DOMAIN, node.op_type).accumulates
+
+
 def _pair(graph: onnx.GraphProto) -> tuple[onnx.NodeProto, onnx.NodeProto] | None:
     producers = {name: node for node in graph.node for name in node.output if name}
     readers: dict[str, list[onnx.NodeProto]] = defaultdict(list)
@@ -57,24 +58,24 @@ def _pair(graph: onnx.GraphProto) -> tuple[onnx.NodeProto, onnx.NodeProto] | Non
 
     def affine(node: onnx.NodeProto | None) -> onnx.NodeProto | None:
         """Return the node if it is an affine function or a clip of one value."""
-        if node is None or node.op_type not in AFFINE:
+        if node is None or not facts_of(STANDARD_DOMAIN, node.op_type).affine:
             return None
         return node if sum(1 for name in node.input if name and name not in constants) == 1 else None
 
     for quantize in graph.node:
-        if quantize.op_type != "QuantizeLinear" or only_reader(quantize.input[0]) is None:
+        if quantize.op_type != QUANTIZE_LINEAR or only_reader(quantize.input[0]) is None:
             continue
         source = producers.get(quantize.input[0])
-        if source is None or not (source.op_type in ACCUMULATING or affine(source)):
+        if source is None or not (_accumulates(source) or affine(source)):
             continue
         dequantize = only_reader(quantize.output[0])
-        if dequantize is None or dequantize.op_type != "DequantizeLinear":
+        if dequantize is None or dequantize.op_type != DEQUANTIZE_LINEAR:
             continue
         reader = only_reader(dequantize.output[0])
         if affine(reader) is None:
             continue
         while (function := affine(reader)) is not None:
             reader = only_reader(function.output[0])
-        if reader is not None and reader.op_type == "QuantizeLinear":
+        if reader is not None and reader.op_type == QUANTIZE_LINEAR:
             return quantize, dequantize
     return None

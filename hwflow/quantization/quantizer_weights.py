@@ -15,40 +15,25 @@ from typing import Any
 
 import onnx
 
-LINEAR = ("Conv", "ConvTranspose", "Gemm", "MatMul")
-"""Linear operators that hardware is made of where one operand is constant: the weights."""
+from hwflow.onnxspec.graphs.operator_facts import STANDARD_DOMAIN, all_facts, facts_of
+from hwflow.onnxspec.graphs.weight_axes import Weights
 
 
-@dataclass(frozen=True)
-class Weights:
-    """Operand ``index`` of a node, with a scale for each index of ``axis``; None: one scale for all."""
-
-    index: int
-    axis: int | None
+def is_linear(node: onnx.NodeProto) -> bool:
+    """Whether hardware is made of the node's operator where one operand is constant: the weights."""
+    return facts_of(STANDARD_DOMAIN, node.op_type).weights is not None
 
 
 def weights_of(node: onnx.NodeProto, constants: Mapping[str, onnx.TensorProto]) -> Weights | None:
-    """Return the weights of a node of :data:`LINEAR`; None where no operand, or every one, is constant."""
+    """Return the weights of a linear operator's node; None for another, and where no operand, or every one, is
+    constant."""
+    rule = facts_of(STANDARD_DOMAIN, node.op_type).weights
+    if rule is None:
+        return None
     index = 1 if node.input[1] in constants else 0
     if node.input[index] not in constants or node.input[1 - index] in constants:
         return None
-    dims = constants[node.input[index]].dims
-    attributes = {a.name: a.i for a in node.attribute}
-    if index == 0 and node.op_type.startswith("Conv"):
-        return None
-    if node.op_type == "Conv":
-        return Weights(index, 0)
-    if node.op_type == "ConvTranspose":
-        # [inputs, outputs of a group, ...]: of several groups, outputs in the same place share a scale, but where each
-        # group has one input.
-        groups = attributes.get("group", 1)
-        return Weights(index, 0 if groups > 1 and groups == dims[0] else 1)
-    if node.op_type == "Gemm":
-        turned = bool(attributes.get("transA" if index == 0 else "transB", 0))
-        return Weights(index, int(turned) if index == 0 else 1 - int(turned))
-    if len(dims) < 2:
-        return Weights(index, None)
-    return Weights(index, len(dims) - (2 if index == 0 else 1))
+    return rule(index, tuple(constants[node.input[index]].dims), {a.name: a.i for a in node.attribute})
 
 
 def part_weights(model: onnx.ModelProto) -> None:
@@ -57,7 +42,7 @@ def part_weights(model: onnx.ModelProto) -> None:
     constants = {i.name: i for i in graph.initializer}
     readers: dict[str, dict[int | str | None, list[tuple[onnx.NodeProto, int]]]] = defaultdict(dict)
     for node in graph.node:
-        weights = weights_of(node, constants) if node.op_type in LINEAR else None
+        weights = weights_of(node, constants)
         for index, name in enumerate(node.input):
             if name in constants:
                 kind = weights.axis if weights is not None and weights.index == index else "other"
@@ -77,8 +62,8 @@ def part_weights(model: onnx.ModelProto) -> None:
 
 @dataclass
 class LinearQuantizer:
-    """Called by onnxruntime for each node of :data:`LINEAR`: tells ``quantizer`` (its QDQQuantizer) what to quantize,
-    and how."""
+    """Called by onnxruntime for each node of a linear operator: tells ``quantizer`` (its QDQQuantizer) what to
+    quantize, and how."""
 
     quantizer: Any
     node: onnx.NodeProto
@@ -105,7 +90,8 @@ class LinearQuantizer:
 def linear_quantizers(registry: MutableMapping[str, Any]) -> Iterator[None]:
     """Put :class:`LinearQuantizer` into onnxruntime's ``registry`` of QDQ operator quantizers during the body."""
     before = dict(registry)
-    registry.update(dict.fromkeys(LINEAR, LinearQuantizer))
+    linear = (name for (domain, name), operator in all_facts() if not domain and operator.weights is not None)
+    registry.update(dict.fromkeys(linear, LinearQuantizer))
     try:
         yield
     finally:

@@ -11,7 +11,7 @@ import io
 import logging
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,27 +23,20 @@ from onnx import inliner, shape_inference, version_converter
 
 from hwflow.display import show
 from hwflow.errors import Finding, ModelRefused, ToolError
+from hwflow.onnxspec.graphs.operator_facts import STANDARD_DOMAIN, all_facts, facts_of
+from hwflow.onnxspec.graphs.operator_names import GEMM
 from hwflow.quantization.quantizer_pairs import join_affine_functions
-from hwflow.quantization.quantizer_weights import LINEAR, linear_quantizers, part_weights
+from hwflow.quantization.quantizer_weights import linear_quantizers, part_weights
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 
 INSTALL = "pip install 'hwflow[quantize]'"
-
-QUANTIZED_OPERATORS = (
-    *LINEAR, "MaxPool", "AveragePool", "GlobalAveragePool", "Add", "Sub", "Mul", "Concat", "Relu", "Clip", "Reshape",
-    "Resize", "Flatten", "Squeeze", "Unsqueeze", "Transpose",
-)
-"""Operators whose operands become integers. Functions of one value are not among them: as real functions between two
-quantizers they are decided exactly, and a quantizer before each would only cost accuracy. What is left behind the last
-of these operators stays real: hardware takes the exact sums (ArgMax), or the host dequantized ones (Softmax)."""
 
 PER_CHANNEL_OPSET = 13  # the first QuantizeLinear and DequantizeLinear with an axis
 NARROW_AND_WIDE_OPSET = 21  # the first with 4 and 16 bits
 MOST_IR_VERSION = 13  # what onnxruntime 1.31 reads
 LEAST_IR_VERSION = 8
 
-_ARITHMETIC = frozenset({"Add", "Sub", "Mul"})
 _SILENT, _DEFAULT_LEVEL = 4, 2  # onnxruntime: fatal errors only; warnings and errors
 
 
@@ -62,13 +55,28 @@ class Recipe:
         return NARROW_AND_WIDE_OPSET if self.weight_bits < 8 or wide else PER_CHANNEL_OPSET
 
 
+def quantized_operators() -> list[str]:
+    """Operators whose operands become integers. What is left behind the last of these operators stays real: hardware
+    takes the exact sums (ArgMax), or the host dequantized ones (Softmax)."""
+    return [
+        name for (domain, name), operator in all_facts()
+        if not domain and (operator.integer_operands or operator.weights is not None)
+    ]
+
+
+def _adds_constant(node: onnx.NodeProto, constants: Container[str]) -> bool:
+    """Whether a node is a sum or a product with a constant."""
+    operator = facts_of(STANDARD_DOMAIN, node.op_type)
+    return operator.accumulates and operator.affine and any(name in constants for name in node.input)
+
+
 def require_onnxruntime() -> None:
     """Raise :class:`ToolError` saying how to install onnxruntime if it is not there or of no use."""
     _onnxruntime("onnxruntime.quantization")
 
 
 def static_qdq(model: onnx.ModelProto, frames: Sequence[Arrays], recipe: Recipe) -> onnx.ModelProto:
-    """``model`` with QuantizeLinear and DequantizeLinear around what :data:`QUANTIZED_OPERATORS` lists.
+    """``model`` with QuantizeLinear and DequantizeLinear around what :func:`quantized_operators` lists.
 
     ``model`` is valid, float32 and complete (no external data); it is not changed. ``frames``: calibration data, each a
     mapping from input name to an array with one frame; the ranges of activations are the least and greatest values met.
@@ -239,7 +247,7 @@ def _plain_biases(model: onnx.ModelProto) -> None:
     graph = model.graph
     constants = {i.name: i for i in graph.initializer}
     for node in graph.node:
-        if node.op_type != "Gemm" or len(node.input) < 3 or not constants.keys() >= {*node.input[1:3]}:
+        if node.op_type != GEMM or len(node.input) < 3 or not constants.keys() >= {*node.input[1:3]}:
             continue
         weights, addend = (constants[name] for name in node.input[1:3])
         attributes = {a.name: a for a in node.attribute}
@@ -285,13 +293,11 @@ def _quantized(
             quantization.quantize_static(
                 model, target, _Reader(frames),
                 quant_format=quantization.QuantFormat.QDQ,
-                op_types_to_quantize=list(QUANTIZED_OPERATORS),
+                op_types_to_quantize=quantized_operators(),
                 per_channel=True,
                 activation_type=kinds[f"Q{recipe.activations.replace('uint', 'UInt').replace('int', 'Int')}"],
                 weight_type=kinds.QInt8 if recipe.weight_bits == 8 else kinds.QInt4,
-                nodes_to_exclude=[
-                    n.name for n in model.graph.node if n.op_type in _ARITHMETIC and not constants.isdisjoint(n.input)
-                ],
+                nodes_to_exclude=[node.name for node in model.graph.node if _adds_constant(node, constants)],
                 calibrate_method=quantization.CalibrationMethod.MinMax,
                 extra_options={
                     "WeightSymmetric": True,

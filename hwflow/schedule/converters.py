@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import lcm
 
-from hwflow.cores.operator import Folding, grouped
+from hwflow.cores.beat_movers import ViewAttributes
+from hwflow.cores.operator import Decision, Folding, grouped
 from hwflow.cores.registry import hardware
 from hwflow.ir.graph import Graph, Names, Node, Value
+from hwflow.schedule.plan import Plan
 
 View = tuple[int, int]  # (pixels, channels): the channels taken for one pixel, whose last beat may have surplus lanes
 
@@ -62,20 +64,20 @@ def _within(shape: tuple[int, ...], channels: int, here: int, there: int) -> lis
     return [(view, here, middle), (view, middle, there)]
 
 
-def insert_plumbing(graph: Graph) -> None:
-    """A frame synchroniser behind every input and width converters where neighbours' lanes differ."""
-    names = Fresh(graph)
+def insert_plumbing(plan: Plan) -> None:
+    """Insert a frame synchroniser behind every input and width converters where neighbours' lanes differ."""
+    graph, names = plan.graph, Fresh(plan.graph)
     consumers = graph.consumers()
     nodes: list[Node] = []
     for port in graph.inputs:
         readers, view = consumers[port.value], grouped(port.value.typed.shape, 1)
         lanes = 1
         if readers:
-            reader, folding = readers[0][0], readers[0][0].attributes["folding"]
+            reader, folding = readers[0][0], plan.folding(readers[0][0])
             whole = folding.whole_vector
             lanes = hardware(reader.op).lanes_of(reader, readers[0][1], folding.input_lanes, whole_vector=whole)
             view = hardware(reader.op).input_view(reader, port.value.typed.shape, lanes, whole_vector=whole)
-        synced = insert(graph, port.value, "frame_sync", Folding(lanes, lanes), names, nodes, view)
+        synced = insert(plan, port.value, "frame_sync", Folding(lanes, lanes), names, nodes, view)
         for node, index in readers:
             node.inputs[index] = synced
         _redirect_outputs(graph, port.value, synced, nodes[-1])
@@ -83,11 +85,11 @@ def insert_plumbing(graph: Graph) -> None:
         nodes.append(node)
         for value in list(node.outputs):
             for reader, index in consumers[value]:
-                here, there = node.attributes["folding"].output_lanes, reader.attributes["folding"]
+                here, there = plan.folding(node).output_lanes, plan.folding(reader)
                 made, whole = value, there.whole_vector
                 lanes = hardware(reader.op).lanes_of(reader, index, there.input_lanes, whole_vector=whole)
                 for step in conversions(value, reader, here, lanes, whole_vector=whole):
-                    made = insert(graph, made, "width_converter", step.folding, names, nodes, step.view)
+                    made = insert(plan, made, "width_converter", step.folding, names, nodes, step.view)
                 reader.inputs[index] = made
     graph.nodes = nodes
 
@@ -99,7 +101,7 @@ def _redirect_outputs(graph: Graph, old: Value, new: Value, sync: Node) -> None:
 
 
 def insert(
-    graph: Graph, value: Value, op: str, folding: Folding, names: Fresh, nodes: list[Node], view: View | None = None
+    plan: Plan, value: Value, op: str, folding: Folding, names: Fresh, nodes: list[Node], view: View | None = None
 ) -> Value:
     """A new node behind ``nodes`` that reads ``value``; its output. ``view``: how it sees the stream, by default as the
     node before it does."""
@@ -108,9 +110,10 @@ def insert(
     result = Value(names.values.fresh(wish), value.type, value.origin)
     if view is None:
         maker = next((node for node in reversed(nodes) if value in node.outputs), None)
-        view = maker.attributes.get("view") if maker else None
-    attributes = {"folding": folding} if view is None else {"folding": folding, "view": view}
-    nodes.append(Node(names.nodes.fresh(wish), op, [value], [result], attributes))
+        given = None if maker is None else maker.attributes
+        view = given.view if isinstance(given, ViewAttributes) else None
+    nodes.append(Node(names.nodes.fresh(wish), op, [value], [result], ViewAttributes(view)))
+    plan[nodes[-1]] = Decision(folding)
     return result
 
 

@@ -11,20 +11,23 @@ one.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from hwflow.cores.operator import Folding
 from hwflow.cores.registry import hardware
 from hwflow.ir.graph import Graph, Node, Value
 from hwflow.schedule.converters import Fresh, insert
+from hwflow.schedule.plan import Plan
 from hwflow.schedule.search.folding_search import Chip
 
 _SHARE = 0.5  # of a part's multiplier blocks: a design with fewer finds a place where they are close together
 
 
-def insert_relays(graph: Graph, device: Chip) -> None:
-    """Insert relays into a graph with plumbing, where its cores take more than :data:`_SHARE` of the blocks."""
+def insert_relays(plan: Plan, device: Chip) -> None:
+    """Insert relays into a plan with plumbing, where its cores take more than :data:`_SHARE` of the blocks."""
+    graph = plan.graph
     blocks = {
-        node: hardware(node.op).resources(node, node.attributes["folding"], [2] * len(node.outputs), device).dsp
+        node: hardware(node.op).resources(node, replace(plan[node], depths=(2,) * len(node.outputs)), device).dsp
         for node in graph.nodes
     }
     if sum(blocks.values()) <= _SHARE * device.dsp:
@@ -32,7 +35,12 @@ def insert_relays(graph: Graph, device: Chip) -> None:
     ends = {node for node in graph.nodes if blocks[node] or len(node.inputs) > 1 or len(node.outputs) > 1}
     makers = graph.producers()
     ways = list(_ways(graph, ends, makers))
-    _insert(graph, {min(way, key=lambda value: _width(value, makers[value])) for way in ways if way})
+
+    def width(value: Value) -> int:
+        """Bits of a beat."""
+        return plan.folding(makers[value]).output_lanes * value.typed.element.bits
+
+    _insert(plan, {min(way, key=width) for way in ways if way})
 
 
 def _ways(graph: Graph, ends: set[Node], makers: dict[Value, Node]) -> Iterator[list[Value]]:
@@ -50,22 +58,16 @@ def _ways(graph: Graph, ends: set[Node], makers: dict[Value, Node]) -> Iterator[
             yield way
 
 
-def _width(value: Value, maker: Node) -> int:
-    """Bits of a beat."""
-    lanes: int = maker.attributes["folding"].output_lanes
-    return lanes * value.typed.element.bits
-
-
-def _insert(graph: Graph, values: set[Value]) -> None:
-    """A relay behind each of ``values``."""
-    names = Fresh(graph)
+def _insert(plan: Plan, values: set[Value]) -> None:
+    """Insert a relay behind each of ``values``."""
+    graph, names = plan.graph, Fresh(plan.graph)
     consumers = graph.consumers()
     nodes: list[Node] = []
     for node in graph.nodes:
         nodes.append(node)
-        lanes = node.attributes["folding"].output_lanes
+        lanes = plan.folding(node).output_lanes
         for value in node.outputs:
             if value in values:
                 for reader, place in consumers[value]:
-                    reader.inputs[place] = insert(graph, value, "relay", Folding(lanes, lanes), names, nodes)
+                    reader.inputs[place] = insert(plan, value, "relay", Folding(lanes, lanes), names, nodes)
     graph.nodes = nodes

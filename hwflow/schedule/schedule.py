@@ -1,6 +1,6 @@
-"""Dataflow graph to scheduled graph: foldings, frame synchronisers, width converters, queue depths, exact timing.
+"""Dataflow graph to plan: foldings, frame synchronisers, width converters, queue depths; and its exact timing.
 
-Requires: single-consumer, stream-shape. Ensures: scheduled-nodes.
+Requires: single-consumer, stream-shape. Ensures: :meth:`hwflow.schedule.plan.Plan.check`.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from itertools import pairwise
 
-from hwflow.cores.operator import Folding, Resources
-from hwflow.cores.registry import hardware
+from hwflow.cores.operator import Decision, Folding, Resources
 from hwflow.display import show
 from hwflow.errors import Finding, ModelRefused
 from hwflow.ir.graph import Graph, Node, Stage
 from hwflow.schedule.converters import insert_plumbing
-from hwflow.schedule.queues import MOST_FRAMES, size_queues
+from hwflow.schedule.plan import Plan
+from hwflow.schedule.queues import MOST_FRAMES, make_room, size_queues
 from hwflow.schedule.relays import insert_relays
 from hwflow.schedule.search.folding_search import RESOURCES, Budget, Chip, FoldingSearch, enough_text
 from hwflow.schedule.throughput.evaluate import Run, evaluate
@@ -28,11 +28,17 @@ _TRIES = 4  # of designs of one interval, each with as much less for the cores a
 
 @dataclass(frozen=True)
 class Schedule:
-    """A scheduled graph and what it will do: ``run`` is exact, ``parts`` the predicted resources of its nodes."""
+    """A plan and what becomes of it: ``run``, the cycles of its outputs, and ``parts``, the predicted resources of its
+    nodes."""
 
-    graph: Graph
+    plan: Plan
     run: Run
     parts: Mapping[Node, Resources]
+
+    @property
+    def graph(self) -> Graph:
+        """The plan's."""
+        return self.plan.graph
 
     @property
     def resources(self) -> Resources:
@@ -54,7 +60,7 @@ class _Task:
 
     graph: Graph
     device: Chip
-    chosen: Callable[[Graph], None]
+    chosen: Callable[[Plan], None]
 
 
 class OutOfReach(ModelRefused):
@@ -67,7 +73,7 @@ class OutOfReach(ModelRefused):
 
 def schedule(
     graph: Graph, device: Chip, budget: Budget, interval: int | None = None, others: Sequence[Budget] = (),
-    executor: Executor | None = None, chosen: Callable[[Graph], None] | None = None,
+    executor: Executor | None = None, chosen: Callable[[Plan], None] | None = None,
 ) -> Schedule:
     """Fold for at most ``interval`` cycles a frame at least cost, or (None) for the least interval that fits.
 
@@ -77,13 +83,12 @@ def schedule(
     calls feasible: exactly where the first of them fits, else to within :data:`_NEAR`.
 
     ``others``: budgets that would do as well; the design is the fastest within any of them, or (with an ``interval``)
-    one within the first that holds such a design. ``executor``: of processes that help. ``chosen`` is called with each
-    graph that may become the design, when its foldings are there and the room in its queues is not; the last one most
-    likely does.
+    one within the first that holds such a design. ``executor``: of processes that help. ``chosen`` is told each plan
+    that may become the design, when only the depths of its queues are open; the last one most likely does.
 
     Raises :class:`ModelRefused` if nothing fits at any interval, :class:`OutOfReach` if only slower designs do.
     """
-    task = _Task(graph, device, chosen or (lambda graph: None))
+    task = _Task(graph, device, chosen or (lambda plan: None))
     search = FoldingSearch(graph, device, budget, executor)
     budgets = _by_interval(search, [budget, *others]) if others else [(0, budget)]
     findings: list[Finding] = []
@@ -224,24 +229,28 @@ def _too_large(made: Schedule, name: str, wanted: int, there: int, remedy: str) 
 
 
 def _with_foldings(task: _Task, foldings: dict[Node, Folding]) -> Schedule:
-    own = task.graph.copy()
-    for node, original in zip(own.nodes, task.graph.nodes, strict=True):
-        node.attributes["folding"] = foldings[original]
-    insert_plumbing(own)
-    insert_relays(own, task.device)
+    plan = planned(task.graph, foldings)
+    insert_relays(plan, task.device)
+    room = make_room(plan)
+    task.chosen(plan)
+    run = _settled(plan, size_queues(plan, task.device, room))
+    plan.check()
+    return Schedule(plan, run, {node: plan.resources(node, task.device) for node in plan.graph.nodes})
+
+
+def planned(graph: Graph, foldings: Mapping[Node, Folding]) -> Plan:
+    """Return the plan of a copy of a dataflow graph with these ``foldings``, and the plumbing that these need."""
+    own = graph.copy()
     own.stage = Stage.SCHEDULED
-    run = _settled(own, size_queues(own, task.device, task.chosen))
-    parts = {
-        node: hardware(node.op).resources(node, node.attributes["folding"], node.attributes["depths"], task.device)
-        for node in own.nodes
-    }
-    return Schedule(own, run, parts)
+    plan = Plan(own, {node: Decision(foldings[o]) for node, o in zip(own.nodes, graph.nodes, strict=True)})
+    insert_plumbing(plan)
+    return plan
 
 
-def _settled(graph: Graph, run: Run) -> Run:
+def _settled(plan: Plan, run: Run) -> Run:
     """More frames, if it takes them, until the interval between frames no longer changes: while queues fill it may."""
     frames = len(run.last_output)
     while frames < MOST_FRAMES and len({b - a for a, b in pairwise(run.last_output[-4:])}) > 1:
         frames *= 2
-        run = evaluate(graph, frames)
+        run = evaluate(plan, frames)
     return run

@@ -15,6 +15,7 @@ import numpy as np
 from hwflow.api.compiler import Model, Progress, load
 from hwflow.display import cell, show
 from hwflow.errors import Finding, Mismatch
+from hwflow.frontend.input_types import Declarations
 from hwflow.onnxspec import TrainingModel
 from hwflow.onnxspec.reading.external_loading import Folders
 from hwflow.verify.compared_layers import ComparedLayers
@@ -106,7 +107,7 @@ def compare(
     progress: Progress | None = None,
     dimensions: Mapping[str, int] | None = None,
     trusted: Folders = (),
-    input_types: Mapping[str, str] | None = None,
+    input_types: Declarations | None = None,
 ) -> Comparison:
     """Compare ``model`` (as :func:`hwflow.load` takes it, or loaded) on ``inputs``, else on ``inputs.npz`` beside it,
     else on random frames; ``dimensions``, ``trusted`` and ``input_types``: as there.

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from hwflow.errors import ModelRefused
 from hwflow.host.boundary_models import Arrays, Results, declared_reals, port_inputs
+from hwflow.onnxspec.graphs.operator_names import QUANTIZE_LINEAR
 
 if TYPE_CHECKING:
     from hwflow.api.compiler import Model
@@ -104,7 +105,7 @@ def _quantizer_range(model: Model, name: str) -> tuple[float, float] | None:
     """Return slightly more than the range of a QuantizeLinear right after the input; None without one."""
     constants = model.resolved.constants
     for node in model.resolved.nodes:
-        if node.op_type == "QuantizeLinear" and node.inputs[0] == name and node.inputs[1] in constants:
+        if node.op_type == QUANTIZE_LINEAR and node.inputs[0] == name and node.inputs[1] in constants:
             scale = float(constants[node.inputs[1]].reshape(-1)[0])
             zero = node.inputs[2] if len(node.inputs) > 2 else ""
             zero_point = int(constants[zero].reshape(-1)[0]) if zero in constants else 0

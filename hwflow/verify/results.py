@@ -12,6 +12,8 @@ import numpy.typing as npt
 
 from hwflow.display import show, show_path
 from hwflow.errors import Finding, UsageError
+from hwflow.onnxspec import OnnxNode
+from hwflow.onnxspec.graphs.operator_facts import OperatorFacts, facts_of
 from hwflow.onnxspec.reading.numpy_tensors import plain
 
 if TYPE_CHECKING:
@@ -23,8 +25,6 @@ Results = Mapping[str, Array]
 SHOWN_FRAMES = 3
 SHOWN_VALUES = 10
 
-# Operators that leave a class number what it is.
-_KEEPING = frozenset({"Cast", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
 
 
 def classes(model: Model, results: Results) -> tuple[str, Array] | None:
@@ -109,9 +109,13 @@ def _unwritable(message: str) -> UsageError:
 def _is_class(model: Model, name: str) -> bool:
     """Tell whether an output is the result of ArgMax, but for its type and shape."""
     makers = {output: node for node in model.resolved.nodes for output in node.outputs}
-    while name in makers and makers[name].op_type in _KEEPING:
+    while name in makers and _operator(makers[name]).keeps_elements:
         name = makers[name].inputs[0]
-    return name in makers and makers[name].op_type == "ArgMax" and makers[name].domain == ""
+    return name in makers and _operator(makers[name]).class_number
+
+
+def _operator(node: OnnxNode) -> OperatorFacts:
+    return facts_of(node.domain, node.op_type)
 
 
 def _values(values: Array) -> str:

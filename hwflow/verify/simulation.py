@@ -17,7 +17,7 @@ from hwflow.api.compiler import compile as compile_model
 from hwflow.api.output_folder import room_in
 from hwflow.display import show, show_path
 from hwflow.errors import Finding, Mismatch, ToolError, UsageError
-from hwflow.frontend.input_types import OPTION
+from hwflow.frontend.input_types import OPTION, Declarations
 from hwflow.host.boundary_models import Arrays, model_outputs, port_inputs
 from hwflow.onnxspec.reading.external_loading import Folders
 from hwflow.sim.digests import changed_files
@@ -106,7 +106,7 @@ def simulate(
     output: str | os.PathLike[str] | None = None,
     dimensions: Mapping[str, int] | None = None,
     trusted: Folders = (),
-    input_types: Mapping[str, str] | None = None,
+    input_types: Declarations | None = None,
     progress: Progress | None = None,
     on_frames: Callable[[int, int], None] | None = None,
     layers: bool = False,

@@ -36,6 +36,7 @@ from hwflow.errors import ModelRefused
 from hwflow.host.boundary_models import boundary_value, constant_output, model_outputs, port_inputs
 from hwflow.ir.graph import Graph, IntArray, Node, Port, Value
 from hwflow.numerics.functions.nearest_float import nearest_float, nearest_floats
+from hwflow.onnxspec.graphs.operator_facts import facts_of
 from hwflow.onnxspec.reading.numpy_tensors import native
 from hwflow.onnxspec.reference.evaluation import AnyArray, RegionEvaluator
 from hwflow.verify import golden
@@ -44,9 +45,6 @@ from hwflow.verify.explanation import RegionBounds, differing, no_bound, unexpla
 from hwflow.verify.known_values import Floats, Known, known_values
 
 _MOST_LSB = 1 << 31
-
-# Quantizers of which hwflow rounds something else than they do: a count, or integers once more.
-_REMADE = frozenset({"MultiThreshold", "Trunc"})
 
 
 @dataclass
@@ -164,7 +162,8 @@ class Comparer:
         row.max_lsb = max(row.max_lsb, int(np.abs(expected - found).max(initial=0, where=~wrong)))
         bounds = RegionBounds(region, batch.feeds, batch.errors)
         bounds.analyse(sorted({place[0] for place in places}))
-        worth = known.level_size() if any(name in n.output and n.op_type in _REMADE for n in region.nodes) else None
+        remade = any(name in n.output and facts_of(n.domain, n.op_type).remade for n in region.nodes)
+        worth = known.level_size() if remade else None
         for place in places:
             if wrong[place]:
                 row.max_lsb = _MOST_LSB

@@ -23,9 +23,10 @@ def test_every_handler_has_a_row_and_every_row_a_handler() -> None:
 
 
 def test_only_views_have_no_hardware_of_their_own() -> None:
-    """What a DequantizeLinear, an Identity or a Dropout makes is the same integers."""
+    """What a DequantizeLinear, an Identity or a Dropout makes is the same integers; what an EyeLike or a Range makes is
+    known before."""
     without = {operator.name for operator in operators() if not operator.becomes and not operator.refused}
-    assert without == {"DequantizeLinear", "Dropout", "Identity"}
+    assert without == {"DequantizeLinear", "Dropout", "EyeLike", "Identity", "Range"} & NAMES
     assert [operator.name for operator in operators() if operator.refused] == ["DynamicQuantizeLinear"]
 
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 import re
 from collections import Counter
 from concurrent.futures import Executor, Future
+from dataclasses import replace
 
 import pytest
 
 from hwflow.boards import find_board
 from hwflow.codegen.conversion import Conversion
+from hwflow.codegen.modules import Job
 from hwflow.codegen.verilog_names import identifiers
 from hwflow.cores.beat_movers import PLUMBING
 from hwflow.cores.windows.sliding_window import has_line_buffer
-from hwflow.ir.graph import Graph
+from hwflow.schedule.plan import Plan
 from hwflow.schedule.schedule import schedule
 from hwflow.schedule.search.folding_search import Budget
 from tests.schedule.graphs import dataflow, meeting_graph
@@ -33,8 +35,8 @@ class Eager(Executor):
     def submit(self, function, /, job):
         future = Future()
         future.set_running_or_notify_cancel()
-        if isinstance(job, tuple) and len(job) == 3:
-            self.ran.append(job[1])
+        if isinstance(job, Job):
+            self.ran.append(job.instance)
         future.set_result(function(job))
         return future
 
@@ -50,45 +52,43 @@ class Never(Executor):
         return self.given[-1]
 
 
-def named(graph: Graph):
-    names = identifiers([node.name for node in graph.nodes])
-    return [(node, names[node.name]) for node in graph.nodes]
+def named(plan: Plan):
+    names = identifiers([node.name for node in plan.graph.nodes])
+    return {node: names[node.name] for node in plan.graph.nodes}
 
 
 def scheduled(chosen=None):
-    return schedule(dataflow(meeting_graph(3)), PART, BUDGET, 200, chosen=chosen).graph
+    return schedule(dataflow(meeting_graph(3)), PART, BUDGET, 200, chosen=chosen).plan
 
 
 @pytest.fixture(scope="module")
 def alone():
-    """The graph, and its modules converted at the end."""
-    graph = scheduled()
-    return graph, Conversion().modules(named(graph))
+    """The plan, and its modules converted at the end."""
+    plan = scheduled()
+    return plan, Conversion().modules(plan, named(plan))
 
 
 def test_begun_early_it_is_the_same_and_made_once(alone):
     executor = Eager()
     conversion = Conversion(executor)
-    graph = scheduled(conversion.begin)
+    plan = scheduled(conversion.begin)
     early = Counter(executor.ran)
-    assert set(early) == {name for node, name in named(graph) if node.op not in PLUMBING}
-    assert conversion.modules(named(graph)) == alone[1]
-    assert Counter(executor.ran) == Counter(name for _, name in named(graph))
+    assert set(early) == {name for node, name in named(plan).items() if node.op not in PLUMBING}
+    assert conversion.modules(plan, named(plan)) == alone[1]
+    assert Counter(executor.ran) == Counter(named(plan).values())
 
 
 def test_what_changed_after_the_beginning_is_made_anew(alone):
     executor = Eager()
     conversion = Conversion(executor)
-    graph, _ = alone
-    window = next(node for node in graph.nodes if has_line_buffer(node))
-    instance = dict(named(graph))[window]
-    rows = window.attributes["rows"]
-    window.attributes["rows"] = rows + 1
-    conversion.begin(graph)
-    window.attributes["rows"] = rows
-    assert conversion.modules(named(graph)) == alone[1]
+    plan, _ = alone
+    window = next(node for node in plan.graph.nodes if has_line_buffer(node))
+    instance = named(plan)[window]
+    longer = replace(plan[window], rows=plan[window].rows + 1)
+    conversion.begin(Plan(plan.graph, {**plan.decisions, window: longer}))
+    assert conversion.modules(plan, named(plan)) == alone[1]
     assert executor.ran.count(instance) == 2
-    assert all(executor.ran.count(name) == 1 for node, name in named(graph) if node is not window)
+    assert all(executor.ran.count(name) == 1 for node, name in named(plan).items() if node is not window)
 
 
 def test_what_another_choice_replaced_is_not_begun(alone):
@@ -100,21 +100,21 @@ def test_what_another_choice_replaced_is_not_begun(alone):
     assert len(first) > 3
     assert all(future.cancelled() for future in first)
     assert not any(future.cancelled() for future in executor.given[len(first) :])
-    assert conversion.modules(named(alone[0])) == alone[1]
+    assert conversion.modules(alone[0], named(alone[0])) == alone[1]
 
 
 def test_what_cores_have_in_common_is_one_module(alone):
-    graph, modules = alone
+    plan, modules = alone
     text = "".join(module.rtlil for module in modules)
     made = MODULE.findall(text)
     assert len(made) == len(set(made))
     used = set(CELL.findall(text)) | {module.name.replace(".", "__") for module in modules}
     assert {name for name in made if not re.search(r"storage|__up$|__down$", name)} <= used
     queues = [
-        (node.attributes["folding"].output_lanes * value.typed.element.bits, depth)
-        for node in graph.nodes
+        (plan[node].folding.output_lanes * value.typed.element.bits, depth)
+        for node in plan.graph.nodes
         if node.op != "mvu"  # its sums may have fewer bits than their type
-        for value, depth in zip(node.outputs, node.attributes["depths"], strict=True)
+        for value, depth in zip(node.outputs, plan[node].depths, strict=True)
     ]
     there = {f"hwflow_top__queue__{width}x{depth}" for width, depth in queues}
     assert len(there) < len(queues)

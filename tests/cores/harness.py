@@ -15,11 +15,13 @@ import numpy as np
 from amaranth.hdl import Elaboratable, Module
 
 from hdl_lib.memories.rom import Table
-from hwflow.cores.operator import Built, Folding, MemoryFile
+from hwflow.cores.operator import Built, Decision, Folding, MemoryFile
 from hwflow.cores.registry import hardware
 from hwflow.ir.graph import Graph, IntArray, Node, Port, Stage, Value, identity_order
+from hwflow.schedule.plan import Plan
 from hwflow.schedule.throughput.evaluate import Run, evaluate
 from hwflow.types import TensorType
+from tests.attributes import attributes_of
 from tests.hdl_lib import bench, protocol
 
 FRAMES = 3
@@ -35,6 +37,8 @@ class Case:
     """A hardware node: operator, attributes, type of its first input, foldings to build it with, types of the further
     inputs.
 
+    ``rows``, ``styles``: of the core's :class:`hwflow.cores.operator.Decision`.
+
     ``corners(node)``: frames whose results must reach both ends of every output channel's interval (an array a node
     with one input, else one for each input), or None where the operator's interval is only a bound.
     """
@@ -46,6 +50,8 @@ class Case:
     foldings: tuple[Folding, ...]
     corners: Callable[[Node], IntArray | Frames] | None = None
     others: tuple[TensorType, ...] = ()
+    rows: int | None = None
+    styles: tuple[str, ...] = ()
 
     @property
     def sources(self) -> tuple[TensorType, ...]:
@@ -58,13 +64,15 @@ class Case:
         frames = self.corners(node)
         return frames if isinstance(frames, list) else [frames]
 
-    def node(self, folding: Folding | None = None) -> Node:
+    def decision(self, folding: Folding, depth: int) -> Decision:
+        """With queues of ``depth`` beats, but for a frame synchroniser's, which is fixed."""
+        outputs = int(self.attributes.get("outputs", 1))
+        return Decision(folding, (2 if self.op == "frame_sync" else depth,) * outputs, self.styles, self.rows)
+
+    def node(self) -> Node:
         """A new node with types inferred."""
         operator = hardware(self.op)
-        attributes = dict(self.attributes)
-        if folding is not None:
-            attributes["folding"] = folding
-        attributes.update(operator.derive(attributes, self.sources))
+        attributes = operator.derive(attributes_of(self.op, **self.attributes), self.sources)
         outputs = [Value(f"y{k}", t) for k, t in enumerate(operator.infer(attributes, self.sources))]
         return Node("core", self.op, [Value(f"x{k}", t) for k, t in enumerate(self.sources)], outputs, attributes)
 
@@ -133,7 +141,7 @@ def with_words(built: Built) -> Built:
     for name, value in list(vars(core).items()):
         if isinstance(value, Table):
             setattr(core, name, _written_out(value, files))
-        elif isinstance(value, tuple) and value and isinstance(value[0], Table):
+        elif isinstance(value, tuple) and value and all(isinstance(table, Table) for table in value):
             setattr(core, name, tuple(_written_out(table, files) for table in value))
     assert not files, f"memory files no table of the core reads: {sorted(files)}"
     return built
@@ -172,13 +180,14 @@ class Bench:
     node: Node = field(init=False)
 
     def __post_init__(self) -> None:
-        self.node = self.case.node(self.folding)
-        depth = 2 if self.case.op == "frame_sync" else self.depth  # its depth is fixed
-        self.node.attributes.update(folding=self.folding, depths=[depth] * len(self.node.outputs))
+        self.node = self.case.node()
+
+    @property
+    def decision(self) -> Decision:
+        return self.case.decision(self.folding, self.depth)
 
     def build(self) -> Built:
-        attributes = self.node.attributes
-        return with_words(hardware(self.case.op).build(self.node, self.folding, attributes["depths"], "core"))
+        return with_words(hardware(self.case.op).build(self.node, self.decision, "core"))
 
     def offered(self, frames: Frames, seed: int) -> list[list[int]]:
         """The payloads of each input's frames; a frame synchroniser's carry the mark above the data."""
@@ -235,7 +244,7 @@ class Bench:
 
     def predicted(self, frames: int) -> Run:
         """The scheduler's model of a graph that is this node alone."""
-        return evaluate(single_node_graph(self.node), frames)
+        return evaluate(Plan(single_node_graph(self.node), {self.node: self.decision}), frames)
 
     def _beats(self, output: int) -> int:
         pixels, channels = self._output_view(output)

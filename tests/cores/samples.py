@@ -15,6 +15,7 @@ from hdl_lib.arithmetic.packed_product import Packing
 from hdl_lib.memories.rom import VERILOG
 from hwflow.boards import find_board
 from hwflow.cores import costs
+from hwflow.cores.matrix.dot_products import weight_range
 from hwflow.cores.operator import Folding, Resources
 from hwflow.cores.registry import hardware
 from hwflow.toolchain import tool
@@ -82,9 +83,9 @@ def _fits(family: str, key: Key) -> bool:
     case, folding, _ = key.bench
     if folding.multiplier != "dsp2":
         return True
-    node, block = case.node(folding), costs.FAMILIES[family].dsp_packed
+    node, block = case.node(), costs.FAMILIES[family].dsp_packed
     x = node.inputs[0].typed.interval
-    inputs, weights = (x.lo, x.hi), node.attributes["weight_range"]
+    inputs, weights = (x.lo, x.hi), weight_range(node)
     return Packing.of(inputs, weights, folding.input_lanes, block) is not None
 
 
@@ -132,7 +133,7 @@ def predicted(family: str, key: Key) -> Resources:
     """The operator's own model."""
     bench = _bench(family, key)
     part = find_board(FAMILIES[family]).part
-    return hardware(key.op).resources(bench.node, bench.folding, bench.node.attributes["depths"], part)
+    return hardware(key.op).resources(bench.node, bench.decision, part)
 
 
 def synthesize(family: str, which: Sequence[Key], folder: Path, *, renames: bool = True) -> list[Row]:

@@ -7,7 +7,7 @@ import pytest
 from boards import all_boards, find_board
 from hwflow.boards import Part
 from hwflow.cores import costs
-from hwflow.cores.operator import Folding, Resources
+from hwflow.cores.operator import Decision, Folding, Resources
 from hwflow.cores.registry import hardware
 from tests.cores.cases.all_cases import CASES
 from tests.cores.harness import Bench
@@ -17,7 +17,7 @@ def predicted(part: Part, op: str) -> Resources:
     """Of the operator's first case, at its first folding."""
     case = CASES[op][0]
     bench = Bench(case, case.foldings[0], 2 if op == "frame_sync" else 6)
-    return hardware(op).resources(bench.node, bench.folding, bench.node.attributes["depths"], part)
+    return hardware(op).resources(bench.node, bench.decision, part)
 
 
 def test_which_families_are_measured():
@@ -32,7 +32,7 @@ def test_two_products_of_eight_bits_share_a_multiplier_of_the_7_series_alone():
     Its core is tested as case "pairs_of_int8" is, with the sums that its interval and latency say.
     """
     (case,) = (case for case in CASES["mvu"] if case.name == "pairs_of_int8")
-    node = case.node(case.foldings[0])
+    node = case.node()
     paired = {}
     for board in all_boards():
         device = board.part
@@ -40,7 +40,7 @@ def test_two_products_of_eight_bits_share_a_multiplier_of_the_7_series_alone():
         paired[device.family] = {folding.part for folding in offered}
     assert paired == {"xilinx7": {24}, "ecp5": set(), "ice40": set(), "gowin": set(), "cyclonev": set()}
     folding = Folding(5, 5, 25, "dsp2", 24)
-    assert hardware("mvu").resources(node, folding, (6,), find_board("arty_a7_35").part).dsp == 3 * 5
+    assert hardware("mvu").resources(node, Decision(folding, (6,)), find_board("arty_a7_35").part).dsp == 3 * 5
 
 
 @pytest.mark.parametrize("op", sorted(CASES))

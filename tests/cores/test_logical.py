@@ -15,6 +15,7 @@ from hwflow.cores.registry import OPERATORS
 from hwflow.ir.graph import IntArray, Value
 from hwflow.types import Interval, IntType, TensorType
 from hwflow.verify import golden
+from tests.attributes import attributes_of
 from tests.cores import test_logical_products
 from tests.cores.logical import I8, U4, check_lowering, paired, reference, single
 from tests.schedule.graphs import Builder, dataflow
@@ -59,14 +60,15 @@ def test_sum_pool2d_has_exact_intervals() -> None:
     """2 x 2 of an image of 2 x 2 with a row of padding on top: windows of 2 and of 4 pixels, the rest is 10."""
     source = TensorType((1, 2, 2), IntType(4, True), Interval(-3, 5))
     attributes = {"kernel": (2, 2), "strides": (1, 1), "pads": (1, 0, 0, 0), "dilations": (1, 1), "pad_value": 10}
-    (result,) = OPERATORS["sum_pool2d"].infer(attributes, [source])
+    (result,) = OPERATORS["sum_pool2d"].infer(attributes_of("sum_pool2d", **attributes), [source])
     assert result.interval == Interval(min(-12, -6 + 20), max(20, 10 + 20))
 
 
 @pytest.mark.parametrize("op", ["max_pool2d", "sum_pool2d"])
 def test_a_global_pool_holds_no_image(op) -> None:
+    padding = {"pad_value": 0} if op == "sum_pool2d" else {}
     graph, frames, result = single(
-        op, (3, 4, 5), I8, kernel=(4, 5), strides=(1, 1), pads=(0, 0, 0, 0), dilations=(1, 1), pad_value=0
+        op, (3, 4, 5), I8, kernel=(4, 5), strides=(1, 1), pads=(0, 0, 0, 0), dilations=(1, 1), **padding
     )
     expected = {"max_pool2d": frames.max(axis=(2, 3)), "sum_pool2d": frames.sum(axis=(2, 3))}[op]
     assert np.array_equal(result[:, :, 0, 0], expected)
@@ -119,7 +121,8 @@ def test_scaled_add(shape, axis, multipliers) -> None:
 def test_scaled_add_has_exact_intervals_a_channel() -> None:
     """[-8, 7] and [0, 15]: 3 * a - 2 * b in [-24 - 30, 21], -a - 2 * b in [-7 - 30, 8]."""
     i4, u4 = (TensorType((2, 1, 1), e, e.interval) for e in (IntType(4, True), U4))
-    (result,) = OPERATORS["scaled_add"].infer({"axis": 0, "multipliers": ((3, -1), (-2,))}, [i4, u4])
+    attributes = attributes_of("scaled_add", axis=0, multipliers=((3, -1), (-2,)))
+    (result,) = OPERATORS["scaled_add"].infer(attributes, [i4, u4])
     assert result.channel_intervals(0) == (Interval(-54, 21), Interval(-37, 8))
     assert (result.interval, result.element) == (Interval(-54, 21), IntType(7, True))
 
@@ -135,7 +138,7 @@ def test_product(shape, offsets) -> None:
 def test_product_has_exact_intervals() -> None:
     """[-8, 7] - 3 = [-11, 4]; [0, 15] - 5 = [-5, 10]: from -11 * 10 to -11 * -5 = 55."""
     i4, u4 = (TensorType((2,), e, e.interval) for e in (IntType(4, True), U4))
-    (result,) = OPERATORS["product"].infer({"offsets": (3, 5)}, [i4, u4])
+    (result,) = OPERATORS["product"].infer(attributes_of("product", offsets=(3, 5)), [i4, u4])
     assert result.interval == Interval(-110, 55)
 
 
@@ -188,11 +191,11 @@ def test_concatenated_vectors_come_in_any_order() -> None:
 def test_concatenation_keeps_intervals() -> None:
     a = TensorType((2, 3), IntType(4, True), Interval(-5, 7), (Interval(0, 3), Interval(-5, 7)), 0)
     b = TensorType((1, 3), U4, U4.interval)
-    (result,) = OPERATORS["concat"].infer({"axis": 0}, [a, b])
+    (result,) = OPERATORS["concat"].infer(attributes_of("concat", axis=0), [a, b])
     assert (result.shape, result.channel_intervals(0)) == ((3, 3), (*a.channels, U4.interval))
     assert result.element == IntType(5, True)
     c = TensorType((2, 1), U4, Interval(0, 9))
-    (result,) = OPERATORS["concat"].infer({"axis": 1}, [a, c])
+    (result,) = OPERATORS["concat"].infer(attributes_of("concat", axis=1), [a, c])
     assert (result.shape, result.channel_intervals(0)) == ((2, 4), (Interval(0, 9), Interval(-5, 9)))
 
 
@@ -214,14 +217,14 @@ def test_a_graph_input_takes_the_order_of_what_it_meets(op) -> None:
 def test_a_channel_keeps_its_interval() -> None:
     """Channels 0 and 1 in [0, 3] and [-5, 7]: where a channel goes, its interval goes."""
     source = TensorType((2, 2, 3), IntType(4, True), Interval(-5, 7), (Interval(0, 3), Interval(-5, 7)), 0)
-    (moved,) = OPERATORS["transpose"].infer({"perm": (1, 2, 0)}, [source])
+    (moved,) = OPERATORS["transpose"].infer(attributes_of("transpose", perm=(1, 2, 0)), [source])
     assert (moved.shape, moved.channel_intervals(-1)) == ((2, 3, 2), source.channels)
-    (flat,) = OPERATORS["reshape"].infer({"shape": (12,)}, [source])
+    (flat,) = OPERATORS["reshape"].infer(attributes_of("reshape", shape=(12,)), [source])
     assert flat.channel_intervals(0) == (Interval(0, 3),) * 6 + (Interval(-5, 7),) * 6
-    (joined,) = OPERATORS["reshape"].infer({"shape": (1, 12)}, [source])
+    (joined,) = OPERATORS["reshape"].infer(attributes_of("reshape", shape=(1, 12)), [source])
     assert joined.channel_intervals(1) == (Interval(-5, 7),) * 12
     pool = {"kernel": (2, 2), "strides": (1, 1), "pads": (0, 0, 0, 0), "dilations": (1, 1)}
-    (pooled,) = OPERATORS["max_pool2d"].infer(pool, [source])
+    (pooled,) = OPERATORS["max_pool2d"].infer(attributes_of("max_pool2d", **pool), [source])
     assert pooled.channel_intervals(0) == source.channels
 
 
@@ -350,9 +353,11 @@ def test_interpolate(frame, axis, starts, weights) -> None:
 def test_intervals_of_interpolated_channels() -> None:
     source = TensorType.of((2, 3), (Interval(0, 3), Interval(-5, 7)), 0)
     weights = np.array([[3, -1], [1, 1]])
-    (within,) = OPERATORS["interpolate"].infer({"axis": 1, "starts": np.array([0, 1]), "weights": weights}, [source])
+    attributes = attributes_of("interpolate", axis=1, starts=np.array([0, 1]), weights=weights)
+    (within,) = OPERATORS["interpolate"].infer(attributes, [source])
     assert (within.shape, within.channel_intervals(0)) == ((2, 2), (Interval(-3, 9), Interval(-22, 26)))
-    (across,) = OPERATORS["interpolate"].infer({"axis": 0, "starts": np.array([0]), "weights": weights[1:]}, [source])
+    attributes = attributes_of("interpolate", axis=0, starts=np.array([0]), weights=weights[1:])
+    (across,) = OPERATORS["interpolate"].infer(attributes, [source])
     assert (across.shape, across.interval) == ((1, 3), Interval(-10, 14))
 
 
@@ -368,13 +373,13 @@ def test_dense_of_sets() -> None:
 def test_intervals_of_channels_follow_reindexed_elements() -> None:
     source = TensorType.of((2, 3), (Interval(0, 3), Interval(-5, 7)), 0)
     numbers = np.arange(6).reshape(2, 3)
-    (turned,) = OPERATORS["reindex"].infer({"index": numbers.T[:, ::-1], "fill": 0}, [source])
+    (turned,) = OPERATORS["reindex"].infer(attributes_of("reindex", index=numbers.T[:, ::-1], fill=0), [source])
     assert (turned.shape, turned.channel_intervals(1)) == ((3, 2), (Interval(-5, 7), Interval(0, 3)))
     (padded,) = OPERATORS["reindex"].infer(
-        {"index": np.pad(numbers, ((0, 1), (0, 0)), constant_values=-1), "fill": 9}, [source]
+        attributes_of("reindex", index=np.pad(numbers, ((0, 1), (0, 0)), constant_values=-1), fill=9), [source]
     )
     assert padded.channel_intervals(0) == (Interval(0, 3), Interval(-5, 7), Interval(9, 9))
-    (mixed,) = OPERATORS["reindex"].infer({"index": np.array([[0, 5], [4, -1]]), "fill": 9}, [source])
+    (mixed,) = OPERATORS["reindex"].infer(attributes_of("reindex", index=np.array([[0, 5], [4, -1]]), fill=9), [source])
     assert (mixed.interval, mixed.channels) == (Interval(-5, 9), ())
 
 
@@ -409,6 +414,27 @@ def reference_top_k(frames: IntArray, k: int, axis: int, least: bool) -> list[np
     graph = helper.make_graph([node], "g", infos[:2], infos[2:])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9)
     return ReferenceEvaluator(model).run(None, {"x": frames, "k": np.array([k])})
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize(("exclusive", "reverse"), list(itertools.product([False, True], repeat=2)))
+@pytest.mark.parametrize("image", [False, True])
+@pytest.mark.parametrize("wrap", [None, IntType(4, True)])
+def test_cumulative_sum(axis: int, exclusive: bool, reverse: bool, image: bool, wrap: IntType | None) -> None:
+    """Of a row-major stream and of an image's, along pixels and channels."""
+    frame, element = (3, 4, 5), IntType(3, True)
+    build = Builder(np.random.default_rng(0))
+    source = build.input(frame, element)
+    source = build.max_pool2d(source, 1, 1) if image else source
+    attributes = {"axis": axis, "exclusive": exclusive, "reverse": reverse}
+    build.output(build.node("cumulative_sum", source, **attributes, wrap=wrap))
+    graph = build.done()
+    frames = np.random.default_rng(1).integers(element.min, element.max + 1, (3, *frame))
+    (result,) = golden.evaluate(graph, {"x0": frames}).values()
+    given = [frames.astype(np.float64), np.array(axis + 1)]
+    expected = reference("CumSum", given, exclusive=int(exclusive), reverse=int(reverse)).astype(np.int64)
+    assert np.array_equal(result, expected if wrap is None else (expected + 8) % 16 - 8)
+    check_lowering(graph, frames, result)
 
 
 def test_every_logical_operator_is_tested_here() -> None:

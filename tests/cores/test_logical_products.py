@@ -10,6 +10,7 @@ from hwflow.boards import find_board
 from hwflow.cores.registry import OPERATORS, hardware
 from hwflow.errors import InternalError, ModelRefused
 from hwflow.types import Interval, IntType, TensorType
+from tests.attributes import attributes_of
 from tests.cores.logical import I8, U4, check_lowering, reference, single
 from tests.schedule.graphs import dataflow
 
@@ -132,7 +133,7 @@ def test_binary_counts_know_what_inputs_are_constant() -> None:
     """Inputs 0..1, 0, 1 against the rows 1 0 0 and 0 1 1: one that is equal and one that is free; likewise."""
     source = TensorType((3,), U1, Interval(0, 1), (Interval(0, 1), Interval(0, 0), Interval(1, 1)), 0)
     weights = np.array([[1, 0, 0], [0, 1, 1], [0, 0, 1]])
-    (result,) = OPERATORS["dense"].infer({"weights": weights, "binary": True}, [source])
+    (result,) = OPERATORS["dense"].infer(attributes_of("dense", weights=weights, binary=True), [source])
     assert result.channels == (Interval(1, 2), Interval(1, 2), Interval(2, 3))
 
 
@@ -147,7 +148,7 @@ def test_binary_counts_know_what_inputs_are_constant() -> None:
 def test_binary_operands_that_are_no_bits(weights, element, message) -> None:
     source = TensorType((2,), element, element.interval)
     with pytest.raises(InternalError) as raised:
-        OPERATORS["dense"].infer({"weights": np.array(weights), "binary": True}, [source])
+        OPERATORS["dense"].infer(attributes_of("dense", weights=np.array(weights), binary=True), [source])
     assert message in str(raised.value)
 
 

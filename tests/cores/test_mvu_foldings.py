@@ -2,15 +2,17 @@
 
 from bisect import bisect_left
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from hwflow.cores.matrix.mvu import weight_words
+from hwflow.cores.matrix.folded_mvu import BlockMvu
 from hwflow.cores.operator import Folding
 from hwflow.cores.registry import OPERATORS, hardware
 from hwflow.ir.graph import Node, Value
 from hwflow.types import IntType, TensorType
+from tests.attributes import attributes_of
 
 I8 = IntType(8, True)
 FAMILY = type("Family", (), {"family": "ecp5"})()
@@ -27,9 +29,9 @@ MULTIPLIERS = 156
 def mvu(vectors: int, outputs: int, pixels: int, channels: int) -> Node:
     source = Value("x", TensorType((vectors * pixels, channels), I8, I8.interval))
     rng = np.random.default_rng(outputs)
-    attributes = {"weights": rng.integers(-128, 128, (outputs, pixels * channels)), "pixels_per_vector": pixels}
+    weights = rng.integers(-128, 128, (outputs, pixels * channels))
+    attributes = attributes_of("mvu", weights=weights, pixels_per_vector=pixels)
     operator = OPERATORS["mvu"]
-    attributes |= operator.derive(attributes, [source.typed])
     (type_,) = operator.infer(attributes, [source.typed])
     return Node("mvu", "mvu", [source], [Value("y", type_)], attributes)
 
@@ -89,10 +91,10 @@ def test_each_is_undercut_by_none_of_pixels(layer: tuple[int, int, int, int]) ->
 def test_a_vector_of_two_pixels() -> None:
     """Two pixels of three channels by two lanes: three beats for the vector, not two for each pixel."""
     node, folding = mvu(2, 1, 2, 3), Folding(2, 1, 2, "dsp", whole_vector=True)
-    node.attributes["weights"] = np.array([[1, 2, 3, 4, 5, 6]])
+    node.attributes = replace(node.attributes, weights=np.array([[1, 2, 3, 4, 5, 6]]))
     operator = hardware("mvu")
     assert operator.cycles(node, folding) == 6
     assert operator.input_view(node, (4, 3), 2, whole_vector=True) == (2, 6)
     assert operator.input_view(node, (4, 3), 2) == (4, 3)
-    assert weight_words(node, folding).tolist() == [[1, 2], [3, 4], [5, 6]]
-    assert weight_words(node, Folding(2, 1, 2, "dsp")).tolist() == [[1, 2], [3, 0], [4, 5], [6, 0]]
+    assert BlockMvu(node, folding).weight_words().tolist() == [[1, 2], [3, 4], [5, 6]]
+    assert BlockMvu(node, Folding(2, 1, 2, "dsp")).weight_words().tolist() == [[1, 2], [3, 0], [4, 5], [6, 0]]

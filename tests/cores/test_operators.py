@@ -8,7 +8,7 @@ import pytest
 
 from hwflow.cores.operator import Folding, HardwareOperator
 from hwflow.cores.registry import OPERATORS, hardware
-from hwflow.cores.requantizers.requantize import form_of
+from hwflow.cores.requantizers.requantizer_core import form_of
 from hwflow.numerics.requantizers.requantizer import LookupForm, MultiplyAddShift, SearchForm, ThresholdForm
 from tests.cores.cases.all_cases import CASES
 from tests.cores.harness import FRAMES, GENEROUS, Bench, Case, extreme_frames, golden, random_frames, together
@@ -77,8 +77,9 @@ def test_the_interval_is_reached_at_both_ends(case: Case) -> None:
 
 @each_core
 def test_cycles_are_those_of_the_timing(case: Case, folding: Folding) -> None:
-    node = case.node(folding)
-    assert hardware(case.op).cycles(node, folding) == hardware(case.op).timing(node, folding).cycles
+    node = case.node()
+    timing = hardware(case.op).timing(node, case.decision(folding, 1))
+    assert hardware(case.op).cycles(node, folding) == timing.cycles
 
 
 @each_core

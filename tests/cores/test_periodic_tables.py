@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pytest
 
 from hwflow.boards import find_board
-from hwflow.cores.operator import Folding
+from hwflow.cores.operator import Decision, Folding
 from hwflow.cores.registry import hardware
 from hwflow.ir.integer_functions import MAXIMUM, Function, Simple
 from hwflow.types import IntType, TensorType
@@ -76,8 +76,9 @@ def test_they_cost_what_repeats() -> None:
     repeated, whole = np.broadcast_to(values, shape), np.random.default_rng(3).integers(-(1 << 40), 1 << 40, shape)
     found = []
     for constant in (repeated, whole):
-        node = case(MAXIMUM, (wide,), (None, constant)).node(Folding(1, 1))
-        found.append(hardware("elementwise").resources(node, Folding(1, 1), [2], find_board("ulx3s_85f").part))
+        node = case(MAXIMUM, (wide,), (None, constant)).node()
+        decision = Decision(Folding(1, 1), (2,))
+        found.append(hardware("elementwise").resources(node, decision, find_board("ulx3s_85f").part))
     few, many = found
     assert many.bram >= 8  # 3,136 words of 41 bits
     assert few.bram == 0 and few.lut <= many.lut + 41 * 4  # 64 words: four look-up tables of 16 for each bit

@@ -29,7 +29,7 @@ def _ranged(x: Tensor, name: str, *functions: Function) -> Tensor:
 
 
 def _numbers(net: Net, x: Tensor, near: float, signed: bool = True) -> list[float]:
-    """One number or one a channel, about as large as ``near``: short binary fractions or any float32."""
+    """One number or one per channel, about as large as ``near``: short binary fractions or any float32."""
     count = x.channels if net.choices.chance(2) else 1
     result = []
     for _ in range(count):

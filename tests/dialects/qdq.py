@@ -167,7 +167,7 @@ def _outputs(net: Net) -> None:
 
 
 def on_host(net: Net, real: str) -> str:
-    """What no hardware is made for, or what stands behind the last quantizer in classifiers."""
+    """What no hardware is made for, or what stands after the last quantizer in classifiers."""
     if net.choices.chance(2):
         operator, last = net.choices.pick(["ArgMax", "ArgMin"]), net.choices.integer(0, 1)
         return net.node(operator, real, axis=net.choices.pick([1, -1]), keepdims=0, select_last_index=last)

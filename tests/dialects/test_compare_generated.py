@@ -17,8 +17,9 @@ from hwflow.api.compiler import Model, load
 from hwflow.errors import ModelRefused
 from hwflow.host.boundary_models import port_inputs
 from hwflow.numerics.requantizers.stages import QuantizerStage
-from hwflow.onnxspec.dialect_operators import microsoft_operators, qoperator
 from hwflow.onnxspec.shapes.dialects import MICROSOFT_DOMAIN
+from hwflow.operators.onnx_operators import RECORDS
+from hwflow.operators.record import QONNX
 from hwflow.passes.infer_types import infer_types
 from hwflow.verify import golden
 from hwflow.verify.comparison import compare
@@ -39,7 +40,7 @@ GENERATORS: Mapping[str, tuple[Callable[[Choices], Net], range]] = {
 }
 # A level may be off where onnxruntime's float32 quotient, of at most 255 levels and a few roundings, is near a tie.
 NEAR = 2.0**-12
-LOOSE = {"QLinearSoftmax": 1.0}  # more: runtime-softmax in evaluator_defects.RUNTIME_DIFFERENCES
+LOOSE = {"QLinearSoftmax": 1.0}  # more: runtime_differences.SOFTMAX
 
 
 def written(net: Net, folder: Path) -> tuple[Path, dict[str, Array]]:
@@ -83,13 +84,13 @@ def test_a_quarter_of_a_level_is_noticed(dialect: str, seeds: range, tmp_path: P
             nodes = [n for n in model.quantized.nodes if n.op == "requantize" and n.outputs[0].origin]
         except ModelRefused:
             continue
-        chains = nodes[-1].attributes["stages"] if nodes else ()
+        chains = nodes[-1].attributes.stages if nodes else ()
         if not chains or not all(
             len(c) == 1 and isinstance(c[0], QuantizerStage) and not c[0].functions and c[0].scale for c in chains
         ):
             continue
         (tmp_path / "inputs.npz").unlink(missing_ok=True)
-        nodes[-1].attributes["stages"] = tuple((shifted(c[0]),) for c in chains)
+        nodes[-1].attributes = replace(nodes[-1].attributes, stages=tuple((shifted(c[0]),) for c in chains))
         infer_types(model.quantized)
         (row,) = [r for r in compare(model, frames=12).rows if r.name == nodes[-1].outputs[0].origin]
         assert row.unexplained or row.mismatches < 3, seed  # a few may be the evaluator's own
@@ -139,7 +140,7 @@ def by_onnxruntime(
 def test_qoperator_against_onnxruntime(tmp_path: Path) -> None:
     """Each node on the golden model's integers: what onnxruntime makes of them lies within half a level (and what
     float32 may add) of the exact quotient plus zero point, and golden is that quotient, rounded."""
-    levels = {**microsoft_operators.LEVELS, **qoperator.LEVELS}
+    levels = {r.name: r.levels for r in RECORDS if r.levels is not None and r.domains != QONNX}
     seen: dict[str, int] = {}
     for seed in range(600, 780):
         path, arrays = written(qoperator_networks.network(Seeded(seed)), tmp_path)

@@ -18,7 +18,7 @@ MICROSOFT = "com.microsoft"
 
 
 def maximum(b: Builder) -> str:
-    """Scales that a calibration may find, one a channel on one side."""
+    """Scales that a calibration may find, one per channel on one side."""
     x = b.requantize(b.input("x", ["N", 3, 4]), [0.3, 0.7, 0.11], [0, 5, -7], "int8", axis=1)
     y = b.requantize(b.input("y", ["N", 1, 4]), 0.9, -5, "int8")
     return b.quantize(b.node("Max", x, y), 0.5, 0, "int8")
@@ -55,8 +55,8 @@ def test_in_hardware(make: Callable[[Builder], str], fps: float | None, tmp_path
     ranges = {p: p.value.typed.interval for p in graph.inputs}
     inputs = {p.name: rng.integers(r.lo, r.hi + 1, (4, *p.shape)) for p, r in ranges.items()}
     expected = golden.evaluate(graph, inputs)
-    scheduled = compile(model, "ulx3s_85f", fps=fps).schedule.graph
+    plan = compile(model, "ulx3s_85f", fps=fps).schedule.plan
     for gap, stall in ((0.0, 0.0), (0.4, 0.4)):
-        found = simulate_top(scheduled, inputs, gap=gap, stall=stall)
+        found = simulate_top(plan, inputs, gap=gap, stall=stall)
         for name, array in expected.items():
             np.testing.assert_array_equal(found[name], array, name)

@@ -119,6 +119,6 @@ def test_it_computes_in_the_predicted_cycles(network: Callable[[], Builder], tmp
         assert simulation.outputs is not None
         assert all(len(np.unique(values)) > 1 for values in simulation.outputs.values())  # not just saturated
     slowest = max(
-        hardware(node.op).cycles(node, node.attributes["folding"]) for node in design.schedule.graph.nodes
+        hardware(node.op).cycles(node, design.schedule.plan[node].folding) for node in design.schedule.graph.nodes
     )
     assert design.schedule.initiation_interval == slowest

@@ -37,9 +37,9 @@ def test_a_classifier(op: str, fps: float | None, scales: float | list[float], t
     model = classifier(op, scales).load(tmp_path)
     arrays = {"x": np.random.default_rng(0).integers(-12, 13, (6, 6)).astype(np.float32) / 4}
     reference = model_outputs(model, golden.evaluate(model.quantized, port_inputs(model, arrays)), arrays)
-    graph = compile(model, "ulx3s_85f", fps=fps).schedule.graph
+    plan = compile(model, "ulx3s_85f", fps=fps).schedule.plan
     for gap, stall in ((0.0, 0.0), (0.4, 0.4)):
-        found = simulate_top(graph, port_inputs(model, arrays), gap=gap, stall=stall)
+        found = simulate_top(plan, port_inputs(model, arrays), gap=gap, stall=stall)
         outputs = model_outputs(model, found, arrays)
         assert outputs.keys() == reference.keys()
         for name, expected in reference.items():

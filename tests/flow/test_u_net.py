@@ -13,6 +13,7 @@ from hwflow.cores.registry import hardware
 from hwflow.schedule.throughput.evaluate import evaluate
 from hwflow.verify.comparison import compare
 from tests.models import Builder
+from tests.schedule.shorter import shorten_deepest
 
 FRAMES = 10
 MODES = {
@@ -47,7 +48,8 @@ def test_u_net(mode: str, tmp_path: Path) -> None:
     assert compare(path, frames=4).unexplained == 0
     design = hwflow.compile(path, "ulx3s_12f", budget={"lut": 6000, "dsp": 4})
     planned = design.schedule
-    slowest = max(hardware(node.op).cycles(node, node.attributes["folding"]) for node in planned.graph.nodes)
+    plan = planned.plan
+    slowest = max(hardware(node.op).cycles(node, plan[node].folding) for node in plan.graph.nodes)
     assert planned.initiation_interval == slowest
     out = tmp_path / "out"
     design.write(out)
@@ -58,8 +60,6 @@ def test_u_net(mode: str, tmp_path: Path) -> None:
         assert all(len(np.unique(values)) > 1 for values in simulation.outputs.values())  # not just saturated
         if not stall:
             assert (simulation.result.initiation_interval, simulation.result.latency) == (slowest, planned.latency)
-    ways = [node for node in planned.graph.nodes if node.op in ("fork", "fifo")]
-    depths = max((node.attributes["depths"] for node in ways), key=max)
-    depths[depths.index(max(depths))] -= 1
-    (ends,) = (stream[:, -1] for stream in evaluate(planned.graph, FRAMES).outputs)
+    shorten_deepest(plan, "fork", "fifo")
+    (ends,) = (stream[:, -1] for stream in evaluate(plan, FRAMES).outputs)
     assert ends[-1] - ends[1] > (FRAMES - 2) * slowest

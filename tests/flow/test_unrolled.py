@@ -57,7 +57,7 @@ def test_digits_unroll_wholly():
     assert design.schedule.initiation_interval == 1
     assert design.frames_per_second == rate
     (sync,) = (node for node in design.schedule.graph.nodes if node.op == "frame_sync")
-    assert sync.attributes["folding"].output_lanes == 64
+    assert design.schedule.plan[sync].folding.output_lanes == 64
     assert design.schedule.resources.dsp == 0
 
 

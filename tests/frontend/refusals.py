@@ -17,8 +17,8 @@ from tests.models import Builder
 
 Make = Callable[[Builder], str | None]
 
-QUANTIZE = "quantize the model so that QuantizeLinear and DequantizeLinear stand before this node"
-DECLARE = "say what integers a float input carries: --input-type NAME=int8[,SCALE[,ZERO_POINT]]"
+QUANTIZE = "quantize the model so that QuantizeLinear and DequantizeLinear precede this node"
+DECLARE = "declare the integers of a float input: --input-type NAME=int8[,SCALE[,ZERO_POINT]]"
 FLOAT_MODEL = (
     "error: model 'model': the model must be quantized (QDQ, QOperator or QONNX), not hold float operators only "
     "[quantized-model]\n"

@@ -467,11 +467,11 @@ def test_what_is_neither(tmp_path: Path) -> None:
 
 def test_an_operator_without_hardware_is_named(tmp_path: Path) -> None:
     b = Builder(19, 9)
-    b.output(quantized(b, b.node("CumSum", real(b, 3, 4), b.constant(1, "int64"), name="sum")))
+    b.output(quantized(b, b.node("ReverseSequence", real(b, 3, 4), vector(b, 3, 1, 2, 3), name="turn")))
     with pytest.raises(ModelRefused) as refused:
         load(b.save(tmp_path))
     assert [(finding.rule, finding.where) for finding in refused.value.findings] == [
-        ("supported-operator", "node 'sum' (CumSum)")
+        ("supported-operator", "node 'turn' (ReverseSequence)")
     ]
 
 

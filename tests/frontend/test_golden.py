@@ -310,7 +310,7 @@ def test_a_dynamic_quantizer_of_a_constant_is_folded(tmp_path: Path) -> None:
     q = b.node("DynamicQuantizeLinear", b.constant([[-1.0], [0.5], [1.55]]), outputs=["scale", "zero"])
     b.output(b.requantize(b.node("MatMul", x, b.node("DequantizeLinear", q, "scale", "zero")), 0.5, 3))
     (dense,) = [n for n in b.load(tmp_path).quantized.nodes if n.op == "dense"]
-    assert dense.attributes["weights"].tolist() == [[-100, 50, 155]]
+    assert dense.attributes.weights.tolist() == [[-100, 50, 155]]
 
 
 def test_a_truncation_of_sums(tmp_path: Path) -> None:
@@ -422,7 +422,7 @@ def chains(draw: st.DrawFn) -> Builder:
 @settings(max_examples=60, deadline=None)
 @given(chains(), st.integers(0, 100))
 def test_any_chain(builder: Builder, seed: int) -> None:
-    """Refusals are fine (a scale a channel before a product), wrong integers and other exceptions are not."""
+    """Refusals are fine (a scale per channel before a product), wrong integers and other exceptions are not."""
     try:
         agree(builder, seed)
     except ModelRefused as refused:

@@ -15,7 +15,7 @@ from hwflow.errors import Finding, ModelRefused
 from tests.models import Builder
 
 NORM = (
-    "operator must be one that hardware can be made of, not LayerNormalization: it divides by a norm that it computes "
+    "operator must be one that hwflow supports, not LayerNormalization: it divides by a norm that it computes "
     "of each frame, a root of sums of squares; integers carry no such quotient exactly"
 )
 PRODUCT = (
@@ -54,7 +54,7 @@ def attention(blocks: int) -> Builder:
 
 def test_each_operator_once_with_its_places(tmp_path: Path) -> None:
     softmax = (
-        "operator must be one that hardware can be made of, not Softmax: it divides exponentials by their sum; "
+        "operator must be one that hwflow supports, not Softmax: it divides exponentials by their sum; "
         "integers carry no such quotient exactly"
     )
     assert found(attention(3), tmp_path) == [
@@ -96,7 +96,7 @@ def test_a_model_without_an_operator_of_hardware(tmp_path: Path) -> None:
     assert found(b, tmp_path) == [
         (
             "node 'tree' (TreeEnsembleRegressor)",
-            "operator must be one that hardware can be made of, not ai.onnx.ml.TreeEnsembleRegressor",
+            "operator must be one that hwflow supports, not ai.onnx.ml.TreeEnsembleRegressor",
         )
     ]
 

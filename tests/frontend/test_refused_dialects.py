@@ -54,7 +54,7 @@ def negative_scale_of_a_quantizer(b: Builder) -> str:
 
 @cases(
     "error: node 't' (MultiThreshold): thresholds must have shape [1 or 4, number], not [3, 2] [threshold-shape]\n"
-    "  remedy: give one row of thresholds, or one a channel",
+    "  remedy: give one row of thresholds, or one per channel",
 )
 def thresholds_of_other_channels(b: Builder) -> str:
     b.node("MultiThreshold", image(b, 4), b.constant(np.zeros((3, 2))), name="t", domain=QONNX)
@@ -62,7 +62,7 @@ def thresholds_of_other_channels(b: Builder) -> str:
 
 
 @cases(
-    "error: node 'dynamic' (DynamicQuantizeMatMul): operator must be one that hardware can be made of, not "
+    "error: node 'dynamic' (DynamicQuantizeMatMul): operator must be one that hwflow supports, not "
     "com.microsoft.DynamicQuantizeMatMul: it measures its input's range at run time, and hardware's scales must be "
     "known when it is compiled [supported-operator]\n"
     "  remedy: quantize statically, for example with 'hwflow quantize' and calibration data",
@@ -124,8 +124,8 @@ def zero_point_of_weights_with_many_digits(b: Builder) -> str:
 
 
 @cases(
-    "error: node 'c' (QLinearConv): bias 'b' must have one element an output (2), not shape [1, 2] [bias-shape]\n"
-    "  remedy: give one bias for each output",
+    "error: node 'c' (QLinearConv): bias 'b' must have one element per output (2), not shape [1, 2] [bias-shape]\n"
+    "  remedy: give one bias per output",
     quantized=False,
 )
 def bias_of_two_axes(b: Builder) -> str:
@@ -180,7 +180,7 @@ def sums_beyond_int32(b: Builder) -> str:
 @cases(
     "error: node 'y' (QLinearMatMul): one operand must be constant, not both computed at run time: hardware holds the "
     "matrix that it multiplies by [constant-weights]\n"
-    "  remedy: leave the product to the host, before the first or behind the last quantizer, or use dense layers or "
+    "  remedy: leave the product to the host, before the first or after the last quantizer, or use dense layers or "
     "convolutions",
 )
 def product_of_two_quantized_streams(b: Builder) -> str:
@@ -211,7 +211,7 @@ def normalization_by_a_negative_variance(b: Builder) -> str:
 
 @cases(
     "error: node 'div' (Div): the divisor must not be 0 [divisor-zero]\n"
-    "  remedy: divide by another number: a quotient by 0 is no real number",
+    "  remedy: divide by another number: division by 0 gives no real number",
 )
 def division_by_zero(b: Builder) -> str:
     return b.node("Div", image(b, 2), b.constant([1.0, 0.0]), name="div")

@@ -22,7 +22,7 @@ SMALLER = "[frame-size]\n  remedy: compile the model for smaller frames, tiles o
 
 
 @cases(
-    "error: node 'fc' (MatMul): input 'x' must be the result of DequantizeLinear (or of operators behind it), "
+    "error: node 'fc' (MatMul): input 'x' must be the result of DequantizeLinear (or of operators after it), "
     "not a float graph input [quantized-operand]\n"
     f"  remedy: {QUANTIZE}, or {DECLARE}",
 )
@@ -50,11 +50,11 @@ def float_model_with_unsupported_operators(b: Builder) -> str:
 
 
 @cases(
-    "error: node 'sin' (Sin): operator must be one that hardware can be made of, not Sin [supported-operator]\n"
-    "  remedy: see 'hwflow ops' for those there are; replace the node or leave it out",
-    "error: node 'cos' (Cos): operator must be one that hardware can be made of, not Cos [supported-operator]\n"
-    "  remedy: see 'hwflow ops' for those there are; replace the node or leave it out",
-    "error: node 'softmax' (Softmax): operator must be one that hardware can be made of, not Softmax: it divides "
+    "error: node 'sin' (Sin): operator must be one that hwflow supports, not Sin [supported-operator]\n"
+    "  remedy: see 'hwflow ops' for the supported ones; replace the node or leave it out",
+    "error: node 'cos' (Cos): operator must be one that hwflow supports, not Cos [supported-operator]\n"
+    "  remedy: see 'hwflow ops' for the supported ones; replace the node or leave it out",
+    "error: node 'softmax' (Softmax): operator must be one that hwflow supports, not Softmax: it divides "
     "exponentials by their sum; integers carry no such quotient exactly [supported-operator]\n"
     "  remedy: move it to the model's end, where the host runs it (ArgMax needs none), or use Sigmoid or HardSigmoid",
 )
@@ -68,8 +68,8 @@ def unsupported_operators(b: Builder) -> None:
 
 
 @cases(
-    "error: node 'div' (Div): the divisor must be a constant, not computed at run time: quotients of integers are "
-    "multiples of no one number [stream-division]\n"
+    "error: node 'div' (Div): the divisor must be a constant, not computed at run time: quotients of integers have "
+    "no common divisor [stream-division]\n"
     "  remedy: quantize the divisor's Reciprocal and multiply by it, or divide by a constant",
 )
 def refused_nodes_do_not_cascade(b: Builder) -> str:
@@ -81,7 +81,7 @@ def refused_nodes_do_not_cascade(b: Builder) -> str:
 
 
 @cases(
-    "error: input 'x': the input must have a frame axis in front, not be a scalar [frame-axis]\n"
+    "error: input 'x': the input must have a leading frame axis, not be a scalar [frame-axis]\n"
     "  remedy: reshape to (frames, ...)",
 )
 def scalar_input(b: Builder) -> str:
@@ -101,7 +101,7 @@ def wide_input(b: Builder) -> str:
 
 
 @cases(
-    "error: node 'reshape' (Reshape): the result must keep the frame axis in front, not have shape [2, 2] "
+    "error: node 'reshape' (Reshape): the result must keep the frame axis first, not have shape [2, 2] "
     "[frame-axis]\n"
     "  remedy: reshape to (frames, ...)",
 )
@@ -110,7 +110,7 @@ def frame_axis_reshaped(b: Builder) -> str:
 
 
 @cases(
-    "error: node 'reshape' (Reshape): the result must keep the frame axis in front, not have shape [2, 2] "
+    "error: node 'reshape' (Reshape): the result must keep the frame axis first, not have shape [2, 2] "
     "[frame-axis]\n"
     "  remedy: reshape to (frames, ...)",
 )
@@ -119,7 +119,7 @@ def frame_axis_reshaped_on_the_host(b: Builder) -> str:
 
 
 @cases(
-    "error: node 'transpose' (Transpose): perm must leave the frame axis 0 in front, not be [1, 0, 2] "
+    "error: node 'transpose' (Transpose): perm must leave the frame axis 0 first, not be [1, 0, 2] "
     "[frame-axis]\n"
     "  remedy: transpose within a frame",
 )
@@ -190,15 +190,15 @@ def operands_of_too_many_bits(b: Builder) -> str:
 
 
 @cases(
-    "error: node 'sin' (Sin): operator must be one that hardware can be made of, not Sin [supported-operator]\n"
-    "  remedy: see 'hwflow ops' for those there are; replace the node or leave it out",
-    "error: node 'first' (Div): the divisor must be a constant, not computed at run time: quotients of integers are "
-    "multiples of no one number [stream-division]\n"
+    "error: node 'sin' (Sin): operator must be one that hwflow supports, not Sin [supported-operator]\n"
+    "  remedy: see 'hwflow ops' for the supported ones; replace the node or leave it out",
+    "error: node 'first' (Div): the divisor must be a constant, not computed at run time: quotients of integers have "
+    "no common divisor [stream-division]\n"
     "  remedy: quantize the divisor's Reciprocal and multiply by it, or divide by a constant",
-    "error: node 'second' (Div): the divisor must be a constant, not computed at run time: quotients of integers are "
-    "multiples of no one number [stream-division]\n"
+    "error: node 'second' (Div): the divisor must be a constant, not computed at run time: quotients of integers have "
+    "no common divisor [stream-division]\n"
     "  remedy: quantize the divisor's Reciprocal and multiply by it, or divide by a constant",
-    "error: node 'fc' (MatMul): weights 'w' must be quantized (behind a DequantizeLinear or a Quant), not float "
+    "error: node 'fc' (MatMul): weights 'w' must be quantized (by a DequantizeLinear or a Quant), not float "
     "[quantized-weights]\n"
     "  remedy: quantize the weights too",
 )
@@ -242,7 +242,7 @@ def frames_of_absurd_size(b: Builder) -> str:
     "error: node 'large' (Conv): a frame of 'large' and 2 more of its shape must hold at most 8388608 elements, whose "
     f"order the compiler keeps in memory, not 12576768 [1, 3, 2048, 2047] {SMALLER}",
     *(
-        f"error: node '{name}' (Conv): weights 'w' must be quantized (behind a DequantizeLinear or a Quant), not float "
+        f"error: node '{name}' (Conv): weights 'w' must be quantized (by a DequantizeLinear or a Quant), not float "
         "[quantized-weights]\n  remedy: quantize the weights too"
         for name in ("large", "small")
     ),
@@ -256,7 +256,7 @@ def frames_of_great_size_hide_nothing(b: Builder) -> str:
 
 
 @cases(
-    "error: node 'fc' (MatMul): weights 'w' must be quantized (behind a DequantizeLinear or a Quant), not float "
+    "error: node 'fc' (MatMul): weights 'w' must be quantized (by a DequantizeLinear or a Quant), not float "
     "[quantized-weights]\n"
     "  remedy: quantize the weights too",
     quantized=False,

@@ -15,7 +15,7 @@ cases = Cases()
 @cases(
     "error: node 'fc' (Gemm): bias 'bias' must be a constant, not computed at run time "
     "[constant-parameter]\n"
-    "  remedy: make it an initializer, or leave the node to the host, before the first or behind "
+    "  remedy: make it an initializer, or leave the node to the host, before the first or after "
     "the last quantizer",
 )
 def bias_at_run_time(b: Builder) -> str:
@@ -26,7 +26,7 @@ def bias_at_run_time(b: Builder) -> str:
 
 @cases(
     "error: node 'fc' (Gemm): bias 'b' must be finite, not inf [finite-constant]\n"
-    "  remedy: use a finite number (for an infinity, one at which the quantizer behind saturates)",
+    "  remedy: use a finite number (for an infinity, one that saturates the next quantizer)",
 )
 def bias_not_finite(b: Builder) -> str:
     return b.node("Gemm", image(b, 4), b.weights(np.ones((4, 2), int)), b.constant([1.0, np.inf], name="b"), name="fc")
@@ -34,7 +34,7 @@ def bias_not_finite(b: Builder) -> str:
 
 @cases(
     "error: node 'add' (Add): the constant 'c' must be finite, not nan [finite-constant]\n"
-    "  remedy: use a finite number (for an infinity, one at which the quantizer behind saturates)",
+    "  remedy: use a finite number (for an infinity, one that saturates the next quantizer)",
 )
 def addend_not_finite(b: Builder) -> str:
     return b.node("Add", image(b, 4), b.constant(np.nan, name="c"), name="add")
@@ -58,7 +58,7 @@ def clip_empty_bound(b: Builder) -> str:
 
 @cases(
     "error: node 'clip' (Clip): min 'low' must be finite, not nan [finite-constant]\n"
-    "  remedy: use a finite number (for an infinity, one at which the quantizer behind saturates)",
+    "  remedy: use a finite number (for an infinity, one that saturates the next quantizer)",
 )
 def clip_bound_not_finite(b: Builder) -> str:
     return b.requantize(b.node("Clip", image(b, 4), b.constant(np.nan, name="low"), name="clip"), 1.0)
@@ -66,14 +66,14 @@ def clip_bound_not_finite(b: Builder) -> str:
 
 @cases(
     "error: node 'clip' (Clip): min 'low' must be finite, not inf [finite-constant]\n"
-    "  remedy: use a finite number (for an infinity, one at which the quantizer behind saturates)",
+    "  remedy: use a finite number (for an infinity, one that saturates the next quantizer)",
 )
 def clip_bound_of_the_wrong_sign(b: Builder) -> str:
     return b.requantize(b.node("Clip", image(b, 4), b.constant(np.inf, name="low"), name="clip"), 1.0)
 
 
 @cases(
-    "error: node 'fc' (MatMul): weights 'w' must be quantized (behind a DequantizeLinear or a Quant), not float "
+    "error: node 'fc' (MatMul): weights 'w' must be quantized (by a DequantizeLinear or a Quant), not float "
     "[quantized-weights]\n"
     "  remedy: quantize the weights too",
 )
@@ -83,9 +83,9 @@ def weights_not_quantized(b: Builder) -> str:
 
 @cases(
     "error: node 'half' (Div): the divisor must not be 0 [divisor-zero]\n"
-    "  remedy: divide by another number: a quotient by 0 is no real number",
+    "  remedy: divide by another number: division by 0 gives no real number",
     "error: node 'more' (Mul): the constant 'c' must be finite, not inf [finite-constant]\n"
-    "  remedy: use a finite number (for an infinity, one at which the quantizer behind saturates)",
+    "  remedy: use a finite number (for an infinity, one that saturates the next quantizer)",
     "error: node 'inverse' (Div): a quantized constant must be combined with a constant that broadcasts over it, and "
     "not be a divisor [constant-arithmetic]\n"
     "  remedy: compute the weights before quantizing them",
@@ -98,9 +98,9 @@ def arithmetic_on_weights(b: Builder) -> str:
 
 
 @cases(
-    "error: node 'sign' (Sign): input 'q' must be the result of DequantizeLinear (or of operators behind it), "
+    "error: node 'sign' (Sign): input 'q' must be the result of DequantizeLinear (or of operators after it), "
     "not an integer tensor without a scale [quantized-operand]\n"
-    "  remedy: quantize the model so that QuantizeLinear and DequantizeLinear stand before this node",
+    "  remedy: quantize the model so that QuantizeLinear and DequantizeLinear precede this node",
 )
 def function_of_integers(b: Builder) -> str:
     return b.node("Sign", b.quantize(b.input("x", ["N", 3]), 0.5, 3, "int8", name="q"), name="sign")
@@ -115,7 +115,7 @@ def relu_of_a_constant(b: Builder) -> str:
 
 
 @cases(
-    "error: node 'fc' (MatMul): input 'square' must be the result of DequantizeLinear (or of operators behind it), "
+    "error: node 'fc' (MatMul): input 'square' must be the result of DequantizeLinear (or of operators after it), "
     "not a float tensor [quantized-operand]\n"
     f"  remedy: {QUANTIZE}, or {DECLARE}",
 )
@@ -125,7 +125,7 @@ def product_of_what_the_host_makes(b: Builder) -> str:
 
 
 @cases(
-    "error: node 'fc' (MatMul): the values in front of MatMul must be rational numbers, not what Tanh makes of -1.5 "
+    "error: node 'fc' (MatMul): the inputs of MatMul must be rational numbers, not the result of Tanh for -1.5 "
     "[exact-levels]\n"
     "  remedy: insert QuantizeLinear and DequantizeLinear before 'fc'",
 )
@@ -134,7 +134,7 @@ def product_behind_an_irrational_function(b: Builder) -> str:
 
 
 @cases(
-    "error: node 'fc' (MatMul): the values in front of MatMul must be quantized after Sigmoid, not left in "
+    "error: node 'fc' (MatMul): the inputs of MatMul must be quantized after Sigmoid, not left in "
     "float [quantized-operand]\n"
     "  remedy: insert QuantizeLinear and DequantizeLinear before 'fc'",
 )
@@ -144,8 +144,8 @@ def product_behind_a_function_of_sums(b: Builder) -> str:
 
 
 @cases(
-    "error: node 'fc' (MatMul): the values in front of MatMul must be multiples of one number, at most 32768 times it, "
-    "not what LeakyRelu makes of them (the greatest common divisor is 3.73e-09) [exact-levels]\n"
+    "error: node 'fc' (MatMul): the inputs of MatMul must be multiples, up to 32768 times, of a common divisor, "
+    "not results of LeakyRelu (greatest common divisor: 3.73e-09) [exact-levels]\n"
     "  remedy: insert QuantizeLinear and DequantizeLinear before 'fc'",
 )
 def product_behind_a_function_of_many_levels(b: Builder) -> str:
@@ -156,7 +156,7 @@ def product_behind_a_function_of_many_levels(b: Builder) -> str:
 @cases(
     "error: node 'fc' (MatMul): one operand must be constant, not both computed at run time: hardware holds the matrix "
     "that it multiplies by [constant-weights]\n"
-    "  remedy: leave the product to the host, before the first or behind the last quantizer, or use dense layers or "
+    "  remedy: leave the product to the host, before the first or after the last quantizer, or use dense layers or "
     "convolutions",
 )
 def product_of_two_streams(b: Builder) -> str:
@@ -165,8 +165,8 @@ def product_of_two_streams(b: Builder) -> str:
 
 
 @cases(
-    "error: node 'fc' (Gemm): bias 'b' must have one element an output (2), not shape [2, 1] [bias-shape]\n"
-    "  remedy: give one bias for each output",
+    "error: node 'fc' (Gemm): bias 'b' must have one element per output (2), not shape [2, 1] [bias-shape]\n"
+    "  remedy: give one bias per output",
 )
 def bias_along_the_frame(b: Builder) -> str:
     bias = b.constant(np.ones((2, 1)), name="b")
@@ -199,7 +199,7 @@ def product_over_frames(b: Builder) -> str:
 
 
 @cases(
-    "error: node 'fc' (MatMul): the result must keep the frame axis in front, not have shape [5, 2, 4] [frame-axis]\n"
+    "error: node 'fc' (MatMul): the result must keep the frame axis first, not have shape [5, 2, 4] [frame-axis]\n"
     "  remedy: reshape to (frames, ...)",
 )
 def matrices_of_several_frames(b: Builder) -> str:
@@ -207,9 +207,9 @@ def matrices_of_several_frames(b: Builder) -> str:
 
 
 @cases(
-    "error: node 'fc' (MatMul): the scales of weights 'w' within one output (and those of what they are multiplied "
-    "with) must have a common divisor that makes the weights integers of at most 40 bits, not of 50 [weight-scales]\n"
-    "  remedy: use one scale an output, or scales that are powers of two apart",
+    "error: node 'fc' (MatMul): the scales of weights 'w' within one output (and those of their factors) must "
+    "have a common divisor that makes the weights integers of at most 40 bits, not of 50 [weight-scales]\n"
+    "  remedy: use one scale per output, or scales that are powers of two apart",
 )
 def weight_scales_without_a_common_divisor(b: Builder) -> str:
     """0.1 and 3e-9 as float32 are 13421773 * 2**-27 and 13510799 * 2**-52."""
@@ -218,7 +218,7 @@ def weight_scales_without_a_common_divisor(b: Builder) -> str:
 
 
 @cases(
-    "error: node 'add' (Add): the result must keep the frame axis in front, not have shape [3, 2] [frame-axis]\n"
+    "error: node 'add' (Add): the result must keep the frame axis first, not have shape [3, 2] [frame-axis]\n"
     "  remedy: reshape to (frames, ...)",
 )
 def constant_along_the_frames(b: Builder) -> str:

@@ -63,7 +63,7 @@ def test_the_reason_and_what_to_do(model: Builder, why: str, remedy: str, tmp_pa
     (finding,) = check(model.save(tmp_path))
     name = why.split(":")[0]
     assert str(finding) == (
-        f"unsupported: node 'it' ({name}): operator must be one that hardware can be made of, not {why} "
+        f"unsupported: node 'it' ({name}): operator must be one that hwflow supports, not {why} "
         f"[supported-operator]\n  remedy: {remedy}"
     )
 
@@ -76,7 +76,7 @@ def test_a_recurrent_layer(tmp_path: Path) -> None:
     b.output(b.node("MatMul", b.requantize("last", 0.5, 3, "int8"), b.weights(np.ones((2, 2), int))))
     (finding,) = check(b.save(tmp_path))
     assert finding.message == (
-        "operator must be one that hardware can be made of, not LSTM: it keeps a state from step to step, for which "
+        "operator must be one that hwflow supports, not LSTM: it keeps a state from step to step, for which "
         "there is no hardware"
     )
 

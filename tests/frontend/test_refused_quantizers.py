@@ -14,7 +14,7 @@ cases = Cases()
 @cases(
     "error: node 'q' (QuantizeLinear): scale 's' must be a constant, not computed at run time "
     "[constant-parameter]\n"
-    "  remedy: make it an initializer, or leave the node to the host, before the first or behind "
+    "  remedy: make it an initializer, or leave the node to the host, before the first or after "
     "the last quantizer",
 )
 def scale_at_run_time(b: Builder) -> str:
@@ -24,7 +24,7 @@ def scale_at_run_time(b: Builder) -> str:
 @cases(
     "error: node 'd' (DequantizeLinear): zero point 'z' must be a constant, not computed at run time "
     "[constant-parameter]\n"
-    "  remedy: make it an initializer, or leave the node to the host, before the first or behind "
+    "  remedy: make it an initializer, or leave the node to the host, before the first or after "
     "the last quantizer",
 )
 def zero_point_at_run_time(b: Builder) -> str:
@@ -33,7 +33,7 @@ def zero_point_at_run_time(b: Builder) -> str:
 
 
 @cases(
-    "error: node 'q' (QuantizeLinear): scale must have one element for each block of 2 along axis 1 of 'x', shape "
+    "error: node 'q' (QuantizeLinear): scale must have one element per block of 2 along axis 1 of 'x', shape "
     "[1, 2], not [1, 3] [scale-shape]\n"
     "  remedy: correct block_size or the scale",
 )
@@ -43,7 +43,7 @@ def blocked_scales_of_another_shape(b: Builder) -> str:
 
 @cases(
     "error: node 'q' (QuantizeLinear): zero point must have the scale's shape [2], not [] [zero-point-shape]\n"
-    "  remedy: make both alike",
+    "  remedy: give both the same shape",
 )
 def zero_points_of_another_shape(b: Builder) -> str:
     return b.quantize(b.input("x", ["N", 2]), [0.5, 1.0], 0, name="q")
@@ -84,7 +84,7 @@ def scale_axis_out_of_range(b: Builder) -> str:
 @cases(
     "error: node 'q' (QuantizeLinear): scale must have one element or 2 (axis 1 of 'x'), not shape [3] "
     "[scale-shape]\n"
-    "  remedy: give one scale for each index of the axis",
+    "  remedy: give one scale per index of the axis",
 )
 def scale_of_another_length(b: Builder) -> str:
     return b.quantize(b.input("x", ["N", 2]), [0.5, 1.0, 1.0], [0, 0, 0], name="q")
@@ -93,7 +93,7 @@ def scale_of_another_length(b: Builder) -> str:
 @cases(
     "error: node 'q' (QuantizeLinear): scale must have one element or 1 (axis 0 of 'x'), not shape [3] "
     "[scale-shape]\n"
-    "  remedy: give one scale for each index of the axis",
+    "  remedy: give one scale per index of the axis",
 )
 def scale_along_frames(b: Builder) -> str:
     return b.quantize(b.input("x", ["N", 2]), [0.5, 1.0, 1.0], [0, 0, 0], axis=0, name="q")

@@ -66,7 +66,7 @@ def window_larger_than_the_image(b: Builder) -> str:
 
 
 @cases(
-    "error: node 'pool' (MaxPool): the pool's input must have one scale and zero point a channel, not one a "
+    "error: node 'pool' (MaxPool): the pool's input must have one scale and zero point per channel, not one per "
     "pixel [pool-scale]\n"
     "  remedy: quantize before the pool",
 )
@@ -77,7 +77,7 @@ def pool_of_scales_by_pixel(b: Builder) -> str:
 
 @cases(
     "error: node 'pool' (MaxPool): the output 'Indices' must be absent, not used [pool-indices]\n"
-    "  remedy: leave the indices out, or the node to the host, before the first or behind the last quantizer",
+    "  remedy: leave the indices out, or the node to the host, before the first or after the last quantizer",
 )
 def pool_with_indices(b: Builder) -> str:
     b.output("where")
@@ -115,7 +115,7 @@ def kernel_shape_unlike_the_weights(b: Builder) -> str:
 
 
 @cases(
-    "error: node 'pool' (MaxPool): there must be 2 x 2 windows, not 3 x 3 as onnx's shape inference has it "
+    "error: node 'pool' (MaxPool): there must be 2 x 2 windows, not 3 x 3 as by onnx's shape inference "
     "[window-count]\n"
     "  remedy: set ceil_mode to 0 and give the pads explicitly",
 )
@@ -127,7 +127,7 @@ def more_windows_than_there_are(b: Builder) -> str:
 @cases(
     "error: node 'conv' (Conv): attribute 'auto_pad' must be 'NOTSET', 'SAME_UPPER', 'SAME_LOWER' or 'VALID', not "
     "'SAME' [supported-attribute]\n"
-    "  remedy: use such a value, or leave the node to the host, before the first or behind the last quantizer",
+    "  remedy: use such a value, or leave the node to the host, before the first or after the last quantizer",
 )
 def unknown_auto_pad(b: Builder) -> str:
     return conv(b, image(b), auto_pad="SAME")

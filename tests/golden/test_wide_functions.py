@@ -14,7 +14,7 @@ from tests.models import Builder
 
 
 def network(folder: Path, function: str, channels: int, kind: str) -> Model:
-    """Of 8 bits, a matrix with a scale an output, a function, a quantizer of 16 bits."""
+    """Of 8 bits, a matrix with a scale per output, a function, a quantizer of 16 bits."""
     rng = np.random.default_rng(5)
     b = Builder(21, 10)
     x = b.dequantize(b.input("x", ["N", 16], "uint8"), 0.037, 7)

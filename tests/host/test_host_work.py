@@ -60,7 +60,7 @@ def test_a_float_layer_before_the_core(tmp_path):
     # 8 rows of 4 elements by 4 come on top.
     assert "2 linear operators with 76.9 % of the 416" in warning.message
     assert "'spectrum' (MatMul), 'up' (ConvTranspose)" in warning.message
-    assert warning.remedy.endswith("what integers a float input carries: --input-type NAME=int8[,SCALE[,ZERO_POINT]]")
+    assert warning.remedy.endswith("declare the integers of a float input: --input-type NAME=int8[,SCALE[,ZERO_POINT]]")
 
 
 @pytest.mark.parametrize("tail", ["dequantize", "softmax", "arg_max"])

@@ -15,7 +15,7 @@ from hwflow.api.checking import check
 from hwflow.api.compiler import compile, load
 from hwflow.cli import main
 from hwflow.errors import UsageError
-from hwflow.frontend.input_types import InputType
+from hwflow.frontend.input_types import InputType, parsed
 from hwflow.host.boundary_models import model_outputs, port_inputs
 from hwflow.verify import golden
 from hwflow.verify.comparison import compare
@@ -217,3 +217,10 @@ def test_an_output_folder_knows_it(model, tmp_path, capsys):
     )
     assert main(["sim", str(out), "--input-type", "x=int8"]) == 2
     assert "must belong to a model, but" in capsys.readouterr().err
+
+
+def test_what_is_parsed_stays_as_it_is() -> None:
+    """The command line parses declarations with the other options, before the model is read."""
+    declared = InputType("uint8", Fraction(1, 255))
+    assert parsed({"x": declared, "y": "int4,2,-1"}) == {"x": declared, "y": InputType("int4", Fraction(2), -1)}
+    assert parsed({"x": declared})["x"] is declared

@@ -24,7 +24,7 @@ OUT = np.float32(0.2)
 
 
 def proto() -> onnx.ModelProto:
-    """x / 2 -> Quant, 4 bits, a scale a channel -> Relu -> Quant, 3 bits unsigned -> Softmax."""
+    """x / 2 -> Quant, 4 bits, a scale per channel -> Relu -> Quant, 3 bits unsigned -> Softmax."""
     constants = {
         "two": np.float32(2), "s": SCALES.reshape(1, 3, 1), "zero": np.float32(0), "four": np.float32(4),
         "t": OUT, "three": np.float32(3),

@@ -32,8 +32,7 @@ def node(name: str, inputs: list[Value], outputs: list[Value], op: str = "double
 def graph(stage: Stage, change: Callable[[Graph], None] | None = None) -> Graph:
     """x -> first -> second -> y, and ``change`` made to it."""
     x, h, y = value("x"), value("h"), value("y")
-    extra = {"folding": None, "depths": (2,)} if stage is Stage.SCHEDULED else {}
-    nodes = [node("first", [x], [h], **extra), node("second", [h], [y], **extra)]
+    nodes = [node("first", [x], [h]), node("second", [h], [y])]
     made = Graph("g", stage, [port("x", x)], [port("y", y)], nodes)
     if change is not None:
         change(made)
@@ -92,8 +91,9 @@ def no_reader(g: Graph) -> None:
     g.outputs.clear()
 
 
-def no_folding(g: Graph) -> None:
-    g.nodes[0].attributes.clear()
+def of_an_unknown_operator_and_type(g: Graph) -> None:
+    set_operator(g)
+    no_type(g)
 
 
 CASES = [
@@ -135,13 +135,10 @@ def test_violation(stage: Stage, change: Callable[[Graph], None], where: str, ru
     ]
 
 
-def test_scheduled_nodes_and_everything_at_once() -> None:
+def test_everything_at_once() -> None:
     with pytest.raises(InternalError) as caught:
-        check(graph(Stage.SCHEDULED, no_folding), "fold", OPERATORS)
-    sentence = "every node must have a folding and queue depths; found: no"
-    assert [f.message for f in caught.value.findings] == [
-        f"{sentence} folding (after pass 'fold')", f"{sentence} depths (after pass 'fold')"
-    ]
+        check(graph(Stage.SCHEDULED, of_an_unknown_operator_and_type), "fold", OPERATORS)
+    assert [f.rule for f in caught.value.findings] == ["legal-operators", "typed-values"]
 
 
 def test_a_reader_of_nothing_at_the_dataflow_stage() -> None:
@@ -157,7 +154,7 @@ def test_legal_graphs(stage: Stage) -> None:
 
 
 def test_every_rule_is_violated_here() -> None:
-    assert {rule.name for rule in RULES} == {case[3] for case in CASES} | {"scheduled-nodes"}
+    assert {rule.name for rule in RULES} == {case[3] for case in CASES}
 
 
 def test_copy_shares_nothing() -> None:
@@ -165,7 +162,7 @@ def test_copy_shares_nothing() -> None:
     twin = original.copy()
     check(twin, "copy", OPERATORS)
     twin.nodes[0].outputs[0].type = None
-    twin.nodes[0].attributes["new"] = 1
+    twin.nodes[0].attributes = {"new": 1}
     twin.outputs[0].name = "z"
     twin.inputs[0].value.name = "other"
     check(original, "copy", OPERATORS)

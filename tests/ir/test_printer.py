@@ -21,7 +21,7 @@ steps=(StepFunction(lo=-510, hi=510, breaks=(5, 12, 21, 28, 37,...} : u7[2] in [
 DATAFLOW = """\
 graph model (Dataflow)
   input x: q: u8[1x2] in [0, 255]
-  fc_mvu = mvu(q) {weights=array[2, 2], pixels_per_vector=1, weight_range=(-2, 2)} : i10[1x2] in [-510, 510]
+  fc_mvu = mvu(q) {weights=array[2, 2], pixels_per_vector=1} : i10[1x2] in [-510, 510]
   fc_mvu_fork_0, fc_mvu_fork_1 = fork(fc_mvu) {outputs=2} : i10[1x2] in [-510, 510], i10[1x2] in [-510, 510]
   y = requantize(fc_mvu_fork_0) {axis=1, stages=((QuantizerStage(scale=Fraction(1, 4), zero_point=Fractio..., \
 steps=(StepFunction(lo=-510, hi=510, breaks=(5, 12, 21, 28, 37,...} : u7[1x2] in [7, 71]

@@ -10,22 +10,23 @@ from amaranth.sim import Simulator
 
 from hwflow.codegen.top import StreamPort, Top
 from hwflow.cores.operator import Built
-from hwflow.ir.graph import Graph, IntArray
+from hwflow.ir.graph import IntArray
+from hwflow.schedule.plan import Plan
 from tests.cores.harness import with_words
 
 _TIMEOUT = 100_000  # cycles
 
 
 def simulate_top(
-    graph: Graph, inputs: Mapping[str, IntArray], *, gap: float = 0.0, stall: float = 0.0, seed: int = 0
+    plan: Plan, inputs: Mapping[str, IntArray], *, gap: float = 0.0, stall: float = 0.0, seed: int = 0
 ) -> dict[str, IntArray]:
-    """Outputs by port name, [frames, *shape], of a scheduled graph for ``inputs`` alike.
+    """Outputs by port name, [frames, *shape], of a plan for ``inputs`` alike.
 
     ``gap``, ``stall``: the share of cycles in which a source offers nothing (before it has offered a beat, not while
     one waits), in which a sink takes nothing.
     """
     rng = random.Random(seed)
-    top = Top(graph)
+    top = Top(plan)
     for core in top.cores.values():
         with_words(Built(core.body, [], [], core.files))
     frames = len(next(iter(inputs.values())))

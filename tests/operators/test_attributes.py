@@ -17,8 +17,8 @@ from onnx import AttributeProto, defs
 from hwflow.api.checking import check
 from hwflow.frontend.honoured_attributes import not_honoured
 from hwflow.onnxspec.graphs.attribute_values import defaults
+from hwflow.onnxspec.graphs.operator_facts import facts_of
 from hwflow.onnxspec.resolving.resolved_model import Attribute, OnnxNode
-from hwflow.onnxspec.shapes.dialect_forms import form_of
 from hwflow.operators.onnx_operators import HANDLERS
 from hwflow.operators.record import Operator
 from hwflow.verify import golden
@@ -88,7 +88,7 @@ def test_what_is_declared_is_an_attribute_of_some_version() -> None:
     for schema in schemas():
         known[schema.domain, schema.name] |= set(schema.attributes)
     for (domain, name), operator in HANDLERS.items():
-        form = form_of(domain, name)
+        form = facts_of(domain, name).form
         assert set(operator.honours) <= (known[domain, name] if form is None else set(form.attributes)), name
 
 
@@ -99,7 +99,7 @@ def test_an_attribute_of_another_version_is_refused() -> None:
 
 def test_every_attribute_of_the_dialects_is_honoured_or_refused() -> None:
     for (domain, name), operator in HANDLERS.items():
-        form = form_of(domain, name)
+        form = facts_of(domain, name).form
         assert (form is None) == (domain == "")
         if form is not None:
             assert set(form.attributes) == set(operator.honours), name
@@ -156,9 +156,9 @@ def test_all_attributes_that_are_not_honoured_are_said_at_once(tmp_path: Path) -
         return b.dequantize(b.declare(y, ["N", 2, 2, 4], "uint8"), 0.25, 3)
 
     assert findings(in_hardware(unknown, 21), tmp_path) == [
-        "node 'it' (QLinearLeakyRelu): attribute 'one' must be absent: no attribute of the operator is called that, "
+        "node 'it' (QLinearLeakyRelu): attribute 'one' must be absent: the operator has no attribute of that name, "
         "not 1",
-        "node 'it' (QLinearLeakyRelu): attribute 'two' must be absent: no attribute of the operator is called that, "
+        "node 'it' (QLinearLeakyRelu): attribute 'two' must be absent: the operator has no attribute of that name, "
         f"not '{'b' * 59}...",
     ]
 

@@ -21,6 +21,7 @@ from hwflow.onnxspec.graphs.schemas import find_schema
 from hwflow.onnxspec.shapes.dialects import MICROSOFT_DOMAIN
 from hwflow.operators.onnx_operators import HANDLERS
 from tests.models import Builder
+from tests.operators.own_cases import declared
 
 OPTIONAL = onnx.defs.OpSchema.FormalParameterOption.Optional
 
@@ -216,6 +217,8 @@ def attributes_of(name: str, rank: int) -> dict[str, Any]:
     return {"kernel_shape": [2] * max(1, rank - 2)} if name in POOLS else {}
 
 
+OWN = {name: (constants, attributes) for name, constants, attributes in declared("NODES")}
+
 TWICE = {
     "Add", "And", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Concat", "Div", "Equal", "Greater",
     "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Mean", "Min", "Mod", "Mul", "Or", "Sub", "Sum", "Xor",
@@ -246,8 +249,15 @@ def operands(b: Builder, name: str, x: str, kind: str, size: int, rank: int) -> 
     if name.startswith("QLinear"):
         return [x, *parameters(b), *parameters(b)]
     like = "float" if kind in FLOATS else kind
-    more = [b.constant(array, like if type_ == "like" else type_) for array, type_ in second_operand(name, size, rank)]
+    constants = OWN[name][0](size, rank) if name in OWN else second_operand(name, size, rank)
+    more = [b.constant(array, like if type_ == "like" else type_) for array, type_ in constants]
     return [x, x] if name in TWICE else [x, *more]
+
+
+def first_version(domain: str, name: str) -> int:
+    """The first operator set that has the operator; 1 for the dialects'."""
+    known = (s.since_version for s in onnx.defs.get_all_schemas_with_history() if (s.domain, s.name) == (domain, name))
+    return min(known, default=1)
 
 
 @pytest.mark.parametrize("operator", sorted(HANDLERS), ids=lambda o: f"{o[0] or 'onnx'}-{o[1]}")
@@ -259,7 +269,8 @@ def test_any_rank(operator: tuple[str, str], tmp_path: Path) -> None:
         kind, opset = kinds[number % len(kinds)], (21, 13, 11)[number % 3]
         if name.startswith(("Q", "Dequantize")) and domain in ("", MICROSOFT_DOMAIN) and name != "QuantizeLinear":
             kind = "int8"
-        b = Builder(9 if name == "Upsample" else 21 if name in LATE else opset, 10)
+        opset = 9 if name == "Upsample" else max(21 if name in LATE else opset, first_version(domain, name))
+        b = Builder(opset, 14 if opset > 25 else 10)
         x = b.input("x", shape, "float" if kind in FLOATS else kind)
         if kind == "stream":
             x = b.requantize(x, 0.5, 1, "int8")
@@ -268,7 +279,7 @@ def test_any_rank(operator: tuple[str, str], tmp_path: Path) -> None:
         rank = len(shape)
         inputs = operands(b, name, x, kind, size if isinstance(size, int) else 1, rank)
         more = {"TopK": ["second"], "Split": ["second"], "DynamicQuantizeLinear": ["scale", "zero"]}.get(name, [])
-        attributes = attributes_of(name, rank)
+        attributes = OWN[name][1](rank) if name in OWN else attributes_of(name, rank)
         if domain:
             attributes["domain"] = domain
             b.declare("result", shape, "int8" if domain == MICROSOFT_DOMAIN else "float")

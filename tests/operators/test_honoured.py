@@ -15,6 +15,7 @@ from hwflow.host.boundary_models import model_outputs, port_inputs
 from hwflow.operators.onnx_operators import HANDLERS
 from hwflow.verify import golden
 from tests.models import Builder
+from tests.operators.own_cases import declared
 from tests.reference_agreement import agree_with_reference
 
 Make = Callable[..., str]
@@ -230,6 +231,7 @@ CASES: list[tuple[str, int, Make, dict[str, Any]]] = [
     ("DequantizeLinear", NEW, blocked, {"block_size": 2}),
     ("QuantizeLinear", NEW, typed_levels, {"output_dtype": TensorProto.INT16, "precision": TensorProto.FLOAT}),
     ("QuantizeLinear", NEW, blocked_levels, {"block_size": 2}),
+    *((name, NEW, make, attributes) for name, make, attributes in declared("HONOURED")),
 ]  # fmt: skip
 
 

@@ -121,6 +121,6 @@ def test_a_softmax_in_the_middle(tmp_path: Path) -> None:
     b.output(b.quantize(sums, 0.5))
     (finding,) = check(b.save(tmp_path))
     assert finding.message == (
-        "operator must be one that hardware can be made of, not com.microsoft.QLinearSoftmax: it divides exponentials "
+        "operator must be one that hwflow supports, not com.microsoft.QLinearSoftmax: it divides exponentials "
         "by their sum; integers carry no such quotient exactly"
     )

@@ -92,6 +92,24 @@ def test_padding_channels_of_several_scales() -> None:
     agree_with_reference(builder)
 
 
+def test_padding_behind_a_function_without_a_table() -> None:
+    """Scales too far apart for integers of one scale; Relu leaves the zeros alone, and is the next quantizer's."""
+    builder = moved(
+        lambda b, x: b.node("Pad", b.node("Relu", x), ints(b, 0, 0, 1, 1, 0, 0, 1, 1)), scale=[2.0**-20, 0.75],
+        zero=[4, 4], axis=1,
+    )
+    agree_with_reference(builder)
+
+
+def test_padding_behind_a_function_that_moves_zeros(tmp_path: Path) -> None:
+    builder = moved(
+        lambda b, x: b.node("Pad", b.node("Exp", x), ints(b, 0, 0, 1, 1, 0, 0, 1, 1)), scale=[2.0**-20, 0.75],
+        zero=[4, 4], axis=1,
+    )
+    (finding,) = check(builder.save(tmp_path))
+    assert finding.rule == "exact-levels"
+
+
 def test_padding_around_a_convolution() -> None:
     b = Builder(19, 9)
     d = b.requantize(b.input("x", ["N", *SHAPE]), 0.5, 3, "int8")
@@ -151,7 +169,7 @@ REFUSED = [
     (
         lambda b, x: b.node("Pad", x, ints(b, 0, 0, 0, 1, 0, 0, 0, 1), b.constant(0.3), name="n"),
         "node 'n' (Pad): the constant must be a multiple of the operand's scale, not 0.300000012 [pad-value]\n"
-        "  remedy: pad with a number that the quantizer before can make",
+        "  remedy: pad with a number that the preceding quantizer can represent",
     ),
     (
         lambda b, x: b.node("Gather", x, ints(b, 7), axis=2, name="n"),
@@ -160,7 +178,7 @@ REFUSED = [
     ),
     (
         lambda b, x: b.node("Tile", x, ints(b, 2, 1, 1, 1), name="n"),
-        "node 'n' (Tile): the result must keep the frame axis in front, not have shape [2, 2, 4, 6] [frame-axis]\n"
+        "node 'n' (Tile): the result must keep the frame axis first, not have shape [2, 2, 4, 6] [frame-axis]\n"
         "  remedy: reshape to (frames, ...)",
     ),
 ]

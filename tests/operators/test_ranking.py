@@ -189,7 +189,7 @@ def test_what_is_too_much_in_front_of_a_quantizer(tmp_path: Path) -> None:
     assert str(finding) == (
         "unsupported: node 'top' (TopK): k must be at most 64, not 65: each element is compared with the k best so far "
         "at once [top-count]\n"
-        "  remedy: ask for fewer, or leave the node to the host behind the last quantizer"
+        "  remedy: ask for fewer, or leave the node to the host after the last quantizer"
     )
 
 

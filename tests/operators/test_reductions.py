@@ -67,7 +67,7 @@ def test_frames_are_not_reduced(axes: list[int] | None, tmp_path: Path) -> None:
     (finding,) = check(reduced("ReduceSum", axes, 1).save(tmp_path))
     found = "[0, 1]" if axes else "all of them"
     assert str(finding) == (
-        f"unsupported: node 'reduce' (ReduceSum): axes must leave the frame axis 0 alone, not be {found} [frame-axis]\n"
+        f"unsupported: node 'reduce' (ReduceSum): axes must not include the frame axis 0, not be {found} [frame-axis]\n"
         "  remedy: reduce within a frame"
     )
 

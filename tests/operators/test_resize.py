@@ -251,24 +251,24 @@ REFUSED: dict[str, tuple[Callable[[], Builder], str]] = {
     ),
     "weights": (
         lambda: resized(scales=[1, 1, 0.6, 1.7], mode="linear"),
-        "weights must have a small common denominator, as those of scales such as 2, 1.5 or 0.5 have, not one of more "
-        "than 40 bits in all [resize-weights]\n  remedy: give sizes instead of scales, whose ratios are exact",
+        "weights must have a small common denominator, as for scales such as 2, 1.5 or 0.5, not one of more "
+        "than 40 bits in all [resize-weights]\n  remedy: give sizes instead of scales: their ratios are exact",
     ),
     "outside": (
         lambda: resized(scales=[1, 1, 2, 2], nearest_mode="floor", exclude_outside=1),
-        "exclude_outside must be 0 where the nearest element is outside: no weight is left to make 1 of "
+        "exclude_outside must be 0 where the nearest element is outside: no weight is left to normalize "
         "[resize-outside]\n  remedy: leave the attribute out",
     ),
     "region": (
         lambda: resized(
             scales=[1, 1, 2, 2], roi=[0, 0, 0, 0, 1, 1, 0.5, 1], coordinate_transformation_mode="tf_crop_and_resize"
         ),
-        "axis 2 of the result must have 4 elements, not 8 as onnx's shape inference has it [resize-size]\n"
+        "axis 2 of the result must have 4 elements, not 8 as by onnx's shape inference [resize-size]\n"
         "  remedy: give sizes instead of scales",
     ),
     "scale": (
         lambda: resized(scales=[1, 1, 2, 1], mode="linear", scale=[0.5, 1, 2, 4], zero=[1, 2, 3, 4], axis=2),
-        "what is resized must have one scale and zero point along the axes that are resized, not several "
+        "a resized tensor must have one scale and zero point along the resized axes, not several "
         "[resize-scale]\n  remedy: quantize per tensor or per channel before the node",
     ),
     "extrapolation": (
@@ -277,7 +277,7 @@ REFUSED: dict[str, tuple[Callable[[], Builder], str]] = {
             coordinate_transformation_mode="tf_crop_and_resize",
         ),
         "the constant must be a multiple of the operand's scale, not 0.300000012 [pad-value]\n"
-        "  remedy: pad with a number that the quantizer before can make",
+        "  remedy: pad with a number that the preceding quantizer can represent",
     ),
 }
 

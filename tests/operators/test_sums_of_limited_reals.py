@@ -216,9 +216,9 @@ def test_too_many_different_sums(tmp_path: Path) -> None:
     net = Net(INT8, size=120)
     y = net.node("Clip", residual(net), net.constant(-0.7), net.constant(1.1))
     assert refusal(net.finish(net.node("GlobalAveragePool", y, name="pool")), tmp_path) == (
-        "error: node 'pool' (GlobalAveragePool): the scales, bias and limits of what GlobalAveragePool adds must be "
-        "multiples of one number, or its sums few enough to be put in order, not sums over 14400 elements of such "
-        "different ones [sum-keys]\n"
+        "error: node 'pool' (GlobalAveragePool): the scales, bias and limits of the summands of "
+        "GlobalAveragePool must have a common divisor, or few enough distinct sums to sort, not sums over 14400 "
+        "elements of unrelated scales [sum-keys]\n"
         "  remedy: insert QuantizeLinear and DequantizeLinear before 'pool'"
     )
 
@@ -228,7 +228,7 @@ def test_a_convolution_needs_more_than_the_order(tmp_path: Path) -> None:
     weights = net.weights(np.ones((1, CHANNELS, 1, 1)), 0.01)
     y = net.node("Conv", relu(net, two_convolutions(net)), weights, name="conv")
     assert refusal(net.finish(y), tmp_path) == (
-        "error: node 'conv' (Conv): the values in front of Conv must be quantized after a sum of different scales, not "
+        "error: node 'conv' (Conv): the inputs of Conv must be quantized after a sum of different scales, not "
         "left in float [quantized-operand]\n"
         "  remedy: insert QuantizeLinear and DequantizeLinear before 'conv'"
     )

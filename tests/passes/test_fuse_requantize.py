@@ -25,7 +25,7 @@ def test_a_chain_becomes_one_and_knows_its_sources(tmp_path: Path) -> None:
     b.output(y)
     (node,) = fused(b, tmp_path).nodes
     assert node.sources == ("q1", "q2", "q3")
-    assert [len(stages) for stages in node.attributes["stages"]] == [3]
+    assert [len(stages) for stages in node.attributes.stages] == [3]
 
 
 def test_a_requantizer_with_other_readers_stays(tmp_path: Path) -> None:
@@ -43,7 +43,7 @@ def test_channels_of_different_axes_stay_apart(tmp_path: Path) -> None:
     y = b.requantize(b.requantize(d, [1.0, 2.0], [0, 0], axis=1), 1.0)
     y = b.requantize(b.requantize(y, [1.0, 2.0, 3.0], [0, 0, 0], axis=2), 1.0)
     b.output(y)
-    assert [(n.attributes["axis"], len(n.attributes["stages"])) for n in fused(b, tmp_path).nodes] == [(0, 2), (1, 3)]
+    assert [(n.attributes.axis, len(n.attributes.stages)) for n in fused(b, tmp_path).nodes] == [(0, 2), (1, 3)]
 
 
 def test_identities_go(tmp_path: Path) -> None:
@@ -71,9 +71,9 @@ def test_functions_that_fall_and_bend_are_fused(tmp_path: Path) -> None:
     turned = b.requantize(b.node("Mul", d, signs, name="turn"), 0.5, 100)
     b.output(b.requantize(b.node("Mul", turned, b.node("HardSigmoid", turned), name="bend"), 0.125, 7))
     graph = b.load(tmp_path).quantized
-    before = [n.attributes["steps"] for n in graph.nodes if n.op == "requantize"]
+    before = [n.attributes.steps for n in graph.nodes if n.op == "requantize"]
     (node,) = fused(b, tmp_path).nodes
-    steps = node.attributes["steps"]
+    steps = node.attributes.steps
     assert len(before) == 2 and [s.direction for s in before[0]] == [1, -1, -1]
     assert [s.direction for s in steps] == [0, 0, 0]
     first, second = (functions * (3 // len(functions)) for functions in before)

@@ -38,7 +38,7 @@ def test_several_readers_and_an_output(tmp_path: Path) -> None:
     assert [(p.name, p.value.name) for p in graph.outputs] == [
         ("left", "left_mvu"), ("right", "right_mvu"), ("h", "h_fork_2")
     ]  # fmt: skip
-    assert graph.nodes[2].attributes == {"outputs": 3}
+    assert graph.nodes[2].attributes.outputs == 3
     assert {v.origin for v in graph.nodes[2].outputs} == {"h"}
 
 

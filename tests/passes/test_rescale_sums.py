@@ -7,9 +7,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from hwflow.cores.requantizers.requantize import form_of
+from hwflow.cores.requantizers.requantizer_core import form_of
 from hwflow.ir.graph import Graph, Node
-from hwflow.numerics.functions.chains import Relu
+from hwflow.numerics.functions.piecewise import Relu
 from hwflow.numerics.requantizers.requantizer import MultiplyAddShift
 from hwflow.numerics.requantizers.stages import QuantizerStage
 from hwflow.passes.rescale_sums import rescale_sums
@@ -56,7 +56,7 @@ def sum_of(graph: Graph) -> Node:
 
 
 def longest(graph: Graph) -> int:
-    return max(abs(int(m)) for values in sum_of(graph).attributes["multipliers"] for m in values).bit_length()
+    return max(abs(int(m)) for values in sum_of(graph).attributes.multipliers for m in values).bit_length()
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_what_follows_is_a_plain_shift() -> None:
 def test_what_stays(elements, multipliers, why) -> None:
     reach = max(-elements[0].min, -elements[1].min) * sum(m[0] for m in multipliers)
     graph = graph_of(elements, 1, multipliers, (stage(reach),))
-    assert sum_of(rescale_sums(graph)).attributes["multipliers"] == multipliers, why
+    assert sum_of(rescale_sums(graph)).attributes.multipliers == multipliers, why
 
 
 def test_a_sum_with_two_readers_stays() -> None:
@@ -111,10 +111,10 @@ def test_a_sum_with_two_readers_stays() -> None:
     for zero_point in (0, 2):
         build.output(build.node("requantize", total, axis=0, stages=(stage(16 * sum(LONG), zero_point),)))
     graph = build.done()
-    assert sum_of(rescale_sums(graph)).attributes["multipliers"] == ((LONG[0],), (LONG[1],))
+    assert sum_of(rescale_sums(graph)).attributes.multipliers == ((LONG[0],), (LONG[1],))
 
 
 def test_the_graph_itself_stays_as_it_is() -> None:
     graph = graph_of((I5, I5), 1, ((LONG[0],), (LONG[1],)), (stage(16 * sum(LONG)),))
     assert longest(rescale_sums(graph)) < 24
-    assert sum_of(graph).attributes["multipliers"] == ((LONG[0],), (LONG[1],))
+    assert sum_of(graph).attributes.multipliers == ((LONG[0],), (LONG[1],))

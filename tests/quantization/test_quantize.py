@@ -220,8 +220,8 @@ def test_what_cannot_be_compiled_is_noted(tmp_path, capsys):
     done = hwflow.quantize(tmp_path / "m.onnx", tmp_path / "x.npz", tmp_path / "q.onnx")
     assert not done.compiles and not done.table()["compiles"]
     assert list(done.lines())[3:] == [
-        "note: node 'sin1' (Sin): operator must be one that hardware can be made of, not Sin [supported-operator]",
-        "  remedy: see 'hwflow ops' for those there are; replace the node or leave it out",
+        "note: node 'sin1' (Sin): operator must be one that hwflow supports, not Sin [supported-operator]",
+        "  remedy: see 'hwflow ops' for the supported ones; replace the node or leave it out",
         "hwflow cannot compile it, for the reasons above",
     ]
 

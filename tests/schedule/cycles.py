@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
+from hwflow.cores.operator import Decision, Folding
 from hwflow.cores.timing import Process, Timing, Wait
 from hwflow.ir.graph import Graph, Node, Port, Stage, Value, identity_order
+from hwflow.schedule.plan import Plan
 from hwflow.types import Interval, IntType, TensorType
 
+LANE = Folding(1, 1)
 ANY = TensorType((1, 1), IntType(1, False), Interval(0, 1))
 
 
@@ -18,7 +21,7 @@ class Operator:
     """An operator whose nodes carry their timing as an attribute."""
 
     @staticmethod
-    def timing(node: Node, folding: object) -> Timing:
+    def timing(node: Node, decision: object) -> Timing:
         timing: Timing = node.attributes["timing"]
         return timing
 
@@ -43,10 +46,11 @@ class Queue:
         return len(self.taken) < len(self.seen) and self.seen[len(self.taken)] <= cycle
 
 
-def simulate(graph: Graph, frames: int) -> list[list[int]] | None:
+def simulate(plan: Plan, frames: int) -> list[list[int]] | None:
     """Cycles of every output's beats, or None when everything stands still."""
+    graph = plan.graph
     queues = {
-        v: Queue(n.attributes["depths"][o], n.attributes["timing"].latency[o])
+        v: Queue(plan[n].depths[o], n.attributes["timing"].latency[o])
         for n in graph.nodes
         for o, v in enumerate(n.outputs)
     }
@@ -151,34 +155,21 @@ def random_timing(rng: random.Random, inputs: list[int], outputs: list[int]) -> 
     return Timing((writer, reader), latency)
 
 
-def random_network(seed: int) -> Graph:
+def random_network(seed: int) -> Plan:
     """Two to five nodes; values that are left over become outputs. Some have forks and joins, some stand still."""
     rng = random.Random(seed)
     source = Value("x", ANY)
     free: list[tuple[Value, int]] = [(source, rng.randrange(1, 7))]
-    nodes = []
+    decisions = {}
     for index in range(rng.randrange(2, 6)):
         rng.shuffle(free)
         taken = [free.pop() for _ in range(2 if len(free) > 1 and rng.random() < 0.4 else 1)]
         made = [(Value(f"v{index}_{o}", ANY), rng.randrange(1, 7)) for o in range(rng.choice([1, 1, 2]))]
         timing = random_timing(rng, [n for _, n in taken], [n for _, n in made])
-        depths = [rng.choice([1, 2, 3, 8]) for _ in made]
-        attributes = {"timing": timing, "depths": depths, "folding": None}
-        nodes.append(Node(f"n{index}", "any", [v for v, _ in taken], [v for v, _ in made], attributes))
+        depths = tuple(rng.choice([1, 2, 3, 8]) for _ in made)
+        node = Node(f"n{index}", "any", [v for v, _ in taken], [v for v, _ in made], {"timing": timing})
+        decisions[node] = Decision(LANE, depths)
         free += made
     ports = [Port(v.name, v, (1,), identity_order((1,))) for v, _ in free]
-    return Graph("random", Stage.SCHEDULED, [Port("x", source, (1,), identity_order((1,)))], ports, nodes)
-
-
-def tightened(rng: random.Random, timing: Timing) -> Timing:
-    """The same with a writer that is a few steps less ahead of its reader; a single process stays what it is."""
-    if len(timing.processes) == 1:
-        return timing
-    writer, reader = timing.processes
-    (wait,) = writer.waits
-    # No step of the writer may wait for one of the reader that waits for it.
-    (reach,) = reader.waits
-    steps, reads = np.arange(writer.steps), np.arange(reader.steps)
-    most = [int(reads[reach.need < step].max(initial=-1)) for step in steps]
-    need = np.maximum(wait.need, np.minimum(wait.need + rng.randrange(1, 3), most))
-    return Timing((replace(writer, waits=(replace(wait, need=need),)), reader), timing.latency)
+    inputs = [Port("x", source, (1,), identity_order((1,)))]
+    return Plan(Graph("random", Stage.SCHEDULED, inputs, ports, list(decisions)), decisions)

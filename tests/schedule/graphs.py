@@ -14,13 +14,14 @@ from hwflow.codegen.manifest import manifest
 from hwflow.codegen.top import Top, memory_text
 from hwflow.cores.registry import OPERATORS
 from hwflow.ir.graph import Graph, Node, Port, Stage, Value, identity_order
-from hwflow.numerics.functions.chains import Relu
+from hwflow.numerics.functions.piecewise import Relu
 from hwflow.numerics.requantizers.stages import QuantizerStage
 from hwflow.passes import pipeline
 from hwflow.schedule.schedule import Schedule
 from hwflow.toolchain import tool
 from hwflow.toolchain.yosys import YOSYS
 from hwflow.types import IntType, TensorType
+from tests.attributes import attributes_of
 
 
 class Builder:
@@ -44,10 +45,10 @@ class Builder:
         name = f"{op}{len(self.graph.nodes)}"
         operator = OPERATORS[op]
         types = [source.typed for source in sources]
-        attributes.update(operator.derive(attributes, types))
-        (type_,) = operator.infer(attributes, types)
+        made = operator.derive(attributes_of(op, **attributes), types)
+        (type_,) = operator.infer(made, types)
         result = Value(f"{name}_y", type_)
-        self.graph.nodes.append(Node(name, op, list(sources), [result], attributes, (name,)))
+        self.graph.nodes.append(Node(name, op, list(sources), [result], made, (name,)))
         return result
 
     def conv2d(self, source: Value, outputs: int, kernel: int, stride: int, pad: int, weight: IntType) -> Value:
@@ -199,7 +200,7 @@ def dataflow(graph: Graph) -> Graph:
 
 def emit(scheduled: Schedule, folder: Path) -> Path:
     """An output folder: Verilog, memory files, manifest."""
-    top = Top(scheduled.graph, apart())
+    top = Top(scheduled.plan, apart())
     yosys = YOSYS.find()
 
     def run_yosys(script: str, cwd: Path, output: str) -> None:

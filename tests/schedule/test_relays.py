@@ -11,6 +11,7 @@ from hwflow.boards import find_board
 from hwflow.boards.board import Part
 from hwflow.cores.registry import hardware
 from hwflow.ir.graph import Graph, Node
+from hwflow.schedule.plan import Plan
 from hwflow.schedule.schedule import Schedule, schedule
 from hwflow.schedule.search.folding_search import Budget
 from tests.schedule.graphs import dataflow, meeting_graph, random_graph
@@ -25,46 +26,46 @@ def scheduled_on(quantized: Graph, part: Part) -> Schedule:
     return schedule(dataflow(quantized), part, Budget(part.lut, part.ff, part.dsp, part.bram))
 
 
-def is_end(node: Node, part: Part) -> bool:
+def is_end(plan: Plan, node: Node, part: Part) -> bool:
     """Whether a node has multiplier blocks, several inputs or several outputs."""
-    attributes = node.attributes
-    blocks = hardware(node.op).resources(node, attributes["folding"], attributes["depths"], part).dsp
+    blocks = hardware(node.op).resources(node, plan[node], part).dsp
     return blocks > 0 or len(node.inputs) > 1 or len(node.outputs) > 1
 
 
-def ways(graph: Graph, part: Part) -> Iterator[list[Node]]:
+def ways(plan: Plan, part: Part) -> Iterator[list[Node]]:
     """The nodes on each way from such a node (or an input) to the next, both included."""
+    graph = plan.graph
     readers = graph.consumers()
 
     def onward(node: Node, way: list[Node]) -> Iterator[list[Node]]:
         for value in node.outputs:
             for reader, _ in readers[value]:
-                if is_end(reader, part):
+                if is_end(plan, reader, part):
                     yield [*way, reader]
                 else:
                     yield from onward(reader, [*way, reader])
 
     makers = graph.producers()
     for node in graph.nodes:
-        if is_end(node, part) or not any(value in makers for value in node.inputs):
+        if is_end(plan, node, part) or not any(value in makers for value in node.inputs):
             yield from onward(node, [node])
 
 
-def width(node: Node) -> int:
+def width(plan: Plan, node: Node) -> int:
     """Bits of a beat that it makes."""
-    return int(node.attributes["folding"].output_lanes * node.outputs[0].typed.element.bits)
+    return plan[node].folding.output_lanes * node.outputs[0].typed.element.bits
 
 
 @pytest.mark.parametrize(("make", "seed"), GRAPHS)
 def test_one_on_every_way_where_it_is_narrowest(make: Callable[[int], Graph], seed: int) -> None:
     scheduled = scheduled_on(make(seed), SCARCE)
     assert scheduled.resources.dsp > 4, "the graph must take more than half of the blocks"
-    found = list(ways(scheduled.graph, SCARCE))
+    found = list(ways(scheduled.plan, SCARCE))
     assert found, "there must be something to look at"
     for way in found:
         relays = [place for place, node in enumerate(way) if node.op == "relay"]
         assert len(relays) == 1
-        assert width(way[relays[0]]) == min(width(node) for node in way[:-1])
+        assert width(scheduled.plan, way[relays[0]]) == min(width(scheduled.plan, node) for node in way[:-1])
 
 
 @pytest.mark.parametrize(("make", "seed"), GRAPHS)

@@ -14,6 +14,7 @@ from hwflow.boards import find_board
 from hwflow.boards.board import Part
 from hwflow.cores.registry import hardware
 from hwflow.ir.graph import Graph
+from hwflow.schedule.plan import Plan
 from hwflow.schedule.schedule import Schedule, schedule
 from hwflow.schedule.search.folding_search import Budget
 from hwflow.schedule.throughput.evaluate import evaluate
@@ -25,6 +26,7 @@ from hwflow.types import IntType
 from hwflow.verify import golden
 from tests.schedule.graphs import Builder, dataflow, emit, meeting_graph, random_graph, skewed_graph
 from tests.schedule.mixed import mixed_graph
+from tests.schedule.shorter import shorten_deepest
 from tests.schedule.skips import skip_graph
 
 PART = find_board("ulx3s_85f").part
@@ -47,7 +49,7 @@ def test_simulated_cycles_are_the_predicted_ones(seed: int, slower: int, tmp_pat
 def test_where_streams_part_and_meet_again(seed: int, slower: int, tmp_path: Path) -> None:
     """Nothing stands still, nothing costs interval, and every cycle is the predicted one."""
     scheduled = check(meeting_graph(seed), seed, slower, 3, tmp_path)
-    assert scheduled.initiation_interval == slowest(scheduled.graph)
+    assert scheduled.initiation_interval == slowest(scheduled.plan)
 
 
 @pytest.mark.parametrize("seed", [6, 8, 13, 19, 170])
@@ -79,7 +81,7 @@ def test_a_queue_in_block_ram_between_two_cores(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["two", "nested", "u"])
 def test_ways_around_other_ways(kind: str, tmp_path: Path) -> None:
     scheduled = check(skip_graph(kind), 0, 1, 3, tmp_path)
-    assert scheduled.initiation_interval == slowest(scheduled.graph)
+    assert scheduled.initiation_interval == slowest(scheduled.plan)
 
 
 @pytest.mark.parametrize("make", [meeting_graph, random_graph], ids=["meeting", "random"])
@@ -88,24 +90,22 @@ def test_relays_between_cores_that_lie_far_apart(make: Callable[[int], Graph], t
     part = replace(PART, dsp=8, lut=PART.lut // 20)
     scheduled = check(make(2), 2, 1, 1, tmp_path, part=part)
     assert "relay" in [n.op for n in scheduled.graph.nodes]
-    assert scheduled.initiation_interval == slowest(scheduled.graph)
+    assert scheduled.initiation_interval == slowest(scheduled.plan)
 
 
 @pytest.mark.parametrize("kind", ["one", "u"])
-def test_an_entry_less_on_a_short_way_costs_interval(kind: str, tmp_path: Path) -> None:
+def test_a_step_less_on_a_short_way_costs_interval(kind: str, tmp_path: Path) -> None:
     scheduled = check(skip_graph(kind), 0, 12, 3, tmp_path, shorten_deepest_branch)
-    assert scheduled.run.initiation_interval > slowest(scheduled.graph)
+    assert scheduled.run.initiation_interval > slowest(scheduled.plan)
 
 
 def shorten_deepest_branch(scheduled: Schedule) -> Schedule:
-    forks = [node for node in scheduled.graph.nodes if node.op == "fork"]
-    depths = max((fork.attributes["depths"] for fork in forks), key=max)
-    depths[depths.index(max(depths))] -= 1
-    return replace(scheduled, run=evaluate(scheduled.graph, FRAMES))
+    shorten_deepest(scheduled.plan, "fork")
+    return replace(scheduled, run=evaluate(scheduled.plan, FRAMES))
 
 
-def slowest(graph: Graph) -> int:
-    return max(hardware(node.op).cycles(node, node.attributes["folding"]) for node in graph.nodes)
+def slowest(plan: Plan) -> int:
+    return max(hardware(node.op).cycles(node, plan[node].folding) for node in plan.graph.nodes)
 
 
 def check(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -32,10 +33,10 @@ def test_a_wrong_weight_is_blamed(tmp_path: Path) -> None:
     model = load(network().save(tmp_path))
     x = write_frames(tmp_path / "x.npz")
     (node,) = (n for n in model.quantized.nodes if n.op == "conv2d" and "first" in n.sources)
-    weights = node.attributes["weights"].copy()
+    weights = node.attributes.weights.copy()
     assert weights[0, 0, 0, 0] == 3
     weights[0, 0, 0, 0] = -4
-    node.attributes["weights"] = weights
+    node.attributes = replace(node.attributes, weights=weights)
     comparison = compare(model, inputs=tmp_path / "x.npz")
     assert not comparison.ok
     first = comparison.layers.first

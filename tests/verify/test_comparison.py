@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -157,11 +158,11 @@ def planted_threshold(path: Path) -> Model:
     """The model with one threshold of its last requantizer one too high."""
     loaded = load(path)
     (last,) = [n for n in loaded.quantized.nodes if n.name == "last"]
-    (steps,) = set(last.attributes["steps"])
+    (steps,) = set(last.attributes.steps)
     breaks = list(steps.breaks)
     breaks[10] += 1
     changed = StepFunction(steps.lo, steps.hi, breaks, steps.values)
-    last.attributes["steps"] = (changed,) * len(last.attributes["steps"])
+    last.attributes = replace(last.attributes, steps=(changed,) * len(last.attributes.steps))
     return loaded
 
 
@@ -253,7 +254,7 @@ def test_wrong_weights_are_unexplained(tmp_path: Path) -> None:
     rng = np.random.default_rng(2)
     loaded = load(saved(tmp_path, dense_model(rng), x=rng.integers(0, 256, (50, 6)).astype(np.uint8)))
     first, second = [n for n in loaded.quantized.nodes if n.op == "dense"]
-    first.attributes["weights"] = first.attributes["weights"] + np.eye(4, 6, dtype=np.int64)
+    first.attributes = replace(first.attributes, weights=first.attributes.weights + np.eye(4, 6, dtype=np.int64))
     infer_types(loaded.quantized)
     comparison = compare(loaded)
     assert row(comparison, "q")["unexplained"] > 0
@@ -263,7 +264,7 @@ def test_wrong_weights_are_unexplained(tmp_path: Path) -> None:
 
     loaded = load(tmp_path / "model.onnx")
     first, second = [n for n in loaded.quantized.nodes if n.op == "dense"]
-    second.attributes["weights"] = second.attributes["weights"] + np.eye(5, 4, dtype=np.int64)
+    second.attributes = replace(second.attributes, weights=second.attributes.weights + np.eye(5, 4, dtype=np.int64))
     infer_types(loaded.quantized)
     comparison = compare(loaded)
     assert row(comparison, "q")["unexplained"] == 0

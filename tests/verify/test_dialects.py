@@ -108,7 +108,7 @@ def test_biases_quantized_to_the_width_of_accumulators(tmp_path: Path) -> None:
 def test_arithmetic_on_quantized_weights(
     tmp_path: Path, operation: str, constant_first: bool, shape: tuple[int, ...]
 ) -> None:
-    """A constant of a row is one an input of Gemm's transposed weights, not one an output, though there are as many."""
+    """A constant row has one value per input of Gemm's transposed weights, not per output, though counts agree."""
     rng = np.random.default_rng(8)
     constants = {
         "v": rng.uniform(-0.5, 0.5, (6, 6)).astype(np.float32),
@@ -206,9 +206,10 @@ def test_a_wrong_level_of_a_real_tensor_is_unexplained(tmp_path: Path) -> None:
     check(tmp_path, proto)
     loaded = load(tmp_path / "model.onnx")
     last = loaded.quantized.nodes[-1]
-    ((stage,),) = last.attributes["stages"]
+    ((stage,),) = last.attributes.stages
     assert isinstance(stage, QuantizerStage)
-    last.attributes["stages"] = ((replace(stage, zero_point=stage.zero_point + 1),),)
+    stages = ((replace(stage, zero_point=stage.zero_point + 1),),)
+    last.attributes = replace(last.attributes, stages=stages)
     infer_types(loaded.quantized)
     comparison = compare(loaded)
     assert row(comparison, "y")["unexplained"] > 3
@@ -292,7 +293,7 @@ def test_what_the_host_computes_is_shown_and_compared(tmp_path: Path) -> None:
     assert set(comparison.drift.outputs) == {"y", "k"} and comparison.drift.outputs["y"] < 1e-5
     loaded = load(tmp_path / "model.onnx")
     (dense,) = [n for n in loaded.quantized.nodes if n.op == "dense"]
-    dense.attributes["weights"] = dense.attributes["weights"] + np.eye(6, 5, dtype=np.int64)
+    dense.attributes = replace(dense.attributes, weights=dense.attributes.weights + np.eye(6, 5, dtype=np.int64))
     infer_types(loaded.quantized)
     comparison = compare(loaded)
     assert min(row(comparison, name)["unexplained"] for name in ("m", "y")) > 100

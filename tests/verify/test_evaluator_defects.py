@@ -11,7 +11,8 @@ import onnxruntime
 import pytest
 from onnx.reference import ReferenceEvaluator
 
-from hwflow.onnxspec.reference.evaluator_defects import DEFECTS, substitutes
+from hwflow.onnxspec.reference.evaluator_defects import substitutes
+from hwflow.operators.onnx_operators import RECORDS
 from tests.onnxspec.build import model, node, value
 
 Array = np.ndarray[Any, Any]
@@ -73,9 +74,10 @@ def runtime(proto: onnx.ModelProto, feeds: dict[str, Array]) -> Array:
 
 def test_every_defect_is_shown_here() -> None:
     others = ["globalmaxpool-axes", "quantize-overflow", "dequantize-opset", "batchnormalization-statistics"]
-    others += TRANSPOSED
-    resized = ("Resize", "Upsample")  # tests.verify.test_resize_defects
-    here = [d.name for d in DEFECTS if d.operator not in resized]
+    others += [*TRANSPOSED, "onehot-fractions", "onehot-values", "pow-cast"]
+    elsewhere = ("GatherElements", "Resize", "Upsample")  # tests.verify.test_gather_defects, test_resize_defects
+    mended = [r.mended for r in RECORDS if r.mended is not None and r.name not in elsewhere]
+    here = [defect.name for each in mended for defect in each.defects]
     assert sorted(here) == sorted([*POOLS, *AVERAGES, *QUANTIZED, *SOFTMAX, *others])
 
 
@@ -142,6 +144,51 @@ def test_global_max_pool(shape: tuple[int, ...]) -> None:
     assert names == (set() if right else {"globalmaxpool-axes"})
     if not right:
         assert reference(proto, {"x": x}).shape != found.shape
+
+
+@pytest.mark.parametrize(
+    ("indices", "values", "name", "expected"),
+    [
+        ([0, 2, -1, 3, -4], np.array([5, 7], np.int32), None, [[7, 5, 5], [5, 5, 7], [5, 5, 7], [5] * 3, [5] * 3]),
+        ([0.75, -0.5, -1.5], np.array([0, 1], np.float32), "onehot-fractions", [[1, 0, 0], [1, 0, 0], [0, 0, 1]]),
+        ([1, 0], np.array([1e8, 1], np.float32), "onehot-values", [[1e8, 1, 1e8], [1, 1e8, 1e8]]),
+        ([1], np.array([True, False]), "onehot-values", [[True, False, True]]),
+    ],
+)
+def test_one_hot(indices: list[float], values: Array, name: str | None, expected: list[list[float]]) -> None:
+    x = np.array(indices, np.float32)
+    kind = onnx.helper.np_dtype_to_tensor_dtype(values.dtype)
+    graph = [node("OneHot", ["x", "d", "v"], ["y"])]
+    proto = model(
+        graph, [value("x", [len(x)])], [value("y", [len(x), 3], kind)], {"d": np.int64(3), "v": values}, {"": 13}, 8
+    )
+    found, names = around(proto, {"x": x})
+    assert found.tolist() == expected and found.dtype == values.dtype
+    assert names == ({name} if name else set())
+    try:
+        assert (reference(proto, {"x": x}).tolist() == expected) == (name is None)
+    except TypeError:
+        assert values.dtype == bool
+
+
+@pytest.mark.parametrize(
+    ("x", "exponent", "defect"),
+    [([2, -3, 7], [3.0, 3.0, 0.0], False), ([3, 2, -5], [20.0, 31.0, 2.0], True), ([9], [0.5], False)],
+)
+def test_power_of_integers_by_floats(x: list[int], exponent: list[float], defect: bool) -> None:
+    """3**20 and 2**31 wrap around; the root of 9 is taken as it is."""
+    base, power = np.array(x, np.int32), np.array(exponent, np.float32)
+    kind = onnx.TensorProto.INT32
+    proto = model(
+        [node("Pow", ["x", "e"], ["y"])], [value("x", [len(x)], kind)], [value("y", [len(x)], kind)], {"e": power},
+        {"": 15}, 8,
+    )
+    exact = [int(b**e) for b, e in zip(x, exponent, strict=True)]
+    wrapped = [(v + 2**31) % 2**32 - 2**31 for v in exact]
+    found, names = around(proto, {"x": base})
+    assert found.tolist() == wrapped and found.dtype == np.int32
+    assert names == ({"pow-cast"} if defect else set())
+    assert (reference(proto, {"x": base}).tolist() == wrapped) != defect
 
 
 def quantize_model(opset: int) -> onnx.ModelProto:

@@ -65,6 +65,16 @@ def test_dequantize_by_hand() -> None:
     assert 2.0**-27 < U * 40265320 * 2.0**-27 < error.item() < U * 40265320 * 2.0**-27 * (1 + 2.0**-19)
 
 
+def test_dequantize_a_scalar() -> None:
+    """Of no axes the same: numpy's numbers are arrays too."""
+    nodes = [node("DequantizeLinear", ["x", "s"], ["y"])]
+    of_one, of_none = (
+        bounds_of(nodes, {"s": np.float32(0.1)}, {"x": np.array(x, np.int8)}).errors["y"] for x in ([3], 3)
+    )
+    assert of_one is not None and of_none is not None
+    assert of_none.shape == () and of_none.item() == of_one.item()
+
+
 def test_dequantize_of_large_integers() -> None:
     """int32 beyond 2**24 is rounded on its way to float32."""
     q = np.array([2**31 - 1, -(2**31), 2**24 + 1, 2**25 + 3, 123456789, 2**30 + 65], np.int32)

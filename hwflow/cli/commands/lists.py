@@ -51,7 +51,7 @@ def run_ops(arguments: argparse.Namespace) -> int:
     elif arguments.format == "json":
         print_json({"operators": [asdict(operator) for operator in operators()]})
     else:
-        grid = Table(*TITLES, below=TITLES[-1:])
+        grid = Table(*TITLES, below=TITLES[-2:])
         for operator in operators():
             grid.add_row(*operator.cells())
         grid.print()

@@ -20,13 +20,14 @@ if TYPE_CHECKING:
     from hwflow.api.compiler import Design
     from hwflow.api.making import Made
     from hwflow.boards import Board
+    from hwflow.frontend.input_types import InputType
 
 
 def run_synth(arguments: argparse.Namespace) -> int:
     """Compile a model for a board."""
     from hwflow.api.making import make
     from hwflow.api.output_folder import check_writable, claimed
-    from hwflow.api.request import Gathered, check_until, request
+    from hwflow.api.request import Gathered, check_until, requested
 
     gathered = Gathered()
     fps = clock = budget = None
@@ -37,39 +38,39 @@ def run_synth(arguments: argparse.Namespace) -> int:
     with gathered.check():
         budget = options.resources(arguments.budget)
     what_if = arguments.until == "verilog"
-    board = None
+    request = None
     with gathered.check():
-        board = request(arguments.board, fps=fps, clock_mhz=clock, budget=budget, what_if=what_if).board
+        request = requested(arguments.board, fps=fps, clock_mhz=clock, budget=budget, what_if=what_if)
     with gathered.check():
-        check_until(arguments.until, board)
+        check_until(arguments.until, None if request is None else request.board)
     dimensions: dict[str, int] = {}
     with gathered.check():
         dimensions = options.dimensions(arguments.dim)
-    input_types: dict[str, str] = {}
+    input_types: dict[str, InputType] = {}
     with gathered.check():
         input_types = options.input_types(arguments.input_type)
     target = Path(f"build/{Path(arguments.model).stem}" if arguments.output is None else arguments.output)
     with gathered.check():
         check_writable(target)
     gathered.require_none()
-    assert board is not None, "else there is a finding"
+    assert request is not None, "else there is a finding"
+    board = request.board
     asked = {
         "board": board.name, "fps": fps, "clock": clock, "budget": budget, "dimensions": dimensions,
-        "input_types": input_types,
+        "input_types": {name: str(type_) for name, type_ in input_types.items()},
     }
 
     def compiled(progress: Callable[[str], None], executor: Executor | None) -> Design:
-        from hwflow.api.compiler import compile
+        from hwflow.api.compiler import compile_as
 
-        return compile(
-            arguments.model, arguments.board, fps=fps, clock_mhz=clock, budget=budget, what_if=what_if,
-            dimensions=dimensions, trusted=arguments.trust, input_types=input_types, progress=progress,
-            executor=executor,
+        return compile_as(
+            arguments.model, request, dimensions=dimensions, trusted=arguments.trust, input_types=input_types,
+            progress=progress, executor=executor,
         )
 
     with claimed(target) as output, Steps() as progress:
         made = make(
-            output, Path(arguments.model), board, asked, compiled, progress, until=arguments.until,
+            output, Path(arguments.model), request, asked, compiled, progress, until=arguments.until,
             force=arguments.force, heard=progress.detail,
         )
     table = made.table

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hwflow.ir.graph import IntArray
+from hwflow.ir.node_attributes import Window
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,13 @@ class WindowGeometry:
     strides: tuple[int, int]
     pads: tuple[int, int, int, int]
     dilations: tuple[int, int]
+
+    @classmethod
+    def of(cls, window: Window, height: int, width: int) -> WindowGeometry:
+        """A window over such an image."""
+        (kh, kw), (sh, sw), (dh, dw) = window.kernel, window.strides, window.dilations
+        top, left, bottom, right = window.pads
+        return cls(height, width, (kh, kw), (sh, sw), (top, left, bottom, right), (dh, dw))
 
     @property
     def output(self) -> tuple[int, int]:

@@ -1,49 +1,47 @@
 """Weighted sums of neighbours along one axis of a tensor, the weights by the place along it: linear interpolation.
 
-Attributes: ``axis``; ``starts`` int64 [outputs]; ``weights`` int64 [outputs, window]: element k of the result is the
-sum of ``weights[k]`` times the elements from ``starts[k]`` on. Lowers to a rearranger, which sends each window's
-elements one after the other, and a sum with weights by position.
+Lowers to a rearranger, which sends each window's elements one after the other, and a sum with weights by position.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import prod
-from typing import Any
 
 import numpy as np
 
 from hwflow.cores.logical.images import axis_order
 from hwflow.cores.operator import LogicalOperator, LoweringContext
-from hwflow.cores.windows.position_sum import sum_interval
+from hwflow.cores.windows.position_sum import PositionSumAttributes, sum_interval
 from hwflow.ir.graph import IntArray, Node, Stage
+from hwflow.ir.node_attributes import InterpolateAttributes
 from hwflow.types import TensorType
 
 
-class Interpolate(LogicalOperator):
+class Interpolate(LogicalOperator[InterpolateAttributes]):
     name = "interpolate"
     stages = frozenset({Stage.QUANTIZED})
 
-    def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
-        source, axis, weights = inputs[0], attributes["axis"], attributes["weights"]
+    def infer(self, attributes: InterpolateAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        source, axis, weights = inputs[0], attributes.axis, attributes.weights
         shape = (*source.shape[:axis], len(weights), *source.shape[axis + 1 :])
         channel = source.channel_axis % len(shape) if source.channels else axis
         if channel == axis:
             return (TensorType.of(shape, (sum_interval(weights, source.interval),) * shape[axis], axis),)
         return (TensorType.of(shape, tuple(sum_interval(weights, r) for r in source.channels), channel),)
 
-    def evaluate(self, attributes: Mapping[str, Any], inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
-        weights = attributes["weights"]
-        last = np.moveaxis(inputs[0], attributes["axis"] + 1, -1)
-        windows = last[..., attributes["starts"][:, None] + np.arange(weights.shape[1])]
-        return (np.moveaxis((windows * weights).sum(axis=-1), -1, attributes["axis"] + 1),)
+    def evaluate(self, attributes: InterpolateAttributes, inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
+        weights = attributes.weights
+        last = np.moveaxis(inputs[0], attributes.axis + 1, -1)
+        windows = last[..., attributes.starts[:, None] + np.arange(weights.shape[1])]
+        return (np.moveaxis((windows * weights).sum(axis=-1), -1, attributes.axis + 1),)
 
-    def macs(self, node: Node) -> int:
-        return int(prod(node.outputs[0].typed.shape) * node.attributes["weights"].shape[1])
+    def macs(self, node: Node[InterpolateAttributes]) -> int:
+        return int(prod(node.outputs[0].typed.shape) * node.attributes.weights.shape[1])
 
-    def lower(self, node: Node, context: LoweringContext) -> None:
+    def lower(self, node: Node[InterpolateAttributes], context: LoweringContext) -> None:
         stream, order = context.stream(node.inputs[0])
-        axis, weights = node.attributes["axis"], node.attributes["weights"]
+        axis, weights = node.attributes.axis, node.attributes.weights
         shape, result = (value.typed.shape for value in (node.inputs[0], node.outputs[0]))
         window = weights.shape[1]
         channel = _channel_axis(len(shape), axis, context.wished_channels(node.outputs[0]))
@@ -52,11 +50,11 @@ class Interpolate(LogicalOperator):
         # Of each element of the result, pixel by pixel, the elements of its window.
         place = np.array(np.unravel_index(wanted, result)).reshape(len(shape), -1, 1, channels)
         taps = np.broadcast_to(place, (len(shape), place.shape[1], window, channels)).copy()
-        taps[axis] = node.attributes["starts"][taps[axis]] + np.arange(window)[:, None]
+        taps[axis] = node.attributes.starts[taps[axis]] + np.arange(window)[:, None]
         elements = np.ravel_multi_index(tuple(taps), shape).reshape(-1)
         stream = context.arranged(stream, order, elements, channels)
         behind = [size for place, size in enumerate(result) if place > axis and place != channel]
-        attributes = {"weights": weights, "repeat": prod(behind)}
+        attributes = PositionSumAttributes(weights, prod(behind))
         context.bind(node.outputs[0], context.add("position_sum", "sums", [stream], attributes), wanted)
 
 

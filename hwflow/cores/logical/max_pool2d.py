@@ -1,14 +1,12 @@
 """Maximum, or minimum, over a sliding window, channel by channel; padding never wins.
 
-Attributes: ``least`` (absent: False), the minimum; ``kernel``, ``strides``, ``pads`` (top, left, bottom, right),
-``dilations``. A window of padding only is refused by the front end. Lowers to a sliding window padded with the end of
-the input's interval that never wins, and a maximum or minimum; a window over the whole image needs no sliding window.
+A window of padding only is refused by the front end. Lowers to a sliding window padded with the end of the input's
+interval that never wins, and a maximum or minimum; a window over the whole image needs no sliding window.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -16,37 +14,31 @@ from hwflow.cores.logical.image_windows import WindowGeometry
 from hwflow.cores.operator import LogicalOperator, LoweringContext
 from hwflow.cores.windows.group_pool import lower_pool
 from hwflow.ir.graph import IntArray, Node, Stage
+from hwflow.ir.node_attributes import MaxPool2dAttributes
 from hwflow.types import TensorType
 
 
-def geometry(attributes: Mapping[str, Any], height: int, width: int) -> WindowGeometry:
-    """The window of a pool with these attributes over an image."""
-    return WindowGeometry(
-        height, width, attributes["kernel"], attributes["strides"], attributes["pads"], attributes["dilations"]
-    )
-
-
-class MaxPool2d(LogicalOperator):
+class MaxPool2d(LogicalOperator[MaxPool2dAttributes]):
     name = "max_pool2d"
     stages = frozenset({Stage.QUANTIZED})
 
-    def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+    def infer(self, attributes: MaxPool2dAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         channels, height, width = inputs[0].shape
-        shape = (channels, *geometry(attributes, height, width).output)
+        shape = (channels, *WindowGeometry.of(attributes.window, height, width).output)
         return (TensorType.of(shape, inputs[0].channel_intervals(0), 0),)
 
-    def evaluate(self, attributes: Mapping[str, Any], inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
+    def evaluate(self, attributes: MaxPool2dAttributes, inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
         images = np.moveaxis(inputs[0], 1, 3)
-        window = geometry(attributes, *images.shape[1:3])
-        least, bounds = attributes.get("least", False), np.iinfo(np.int64)
+        window = WindowGeometry.of(attributes.window, *images.shape[1:3])
+        least, bounds = attributes.least, np.iinfo(np.int64)
         taps = window.windows(images, int(bounds.max if least else bounds.min))
         return (np.moveaxis(taps.min(axis=3) if least else taps.max(axis=3), 3, 1),)
 
-    def lower(self, node: Node, context: LoweringContext) -> None:
+    def lower(self, node: Node[MaxPool2dAttributes], context: LoweringContext) -> None:
         _, height, width = node.inputs[0].typed.shape
-        window = geometry(node.attributes, height, width)
-        interval, more = node.inputs[0].typed.interval, {"least": True}
-        if node.attributes.get("least", False):
-            lower_pool(node, context, window, interval.hi, "max_pool", "min", more)
+        window = WindowGeometry.of(node.attributes.window, height, width)
+        interval = node.inputs[0].typed.interval
+        if node.attributes.least:
+            lower_pool(node, context, window, interval.hi, "max_pool", "min", least=True)
         else:
             lower_pool(node, context, window, interval.lo, "max_pool", "max")

@@ -1,43 +1,44 @@
 """Each pixel of an image times its own constant, the same for all channels.
 
-Attribute: ``factors`` int64, of the image's spatial shape. Lowers to weighted sums over one pixel each.
+Lowers to weighted sums over one pixel each.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import prod
-from typing import Any
 
 import numpy as np
 
 from hwflow.cores.logical.images import image_order
 from hwflow.cores.operator import LogicalOperator, LoweringContext
+from hwflow.cores.windows.weighted_pool import WeightedPoolAttributes
 from hwflow.ir.graph import IntArray, Node, Stage
+from hwflow.ir.node_attributes import PixelProductAttributes
 from hwflow.types import Interval, TensorType
 
 
-class PixelProduct(LogicalOperator):
+class PixelProduct(LogicalOperator[PixelProductAttributes]):
     name = "pixel_product"
     stages = frozenset({Stage.QUANTIZED})
 
-    def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
-        ends = int(attributes["factors"].min()), int(attributes["factors"].max())
+    def infer(self, attributes: PixelProductAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        ends = int(attributes.factors.min()), int(attributes.factors.max())
         ranges = []
         for r in inputs[0].channel_intervals(0):
             corners = [factor * end for factor in ends for end in (r.lo, r.hi)]
             ranges.append(Interval(min(corners), max(corners)))
         return (TensorType.of(inputs[0].shape, tuple(ranges), 0),)
 
-    def evaluate(self, attributes: Mapping[str, Any], inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
-        return (inputs[0] * attributes["factors"],)
+    def evaluate(self, attributes: PixelProductAttributes, inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
+        return (inputs[0] * attributes.factors,)
 
-    def lower(self, node: Node, context: LoweringContext) -> None:
+    def lower(self, node: Node[PixelProductAttributes], context: LoweringContext) -> None:
         stream, order = context.stream(node.inputs[0])
         channels, *image = node.inputs[0].typed.shape
         pixels = prod(image)
         wanted = image_order(channels, pixels)
         stream = context.arranged(stream, order, wanted, channels)
-        factors = np.broadcast_to(node.attributes["factors"].reshape(pixels, 1, 1), (pixels, 1, channels))
-        result = context.add("weighted_pool", "", [stream], {"weights": np.ascontiguousarray(factors)})
+        factors = np.broadcast_to(node.attributes.factors.reshape(pixels, 1, 1), (pixels, 1, channels))
+        result = context.add("weighted_pool", "", [stream], WeightedPoolAttributes(np.ascontiguousarray(factors)))
         context.bind(node.outputs[0], result, wanted)

@@ -1,14 +1,12 @@
 """Reorder the elements of a frame: each element of the result is one of the input's, or a constant.
 
-Attributes: ``index`` int64, of the result's frame shape: flat index into the input's frame, or -1 for ``fill``;
-``fill``. Lowers to a rearranger, or to nothing where the stream's order stays.
+Lowers to a rearranger, or to nothing where the stream's order stays.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import prod
-from typing import Any
 
 import numpy as np
 
@@ -16,17 +14,19 @@ from hdl_lib.memories.rearrange import RearrangePlan
 from hwflow.cores.logical.images import axis_order
 from hwflow.cores.logical.index_map import FILL, IndexMap
 from hwflow.cores.operator import LogicalOperator, LoweringContext
+from hwflow.cores.streams.rearrange import RearrangeAttributes
 from hwflow.ir.graph import IntArray, Node, Stage
+from hwflow.ir.node_attributes import ReindexAttributes
 from hwflow.types import Interval, IntType, TensorType
 
 
-class Reindex(LogicalOperator):
+class Reindex(LogicalOperator[ReindexAttributes]):
     name = "reindex"
     stages = frozenset({Stage.QUANTIZED})
 
-    def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
-        source, index = inputs[0], attributes["index"]
-        fill = Interval(attributes["fill"], attributes["fill"])
+    def infer(self, attributes: ReindexAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        source, index = inputs[0], attributes.index
+        fill = Interval(attributes.fill, attributes.fill)
         filled = bool((index == FILL).any())
         if source.channels:
             axis = source.channel_axis % len(source.shape)
@@ -41,14 +41,14 @@ class Reindex(LogicalOperator):
         interval = source.interval.hull(fill) if filled else source.interval
         return (TensorType(index.shape, IntType.holding(interval), interval),)
 
-    def evaluate(self, attributes: Mapping[str, Any], inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
+    def evaluate(self, attributes: ReindexAttributes, inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
         frames = inputs[0].reshape(len(inputs[0]), prod(inputs[0].shape[1:]))
-        padded = np.concatenate([frames, np.full((len(frames), 1), attributes["fill"], dtype=np.int64)], axis=1)
-        return (padded[:, attributes["index"]],)  # index -1 is the last element, the fill value
+        padded = np.concatenate([frames, np.full((len(frames), 1), attributes.fill, dtype=np.int64)], axis=1)
+        return (padded[:, attributes.index],)  # index -1 is the last element, the fill value
 
-    def lower(self, node: Node, context: LoweringContext) -> None:
+    def lower(self, node: Node[ReindexAttributes], context: LoweringContext) -> None:
         stream, order = context.stream(node.inputs[0])
-        index = node.attributes["index"]
+        index = node.attributes.index
         position = np.full(order.size + 1, FILL, dtype=np.int64)  # the last one for FILL itself
         position[order] = np.arange(order.size)
         best = None
@@ -65,7 +65,7 @@ class Reindex(LogicalOperator):
         if moved.is_identity:
             context.bind(node.outputs[0], stream, wanted)
             return
-        attributes = {"map": moved, "channels": channels, "fill": node.attributes["fill"]}
+        attributes = RearrangeAttributes(moved, channels, node.attributes.fill)
         context.bind(node.outputs[0], context.add("rearrange", "", [stream], attributes), wanted)
 
 

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
 from hwflow.cores.operator import LogicalOperator, LoweringContext
 from hwflow.ir.graph import IntArray, Node, Stage
+from hwflow.ir.node_attributes import ReshapeAttributes, TransposeAttributes
 from hwflow.types import TensorType
 
 
-class Reshape(LogicalOperator):
-    """Attribute ``shape``: the new shape of a frame, same number of elements, row-major order kept."""
+class Reshape(LogicalOperator[ReshapeAttributes]):
+    """Row-major order is kept."""
 
     name = "reshape"
     stages = frozenset({Stage.QUANTIZED})
 
-    def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
-        source, shape = inputs[0], attributes["shape"]
+    def infer(self, attributes: ReshapeAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        source, shape = inputs[0], attributes.shape
         if source.channels and source.channel_axis == 0 and shape and shape[0] % source.shape[0] == 0:
             repeats = shape[0] // source.shape[0]
             channels = tuple(c for c in source.channels for _ in range(repeats))
@@ -27,32 +27,32 @@ class Reshape(LogicalOperator):
                 return (TensorType(shape, source.element, source.interval, channels, 0),)
         return (TensorType(shape, source.element, source.interval),)
 
-    def evaluate(self, attributes: Mapping[str, Any], inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
-        return (inputs[0].reshape(inputs[0].shape[0], *attributes["shape"]),)
+    def evaluate(self, attributes: ReshapeAttributes, inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
+        return (inputs[0].reshape(inputs[0].shape[0], *attributes.shape),)
 
-    def lower(self, node: Node, context: LoweringContext) -> None:
+    def lower(self, node: Node[ReshapeAttributes], context: LoweringContext) -> None:
         context.bind(node.outputs[0], *context.stream(node.inputs[0]))
 
 
-class Transpose(LogicalOperator):
-    """Attribute ``perm``: output axis i is input axis perm[i]; axes of a frame, without the frame dimension."""
+class Transpose(LogicalOperator[TransposeAttributes]):
+    """The axes of a frame in another order, without the frame dimension."""
 
     name = "transpose"
     stages = frozenset({Stage.QUANTIZED})
 
-    def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
-        source, perm = inputs[0], attributes["perm"]
+    def infer(self, attributes: TransposeAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        source, perm = inputs[0], attributes.perm
         shape = tuple(source.shape[axis] for axis in perm)
         axis = perm.index(source.channel_axis % len(perm)) if source.channels else 0
         return (TensorType(shape, source.element, source.interval, source.channels, axis),)
 
-    def evaluate(self, attributes: Mapping[str, Any], inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
-        return (inputs[0].transpose(0, *(axis + 1 for axis in attributes["perm"])),)
+    def evaluate(self, attributes: TransposeAttributes, inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
+        return (inputs[0].transpose(0, *(axis + 1 for axis in attributes.perm)),)
 
-    def lower(self, node: Node, context: LoweringContext) -> None:
+    def lower(self, node: Node[TransposeAttributes], context: LoweringContext) -> None:
         stream, order = context.stream(node.inputs[0])
         source = node.inputs[0].typed.shape
-        flat = np.arange(int(np.prod(source, dtype=np.int64))).reshape(source).transpose(node.attributes["perm"])
+        flat = np.arange(int(np.prod(source, dtype=np.int64))).reshape(source).transpose(node.attributes.perm)
         position = np.empty(flat.size, dtype=np.int64)  # source flat index -> output flat index
         position[flat.reshape(-1)] = np.arange(flat.size)
         context.bind(node.outputs[0], stream, position[order])

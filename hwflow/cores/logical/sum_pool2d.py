@@ -1,31 +1,29 @@
 """Sum over a sliding window, channel by channel: average pools, whose division is part of the next quantizer.
 
-Attributes: ``kernel``, ``strides``, ``pads`` (top, left, bottom, right), ``dilations``, ``pad_value`` (an integer: the
-zero point where padding counts as the real 0). Lowers to a sliding window and a sum; a window over the whole image, as
-global pools have it, needs no sliding window.
+Lowers to a sliding window and a sum; a window over the whole image, as global pools have it, needs no sliding window.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
-from hwflow.cores.logical.max_pool2d import geometry
+from hwflow.cores.logical.image_windows import WindowGeometry
 from hwflow.cores.operator import LogicalOperator, LoweringContext
 from hwflow.cores.windows.group_pool import lower_pool
 from hwflow.ir.graph import IntArray, Node, Stage
+from hwflow.ir.node_attributes import SumPool2dAttributes
 from hwflow.types import Interval, TensorType
 
 
-class SumPool2d(LogicalOperator):
+class SumPool2d(LogicalOperator[SumPool2dAttributes]):
     name = "sum_pool2d"
     stages = frozenset({Stage.QUANTIZED})
 
-    def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+    def infer(self, attributes: SumPool2dAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         channels, height, width = inputs[0].shape
-        window, pad = geometry(attributes, height, width), attributes["pad_value"]
+        window, pad = WindowGeometry.of(attributes.window, height, width), attributes.pad_value
         inside = np.ones((1, height, width, 1), dtype=np.int64)
         counts = window.windows(inside, 0).sum(axis=3)  # taps of each window that are no padding
         ranges = []
@@ -35,13 +33,13 @@ class SumPool2d(LogicalOperator):
             ranges.append(Interval(min(lo for lo, _ in ends), max(hi for _, hi in ends)))
         return (TensorType.of((channels, *window.output), tuple(ranges), 0),)
 
-    def evaluate(self, attributes: Mapping[str, Any], inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
+    def evaluate(self, attributes: SumPool2dAttributes, inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
         images = np.moveaxis(inputs[0], 1, 3)
-        window = geometry(attributes, *images.shape[1:3])
-        taps = window.windows(images, attributes["pad_value"])
+        window = WindowGeometry.of(attributes.window, *images.shape[1:3])
+        taps = window.windows(images, attributes.pad_value)
         return (np.moveaxis(taps.sum(axis=3), 3, 1),)
 
-    def lower(self, node: Node, context: LoweringContext) -> None:
+    def lower(self, node: Node[SumPool2dAttributes], context: LoweringContext) -> None:
         _, height, width = node.inputs[0].typed.shape
-        window = geometry(node.attributes, height, width)
-        lower_pool(node, context, window, node.attributes["pad_value"], "sum_pool", "sum")
+        window = WindowGeometry.of(node.attributes.window, height, width)
+        lower_pool(node, context, window, node.attributes.pad_value, "sum_pool", "sum")

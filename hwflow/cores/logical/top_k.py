@@ -1,50 +1,45 @@
-"""The ``k`` greatest along an axis of a frame: their positions, their values, or both.
-
-Attributes: ``axis`` (not negative); ``k``; ``least``, ``last`` and ``take`` as in
-:mod:`hwflow.cores.streams.stream_top_k`. The result has ``k`` along the axis, the greatest first.
-"""
+"""The ``k`` greatest along an axis of a frame: their positions, their values, or both."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import prod
-from typing import Any
 
 import numpy as np
 
 from hwflow.cores.logical.images import axis_order
 from hwflow.cores.operator import LogicalOperator, LoweringContext
-from hwflow.cores.streams.stream_top_k import greatest, result_interval
+from hwflow.cores.streams.stream_top_k import StreamTopKAttributes, greatest, result_interval
 from hwflow.ir.graph import IntArray, Node, Stage
+from hwflow.ir.node_attributes import TopKAttributes
 from hwflow.types import IntType, TensorType
 
 
-class TopK(LogicalOperator):
+class TopK(LogicalOperator[TopKAttributes]):
     name = "top_k"
     stages = frozenset({Stage.QUANTIZED})
 
-    def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
-        axis, shape = attributes["axis"], list(inputs[0].shape)
-        interval = result_interval(attributes["take"], shape[axis], inputs[0].interval)
-        shape[axis] = attributes["k"]
+    def infer(self, attributes: TopKAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        axis, shape = attributes.axis, list(inputs[0].shape)
+        interval = result_interval(attributes.take, shape[axis], inputs[0].interval)
+        shape[axis] = attributes.k
         return (TensorType(tuple(shape), IntType.holding(interval), interval),)
 
-    def evaluate(self, attributes: Mapping[str, Any], inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
-        axis = attributes["axis"] + 1
+    def evaluate(self, attributes: TopKAttributes, inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
+        axis = attributes.axis + 1
         best = greatest(np.moveaxis(inputs[0], axis, -1), attributes)
         return (np.moveaxis(best, -1, axis),)
 
-    def lower(self, node: Node, context: LoweringContext) -> None:
-        axis, shape, k = node.attributes["axis"], node.inputs[0].typed.shape, node.attributes["k"]
+    def lower(self, node: Node[TopKAttributes], context: LoweringContext) -> None:
+        axis, shape, k = node.attributes.axis, node.inputs[0].typed.shape, node.attributes.k
         stream, order = context.stream(node.inputs[0])
-        inner = _side_by_side(order, shape, axis)
+        inner = side_by_side(order, shape, axis)
         if inner is None:
             order, inner = axis_order(shape, axis), 1
             stream = context.arranged(stream, context.stream(node.inputs[0])[1], order, shape[axis])
-        attributes = {name: node.attributes[name] for name in ("k", "least", "last", "take")}
-        result = context.add(
-            "stream_top_k", "", [stream], {**attributes, "window": shape[axis], "inner": inner}
-        )
+        asked = node.attributes
+        attributes = StreamTopKAttributes(asked.k, asked.least, asked.last, asked.take, shape[axis], inner)
+        result = context.add("stream_top_k", "", [stream], attributes)
         firsts = order.reshape(-1, shape[axis], inner)[:, 0].reshape(-1)  # of each group its element at place 0
         rest = _without(firsts, shape, axis)
         output = node.outputs[0].typed.shape
@@ -52,7 +47,7 @@ class TopK(LogicalOperator):
         context.bind(node.outputs[0], result, places[rest].reshape(-1))
 
 
-def _side_by_side(order: IntArray, shape: tuple[int, ...], axis: int) -> int | None:
+def side_by_side(order: IntArray, shape: tuple[int, ...], axis: int) -> int | None:
     """How many groups lie side by side in a stream of this order: each element is followed by those of the others at
     the same place along ``axis``, then comes the next place. None where elements come in no such order."""
     size = shape[axis]

@@ -1,15 +1,13 @@
 """Depthwise convolution over an image stream: each channel of each window times its own weights, added.
 
-Attributes: ``geometry`` (WindowGeometry), ``pad_value``, ``weights`` int64 [taps, channels], ``rows`` (line buffer in
-image rows, as for :mod:`hwflow.cores.windows.sliding_window`). Derived: ``weight_range``. Lanes are a part of a pixel,
-with a multiplier each for one tap of a window after the other, or for each tap of a kernel row: as many multipliers a
-lane as a row has taps say so.
+Lanes are a part of a pixel, with a multiplier each for one tap of a window after the other, or for each tap of a kernel
+row: as many multipliers a lane as a row has taps say so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,44 +18,48 @@ from hdl_lib.windows.depthwise import buffer_words, weight_places
 from hwflow.cores import costs
 from hwflow.cores.amaranth_shapes import shape_of
 from hwflow.cores.logical.image_windows import WindowGeometry
-from hwflow.cores.matrix.dot_products import group_intervals
+from hwflow.cores.matrix.dot_products import group_intervals, weight_type
 from hwflow.cores.memory_words import pack_words
-from hwflow.cores.operator import Built, Device, Folding, HardwareOperator, MemoryFile, Resources, beats
+from hwflow.cores.operator import Built, Decision, Device, Folding, HardwareOperator, MemoryFile, Resources, beats
 from hwflow.cores.timing import Timing
 from hwflow.cores.windows.sliding_window import core_geometry, line_buffer_rows, serial_processes
-from hwflow.cores.windows.weighted_pool import weight_type
-from hwflow.ir.graph import IntArray, Node, Stage
+from hwflow.ir.graph import Attributes, IntArray, Node, Stage
 from hwflow.types import Interval, IntType, TensorType
 
 
-class Depthwise(HardwareOperator):
+@dataclass(frozen=True, eq=False)
+class DepthwiseAttributes(Attributes):
+    """``weights`` int64 [taps, channels]; ``pad_value``: what stands in the padding."""
+
+    geometry: WindowGeometry
+    pad_value: int
+    weights: IntArray
+
+
+class Depthwise(HardwareOperator[DepthwiseAttributes]):
     name = "depthwise"
     stages = frozenset({Stage.DATAFLOW, Stage.SCHEDULED})
 
-    def derive(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> Mapping[str, Any]:
-        weights = attributes["weights"]
-        return {"weight_range": (min(0, int(weights.min())), max(0, int(weights.max())))}
-
-    def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
-        window, weights = _window(attributes), attributes["weights"]
-        pad = Interval(attributes["pad_value"], attributes["pad_value"])
+    def infer(self, attributes: DepthwiseAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        window, weights = _window(attributes), attributes.weights
+        pad = Interval(attributes.pad_value, attributes.pad_value)
         ranges = inputs[0].channel_intervals(1)
         if window.touches_padding():
             ranges = tuple(r.hull(pad) for r in ranges)
         channels = group_intervals(weights.T, [[r] for r in ranges], window.taps, binary=False)
         return (TensorType.of((window.output[0] * window.output[1], weights.shape[1]), channels, 1),)
 
-    def evaluate(self, attributes: Mapping[str, Any], inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
+    def evaluate(self, attributes: DepthwiseAttributes, inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
         window = _window(attributes)
         frames, _, channels = inputs[0].shape
         images = inputs[0].reshape(frames, window.height, window.width, channels)
-        taps = window.windows(images, attributes["pad_value"])
-        return ((taps * attributes["weights"]).sum(axis=3).reshape(frames, -1, channels),)
+        taps = window.windows(images, attributes.pad_value)
+        return ((taps * attributes.weights).sum(axis=3).reshape(frames, -1, channels),)
 
-    def macs(self, node: Node) -> int:
-        return int(node.attributes["weights"].size) * int(node.outputs[0].typed.shape[0])
+    def macs(self, node: Node[DepthwiseAttributes]) -> int:
+        return int(node.attributes.weights.size) * int(node.outputs[0].typed.shape[0])
 
-    def foldings(self, node: Node, device: Device) -> Sequence[Folding]:
+    def foldings(self, node: Node[DepthwiseAttributes], device: Device) -> Sequence[Folding]:
         kinds: tuple[str, ...] = ("dsp", "lut")
         element, weight, kernel = padded_type(node), weight_type(node), _window(node.attributes).kernel
         if costs.product_is_cheap_in_luts(element, weight):
@@ -69,27 +71,29 @@ class Depthwise(HardwareOperator):
         found = [Folding(n, n, n * t, kind, parts[kind]) for n in lanes for t in taps for kind in kinds]
         return sorted(found, key=lambda folding: folding.multipliers)
 
-    def cycles(self, node: Node, folding: Folding) -> int:
+    def cycles(self, node: Node[DepthwiseAttributes], folding: Folding) -> int:
         steps = beats(node.outputs[0].typed.shape, folding.output_lanes) * _steps(node, folding)
         return max(beats(node.inputs[0].typed.shape, folding.input_lanes), steps)
 
-    def timing(self, node: Node, folding: Folding) -> Timing:
+    def timing(self, node: Node[DepthwiseAttributes], decision: Decision) -> Timing:
+        folding = decision.folding
         window, steps = _window(node.attributes), _steps(node, folding)
-        blocks = _blocks(node, folding)
-        processes = serial_processes(window, blocks, window.output[1] * blocks * steps, steps, line_buffer_rows(node))
+        blocks, rows = _blocks(node, folding), line_buffer_rows(node, decision)
+        processes = serial_processes(window, blocks, window.output[1] * blocks * steps, steps, rows)
         latency = Core.latency_of(
             shape_of(padded_type(node)), shape_of(weight_type(node)), core_geometry(window), _by_row(node, folding),
             folding.multiplier, folding.part or PART,
         )
         return Timing(processes, (latency,))
 
-    def resources(self, node: Node, folding: Folding, depths: Sequence[int], device: Device) -> Resources:
+    def resources(self, node: Node[DepthwiseAttributes], decision: Decision, device: Device) -> Resources:
+        folding = decision.folding
         window = core_geometry(_window(node.attributes))
         types, depth = (padded_type(node), weight_type(node)), _places(node, folding)[-1]
         width = folding.multipliers * types[1].bits
         known = weight_words(node, folding) if depth * width <= costs.MOST_KNOWN_BITS else None
         changing = None
-        if known is None and node.attributes.get("folding") == folding:  # chosen: a search asks for every one
+        if known is None and not decision.provisional:  # a search asks for every folding
             changing = costs.changing_bits(weight_words(node, folding), width)
         weights = costs.depthwise_weights(
             device.family, *types, known, depth, folding.multipliers, folding.multiplier, changing
@@ -97,10 +101,11 @@ class Depthwise(HardwareOperator):
         return weights + costs.depthwise(
             device.family, window, node.inputs[0].typed.element, padded_type(node), weight_type(node),
             node.outputs[0].typed.element, folding.input_lanes, _blocks(node, folding), _by_row(node, folding),
-            line_buffer_rows(node), folding.multiplier, depths[0],
+            line_buffer_rows(node, decision), folding.multiplier, decision.depth,
         )
 
-    def build(self, node: Node, folding: Folding, depths: Sequence[int], name: str) -> Built:
+    def build(self, node: Node[DepthwiseAttributes], decision: Decision, name: str) -> Built:
+        folding = decision.folding
         words = weight_words(node, folding)
         file = MemoryFile(f"{name}_weights", words, folding.multipliers * weight_type(node).bits)
         source, result = node.inputs[0].typed, node.outputs[0].typed
@@ -109,30 +114,31 @@ class Depthwise(HardwareOperator):
             core_geometry(_window(node.attributes)), source.shape[1], folding.input_lanes,
             row=_by_row(node, folding),
             weights=Table(words=None, file=f"weights/{file.name}.mem", width=file.width, depth=len(words)),
-            pad_value=node.attributes["pad_value"], padded_shape=shape_of(padded_type(node)),
-            rows=line_buffer_rows(node), multiplier=folding.multiplier, part=folding.part or PART, depth=depths[0],
+            pad_value=node.attributes.pad_value, padded_shape=shape_of(padded_type(node)),
+            rows=line_buffer_rows(node, decision), multiplier=folding.multiplier, part=folding.part or PART,
+            depth=decision.depth,
         )
         return Built(core, [core.i], [core.o], [file])
 
 
-def padded_type(node: Node) -> IntType:
+def padded_type(node: Node[DepthwiseAttributes]) -> IntType:
     """Return the type that holds the elements and, where windows cover it, the padding."""
-    element, pad = node.inputs[0].typed.element, node.attributes["pad_value"]
+    element, pad = node.inputs[0].typed.element, node.attributes.pad_value
     if not _window(node.attributes).touches_padding() or element.interval.includes(pad):
         return element
     return IntType.holding(node.inputs[0].typed.interval.hull(Interval(pad, pad)))
 
 
-def buffers(node: Node, folding: Folding) -> tuple[int, int, int]:
+def buffers(node: Node[DepthwiseAttributes], decision: Decision) -> tuple[int, int, int]:
     """Words, copies and bits a word of the line buffer."""
-    window = _window(node.attributes)
-    words = buffer_words(line_buffer_rows(node) * window.width * _blocks(node, folding))
+    window, folding = _window(node.attributes), decision.folding
+    words = buffer_words(line_buffer_rows(node, decision) * window.width * _blocks(node, folding))
     return words, folding.multipliers // folding.input_lanes, folding.input_lanes * node.inputs[0].typed.element.bits
 
 
-def weight_words(node: Node, folding: Folding) -> Sequence[int]:
+def weight_words(node: Node[DepthwiseAttributes], folding: Folding) -> Sequence[int]:
     """The table: see :class:`hdl_lib.windows.depthwise.Depthwise`."""
-    window, weights, lanes = _window(node.attributes), node.attributes["weights"], folding.input_lanes
+    window, weights, lanes = _window(node.attributes), node.attributes.weights, folding.input_lanes
     blocks, row = _blocks(node, folding), _by_row(node, folding)
     (kh, kw), channels = window.kernel, weights.shape[1]
     by_column, by_row, by_block, words = _places(node, folding)
@@ -144,26 +150,26 @@ def weight_words(node: Node, folding: Folding) -> Sequence[int]:
     return pack_words(table.reshape(words, -1), weight_type(node).bits)
 
 
-def _places(node: Node, folding: Folding) -> tuple[int, int, int, int]:
+def _places(node: Node[DepthwiseAttributes], folding: Folding) -> tuple[int, int, int, int]:
     """Of the table, see :func:`hdl_lib.windows.depthwise.weight_places`."""
     return weight_places(core_geometry(_window(node.attributes)), _blocks(node, folding), _by_row(node, folding))
 
 
-def _window(attributes: Mapping[str, Any]) -> WindowGeometry:
-    window: WindowGeometry = attributes["geometry"]
+def _window(attributes: DepthwiseAttributes) -> WindowGeometry:
+    window: WindowGeometry = attributes.geometry
     return window
 
 
-def _by_row(node: Node, folding: Folding) -> bool:
+def _by_row(node: Node[DepthwiseAttributes], folding: Folding) -> bool:
     """Tell whether a step takes a row of the kernel."""
     return folding.multipliers > folding.input_lanes
 
 
-def _steps(node: Node, folding: Folding) -> int:
+def _steps(node: Node[DepthwiseAttributes], folding: Folding) -> int:
     """For each window and beat of a pixel."""
     window = _window(node.attributes)
     return window.kernel[0] if _by_row(node, folding) else window.taps
 
 
-def _blocks(node: Node, folding: Folding) -> int:
+def _blocks(node: Node[DepthwiseAttributes], folding: Folding) -> int:
     return -(-node.inputs[0].typed.shape[1] // folding.input_lanes)

@@ -6,21 +6,63 @@ a sum of products with weights of -1 and 1 plus the number of its zeros.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
 from hwflow.cores.operator import exact_matmul
 from hwflow.errors import Finding, InternalError
-from hwflow.ir.graph import IntArray
+from hwflow.ir.graph import Attributes, IntArray, Node
 from hwflow.numerics.accumulator_bounds import bounds
-from hwflow.types import Interval
+from hwflow.types import Interval, IntType
 
 
-def is_binary(attributes: Mapping[str, Any]) -> bool:
-    """Tell whether the node counts equal bits: its attribute ``binary``, False if it has none."""
-    return bool(attributes.get("binary", False))
+@dataclass(frozen=True, eq=False)
+class MvuAttributes(Attributes):
+    """``weights`` int64 [M, K], or [sets, M, K] of which vectors take one after the other in turns;
+    ``pixels_per_vector``: a vector is that many consecutive pixels of the input stream; ``binary``: weights and inputs
+    are 0 and 1, and what is summed is 1 where they are equal, else 0."""
+
+    weights: IntArray
+    pixels_per_vector: int
+    binary: bool = False
+
+
+class HasWeights(Protocol):
+    """Attributes with a matrix."""
+
+    @property
+    def weights(self) -> IntArray: ...
+
+
+def sets_of(weights: IntArray) -> list[IntArray]:
+    """The matrices [M, K] that vectors take in turns."""
+    return [weights] if weights.ndim == 2 else list(weights)
+
+
+def ends_of(weights: IntArray) -> tuple[int, int]:
+    """The least and the greatest weight, the zeros of surplus lanes among them."""
+    return min(0, int(weights.min())), max(0, int(weights.max()))
+
+
+def weight_range(node: Node[HasWeights]) -> tuple[int, int]:
+    """The same of a node, which is asked for each folding."""
+    return node.once(_weight_range)
+
+
+def _weight_range(node: Node[HasWeights]) -> tuple[int, int]:
+    return ends_of(node.attributes.weights)
+
+
+def weight_type(node: Node[HasWeights]) -> IntType:
+    """The narrowest type that holds them."""
+    return node.once(_weight_type)
+
+
+def _weight_type(node: Node[HasWeights]) -> IntType:
+    return IntType.holding(Interval(*weight_range(node)))
 
 
 def row_intervals(weights: IntArray, ranges: Sequence[Interval], *, binary: bool) -> tuple[Interval, ...]:

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import chain
+from typing import ClassVar
 
 import numpy as np
 
@@ -18,15 +19,42 @@ from hdl_lib.memories.storage import REGISTER_DEPTH
 from hdl_lib.requantizers.requantize_constant import ConstantLane, ConstantRequantizer
 from hwflow.cores import costs
 from hwflow.cores.amaranth_shapes import shape_of
-from hwflow.cores.operator import Folding, Resources
-from hwflow.ir.graph import Node
+from hwflow.cores.operator import Built, Decision, Resources
+from hwflow.cores.requantizers.requantizer_core import RequantizerCore, form_of
+from hwflow.ir.graph import Node, Scratch
+from hwflow.ir.node_attributes import RequantizeAttributes
 from hwflow.numerics.requantizers.requantizer import MultiplyAddShift
 from hwflow.numerics.requantizers.step_function import all_alike
 from hwflow.numerics.shift_add import Adder as LooseAdder
 from hwflow.numerics.shift_add import Network, depth_of, digits_of, levels_of, shift_add_network, width_of
 
-KIND = "shift_add"
 MOST_DIGITS = 12  # of a multiplier: above it a multiplier block is certainly cheaper
+
+
+class ConstantLanes(RequantizerCore[MultiplyAddShift]):
+    """See :class:`hdl_lib.requantizers.requantize_constant.ConstantRequantizer`."""
+
+    kind: ClassVar[str] = "shift_add"
+
+    def latency(self) -> int:
+        return ConstantRequantizer.latency_of(self.node.once(_Constants).depth)
+
+    def resources(self, decision: Decision, family: str) -> Resources:
+        """Networks of adders are exact in the folding that is chosen, and estimated before."""
+        estimated, pixels = decision.provisional and not shifts_only(self.form), self.lanes // self.own
+        lanes, width = self.node.once(_Constants).pixel(self.own, family, decision.depth, estimated=estimated)
+        return costs.constant_requantizer(family, lanes.times(pixels), width * pixels, self.latency(), decision.depth)
+
+    def build(self, depth: int, name: str) -> Built:
+        form, ranges = self.form, self.node.once(_Constants).ranges
+        lanes = [k % self.own for k in range(self.lanes)]
+        network = _side_by_side([_product(abs(form.multipliers[channel]), ranges[channel]) for channel in lanes])
+        core = ConstantRequantizer(
+            shape_of(self.input), shape_of(self.output), _pipeline(network, levels_of(network)),
+            [form.multipliers[channel] < 0 for channel in lanes], [form.addends[channel] for channel in lanes],
+            shift=form.shift, low=form.low, high=form.high, rounding=form.rounding, depth=depth,
+        )
+        return Built(core, [core.i], [core.o])
 
 
 def shifts_only(form: MultiplyAddShift) -> bool:
@@ -35,58 +63,63 @@ def shifts_only(form: MultiplyAddShift) -> bool:
 
 
 def worth_offering(form: MultiplyAddShift) -> bool:
-    """Tell whether the kind "shift_add" is an alternative to multiplier blocks."""
+    """Tell whether sums are an alternative to multiplier blocks."""
     numbers = np.array([sorted(set(form.multipliers))])
     digits = sum(np.count_nonzero(place, axis=0) for place in digits_of(numbers)) if numbers.any() else 0
     return not shifts_only(form) and int(np.max(digits)) <= MOST_DIGITS
 
 
-def latency(node: Node, form: MultiplyAddShift) -> int:
-    """Cycles."""
-    return ConstantRequantizer.latency_of(_depth(node, form))
+class _Constants:
+    """Of a node, whatever the folding. ``depth``: levels of adders of the deepest product; ``ranges``: of the input of
+    each channel's lane."""
 
+    def __init__(self, node: Node[RequantizeAttributes]) -> None:
+        form = form_of(node)
+        assert isinstance(form, MultiplyAddShift), "asked of that form alone"
+        self.form = form
+        numbers = sorted({abs(number) for number in form.multipliers})
+        self.depth = depth_of(np.array(numbers, dtype=np.int64)[:, None])
+        source = node.inputs[0].typed
+        intervals = source.channel_intervals(1)
+        if all_alike(node.attributes.steps):  # any channel may come in any lane
+            intervals = (source.interval,) * len(intervals)
+        self.ranges = [(interval.lo, interval.hi) for interval in intervals]
+        self._pixels: dict[tuple[int, str, int, bool], tuple[Resources, int]] = Scratch()
 
-def resources(
-    node: Node, folding: Folding, form: MultiplyAddShift, own: int, pixels: int, family: str, depth: int
-) -> Resources:
-    """Predicted, for ``pixels`` times lanes of the first ``own`` channels. Networks of adders are exact in the folding
-    that is chosen, and estimated before: a search asks for the cost of every folding."""
-    estimated = node.attributes.get("folding") != folding and not shifts_only(form)
-    known: dict[tuple[int, bool, str, int], tuple[Resources, int]] = node.attributes.setdefault("constants_cost", {})
-    key = own, estimated, family, min(depth, REGISTER_DEPTH + 1)  # of a memory the depth does not matter
-    if key not in known:
-        known[key] = _pixel(node, form, *key)
-    lanes, width = known[key]
-    return costs.constant_requantizer(family, lanes.times(pixels), width * pixels, latency(node, form), depth)
+    def pixel(self, own: int, family: str, depth: int, *, estimated: bool) -> tuple[Resources, int]:
+        """The lanes of one pixel, of the first ``own`` channels, and the bits of their results."""
+        depth = min(depth, REGISTER_DEPTH + 1)  # of a memory the depth does not matter
+        key = own, family, depth, estimated
+        if key not in self._pixels:
+            self._pixels[key] = self._pixel(own, family, depth, estimated)
+        return self._pixels[key]
 
-
-def _pixel(
-    node: Node, form: MultiplyAddShift, own: int, estimated: bool, family: str, depth: int
-) -> tuple[Resources, int]:
-    """The lanes of one pixel, and the bits of their results."""
-    stages = _depth(node, form)
-    alike = Counter(zip(form.multipliers[:own], form.addends[:own], _ranges(node), strict=False))
-    lanes = {key: _lane(form, *key) for key in alike}
-    networks = {
-        (number, ends): None if estimated or not number else _product(abs(number), ends) for number, _, ends in alike
-    }
-    chains = {
-        key: [network.carry_bits(adder) for adder in network.adders] for key, network in networks.items() if network
-    }
-    longest = costs.longest_path(lanes.values(), chain.from_iterable(chains.values()))
-    total, width = Resources(), 0
-    for key, count in alike.items():
-        number, _, ends = key
-        network = networks[number, ends]
-        each = costs.constant_lane(family, lanes[key], depth, longest)
-        if network is not None:
-            pipeline = _pipeline(network, levels_of(network, 1, stages))
-            each += costs.constant_product(family, chains[number, ends], pipeline, stages)
-        elif number:  # of 0, the input is not looked at
-            each += costs.estimated_constant_product(width_of(*ends), abs(number), stages)
-        total += each.times(count)
-        width += lanes[key].result_shape().width * count
-    return total, width
+    def _pixel(self, own: int, family: str, depth: int, estimated: bool) -> tuple[Resources, int]:
+        form, stages = self.form, self.depth
+        alike = Counter(zip(form.multipliers[:own], form.addends[:own], self.ranges, strict=False))
+        lanes = {key: _lane(form, *key) for key in alike}
+        networks = {
+            (number, ends): None if estimated or not number else _product(abs(number), ends)
+            for number, _, ends in alike
+        }
+        chains = {
+            key: [network.carry_bits(adder) for adder in network.adders]
+            for key, network in networks.items() if network
+        }
+        longest = costs.longest_path(lanes.values(), chain.from_iterable(chains.values()))
+        total, width = Resources(), 0
+        for key, count in alike.items():
+            number, _, ends = key
+            network = networks[number, ends]
+            each = costs.constant_lane(family, lanes[key], depth, longest)
+            if network is not None:
+                pipeline = _pipeline(network, levels_of(network, 1, stages))
+                each += costs.constant_product(family, chains[number, ends], pipeline, stages)
+            elif number:  # of 0, the input is not looked at
+                each += costs.estimated_constant_product(width_of(*ends), abs(number), stages)
+            total += each.times(count)
+            width += lanes[key].result_shape().width * count
+        return total, width
 
 
 def _lane(form: MultiplyAddShift, multiplier: int, addend: int, ends: tuple[int, int]) -> ConstantLane:
@@ -97,35 +130,6 @@ def _lane(form: MultiplyAddShift, multiplier: int, addend: int, ends: tuple[int,
         (low, high) if magnitude else None, distance, multiplier < 0, addend, form.shift, form.low, form.high,
         form.rounding,
     )
-
-
-def core(node: Node, form: MultiplyAddShift, lanes: Sequence[int], depth: int) -> ConstantRequantizer:
-    """The core; ``lanes``: the channel of each."""
-    ranges = _ranges(node)
-    network = _side_by_side([_product(abs(form.multipliers[channel]), ranges[channel]) for channel in lanes])
-    return ConstantRequantizer(
-        shape_of(node.inputs[0].typed.element), shape_of(node.outputs[0].typed.element),
-        _pipeline(network, levels_of(network)),
-        [form.multipliers[channel] < 0 for channel in lanes], [form.addends[channel] for channel in lanes],
-        shift=form.shift, low=form.low, high=form.high, rounding=form.rounding, depth=depth,
-    )
-
-
-def _depth(node: Node, form: MultiplyAddShift) -> int:
-    """Levels of adders of the deepest product."""
-    if "constants_depth" not in node.attributes:
-        numbers = sorted({abs(number) for number in form.multipliers})
-        node.attributes["constants_depth"] = depth_of(np.array(numbers, dtype=np.int64)[:, None])
-    depth: int = node.attributes["constants_depth"]
-    return depth
-
-
-def _ranges(node: Node) -> Sequence[tuple[int, int]]:
-    """Return the input range of each channel's lane."""
-    intervals = node.inputs[0].typed.channel_intervals(1)
-    if all_alike(node.attributes["steps"]):  # any channel may come in any lane
-        intervals = (node.inputs[0].typed.interval,) * len(intervals)
-    return [(interval.lo, interval.hi) for interval in intervals]
 
 
 @lru_cache(maxsize=4096)

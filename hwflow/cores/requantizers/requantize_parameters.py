@@ -6,6 +6,7 @@ kept with the node.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -13,9 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from hdl_lib.arithmetic.digit_product import Digits
+from hdl_lib.arithmetic.wide_product import parts_of
 from hwflow.cores import costs
+from hwflow.cores.amaranth_shapes import shape_of
 from hwflow.cores.operator import Resources
-from hwflow.ir.graph import Node
+from hwflow.cores.requantizers.requantizer_core import form_of
+from hwflow.ir.graph import Node, Scratch
+from hwflow.ir.node_attributes import RequantizeAttributes
 from hwflow.numerics.requantizers.multiply_add_shift import MultiplyAddShift
 from hwflow.types import IntType
 
@@ -51,37 +56,60 @@ def _words(rows: costs.BitArray, lanes: int) -> costs.BitArray:
     return padded.reshape(words, -1)
 
 
-def parameter_bits(node: Node, form: MultiplyAddShift, digits: Digits | None, channels: int) -> ParameterBits:
-    """Of the first ``channels``; ``digits``: those in which a table has the multipliers, if any."""
-    known: dict[tuple[Digits | None, int], ParameterBits] = node.attributes.setdefault("parameter_bits", {})
-    if (digits, channels) not in known:
-        multipliers: Sequence[int] = form.multipliers[:channels]
-        bits = IntType(*form.multiplier_type).bits
-        if digits is not None:
-            multipliers, bits = [digits.stored(multiplier) for multiplier in multipliers], digits.bits
-        addends = _bits(form.addends[:channels], IntType(*form.addend_type).bits)
-        known[digits, channels] = ParameterBits(_bits(multipliers, bits), addends)
-    return known[digits, channels]
+class ChannelParameters:
+    """Multipliers and addends of a node's multiply-add-shift. ``digits`` hold any of the multipliers."""
+
+    def __init__(self, node: Node[RequantizeAttributes]) -> None:
+        form = form_of(node)
+        assert isinstance(form, MultiplyAddShift), "asked of that form alone"
+        self.form = form
+        self.input: IntType = node.inputs[0].typed.element
+        self.multiplier, self.addend = IntType(*form.multiplier_type), IntType(*form.addend_type)
+        self.digits = Digits.of((min(0, *form.multipliers), max(0, *form.multipliers)))
+        self._bits: dict[tuple[bool, int], ParameterBits] = Scratch()
+        self._rows: dict[tuple[str, int], dict[int, Resources]] = Scratch()
+        self._fixed: dict[tuple[int, int], Counter[IntType]] = Scratch()
+
+    def bits(self, channels: int, *, digits: bool) -> ParameterBits:
+        """Of the first ``channels``; ``digits``: the table has these of the multipliers."""
+        if (digits, channels) not in self._bits:
+            multipliers: Sequence[int] = self.form.multipliers[:channels]
+            width = self.multiplier.bits
+            if digits:
+                multipliers, width = [self.digits.stored(each) for each in multipliers], self.digits.bits
+            addends = _bits(self.form.addends[:channels], self.addend.bits)
+            self._bits[digits, channels] = ParameterBits(_bits(multipliers, width), addends)
+        return self._bits[digits, channels]
+
+    def row_products(self, family: str, channels: int, lanes: int) -> Resources:
+        """Products of look-up tables of ``lanes`` lanes, at most as many as the first ``channels``, whose tables have
+        at most :data:`hwflow.cores.costs.FEW` words."""
+        if (family, channels) not in self._rows:
+            offered = [n for n in costs.useful_lanes(channels) if -(-channels // n) <= costs.FEW]
+            columns = {n: lane_columns(self.form.multipliers[:channels], n) for n in offered}
+            different = list(dict.fromkeys(column for each in columns.values() for column in each))
+            products = costs.row_products(family, self.input, self.digits, different)
+            made = dict(zip(different, products, strict=True))
+            self._rows[family, channels] = {
+                n: sum((made[c] for c in each), Resources()) for n, each in columns.items()
+            }
+        return self._rows[family, channels][lanes]
+
+    def fixed_factors(self, channels: int, part: int) -> Counter[IntType]:
+        """Parts of the first channels' multipliers that are neither 0 nor plus or minus a power of two."""
+        if (channels, part) not in self._fixed:
+            parts = parts_of(shape_of(self.multiplier), part)
+            constants = [each.of_number(number) for number in self.form.multipliers[:channels] for each in parts]
+            ends = Counter((c < 0, (~c if c < 0 else c).bit_length()) for c in constants if abs(c) & (abs(c) - 1))
+            self._fixed[channels, part] = Counter(
+                {IntType(bits + signed, signed): count for (signed, bits), count in ends.items()}
+            )
+        return self._fixed[channels, part]
 
 
 def _bits(numbers: Sequence[int], width: int) -> costs.BitArray:
     mask = (1 << width) - 1
     return costs.bits_of_words([int(number) & mask for number in numbers], width)
-
-
-def row_products(
-    node: Node, form: MultiplyAddShift, digits: Digits, family: str, x: IntType, channels: int, lanes: int
-) -> Resources:
-    """Products of look-up tables of ``lanes`` lanes, at most as many as the first ``channels``, whose tables have at
-    most :data:`hwflow.cores.costs.FEW` words."""
-    known: dict[tuple[str, int], dict[int, Resources]] = node.attributes.setdefault("row_products", {})
-    if (family, channels) not in known:
-        offered = [n for n in costs.useful_lanes(channels) if -(-channels // n) <= costs.FEW]
-        columns = {n: lane_columns(form.multipliers[:channels], n) for n in offered}
-        different = list(dict.fromkeys(column for each in columns.values() for column in each))
-        made = dict(zip(different, costs.row_products(family, x, digits, different), strict=True))
-        known[family, channels] = {n: sum((made[c] for c in each), Resources()) for n, each in columns.items()}
-    return known[family, channels][lanes]
 
 
 def lane_columns(multipliers: Sequence[int], lanes: int) -> list[tuple[int, ...]]:

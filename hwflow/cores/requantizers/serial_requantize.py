@@ -6,8 +6,8 @@ The kind "serial" of a folding, whose ``part`` is how many digits of the input a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 from amaranth.hdl import Shape
@@ -17,106 +17,101 @@ from hdl_lib.requantizers.requantize_serial import WORDS, SerialMultiplyAddShift
 from hwflow.cores import costs
 from hwflow.cores.amaranth_shapes import shape_of
 from hwflow.cores.memory_words import pack_words
-from hwflow.cores.operator import Built, Folding, MemoryFile, Resources, beats
+from hwflow.cores.operator import Built, Decision, Folding, MemoryFile, Resources
+from hwflow.cores.requantizers.requantizer_core import RequantizerCore, form_of
 from hwflow.cores.timing import Process, Timing, every
-from hwflow.ir.graph import IntArray, Node
+from hwflow.ir.graph import Node
+from hwflow.ir.node_attributes import RequantizeAttributes
 from hwflow.numerics.requantizers.multiply_add_shift import MultiplyAddShift, with_multiple_addends
 from hwflow.types import IntType
 
-KIND = "serial"
+Pairs = tuple[tuple[tuple[int, int], ...], ...]
 TOGETHER = (1, 2, 3, 5)  # digits a step: with more of them products in one step cost no more
 
 
-def foldings(node: Node, form: MultiplyAddShift) -> list[Folding]:
-    """An element after the other, the most steps first: where there are parameters for it."""
-    found: dict[int, Folding] = {}
-    for together in TOGETHER:
-        digits = _digits_of(node, together)
-        if digits // together not in found and form_for(node, form, together) is not None:
-            found[digits // together] = Folding(1, 1, multiplier=KIND, part=together)
-    return list(found.values())
+class SerialProducts(RequantizerCore[MultiplyAddShift]):
+    """See :class:`hdl_lib.requantizers.requantize_serial.SerialMultiplyAddShift`. ``form``: with addends that suit so
+    many digits a step."""
+
+    kind: ClassVar[str] = "serial"
+
+    def __init__(self, node: Node[RequantizeAttributes], folding: Folding, form: MultiplyAddShift) -> None:
+        own = node.once(_SerialForms).form(folding.part)
+        assert own is not None, "offered where there are parameters"
+        super().__init__(node, folding, own)
+        shapes = shape_of(self.input), shape_of(IntType(*own.multiplier_type)), shape_of(IntType(*own.addend_type))
+        self.serial = SerialSteps(*shapes, folding.part)
+
+    @classmethod
+    def foldings(cls, node: Node[RequantizeAttributes]) -> list[Folding]:
+        """An element after the other, the most steps first: where there are parameters for it."""
+        forms, found = node.once(_SerialForms), dict[int, Folding]()
+        for together in TOGETHER:
+            steps = forms.digits(together) // together
+            if steps not in found and forms.form(together) is not None:
+                found[steps] = Folding(1, 1, multiplier=cls.kind, part=together)
+        return list(found.values())
+
+    def latency(self) -> int:
+        return SerialMultiplyAddShift.serial_latency_of(self.folding.part)
+
+    def cycles(self) -> int:
+        return super().cycles() * (self.serial.digits // self.folding.part + 1)
+
+    def timing(self) -> Timing:
+        """The first step of a beat consumes, the last one produces."""
+        steps = every(self.cycles()).reshape(super().cycles(), -1)
+        return Timing((Process(steps.size, {0: steps[:, 0]}, {0: steps[:, -1]}),), (self.latency(),))
+
+    def resources(self, decision: Decision, family: str) -> Resources:
+        words, width, pairs = self.words * WORDS, self.lanes * self.serial.word_shape.width, self._pairs()
+        if words * width > costs.MOST_KNOWN_BITS:
+            file = _file("", self.serial, pairs, self.lanes) if not decision.provisional else None
+            cost = costs.rom(family, words, width, None if file is None else costs.changing_bits(file.words, width))
+        else:
+            cost = _filled(family, self.serial, pairs, self.lanes)
+        form = self.form
+        return costs.serial_requantizer(
+            family, self.input, IntType(*form.multiplier_type), IntType(*form.addend_type), self.serial, form.shift,
+            self.output, (form.low, form.high), words, cost, _row_bits(self.serial, pairs, self.lanes), decision.depth,
+        )
+
+    def build(self, depth: int, name: str) -> Built:
+        file = _file(f"{name}_parameters", self.serial, self._pairs(), self.lanes)
+        core = SerialMultiplyAddShift(
+            shape_of(self.input), shape_of(self.output), lanes=self.lanes, channels=self.channels,
+            multiplier_shape=self.serial.multiplier_shape, addend_shape=self.serial.addend_shape,
+            together=self.folding.part, shift=self.form.shift, low=self.form.low, high=self.form.high,
+            parameters=Table(None, f"weights/{file.name}.mem", file.width, len(file.words)), depth=depth,
+        )
+        return Built(core, [core.i], [core.o], [file])
+
+    def _pairs(self) -> Pairs:
+        """For each word the lanes' multiplier and addend."""
+        fields = self.padded(self.form.multipliers), self.padded(self.form.addends)
+        return tuple(tuple(zip(*row, strict=True)) for row in zip(*(field.tolist() for field in fields), strict=True))
 
 
-def form_for(node: Node, form: MultiplyAddShift, together: int) -> MultiplyAddShift | None:
-    """Parameters whose addends suit so many digits a step, if there are any; found and proved once."""
-    element, digits = node.inputs[0].typed.element, _digits_of(node, together)
-    known: dict[int, MultiplyAddShift | None] = node.attributes.setdefault("serial_forms", {})
-    if digits not in known:
-        least = SerialSteps(shape_of(element), Shape(1), Shape(1), together)
-        known[digits] = with_multiple_addends(form, node.attributes["steps"], least.offset, 2 * digits)
-    return known[digits]
+class _SerialForms:
+    """Of a node: parameters whose addends suit so many digits a step, found and proved once."""
 
+    def __init__(self, node: Node[RequantizeAttributes]) -> None:
+        form = form_of(node)
+        assert isinstance(form, MultiplyAddShift), "asked of that form alone"
+        self._form, self._steps, self._input = form, node.attributes.steps, shape_of(node.inputs[0].typed.element)
+        self._known: dict[int, MultiplyAddShift | None] = {}
 
-def _digits_of(node: Node, together: int) -> int:
-    return SerialSteps(shape_of(node.inputs[0].typed.element), Shape(1), Shape(1), together).digits
+    def digits(self, together: int) -> int:
+        """Of the input, a multiple of those a step."""
+        return SerialSteps(self._input, Shape(1), Shape(1), together).digits
 
-
-def cycles(node: Node, folding: Folding) -> int:
-    """Steps a frame."""
-    steps = _digits_of(node, folding.part) // folding.part + 1
-    return beats(node.inputs[0].typed.shape, folding.input_lanes) * steps
-
-
-def timing(node: Node, folding: Folding) -> Timing:
-    """The first step of a beat consumes, the last one produces."""
-    steps = every(cycles(node, folding)).reshape(beats(node.inputs[0].typed.shape, folding.input_lanes), -1)
-    process = Process(steps.size, {0: steps[:, 0]}, {0: steps[:, -1]})
-    return Timing((process,), (SerialMultiplyAddShift.serial_latency_of(folding.part),))
-
-
-def resources(
-    node: Node, folding: Folding, form: MultiplyAddShift, fields: Sequence[IntArray], family: str, depth: int
-) -> Resources:
-    """Predicted; ``form``: as :func:`form_for` has it; ``fields``: its multipliers and addends, each [words, lanes]."""
-    multiplier, addend = fields
-    words = len(multiplier) * WORDS
-    steps = _steps(node, form, folding.part)
-    width = folding.input_lanes * steps.word_shape.width
-    if words * width > costs.MOST_KNOWN_BITS:
-        changing = None
-        if node.attributes.get("folding") == folding:  # chosen: a search asks for every one
-            file = _file("", steps, _pairs(multiplier, addend), folding.input_lanes)
-            changing = costs.changing_bits(file.words, width)
-        table = costs.rom(family, words, width, changing)
-    else:
-        table = _filled(family, steps, _pairs(multiplier, addend), folding.input_lanes)
-    x, out = node.inputs[0].typed.element, node.outputs[0].typed.element
-    types = IntType(*form.multiplier_type), IntType(*form.addend_type)
-    return costs.serial_requantizer(
-        family, x, *types, steps, form.shift, out, (form.low, form.high), words, table,
-        _row_bits(steps, _pairs(multiplier, addend), folding.input_lanes), depth,
-    )
-
-
-def build(
-    node: Node, folding: Folding, form: MultiplyAddShift, fields: Sequence[IntArray], channels: int, depth: int,
-    name: str,
-) -> Built:
-    """The core of ``channels``, whose parameters ``fields`` are as for :func:`resources`."""
-    steps = _steps(node, form, folding.part)
-    file = _file(f"{name}_parameters", steps, _pairs(*fields), folding.input_lanes)
-    core = SerialMultiplyAddShift(
-        shape_of(node.inputs[0].typed.element), shape_of(node.outputs[0].typed.element), lanes=folding.input_lanes,
-        channels=channels, multiplier_shape=steps.multiplier_shape, addend_shape=steps.addend_shape,
-        together=folding.part, shift=form.shift, low=form.low, high=form.high,
-        parameters=Table(None, f"weights/{file.name}.mem", file.width, len(file.words)), depth=depth,
-    )
-    return Built(core, [core.i], [core.o], [file])
-
-
-def _steps(node: Node, form: MultiplyAddShift, together: int) -> SerialSteps:
-    types = node.inputs[0].typed.element, IntType(*form.multiplier_type), IntType(*form.addend_type)
-    x, multiplier, addend = (shape_of(t) for t in types)
-    return SerialSteps(x, multiplier, addend, together)
-
-
-Pairs = tuple[tuple[tuple[int, int], ...], ...]
-
-
-def _pairs(multipliers: IntArray, addends: IntArray) -> Pairs:
-    """For each word the lanes' multiplier and addend."""
-    rows = zip(multipliers.tolist(), addends.tolist(), strict=True)
-    return tuple(tuple(zip(*row, strict=True)) for row in rows)
+    def form(self, together: int) -> MultiplyAddShift | None:
+        """None where there are no such parameters."""
+        digits = self.digits(together)
+        if digits not in self._known:
+            least = SerialSteps(self._input, Shape(1), Shape(1), together)
+            self._known[digits] = with_multiple_addends(self._form, self._steps, least.offset, 2 * digits)
+        return self._known[digits]
 
 
 def _row_bits(steps: SerialSteps, pairs: Pairs, lanes: int) -> list[int]:

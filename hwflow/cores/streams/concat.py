@@ -7,9 +7,9 @@ have positions; or whole pixels come side by side.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from math import gcd, prod
-from typing import Any
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from hwflow.cores.amaranth_shapes import shape_of
 from hwflow.cores.logical.images import image_order
 from hwflow.cores.operator import (
     Built,
+    Decision,
     Device,
     Folding,
     HardwareOperator,
@@ -31,64 +32,74 @@ from hwflow.cores.operator import (
 )
 from hwflow.cores.streams.joined import joined_timing
 from hwflow.cores.timing import Process, Timing, every
-from hwflow.ir.graph import IntArray, Node, Stage, Value
+from hwflow.ir.graph import Attributes, IntArray, Node, Stage, Value
+from hwflow.ir.node_attributes import ConcatAttributes
 from hwflow.types import Interval, TensorType
 
 
-class Concat(LogicalOperator):
+class Concat(LogicalOperator[ConcatAttributes]):
     name = "concat"
     stages = frozenset({Stage.QUANTIZED})
 
-    def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
-        axis = attributes["axis"] % len(inputs[0].shape)
+    def infer(self, attributes: ConcatAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        axis = attributes.axis % len(inputs[0].shape)
         shape = list(inputs[0].shape)
         shape[axis] = sum(t.shape[axis] for t in inputs)
         return (_joined_type(tuple(shape), axis, inputs),)
 
-    def evaluate(self, attributes: Mapping[str, Any], inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
-        return (np.concatenate(inputs, axis=attributes["axis"] % (inputs[0].ndim - 1) + 1),)
+    def evaluate(self, attributes: ConcatAttributes, inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
+        return (np.concatenate(inputs, axis=attributes.axis % (inputs[0].ndim - 1) + 1),)
 
-    def lower(self, node: Node, context: LoweringContext) -> None:
-        axis = node.attributes["axis"] % len(node.outputs[0].typed.shape)
+    def lower(self, node: Node[ConcatAttributes], context: LoweringContext) -> None:
+        axis = node.attributes.axis % len(node.outputs[0].typed.shape)
         found = [context.stream(value) for value in node.inputs]
         ways = [(way, _order(node, found, axis, way)) for way in _ways(node, axis, [stream for stream, _ in found])]
         if not ways:  # row by row: what follows the axis's positions in front
             found = [_by_rows(context, value, axis, *each) for value, each in zip(node.inputs, found, strict=True)]
-            ways = [({"axis": 1}, _order(node, found, axis, {"axis": 1}))]
+            by_channels = StreamConcatAttributes(1)
+            ways = [(by_channels, _order(node, found, axis, by_channels))]
         streams = [stream for stream, _ in found]
         shape = node.outputs[0].typed.shape
         attributes, order = next((way for way in ways if _is_plain(way[1], shape)), ways[0])
         context.bind(node.outputs[0], context.add("stream_concat", "", streams, attributes), order)
 
 
-class StreamConcat(HardwareOperator):
-    """Attributes: ``axis`` (1: channels, the inputs have as many pixels; 0: pixels, the inputs have as many channels)
-    and, along pixels, ``rounds``: equal parts of each input's frame that follow each other in turns."""
+@dataclass(frozen=True, eq=False)
+class StreamConcatAttributes(Attributes):
+    """``axis`` 1: channels, the inputs have as many pixels; 0: pixels, the inputs have as many channels; ``rounds``,
+    along pixels: equal parts of each input's frame that follow each other in turns."""
+
+    axis: int
+    rounds: int = 1
+
+
+class StreamConcat(HardwareOperator[StreamConcatAttributes]):
+    """Streams follow each other in turns, or come side by side."""
 
     name = "stream_concat"
     stages = frozenset({Stage.DATAFLOW, Stage.SCHEDULED})
 
-    def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+    def infer(self, attributes: StreamConcatAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         pixels, channels = inputs[0].shape
-        if attributes["axis"] == 1:
+        if attributes.axis == 1:
             return (_joined_type((pixels, sum(t.shape[1] for t in inputs)), 1, inputs),)
         shape = (sum(t.shape[0] for t in inputs), channels)
         columns = zip(*(t.channel_intervals(1) for t in inputs), strict=True)
         return (TensorType.of(shape, tuple(_hull(column) for column in columns), 1),)
 
-    def evaluate(self, attributes: Mapping[str, Any], inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
-        if attributes["axis"] == 1:
+    def evaluate(self, attributes: StreamConcatAttributes, inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
+        if attributes.axis == 1:
             return (np.concatenate(inputs, axis=2),)
         frames, _, channels = inputs[0].shape
-        parts = [x.reshape(frames, attributes["rounds"], -1, channels) for x in inputs]
+        parts = [x.reshape(frames, attributes.rounds, -1, channels) for x in inputs]
         return (np.concatenate(parts, axis=2).reshape(frames, -1, channels),)
 
-    def foldings(self, node: Node, device: Device) -> Sequence[Folding]:
+    def foldings(self, node: Node[StreamConcatAttributes], device: Device) -> Sequence[Folding]:
         """Channels in turns: lanes that fill every beat but a pixel's last one: they divide the channels of all inputs
         but the last. Whole pixels of all inputs side by side (``whole_vector``; lanes are the output's). Pixels in
         turns: any, or as many whole pixels as fill every beat of every turn."""
-        if node.attributes["axis"] == 0:
-            turns = gcd(*(value.typed.shape[0] for value in node.inputs)) // node.attributes["rounds"]
+        if node.attributes.axis == 0:
+            turns = gcd(*(value.typed.shape[0] for value in node.inputs)) // node.attributes.rounds
             return [Folding(count, count) for count in costs.stream_lanes((turns, node.outputs[0].typed.shape[1]))]
         most = gcd(*(value.typed.shape[1] for value in node.inputs[:-1]))
         shape = node.outputs[0].typed.shape
@@ -99,24 +110,27 @@ class StreamConcat(HardwareOperator):
         ]
 
     def input_view(
-        self, node: Node, shape: tuple[int, ...], lanes: int, *, whole_vector: bool = False
+        self, node: Node[StreamConcatAttributes], shape: tuple[int, ...], lanes: int, *, whole_vector: bool = False
     ) -> tuple[int, int]:
         """Channels in turns: an input of fewer channels than lanes has surplus lanes in each of its pixels' beat."""
         pixels, channels = shape
-        return (pixels, channels) if node.attributes["axis"] == 1 and not whole_vector else grouped(shape, lanes)
+        return (pixels, channels) if node.attributes.axis == 1 and not whole_vector else grouped(shape, lanes)
 
-    def lanes_of(self, node: Node, index: int, lanes: int, *, whole_vector: bool = False) -> int:
+    def lanes_of(
+        self, node: Node[StreamConcatAttributes], index: int, lanes: int, *, whole_vector: bool = False
+    ) -> int:
         """Whole pixels side by side: as many of each input's."""
         if not whole_vector:
             return lanes
         return lanes // int(node.outputs[0].typed.shape[1]) * int(node.inputs[index].typed.shape[1])
 
-    def cycles(self, node: Node, folding: Folding) -> int:
+    def cycles(self, node: Node[StreamConcatAttributes], folding: Folding) -> int:
         if folding.whole_vector:
             return beats(node.outputs[0].typed.shape, folding.output_lanes)
         return sum(_turns(node, folding)) * _rounds(node)
 
-    def timing(self, node: Node, folding: Folding) -> Timing:
+    def timing(self, node: Node[StreamConcatAttributes], decision: Decision) -> Timing:
+        folding = decision.folding
         if folding.whole_vector:
             return joined_timing(self.cycles(node, folding), Interleave.latency, len(node.inputs))
         counts, rounds = _turns(node, folding), _rounds(node)
@@ -128,55 +142,56 @@ class StreamConcat(HardwareOperator):
         }
         return Timing((Process(steps.size, consumes, {0: every(steps.size)}),), (Core.latency,))
 
-    def resources(self, node: Node, folding: Folding, depths: Sequence[int], device: Device) -> Resources:
+    def resources(self, node: Node[StreamConcatAttributes], decision: Decision, device: Device) -> Resources:
+        folding = decision.folding
         width = folding.output_lanes * node.outputs[0].typed.element.bits
         if folding.whole_vector:
             lanes = [self.lanes_of(node, k, folding.input_lanes, whole_vector=True) for k in range(len(node.inputs))]
             widths = [
                 count * value.typed.element.bits for count, value in zip(lanes, node.inputs, strict=True)
             ]
-            return costs.interleave(device.family, widths, width, depths[0])
+            return costs.interleave(device.family, widths, width, decision.depth)
         counts = _turns(node, folding)
-        return costs.concat(device.family, width, len(counts), max(counts), depths[0])
+        return costs.concat(device.family, width, len(counts), max(counts), decision.depth)
 
-    def build(self, node: Node, folding: Folding, depths: Sequence[int], name: str) -> Built:
+    def build(self, node: Node[StreamConcatAttributes], decision: Decision, name: str) -> Built:
+        folding = decision.folding
         shapes = [shape_of(value.typed.element) for value in node.inputs]
         shape = shape_of(node.outputs[0].typed.element)
         if folding.whole_vector:
             channels = [value.typed.shape[1] for value in node.inputs]
             pixels = folding.output_lanes // sum(channels)
-            wiring = Interleave(shapes, shape, channels=channels, pixels=pixels, depth=depths[0])
+            wiring = Interleave(shapes, shape, channels=channels, pixels=pixels, depth=decision.depth)
             return Built(wiring, wiring.i, [wiring.o])
-        core = Core(shapes, shape, lanes=folding.output_lanes, beats=_turns(node, folding), depth=depths[0])
+        core = Core(shapes, shape, lanes=folding.output_lanes, beats=_turns(node, folding), depth=decision.depth)
         return Built(core, core.i, [core.o])
 
 
-def _turns(node: Node, folding: Folding) -> list[int]:
+def _turns(node: Node[StreamConcatAttributes], folding: Folding) -> list[int]:
     """Beats of each input in a round."""
     lanes, shapes = folding.input_lanes, [value.typed.shape for value in node.inputs]
-    if node.attributes["axis"] == 1:
+    if node.attributes.axis == 1:
         return [-(-channels // lanes) for _, channels in shapes]
     return [beats(shape, lanes) // _rounds(node) for shape in shapes]
 
 
-def _rounds(node: Node) -> int:
-    rounds: int = node.inputs[0].typed.shape[0] if node.attributes["axis"] == 1 else node.attributes["rounds"]
-    return rounds
+def _rounds(node: Node[StreamConcatAttributes]) -> int:
+    return node.inputs[0].typed.shape[0] if node.attributes.axis == 1 else node.attributes.rounds
 
 
-def _ways(node: Node, axis: int, streams: Sequence[Value]) -> list[dict[str, Any]]:
+def _ways(node: Node[ConcatAttributes], axis: int, streams: Sequence[Value]) -> list[StreamConcatAttributes]:
     """Return what the streams' shapes allow: channels in turns, pixels in turns of as many rounds as the axes
     before ``axis`` have positions, or in one round."""
     pixels = {stream.typed.shape[0] for stream in streams}
     channels = {stream.typed.shape[1] for stream in streams}
-    found: list[dict[str, Any]] = []
+    found = []
     if len(pixels) == 1:
-        found.append({"axis": 1})
+        found.append(StreamConcatAttributes(1))
     if len(channels) == 1:
         shape = node.outputs[0].typed.shape
         for rounds in dict.fromkeys((1, prod(shape[:axis]), prod(shape[1:axis]))):
             if all(count % rounds == 0 for count in pixels):
-                found.append({"axis": 0, "rounds": rounds})
+                found.append(StreamConcatAttributes(0, rounds))
     return found
 
 
@@ -189,7 +204,7 @@ def _by_rows(
 
 
 def _order(
-    node: Node, streams: Sequence[tuple[Value, IntArray]], axis: int, way: Mapping[str, Any]
+    node: Node[ConcatAttributes], streams: Sequence[tuple[Value, IntArray]], axis: int, way: StreamConcatAttributes
 ) -> IntArray:
     """The order of the output's stream: that of each input's, in flat indices of the output, led through the core."""
     shape = node.outputs[0].typed.shape

@@ -1,13 +1,9 @@
-"""An elementwise integer function of several tensors of one shape.
-
-Attributes: ``function`` (:mod:`hwflow.ir.integer_functions`), ``constants`` (for each operand its value where it is one
-number, an int64 array of the result's shape where it is a constant tensor, else None: those alone are inputs), ``wrap``
-(the integer type that the result wraps around to, as ONNX's; None: it is exact).
-"""
+"""An elementwise integer function of several tensors of one shape."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +16,7 @@ from hwflow.cores import costs
 from hwflow.cores.memory_words import pack_words
 from hwflow.cores.operator import (
     Built,
+    Decision,
     Device,
     Folding,
     LogicalOperator,
@@ -33,15 +30,16 @@ from hwflow.cores.streams.lanes import lane_function, lane_resources, used_bits,
 from hwflow.cores.timing import Timing
 from hwflow.ir.graph import IntArray, Node, Stage
 from hwflow.ir.integer_functions import Function, Multiplied
+from hwflow.ir.node_attributes import ElementwiseAttributes
 from hwflow.ir.wrapping import wrapped, wrapped_interval
 from hwflow.types import Interval, IntType, TensorType
 
 
-class Elementwise(LogicalOperator, Joined):
+class Elementwise(LogicalOperator[ElementwiseAttributes], Joined[ElementwiseAttributes]):
     name = "elementwise"
     stages = frozenset({Stage.QUANTIZED, Stage.DATAFLOW, Stage.SCHEDULED})
 
-    def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+    def infer(self, attributes: ElementwiseAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         first = next((t for t in inputs if t.channels), inputs[0])
         axis = first.channel_axis if first.channels else 0
         known = any(t.channels for t in inputs)
@@ -51,74 +49,75 @@ class Elementwise(LogicalOperator, Joined):
             return (TensorType.of(first.shape, found, axis),)
         return (TensorType(first.shape, IntType.holding(found[0]), found[0]),)
 
-    def evaluate(self, attributes: Mapping[str, Any], inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
+    def evaluate(self, attributes: ElementwiseAttributes, inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
         left = iter(inputs)
-        operands = [next(left) if c is None else np.asarray(c, dtype=np.int64) for c in attributes["constants"]]
-        result = attributes["function"].evaluate(operands)
-        return (result if attributes["wrap"] is None else wrapped(result, attributes["wrap"]),)
+        operands = [next(left) if c is None else np.asarray(c, dtype=np.int64) for c in attributes.constants]
+        result = attributes.function.evaluate(operands)
+        return (result if attributes.wrap is None else wrapped(result, attributes.wrap),)
 
-    def lower(self, node: Node, context: LoweringContext) -> None:
+    def lower(self, node: Node[ElementwiseAttributes], context: LoweringContext) -> None:
         streams, order = joined_streams(node, context)
         constants = tuple(
             c.reshape(-1)[order].reshape(streams[0].typed.shape) if isinstance(c, np.ndarray) else c
-            for c in node.attributes["constants"]
+            for c in node.attributes.constants
         )
-        attributes = {name: node.attributes[name] for name in ("function", "wrap")}
-        result = context.add("elementwise", "", streams, {**attributes, "constants": constants})
+        result = context.add("elementwise", "", streams, replace(node.attributes, constants=constants))
         context.bind(node.outputs[0], result, order)
 
-    def foldings(self, node: Node, device: Device) -> Sequence[Folding]:
+    def foldings(self, node: Node[ElementwiseAttributes], device: Device) -> Sequence[Folding]:
         lanes = costs.stream_lanes(node.outputs[0].typed.shape)
-        if not isinstance(node.attributes["function"], Multiplied):
+        if not isinstance(node.attributes.function, Multiplied):
             return [Folding(count, count) for count in lanes]
         kinds = ("lut",) if costs.product_is_cheap_in_luts(*_types(node)) else ("dsp", "lut")
         return [Folding(count, count, 0, kind) for count in lanes for kind in kinds]
 
-    def timing(self, node: Node, folding: Folding) -> Timing:
+    def timing(self, node: Node[ElementwiseAttributes], decision: Decision) -> Timing:
+        folding = decision.folding
         latency = Core.latency_of(_lane(node, folding), tables=bool(_tensors(node)))
         return joined_timing(self.cycles(node, folding), latency, len(node.inputs))
 
-    def resources(self, node: Node, folding: Folding, depths: Sequence[int], device: Device) -> Resources:
-        function: Function = node.attributes["function"]
-        output, constants, lanes = node.outputs[0].typed.element, node.attributes["constants"], folding.output_lanes
+    def resources(self, node: Node[ElementwiseAttributes], decision: Decision, device: Device) -> Resources:
+        folding = decision.folding
+        function: Function = node.attributes.function
+        output, constants, lanes = node.outputs[0].typed.element, node.attributes.constants, folding.output_lanes
         types = _types(node)
         operands = [costs.Operand(element, isinstance(c, int)) for c, element in zip(constants, types, strict=True)]
         widths = [used_bits(function, value.typed.element, output) for value in node.inputs]
-        tabled = [(c, used_bits(function, t, output)) for c, t in zip(constants, types, strict=True) if _is_tensor(c)]
-        words = _words([constant for constant, _ in tabled], lanes)
-        bits = [used for _, used in tabled]
-        tables, held = _tables(device.family, words, bits, node.attributes.get("folding") == folding)
-        held = held if _is_tensor(constants[-1]) else None
+        tensors = _tensors(node)
+        words = _words(tensors, lanes)
+        bits = [
+            used_bits(function, element, output)
+            for constant, element in zip(constants, types, strict=True) if isinstance(constant, np.ndarray)
+        ]
+        tables, held = _tables(device.family, words, bits, chosen=not decision.provisional)
+        held = held if isinstance(constants[-1], np.ndarray) else None
         total = lane_resources(device.family, function, operands, output, lanes, folding.multiplier, held)
-        latency = Core.latency_of(_lane(node, folding), tables=bool(tabled))
-        if tabled:
+        latency = Core.latency_of(_lane(node, folding), tables=bool(tensors))
+        if tensors:
             total += tables + costs.count_up(len(words[0])) + Resources(ff=READ_LATENCY * lanes * sum(widths))
         made = max(1, output.bits - zero_bits(function, constants))
-        return total + costs.joined(device.family, widths, made, lanes, latency - 1, depths[0])
+        return total + costs.joined(device.family, widths, made, lanes, latency - 1, decision.depth)
 
-    def build(self, node: Node, folding: Folding, depths: Sequence[int], name: str) -> Built:
+    def build(self, node: Node[ElementwiseAttributes], decision: Decision, name: str) -> Built:
+        folding = decision.folding
         lanes = folding.output_lanes
         files: list[MemoryFile] = []
         constants: list[int | Table | None] = []
         words = iter(_words(_tensors(node), lanes))
-        for place, (constant, element) in enumerate(zip(node.attributes["constants"], _types(node), strict=True)):
-            if not _is_tensor(constant):
+        for place, (constant, element) in enumerate(zip(node.attributes.constants, _types(node), strict=True)):
+            if not isinstance(constant, np.ndarray):
                 constants.append(constant)
                 continue
             own = next(words)
             file = MemoryFile(f"{name}_constant_{place}", pack_words(own, element.bits), lanes * element.bits)
             files.append(file)
             constants.append(Table(None, f"weights/{file.name}.mem", file.width, len(own)))
-        core = Core(_lane(node, folding), lanes=lanes, depth=depths[0], constants=constants)
+        core = Core(_lane(node, folding), lanes=lanes, depth=decision.depth, constants=constants)
         return Built(core, core.sources, [core.o], files)
 
 
-def _is_tensor(constant: Any) -> bool:
-    return isinstance(constant, np.ndarray)
-
-
-def _tensors(node: Node) -> list[IntArray]:
-    return [constant for constant in node.attributes["constants"] if _is_tensor(constant)]
+def _tensors(node: Node[ElementwiseAttributes]) -> list[IntArray]:
+    return [constant for constant in node.attributes.constants if isinstance(constant, np.ndarray)]
 
 
 def _beats(constant: IntArray, lanes: int) -> IntArray:
@@ -149,7 +148,7 @@ def _words(constants: Sequence[IntArray], lanes: int) -> list[IntArray]:
 
 
 def _tables(
-    family: str, words: Sequence[IntArray], bits: Sequence[int], chosen: bool
+    family: str, words: Sequence[IntArray], bits: Sequence[int], *, chosen: bool
 ) -> tuple[Resources, int | None]:
     """Tables, of whose elements so many bits are used, and how many of a word's bits are not like another; None where
     they are not looked at, which takes long: ``chosen``, for the folding that is built, those that never change are not
@@ -179,20 +178,20 @@ def _range(constant: Any) -> Interval:
     return Interval(constant, constant)
 
 
-def _interval(attributes: Mapping[str, Any], ranges: Sequence[Interval]) -> Interval:
+def _interval(attributes: ElementwiseAttributes, ranges: Sequence[Interval]) -> Interval:
     left = iter(ranges)
-    operands = [next(left) if c is None else _range(c) for c in attributes["constants"]]
-    exact: Interval = attributes["function"].interval(operands)
-    return exact if attributes["wrap"] is None else wrapped_interval(exact, attributes["wrap"])
+    operands = [next(left) if c is None else _range(c) for c in attributes.constants]
+    exact: Interval = attributes.function.interval(operands)
+    return exact if attributes.wrap is None else wrapped_interval(exact, attributes.wrap)
 
 
-def _types(node: Node) -> list[IntType]:
+def _types(node: Node[ElementwiseAttributes]) -> list[IntType]:
     """The types of all operands."""
     left = iter(node.inputs)
-    constants = node.attributes["constants"]
+    constants = node.attributes.constants
     return [next(left).typed.element if c is None else IntType.holding(_range(c)) for c in constants]
 
 
-def _lane(node: Node, folding: Folding) -> LaneFunction:
-    function: Function = node.attributes["function"]
+def _lane(node: Node[ElementwiseAttributes], folding: Folding) -> LaneFunction:
+    function: Function = node.attributes.function
     return lane_function(function, _types(node), node.outputs[0].typed.element, folding.multiplier)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from hdl_lib.streams.joined import Joined as Core
-from hwflow.cores.operator import Folding, HardwareOperator, LoweringContext, beats
+from hwflow.cores.operator import A, Folding, HardwareOperator, LoweringContext, beats
 from hwflow.cores.timing import Process, Timing, Wait, every
 from hwflow.ir.graph import IntArray, Node, Value
 
 
-class Joined(HardwareOperator):
+class Joined(HardwareOperator[A]):
     """A core behind :class:`hdl_lib.streams.joined.Joined`: a step for each beat of all inputs."""
 
-    def cycles(self, node: Node, folding: Folding) -> int:
+    def cycles(self, node: Node[A], folding: Folding) -> int:
         return beats(node.outputs[0].typed.shape, folding.output_lanes)
 
 

@@ -1,78 +1,77 @@
-"""The product of two tensors of one shape, element by element: exact, before any rounding.
-
-Attributes: ``offsets`` (two integers): ``(a - offsets[0]) * (b - offsets[1])``; ``wrap`` (optional): the integer type
-that the result wraps around to, as ONNX's.
-"""
+"""The product of two tensors of one shape, element by element: exact, before any rounding."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from hdl_lib.arithmetic.multiplier import Multiplier
 from hdl_lib.streams.stream_product import StreamProduct as Core
 from hwflow.cores import costs
 from hwflow.cores.amaranth_shapes import shape_of
-from hwflow.cores.operator import Built, Device, Folding, LogicalOperator, LoweringContext, Resources
+from hwflow.cores.operator import Built, Decision, Device, Folding, LogicalOperator, LoweringContext, Resources
 from hwflow.cores.streams.joined import Joined, joined_streams, joined_timing
 from hwflow.cores.timing import Timing
 from hwflow.ir.graph import IntArray, Node, Stage
+from hwflow.ir.node_attributes import ProductAttributes
 from hwflow.ir.wrapping import wrapped, wrapped_interval
 from hwflow.types import Interval, IntType, TensorType
 
 
-class Product(LogicalOperator, Joined):
+class Product(LogicalOperator[ProductAttributes], Joined[ProductAttributes]):
     name = "product"
     stages = frozenset({Stage.QUANTIZED, Stage.DATAFLOW, Stage.SCHEDULED})
 
-    def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+    def infer(self, attributes: ProductAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         a, b = inputs
         axis = a.channel_axis if a.channels else b.channel_axis if b.channels else 0
         channels = []
         for left, right in zip(a.channel_intervals(axis), b.channel_intervals(axis), strict=True):
-            xs, ys = _factors(left, attributes["offsets"][0]), _factors(right, attributes["offsets"][1])
+            xs, ys = _factors(left, attributes.offsets[0]), _factors(right, attributes.offsets[1])
             corners = [x * y for x in xs for y in ys]
-            exact, wrap = Interval(min(corners), max(corners)), attributes.get("wrap")
+            exact, wrap = Interval(min(corners), max(corners)), attributes.wrap
             channels.append(exact if wrap is None else wrapped_interval(exact, wrap))
         return (TensorType.of(a.shape, tuple(channels), axis),)
 
-    def evaluate(self, attributes: Mapping[str, Any], inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
-        (a, b), (offset_a, offset_b) = inputs, attributes["offsets"]
+    def evaluate(self, attributes: ProductAttributes, inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
+        (a, b), (offset_a, offset_b) = inputs, attributes.offsets
         result = (a - offset_a) * (b - offset_b)
-        return (result if attributes.get("wrap") is None else wrapped(result, attributes["wrap"]),)
+        return (result if attributes.wrap is None else wrapped(result, attributes.wrap),)
 
-    def lower(self, node: Node, context: LoweringContext) -> None:
+    def lower(self, node: Node[ProductAttributes], context: LoweringContext) -> None:
         streams, order = joined_streams(node, context)
-        result = context.add("product", "", streams, dict(node.attributes))
+        result = context.add("product", "", streams, node.attributes)
         context.bind(node.outputs[0], result, order)
 
-    def foldings(self, node: Node, device: Device) -> Sequence[Folding]:
+    def foldings(self, node: Node[ProductAttributes], device: Device) -> Sequence[Folding]:
         kinds: tuple[str, ...] = ("dsp", "lut")
         if costs.product_is_cheap_in_luts(*_operands(_multiplier(node, "dsp"))):
             kinds = ("lut",)
         lanes = costs.stream_lanes(node.outputs[0].typed.shape)
         return [Folding(count, count, 0, kind) for count in lanes for kind in kinds]
 
-    def timing(self, node: Node, folding: Folding) -> Timing:
+    def timing(self, node: Node[ProductAttributes], decision: Decision) -> Timing:
+        folding = decision.folding
         shapes = [shape_of(value.typed.element) for value in node.inputs]
-        latency = Core.latency_of(shapes, node.attributes["offsets"], folding.multiplier)
+        latency = Core.latency_of(shapes, node.attributes.offsets, folding.multiplier)
         return joined_timing(self.cycles(node, folding), latency)
 
-    def resources(self, node: Node, folding: Folding, depths: Sequence[int], device: Device) -> Resources:
+    def resources(self, node: Node[ProductAttributes], decision: Decision, device: Device) -> Resources:
+        folding = decision.folding
         types = [value.typed.element for value in node.inputs]
         x, w = _operands(_multiplier(node, folding.multiplier))
         output = node.outputs[0].typed.element
-        offsets, kind = node.attributes["offsets"], folding.multiplier
+        offsets, kind = node.attributes.offsets, folding.multiplier
         latency = Core.latency_of([shape_of(element) for element in types], offsets, kind)
         return costs.stream_product(
-            device.family, types, offsets, x, w, output, folding.output_lanes, kind, latency, depths[0]
+            device.family, types, offsets, x, w, output, folding.output_lanes, kind, latency, decision.depth
         )
 
-    def build(self, node: Node, folding: Folding, depths: Sequence[int], name: str) -> Built:
+    def build(self, node: Node[ProductAttributes], decision: Decision, name: str) -> Built:
+        folding = decision.folding
         core = Core(
             [shape_of(value.typed.element) for value in node.inputs], shape_of(node.outputs[0].typed.element),
-            lanes=folding.output_lanes, offsets=node.attributes["offsets"], multiplier=folding.multiplier,
-            depth=depths[0],
+            lanes=folding.output_lanes, offsets=node.attributes.offsets, multiplier=folding.multiplier,
+            depth=decision.depth,
         )
         return Built(core, [core.a, core.b], [core.o])
 
@@ -81,9 +80,9 @@ def _factors(interval: Interval, offset: int) -> tuple[int, int]:
     return interval.lo - offset, interval.hi - offset
 
 
-def _multiplier(node: Node, form: str) -> Multiplier:
+def _multiplier(node: Node[ProductAttributes], form: str) -> Multiplier:
     shapes = [shape_of(value.typed.element) for value in node.inputs]
-    return Core.multiplier_of(shapes, node.attributes["offsets"], form)
+    return Core.multiplier_of(shapes, node.attributes.offsets, form)
 
 
 def _operands(multiplier: Multiplier) -> tuple[IntType, IntType]:

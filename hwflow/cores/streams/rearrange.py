@@ -1,16 +1,13 @@
 """Reorder the elements of a frame; elements may be repeated or dropped, and constants inserted.
 
-Attributes: ``map`` (:class:`hwflow.cores.logical.index_map.IndexMap`), ``channels`` of the result, ``fill``,
-``interval`` (cycles a frame that the buffer must keep up with; absent: the fewest of the core itself).
-
 Two forms: wiring, where each beat is made of one beat (several pixels for one, or a whole frame), and a buffer from
 which beats are read in any order (:mod:`hdl_lib.memories.rearrange`), where beats stay what they are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,21 +17,30 @@ from hdl_lib.streams.lane_map import LaneMap
 from hwflow.cores import costs
 from hwflow.cores.amaranth_shapes import shape_of
 from hwflow.cores.logical.index_map import FILL, IndexMap
-from hwflow.cores.operator import Built, Device, Folding, HardwareOperator, Resources, beats
+from hwflow.cores.operator import Built, Decision, Device, Folding, HardwareOperator, Resources, beats
 from hwflow.cores.timing import Process, Timing, Wait, beat_by_beat, every
-from hwflow.ir.graph import IntArray, Node, Stage
+from hwflow.ir.graph import Attributes, IntArray, Node, Stage
 from hwflow.types import Interval, IntType, TensorType
 
 
-class Rearrange(HardwareOperator):
+@dataclass(frozen=True, eq=False)
+class RearrangeAttributes(Attributes):
+    """``channels``: of the result; ``fill``: in place of elements that ``map`` does not take from the input."""
+
+    map: IndexMap
+    channels: int
+    fill: int
+
+
+class Rearrange(HardwareOperator[RearrangeAttributes]):
     name = "rearrange"
     stages = frozenset({Stage.DATAFLOW, Stage.SCHEDULED})
 
-    def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
-        source, moved = inputs[0], attributes["map"]
-        channels = attributes["channels"]
+    def infer(self, attributes: RearrangeAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        source, moved = inputs[0], attributes.map
+        channels = attributes.channels
         known = source.channel_intervals(1)
-        fill = Interval(attributes["fill"], attributes["fill"])
+        fill = Interval(attributes.fill, attributes.fill)
         # For each channel of the result the channels of the source that it repeats, the fill value as one more.
         from_channel = np.where(moved.index == FILL, len(known), moved.index % len(known)).reshape(-1, channels)
         ranges = [*known, fill]
@@ -48,15 +54,15 @@ class Rearrange(HardwareOperator):
             element = IntType.holding(source.interval.hull(result.interval))
         return (TensorType(result.shape, element, result.interval, result.channels, 1),)
 
-    def evaluate(self, attributes: Mapping[str, Any], inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
-        index = attributes["map"].index
-        frames = inputs[0].reshape(len(inputs[0]), attributes["map"].elements)
+    def evaluate(self, attributes: RearrangeAttributes, inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
+        index = attributes.map.index
+        frames = inputs[0].reshape(len(inputs[0]), attributes.map.elements)
         # The fill value stands behind a frame's last element, where index -1 finds it.
-        padded = np.concatenate([frames, np.full((len(frames), 1), attributes["fill"], dtype=np.int64)], axis=1)
-        return (padded[:, index].reshape(len(frames), index.size // attributes["channels"], attributes["channels"]),)
+        padded = np.concatenate([frames, np.full((len(frames), 1), attributes.fill, dtype=np.int64)], axis=1)
+        return (padded[:, index].reshape(len(frames), index.size // attributes.channels, attributes.channels),)
 
-    def foldings(self, node: Node, device: Device) -> Sequence[Folding]:
-        moved: IndexMap = node.attributes["map"]
+    def foldings(self, node: Node[RearrangeAttributes], device: Device) -> Sequence[Folding]:
+        moved: IndexMap = node.attributes.map
         shapes = node.inputs[0].typed.shape, node.outputs[0].typed.shape
         found = [
             Folding(lanes, lanes)
@@ -73,14 +79,15 @@ class Rearrange(HardwareOperator):
                 found.append(folding)
         return list(dict.fromkeys(found))
 
-    def cycles(self, node: Node, folding: Folding) -> int:
+    def cycles(self, node: Node[RearrangeAttributes], folding: Folding) -> int:
         sides = zip((node.inputs[0], node.outputs[0]), (folding.input_lanes, folding.output_lanes), strict=True)
         return max(beats(value.typed.shape, lanes) for value, lanes in sides)
 
-    def timing(self, node: Node, folding: Folding) -> Timing:
+    def timing(self, node: Node[RearrangeAttributes], decision: Decision) -> Timing:
+        folding = decision.folding
         if wiring_of(node, folding) is not None:
             return beat_by_beat(self.cycles(node, folding), LaneMap.latency)
-        plan = plan_of(node, folding)
+        plan = plan_of(node, decision)
         steps = plan.walk.steps
         need_write = np.repeat(np.array(plan.needed) - 1, plan.steps)
         # The round that released so many beats, in the frame that this is relative to.
@@ -93,36 +100,38 @@ class Rearrange(HardwareOperator):
         reader = Process(steps, {}, {0: every(steps)}, (Wait(0, need_write),))
         return Timing((writer, reader), (Core.latency_of(plan),))
 
-    def resources(self, node: Node, folding: Folding, depths: Sequence[int], device: Device) -> Resources:
+    def resources(self, node: Node[RearrangeAttributes], decision: Decision, device: Device) -> Resources:
+        folding = decision.folding
         elements = node.inputs[0].typed.element, node.outputs[0].typed.element
-        wiring, fill = wiring_of(node, folding), node.attributes["fill"]
+        wiring, fill = wiring_of(node, folding), node.attributes.fill
         if wiring is not None:
-            return costs.lane_map(device.family, wiring, *elements, fill, depths[0])
-        plan = plan_of(node, folding)
-        return costs.rearrange(device.family, plan, folding.input_lanes, *elements, fill, depths[0])
+            return costs.lane_map(device.family, wiring, *elements, fill, decision.depth)
+        plan = plan_of(node, decision)
+        return costs.rearrange(device.family, plan, folding.input_lanes, *elements, fill, decision.depth)
 
-    def build(self, node: Node, folding: Folding, depths: Sequence[int], name: str) -> Built:
+    def build(self, node: Node[RearrangeAttributes], decision: Decision, name: str) -> Built:
+        folding = decision.folding
         source, result = (shape_of(value.typed.element) for value in (node.inputs[0], node.outputs[0]))
-        fill = node.attributes["fill"] if node.attributes["map"].has_fill else 0
+        fill = node.attributes.fill if node.attributes.map.has_fill else 0
         wiring = wiring_of(node, folding)
         core: Core | LaneMap
         if wiring is not None:
-            core = LaneMap(source, folding.input_lanes, wiring, result, fill=fill, depth=depths[0])
+            core = LaneMap(source, folding.input_lanes, wiring, result, fill=fill, depth=decision.depth)
         else:
-            core = Core(source, folding.input_lanes, plan_of(node, folding), result, fill=fill, depth=depths[0])
+            core = Core(source, folding.input_lanes, plan_of(node, decision), result, fill=fill, depth=decision.depth)
         return Built(core, [core.i], [core.o])
 
 
-def plan_of(node: Node, folding: Folding) -> RearrangePlan:
+def plan_of(node: Node[RearrangeAttributes], decision: Decision) -> RearrangePlan:
     """The order and the waiting of the core with a buffer."""
-    moved: IndexMap = node.attributes["map"]
-    beats = moved.elements // folding.input_lanes
-    return RearrangePlan(moved.walk(folding.input_lanes), beats, node.attributes.get("interval"))
+    moved: IndexMap = node.attributes.map
+    lanes = decision.folding.input_lanes
+    return RearrangePlan(moved.walk(lanes), moved.elements // lanes, decision.interval)
 
 
-def wiring_of(node: Node, folding: Folding) -> tuple[int | None, ...] | None:
+def wiring_of(node: Node[RearrangeAttributes], folding: Folding) -> tuple[int | None, ...] | None:
     """Return the source of each lane of a beat if wiring is enough, else None."""
-    moved: IndexMap = node.attributes["map"]
+    moved: IndexMap = node.attributes.map
     beat, sources = moved.least_wiring
     count = folding.input_lanes // beat
     if (count * beat, count * len(sources)) != (folding.input_lanes, folding.output_lanes):

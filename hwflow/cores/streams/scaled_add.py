@@ -1,14 +1,9 @@
-"""The sum of two tensors of one shape, each multiplied by integers: exact, before any rounding.
-
-Attributes: ``multipliers`` (of the first and of the second input: integers that are not 0, one or one a channel),
-``axis`` (the channel axis that they vary along).
-"""
+"""The sum of two tensors of one shape, each multiplied by integers: exact, before any rounding."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
@@ -22,6 +17,7 @@ from hwflow.cores.logical.images import along_axis
 from hwflow.cores.memory_words import pack_words
 from hwflow.cores.operator import (
     Built,
+    Decision,
     Device,
     Folding,
     LogicalOperator,
@@ -33,18 +29,19 @@ from hwflow.cores.operator import (
 from hwflow.cores.streams.joined import Joined, joined_streams, joined_timing
 from hwflow.cores.timing import Timing
 from hwflow.ir.graph import IntArray, Node, Stage
+from hwflow.ir.node_attributes import ScaledAddAttributes
 from hwflow.types import Interval, IntType, TensorType
 
 
-class ScaledAdd(LogicalOperator, Joined):
+class ScaledAdd(LogicalOperator[ScaledAddAttributes], Joined[ScaledAddAttributes]):
     name = "scaled_add"
     stages = frozenset({Stage.QUANTIZED, Stage.DATAFLOW, Stage.SCHEDULED})
 
-    def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
-        shape, axis = inputs[0].shape, attributes["axis"]
+    def infer(self, attributes: ScaledAddAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        shape, axis = inputs[0].shape, attributes.axis
         count = shape[axis]
         ends = []
-        for source, values in zip(inputs, attributes["multipliers"], strict=True):
+        for source, values in zip(inputs, attributes.multipliers, strict=True):
             factors = _each(values, count)
             products = [
                 sorted((m * r.lo, m * r.hi)) for m, r in zip(factors, source.channel_intervals(axis), strict=True)
@@ -53,29 +50,29 @@ class ScaledAdd(LogicalOperator, Joined):
         channels = tuple(Interval(a[0] + b[0], a[1] + b[1]) for a, b in zip(*ends, strict=True))
         return (TensorType.of(shape, channels, axis),)
 
-    def evaluate(self, attributes: Mapping[str, Any], inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
+    def evaluate(self, attributes: ScaledAddAttributes, inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
         rank = inputs[0].ndim
-        axis = attributes["axis"] % (rank - 1) + 1
+        axis = attributes.axis % (rank - 1) + 1
         total = np.zeros_like(inputs[0])
-        for x, values in zip(inputs, attributes["multipliers"], strict=True):
+        for x, values in zip(inputs, attributes.multipliers, strict=True):
             shape = [1] * rank
             shape[axis] = -1
             total += np.asarray(values, dtype=np.int64).reshape(shape) * x
         return (total,)
 
-    def lower(self, node: Node, context: LoweringContext) -> None:
+    def lower(self, node: Node[ScaledAddAttributes], context: LoweringContext) -> None:
         streams, order = joined_streams(node, context)
-        multipliers = tuple(tuple(int(m) for m in values) for values in node.attributes["multipliers"])
+        multipliers = node.attributes.multipliers
         if any(len(values) > 1 for values in multipliers):
             shape = node.inputs[0].typed.shape
-            streams, order, indices = along_axis(context, streams, order, shape, node.attributes["axis"])
+            streams, order, indices = along_axis(context, streams, order, shape, node.attributes.axis)
             multipliers = tuple(
                 values if len(values) == 1 else tuple(values[i] for i in indices) for values in multipliers
             )
-        result = context.add("scaled_add", "", streams, {"axis": 1, "multipliers": multipliers})
+        result = context.add("scaled_add", "", streams, ScaledAddAttributes(1, multipliers))
         context.bind(node.outputs[0], result, order)
 
-    def foldings(self, node: Node, device: Device) -> Sequence[Folding]:
+    def foldings(self, node: Node[ScaledAddAttributes], device: Device) -> Sequence[Folding]:
         found = []
         for count in costs.stream_lanes(node.outputs[0].typed.shape):
             in_blocks = Folding(count, count, 0, "dsp", part=costs.FAMILIES[device.family].dsp_width - 1)
@@ -84,21 +81,24 @@ class ScaledAdd(LogicalOperator, Joined):
             found.append(Folding(count, count, 0, "lut"))
         return found
 
-    def timing(self, node: Node, folding: Folding) -> Timing:
+    def timing(self, node: Node[ScaledAddAttributes], decision: Decision) -> Timing:
+        folding = decision.folding
         return joined_timing(self.cycles(node, folding), _plan(node, folding).latency)
 
-    def resources(self, node: Node, folding: Folding, depths: Sequence[int], device: Device) -> Resources:
+    def resources(self, node: Node[ScaledAddAttributes], decision: Decision, device: Device) -> Resources:
+        folding = decision.folding
         types = tuple(value.typed.element for value in node.inputs)
         plan = _plan(node, folding)
         blocks = -(-node.outputs[0].typed.shape[1] // folding.output_lanes)
-        return _cost(device.family, types, plan, blocks, depths[0], folding.output_lanes // plan.lanes)
+        return _cost(device.family, types, plan, blocks, decision.depth, folding.output_lanes // plan.lanes)
 
-    def build(self, node: Node, folding: Folding, depths: Sequence[int], name: str) -> Built:
+    def build(self, node: Node[ScaledAddAttributes], decision: Decision, name: str) -> Built:
+        folding = decision.folding
         lanes = folding.output_lanes
         channels = grouped(node.outputs[0].typed.shape, lanes)[1]
         multipliers = [
             values if len(values) == 1 else values * (channels // len(values))
-            for values in node.attributes["multipliers"]
+            for values in node.attributes.multipliers
         ]
         files: list[MemoryFile] = []
         tables: list[Table | None] = []
@@ -115,7 +115,7 @@ class ScaledAdd(LogicalOperator, Joined):
         core = Core(
             [shape_of(value.typed.element) for value in node.inputs], shape_of(node.outputs[0].typed.element),
             lanes=lanes, channels=channels, multipliers=multipliers, multiplier=folding.multiplier,
-            depth=depths[0], part=folding.part or PART, tables=tables,
+            depth=decision.depth, part=folding.part or PART, tables=tables,
         )
         return Built(core, [core.a, core.b], [core.o], files)
 
@@ -128,11 +128,11 @@ def _each(values: Sequence[int], count: int) -> list[int]:
     return [int(m) for m in values] * (count if len(values) == 1 else 1)
 
 
-def _plan(node: Node, folding: Folding) -> AddPlan:
+def _plan(node: Node[ScaledAddAttributes], folding: Folding) -> AddPlan:
     """How the core is built at this folding, for a pixel where a beat holds several, and for a single lane where all
     channels are alike."""
     types = tuple(value.typed.element for value in node.inputs)
-    multipliers = tuple(tuple(int(m) for m in values) for values in node.attributes["multipliers"])
+    multipliers = node.attributes.multipliers
     output = node.outputs[0].typed
     lanes, channels = min(folding.output_lanes, output.shape[1]), output.shape[1]
     if all(len(set(values)) == 1 for values in multipliers):

@@ -1,9 +1,8 @@
 """The ``k`` greatest of each group of elements of a stream: their positions in the group, their values, or both.
 
 The stream is seen as pixels of ``inner`` elements, whatever its own shape: an element for each of so many groups that
-lie side by side; ``window`` pixels are a group's. Attributes: these two; ``k``; ``least``: the least instead; ``last``:
-of equal ones the last comes first, not the first; ``take``: "index", "value", or "both": ``value * 2**b + index``,
-``b`` = :func:`hdl_lib.streams.top_k.index_bits`. The result has for each group of pixels one of ``inner * k`` elements.
+lie side by side; ``window`` pixels are a group's. The result has for each group of pixels one of ``inner * k``
+elements.
 
 Lanes are a part of a pixel; with ``k`` = 1 also several pixels of a group (which they divide), with all of ``inner`` an
 output beat, or several whole groups.
@@ -11,8 +10,8 @@ output beat, or several whole groups.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,30 +20,39 @@ from hdl_lib.streams.top_k import TopTree as TreeCore
 from hdl_lib.streams.top_k import index_bits
 from hwflow.cores import costs
 from hwflow.cores.amaranth_shapes import shape_of
-from hwflow.cores.operator import Built, Device, Folding, HardwareOperator, Resources, beats, grouped
+from hwflow.cores.operator import Built, Decision, Device, Folding, HardwareOperator, Resources, beats, grouped
 from hwflow.cores.timing import Process, Timing, every
 from hwflow.cores.windows.group_pool import divisors
 from hwflow.ir.graph import IntArray, Node, Stage
+from hwflow.ir.node_attributes import Ranking
 from hwflow.types import Interval, TensorType
 
 
-class StreamTopK(HardwareOperator):
+@dataclass(frozen=True, eq=False)
+class StreamTopKAttributes(Ranking):
+    """``window``: pixels of a group; ``inner``: groups that lie side by side."""
+
+    window: int
+    inner: int
+
+
+class StreamTopK(HardwareOperator[StreamTopKAttributes]):
     name = "stream_top_k"
     stages = frozenset({Stage.DATAFLOW, Stage.SCHEDULED})
 
-    def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
-        groups, channels = _groups(attributes, inputs[0].shape), attributes["inner"] * attributes["k"]
-        interval = result_interval(attributes["take"], attributes["window"], inputs[0].interval)
+    def infer(self, attributes: StreamTopKAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        groups, channels = _groups(attributes, inputs[0].shape), attributes.inner * attributes.k
+        interval = result_interval(attributes.take, attributes.window, inputs[0].interval)
         return (TensorType.of((groups, channels), (interval,) * channels, 1),)
 
-    def evaluate(self, attributes: Mapping[str, Any], inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
-        frames, window, inner = len(inputs[0]), attributes["window"], attributes["inner"]
+    def evaluate(self, attributes: StreamTopKAttributes, inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
+        frames, window, inner = len(inputs[0]), attributes.window, attributes.inner
         groups = inputs[0].reshape(frames, -1, window, inner).swapaxes(2, 3)
         best = greatest(groups, attributes)
-        return (best.reshape(frames, -1, inner * attributes["k"]),)
+        return (best.reshape(frames, -1, inner * attributes.k),)
 
-    def foldings(self, node: Node, device: Device) -> Sequence[Folding]:
-        window, inner, k = (node.attributes[name] for name in ("window", "inner", "k"))
+    def foldings(self, node: Node[StreamTopKAttributes], device: Device) -> Sequence[Folding]:
+        window, inner, k = node.attributes.window, node.attributes.inner, node.attributes.k
         parts = [Folding(lanes, lanes * k) for lanes in costs.useful_lanes(inner)]
         if k > 1:
             return parts
@@ -54,16 +62,16 @@ class StreamTopK(HardwareOperator):
         return list(dict.fromkeys(parts + several + groups))
 
     def input_view(
-        self, node: Node, shape: tuple[int, ...], lanes: int, *, whole_vector: bool = False
+        self, node: Node[StreamTopKAttributes], shape: tuple[int, ...], lanes: int, *, whole_vector: bool = False
     ) -> tuple[int, int]:
         return grouped(_view(node.attributes, shape), lanes)
 
-    def cycles(self, node: Node, folding: Folding) -> int:
+    def cycles(self, node: Node[StreamTopKAttributes], folding: Folding) -> int:
         return beats(_view(node.attributes, node.inputs[0].typed.shape), folding.input_lanes)
 
-    def timing(self, node: Node, folding: Folding) -> Timing:
+    def timing(self, node: Node[StreamTopKAttributes], decision: Decision) -> Timing:
         pixels, channels = _view(node.attributes, node.inputs[0].typed.shape)
-        window, lanes = node.attributes["window"], folding.input_lanes
+        window, lanes = node.attributes.window, decision.folding.input_lanes
         together = lanes // channels
         if together > 1:
             beat = np.arange(1, pixels // together + 1)
@@ -75,27 +83,33 @@ class StreamTopK(HardwareOperator):
         process = Process(steps.size, {0: every(steps.size)}, {0: steps[:, -1, :].reshape(-1)})
         return Timing((process,), (Core.latency_of(channels, lanes),))
 
-    def resources(self, node: Node, folding: Folding, depths: Sequence[int], device: Device) -> Resources:
+    def resources(self, node: Node[StreamTopKAttributes], decision: Decision, device: Device) -> Resources:
+        folding = decision.folding
         attributes, element = node.attributes, node.inputs[0].typed.element
-        window, inner = attributes["window"], attributes["inner"]
+        window, inner = attributes.window, attributes.inner
         together = folding.input_lanes // inner
         if together > 1:
-            return costs.top_tree(device.family, inner, element.bits, together, window, attributes["take"], depths[0])
+            take, depth = attributes.take, decision.depth
+            return costs.top_tree(device.family, inner, element.bits, together, window, take, depth)
         return costs.top_k(
             device.family, folding.input_lanes, element.bits, -(-inner // folding.input_lanes), window,
-            attributes["k"], attributes["take"], depths[0],
+            attributes.k, attributes.take, decision.depth,
         )
 
-    def build(self, node: Node, folding: Folding, depths: Sequence[int], name: str) -> Built:
+    def build(self, node: Node[StreamTopKAttributes], decision: Decision, name: str) -> Built:
+        folding = decision.folding
         attributes, shape = node.attributes, shape_of(node.inputs[0].typed.element)
-        inner, window = attributes["inner"], attributes["window"]
-        choice = {name: attributes[name] for name in ("least", "last", "take")}
+        inner, window = attributes.inner, attributes.window
+        least, last, take = attributes.least, attributes.last, attributes.take
         together = folding.input_lanes // inner
         core: Core | TreeCore
         if together > 1:
-            core = TreeCore(shape, inner, together, window, **choice, depth=depths[0])
+            core = TreeCore(shape, inner, together, window, least=least, last=last, take=take, depth=decision.depth)
         else:
-            core = Core(shape, inner, folding.input_lanes, window, k=attributes["k"], **choice, depth=depths[0])
+            core = Core(
+                shape, inner, folding.input_lanes, window, k=attributes.k, least=least, last=last, take=take,
+                depth=decision.depth,
+            )
         return Built(core, [core.i], [core.o])
 
 
@@ -109,27 +123,25 @@ def result_interval(take: str, window: int, values: Interval) -> Interval:
     return Interval(values.lo << bits, (values.hi << bits) + window - 1)
 
 
-def greatest(groups: IntArray, attributes: Mapping[str, Any]) -> IntArray:
+def greatest(groups: IntArray, attributes: Ranking) -> IntArray:
     """[..., window] to [..., k]."""
-    keys = groups if attributes["least"] else -groups
+    keys = groups if attributes.least else -groups
     window = groups.shape[-1]
-    if attributes["last"]:
+    if attributes.last:
         order = window - 1 - np.argsort(keys[..., ::-1], axis=-1, kind="stable")
     else:
         order = np.argsort(keys, axis=-1, kind="stable")
-    best: IntArray = order[..., : attributes["k"]].astype(np.int64)
-    if attributes["take"] == "index":
+    best: IntArray = order[..., : attributes.k].astype(np.int64)
+    if attributes.take == "index":
         return best
     values: IntArray = np.take_along_axis(groups, best, axis=-1)
-    return values if attributes["take"] == "value" else (values << index_bits(window)) + best
+    return values if attributes.take == "value" else (values << index_bits(window)) + best
 
 
-def _view(attributes: Mapping[str, Any], shape: tuple[int, ...]) -> tuple[int, int]:
+def _view(attributes: StreamTopKAttributes, shape: tuple[int, ...]) -> tuple[int, int]:
     """The stream as pixels of ``inner`` elements."""
-    inner: int = attributes["inner"]
-    return shape[0] * shape[1] // inner, inner
+    return shape[0] * shape[1] // attributes.inner, attributes.inner
 
 
-def _groups(attributes: Mapping[str, Any], shape: tuple[int, ...]) -> int:
-    count: int = _view(attributes, shape)[0] // attributes["window"]
-    return count
+def _groups(attributes: StreamTopKAttributes, shape: tuple[int, ...]) -> int:
+    return _view(attributes, shape)[0] // attributes.window

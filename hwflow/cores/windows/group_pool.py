@@ -1,14 +1,15 @@
 """Pools over groups of consecutive pixels of a stream, channel by channel: the parts common to maximum and sum.
 
-Attribute: ``window``, pixels a group. Lanes of at most a pixel: one after the other. More input lanes are several
-pixels of a group (which they divide), then with all channels an output beat, or several whole groups.
+Lanes of at most a pixel: one after the other. More input lanes are several pixels of a group (which they divide), then
+with all channels an output beat, or several whole groups.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -17,40 +18,50 @@ from hdl_lib.windows.pool_tree import MaxPoolTree as TreeCore
 from hwflow.cores import costs
 from hwflow.cores.logical.image_windows import WindowGeometry
 from hwflow.cores.logical.images import image_order, image_stream
-from hwflow.cores.operator import Device, Folding, HardwareOperator, LoweringContext, beats
+from hwflow.cores.operator import Decision, Device, Folding, HardwareOperator, LoweringContext, beats
 from hwflow.cores.timing import Process, Timing, every
-from hwflow.ir.graph import IntArray, Node, Stage
+from hwflow.cores.windows.sliding_window import SlidingWindowAttributes
+from hwflow.ir.graph import Attributes, IntArray, Node, Stage
 
 
-class GroupPool(HardwareOperator):
+@dataclass(frozen=True, eq=False)
+class PoolAttributes(Attributes):
+    """``window``: pixels a group; ``least``: the minimum, of a maximum."""
+
+    window: int
+    least: bool = False
+
+
+class GroupPool(HardwareOperator[PoolAttributes]):
     """A core behind :mod:`hdl_lib.windows.pool`."""
 
     stages: ClassVar[frozenset[Stage]] = frozenset({Stage.DATAFLOW, Stage.SCHEDULED})
 
     @abstractmethod
-    def reduce(self, groups: IntArray, attributes: Mapping[str, Any]) -> IntArray:
+    def reduce(self, groups: IntArray, attributes: PoolAttributes) -> IntArray:
         """[frames, groups, window, channels] without the third axis."""
 
-    def evaluate(self, attributes: Mapping[str, Any], inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
+    def evaluate(self, attributes: PoolAttributes, inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
         frames, pixels, channels = inputs[0].shape
-        window = attributes["window"]
+        window = attributes.window
         groups = inputs[0].reshape(frames, pixels // window, window, channels)
         return (self.reduce(groups, attributes),)
 
-    def foldings(self, node: Node, device: Device) -> Sequence[Folding]:
+    def foldings(self, node: Node[PoolAttributes], device: Device) -> Sequence[Folding]:
         pixels, channels = node.inputs[0].typed.shape
-        window = node.attributes["window"]
+        window = node.attributes.window
         parts = [Folding(lanes, lanes) for lanes in costs.useful_lanes(channels)]
         several = [Folding(n * channels, channels) for n in range(2, window) if window % n == 0]
         groups = [Folding(n * window * channels, n * channels) for n in divisors(pixels // window)]
         return list(dict.fromkeys(parts + several + groups))
 
-    def cycles(self, node: Node, folding: Folding) -> int:
+    def cycles(self, node: Node[PoolAttributes], folding: Folding) -> int:
         return beats(node.inputs[0].typed.shape, folding.input_lanes)
 
-    def timing(self, node: Node, folding: Folding) -> Timing:
+    def timing(self, node: Node[PoolAttributes], decision: Decision) -> Timing:
+        folding = decision.folding
         pixels, channels = node.inputs[0].typed.shape
-        window = node.attributes["window"]
+        window = node.attributes.window
         together = folding.input_lanes // channels
         if together > 1:
             beat = np.arange(1, pixels // together + 1)
@@ -69,14 +80,14 @@ def divisors(count: int) -> list[int]:
 
 
 def lower_pool(
-    node: Node, context: LoweringContext, window: WindowGeometry, pad_value: int, op: str, suffix: str,
-    more: Mapping[str, Any] | None = None,
+    node: Node, context: LoweringContext, window: WindowGeometry, pad_value: int, op: str, suffix: str, *,
+    least: bool = False,
 ) -> None:
-    """Lower a pool over images to the pixels of each window in turn, and ``op`` (with attributes ``more``) over these:
+    """Lower a pool over images to the pixels of each window in turn, and ``op`` over these:
     the stream itself where a single window is the whole image."""
     stream = image_stream(node, context)
     if window.kernel != (window.height, window.width) or any(window.pads):
-        stream = context.add("sliding_window", "window", [stream], {"geometry": window, "pad_value": pad_value})
-    result = context.add(op, suffix, [stream], {"window": window.taps, **(more or {})})
+        stream = context.add("sliding_window", "window", [stream], SlidingWindowAttributes(window, pad_value))
+    result = context.add(op, suffix, [stream], PoolAttributes(window.taps, least))
     channels = node.inputs[0].typed.shape[0]
     context.bind(node.outputs[0], result, image_order(channels, window.output[0] * window.output[1]))

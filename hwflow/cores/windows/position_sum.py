@@ -1,14 +1,13 @@
 """Weighted sum over each group of consecutive pixels of a stream, the weights by the group's place in a sequence.
 
-Attributes: ``weights`` int64 [positions, window]; ``repeat``: groups that follow each other with the weights of one
-position; then come those of the next one, and behind the last position the first again. All channels have one weight.
+All channels have one weight.
 Lanes are a part of a pixel, a multiplier each.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,33 +17,42 @@ from hdl_lib.windows.position_sum import PositionSum as Core
 from hwflow.cores import costs
 from hwflow.cores.amaranth_shapes import shape_of
 from hwflow.cores.memory_words import pack_words
-from hwflow.cores.operator import Built, Device, Folding, HardwareOperator, MemoryFile, Resources, beats
+from hwflow.cores.operator import Built, Decision, Device, Folding, HardwareOperator, MemoryFile, Resources, beats
 from hwflow.cores.timing import Process, Timing, every
-from hwflow.ir.graph import IntArray, Node, Stage
+from hwflow.ir.graph import Attributes, IntArray, Node, Stage
 from hwflow.types import Interval, IntType, TensorType
 
 
-class PositionSum(HardwareOperator):
+@dataclass(frozen=True, eq=False)
+class PositionSumAttributes(Attributes):
+    """``weights`` int64 [positions, window]; ``repeat``: groups that follow each other with the weights of one
+    position; then come those of the next one, and behind the last position the first again."""
+
+    weights: IntArray
+    repeat: int
+
+
+class PositionSum(HardwareOperator[PositionSumAttributes]):
     name = "position_sum"
     stages = frozenset({Stage.DATAFLOW, Stage.SCHEDULED})
 
-    def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
-        weights = attributes["weights"]
+    def infer(self, attributes: PositionSumAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        weights = attributes.weights
         ranges = tuple(sum_interval(weights, r) for r in inputs[0].channel_intervals(1))
         return (TensorType.of((inputs[0].shape[0] // weights.shape[1], inputs[0].shape[1]), ranges, 1),)
 
-    def evaluate(self, attributes: Mapping[str, Any], inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
+    def evaluate(self, attributes: PositionSumAttributes, inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
         frames, pixels, channels = inputs[0].shape
-        positions, window = attributes["weights"].shape
-        groups = inputs[0].reshape(frames, -1, positions, attributes["repeat"], window, channels)
-        sums = (groups * attributes["weights"].reshape(positions, 1, window, 1)).sum(axis=4)
+        positions, window = attributes.weights.shape
+        groups = inputs[0].reshape(frames, -1, positions, attributes.repeat, window, channels)
+        sums = (groups * attributes.weights.reshape(positions, 1, window, 1)).sum(axis=4)
         return (sums.reshape(frames, pixels // window, channels),)
 
-    def macs(self, node: Node) -> int:
+    def macs(self, node: Node[PositionSumAttributes]) -> int:
         pixels, channels = node.inputs[0].typed.shape
         return int(pixels * channels)
 
-    def foldings(self, node: Node, device: Device) -> Sequence[Folding]:
+    def foldings(self, node: Node[PositionSumAttributes], device: Device) -> Sequence[Folding]:
         kinds: tuple[str, ...] = ("dsp", "lut")
         element, weight = node.inputs[0].typed.element, weight_type(node)
         if costs.product_is_cheap_in_luts(element, weight):
@@ -53,45 +61,48 @@ class PositionSum(HardwareOperator):
         lanes = costs.useful_lanes(node.inputs[0].typed.shape[1])
         return [Folding(n, n, n, kind, part if kind == "dsp" else 0) for n in lanes for kind in kinds]
 
-    def cycles(self, node: Node, folding: Folding) -> int:
+    def cycles(self, node: Node[PositionSumAttributes], folding: Folding) -> int:
         return beats(node.inputs[0].typed.shape, folding.input_lanes)
 
-    def timing(self, node: Node, folding: Folding) -> Timing:
+    def timing(self, node: Node[PositionSumAttributes], decision: Decision) -> Timing:
+        folding = decision.folding
         pixels, channels = node.inputs[0].typed.shape
-        window = node.attributes["weights"].shape[1]
+        window = node.attributes.weights.shape[1]
         steps = every(self.cycles(node, folding)).reshape(pixels // window, window, -(-channels // folding.input_lanes))
         process = Process(steps.size, {0: steps.reshape(-1)}, {0: steps[:, -1, :].reshape(-1)})
         weight = weight_type(node)
         latency = Core.weighted_latency_of(
             shape_of(node.inputs[0].typed.element), shape_of(weight), folding.multiplier, folding.part or PART,
-            table=(weight.bits, node.attributes["weights"].size),
+            table=(weight.bits, node.attributes.weights.size),
         )
         return Timing((process,), (latency,))
 
-    def resources(self, node: Node, folding: Folding, depths: Sequence[int], device: Device) -> Resources:
+    def resources(self, node: Node[PositionSumAttributes], decision: Decision, device: Device) -> Resources:
+        folding = decision.folding
         blocks = -(-node.inputs[0].typed.shape[1] // folding.input_lanes)
         return costs.position_sum(
             device.family, node.inputs[0].typed.element, weight_type(node), node.outputs[0].typed.element,
-            folding.input_lanes, node.attributes["weights"].tolist(), node.attributes["repeat"], blocks,
-            folding.multiplier, depths[0],
+            folding.input_lanes, node.attributes.weights.tolist(), node.attributes.repeat, blocks,
+            folding.multiplier, decision.depth,
         )
 
-    def build(self, node: Node, folding: Folding, depths: Sequence[int], name: str) -> Built:
-        weights, width = node.attributes["weights"], weight_type(node).bits
+    def build(self, node: Node[PositionSumAttributes], decision: Decision, name: str) -> Built:
+        folding = decision.folding
+        weights, width = node.attributes.weights, weight_type(node).bits
         file = MemoryFile(f"{name}_weights", pack_words(weights.reshape(-1, 1), [width]), width)
         core = Core(
             shape_of(node.inputs[0].typed.element), shape_of(weight_type(node)),
             shape_of(node.outputs[0].typed.element), node.inputs[0].typed.shape[1], folding.input_lanes,
-            weights.shape[1], repeat=node.attributes["repeat"],
+            weights.shape[1], repeat=node.attributes.repeat,
             weights=Table(words=None, file=f"weights/{file.name}.mem", width=width, depth=weights.size),
-            multiplier=folding.multiplier, part=folding.part or PART, depth=depths[0],
+            multiplier=folding.multiplier, part=folding.part or PART, depth=decision.depth,
         )
         return Built(core, [core.i], [core.o], [file])
 
 
-def weight_type(node: Node) -> IntType:
+def weight_type(node: Node[PositionSumAttributes]) -> IntType:
     """The narrowest type that holds every weight."""
-    weights = node.attributes["weights"]
+    weights = node.attributes.weights
     return IntType.holding(Interval(int(weights.min()), int(weights.max())))
 
 

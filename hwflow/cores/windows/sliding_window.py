@@ -3,16 +3,16 @@
 Lanes of at most a pixel: the taps come one after the other. More output lanes are whole windows: as many as divide an
 output row, from whole pixels that divide an image row; or all of them, from the whole image.
 
-Attributes: ``geometry`` (WindowGeometry), ``pad_value``, ``rows`` (line buffer in image rows; chosen when the core is
-built if absent: the least that lets the writer fill a stride ahead of the reader).
+The schedule decides the rows of the line buffer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from math import gcd
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 
@@ -24,38 +24,53 @@ from hdl_lib.windows.window_steps import WindowSteps
 from hwflow.cores import costs
 from hwflow.cores.amaranth_shapes import shape_of
 from hwflow.cores.logical.image_windows import WindowGeometry
-from hwflow.cores.operator import Built, Device, Folding, HardwareOperator, Resources, beats
+from hwflow.cores.operator import Built, Decision, Device, Folding, HardwareOperator, Resources, beats
 from hwflow.cores.timing import Process, Timing, Wait, beat_by_beat, every
-from hwflow.ir.graph import IntArray, Node, Stage
+from hwflow.ir.graph import Attributes, IntArray, Node, Stage
 from hwflow.types import Interval, IntType, TensorType
 
 _SOME_WORDS = 6  # a row: what takes a few cycles from reader to writer no longer costs interval
 
 
-class SlidingWindow(HardwareOperator):
+@dataclass(frozen=True, eq=False)
+class SlidingWindowAttributes(Attributes):
+    """``pad_value``: what stands in the padding."""
+
+    geometry: WindowGeometry
+    pad_value: int
+
+
+class HasGeometry(Protocol):
+    """Attributes with the windows of an image."""
+
+    @property
+    def geometry(self) -> WindowGeometry: ...
+
+
+class SlidingWindow(HardwareOperator[SlidingWindowAttributes]):
     name = "sliding_window"
     stages = frozenset({Stage.DATAFLOW, Stage.SCHEDULED})
 
-    def infer(self, attributes: Mapping[str, Any], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
-        window: WindowGeometry = attributes["geometry"]
+    def infer(self, attributes: SlidingWindowAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        window = attributes.geometry
         pixels = window.output[0] * window.output[1] * window.taps
         ranges = inputs[0].channel_intervals(1)
         if window.touches_padding():
-            ranges = tuple(r.hull(Interval(attributes["pad_value"], attributes["pad_value"])) for r in ranges)
+            ranges = tuple(r.hull(Interval(attributes.pad_value, attributes.pad_value)) for r in ranges)
         result = TensorType.of((pixels, inputs[0].shape[1]), ranges, 1)
         element = inputs[0].element
         if not (element.interval.includes(result.interval.lo) and element.interval.includes(result.interval.hi)):
             element = IntType.holding(inputs[0].interval.hull(result.interval))
         return (TensorType(result.shape, element, result.interval, result.channels, 1),)
 
-    def evaluate(self, attributes: Mapping[str, Any], inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
-        window: WindowGeometry = attributes["geometry"]
+    def evaluate(self, attributes: SlidingWindowAttributes, inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
+        window = attributes.geometry
         frames, _, channels = inputs[0].shape
         images = inputs[0].reshape(frames, window.height, window.width, channels)
-        return (window.windows(images, attributes["pad_value"]).reshape(frames, -1, channels),)
+        return (window.windows(images, attributes.pad_value).reshape(frames, -1, channels),)
 
-    def foldings(self, node: Node, device: Device) -> Sequence[Folding]:
-        window: WindowGeometry = node.attributes["geometry"]
+    def foldings(self, node: Node[SlidingWindowAttributes], device: Device) -> Sequence[Folding]:
+        window = node.attributes.geometry
         channels = node.inputs[0].typed.shape[1]
         found = [Folding(lanes, lanes) for lanes in costs.useful_lanes(channels)]
         rows, columns = window.output
@@ -66,7 +81,7 @@ class SlidingWindow(HardwareOperator):
         found.append(Folding(window.height * window.width * channels, rows * columns * window.taps * channels))
         return list(dict.fromkeys(found))
 
-    def cycles(self, node: Node, folding: Folding) -> int:
+    def cycles(self, node: Node[SlidingWindowAttributes], folding: Folding) -> int:
         if is_serial(node, folding):
             return max(beats(value.typed.shape, folding.input_lanes) for value in (node.inputs[0], node.outputs[0]))
         if is_whole(node, folding):
@@ -74,62 +89,66 @@ class SlidingWindow(HardwareOperator):
         steps = steps_of(node, folding)
         return max(steps.geometry.height * steps.words, steps.steps)
 
-    def timing(self, node: Node, folding: Folding) -> Timing:
+    def timing(self, node: Node[SlidingWindowAttributes], decision: Decision) -> Timing:
+        folding = decision.folding
         if is_serial(node, folding):
-            return self._serial_timing(node, folding)
+            return self._serial_timing(node, decision)
         if is_whole(node, folding):
             return beat_by_beat(1, WindowImage.latency)
-        return _rows_timing(steps_of(node, folding), line_buffer_rows(node, folding))
+        return _rows_timing(steps_of(node, folding), line_buffer_rows(node, decision))
 
-    def _serial_timing(self, node: Node, folding: Folding) -> Timing:
-        window: WindowGeometry = node.attributes["geometry"]
-        blocks = -(-node.inputs[0].typed.shape[1] // folding.input_lanes)
+    def _serial_timing(self, node: Node[SlidingWindowAttributes], decision: Decision) -> Timing:
+        window = node.attributes.geometry
+        blocks = -(-node.inputs[0].typed.shape[1] // decision.folding.input_lanes)
         per_row = window.output[1] * window.taps * blocks
-        return Timing(serial_processes(window, blocks, per_row, 1, line_buffer_rows(node)), (Core.latency,))
+        return Timing(serial_processes(window, blocks, per_row, 1, line_buffer_rows(node, decision)), (Core.latency,))
 
-    def resources(self, node: Node, folding: Folding, depths: Sequence[int], device: Device) -> Resources:
-        window: WindowGeometry = node.attributes["geometry"]
-        source, result = node.inputs[0].typed, node.outputs[0].typed.element
+    def resources(self, node: Node[SlidingWindowAttributes], decision: Decision, device: Device) -> Resources:
+        folding = decision.folding
+        window = node.attributes.geometry
+        source, result, depth = node.inputs[0].typed, node.outputs[0].typed.element, decision.depth
         if not is_serial(node, folding) and is_whole(node, folding):
-            return costs.window_image(device.family, core_geometry(window), source.shape[1], result.bits, depths[0])
+            return costs.window_image(device.family, core_geometry(window), source.shape[1], result.bits, depth)
         if not is_serial(node, folding):
-            steps, rows = steps_of(node, folding), line_buffer_rows(node, folding)
+            steps, rows = steps_of(node, folding), line_buffer_rows(node, decision)
             types, pad_value = (source.element, result), core_pad_value(node)
-            return costs.window_rows(device.family, steps, *types, source.shape[1], pad_value, rows, depths[0])
+            return costs.window_rows(device.family, steps, *types, source.shape[1], pad_value, rows, depth)
         blocks = -(-source.shape[1] // folding.input_lanes)
-        words = line_buffer_rows(node) * window.width * blocks
+        words = line_buffer_rows(node, decision) * window.width * blocks
         width = folding.input_lanes * result.bits
-        return costs.sliding_window(device.family, window, blocks, words, width, depths[0])
+        return costs.sliding_window(device.family, window, blocks, words, width, depth)
 
-    def build(self, node: Node, folding: Folding, depths: Sequence[int], name: str) -> Built:
-        window: WindowGeometry = node.attributes["geometry"]
+    def build(self, node: Node[SlidingWindowAttributes], decision: Decision, name: str) -> Built:
+        folding = decision.folding
+        window = node.attributes.geometry
         if not is_serial(node, folding):
-            return self._build_parallel(node, folding, depths[0])
+            return self._build_parallel(node, decision)
         core = Core(
             shape_of(node.outputs[0].typed.element),
             window.height, window.width, node.inputs[0].typed.shape[1], folding.input_lanes,
             kernel=window.kernel, stride=window.strides, pads=window.pads, dilation=window.dilations,
-            pad_value=core_pad_value(node), rows=line_buffer_rows(node), depth=depths[0],
+            pad_value=core_pad_value(node), rows=line_buffer_rows(node, decision), depth=decision.depth,
         )
         return Built(core, [core.i], [core.o])
 
-    def _build_parallel(self, node: Node, folding: Folding, depth: int) -> Built:
+    def _build_parallel(self, node: Node[SlidingWindowAttributes], decision: Decision) -> Built:
+        folding, depth = decision.folding, decision.depth
         source, result = shape_of(node.inputs[0].typed.element), shape_of(node.outputs[0].typed.element)
         channels, pad_value = node.inputs[0].typed.shape[1], core_pad_value(node)
         core: WindowImage | WindowRows
         if is_whole(node, folding):
-            geometry = core_geometry(node.attributes["geometry"])
+            geometry = core_geometry(node.attributes.geometry)
             core = WindowImage(source, result, channels, geometry, pad_value=pad_value, depth=depth)
         else:
-            steps, rows = steps_of(node, folding), line_buffer_rows(node, folding)
+            steps, rows = steps_of(node, folding), line_buffer_rows(node, decision)
             core = WindowRows(source, result, channels, steps, pad_value=pad_value, rows=rows, depth=depth)
         return Built(core, [core.i], [core.o])
 
 
-def core_pad_value(node: Node) -> int:
+def core_pad_value(node: Node[SlidingWindowAttributes]) -> int:
     """The core's value of a pixel outside the image: where no window reaches there, the result's type need not hold
     the convolution's, and any value of it will do."""
-    element, value = node.outputs[0].typed.element, int(node.attributes["pad_value"])
+    element, value = node.outputs[0].typed.element, int(node.attributes.pad_value)
     return min(max(value, element.min), element.max)
 
 
@@ -183,13 +202,13 @@ def _rows_timing(steps: WindowSteps, rows: int) -> Timing:
     return Timing((writer, reader), (WindowRows.latency_of(steps),))
 
 
-def is_serial(node: Node, folding: Folding) -> bool:
+def is_serial(node: Node[HasGeometry], folding: Folding) -> bool:
     """Whether lanes are a part of a pixel, at most one: one tap of a window after the other."""
     channels = node.inputs[0].typed.shape[1]
     return folding.input_lanes <= channels and folding.output_lanes <= channels
 
 
-def is_whole(node: Node, folding: Folding) -> bool:
+def is_whole(node: Node[HasGeometry], folding: Folding) -> bool:
     """Whether a beat is a whole image, and all of its windows."""
     (pixels, channels), results = node.inputs[0].typed.shape, node.outputs[0].typed.shape[0]
     whole = Folding(pixels * channels, results * channels)
@@ -202,22 +221,22 @@ def core_geometry(window: WindowGeometry) -> CoreGeometry:
     return CoreGeometry(window.height, window.width, window.kernel, window.strides, window.pads, window.dilations)
 
 
-def steps_of(node: Node, folding: Folding) -> WindowSteps:
+def steps_of(node: Node[HasGeometry], folding: Folding) -> WindowSteps:
     """The schedule of whole windows a beat."""
-    window: WindowGeometry = node.attributes["geometry"]
+    window = node.attributes.geometry
     channels = node.inputs[0].typed.shape[1]
     pixels, windows = folding.input_lanes // channels, folding.output_lanes // (window.taps * channels)
     return WindowSteps(core_geometry(window), pixels, windows)
 
 
-def has_line_buffer(node: Node) -> bool:
-    """Whether the schedule chooses the node's ``rows``."""
+def has_line_buffer(node: Node[HasGeometry]) -> bool:
+    """Whether the schedule decides the rows of a line buffer for the node."""
     return node.op in ("sliding_window", "depthwise")
 
 
-def least_rows(node: Node) -> int:
+def least_rows(node: Node[HasGeometry]) -> int:
     """The fewest rows of the line buffer with which the core works."""
-    return _least_rows(node.attributes["geometry"])
+    return _least_rows(node.attributes.geometry)
 
 
 @lru_cache(maxsize=256)
@@ -225,21 +244,21 @@ def _least_rows(window: WindowGeometry) -> int:
     return core_geometry(window).minimum_rows
 
 
-def line_buffer_rows(node: Node, folding: Folding | None = None) -> int:
-    """Rows of the line buffer: as set by the schedule, else a stride more than the least that works; of whole windows
-    a beat (``folding``, or as set by the schedule), whose buffer is released word by word, the least if a row has some
-    words."""
-    if "rows" in node.attributes:
-        return int(node.attributes["rows"])
-    window: WindowGeometry = node.attributes["geometry"]
-    folding = folding or node.attributes.get("folding")
-    if folding is not None and not is_serial(node, folding) and not is_whole(node, folding):
+def line_buffer_rows(node: Node[HasGeometry], decision: Decision) -> int:
+    """Rows of the line buffer: as decided, else a stride more than the least that works, which lets the writer fill a
+    stride ahead of the reader; of whole windows a beat, whose buffer is released word by word, the least if a row has
+    some words."""
+    if decision.rows is not None:
+        return decision.rows
+    window = node.attributes.geometry
+    folding = decision.folding
+    if not is_serial(node, folding) and not is_whole(node, folding):
         return least_rows(node) + (window.strides[0] if steps_of(node, folding).words < _SOME_WORDS else 0)
     return least_rows(node) + window.strides[0]
 
 
-def row_bits(node: Node) -> int:
+def row_bits(node: Node[HasGeometry], folding: Folding) -> int:
     """Bits of a row of the line buffer, with those of surplus lanes."""
-    lanes, channels = node.attributes["folding"].input_lanes, node.inputs[0].typed.shape[1]
-    elements = node.attributes["geometry"].width * (-(-channels // lanes) * lanes if lanes < channels else channels)
+    lanes, channels = folding.input_lanes, node.inputs[0].typed.shape[1]
+    elements = node.attributes.geometry.width * (-(-channels // lanes) * lanes if lanes < channels else channels)
     return int(elements * node.inputs[0].typed.element.bits)

@@ -1,1 +1,1 @@
-"""Where frames are in a model whose inputs' first axes are numbers, and what operators make of that axis."""
+"""Find the frames of a model whose inputs have fixed first sizes, and transform operators along that axis."""

@@ -1,7 +1,7 @@
-"""What becomes of the axes of every operator where a model's first axis is a batch, or gets one more in front.
+"""Rules that transform operators where the model's first axis becomes a batch, or a batch axis is added in front.
 
-A rule speaks of nodes that read a stream, what is computed from inputs; all else is fixed. ``apart`` is asked only
-where all streams that are read and made have the same first size.
+A rule applies to nodes that read a stream, a value computed from inputs; everything else is fixed. ``apart`` is called
+only where all streams that the node reads and writes have the same first size.
 """
 
 from __future__ import annotations
@@ -13,24 +13,27 @@ import numpy as np
 import onnx
 
 from hwflow.frontend.frames.frame_model import Build, integer, integers, set_attribute
+from hwflow.onnxspec.graphs.operator_names import IDENTITY, RESHAPE
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
 
 Translate = Callable[[Build, OnnxNode, onnx.NodeProto], bool]
-"""Changes a copy of a node; False where it cannot be done."""
+"""Changes a copy of a node; returns False where that is impossible."""
 
 
 @dataclass(frozen=True)
 class Rule:
-    """``apart``: what lies along the first axis of all streams stays apart, and that axis first; the copy then takes
-    any number along it. ``raised``: all streams get an axis in front, which stays apart; None where the operator cannot
-    have one."""
+    """``apart``: the entries along the first axis of all streams are processed independently and that axis stays first;
+    the copy then takes any size of it. ``raised``: all streams get a batch axis in front; None where the operator
+    cannot take one. ``elementwise``: operands broadcast, and an element depends on those at its place alone."""
 
     apart: Translate
     raised: Translate | None = None
+    elementwise: bool = False
 
 
-def elementwise(*places: int) -> Rule:
-    """Operands broadcast; they are at ``places``, or all inputs are, and everything else is a scalar parameter."""
+def elementwise(*places: int, raised_since: int = 1) -> Rule:
+    """Return the rule of broadcast operands: the inputs at ``places``, by default all; other inputs are scalar
+    parameters. ``raised_since``: the operator set version before which no axis may come in front."""
 
     def operands(node: OnnxNode) -> list[int]:
         return [place for place in places or range(len(node.inputs)) if place < len(node.inputs)]
@@ -59,19 +62,18 @@ def elementwise(*places: int) -> Rule:
             name = node.inputs[place]
             if name and build.is_fixed(name) and 0 < len(build.shape(name)) == rank:
                 copy.input[place] = build.raised(name)
-        # Before operator set 7 a slope was one a channel, whatever the rank.
-        return parameters(build, node) and not (node.op_type == "PRelu" and node.version < 7)
+        return parameters(build, node) and node.version >= raised_since
 
-    return Rule(apart, raised)
+    return Rule(apart, raised, elementwise=True)
 
 
 def _first_alone(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
-    """Whether the first input is a stream, and no other is."""
+    """Tell whether the first input is the only stream."""
     return not build.is_fixed(node.inputs[0]) and not build.streams(node.inputs[1:])
 
 
 def _image_apart(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
-    """Places of greatest elements count through the batch, and in training statistics are over all of it."""
+    """Allow image operators, unless indices of maxima count through the batch or training statistics span it."""
     apart = len(build.streams(node.outputs)) == 1 and not node.attributes.get("training_mode", 0)
     return apart and _first_alone(build, node, copy)
 
@@ -81,10 +83,10 @@ IMAGE = Rule(_image_apart)
 
 
 def reshape() -> Rule:
-    """Reshape, Flatten, Squeeze, Unsqueeze: all a Reshape."""
+    """Return the rule of Reshape, Flatten, Squeeze and Unsqueeze, all written as a Reshape."""
 
     def into(build: Build, node: OnnxNode, copy: onnx.NodeProto, shape: Sequence[int]) -> bool:
-        copy.op_type = "Reshape"
+        copy.op_type = RESHAPE
         del copy.attribute[:], copy.input[1:]
         copy.input.append(build.add(node.result, np.array([-1, *shape], dtype=np.int64)))
         return node.version >= 5 and not build.streams(node.inputs[1:])  # the shape was an attribute before
@@ -112,16 +114,17 @@ def transpose() -> Rule:
     return Rule(apart, raised)
 
 
-def along(default: int, *, before: tuple[int, int] | None = None) -> Rule:
-    """An attribute ``axis``, by default ``default``, which ``before`` (a version) was another; a negative one counts
-    from behind. All but the first input is fixed."""
+def along(default: int, *, before: tuple[int, int] | None = None, added: int = 0) -> Rule:
+    """Return the rule of an attribute ``axis`` with ``default``, which was another one ``before`` a version. A negative
+    axis counts from the end, over the first input's axes and the ``added`` ones. All but the first input are fixed."""
 
     def axis_of(node: OnnxNode) -> int:
         older = before is not None and node.version < before[0]
         return integer(node, "axis", before[1] if older and before is not None else default)
 
     def apart(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
-        return axis_of(node) % len(build.shape(node.inputs[0])) > 0 and _first_alone(build, node, copy)
+        rank = len(build.shape(node.inputs[0])) + added
+        return axis_of(node) % rank > 0 and _first_alone(build, node, copy)
 
     def raised(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
         axis = axis_of(node)
@@ -131,14 +134,45 @@ def along(default: int, *, before: tuple[int, int] | None = None) -> Rule:
     return Rule(apart, raised)
 
 
+def along_input(place: int) -> Rule:
+    """Return the rule of an axis given by input ``place``, a constant of one element; negative counts from the end."""
+
+    def axis_of(build: Build, node: OnnxNode) -> int | None:
+        found = _vector(build, node, place)
+        return found[0] if found is not None and len(found) == 1 else None
+
+    def apart(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+        axis = axis_of(build, node)
+        return axis is not None and axis % len(build.shape(node.inputs[0])) > 0 and _first_alone(build, node, copy)
+
+    def raised(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+        axis = axis_of(build, node)
+        if axis is not None and axis >= 0:
+            copy.input[place] = build.add(copy.input[place], np.array(axis + 1, dtype=np.int64))
+        return axis is not None and _first_alone(build, node, copy)
+
+    return Rule(apart, raised)
+
+
+def _matrices_apart(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+    return len(build.shape(node.inputs[0])) > 2 and _first_alone(build, node, copy)
+
+
+NOT_APART = Rule(lambda build, node, copy: False)
+"""Of a stream, it is not known for one frame alone."""
+
+MATRICES = Rule(_matrices_apart, _first_alone)
+"""The last two axes form matrices; all but the first input are fixed."""
+
+
 def concat(first: int, step: int) -> Rule:
-    """Every ``step``-th input from place ``first`` on is joined along an axis; everything else is a parameter."""
+    """Return the rule of a concatenation of every ``step``-th input from ``first`` on; other inputs are parameters."""
 
     def parts(node: OnnxNode) -> range:
         return range(first, len(node.inputs), step)
 
     def axis_of(node: OnnxNode) -> int:
-        return integer(node, "axis", 1)  # since operator set 4 it is always given
+        return integer(node, "axis", 1)  # required since operator set 4
 
     def parameters(build: Build, node: OnnxNode) -> bool:
         return build.single(name for place, name in enumerate(node.inputs) if place not in parts(node))
@@ -164,7 +198,7 @@ def concat(first: int, step: int) -> Rule:
 
 
 def quantizer() -> Rule:
-    """Scale and zero point one a tensor, one along an axis, or in blocks (of the tensor's rank)."""
+    """Return the rule of quantizers: scale and zero point per tensor, per axis, or in blocks (of the tensor's rank)."""
 
     def scalar(build: Build, node: OnnxNode) -> bool:
         return build.shape(node.inputs[1]) in ((), (1,))
@@ -197,7 +231,7 @@ def quantizer() -> Rule:
 
 
 def _vector(build: Build, node: OnnxNode, place: int) -> list[int] | None:
-    """Input ``place``, where it is a constant vector."""
+    """Return input ``place`` if it is a constant vector."""
     name = node.inputs[place] if place < len(node.inputs) else ""
     return [int(v) for v in build.constant(name).reshape(-1)] if name and build.is_constant(name) else None
 
@@ -213,14 +247,14 @@ def _up(axes: Sequence[int]) -> list[int]:
 
 
 def _optional(build: Build, node: OnnxNode, place: int, default: Sequence[int]) -> list[int] | None:
-    """The same, ``default`` where there is no such input."""
+    """Return input ``place`` as by :func:`_vector`; ``default`` where it is absent."""
     there = place < len(node.inputs) and node.inputs[place] != ""
     return _vector(build, node, place) if there else list(default)
 
 
 def slice_() -> Rule:
     def parts(build: Build, node: OnnxNode) -> tuple[list[int], list[list[int]]] | None:
-        """The axes; starts, ends and steps."""
+        """Return the axes, and starts, ends and steps."""
         starts: list[int] | None
         ends: list[int] | None
         if node.version < 10:  # attributes
@@ -245,7 +279,7 @@ def slice_() -> Rule:
                 return False
         inner = [place for place, axis in enumerate(axes) if axis % len(shape)]
         if not inner:
-            copy.op_type = "Identity"
+            copy.op_type = IDENTITY
             del copy.attribute[:], copy.input[1:]
         else:
             store(build, node, copy, *([values[i] for i in inner] for values in (axes, starts, ends, steps)))
@@ -275,7 +309,7 @@ def slice_() -> Rule:
 
 def pad() -> Rule:
     def parts(build: Build, node: OnnxNode) -> tuple[list[int], list[int]] | None:
-        """The axes, and what is put before them and then behind them."""
+        """Return the axes, and the padding before and then after each."""
         pads = _vector(build, node, 1) if node.version >= 11 else integers(node, "pads") or None
         axes = _optional(build, node, 3, range(len(build.shape(node.inputs[0]))))
         if pads is None or axes is None or len(pads) != 2 * len(axes) or not build.single(node.inputs[2:3]):
@@ -335,8 +369,8 @@ def expand() -> Rule:
     return Rule(apart, raised)
 
 
-def reduce() -> Rule:
-    """Axes are an attribute or, in later versions, an input; without any all are meant, or none."""
+def reduce(input_since: int = 18) -> Rule:
+    """Axes are an attribute or, since that version of ai.onnx, an input; without any all are meant, or none."""
 
     def axes_of(build: Build, node: OnnxNode) -> list[int] | None:
         if len(node.inputs) > 1 and node.inputs[1] and node.domain == "":
@@ -353,10 +387,10 @@ def reduce() -> Rule:
 
     def raised(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
         axes = axes_of(build, node)
-        if node.domain == "" and not build.shape(node.inputs[0]):  # there is nothing to reduce
-            copy.op_type = "Identity"
+        if node.domain == "" and not build.shape(node.inputs[0]):  # nothing to reduce
+            copy.op_type = IDENTITY
             del copy.attribute[:], copy.input[1:]
-        elif axes and node.domain == "" and node.version >= (13 if node.op_type == "ReduceSum" else 18):
+        elif axes and node.domain == "" and node.version >= input_since:
             _put(build, node, copy, 1, _up(axes))
         elif axes:
             set_attribute(copy, "axes", _up(axes))
@@ -369,10 +403,11 @@ def reduce() -> Rule:
 
 
 def resize() -> Rule:
-    """Axes are named where the version has them; before, scales, sizes and region of interest are of all axes."""
+    """Return the rule of Resize: later versions name the axes; scales, sizes and region of interest of earlier ones
+    cover all axes."""
 
     def parameters(build: Build, node: OnnxNode) -> list[tuple[int, str]] | None:
-        """Those inputs behind the first that hold something; None where one of them is no constant."""
+        """Return the nonempty inputs after the first; None where one of them is not constant."""
         there = [(place, name) for place, name in enumerate(node.inputs[1:], start=1) if name]
         if not all(build.is_constant(name) for _, name in there):
             return None
@@ -396,7 +431,7 @@ def resize() -> Rule:
                 if old[first] != 1:
                     return False
             elif kind(node, place) == "sizes":
-                # The policies look at all axes that have a size.
+                # The policies depend on all axes that have a size.
                 if node.attributes.get("keep_aspect_ratio_policy", "stretch") != "stretch":
                     return False
                 new = np.array(old)
@@ -411,8 +446,8 @@ def resize() -> Rule:
 
     def raised(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
         found, rank = parameters(build, node), len(build.shape(node.inputs[0]))
-        if node.op_type == "Upsample" and node.version < 9:
-            if node.version < 7:  # of images alone
+        if node.version < 9:  # Upsample
+            if node.version < 7:  # images only
                 return False
             scales = node.attributes["scales"]
             assert isinstance(scales, tuple)

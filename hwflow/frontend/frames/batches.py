@@ -1,15 +1,14 @@
-"""Where frames are in a model whose inputs' first axes are numbers.
+"""Find the frames of a model whose inputs have fixed first sizes.
 
-Everything behind this sees frames along the first axis, of any number. Three kinds of models are brought there:
+Everything downstream sees any number of frames along the first axis. Three kinds of models are transformed to that:
 
-* All inputs have the same first size above 1, and every operator keeps what lies along that axis apart: a batch, whose
-  members are frames (:func:`of_frames`).
-* Inputs are whole tensors (time first, say, or of different first sizes), or operators work across the first axis: all
-  of a model's inputs are one frame, and the model gets an axis in front of every value that is computed
-  (:func:`with_frame_axis`).
-* All first sizes are 1: frames already, unless an operator drops that axis or moves it; then they are whole tensors.
+* All inputs have the same first size above 1, and every operator processes the entries of that axis independently: a
+  batch, whose members are frames (:func:`of_frames`).
+* Inputs are whole tensors (time first, say, or of different first sizes), or operators work across the first axis: the
+  model's inputs together are one frame, and every computed value gets an axis in front (:func:`with_frame_axis`).
+* All first sizes are 1: frames already, unless an operator drops or moves that axis; then they are whole tensors.
 
-What becomes of each operator's axes is in :mod:`hwflow.frontend.frames.axes`, and nowhere else.
+The rules of the operators are in :mod:`hwflow.frontend.frames.axes`.
 """
 
 from __future__ import annotations
@@ -24,11 +23,11 @@ from hwflow.onnxspec.resolving.resolved_model import OnnxNode, ResolvedModel
 from hwflow.operators.onnx_operators import record_of
 
 FRAMES = "frames"
-"""The variable of a batch that has become frames."""
+"""The dimension variable of a batch that became frames."""
 
 
 def first_sizes(model: onnx.ModelProto) -> dict[str, int | None]:
-    """The first size of each input, None for a scalar's; empty where one of them has no number there."""
+    """Return the first size of each input, None for a scalar; an empty dict where one of them is not fixed."""
     initializers = {tensor.name for tensor in model.graph.initializer}
     sizes: dict[str, int | None] = {}
     for info in model.graph.input:
@@ -47,8 +46,8 @@ def first_sizes(model: onnx.ModelProto) -> dict[str, int | None]:
 
 
 def whole_inputs(model: onnx.ModelProto) -> dict[str, list[int | str]]:
-    """The inputs, with their shapes, of a model without a frame axis that are no frame: scalars, and those whose first
-    axis has another size than 1. None of a model where the first axis of an input has no number as its size."""
+    """Return the inputs, with their shapes, that are no frame of a model without a frame axis: scalars, and those whose
+    first size is not 1; none where an input's first size is not fixed."""
     sizes = first_sizes(model)
     return {
         info.name: [d.dim_value if d.HasField("dim_value") else d.dim_param for d in info.type.tensor_type.shape.dim]
@@ -58,8 +57,8 @@ def whole_inputs(model: onnx.ModelProto) -> dict[str, list[int | str]]:
 
 
 def batch_size(resolved: ResolvedModel) -> int | None:
-    """The first size that all inputs have, if it is above 1 and none of them is a vector; else None. (A vector's
-    elements are no frames.)"""
+    """Return the common first size of all inputs if it is above 1 and none is a vector, else None. (The elements of a
+    vector are no frames.)"""
     shapes = [resolved.values[name].shape for name in resolved.inputs]
     sizes = {shape[0] if len(shape) > 1 else 1 for shape in shapes}
     size = sizes.pop() if len(sizes) == 1 else 1
@@ -67,8 +66,8 @@ def batch_size(resolved: ResolvedModel) -> int | None:
 
 
 def keeps_frames(resolved: ResolvedModel, unknown: Container[str] = ()) -> bool:
-    """Whether every operator of a model keeps what lies along the first axis apart, and that axis in front.
-    ``unknown``: names of nodes that are not looked at."""
+    """Decide whether every operator of a model processes the entries of the first axis independently and keeps it
+    first. ``unknown``: names of nodes to skip."""
     build = Build(onnx.ModelProto(), resolved)
     return all(
         node.name in unknown
@@ -79,8 +78,8 @@ def keeps_frames(resolved: ResolvedModel, unknown: Container[str] = ()) -> bool:
 
 
 def of_frames(model: onnx.ModelProto, resolved: ResolvedModel) -> onnx.ModelProto | list[OnnxNode]:
-    """``model``, of which ``resolved`` is the resolution with the batch as it is, and which has all of its values, with
-    a variable in the place of the batch's size; constants are folded. Else the nodes for which that cannot be done."""
+    """Return ``model`` with a variable as its batch size and constants folded, or the nodes that prevent that.
+    ``resolved``: the model resolved with its batch, with all of its values."""
     build = Build(model, resolved)
     nodes, wrong = _rewritten(build, _apart)
     variables = {d.dim_param for info in model.graph.input for d in info.type.tensor_type.shape.dim}
@@ -89,9 +88,9 @@ def of_frames(model: onnx.ModelProto, resolved: ResolvedModel) -> onnx.ModelProt
 
 
 def with_frame_axis(model: onnx.ModelProto, resolved: ResolvedModel) -> onnx.ModelProto | list[OnnxNode]:
-    """``model``, of which ``resolved`` is the resolution with whole inputs and which has all of its values, with an
-    axis of length 1 in front of all inputs and of all that is computed from them; constants are folded. Else the nodes
-    that cannot be given such an axis."""
+    """Return ``model`` with an axis of length 1 in front of all inputs and everything computed from them, and constants
+    folded, or the nodes that cannot take such an axis. ``resolved``: the model resolved with whole inputs, with all of
+    its values."""
     build = Build(model, resolved)
     nodes, wrong = _rewritten(build, _raised)
     return wrong or build.finished(nodes, [1], replaced=0)
@@ -100,7 +99,7 @@ def with_frame_axis(model: onnx.ModelProto, resolved: ResolvedModel) -> onnx.Mod
 def _rewritten(
     build: Build, change: Callable[[Build, OnnxNode, onnx.NodeProto], bool]
 ) -> tuple[list[onnx.NodeProto], list[OnnxNode]]:
-    """All nodes of the new model, and those of the old one for which ``change``, which works on a copy, fails."""
+    """Apply ``change`` to a copy of every node; return the new model's nodes, and the old nodes for which it fails."""
     makers = {name: node for node in build.model.graph.node for name in node.output if name}
     nodes: list[onnx.NodeProto] = []
     wrong: list[OnnxNode] = []
@@ -108,7 +107,7 @@ def _rewritten(
         copy = onnx.NodeProto()
         copy.CopyFrom(makers[node.result])
         build.before, build.after = [], []
-        is_call = copy.op_type != node.op_type  # of what stands for a node of another version
+        is_call = copy.op_type != node.op_type  # the call that replaces a node of another version
         if is_call or (build.streams(node.outputs) and not change(build, node, copy)):
             wrong.append(node)
         nodes += [*build.before, copy, *build.after]
@@ -116,7 +115,7 @@ def _rewritten(
 
 
 def _apart(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
-    """Whether a node keeps what lies along the first axis apart; its copy then does it for any number of frames."""
+    """Tell whether a node processes the entries of the first axis independently; its copy then takes any number."""
     rule = _rule_of(node)
     shapes = [build.shape(name) for name in (*build.streams(node.inputs), *build.streams(node.outputs))]
     sizes = {shape[0] if shape else 0 for shape in shapes}
@@ -126,8 +125,7 @@ def _apart(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
 
 
 def _raised(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
-    """Give a node the axis in front. Where its own first axis has length 1 and it keeps what is along that apart, it
-    may do without."""
+    """Add the axis in front of a node's streams, unless their first axis has length 1 already and stays independent."""
     rule, tried = _rule_of(node), onnx.NodeProto()
     tried.CopyFrom(copy)
     if rule is not None and rule.raised is not None and rule.raised(build, node, tried):

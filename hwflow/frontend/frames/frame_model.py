@@ -1,4 +1,4 @@
-"""What the rules of operators' axes work on: a model whose nodes are written anew, one after the other."""
+"""A model under rewriting, node by node, which the axis rules of operators work on."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ import numpy as np
 import onnx
 from onnx import helper
 
+from hwflow.onnxspec.graphs.operator_names import RESHAPE
 from hwflow.onnxspec.reading.numpy_tensors import ELEMENT_TYPES, to_tensor
 from hwflow.onnxspec.resolving.resolved_model import Array, OnnxNode, ResolvedModel
 
 
 class Build:
-    """A new model for ``model``, of which ``resolved`` is the resolution (with whole inputs) and which has all of its
-    values. ``before`` and ``after``: what the rule that is at work puts around its node."""
+    """A rewrite of ``model``, which ``resolved`` (with whole inputs) resolves, with all of its values. ``before`` and
+    ``after``: the nodes that the current rule inserts around its node."""
 
     def __init__(self, model: onnx.ModelProto, resolved: ResolvedModel) -> None:
         self.model, self.resolved = model, resolved
@@ -24,7 +25,7 @@ class Build:
         self.after: list[onnx.NodeProto] = []
 
     def shape(self, name: str) -> tuple[int, ...]:
-        """As in the model."""
+        """Return the shape of a value, as in the model."""
         return self.resolved.values[name].shape
 
     def is_constant(self, name: str) -> bool:
@@ -34,19 +35,19 @@ class Build:
         return self.resolved.constants[name]
 
     def is_fixed(self, name: str) -> bool:
-        """Whether a value is computed from constants alone (or absent)."""
+        """Tell whether a value is absent or computed from constants alone."""
         return not name or name in self.resolved.fixed
 
     def streams(self, names: Iterable[str]) -> list[str]:
-        """Those that are computed from inputs."""
+        """Return those that are computed from inputs."""
         return [name for name in names if not self.is_fixed(name)]
 
     def single(self, names: Iterable[str]) -> bool:
-        """Whether all of these (parameters, or absent) have one element and no axis that frames could meet."""
+        """Tell whether all of these parameters are absent, or have one element and no axis that frames could meet."""
         return all(not name or (self.is_fixed(name) and self.shape(name) in ((), (1,))) for name in names)
 
     def fresh(self, base: str) -> str:
-        """A new name of a value."""
+        """Return a fresh value name."""
         name, number = f"{base}_framed", 0
         while name in self.names:
             number += 1
@@ -55,20 +56,19 @@ class Build:
         return name
 
     def add(self, base: str, array: Array, dtype: str = "int64") -> str:
-        """A new initializer, named after ``base``."""
+        """Add an initializer, named after ``base``, and return its name."""
         name = self.fresh(base)
         self.made.append(to_tensor(name, array, dtype))
         return name
 
     def raised(self, name: str) -> str:
-        """A fixed value with one more axis in front."""
+        """Return a fixed value with one more axis in front."""
         if self.is_constant(name):
             return self.add(name, self.constant(name)[np.newaxis], self.resolved.values[name].dtype)
         return self.reshaped(name, (1, *self.shape(name)))
 
     def first(self, name: str) -> str | None:
-        """A fixed value with its first axis of length 1, for one that is the same at each place of that axis; None for
-        one that is not."""
+        """Return a fixed value with its first axis reduced to length 1 if it is constant along that axis, else None."""
         if self.shape(name)[:1] == (1,):
             return name
         if not self.is_constant(name) or not self.shape(name):
@@ -79,24 +79,24 @@ class Build:
         return self.add(name, array[:1], self.resolved.values[name].dtype)
 
     def reshaped(self, name: str, shape: Sequence[int]) -> str:
-        """A value in another shape, in front of the node; -1 for what is left."""
+        """Insert a Reshape before the node and return its result; -1 for the remaining size."""
         result = self.fresh(name)
         target = self.add(name, np.array(shape, dtype=np.int64))
-        self.before.append(helper.make_node("Reshape", [name, target], [result]))
+        self.before.append(helper.make_node(RESHAPE, [name, target], [result]))
         return result
 
     def result_in(self, copy: onnx.NodeProto, place: int, shape: Sequence[int]) -> None:
-        """Let output ``place`` of the node ``copy`` come in another shape."""
+        """Reshape output ``place`` of the node ``copy``."""
         name = copy.output[place]
         copy.output[place] = self.fresh(name)
         target = self.add(name, np.array(shape, dtype=np.int64))
-        self.after.append(helper.make_node("Reshape", [copy.output[place], target], [name]))
+        self.after.append(helper.make_node(RESHAPE, [copy.output[place], target], [name]))
 
     def finished(
         self, nodes: Sequence[onnx.NodeProto], shape: Sequence[int | str], *, replaced: int
     ) -> onnx.ModelProto:
-        """The new model of ``nodes``; inputs, and outputs that are not fixed, have ``shape`` in place of their
-        ``replaced`` first axes."""
+        """Return the new model of ``nodes``, with ``shape`` in place of the first ``replaced`` axes of inputs and of
+        outputs that are not fixed."""
         resolved = self.resolved
         framed = onnx.ModelProto()
         framed.CopyFrom(self.model)
@@ -117,7 +117,7 @@ class Build:
 
 
 def set_attribute(copy: onnx.NodeProto, name: str, value: object) -> None:
-    """Give the node an attribute, in place of one of that name."""
+    """Set or replace an attribute of the node."""
     kept = [a for a in copy.attribute if a.name != name]
     del copy.attribute[:]
     kind = onnx.AttributeProto.INTS if value == [] else None
@@ -125,14 +125,14 @@ def set_attribute(copy: onnx.NodeProto, name: str, value: object) -> None:
 
 
 def integer(node: OnnxNode, name: str, default: int = 0) -> int:
-    """An integer attribute."""
+    """Return an integer attribute."""
     value = node.attributes.get(name, default)
     assert isinstance(value, int)
     return value
 
 
 def integers(node: OnnxNode, name: str) -> list[int]:
-    """An attribute that is a list of integers; without it an empty one."""
+    """Return a list of integers from an attribute, empty if it is absent."""
     values = node.attributes.get(name, ())
     assert isinstance(values, tuple)
     return [int(v) for v in values if isinstance(v, int)]

@@ -1,28 +1,35 @@
-"""What becomes of the axes of matrix products: see :mod:`hwflow.frontend.frames.axes`."""
+"""The axis rules of matrix products, see :mod:`hwflow.frontend.frames.axes`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 
 import numpy as np
 import onnx
 from onnx import helper
 
+from hwflow.frontend.frames.axes import Rule
 from hwflow.frontend.frames.frame_model import Build, integer
+from hwflow.onnxspec.graphs.operator_names import ADD, CAST, MAT_MUL, MAT_MUL_INTEGER, MUL, QUANTIZE_LINEAR, TRANSPOSE
 from hwflow.onnxspec.reading.numpy_tensors import ELEMENT_TYPES
 from hwflow.onnxspec.resolving.resolved_model import Array, OnnxNode
 
 Translate = Callable[[Build, OnnxNode, onnx.NodeProto], bool]
 
 
-def matmul_apart(left: int, right: int) -> Translate:
-    """Products of inputs ``left`` and ``right``, numpy's matmul."""
+def matmul(left: int, right: int, columns: Container[int] = ()) -> Rule:
+    """Return the rule of the product of inputs ``left`` and ``right``, as numpy's matmul. ``columns``: places of the
+    parameters that may be per column; others are scalars."""
+    return Rule(_matmul_apart(left, right, columns), _matmul_raised(left, right, columns))
+
+
+def _matmul_apart(left: int, right: int, columns: Container[int]) -> Translate:
 
     def apart(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
         rank = len(build.shape(node.result))
         for place, other in ((left, right), (right, left)):
             name, axes = node.inputs[place], len(build.shape(node.inputs[place]))
-            # With a vector on the other side there is an axis less. The rows of a right operand would be summed over.
+            # A vector on the other side removes an axis. The rows of a right operand would be summed over.
             kept = rank + (len(build.shape(node.inputs[other])) == 1)
             if not build.is_fixed(name) and not axes == kept >= (2 if place == left else 3):
                 return False
@@ -31,13 +38,12 @@ def matmul_apart(left: int, right: int) -> Translate:
                 if first is None:
                     return False
                 copy.input[place] = first
-        return _parameters(build, node, left, right)
+        return _parameters(build, node, (left, right), columns)
 
     return apart
 
 
-def matmul_raised(left: int, right: int) -> Translate:
-    """Likewise."""
+def _matmul_raised(left: int, right: int, columns: Container[int]) -> Translate:
 
     def raised(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
         ranks = {place: len(build.shape(node.inputs[place])) for place in (left, right)}
@@ -56,16 +62,15 @@ def matmul_raised(left: int, right: int) -> Translate:
                 promoted = True
         if promoted:
             build.result_in(copy, 0, (-1, *build.shape(node.result)))
-        return _parameters(build, node, left, right)
+        return _parameters(build, node, (left, right), columns)
 
     return raised
 
 
-def _parameters(build: Build, node: OnnxNode, left: int, right: int) -> bool:
-    """Whether scales, zero points and biases are fixed: of the right operand one, or one a column, else one (the left
-    one's rows are frames, or get an axis in front)."""
-    columns = {"MatMulInteger": {3}, "QLinearMatMul": {4, 5}}.get(node.op_type, {3, 5, 6})
-    others = {place: name for place, name in enumerate(node.inputs) if place not in (left, right)}
+def _parameters(build: Build, node: OnnxNode, matrices: tuple[int, int], columns: Container[int]) -> bool:
+    """Tell whether scales, zero points and biases are fixed, and scalars (those in ``columns`` may be per column): the
+    left operand's rows are frames, or get an axis in front."""
+    others = {place: name for place, name in enumerate(node.inputs) if place not in matrices}
     vectors = [name for place, name in others.items() if place in columns and name]
     return all(build.is_fixed(name) and len(build.shape(name)) < 2 for name in vectors) and build.single(
         name for place, name in others.items() if place not in columns
@@ -73,7 +78,7 @@ def _parameters(build: Build, node: OnnxNode, left: int, right: int) -> bool:
 
 
 def gemm_apart(a: int, b: int, c: int) -> Translate:
-    """alpha * A' * B' + beta * C, of the inputs at these places: the rows of A are frames."""
+    """Return the ``apart`` of alpha * A' * B' + beta * C, of the inputs at these places: the rows of A are frames."""
 
     def apart(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
         if build.is_fixed(node.inputs[a]) or integer(node, "transA"):
@@ -90,7 +95,7 @@ def gemm_apart(a: int, b: int, c: int) -> Translate:
 
 
 def gemm_raised(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
-    """Gemm is a MatMul, a Mul by alpha and an Add of beta * C, which take any number of axes."""
+    """Rewrite Gemm as a MatMul, a Mul by alpha and an Add of beta * C, which take any number of axes."""
     a, b, *c = (*node.inputs[:2], *(name for name in node.inputs[2:] if name))
     alpha, beta = _factor(node, "alpha"), _factor(node, "beta")
     if build.streams(node.inputs) not in ([a], [b]) or node.version < 7:
@@ -103,17 +108,17 @@ def gemm_raised(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
             return False
         c = [build.add(c[0], wide.astype(np.float32), build.resolved.values[c[0]].dtype)]
     a, b = _turned(build, node, a, "transA"), _turned(build, node, b, "transB")
-    copy.op_type = "MatMul"
+    copy.op_type = MAT_MUL
     del copy.attribute[:], copy.input[:]
     copy.input.extend([a, b])
     kind = build.resolved.values[node.result].dtype
-    steps = [] if alpha == 1 else [("Mul", build.add(node.result, alpha, kind))]
-    _chain(build, copy, steps + [("Add", name) for name in c])
+    steps = [] if alpha == 1 else [(MUL, build.add(node.result, alpha, kind))]
+    _chain(build, copy, steps + [(ADD, name) for name in c])
     return True
 
 
 def qgemm_raised(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
-    """QGemm is a MatMulInteger, an Add of C, products with the scales and alpha, and a quantizer."""
+    """Rewrite QGemm as a MatMulInteger, an Add of C, products with the scales and alpha, and a quantizer."""
     a, a_scale, a_zero, b, b_scale, b_zero, c, y_scale, y_zero = (*node.inputs, *("",) * (9 - len(node.inputs)))
     if build.streams(node.inputs) != [a] or not build.single((a_scale, a_zero, y_scale, y_zero)):
         return False
@@ -122,47 +127,47 @@ def qgemm_raised(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
     kind = build.resolved.values[a_scale].dtype
     alpha = _factor(node, "alpha")
     a, b = _turned(build, node, a, "transA"), _turned(build, node, b, "transB")
-    copy.op_type, copy.domain = "MatMulInteger", ""
+    copy.op_type, copy.domain = MAT_MUL_INTEGER, ""
     del copy.attribute[:], copy.input[:]
     copy.input.extend([a, b, a_zero, b_zero])
-    steps = [("Add", c)] * bool(c)
-    steps += [("Cast", ""), ("Mul", a_scale), ("Mul", b_scale)]
+    steps = [(ADD, c)] * bool(c)
+    steps += [(CAST, ""), (MUL, a_scale), (MUL, b_scale)]
     if alpha != 1:
-        steps.append(("Mul", build.add(node.result, alpha, kind)))
+        steps.append((MUL, build.add(node.result, alpha, kind)))
     if y_scale:
-        steps.append(("QuantizeLinear", y_scale))
+        steps.append((QUANTIZE_LINEAR, y_scale))
     _chain(build, copy, steps, to=ELEMENT_TYPES[kind], zero_point=y_zero)
     return True
 
 
 def _factor(node: OnnxNode, name: str) -> Array:
-    """A float attribute, 1 where it is not given."""
+    """Return a float attribute, by default 1."""
     value = node.attributes.get(name, 1.0)
     assert isinstance(value, int | float)
     return np.array(value, dtype=np.float32)
 
 
 def _turned(build: Build, node: OnnxNode, name: str, attribute: str) -> str:
-    """A matrix operand as the product takes it: the other way round where the attribute says so."""
+    """Return a matrix operand, transposed if the attribute says so."""
     if not integer(node, attribute):
         return name
     result = build.fresh(name)
     perm = [1, 0] if build.is_fixed(name) else [0, 2, 1]
-    build.before.append(helper.make_node("Transpose", [name], [result], perm=perm))
+    build.before.append(helper.make_node(TRANSPOSE, [name], [result], perm=perm))
     return result
 
 
 def _chain(
     build: Build, copy: onnx.NodeProto, steps: Sequence[tuple[str, str]], *, to: int = 0, zero_point: str = ""
 ) -> None:
-    """Let operators of the node's result and another operand make what was the node's result. ``to``: of a Cast;
-    ``zero_point``: of a QuantizeLinear."""
+    """Append operators, each of the previous result and another operand, whose last result replaces the node's. ``to``:
+    of a Cast; ``zero_point``: of a QuantizeLinear."""
     result = copy.output[0]
     for op_type, operand in steps:
         node = helper.make_node(op_type, [result, *([operand] if operand else [])], [result])
-        if op_type == "Cast":
+        if op_type == CAST:
             node.attribute.append(helper.make_attribute("to", to))
-        if op_type == "QuantizeLinear" and zero_point:
+        if op_type == QUANTIZE_LINEAR and zero_point:
             node.input.append(zero_point)
         build.after.append(node)
     last = copy

@@ -7,8 +7,8 @@ from hwflow.onnxspec.clauses.models import functions, history, model, onnx_check
 from hwflow.onnxspec.clauses.rules import Rule
 from hwflow.onnxspec.clauses.values import external_data, metadata, shapes, stated_types, tensors
 
-# A clause becomes a check by one entry in the RULES of the file of its subject. Rules see what those before them found:
-# `names` and `graph.LATE_RULES` gather, and `onnx_checks` runs where nothing else has an objection.
+# A clause becomes a check by an entry in the RULES of its subject's file. Rules see the findings of earlier ones:
+# `names` and `graph.LATE_RULES` collect them, and `onnx_checks` runs only where no other rule objects.
 RULES: tuple[Rule, ...] = (
     *model.RULES,
     *opsets.RULES,

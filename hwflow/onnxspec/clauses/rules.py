@@ -1,7 +1,7 @@
-"""What a rule is: one clause of the specification (or one of hwflow's own) as a function over a model.
+"""Rules: one clause of the specification (or one of hwflow's own) as a function of a model.
 
-A rule looks at whole graphs with set operations and explains only where something is wrong: on a valid model of ten
-thousand nodes a rule costs a millisecond or two.
+A rule checks whole graphs with set operations and explains only violations: on a valid model of ten thousand nodes it
+takes a millisecond or two.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ FunctionKey = tuple[str, str, str]  # domain (ai.onnx as ""), name, overload
 
 @dataclass(frozen=True)
 class Options:
-    """What the user asks of the validation.
+    """User options of the validation.
 
-    ``trusted`` are folders beside the model's own in which external data may lie, and through which links may lead.
+    ``trusted``: folders besides the model's own that may hold external data, and through which links may lead.
     """
 
     trusted: tuple[Path, ...] = ()
 
 
 class Context:
-    """The model under test, what the rules share about it, and what the rules before have found."""
+    """The model under test, the facts that rules share, and the findings of earlier rules."""
 
     def __init__(
         self,
@@ -66,13 +66,13 @@ class Context:
 
     @cached_property
     def graphs(self) -> tuple[tuple[Scope, onnx.GraphProto], ...]:
-        """The scopes that are graphs (all but the functions' bodies), with their protobuf object."""
+        """The scopes that are graphs (all except functions' bodies), with their protobuf objects."""
         return tuple((scope, scope.graph) for scope in self.scopes if scope.graph is not None)
 
     @cached_property
     def functions(self) -> dict[FunctionKey, Scope]:
-        """The bodies of the functions local to the model; the first where a key is there twice. Empty below IR version
-        8, where no node can call them (MOD-13)."""
+        """The bodies of the functions local to the model; the first of equal keys. Empty below IR version 8, where no
+        node can call them (MOD-13)."""
         table: dict[FunctionKey, Scope] = {}
         if 1 <= self.ir_version < 8:
             return table
@@ -84,13 +84,13 @@ class Context:
 
     @cached_property
     def form_reader(self) -> FormReader:
-        """What reads the forms of attributes."""
+        """The reader of attribute forms."""
         return FormReader()
 
     @cached_property
     def node_forms(self) -> tuple[tuple[Scope, NodeForms], ...]:
         """The scopes with the distinct forms of their nodes."""
-        # Only names of functions have overloads.
+        # Only functions have overloads.
         overload = (lambda node: str(node.proto.overload)) if self.functions else None
         return tuple((scope, self.form_reader.nodes(scope.nodes, overload)) for scope in self.scopes)
 
@@ -102,23 +102,23 @@ class Context:
 
     @cached_property
     def stored(self) -> tuple[StoredTensor, ...]:
-        """The tensors that need a closer look than their length of raw data."""
+        """The tensors whose length of raw data alone does not prove them correct."""
         return tuple(stored_tensors(self.tensors))
 
     @cached_property
     def files(self) -> ExternalFiles:
-        """The files that external data may lie in."""
+        """The files that may hold external data."""
         return ExternalFiles(None if self.path is None else self.path.parent, self.options.trusted)
 
     @cached_property
     def external(self) -> tuple[tuple[StoredTensor, Sequence[Problem]], ...]:
-        """The tensors with external data, and what is wrong with it."""
+        """The tensors with external data, and its problems."""
         tensors = [stored for stored in self.stored if stored.reference is not None]
         return tuple((stored, stored.external_problems(self.files)) for stored in tensors)
 
     @cached_property
     def small_external(self) -> dict[tuple[int, str], onnx.TensorProto]:
-        """Initializers of a few integers whose data is external, with their data, by id of the scope and name."""
+        """Initializers of a few integers with external data, loaded, by id of the scope and name."""
         small = {}
         for stored, problems in self.external:
             if (
@@ -154,7 +154,7 @@ class Context:
 
     @cached_property
     def inference(self) -> Inference:
-        """What follows from the nodes about the types of the values; see :mod:`hwflow.onnxspec.shapes.inference`."""
+        """The types of values inferred from the nodes; see :mod:`hwflow.onnxspec.shapes.inference`."""
         declared = zip(self.types, self.forms, strict=True)
         return infer(
             self.model, self.scopes, declared, self.type_reader, self.small_external, self._refused_nodes
@@ -162,12 +162,13 @@ class Context:
 
     @cached_property
     def agreement(self) -> Agreement:
-        """The stated types against the inferred ones; see :mod:`hwflow.onnxspec.shapes.agreement`."""
+        """The comparison of stated and inferred types; see :mod:`hwflow.onnxspec.shapes.agreement`."""
         return agree(zip(self.types, self.forms, strict=True), self.scopes, self.inference)
 
     @cached_property
     def contradictions(self) -> tuple[list[Contradiction], list[Difference]]:
-        """What the nodes demand of sizes against each other and the model; see :mod:`hwflow.onnxspec.shapes.sizes`."""
+        """Contradictions between the sizes that nodes demand and the model states; see
+        :mod:`hwflow.onnxspec.shapes.sizes`."""
         declared = list(zip(self.types, self.forms, strict=True))
         refused = self._refused_nodes()
         return contradictions(
@@ -175,7 +176,7 @@ class Context:
         )
 
     def _refused_nodes(self) -> frozenset[tuple[int, int]]:
-        """Nodes about which an error has been found, as (number of the scope, index)."""
+        """Return the nodes with an error, as (number of the scope, index)."""
         places = {
             scope.at(NODES, index): (number, index)
             for number, scope in enumerate(self.scopes)
@@ -186,10 +187,10 @@ class Context:
         return frozenset(refused | self._refused_calls(errors))
 
     def _refused_calls(self, errors: set[Position]) -> set[tuple[int, int]]:
-        """Nodes that call a function with errors in it, or one that does."""
+        """Return the nodes that call a function with errors, directly or through others."""
         if not errors or not self.functions:
             return set()
-        # Overloads are taken as one: where two functions have one name, the error stands at the second.
+        # Overloads count as one: of two functions with one name, the second has the error.
         bodies = {
             scope.position: (plain_domain(scope.function.domain), scope.function.name)
             for scope in self.scopes
@@ -216,11 +217,11 @@ class Context:
 
     @property
     def has_errors(self) -> bool:
-        """Whether a rule before this one has found an error."""
+        """Tell whether an earlier rule has found an error."""
         return any(finding.severity == "error" for _, finding in self.found)
 
     def has_found(self, *rules: str) -> bool:
-        """Whether one of ``rules``, which stand before this one, has found an error."""
+        """Tell whether one of ``rules``, which run earlier, has found an error."""
         return any(finding.rule in rules and finding.severity == "error" for _, finding in self.found)
 
 
@@ -242,10 +243,10 @@ class Hit:
 class Rule:
     """``id`` is a clause id of the specification or the name of a rule of hwflow's own; ``level`` the clause's.
 
-    ``severity``: an error is what leaves a model's meaning undefined or what no reader may accept; what many exporters
-    break without harm is a warning, whatever the clause's level. The rule holds from IR version ``since_ir``. A
-    ``structural`` rule is one that :func:`hwflow.onnxspec.resolve` needs to hold to walk the graph at all; a
-    ``pedantic`` one is about form, which nearly every exporter breaks without harm: it is shown only when asked for.
+    ``severity``: an error leaves a model's meaning undefined or must not be accepted by any reader; what many exporters
+    violate without harm is a warning, whatever the clause's level. The rule holds from IR version ``since_ir``. A
+    ``structural`` rule is a precondition of :func:`hwflow.onnxspec.resolve`; a ``pedantic`` one concerns form, which
+    nearly every exporter violates without harm: it is shown only on request.
     """
 
     id: str
@@ -259,7 +260,7 @@ class Rule:
 
 
 def run_rules(rules: Iterable[Rule], context: Context) -> list[Finding]:
-    """All findings of ``rules``, in the order of the graph; at the same position in the order of the rules."""
+    """Return all findings of ``rules``, in the order of the graph; at the same position in the order of the rules."""
     for rule in rules:
         if max(context.ir_version, 0) < rule.since_ir:
             continue
@@ -271,7 +272,7 @@ def run_rules(rules: Iterable[Rule], context: Context) -> list[Finding]:
 
 
 def listed(names: Iterable[str], most: int = 5) -> str:
-    """``names`` quoted and joined by commas, no more than ``most`` of them, for a message."""
+    """Quote at most ``most`` of ``names`` and join them by commas, for a message."""
     every = list(names)
     text = ", ".join(show(name) for name in every[:most])
     return text if len(every) <= most else f"{text} and {len(every) - most} more"

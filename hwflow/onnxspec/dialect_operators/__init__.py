@@ -1,56 +1,65 @@
-"""Operators of the quantized dialects for ONNX's reference evaluator, which knows none of them.
+"""Operators of the quantized dialects for ONNX's reference evaluator, which lacks them.
 
-They are written from the operators' definitions, in float64 numpy and apart from hwflow's own arithmetic, so that
-``compare`` has something to compare with. One module for each dialect holds what its operators compute.
+They are written from the operators' definitions in float64 numpy, independently of hwflow's own arithmetic, so that
+``compare`` has a reference. One module per dialect.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hwflow.onnxspec.dialect_operators import microsoft_operators, qonnx_operators
-from hwflow.onnxspec.dialect_operators.quantizer_levels import AnyArray
-from hwflow.onnxspec.shapes.dialects import MICROSOFT_DOMAIN, QONNX_DOMAINS
+from hwflow.onnxspec.dialect_operators.quantizer_levels import AnyArray, Levels
+from hwflow.onnxspec.graphs.operator_facts import OperatorFacts, all_facts, facts_of
+from hwflow.onnxspec.shapes.dialects import DIALECT_DOMAINS
 
 if TYPE_CHECKING:
     from onnx.reference.op_run import OpRun
 
-_Run = Callable[[Sequence[AnyArray | None], dict[str, Any]], AnyArray]
-
 
 def operators() -> list[type[OpRun]]:
-    """For ``onnx.reference.ReferenceEvaluator(new_ops=...)``."""
+    """Return the operators for ``onnx.reference.ReferenceEvaluator(new_ops=...)``."""
     return [*_made()]
 
 
 def can_run(domain: str, name: str) -> bool:
-    """Whether the reference evaluator can run an operator: it has all of ONNX's own, and those of :func:`operators`."""
-    return domain in ("", "ai.onnx.ml") or (domain, name) in _NAMES
+    """Tell whether the reference evaluator can run an operator: ONNX's own, and those of :func:`operators`."""
+    return domain in ("", "ai.onnx.ml") or (domain in DIALECT_DOMAINS and _runs(facts_of(domain, name)))
 
 
-def _runs() -> Iterator[tuple[str, str, _Run]]:
-    """Domain and name of each operator, and what computes it."""
-    yield from ((domain, name, run) for domain in sorted(QONNX_DOMAINS) for name, run in qonnx_operators.RUN.items())
-    yield from ((MICROSOFT_DOMAIN, name, run) for name, run in microsoft_operators.RUN.items())
+def _runs(operator: OperatorFacts) -> bool:
+    return operator.evaluate is not None or operator.levels is not None
 
 
 @cache
 def _made() -> tuple[type[OpRun], ...]:
-    return tuple(_operator(*run) for run in _runs())
+    return tuple(
+        _operator(domain, operator)
+        for (domain, _), operator in all_facts()
+        if domain in DIALECT_DOMAINS and _runs(operator)
+    )
 
 
-def _operator(domain: str, name: str, run: _Run) -> type[OpRun]:
-    """An operator class; the evaluator finds it by its domain and name."""
+def _operator(domain: str, operator: OperatorFacts) -> type[OpRun]:
+    """Return an operator class; the evaluator finds it by its domain and name."""
     from onnx.reference.op_run import OpRun  # the reference evaluator is slow to import
 
     def call(self: OpRun, *inputs: AnyArray | None, **attributes: Any) -> tuple[AnyArray]:
-        return (np.asarray(run(inputs, attributes)),)
+        return (np.asarray(_result(operator, inputs, attributes)),)
 
-    return type(name, (OpRun,), {"op_domain": domain, "_run": call})
+    return type(operator.name, (OpRun,), {"op_domain": domain, "_run": call})
 
 
-_NAMES = frozenset((domain, name) for domain, name, _ in _runs())
+def _result(operator: OperatorFacts, inputs: Sequence[AnyArray | None], attributes: dict[str, Any]) -> AnyArray:
+    if operator.evaluate is not None:
+        return operator.evaluate(inputs, attributes)
+    assert operator.levels is not None
+    levels = operator.levels(inputs, attributes)
+    if isinstance(levels, Levels):
+        return levels.array()
+    x = inputs[0]
+    assert x is not None  # else there were no levels
+    return np.asarray(levels.real()).astype(x.dtype)

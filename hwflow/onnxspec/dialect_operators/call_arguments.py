@@ -1,4 +1,4 @@
-"""What an operator of a dialect is called with."""
+"""The arguments of a call of a dialect's operator."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Attributes = Mapping[str, Any]
 
 
 def need(inputs: Inputs, index: int) -> npt.NDArray[Any]:
-    """An input that must be there."""
+    """Return a required input; raise ValueError if it is absent."""
     array = inputs[index] if index < len(inputs) else None
     if array is None:
         raise ValueError(f"input {index} must be there, but it is absent")
@@ -20,5 +20,5 @@ def need(inputs: Inputs, index: int) -> npt.NDArray[Any]:
 
 
 def maybe(inputs: Inputs, index: int) -> npt.NDArray[Any] | None:
-    """An input that may be absent."""
+    """Return an optional input, None if it is absent."""
     return inputs[index] if index < len(inputs) else None

@@ -1,13 +1,12 @@
-"""Operators of domain com.microsoft for ONNX's reference evaluator: those that onnxruntime's static quantizer writes.
+"""Operators of domain com.microsoft, as written by onnxruntime's static quantizer, for ONNX's reference evaluator.
 
 Source: the contrib operators' documentation of onnxruntime (their schemas). Where that says "quantize", it is ONNX's
 QuantizeLinear, which rounds before it adds the zero point; onnxruntime itself does not always (see
-``hwflow.onnxspec.reference.evaluator_defects.RUNTIME_DIFFERENCES``). All of it is computed in float64.
+``hwflow.onnxspec.reference.runtime_differences``). All of it is computed in float64. What "levels" names is what an
+operator rounds.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -25,38 +24,43 @@ from hwflow.onnxspec.dialect_operators.quantizer_levels import (
 
 
 def _real(inputs: Inputs, index: int) -> Floats:
-    """scale * (q - zero point) of inputs ``index`` to ``index`` + 2: exact in float64 (9 bits times 24)."""
+    """Return scale * (q - zero point) of inputs ``index`` to ``index`` + 2: exact in float64 (9 bits times 24)."""
     scale = scalar(need(inputs, index + 1)).astype(np.float64)
     result: Floats = scale * centred(need(inputs, index), maybe(inputs, index + 2))
     return result
 
 
 def _out(inputs: Inputs, real: Floats, index: int, like: int = 0) -> Levels:
-    """``real`` quantized with scale and zero point of inputs ``index`` and ``index`` + 1."""
+    """Quantize ``real`` by scale and zero point of inputs ``index`` and ``index`` + 1."""
     return requantized(real, need(inputs, index), maybe(inputs, index + 1), need(inputs, like).dtype)
 
 
-def _add(inputs: Inputs, attributes: Attributes) -> Levels:
+def sum_levels(inputs: Inputs, attributes: Attributes) -> Levels:
+    """A + B."""
     return _out(inputs, _real(inputs, 0) + _real(inputs, 3), 6)
 
 
-def _mul(inputs: Inputs, attributes: Attributes) -> Levels:
+def product_levels(inputs: Inputs, attributes: Attributes) -> Levels:
+    """A * B."""
     return _out(inputs, _real(inputs, 0) * _real(inputs, 3), 6)
 
 
-def _leaky_relu(inputs: Inputs, attributes: Attributes) -> Levels:
+def leaky_relu_levels(inputs: Inputs, attributes: Attributes) -> Levels:
+    """x, or alpha * x where it is negative."""
     x = _real(inputs, 0)
     alpha = float(np.float32(attributes.get("alpha", 0.01)))
     return _out(inputs, np.where(x < 0, alpha * x, x), 3)
 
 
-def _sigmoid(inputs: Inputs, attributes: Attributes) -> Levels:
+def sigmoid_levels(inputs: Inputs, attributes: Attributes) -> Levels:
+    """1 / (1 + exp(-x))."""
     x = _real(inputs, 0)
     small = np.exp(-np.abs(x))  # never overflows
     return _out(inputs, np.where(x < 0, small, 1.0) / (1.0 + small), 3)
 
 
-def _softmax(inputs: Inputs, attributes: Attributes) -> Levels:
+def softmax_levels(inputs: Inputs, attributes: Attributes) -> Levels:
+    """Along one axis, before operator set 13 along all from that one on."""
     q = need(inputs, 0)
     later = int(attributes.get("opset", 13)) >= 13
     axis = int(attributes.get("axis", -1 if later else 1)) % max(1, q.ndim)
@@ -67,7 +71,8 @@ def _softmax(inputs: Inputs, attributes: Attributes) -> Levels:
     return _out(inputs, (powers / powers.sum(axis=over, keepdims=True)).reshape(q.shape), 3)
 
 
-def _average_pool(inputs: Inputs, attributes: Attributes) -> Levels:
+def average_pool_levels(inputs: Inputs, attributes: Attributes) -> Levels:
+    """Means of windows."""
     last = bool(attributes.get("channels_last", 0))
     x = centred(need(inputs, 0), maybe(inputs, 2))
     if last:
@@ -78,18 +83,21 @@ def _average_pool(inputs: Inputs, attributes: Attributes) -> Levels:
     return _out(inputs, np.moveaxis(mean, 1, -1) if last else mean, 3)
 
 
-def _nhwc_max_pool(inputs: Inputs, attributes: Attributes) -> AnyArray:
+def nhwc_max_pool(inputs: Inputs, attributes: Attributes) -> AnyArray:
+    """Maxima of windows, of integers."""
     x = np.moveaxis(need(inputs, 0), -1, 1)
     return np.moveaxis(window_maxima(x, Windows.of(x.shape[2:], attributes["kernel_shape"], attributes)), 1, -1)
 
 
-def _global_average_pool(inputs: Inputs, attributes: Attributes) -> Levels:
+def global_average_levels(inputs: Inputs, attributes: Attributes) -> Levels:
+    """Means of images."""
     rank = need(inputs, 0).ndim
     axes = tuple(range(1, rank - 1)) if attributes.get("channels_last", 0) else tuple(range(2, rank))
     return _out(inputs, _mean(inputs, axes, keep=True), 3)
 
 
-def _reduce_mean(inputs: Inputs, attributes: Attributes) -> Levels:
+def mean_levels(inputs: Inputs, attributes: Attributes) -> Levels:
+    """Means along axes."""
     rank = need(inputs, 0).ndim
     axes = tuple(int(axis) % rank for axis in attributes.get("axes") or range(rank))
     return _out(inputs, _mean(inputs, axes, keep=bool(attributes.get("keepdims", 1))), 3)
@@ -102,22 +110,24 @@ def _mean(inputs: Inputs, axes: tuple[int, ...], keep: bool) -> Floats:
     return result
 
 
-def _concat(inputs: Inputs, attributes: Attributes) -> Levels:
+def joined_levels(inputs: Inputs, attributes: Attributes) -> Levels:
+    """A scale and a zero point, then three inputs a tensor."""
     parts = [_real(inputs, index) for index in range(2, len(inputs), 3)]
     real = np.concatenate(parts, axis=int(attributes["axis"]))
     return requantized(real, need(inputs, 0), maybe(inputs, 1), need(inputs, 2).dtype)
 
 
-def _where(inputs: Inputs, attributes: Attributes) -> Levels:
+def chosen_levels(inputs: Inputs, attributes: Attributes) -> Levels:
+    """X where the condition holds, else Y."""
     return _out(inputs, np.where(need(inputs, 0), _real(inputs, 1), _real(inputs, 4)), 7, like=1)
 
 
 def _gemm_real(inputs: Inputs, attributes: Attributes) -> Floats:
-    """alpha * A scale * B scale * (sums of integer products + C); C is in units of the product's scale."""
+    """Return alpha * A scale * B scale * (sums of integer products + C); C is in units of the product's scale."""
     a, b = centred(need(inputs, 0), maybe(inputs, 2)), need(inputs, 3)
     a = a.T if attributes.get("transA", 0) else a
     scale, zero = need(inputs, 4), maybe(inputs, 5)
-    outputs = 0 if attributes.get("transB", 0) else 1  # the axis of B that columns of the result go along
+    outputs = 0 if attributes.get("transB", 0) else 1  # the axis of B that becomes the columns of the result
     weights = b.astype(np.float64) - (0.0 if zero is None else along(zero, outputs, 2).astype(np.float64))
     sums = a @ (weights.T if attributes.get("transB", 0) else weights)
     bias = maybe(inputs, 6)
@@ -128,18 +138,20 @@ def _gemm_real(inputs: Inputs, attributes: Attributes) -> Floats:
     return result
 
 
-def _gemm(inputs: Inputs, attributes: Attributes) -> Levels:
+def gemm_levels(inputs: Inputs, attributes: Attributes) -> Levels:
+    """Where there is an output scale."""
     return _out(inputs, _gemm_real(inputs, attributes), 7)
 
 
-def _gemm_run(inputs: Inputs, attributes: Attributes) -> AnyArray:
-    """Without an output scale the result is float32."""
+def gemm(inputs: Inputs, attributes: Attributes) -> AnyArray:
+    """The result: without an output scale it is float32."""
     if maybe(inputs, 7) is None:
         return _gemm_real(inputs, attributes).astype(np.float32)
-    return _gemm(inputs, attributes).array()
+    return gemm_levels(inputs, attributes).array()
 
 
-def _quantize(inputs: Inputs, attributes: Attributes) -> Levels:
+def quantizer_levels(inputs: Inputs, attributes: Attributes) -> Levels:
+    """x / scale."""
     x, zero = need(inputs, 0), maybe(inputs, 2)
     axis = int(attributes.get("axis", 1))
     scale = along(need(inputs, 1), axis, x.ndim)
@@ -147,7 +159,8 @@ def _quantize(inputs: Inputs, attributes: Attributes) -> Levels:
     return Levels(x.astype(np.float64) / scale.astype(np.float64), zero, zero.dtype)
 
 
-def _dequantize(inputs: Inputs, attributes: Attributes) -> AnyArray:
+def dequantize(inputs: Inputs, attributes: Attributes) -> AnyArray:
+    """scale * (q - zero point)."""
     q, scale = need(inputs, 0), need(inputs, 1)
     axis = int(attributes.get("axis", 1))
     zero = maybe(inputs, 2)
@@ -155,8 +168,8 @@ def _dequantize(inputs: Inputs, attributes: Attributes) -> AnyArray:
     return np.asarray(along(scale, axis, q.ndim).astype(np.float64) * difference).astype(scale.dtype)
 
 
-def _matmul_to_float(inputs: Inputs, attributes: Attributes) -> AnyArray:
-    """A scale (also one a row) * B scale (also one a column) * sums of integer products, and a bias."""
+def matmul_to_float(inputs: Inputs, attributes: Attributes) -> AnyArray:
+    """A scale (also one per row) * B scale (also one per column) * sums of integer products, and a bias."""
     factors, scales = [], []
     for index, axis in ((0, -2), (1, -1)):
         q, zero = need(inputs, index), maybe(inputs, index + 4)
@@ -165,34 +178,3 @@ def _matmul_to_float(inputs: Inputs, attributes: Attributes) -> AnyArray:
     bias = maybe(inputs, 6)
     real = np.matmul(*factors) * (scales[0] * scales[1]) + (0.0 if bias is None else bias.astype(np.float64))
     return np.asarray(real).astype(need(inputs, 2).dtype)
-
-
-LEVELS: Mapping[str, Callable[[Inputs, Attributes], Levels]] = {
-    "QGemm": _gemm,
-    "QLinearAdd": _add,
-    "QLinearAveragePool": _average_pool,
-    "QLinearConcat": _concat,
-    "QLinearGlobalAveragePool": _global_average_pool,
-    "QLinearLeakyRelu": _leaky_relu,
-    "QLinearMul": _mul,
-    "QLinearReduceMean": _reduce_mean,
-    "QLinearSigmoid": _sigmoid,
-    "QLinearSoftmax": _softmax,
-    "QLinearWhere": _where,
-    "QuantizeLinear": _quantize,
-}
-"""What each operator rounds (QGemm: where it has an output scale)."""
-
-
-def _rounding(levels: Callable[[Inputs, Attributes], Levels]) -> Callable[[Inputs, Attributes], AnyArray]:
-    return lambda inputs, attributes: levels(inputs, attributes).array()
-
-
-RUN: Mapping[str, Callable[[Inputs, Attributes], AnyArray]] = {
-    **{name: _rounding(levels) for name, levels in LEVELS.items()},
-    "DequantizeLinear": _dequantize,
-    "MatMulIntegerToFloat": _matmul_to_float,
-    "NhwcMaxPool": _nhwc_max_pool,
-    "QGemm": _gemm_run,
-}
-"""The result of each operator, from its inputs (None: absent) and the attributes that the node gives."""

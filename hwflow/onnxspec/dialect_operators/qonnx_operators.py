@@ -1,7 +1,7 @@
 """QONNX's operators for ONNX's reference evaluator. Source: the QONNX operator definitions and their semantics there.
 
-An element of the result is scale * (level - zero point), and a level is what a rounding mode makes of a quotient. Both
-are computed in float64; results are rounded once more, to the input's type. All parameters broadcast.
+An element of the result is scale * (level - zero point); a level is a rounded quotient. Both are computed in float64;
+results are rounded once more, to the input's type. All parameters broadcast.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 from hwflow.display import show
 from hwflow.onnxspec.dialect_operators.call_arguments import Attributes, Inputs
-from hwflow.onnxspec.dialect_operators.quantizer_levels import AnyArray, Floats
+from hwflow.onnxspec.dialect_operators.quantizer_levels import Floats
 
 
 def _towards_zero(x: Floats) -> Floats:
@@ -25,7 +25,7 @@ def _away(x: Floats) -> Floats:
 
 
 def _nearest(x: Floats, away: bool) -> Floats:
-    """To nearest, ties away from or towards zero. The fraction of a float is exact, so no addition rounds."""
+    """Round to nearest, ties away from or towards zero. The fraction of a float is exact, so no addition rounds."""
     size = np.abs(x)
     whole = np.floor(size)
     up = size - whole >= 0.5 if away else size - whole > 0.5
@@ -44,13 +44,13 @@ ROUNDING: Mapping[str, Callable[[Floats], Floats]] = {
     "HALF_UP": lambda x: _nearest(x, True),
     "HALF_DOWN": lambda x: _nearest(x, False),
 }
-"""Rounding modes by their names in QONNX, which may be written in small letters too."""
+"""Rounding modes by their names in QONNX, which may also be lower case."""
 
 
 @dataclass(frozen=True)
 class RealLevels:
-    """``quotient``: what is rounded to a level (zero point added already); ``level``: from quotients to levels, a
-    non-decreasing function; a level means ``scale`` * (level - ``zero_point``) + ``offset``."""
+    """``quotient``: the number to round, with the zero point added; ``level``: the non-decreasing function from
+    quotients to levels; a level represents ``scale`` * (level - ``zero_point``) + ``offset``."""
 
     quotient: Floats
     level: Callable[[Floats], Floats]
@@ -80,7 +80,7 @@ def _rounding(attributes: Attributes, default: str) -> Callable[[Floats], Floats
 
 
 def _limits(bits: Floats, attributes: Attributes) -> tuple[Floats, Floats]:
-    """The least and the greatest level of ``bits`` bits."""
+    """Return the lowest and highest level of ``bits`` bits."""
     narrow = int(bool(attributes.get("narrow", 0)))
     if attributes.get("signed", 1):
         half = 2.0 ** (bits - 1)
@@ -89,7 +89,7 @@ def _limits(bits: Floats, attributes: Attributes) -> tuple[Floats, Floats]:
 
 
 def quant(inputs: Inputs, attributes: Attributes) -> RealLevels:
-    """Quant and IntQuant: x, scale, zero point, bit width. One signed bit means -1 and 1, by the quotient's sign."""
+    """Compute Quant or IntQuant: x, scale, zero point, bit width. One signed bit is -1 or 1, by the quotient's sign."""
     x, scale, zero_point, bits = (_float(inputs, index) for index in range(4))
     rounding = _rounding(attributes, "ROUND")
     low, high = _limits(bits, attributes)
@@ -103,14 +103,15 @@ def quant(inputs: Inputs, attributes: Attributes) -> RealLevels:
 
 
 def bipolar_quant(inputs: Inputs, attributes: Attributes) -> RealLevels:
-    """x >= 0 becomes scale, else -scale. The quotient is x itself: the scale does not matter to the sign."""
+    """Compute BipolarQuant: scale if x >= 0, else -scale. The quotient is x itself: the scale does not affect the
+    sign."""
     x, scale = _float(inputs, 0), _float(inputs, 1)
     return RealLevels(x, lambda quotient: np.where(quotient >= 0, 1.0, -1.0), scale, np.zeros(()))
 
 
 def trunc(inputs: Inputs, attributes: Attributes) -> RealLevels:
-    """Trunc: low bits of integers are cut off. The quotient is x / scale + zero point, which ought to be an integer and
-    is made one first.
+    """Compute Trunc, which drops low bits of integers. The quotient is x / scale + zero point, which should be an
+    integer and is first rounded to one.
 
     Version 1 (x, scale, zero point, bits before, bits after) divides the integer by 2**(bits before - bits after),
     rounds, and keeps scale and zero point; nothing saturates. Version 2 (x, scale, zero point, bits before, scale
@@ -118,7 +119,7 @@ def trunc(inputs: Inputs, attributes: Attributes) -> RealLevels:
     rounds, and divides the zero point likewise. Between these there was a form with a zero point after, unused, before
     the bits after.
     """
-    while inputs and inputs[-1] is None:  # left out by an empty name
+    while inputs and inputs[-1] is None:  # omitted by an empty name
         inputs = inputs[:-1]
     x, scale, zero_point = (_float(inputs, index) for index in range(3))
     rounding = _rounding(attributes, "FLOOR")
@@ -140,7 +141,7 @@ def trunc(inputs: Inputs, attributes: Attributes) -> RealLevels:
 
 
 def multi_threshold(inputs: Inputs, attributes: Attributes) -> RealLevels:
-    """MultiThreshold: out_scale * (how many thresholds of its channel x reaches) + out_bias.
+    """Compute MultiThreshold: out_scale * (number of thresholds of its channel that x reaches) + out_bias.
 
     Thresholds are [C, n], or [1, n] for all channels. Channels lie along axis 1, with data_layout NHWC or NWC along the
     last; in a tensor of neither 2 nor 4 dimensions along the last as well.
@@ -161,27 +162,3 @@ def multi_threshold(inputs: Inputs, attributes: Attributes) -> RealLevels:
         return np.moveaxis(counts, -1, axis)
 
     return RealLevels(x, level, np.full((), out_scale), np.zeros(()), out_bias)
-
-
-LEVELS: Mapping[str, Callable[[Inputs, Attributes], RealLevels]] = {
-    "BipolarQuant": bipolar_quant,
-    "IntQuant": quant,
-    "MultiThreshold": multi_threshold,
-    "Quant": quant,
-    "Trunc": trunc,
-}
-"""What each operator rounds."""
-
-
-def _run(levels: Callable[[Inputs, Attributes], RealLevels]) -> Callable[[Inputs, Attributes], AnyArray]:
-    def run(inputs: Inputs, attributes: Attributes) -> AnyArray:
-        x = inputs[0]
-        if x is None:
-            raise ValueError("input 0 must be there, but it is absent")
-        return np.asarray(levels(inputs, attributes).real()).astype(x.dtype)
-
-    return run
-
-
-RUN: Mapping[str, Callable[[Inputs, Attributes], AnyArray]] = {name: _run(levels) for name, levels in LEVELS.items()}
-"""The result of each operator, from its inputs and the attributes that the node gives."""

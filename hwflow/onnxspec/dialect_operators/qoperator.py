@@ -1,13 +1,11 @@
-"""ONNX's own operators on quantized integers (QOperator format), as their specification says.
+"""ONNX's own operators on quantized integers (QOperator format), by their specification.
 
-They stand in for those of the reference evaluator, whose defects are in
+They replace those of the reference evaluator, whose defects are in
 ``hwflow.onnxspec.reference.evaluator_defects``. Products of integers are exact; quotients are computed in float64.
 Source: ONNX's Operators.md (QLinearConv 10, QLinearMatMul 21, ConvInteger 10, MatMulInteger 10).
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -25,13 +23,13 @@ from hwflow.onnxspec.dialect_operators.quantizer_levels import (
 
 
 def _less(q: AnyArray, zero_point: AnyArray | None, axis: int) -> Floats:
-    """q - zero point, of one element or of one for each index of ``axis``."""
+    """Return q - zero point, which has one element or one per index of ``axis``."""
     return centred(q, None if zero_point is None else along(zero_point, axis, q.ndim))
 
 
 def qlinear_conv(inputs: Inputs, attributes: Attributes) -> Levels:
-    """x, scale, zero point; w, scale, zero point (each also one for each output channel); y scale, zero point; bias,
-    int32 with scale x scale * w scale. Padding is real 0, so it pads with x's zero point."""
+    """Compute QLinearConv: x, scale, zero point; w, scale, zero point (also per output channel); y scale, zero point;
+    bias, int32 with scale x scale * w scale. Padding is real 0, so it pads with x's zero point."""
     x, w = need(inputs, 0), need(inputs, 3)
     sums = convolve(centred(x, maybe(inputs, 2)), _less(w, maybe(inputs, 5), 0), attributes)
     bias = maybe(inputs, 8)
@@ -42,13 +40,13 @@ def qlinear_conv(inputs: Inputs, attributes: Attributes) -> Levels:
 
 
 def _rows(parameter: AnyArray | None, rank: int) -> AnyArray | None:
-    """A parameter of matrix A: one element, one a row ([M]), or [..., M, 1]."""
+    """A parameter of matrix A: one element, one per row ([M]), or [..., M, 1]."""
     return parameter if parameter is None or parameter.ndim > 1 else along(parameter, rank - 2, rank)
 
 
 def qlinear_matmul(inputs: Inputs, attributes: Attributes) -> Levels:
-    """a, scale, zero point (each also one for each row); b, scale, zero point (one for each column); y scale and zero
-    point (one for each row)."""
+    """Compute QLinearMatMul: a, scale, zero point (also per row); b, scale, zero point (also per column); y scale and
+    zero point (also per row)."""
     a, b = need(inputs, 0), need(inputs, 3)
     sums = np.matmul(centred(a, _rows(maybe(inputs, 2), a.ndim)), centred(b, maybe(inputs, 5)))
     rows, columns = _rows(need(inputs, 1), a.ndim), need(inputs, 4)
@@ -60,32 +58,20 @@ def qlinear_matmul(inputs: Inputs, attributes: Attributes) -> Levels:
 
 
 def conv_integer(inputs: Inputs, attributes: Attributes) -> AnyArray:
-    """x, w, x zero point, w zero point (also one for each output channel): the sums of products, int32."""
+    """Compute ConvInteger: x, w, x zero point, w zero point (also per output channel); sums of products, int32."""
     x, w = need(inputs, 0), need(inputs, 1)
     sums = convolve(centred(x, maybe(inputs, 2)), _less(w, maybe(inputs, 3), 0), attributes)
     return _int32(sums)
 
 
 def matmul_integer(inputs: Inputs, attributes: Attributes) -> AnyArray:
-    """a, b, a zero point (also one for each row), b zero point (also one for each column): sums of products, int32."""
+    """Compute MatMulInteger: a, b, a zero point (also per row), b zero point (also per column); sums of products,
+    int32."""
     a, b = need(inputs, 0), need(inputs, 1)
     sums = np.matmul(centred(a, _rows(maybe(inputs, 2), a.ndim)), centred(b, maybe(inputs, 3)))
     return _int32(np.asarray(sums))
 
 
 def _int32(sums: Floats) -> AnyArray:
-    """What overflows wraps around, as in two's complement."""
+    """Convert to int32; overflow wraps around."""
     return sums.astype(np.int64).astype(np.int32)
-
-
-LEVELS: Mapping[str, Callable[[Inputs, Attributes], Levels]] = {
-    "QLinearConv": qlinear_conv,
-    "QLinearMatMul": qlinear_matmul,
-}
-"""What each operator rounds."""
-
-EXACT: Mapping[str, Callable[[Inputs, Attributes], AnyArray]] = {
-    "ConvInteger": conv_integer,
-    "MatMulInteger": matmul_integer,
-}
-"""The result of those that round nothing."""

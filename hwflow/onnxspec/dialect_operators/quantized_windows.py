@@ -13,7 +13,7 @@ AnyArray = npt.NDArray[Any]
 
 
 def explicit_pads(attributes: Mapping[str, Any]) -> tuple[int, ...]:
-    """Attribute ``pads``; empty where there is none or another attribute decides."""
+    """Return attribute ``pads``; empty where it is absent or overridden by auto_pad."""
     return tuple(attributes.get("pads") or ()) if attributes.get("auto_pad") in (None, "", "NOTSET") else ()
 
 
@@ -26,7 +26,7 @@ def _each(attributes: Mapping[str, Any], name: str, rank: int) -> tuple[int, ...
 
 
 def same_totals(image: Sequence[int], kernel: Sequence[int], attributes: Mapping[str, Any]) -> tuple[int, ...]:
-    """Pads of both ends together that SAME asks for, along each axis; negative where a stride skips the image's end."""
+    """Return the sum of both pads for SAME along each axis; negative where a stride skips the image's end."""
     strides, dilations = (_each(attributes, name, len(image)) for name in ("strides", "dilations"))
     return tuple(
         (-(-length // s) - 1) * s + (k - 1) * d + 1 - length
@@ -36,7 +36,7 @@ def same_totals(image: Sequence[int], kernel: Sequence[int], attributes: Mapping
 
 @dataclass(frozen=True)
 class Windows:
-    """Where the windows of an operator lie, along each spatial axis: ``sizes`` of the result, pads before and after."""
+    """The window positions of an operator along each spatial axis: ``sizes`` of the result, pads before and after."""
 
     image: tuple[int, ...]
     kernel: tuple[int, ...]
@@ -48,8 +48,8 @@ class Windows:
 
     @classmethod
     def of(cls, image: Sequence[int], kernel: Sequence[int], attributes: Mapping[str, Any]) -> Windows:
-        """By strides, dilations, pads, auto_pad and ceil_mode, as ONNX's MaxPool 22 and Conv 22 define them: with
-        ceil_mode a window must start inside the image or the pads before it."""
+        """Derive the windows from strides, dilations, pads, auto_pad and ceil_mode, as ONNX's MaxPool 22 and Conv 22
+        define: with ceil_mode a window must start inside the image or the pads before it."""
         strides, dilations = (_each(attributes, name, len(image)) for name in ("strides", "dilations"))
         given = explicit_pads(attributes) or (0,) * (2 * len(kernel))
         totals = same_totals(image, kernel, attributes) if pads_are_same(attributes) else ()
@@ -74,8 +74,8 @@ class Windows:
         return cls(*(tuple(int(v) for v in part) for part in parts))
 
     def taps(self) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...], tuple[slice, ...]]]:
-        """Each place in the kernel: the part of the result whose window has that place inside the image, and the part
-        of the image that lies there (equal in shape)."""
+        """Yield for each tap of the kernel the part of the result whose windows have that tap inside the image, and the
+        part of the image under it (equal in shape)."""
         for tap in np.ndindex(*self.kernel):
             target, source = [], []
             for axis, length in enumerate(self.image):
@@ -89,7 +89,7 @@ class Windows:
             yield tap, tuple(target), tuple(source)
 
     def counts(self, pads: bool) -> AnyArray:
-        """How many elements each window has: of the image, and of the ``pads`` too (never beyond them)."""
+        """Count the elements of each window: of the image, and with ``pads`` of the pads too (never beyond them)."""
         result: AnyArray = np.ones((), np.int64)
         for axis, length in enumerate(self.image):
             starts = np.arange(self.sizes[axis])[:, None] * self.strides[axis] - self.befores[axis]
@@ -100,8 +100,8 @@ class Windows:
 
 
 def convolve(x: AnyArray, w: AnyArray, attributes: Mapping[str, Any]) -> AnyArray:
-    """The convolution of integers ``x`` [frames, C, ...] and ``w`` [M, C / group, ...] as float64, padded with 0: exact
-    while no sum reaches 2**53."""
+    """Convolve integers ``x`` [frames, C, ...] with ``w`` [M, C / group, ...] in float64, padded with 0: exact while no
+    sum reaches 2**53."""
     group = int(attributes.get("group") or 1)
     windows = Windows.of(x.shape[2:], w.shape[2:], attributes)
     frames, channels, outputs = len(x), x.shape[1] // group, w.shape[0] // group
@@ -118,7 +118,7 @@ def convolve(x: AnyArray, w: AnyArray, attributes: Mapping[str, Any]) -> AnyArra
 
 
 def window_maxima(x: AnyArray, windows: Windows) -> AnyArray:
-    """The greatest integer of ``x`` [frames, C, ...] in each window; what lies outside the image never is."""
+    """Return the maximum of ``x`` [frames, C, ...] in each window, ignoring padding."""
     result = np.full((*x.shape[:2], *windows.sizes), np.iinfo(x.dtype).min, x.dtype)
     every = (slice(None),) * 2
     for _, target, source in windows.taps():
@@ -127,7 +127,7 @@ def window_maxima(x: AnyArray, windows: Windows) -> AnyArray:
 
 
 def window_sums(x: AnyArray, windows: Windows) -> AnyArray:
-    """The sum of ``x`` [frames, C, ...] over each window; what lies outside the image counts nothing."""
+    """Return the sum of ``x`` [frames, C, ...] over each window, ignoring padding."""
     result = np.zeros((*x.shape[:2], *windows.sizes), x.dtype)
     every = (slice(None),) * 2
     for _, target, source in windows.taps():

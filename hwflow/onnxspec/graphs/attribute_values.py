@@ -12,7 +12,7 @@ _SUBGRAPH_TYPES = (AttributeProto.GRAPH, AttributeProto.GRAPHS)
 
 
 def has_subgraph(node: onnx.NodeProto) -> bool:
-    """Whether the node carries a graph (If, Loop, Scan, ...)."""
+    """Tell whether the node has a subgraph (If, Loop, Scan, ...)."""
     return any(attribute.type in _SUBGRAPH_TYPES for attribute in node.attribute)
 
 
@@ -25,7 +25,7 @@ def _array(tensor: onnx.TensorProto) -> Array:
 
 
 def python_value(attribute: AttributeProto) -> Attribute | None:
-    """The attribute's value; None for kinds that hold no data (graphs, types, references)."""
+    """Return the attribute's value; None for kinds without data (graphs, types, references)."""
     kind = attribute.type
     if kind == AttributeProto.INT:
         return int(attribute.i)
@@ -49,13 +49,13 @@ def python_value(attribute: AttributeProto) -> Attribute | None:
 
 
 def defaults(schema: onnx.defs.OpSchema) -> dict[str, Attribute]:
-    """The attributes that have a default, with it."""
+    """Return the defaults of the attributes that have one."""
     values = ((name, python_value(declared.default_value)) for name, declared in schema.attributes.items())
     return {name: value for name, value in values if value is not None}
 
 
 def python_attributes(node: onnx.NodeProto, schema: onnx.defs.OpSchema | None) -> dict[str, Attribute]:
-    """The node's attributes; ``schema`` (None for an operator of a dialect) gives the defaults."""
+    """Return the node's attributes, with the defaults of ``schema`` (None for an operator of a dialect)."""
     attributes = {} if schema is None else defaults(schema)
     for attribute in node.attribute:
         value = python_value(attribute)

@@ -1,6 +1,10 @@
-"""Bodies put in the place of nodes: functions in the place of their calls, branches in the place of an If.
+"""Inlining: functions replace their calls, branches replace an If.
 
-Everything works on copies; names that a body makes get new ones that are unique in the model. Nothing here recurses.
+Everything works on copies; names defined in a body are renamed to be unique in the model. Nothing here recurses.
+
+By hand, because findings name the function and the branch that a node comes from, and a function may import another
+version of an operator set than the model: onnx.inliner (1.23) keeps no origin, leaves such calls as they are, and knows
+no branches.
 """
 
 from __future__ import annotations
@@ -13,6 +17,7 @@ import onnx
 from onnx import AttributeProto, helper
 
 from hwflow.display import show
+from hwflow.onnxspec.graphs.operator_names import IDENTITY
 from hwflow.onnxspec.graphs.schemas import find_schema
 from hwflow.onnxspec.graphs.scopes import (
     Scope,
@@ -27,13 +32,13 @@ from hwflow.onnxspec.graphs.scopes import (
 )
 
 VERSIONS_DOMAIN = "hwflow.versions"
-"""Of functions that stand for one node of another version than the model's: only a function has its own imports."""
+"""The domain of functions that wrap a node of another version than the model's: only functions have own imports."""
 
 _LONGEST_PREFIX = 200  # characters; calls may nest deeply
 
 
 class Imports:
-    """The operator sets that nodes bind to: versions by domain, ai.onnx as ""."""
+    """The operator sets that nodes use: versions by domain, ai.onnx as ""."""
 
     def __init__(self, versions: Mapping[str, int]) -> None:
         self.versions = dict(versions)
@@ -46,7 +51,7 @@ class Imports:
 
 @dataclass(slots=True)
 class Item:
-    """One node on its way into the resolved model. ``context`` follows its place: " in function '...'"."""
+    """One node to be resolved. ``context`` follows its place in findings: " in function '...'"."""
 
     proto: onnx.NodeProto
     name: str
@@ -55,19 +60,19 @@ class Item:
 
     @property
     def where(self) -> str:
-        """The node as the ``where`` of a finding."""
+        """The ``where`` of findings about the node."""
         return f"node {show(self.name)} ({self.proto.op_type}){self.context}"
 
 
 class Names:
-    """Makes names that are not taken."""
+    """Generates unused names."""
 
     def __init__(self, taken: set[str]) -> None:
         self._taken = taken
         self._count: dict[str, int] = {}
 
     def fresh(self, stem: str) -> str:
-        """``stem``, or with a number behind it."""
+        """Return ``stem``, with a number appended if it is taken."""
         name, number = stem, self._count.get(stem, 2)
         while name in self._taken:
             name, number = f"{stem}_{number}", number + 1
@@ -77,19 +82,19 @@ class Names:
 
 
 def value_names(scopes: Sequence[Scope]) -> set[str]:
-    """Every name of a value in the scopes."""
+    """Return every value name in the scopes."""
     return {name for scope in scopes for name in (*scope.defined, *scope.outputs)}
 
 
 def graphs_of(attribute: AttributeProto) -> Sequence[onnx.GraphProto]:
-    """The graphs that an attribute holds."""
+    """Return the graphs of an attribute."""
     if attribute.type == AttributeProto.GRAPH:
         return (attribute.g,)
     return attribute.graphs if attribute.type == AttributeProto.GRAPHS else ()
 
 
 def inner_reads(node: onnx.NodeProto) -> Iterator[str]:
-    """Every name that the graphs of a node read, those that they make themselves included."""
+    """Yield every name that the subgraphs of a node read, including their own values."""
     pending = [graph for attribute in node.attribute for graph in graphs_of(attribute)]
     while pending:
         graph = pending.pop()
@@ -110,9 +115,9 @@ def _defined(graph: onnx.GraphProto) -> set[str]:
 def instantiate(
     node: onnx.NodeProto, names: Mapping[str, str], bindings: Mapping[str, AttributeProto] | None
 ) -> onnx.NodeProto:
-    """A copy of ``node`` whose values are named by ``names`` (others keep their name), down through its graphs, and
-    whose references to attributes of the function around it are those of ``bindings``; one that is bound to nothing is
-    left out. None: there is no function around it.
+    """Copy ``node``, renaming values by ``names`` (others keep their name) down through its subgraphs, and replacing
+    references to attributes of the enclosing function by ``bindings``; an unbound one is removed. None: there is no
+    enclosing function.
     """
     copy = onnx.NodeProto()
     copy.CopyFrom(node)
@@ -127,7 +132,7 @@ def instantiate(
                 value = bindings.get(attribute.ref_attr_name)
                 if value is None:
                     del current.attribute[index]
-                else:  # graphs in it see the values around the call
+                else:  # its subgraphs see the caller's values
                     name = attribute.name
                     attribute.CopyFrom(value)
                     attribute.name = name
@@ -142,7 +147,7 @@ def instantiate(
 
 
 class Inliner:
-    """Puts bodies in the place of nodes of one model."""
+    """Inlines bodies into one model."""
 
     def __init__(self, values: set[str], nodes: set[str]) -> None:
         self._values = Names(values)
@@ -154,7 +159,7 @@ class Inliner:
         return name if len(name) <= _LONGEST_PREFIX else kind
 
     def imports(self, versions: Mapping[str, int]) -> Imports:
-        """One object for equal versions."""
+        """Return the same object for equal versions."""
         key = tuple(sorted(versions.items()))
         if key not in self._imports:
             self._imports[key] = Imports(versions)
@@ -163,7 +168,7 @@ class Inliner:
     def function(
         self, item: Item, function: onnx.FunctionProto, bindings: Mapping[str, AttributeProto], context: str = ""
     ) -> list[Item]:
-        """The nodes of ``function`` in the place of the call ``item``; ``bindings``: its attributes by name.
+        """Return the nodes of ``function`` that replace the call ``item``; ``bindings``: its attributes by name.
 
         The names of the function's inputs and outputs must be distinct, its nodes sorted, every value defined once.
         """
@@ -176,7 +181,7 @@ class Inliner:
             for name in node.output:
                 if name and name not in names:
                     names[name] = self._values.fresh(f"{prefix}/{name}")
-        if id(function) not in self._inner_names:  # the function is kept so that its id stays its own
+        if id(function) not in self._inner_names:  # the function is kept alive so that its id stays unique
             self._inner_names[id(function)] = (function, node_names(read_nodes(function.node)))
         imports = self.imports(opset_map(function.opset_import))
         context = context or f" in function {show(function_name(function))}"
@@ -188,11 +193,11 @@ class Inliner:
     def branch(
         self, item: Item, attribute: AttributeProto
     ) -> tuple[list[Item], dict[str, onnx.TensorProto | onnx.SparseTensorProto]]:
-        """The nodes of a branch in the place of the If node ``item``, and the branch's initializers by new name."""
+        """Return the nodes of a branch that replace the If node ``item``, and the branch's initializers by new name."""
         graph, call, prefix = attribute.g, item.proto, self._prefix(item.name, attribute.name)
         names: dict[str, str] = {}
         made = {name for node in graph.node for name in node.output if name}
-        copies: list[tuple[str, str]] = []  # outputs that no node of the branch makes, or that are there twice
+        copies: list[tuple[str, str]] = []  # outputs that no node of the branch computes, or duplicates
         for output, actual in zip(graph.output, call.output, strict=False):
             if actual and output.name in made and output.name not in names:
                 names[output.name] = actual
@@ -216,7 +221,7 @@ class Inliner:
             for index in topological_order(scanned)[0]
         ]
         for name, actual in copies:
-            identity = helper.make_node("Identity", [names.get(name, name)], [actual])
+            identity = helper.make_node(IDENTITY, [names.get(name, name)], [actual])
             items.append(Item(identity, self._nodes.fresh(f"{prefix}/Identity"), item.imports, context))
         tensors: dict[str, onnx.TensorProto | onnx.SparseTensorProto] = {}
         tensors.update((names[tensor.name], tensor) for tensor in graph.initializer)
@@ -225,19 +230,19 @@ class Inliner:
 
 
 def call_bindings(call: onnx.NodeProto, function: onnx.FunctionProto) -> dict[str, AttributeProto]:
-    """The attributes of a call by name: the defaults, and what the call gives."""
+    """Return the attributes of a call by name: the call's own, and defaults."""
     return {a.name: a for a in (*function.attribute_proto, *call.attribute)}
 
 
 def standard_body(
     schema: onnx.defs.OpSchema, node: onnx.NodeProto, version: int, types: Sequence[onnx.TypeProto | None]
 ) -> tuple[onnx.FunctionProto, dict[str, AttributeProto]] | None:
-    """The function that defines a standard operator in ``version`` of its set, with the node's attributes and the
-    schema's defaults; None if there is none. ``types``: of the inputs, None for an absent one.
+    """Return the function that defines a standard operator in ``version`` of its set, with the node's attributes and
+    the schema's defaults; None if there is none. ``types``: of the inputs, None for an absent one.
 
-    The newest body that is not newer than ``version``: a body is written in operators of its own version.
+    It is the newest body up to ``version``: a body is written in operators of its own version.
     """
-    stated: Any = schema  # onnx's stubs lack what schemas say about functions
+    stated: Any = schema  # onnx's stubs lack the function attributes of schemas
     bodies = [v for v in stated.function_opset_versions if v <= version]
     dependent = [v for v in stated.context_dependent_function_opset_versions if v <= version]
     try:
@@ -263,12 +268,12 @@ def standard_body(
 
 
 def function_table(model: onnx.ModelProto) -> dict[tuple[str, str, str], onnx.FunctionProto]:
-    """The model's functions by domain (ai.onnx as ""), name and overload."""
+    """Return the model's functions by domain (ai.onnx as ""), name and overload."""
     return {(plain_domain(f.domain), f.name, f.overload): f for f in model.functions}
 
 
 def versioned_call(item: Item, number: int) -> tuple[onnx.NodeProto, onnx.FunctionProto]:
-    """A function that holds nothing but the node of ``item`` and its imports, and the call of it that is the node."""
+    """Wrap the node of ``item`` with its imports in a function; return the call and the function."""
     node = onnx.NodeProto()
     node.CopyFrom(item.proto)
     inputs = list(dict.fromkeys(name for name in node.input if name))
@@ -276,7 +281,7 @@ def versioned_call(item: Item, number: int) -> tuple[onnx.NodeProto, onnx.Functi
     formal = {name: f"value_{index}" for index, name in enumerate([*inputs, *outputs])}
     node.input[:] = [formal.get(name, "") for name in node.input]
     node.output[:] = [formal.get(name, "") for name in node.output]
-    name = f"node_{number}_{node.op_type}"  # the evaluator takes OPERATOR_NUMBER for a version of an operator
+    name = f"node_{number}_{node.op_type}"  # the evaluator interprets OPERATOR_NUMBER as a version of an operator
     function = helper.make_function(
         VERSIONS_DOMAIN,
         name,
@@ -289,20 +294,20 @@ def versioned_call(item: Item, number: int) -> tuple[onnx.NodeProto, onnx.Functi
 
 
 def called_node(call: onnx.NodeProto, function: onnx.FunctionProto) -> onnx.NodeProto:
-    """The node that :func:`versioned_call` has put into a function."""
+    """Return the node that :func:`versioned_call` wrapped in a function."""
     names = dict(zip([*function.input, *function.output], [*call.input, *call.output], strict=True))
     return instantiate(function.node[0], names, None)
 
 
 class FlatNodes:
-    """Collects nodes into the graph of ``model``; one that means another version of its operator than the model's
-    import comes as a call of a function (:func:`versioned_call`). Domains that only functions import become imports."""
+    """Collects nodes into the graph of ``model``; a node of another operator version than the model's import becomes a
+    call of a function (:func:`versioned_call`). Domains that only functions import become imports."""
 
     def __init__(self, model: onnx.ModelProto, versions: dict[str, int]) -> None:
         self._model, self._versions = model, versions
 
     def add(self, nodes: list[onnx.NodeProto], item: Item) -> None:
-        """Appends the node of ``item`` to ``nodes``."""
+        """Append the node of ``item`` to ``nodes``."""
         domain, op_type = plain_domain(item.proto.domain), item.proto.op_type
         own = item.imports[domain]
         there = self._versions.setdefault(domain, own)
@@ -317,13 +322,13 @@ class FlatNodes:
         nodes.append(item.proto)
 
     def finish(self) -> None:
-        """Writes the imports."""
+        """Write the imports."""
         del self._model.opset_import[:]
         self._model.opset_import.extend(helper.make_opsetid(*entry) for entry in self._versions.items())
 
 
 def inline_functions(model: onnx.ModelProto) -> onnx.ModelProto:
-    """A copy of ``model`` with functions in the place of their calls, in subgraphs too (not in training graphs).
+    """Return a copy of ``model`` with functions inlined, in subgraphs too (not in training graphs).
 
     The rules about functions must hold (:func:`hwflow.onnxspec.validate.structural_findings`).
     """

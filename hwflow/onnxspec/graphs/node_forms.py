@@ -1,7 +1,7 @@
-"""The distinct forms of a graph's nodes: what the rules about operators and attributes look at.
+"""The distinct forms of a graph's nodes, which the rules about operators and attributes check.
 
-A graph of ten thousand nodes has a few dozen forms; a rule judges each form once, and comes back to the nodes only
-where a form is wrong.
+A graph of ten thousand nodes has a few dozen forms; a rule checks each form once, and visits the nodes only where a
+form is wrong.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from onnx import AttributeProto
 
 from hwflow.onnxspec.graphs.scopes import Node
 
-# The field that holds the value, by AttributeProto.type.
+# The value field by AttributeProto.type.
 VALUE_FIELDS: dict[int, str] = {
     AttributeProto.FLOAT: "f",
     AttributeProto.INT: "i",
@@ -37,7 +37,7 @@ KINDS: dict[str, int] = {name: kind for kind, name in VALUE_FIELDS.items()}
 _FIELD_NAMES: dict[int, str] = {f.number: f.name for f in AttributeProto.DESCRIPTOR.fields}
 _TYPE_TAG = b"\xa0\x01"  # field 20, a varint
 
-# Of these the encoded bytes are short: comparing them is faster than reading the fields one by one.
+# These have short encodings: comparing them is faster than reading the fields one by one.
 _SHORT_KINDS = frozenset(
     {AttributeProto.FLOAT, AttributeProto.INT, AttributeProto.STRING, AttributeProto.FLOATS, AttributeProto.INTS}
 )
@@ -48,19 +48,19 @@ class AttributeForm:
     """An attribute without its value. Two attributes of one form in a model have the same object."""
 
     name: str
-    kind: int  # AttributeProto.type; 0 where it is absent, UNDEFINED or a number that onnx does not know
+    kind: int  # AttributeProto.type; 0 if it is absent, UNDEFINED or unknown to onnx
     unknown_kind: int | None  # that number
-    fields: tuple[str, ...]  # the value fields that are there: ("i",)
-    reference: bool  # refers to an attribute of the function around it (ref_attr_name)
+    fields: tuple[str, ...]  # the value fields present: ("i",)
+    reference: bool  # refers to an attribute of the enclosing function (ref_attr_name)
     documented: bool
     utf8: bool  # whether its text, if any, is UTF-8
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class NodeForm:
-    """What nodes have in common that no rule about operators tells apart.
+    """The properties of a node that rules about operators can distinguish.
 
-    ``inputs`` and ``outputs``: for each position whether it has a name. ``overload`` is "" in a model that has no
+    ``inputs`` and ``outputs``: for each position whether it has a name. ``overload`` is "" in a model without
     functions.
     """
 
@@ -74,18 +74,18 @@ class NodeForm:
 
 @dataclass(frozen=True, eq=False)
 class NodeForms:
-    """The forms of the nodes of one graph: ``keys`` has for each node the key of its form in ``by_key``."""
+    """The forms of the nodes of one graph: ``keys`` holds each node's key in ``by_key``."""
 
     keys: Sequence[Hashable]
     by_key: Mapping[Hashable, NodeForm]
 
     @property
     def forms(self) -> Iterable[NodeForm]:
-        """Each form once."""
+        """Return each form once."""
         return self.by_key.values()
 
     def of(self, index: int) -> NodeForm:
-        """The form of a node."""
+        """Return the form of a node."""
         return self.by_key[self.keys[index]]
 
 
@@ -99,15 +99,15 @@ def _is_utf8(texts: Iterable[bytes]) -> bool:
 
 
 def _unknown_kind(attribute: AttributeProto) -> int | None:
-    """The type as the file has it, where it is a number that onnx does not know: protobuf takes it for absent and keeps
-    it, as any field that it does not know."""
+    """Return the type number if onnx does not know it: protobuf treats it as absent but keeps it, like any unknown
+    field."""
     try:
         rest = AttributeProto()
         rest.CopyFrom(attribute)
         for descriptor, _ in attribute.ListFields():
             rest.ClearField(descriptor.name)
         data = bytes(rest.SerializePartialToString())
-    except Exception:  # what the attribute holds may be too deep or too large; the type is missing either way
+    except Exception:  # the value may be too deep or too large; the type is missing either way
         return None
     if not data.startswith(_TYPE_TAG):
         return None
@@ -120,7 +120,7 @@ def _unknown_kind(attribute: AttributeProto) -> int | None:
 
 
 def _code(attribute: AttributeProto) -> bytes:
-    """The encoded attribute; empty where what it holds is too deep or too large to encode."""
+    """Encode the attribute; empty if its value is too deep or too large."""
     try:
         return bytes(attribute.SerializePartialToString())
     except Exception:  # protobuf's EncodeError, which has no type stubs
@@ -128,10 +128,10 @@ def _code(attribute: AttributeProto) -> bytes:
 
 
 def _codes(attributes: Sequence[AttributeProto]) -> list[bytes]:
-    """The encoded attributes; empty for those that are not worth it."""
+    """Encode the attributes; empty for those where it does not pay."""
     try:
         return [a.SerializePartialToString() if a.type in _SHORT_KINDS else b"" for a in attributes]
-    except Exception:  # one of them; slowly, then
+    except Exception:  # one of them fails: one by one then
         return [_code(a) if a.type in _SHORT_KINDS else b"" for a in attributes]
 
 
@@ -142,7 +142,7 @@ class FormReader:
         self._forms: dict[tuple[Any, ...], AttributeForm] = {}
 
     def attributes(self, attributes: Sequence[AttributeProto]) -> list[AttributeForm]:
-        """The form of each attribute."""
+        """Return the form of each attribute."""
         codes = _codes(attributes)
         examples = dict(zip(codes, attributes, strict=True))
         examples.pop(b"", None)
@@ -177,7 +177,8 @@ class FormReader:
         return form
 
     def nodes(self, nodes: Sequence[Node], overload: Callable[[Node], str] | None) -> NodeForms:
-        """The forms of ``nodes``; ``overload`` reads a node's, None where no node of the model calls a function."""
+        """Return the forms of ``nodes``; ``overload`` reads that of a node, None if no node of the model calls a
+        function."""
         attributes = iter(self.attributes([attribute for node in nodes for attribute in node.attributes]))
         keys: list[tuple[Any, ...]] = [
             (
@@ -197,7 +198,7 @@ class FormReader:
 def _node_form(
     op_type: str,
     domain: str,
-    inputs: int | tuple[bool, ...],  # the number, where each has a name
+    inputs: int | tuple[bool, ...],  # the number, if all have names
     outputs: int | tuple[bool, ...],
     attributes: tuple[AttributeForm, ...],
     overload: str = "",

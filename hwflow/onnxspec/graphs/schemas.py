@@ -1,4 +1,4 @@
-"""What onnx knows about operators: its schemas, read once into plain Python."""
+"""onnx's operator schemas, read once into plain Python."""
 
 from __future__ import annotations
 
@@ -10,22 +10,16 @@ from typing import Any
 import onnx
 from onnx import defs
 
+from hwflow.onnxspec.graphs.operator_facts import facts_of
+
 _HIGHEST = 2**31 - 1  # onnx keeps versions in 32 bits
 
 Option = defs.OpSchema.FormalParameterOption
 
 
-# The only numbers of outputs of operators that do not take all from the fewest to the most (NumOutputs of the schemas,
-# which onnx does not show to Python): all outputs of the training mode, or only the first.
-_OUTPUT_COUNTS = {
-    **{("", "BatchNormalization", version): (1, 5) for version in (1, 6, 7, 9)},
-    **{("", "BatchNormalization", version): (1, 3) for version in (14, 15)},
-}
-
-
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A formal input or output. ``minimum``: of a variadic one, how many it stands for at least."""
+    """A formal input or output. ``minimum``: the smallest number of values of a variadic one."""
 
     name: str
     optional: bool = False
@@ -40,7 +34,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Operator:
-    """The signature of an operator. A variadic parameter is the last; then there is no ``most``."""
+    """The signature of an operator. Only the last parameter may be variadic; then there is no ``most``."""
 
     name: str
     domain: str
@@ -52,9 +46,9 @@ class Operator:
     outputs: tuple[Parameter, ...]
     fewest_outputs: int
     most_outputs: int | None
-    output_counts: tuple[int, ...]  # the only numbers of outputs; empty: all from the fewest to the most
+    output_counts: tuple[int, ...]  # the only legal numbers of outputs; empty: all from the fewest to the most
     attributes: dict[str, int]  # AttributeProto.type by name
-    required: tuple[str, ...]  # attributes without which a node must not be
+    required: tuple[str, ...]  # required attributes
 
     def __str__(self) -> str:
         return f"{self.name} (version {self.since})"
@@ -62,24 +56,24 @@ class Operator:
 
 @cache
 def known_domains() -> dict[str, int]:
-    """Highest version of each operator set that onnx knows, ai.onnx as ""."""
+    """Return the highest version of each operator set that onnx knows, ai.onnx as ""."""
     return {str(domain): int(versions[1]) for domain, versions in defs.C.schema_version_map().items()}
 
 
 @lru_cache(maxsize=4096)
 def find_schema(op_type: str, version: int, domain: str) -> onnx.defs.OpSchema | None:
-    """The operator's schema in version ``version`` of the operator set, None if there is none (also: of a version
-    below 1). Above the highest version that onnx knows, the schema of the highest."""
+    """Return the operator's schema in version ``version`` of the operator set, None if there is none or the version is
+    below 1. Above the highest known version, return the schema of that one."""
     if version < 1:
         return None
     try:
         return defs.get_schema(op_type, min(version, _HIGHEST), domain)
-    except Exception:  # SchemaError; TypeError for what is no text
+    except Exception:  # SchemaError; TypeError if not text
         return None
 
 
 def has_body(schema: onnx.defs.OpSchema) -> bool:
-    """Whether a function in other operators defines the operator."""
+    """Tell whether the operator is defined by a function of other operators."""
     stated: Any = schema  # onnx's stubs lack the two
     return bool(stated.has_function or stated.has_context_dependent_function)
 
@@ -96,13 +90,13 @@ def _parameters(formal: Sequence[defs.OpSchema.FormalParameter]) -> tuple[Parame
     )
 
 
-def _type_code(kind: Any) -> int:  # onnx's stubs do not know that it is an enumeration
+def _type_code(kind: Any) -> int:  # an enumeration, which onnx's stubs do not show
     return int(kind.value)
 
 
 @lru_cache(maxsize=4096)
 def find_operator(op_type: str, version: int, domain: str) -> Operator | None:
-    """The operator's signature in version ``version`` of the operator set, as :func:`find_schema` finds it."""
+    """Return the operator's signature in version ``version`` of the operator set, as :func:`find_schema` finds it."""
     schema = find_schema(op_type, version, domain)
     if schema is None:
         return None
@@ -118,7 +112,7 @@ def find_operator(op_type: str, version: int, domain: str) -> Operator | None:
         outputs=outputs,
         fewest_outputs=schema.min_output,
         most_outputs=None if outputs and outputs[-1].variadic else schema.max_output,
-        output_counts=_OUTPUT_COUNTS.get((domain, op_type, schema.since_version), ()),
+        output_counts=facts_of(domain, op_type).output_counts.get(schema.since_version, ()),
         attributes={name: _type_code(attribute.type) for name, attribute in attributes.items()},
         required=tuple(name for name, attribute in attributes.items() if attribute.required),
     )
@@ -126,7 +120,7 @@ def find_operator(op_type: str, version: int, domain: str) -> Operator | None:
 
 @cache
 def first_versions(domain: str) -> dict[str, int]:
-    """The version of an operator set that each of its operators came with. Slow: for explaining a finding."""
+    """Return the version that introduced each operator of an operator set. Slow: only to explain a finding."""
     first: dict[str, int] = {}
     for schema in defs.get_all_schemas_with_history():
         if schema.domain == domain:

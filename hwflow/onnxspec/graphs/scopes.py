@@ -1,7 +1,10 @@
-"""A model's graphs as scopes of names, read once into plain Python: what the rules and the resolver walk over.
+"""A model's graphs as scopes of names, read once into plain Python, for the rules and the resolver.
 
-Reading protobuf fields costs more than anything the rules do with them; so every field that rules share is read here,
-once. Nothing here recurses: nesting may be as deep as a hostile file makes it.
+Reading protobuf fields costs more than anything the rules do with them, so every field that rules share is read here
+once. Nothing here recurses: a hostile file may nest to any depth.
+
+By hand, because a broken model is read whole, so that every finding comes at once: onnx-ir (1.1) raises at the first
+value that is defined twice, and takes twice as long.
 """
 
 from __future__ import annotations
@@ -19,17 +22,17 @@ from onnx import AttributeProto
 
 from hwflow.display import cell, show
 
-# Where in the model something is, for ordering findings: (section, index, number of the node's subgraph, section, ...).
+# A place in the model, which orders findings: (section, index, number of the node's subgraph, section, ...).
 Position = tuple[int, ...]
 MODEL, INPUTS, INITIALIZERS, VALUE_INFO, NODES, OUTPUTS, ANNOTATIONS, TRAINING, FUNCTIONS = range(9)
 
-_DEEPEST = 8  # graphs around a place that a finding shows
-_LAYERS = 64  # sets that a Layered keeps apart; protobuf reads no file with half as many graphs in one another
+_DEEPEST = 8  # enclosing graphs that a finding shows
+_LAYERS = 64  # sets that a Layered keeps separate; protobuf reads no file with half as many nested graphs
 
 
 class Layered(Set[str]):
-    """Names of a graph and of those around it as one set, without copying the outer ones for each inner graph: a graph
-    of ten thousand values may hold ten thousand subgraphs. Lookup and ``other - layered`` are fast; length and
+    """The names of a graph and its enclosing ones as one set, without copying the outer ones for each inner graph: a
+    graph of ten thousand values may have ten thousand subgraphs. Lookup and ``other - layered`` are fast; length and
     iteration are not."""
 
     __slots__ = ("layers",)
@@ -52,7 +55,7 @@ class Layered(Set[str]):
     def __len__(self) -> int:
         return len(frozenset[str]().union(*self.layers))
 
-    def __rsub__(self, other: Iterable[str]) -> Any:  # set of a set, frozenset of all else, as without layers
+    def __rsub__(self, other: Iterable[str]) -> Any:  # a set for a set, else a frozenset
         rest = frozenset(other)
         for layer in self.layers:
             if not rest:
@@ -64,7 +67,7 @@ class Layered(Set[str]):
         return not frozenset(other) - self
 
     def isdisjoint(self, other: Iterable[Any]) -> bool:
-        """Whether no name of ``other`` is in the set."""
+        """Tell whether no name of ``other`` is in the set."""
         names = frozenset(other)
         return all(names.isdisjoint(layer) for layer in self.layers)
 
@@ -74,7 +77,7 @@ class Layered(Set[str]):
 
 
 def _extended(outer: Set[str], own: frozenset[str]) -> Set[str]:
-    """``outer`` and ``own`` as one set."""
+    """Return the union of ``outer`` and ``own``."""
     if not outer:
         return own
     if not own:
@@ -86,12 +89,12 @@ def _extended(outer: Set[str], own: frozenset[str]) -> Set[str]:
 
 
 def plain_domain(domain: str) -> str:
-    """The domain with ai.onnx written as ""."""
+    """Return the domain, with ai.onnx as ""."""
     return "" if domain == "ai.onnx" else domain
 
 
 def opset_map(opsets: Sequence[onnx.OperatorSetIdProto]) -> dict[str, int]:
-    """Imported version by domain, ai.onnx as ""; the highest where a domain is imported twice."""
+    """Return the imported version by domain, ai.onnx as ""; the highest if a domain is imported twice."""
     versions: dict[str, int] = {}
     for opset in opsets:
         domain = plain_domain(opset.domain)
@@ -101,9 +104,9 @@ def opset_map(opsets: Sequence[onnx.OperatorSetIdProto]) -> dict[str, int]:
 
 @cache
 def implicit_version(ir_version: int) -> int:
-    """The version of ai.onnx that a model means which does not import it: the newest set of the onnx releases with the
+    """Return the version of ai.onnx of a model that does not import it: the newest set of the onnx releases with the
     model's IR version (onnx.helper.VERSION_TABLE); 1 before IR version 3, when there were no imports; the newest of all
-    where ``ir_version`` is no IR version. Source: clause OPS-04."""
+    if ``ir_version`` is no IR version. Source: clause OPS-04."""
     if 1 <= ir_version < 3:
         return 1
     rows = onnx.helper.VERSION_TABLE
@@ -111,7 +114,7 @@ def implicit_version(ir_version: int) -> int:
 
 
 def model_opsets(model: onnx.ModelProto) -> dict[str, int]:
-    """:func:`opset_map` of the model's imports, with the version of ai.onnx that holds where it is not imported."""
+    """Return :func:`opset_map` of the model's imports, with the implicit version of ai.onnx if it is not imported."""
     versions = opset_map(model.opset_import)
     versions.setdefault("", implicit_version(model.ir_version))
     return versions
@@ -119,7 +122,7 @@ def model_opsets(model: onnx.ModelProto) -> dict[str, int]:
 
 @dataclass(slots=True)
 class Node:
-    """One node. ``domain`` is "" for ai.onnx. ``captured``: names that its subgraphs read from around them."""
+    """One node. ``domain`` is "" for ai.onnx. ``captured``: the outer names that its subgraphs read."""
 
     proto: onnx.NodeProto
     op_type: str
@@ -132,7 +135,7 @@ class Node:
 
     @property
     def reads(self) -> Iterator[str]:
-        """Names of values the node reads from its own graph or an outer one, those of its subgraphs included."""
+        """Yield the names that the node and its subgraphs read from its own graph or an outer one."""
         yield from (name for name in self.inputs if name)
         yield from self.captured
 
@@ -141,7 +144,7 @@ _NO_ATTRIBUTES: tuple[AttributeProto, ...] = ()
 
 
 def read_nodes(protos: Iterable[onnx.NodeProto]) -> list[Node]:
-    """The nodes of one graph or function; ``captured`` is filled in by :func:`scopes`."""
+    """Read the nodes of one graph or function; :func:`scopes` fills in ``captured``."""
     nodes = []
     for proto in protos:
         attributes = proto.attribute
@@ -160,7 +163,7 @@ def read_nodes(protos: Iterable[onnx.NodeProto]) -> list[Node]:
 
 
 def node_names(nodes: Sequence[Node]) -> tuple[str, ...]:
-    """A name for each node, none empty, no two equal: its own if it has one that no earlier node has."""
+    """Return a unique, nonempty name for each node: its own unless an earlier node has it."""
     own = tuple(node.name for node in nodes)
     taken = set(own)
     if len(taken) == len(own) and "" not in taken:
@@ -183,7 +186,7 @@ def node_names(nodes: Sequence[Node]) -> tuple[str, ...]:
 
 
 class Kind(Enum):
-    """What a scope is the body of."""
+    """The kind of a scope."""
 
     MAIN = "graph"
     SUBGRAPH = "subgraph"
@@ -208,17 +211,17 @@ class Scope:
     outer: Set[str]  # value names visible from outside
     opsets: Mapping[str, int]  # version by domain, ai.onnx as "": imported, or in a model's graphs implicit
     parent: Scope | None = None
-    caller: int = 0  # index of the node in ``parent`` that carries a subgraph
-    attribute: str = ""  # name of the attribute that holds a subgraph, with [k] in a list
+    caller: int = 0  # index in ``parent`` of a subgraph's node
+    attribute: str = ""  # name of a subgraph's attribute, with [k] in a list
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Of the nodes, see :func:`node_names`."""
+        """The names of the nodes, see :func:`node_names`."""
         return node_names(self.nodes)
 
     @property
     def title(self) -> str:
-        """The scope itself as the ``where`` of a finding."""
+        """The ``where`` of findings about the scope itself."""
         if self.function is not None:
             return f"function {show(function_name(self.function))}"
         assert self.graph is not None  # a scope is a graph or a function
@@ -233,15 +236,16 @@ class Scope:
         return scope is not None and scope.kind is Kind.FUNCTION
 
     def at(self, section: int, index: int = 0) -> Position:
-        """The position of an item of this graph."""
+        """Return the position of an item of this graph."""
         return (*self.position, section, index)
 
     def where(self, index: int) -> str:
-        """Node ``index`` as the ``where`` of a finding."""
+        """Return the ``where`` of findings about node ``index``."""
         return f"{self._node(index)}{self.label}"
 
     def label_of(self, attribute: str, index: int, root: Scope) -> str:
-        """The label of the subgraph in that attribute of node ``index``; ``root`` is the outermost graph around it."""
+        """Return the label of the subgraph in that attribute of node ``index``; ``root``: the outermost enclosing
+        graph."""
         depth = (len(self.position) - len(root.position)) // 3 + 1
         if depth <= _DEEPEST:
             return f" in {show(attribute)} of {self.where(index)}"
@@ -252,12 +256,12 @@ class Scope:
 
     @cached_property
     def results(self) -> tuple[str, ...]:
-        """The outputs of all nodes, one after another, those that are left out ("") included."""
+        """The outputs of all nodes in order, including absent ones ("")."""
         return tuple(chain.from_iterable([node.outputs for node in self.nodes]))
 
     @cached_property
     def references(self) -> list[tuple[int, AttributeProto]]:
-        """The attributes of the nodes that refer to one of the function around them, with the nodes' indices."""
+        """The attributes that refer to one of the enclosing function, with their nodes' indices."""
         return [
             (index, attribute)
             for index, node in enumerate(self.nodes)
@@ -273,7 +277,7 @@ class Scope:
 
     @cached_property
     def makers(self) -> dict[str, int]:
-        """Index of the first node that makes each value."""
+        """The index of the first node that computes each value."""
         makers: dict[str, int] = {}
         for index, node in enumerate(self.nodes):
             for name in node.outputs:
@@ -299,7 +303,7 @@ class Scope:
 
     @cached_property
     def given(self) -> Set[str]:
-        """Value names that are there before any node of this graph."""
+        """Value names that exist before any node of this graph."""
         return _extended(self.outer, self.entered)
 
     @cached_property
@@ -314,7 +318,7 @@ class Scope:
 
     @cached_property
     def defined_once(self) -> bool:
-        """Whether no value has two definitions in this graph, input and initializer of one name taken as one."""
+        """Whether no value has two definitions in this graph; input and initializer of one name count as one."""
         return (
             len(self.made) + self.results.count("") == len(self.results)
             and self.made.isdisjoint(self.entered)
@@ -323,7 +327,7 @@ class Scope:
 
     @cached_property
     def in_order(self) -> bool:
-        """Whether every node reads only what is given or what a node before it makes."""
+        """Whether every node reads only given values and outputs of earlier nodes."""
         there = {"", *self.entered}
         has, add = there.issuperset, there.update
         for node in self.nodes:
@@ -341,7 +345,7 @@ class Scope:
 
 
 def function_name(function: onnx.FunctionProto) -> str:
-    """DOMAIN.NAME, with :OVERLOAD if there is one."""
+    """Return DOMAIN.NAME, with :OVERLOAD if there is one."""
     overload = f":{function.overload}" if function.overload else ""
     return f"{function.domain}.{function.name}{overload}"
 
@@ -373,7 +377,7 @@ def _graph_scope(
 
 
 def subgraphs(node: Node) -> Iterator[tuple[str, onnx.GraphProto]]:
-    """Graphs that the node carries, with the name of their attribute; with [k] in a list."""
+    """Yield the node's subgraphs with the names of their attributes, with [k] in a list."""
     for attribute in node.attributes:
         if attribute.type == AttributeProto.GRAPH:
             yield attribute.name, attribute.g
@@ -383,7 +387,7 @@ def subgraphs(node: Node) -> Iterator[tuple[str, onnx.GraphProto]]:
 
 
 def _nested(root: Scope) -> list[Scope]:
-    """``root`` and everything nested in it, each graph before its subgraphs, in the order of the nodes."""
+    """Return ``root`` and everything nested in it, each graph before its subgraphs, in the order of the nodes."""
     found: list[Scope] = []
     pending = [root]
     while pending:
@@ -416,7 +420,7 @@ def _training_scopes(model: onnx.ModelProto, main: Scope) -> Iterator[Scope]:
     for index, training in enumerate(model.training_info):
         for kind, graph, outer in (
             # The initialization graph stands alone; the algorithm graph continues the main graph (onnx.proto).
-            # One that is there without anything in it is the default, a graph that does nothing.
+            # An empty one is the default, a graph that does nothing.
             (Kind.INITIALIZATION, training.initialization, frozenset[str]()),
             (Kind.ALGORITHM, training.algorithm, main.visible),
         ):
@@ -427,8 +431,8 @@ def _training_scopes(model: onnx.ModelProto, main: Scope) -> Iterator[Scope]:
 
 
 def scopes(model: onnx.ModelProto) -> Iterator[Scope]:
-    """The main graph, its subgraphs in the order of their nodes, the training graphs, the functions; each with what is
-    nested in it."""
+    """Yield the main graph, its subgraphs in the order of their nodes, the training graphs, the functions; each
+    followed by its nested graphs."""
     nested = main_scopes(model)
     main = nested[0]
     yield from nested
@@ -453,12 +457,12 @@ def scopes(model: onnx.ModelProto) -> Iterator[Scope]:
 
 
 def main_scopes(model: onnx.ModelProto) -> list[Scope]:
-    """The main graph and its subgraphs."""
+    """Return the main graph and its subgraphs."""
     return _nested(_graph_scope(Kind.MAIN, model.graph, "", (), frozenset(), model_opsets(model)))
 
 
 def main_scope(model: onnx.ModelProto) -> Scope:
-    """The main graph alone, with what its subgraphs capture."""
+    """Return the main graph alone, with the names that its subgraphs capture."""
     return main_scopes(model)[0]
 
 
@@ -472,15 +476,15 @@ def _producers(nodes: Sequence[Node], given: Collection[str]) -> dict[str, int]:
 
 
 def is_sorted(nodes: Sequence[Node], given: Collection[str] = frozenset()) -> bool:
-    """Whether no node reads what itself or a later node makes; names that nothing makes do not count."""
+    """Tell whether no node reads an output of itself or of a later node; undefined names do not count."""
     producers = _producers(nodes, given)
     return all(producers.get(name, -1) < index for index, node in enumerate(nodes) for name in node.reads)
 
 
 def topological_order(nodes: Sequence[Node], given: Collection[str] = frozenset()) -> tuple[list[int], list[int]]:
-    """Indices in topological order, the lowest possible index first, and the indices left over: those on cycles and
-    behind them. Values in ``given`` are there before any node. Source: A. B. Kahn, Topological sorting of large
-    networks, 1962."""
+    """Return the indices in topological order, the lowest possible index first, and the remaining indices: those on and
+    after cycles. Values in ``given`` exist before any node. Source: A. B. Kahn, Topological sorting of large networks,
+    1962."""
     producers = _producers(nodes, given)
     missing = [0] * len(nodes)
     readers: list[list[int]] = [[] for _ in nodes]
@@ -501,7 +505,7 @@ def topological_order(nodes: Sequence[Node], given: Collection[str] = frozenset(
 
 
 def _components(edges: Mapping[int, Sequence[int]]) -> Iterator[list[int]]:
-    """Strongly connected components. Source: R. Tarjan, Depth-first search and linear graph algorithms, 1972."""
+    """Yield strongly connected components. Source: R. Tarjan, Depth-first search and linear graph algorithms, 1972."""
     number: dict[int, int] = {}
     low: dict[int, int] = {}
     stack: list[int] = []
@@ -533,8 +537,8 @@ def _components(edges: Mapping[int, Sequence[int]]) -> Iterator[list[int]]:
 
 
 def find_cycles(nodes: Sequence[Node], left: Sequence[int], given: Collection[str] = frozenset()) -> list[list[int]]:
-    """Cycles among the nodes ``left`` over by :func:`topological_order`, one where several hang together, in the
-    direction of the data; each from its lowest index, and in the order of these."""
+    """Return cycles among the nodes ``left`` over by :func:`topological_order`, one per strongly connected component,
+    in the direction of the data; each from its lowest index, and in the order of these."""
     producers = _producers(nodes, given)
     inside = set(left)
     sources = {
@@ -544,8 +548,8 @@ def find_cycles(nodes: Sequence[Node], left: Sequence[int], given: Collection[st
     for component in _components(sources):
         index = component[0]
         if len(component) == 1 and index not in sources[index]:
-            continue  # behind or between cycles
-        # Going against the data, every node of the component has a producer in it: the walk must come back to itself.
+            continue  # after or between cycles
+        # Every node of the component has a producer in it: a walk against the data must return to itself.
         members = set(component)
         path: list[int] = []
         place: dict[int, int] = {}
@@ -560,5 +564,5 @@ def find_cycles(nodes: Sequence[Node], left: Sequence[int], given: Collection[st
 
 
 def find_cycle(nodes: Sequence[Node], left: Sequence[int], given: Collection[str] = frozenset()) -> list[int]:
-    """The first of :func:`find_cycles`."""
+    """Return the first of :func:`find_cycles`."""
     return find_cycles(nodes, left, given)[0]

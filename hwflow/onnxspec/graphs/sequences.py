@@ -1,4 +1,4 @@
-"""Which tensors a graph puts into its sequences."""
+"""Find the tensors that a graph puts into its sequences."""
 
 from __future__ import annotations
 
@@ -8,6 +8,14 @@ from typing import TypeAlias
 import numpy as np
 from onnx import AttributeProto, TensorProto, numpy_helper
 
+from hwflow.onnxspec.graphs.operator_names import (
+    CONSTANT,
+    IDENTITY,
+    SEQUENCE_CONSTRUCT,
+    SEQUENCE_EMPTY,
+    SEQUENCE_INSERT,
+    SPLIT_TO_SEQUENCE,
+)
 from hwflow.onnxspec.graphs.scopes import Node, Scope
 from hwflow.onnxspec.graphs.typeforms import Dim, Level, TypeForm
 from hwflow.onnxspec.reading.skeleton import is_large
@@ -17,14 +25,14 @@ from hwflow.onnxspec.shapes.unify import Unifier
 # The dims of a tensor, or None if its rank is unknown.
 Shape: TypeAlias = tuple[Dim, ...] | None
 
-_MOST = 64  # different shapes that are followed
+_MOST = 64  # distinct shapes that are followed
 
 
 def sequence_contents(
     scopes: Sequence[Scope], inference: Inference, unifier: Unifier, scope: Scope, name: str
 ) -> list[Shape]:
-    """Shapes of the tensors in the sequence ``name``, as far as they are known; each one once. Dimension variables
-    whose size is known are replaced by it."""
+    """Return the known shapes of the tensors in the sequence ``name``, each once. Dimension variables of known size are
+    replaced by it."""
     number = next(number for number, other in enumerate(scopes) if other is scope)
     makers = {out: node for node in scope.nodes for out in node.outputs if out}
     found: dict[Shape, None] = {}
@@ -43,19 +51,19 @@ def sequence_contents(
         inner: str | None = None
         if node is None or node.domain:
             value(_visible(scopes, inference, scope, number, current))
-        elif node.op_type == "SequenceConstruct":
+        elif node.op_type == SEQUENCE_CONSTRUCT:
             for item in node.inputs:
                 value(_visible(scopes, inference, scope, number, item))
-        elif node.op_type == "SequenceInsert" and len(node.inputs) > 1:
+        elif node.op_type == SEQUENCE_INSERT and len(node.inputs) > 1:
             value(_visible(scopes, inference, scope, number, node.inputs[1]))
             inner = node.inputs[0]
-        elif node.op_type == "Identity" and node.inputs:
+        elif node.op_type == IDENTITY and node.inputs:
             inner = node.inputs[0]
-        elif node.op_type == "SplitToSequence" and node.inputs:
+        elif node.op_type == SPLIT_TO_SEQUENCE and node.inputs:
             source = _visible(scopes, inference, scope, number, node.inputs[0])
             for form in _pieces(scope, node, source):
                 value(form)
-        elif node.op_type != "SequenceEmpty":
+        elif node.op_type != SEQUENCE_EMPTY:
             value(inference.form(number, current))
         if inner is not None and inner not in seen:
             seen.add(inner)
@@ -64,7 +72,7 @@ def sequence_contents(
 
 
 def _visible(scopes: Sequence[Scope], inference: Inference, scope: Scope, number: int, name: str) -> TypeForm:
-    """What follows for a value of the scope or of one around it."""
+    """Return the inferred type of a value of the scope or of an enclosing one."""
     inside: Scope | None = scope
     while inside is not None and name not in inside.defined:
         inside = inside.parent
@@ -75,23 +83,23 @@ def _visible(scopes: Sequence[Scope], inference: Inference, scope: Scope, number
 
 
 def _constant(scope: Scope, name: str) -> list[int] | None:
-    """The elements of a small integer constant of the graph, flat."""
+    """Return the elements of a small integer constant of the graph, flat."""
     tensor: TensorProto | None = None
     if scope.graph is not None:
         tensor = next((t for t in scope.graph.initializer if t.name == name), None)
     for node in scope.nodes:
-        if node.op_type == "Constant" and name in node.outputs:
+        if node.op_type == CONSTANT and name in node.outputs:
             tensor = next((a.t for a in node.attributes if a.type == AttributeProto.TENSOR), None)
     if tensor is None or is_large(tensor):
         return None
     try:
         return [int(number) for number in np.ravel(numpy_helper.to_array(tensor))]
-    except Exception:  # a malformed tensor: said elsewhere
+    except Exception:  # a malformed tensor: reported elsewhere
         return None
 
 
 def _pieces(scope: Scope, node: Node, source: TypeForm) -> list[TypeForm]:
-    """Types of the pieces that SplitToSequence makes, those of different size."""
+    """Return the distinct types of the pieces of a SplitToSequence."""
     dims = source[-1].dims if source else None
     if dims is None or not dims or len(source) != 1:
         return []

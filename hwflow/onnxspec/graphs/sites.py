@@ -1,4 +1,4 @@
-"""Where a model holds tensors and types: every place, with the words that findings use for it."""
+"""All places of tensors and types in a model, with their names in findings."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class TensorSite:
 
     @property
     def where(self) -> str:
-        """The tensor as the ``where`` of a finding."""
+        """The ``where`` of findings about the tensor."""
         if not self.attribute:
             name = self.tensor.name if self.sparse is None else self.sparse.values.name
             kind = "initializer" if self.sparse is None else "sparse initializer"
@@ -76,7 +76,7 @@ def _sparse_tensors(sparse: onnx.SparseTensorProto, scope: Scope, index: int, na
 
 
 def tensor_sites(scopes: Iterable[Scope]) -> Iterator[TensorSite]:
-    """Every tensor of the scopes, each sparse one as its values and its indices."""
+    """Yield every tensor of the scopes, each sparse one as its values and its indices."""
     for scope in scopes:
         if scope.graph is not None:
             for index, tensor in enumerate(scope.graph.initializer):
@@ -112,7 +112,7 @@ class TypeSite:
 
     @property
     def where(self) -> str:
-        """The value or attribute as the ``where`` of a finding."""
+        """The ``where`` of findings about the value or attribute."""
         if self.role == "attribute":
             return f"attribute {show(self.name)} of {self.scope.where(self.index)}"
         kind = "value" if self.role == "value_info" else self.role
@@ -120,7 +120,7 @@ class TypeSite:
 
 
 def type_sites(scopes: Iterable[Scope]) -> Iterator[TypeSite]:
-    """Every type that the scopes state, inputs and outputs without one included."""
+    """Yield every type that the scopes state, including absent ones of inputs and outputs."""
     for scope in scopes:
         lists: tuple[tuple[TypeRole, Iterable[onnx.ValueInfoProto]], ...] = ()
         if scope.graph is not None:

@@ -1,4 +1,4 @@
-"""A part of a model as a model of its own: what computes some values from others."""
+"""Cut out a part of a model that computes some values from others, as a separate model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _IMPORTS_SINCE = 3  # IR version from which a model imports operator sets (onnx.
 
 @dataclass(frozen=True, eq=False)
 class SubModel:
-    """A cut-out model, its inputs (without initializers) and its outputs."""
+    """The model cut out, its inputs (without initializers) and its outputs."""
 
     proto: onnx.ModelProto
     inputs: tuple[str, ...]
@@ -30,13 +30,13 @@ class SubModel:
 def cut(
     model: onnx.ModelProto, resolved: ResolvedModel, given: Collection[str], outputs: Sequence[str], name: str
 ) -> SubModel:
-    """The model called ``name`` of the nodes that compute ``outputs`` from values in ``given`` and from constants.
+    """Return a model called ``name`` of the nodes that compute ``outputs`` from values in ``given`` and from constants.
 
     ``model`` has every value of ``resolved`` by the same name (see :func:`hwflow.onnxspec.resolve_with_graph`), and its
     nodes are in topological order. Inputs are those of ``given`` that are needed: graph inputs first, in the model's
-    order, then the others in the order of the nodes that make them. An output that is itself in ``given`` is computed
-    nonetheless, unless no node makes it. Operator sets, IR version, functions and initializers are those of ``model``;
-    so is the size of the frame axis, if that is a variable it stays one; all other sizes are numbers.
+    order, then the others in the order of their nodes. An output that is itself in ``given`` is computed nonetheless,
+    unless no node computes it. Operator sets, IR version, functions and initializers are those of ``model``. A variable
+    frame axis stays variable; all other sizes are numbers.
 
     Raises ValueError if something needed is neither given, nor constant, nor made by a node.
     """
@@ -77,7 +77,7 @@ def cut(
 def _walk(
     graph: onnx.GraphProto, producers: dict[str, int], given: Collection[str], outputs: Sequence[str]
 ) -> tuple[set[int], set[str]]:
-    """Indices of the nodes needed, and every name that they read of the graph around them."""
+    """Return the indices of the needed nodes, and every name that they read."""
     chosen: set[int] = set()
     reads: set[str] = set()
     pending = [name for name in outputs if name in producers]
@@ -94,7 +94,7 @@ def _walk(
 
 
 def _captured(node: onnx.NodeProto) -> Iterator[str]:
-    """Names that the graphs of a node read and do not make themselves. Names are unique down through them (SSA)."""
+    """Yield the outer names that the subgraphs of a node read. Names are unique across nested graphs (SSA)."""
     pending = [graph for attribute in node.attribute for graph in graphs_of(attribute)]
     own: set[str] = set()
     while pending:
@@ -109,7 +109,7 @@ def _captured(node: onnx.NodeProto) -> Iterator[str]:
 
 
 def _functions(model: onnx.ModelProto, part: onnx.ModelProto) -> list[onnx.FunctionProto]:
-    """The functions of the model that the nodes of ``part`` call, and those call; in the model's order."""
+    """Return the functions of the model that the nodes of ``part`` call, directly or not, in the model's order."""
     table = {(plain_domain(f.domain), f.name, f.overload): f for f in model.functions}
     called: set[tuple[str, str, str]] = set()
     pending = list(part.graph.node)
@@ -124,7 +124,7 @@ def _functions(model: onnx.ModelProto, part: onnx.ModelProto) -> list[onnx.Funct
 
 
 def _described(tensor: onnx.TensorProto | onnx.SparseTensorProto) -> onnx.ValueInfoProto:
-    """An initializer as a graph input."""
+    """Describe an initializer as a graph input."""
     if isinstance(tensor, onnx.TensorProto):
         return helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
     return helper.make_sparse_tensor_value_info(tensor.values.name, tensor.values.data_type, tensor.dims)
@@ -154,7 +154,7 @@ class _Infos:
 
 
 def _leading(info: onnx.ValueInfoProto) -> onnx.TensorShapeProto.Dimension | None:
-    """The declared first dimension of a value, None if there is none."""
+    """Return the declared first dimension of a value, None if there is none."""
     kind = info.type.tensor_type
     if info.type.WhichOneof("value") != "tensor_type" or not kind.HasField("shape") or not kind.shape.dim:
         return None

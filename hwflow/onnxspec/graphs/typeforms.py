@@ -1,4 +1,4 @@
-"""Types as plain Python: reading the fields of a protobuf type over and over costs more than what rules do with it."""
+"""Types in plain Python: repeatedly reading the fields of a protobuf type costs more than the rules themselves."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hwflow.display import show
 from hwflow.onnxspec.reading import element_types
 
 LevelKind = Literal["tensor", "sparse tensor", "sequence", "map", "optional", "opaque"]
-# A size, a variable ("" if one is set but empty), or None: unknown.
+# A size, a variable ("" if set but empty), or None: unknown.
 Dim: TypeAlias = int | str | None
 
 _SHOWN = 8  # dims that a message shows
@@ -27,8 +27,8 @@ class Level:
     dims: tuple[Dim, ...] | None = None
 
 
-# A type from the outside in: a sequence of tensors has two levels, a type that says nothing has none. Flat, so that
-# nothing recurses however deep a file nests.
+# A type from the outside in: a sequence of tensors has two levels, an empty type has none. Flat, so that nothing
+# recurses however deeply a file nests.
 TypeForm: TypeAlias = tuple[Level, ...]
 
 
@@ -43,7 +43,7 @@ def _dims(kind: onnx.TypeProto.Tensor | onnx.TypeProto.SparseTensor) -> tuple[Di
 
 
 def read_type(proto: onnx.TypeProto) -> TypeForm:
-    """The levels of a type, down to the first that does not say what it holds."""
+    """Return the levels of a type, down to the first without an inner type."""
     levels: list[Level] = []
     inside: onnx.TypeProto | None = proto
     while inside is not None:
@@ -72,16 +72,16 @@ def read_type(proto: onnx.TypeProto) -> TypeForm:
 
 
 class TypeReader:
-    """Reads types, each that is there many times only once."""
+    """Reads types, repeated ones only once."""
 
     def __init__(self) -> None:
         self._forms: dict[bytes, TypeForm] = {}
 
     def read(self, proto: onnx.TypeProto) -> TypeForm:
-        """See :func:`read_type`; equal types give one object."""
+        """Return the same object for equal types, see :func:`read_type`."""
         try:
             key = proto.SerializeToString()
-        except Exception:  # nested more deeply than protobuf writes: made in memory, not read from a file
+        except Exception:  # nested more deeply than protobuf can write: created in memory, not read from a file
             return read_type(proto)
         form = self._forms.get(key)
         if form is None:
@@ -90,7 +90,7 @@ class TypeReader:
 
 
 def write_type(form: TypeForm) -> onnx.TypeProto:
-    """The type that :func:`read_type` reads as ``form``."""
+    """Return the type that :func:`read_type` reads as ``form``."""
     proto = onnx.TypeProto()
     inside = proto
     for level in form:
@@ -120,7 +120,7 @@ def write_type(form: TypeForm) -> onnx.TypeProto:
 
 
 def dims_text(dims: Iterable[Dim]) -> str:
-    """A shape for a message, [N, 3, ?]; "?" is an unknown size."""
+    """Format a shape for a message, [N, 3, ?]; "?" is an unknown size."""
     every = tuple(dims)
     shown = [
         "?" if dim is None else str(dim) if isinstance(dim, int) else show(dim)[1:-1] or "''" for dim in every[:_SHOWN]
@@ -131,7 +131,7 @@ def dims_text(dims: Iterable[Dim]) -> str:
 
 
 def type_text(form: TypeForm) -> str:
-    """A type without its shape, for a message: "float32", "sequence of float32"."""
+    """Format a type without its shape for a message: "float32", "sequence of float32"."""
     if not form:
         return "no type"
     words = []

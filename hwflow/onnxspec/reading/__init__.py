@@ -1,1 +1,1 @@
-"""Files to protobuf objects and back, whatever is wrong with them."""
+"""Read files to protobuf objects and write them back, robust against any damage."""

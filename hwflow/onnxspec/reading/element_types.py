@@ -1,4 +1,4 @@
-"""The element types of tensors: names, widths, and how typed storage holds their elements.
+"""The element types of tensors: names, widths, and their encoding in typed storage.
 
 Sources: onnx.proto (TensorProto, and the Version enum for ``since_ir``) of onnx 1.23.2; IR.md, "Standard data types".
 """
@@ -19,9 +19,8 @@ class ElementType:
     ``onnx_name`` the name in TensorProto.DataType. ``bits`` is the width of one element in raw data (0 for strings,
     which raw data cannot hold). ``since_ir`` is the first IR version that has it.
 
-    ``field`` is the field of TensorProto that holds its elements one by one; there one entry holds ``packed`` elements,
-    or one element takes ``entries`` entries, and every entry is from ``low`` to ``high`` (None: entries that are not
-    integers).
+    ``field`` is the field of TensorProto for its elements; one entry holds ``packed`` elements, or one element takes
+    ``entries`` entries, and every entry is from ``low`` to ``high`` (None: entries that are not integers).
     """
 
     code: int
@@ -36,12 +35,12 @@ class ElementType:
     high: int | None = None
 
     def raw_bytes(self, count: int) -> int:
-        """Bytes that ``count`` elements take in raw data; elements below 8 bits lie side by side, the last byte is
-        filled up."""
+        """Return the bytes of ``count`` elements in raw data; elements below 8 bits are packed, and the last byte is
+        padded."""
         return -(-self.bits * count // 8)
 
     def stored_entries(self, count: int) -> int:
-        """Entries of ``field`` that ``count`` elements take."""
+        """Return the entries of ``field`` for ``count`` elements."""
         return -(-count // self.packed) * self.entries
 
 
@@ -89,7 +88,7 @@ BY_NAME: dict[str, ElementType] = {element.name: element for element in ALL}
 
 
 def describe(code: int) -> str:
-    """An element type for a message: its name, or what is odd about its number."""
+    """Describe an element type for a message: its name, or what is wrong with its number."""
     element = BY_CODE.get(code)
     if element is not None:
         return element.name

@@ -1,8 +1,10 @@
-"""The files beside a model that hold data of its tensors: locating, verifying and reading them.
+"""Locate, verify and read the external files that hold data of a model's tensors.
 
-A model comes from anywhere, and says which files to read: so nothing outside its folder is read, and no link is
-followed, unless the user trusts the folder that the data then lies in. Nothing is allocated that the file does not
-have; a file is read only for the bytes of a tensor, or whole where its digest is given.
+A model is untrusted input that names files to read: nothing outside its folder is read, and no link is followed, unless
+the user trusts the folder that holds the data. Nothing is allocated beyond a file's size; a file is read only for the
+bytes of a tensor, or whole where its digest is given.
+
+By hand: onnx.external_data_helper (1.23) reads all that a model asks for and raises at the first that is wrong.
 
 Sources: onnx.proto (TensorProto.external_data); IR.md, "External Tensor Data".
 """
@@ -34,7 +36,7 @@ _NUMBER = re.compile(r"[0-9]+")
 _DIGEST = re.compile(r"[0-9a-fA-F]{40}")
 _CHUNK = 1 << 20  # bytes read at once for a digest
 _LONGEST = 4096  # characters of a location: systems take no longer paths
-# A file much larger than what is stored of it has a size that costs nothing: hashing it would take for ever.
+# A sparse file may have any size at no cost: hashing it would take forever.
 _SPARSE, _SPARSE_RATIO, _BLOCK = 1 << 30, 64, 512
 _KINDS = {
     stat.S_IFDIR: "a folder",
@@ -47,7 +49,7 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is wrong with one tensor's external data: a finding that does not know its place yet."""
+    """A fault of one tensor's external data: a finding without its place."""
 
     clause: str
     message: str
@@ -57,10 +59,9 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """What ``external_data`` of a tensor says; the last value of a key that is given twice.
+    """The entries of a tensor's ``external_data``; of a repeated key the last value.
 
-    ``offset`` and ``length`` are in bytes. None: not given, or not usable (then it is among ``problems``; so are the
-    other things wrong with the entries themselves).
+    ``offset`` and ``length`` are in bytes. None: absent, or invalid. ``problems``: all faults of the entries.
     """
 
     location: str | None
@@ -93,7 +94,7 @@ def _number(key: str, text: str, problems: list[Problem]) -> int | None:
 
 
 def read_reference(tensor: onnx.TensorProto) -> Reference:
-    """The entries of ``tensor.external_data``."""
+    """Read the entries of ``tensor.external_data``."""
     given: dict[str, list[str]] = {key: [] for key in KEYS}
     problems: list[Problem] = []
     for entry in tensor.external_data:
@@ -133,10 +134,10 @@ def read_reference(tensor: onnx.TensorProto) -> Reference:
 
 
 class ExternalFiles:
-    """The files that external data of one model may lie in.
+    """The files that may hold external data of one model.
 
-    ``folder`` is the model's; None if it is not known: then files are not looked at. Data may also lie in the
-    ``trusted`` folders, and links may lead there.
+    ``folder`` is the model's; None if unknown: files are not examined then. Data may also lie in the ``trusted``
+    folders, and links may lead there.
     """
 
     def __init__(self, folder: Path | None, trusted: Sequence[str | os.PathLike[str]] = ()) -> None:
@@ -146,11 +147,11 @@ class ExternalFiles:
         self._digests: dict[str, str] = {}
 
     def find(self, location: str) -> File | Problem | None:
-        """The file at ``location``, or why it is refused; None if that cannot be told without the model's folder."""
+        """Return the file at ``location``, or why it is refused; None if unknown without the model's folder."""
         if location not in self._found:
             try:
                 self._found[location] = self._find(location)
-            except (OSError, ValueError) as error:  # ValueError: a name that the system cannot express
+            except (OSError, ValueError) as error:  # ValueError: a name that the system cannot represent
                 self._found[location] = _unreadable(location, error)
         return self._found[location]
 
@@ -179,7 +180,7 @@ class ExternalFiles:
                         break
         if folder is None:
             return _refused(objection) if objection and not self._trusted else None
-        # What lies inside is found by name alone: "a/../b" is "b" whether or not there is an "a".
+        # Names inside the folder are resolved lexically: "a/../b" is "b" whether or not "a" exists.
         path = os.path.realpath(os.path.join(folder, location)) if objection else os.path.join(folder, *kept)
         if objection and not self._trusts(path):
             return _refused(objection)
@@ -203,11 +204,11 @@ class ExternalFiles:
         return File(path, status.st_size)
 
     def _trusts(self, path: str) -> bool:
-        """Whether ``path``, without links, lies in a trusted folder."""
+        """Tell whether ``path``, without links, lies in a trusted folder."""
         return any(os.path.commonpath((folder, path)) == folder for folder in self._trusted)
 
     def read(self, file: File, offset: int, length: int) -> bytes:
-        """``length`` bytes from ``offset``. Raises OSError, also where the file does not have them."""
+        """Read ``length`` bytes from ``offset``. Raises OSError, also if the file is shorter."""
         with self._open(file) as stream:
             size = os.fstat(stream.fileno()).st_size
             if offset + length > size:  # before anything is allocated
@@ -219,7 +220,7 @@ class ExternalFiles:
         return data
 
     def sha1(self, file: File) -> str:
-        """The file's SHA1 digest, in small letters; computed once. Raises OSError."""
+        """Return the file's SHA1 digest in lower case; computed once. Raises OSError."""
         if file.path not in self._digests:
             digest = hashlib.sha1(usedforsecurity=False)
             with self._open(file) as stream:
@@ -230,7 +231,7 @@ class ExternalFiles:
 
     @staticmethod
     def _open(file: File) -> io.BufferedReader:
-        # Not to follow a link, nor to wait for a writer, should the file have been replaced by a link or a FIFO.
+        # Do not follow a link or wait for a writer if the file was replaced by a link or a FIFO.
         flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
         descriptor = os.open(file.path, flags)
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -250,14 +251,14 @@ def _unreadable(location: str, error: Exception) -> Problem:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """The bytes that a tensor takes: what its element type and shape ask for. ``text`` describes them."""
+    """The bytes that a tensor needs by its element type and shape. ``text`` describes them."""
 
     size: int
     text: str
 
 
 def verify(reference: Reference, need: Need | None, files: ExternalFiles) -> list[Problem]:
-    """Everything wrong with ``reference`` and its file. ``need`` is None where type or shape do not tell."""
+    """Return all faults of ``reference`` and its file. ``need`` is None where type or shape are unknown."""
     problems = list(reference.problems)
     length = reference.length
     if need is not None and length is not None and length != need.size:
@@ -283,7 +284,7 @@ def _verify_file(reference: Reference, need: Need | None, files: ExternalFiles, 
             f"file {shown} must have at least {reference.offset + length} bytes "
             f"(offset {reference.offset}, length {length}), but it has {file.size}"
         )
-        # The file is too short, or the numbers are wrong: both clauses have a part in it.
+        # The file is too short, or the numbers are wrong: both clauses apply.
         problems += [Problem("EXT-02", message, _PLACE), Problem("EXT-04", message, _PLACE)]
     if reference.checksum is not None:
         try:
@@ -297,7 +298,7 @@ def _verify_file(reference: Reference, need: Need | None, files: ExternalFiles, 
 
 
 def fetch(reference: Reference, size: int, files: ExternalFiles) -> bytes | None:
-    """The ``size`` bytes of a tensor; None if they cannot be had (:func:`verify` says why)."""
+    """Return the ``size`` bytes of a tensor; None if unavailable (:func:`verify` reports why)."""
     file = files.find(reference.location) if reference.location is not None else None
     if not isinstance(file, File) or reference.offset is None:
         return None

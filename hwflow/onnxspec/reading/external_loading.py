@@ -1,4 +1,4 @@
-"""Loading tensors' data from the files beside a model into the model."""
+"""Load tensors' external data into the model."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from hwflow.onnxspec.reading.stored import StoredTensor, element_count, stored_t
 from hwflow.onnxspec.reading.writer import write_model
 
 SMALL = 1 << 16  # bytes: shapes, axes, scales and the like
-LARGE = 2**31 - 2**24  # bytes: what surely fits into one message, which has less than 2 GiB
+LARGE = 2**31 - 2**24  # bytes that certainly fit into one message, which has less than 2 GiB
 PAGE = 4096  # bytes: offsets are multiples of it (EXT-08)
 
 Folders = Sequence[str | os.PathLike[str]]
 
 
 def load_external_data(model: onnx.ModelProto, path: str | os.PathLike[str] | None, trusted: Folders = ()) -> int:
-    """Put the data of every external tensor into ``model``, as raw data; returns how many bytes that is.
+    """Load the data of every external tensor into ``model`` as raw data; return the number of bytes.
 
     ``path`` is the model's own file (None: it has none, and there must be no external data), ``trusted`` as for
-    :func:`hwflow.onnxspec.validate`. Raises ModelRefused with all findings if data cannot be had, or is not
-    what the model says; the model may be loaded in part then.
+    :func:`hwflow.onnxspec.validate`. Raises ModelRefused with all findings if data is unavailable or contradicts the
+    model, which may then be loaded in part.
     """
     files = ExternalFiles(None if path is None else Path(path).parent, trusted)
     findings: list[Finding] = []
@@ -50,7 +50,7 @@ def load_external_data(model: onnx.ModelProto, path: str | os.PathLike[str] | No
 
 
 def external_locations(model: onnx.ModelProto) -> list[str]:
-    """The files that the data of external tensors is in, as the model names them, each once."""
+    """Return the files of external tensors as the model names them, each once."""
     references = (stored.reference for stored in stored_tensors(tensor_sites(scopes(model))))
     return sorted({reference.location for reference in references if reference is not None and reference.location})
 
@@ -78,11 +78,11 @@ def _load(stored: StoredTensor, files: ExternalFiles) -> bool:
 
 
 def write_complete(model: onnx.ModelProto, source: Path, target: Path) -> None:
-    """Write ``model`` to ``target`` so that it needs no file elsewhere. It is the model of the file ``source``, after
-    :func:`load_external_data`.
+    """Write ``model``, read from ``source`` and completed by :func:`load_external_data`, to ``target`` without
+    references to files elsewhere.
 
-    The data goes into the model, or, where that gets too large for protobuf (2 GiB), all of it into one file beside it.
-    Raises what :func:`hwflow.onnxspec.write_model` raises.
+    The data is stored in the model or, if that is too large for protobuf (2 GiB), in one file beside it. Raises what
+    :func:`hwflow.onnxspec.write_model` raises.
     """
     original = read_model(source)
     pairs = [
@@ -112,9 +112,9 @@ def _sites(model: onnx.ModelProto) -> list[TensorSite]:
 def read_small(
     tensor: onnx.TensorProto, folder: Path | None, trusted: Folders = (), most: int = SMALL
 ) -> onnx.TensorProto | None:
-    """A copy of an external tensor with its data inside, for shape inference, which looks at values of a few elements.
+    """Copy an external tensor with its data, for shape inference, which reads values of a few elements.
 
-    None if it takes more than ``most`` bytes, cannot be had (clauses EXT-* say why), or ``folder`` (the model's) is
+    None if it has more than ``most`` bytes, is unavailable (clauses EXT-* report why), or ``folder`` (the model's) is
     None.
     """
     element, count = element_types.BY_CODE.get(tensor.data_type), element_count(tensor.dims)

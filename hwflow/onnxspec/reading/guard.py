@@ -1,8 +1,8 @@
-"""Running onnx's C++, and its reference evaluator, where a hostile model cannot do harm.
+"""Run onnx's C++ code and its reference evaluator safely on a hostile model.
 
-onnx allocates by what a model declares, takes exponential time on some, and dies on a few (a negative batch_dims of
-GatherND, onnx 1.23.2); what the evaluator takes is not to be seen from a node. So such work runs in a process of its
-own, a fork of this one, with limits. Where the system has no fork (Windows) it runs here, without.
+onnx allocates what a model declares, takes exponential time on some models, and crashes on a few (a negative batch_dims
+of GatherND, onnx 1.23.2); the evaluator's cost cannot be predicted from a node. Such work therefore runs with limits in
+a forked process. Without fork (Windows) it runs in this process, without limits.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-MEMORY = 512 << 20  # bytes beyond what this process has
-_LEAST = 0.01  # seconds that it is worth to begin for
+MEMORY = 512 << 20  # bytes beyond those of this process
+_LEAST = 0.01  # seconds of budget below which work is not started
 _STATM = "/proc/self/statm"  # Linux: sizes in pages, the first is the virtual size
 
 
 class GaveUp(Exception):
-    """The work came to no end; the text says why ("it takes more than 1 s", ...). Whoever asked for it catches this."""
+    """The work did not finish; the text says why ("it takes more than 1 s", ...). The caller catches this."""
 
 
 class Budget:
-    """Processor time, in seconds, for all the work that is done with it."""
+    """Processor time, in seconds, shared by all work under it."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -37,10 +37,10 @@ class Budget:
 
 
 def guarded(work: Callable[[], T], budget: Budget, memory: int = MEMORY) -> T:
-    """``work()`` in a process of its own that may take what is left of ``budget``; its result must pickle.
+    """Run ``work()`` in a separate process within the rest of ``budget``; its result must pickle.
 
-    Raises GaveUp if it takes more time, or more than ``memory`` (in bytes, beyond what this process has), or if it
-    crashes; nothing of the budget is left then.
+    Raises GaveUp if it takes more time, more than ``memory`` (in bytes, beyond this process's), or crashes; the budget
+    is used up then.
     """
     if sys.platform == "win32":  # pragma: no cover
         return work()
@@ -49,7 +49,7 @@ def guarded(work: Callable[[], T], budget: Budget, memory: int = MEMORY) -> T:
     if left < _LEAST:
         raise too_long
     read, write = os.pipe()
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # of the child, too: it is not the one to tell
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # inherited by the child, which must not handle it
     try:
         with warnings.catch_warnings():
             # Python 3.12 warns where numpy has started threads; the child calls nothing that waits for one of them.
@@ -69,7 +69,7 @@ def guarded(work: Callable[[], T], budget: Budget, memory: int = MEMORY) -> T:
         with open(read, "rb") as pipe:
             data = pipe.read()
         _, status, usage = os.wait4(child, 0)
-    except BaseException:  # interrupted: nobody waits for it any more
+    except BaseException:  # interrupted: nothing waits for the child any more
         with suppress(OSError):
             os.kill(child, signal.SIGKILL)
             os.wait4(child, 0)
@@ -91,7 +91,7 @@ def guarded(work: Callable[[], T], budget: Budget, memory: int = MEMORY) -> T:
 def _limit(seconds: float, memory: int) -> None:
     import resource
 
-    faulthandler.disable()  # a crash here is a finding there, and no report
+    faulthandler.disable()  # a crash here becomes a finding in the parent, not a report
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_PROF, seconds)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -106,7 +106,7 @@ def _limit(seconds: float, memory: int) -> None:
 
 
 def _run(work: Callable[[], object], write: int, seconds: float, memory: int) -> None:
-    """The child: works, writes, and ends without the parent's exit handlers and buffers."""
+    """Run the child: work, write the result, and exit without the parent's exit handlers and buffers."""
     code = 1
     try:
         _limit(seconds, memory)
@@ -114,7 +114,7 @@ def _run(work: Callable[[], object], write: int, seconds: float, memory: int) ->
         with open(write, "wb") as pipe:
             pipe.write(data)
         code = 0
-    except BaseException:  # MemoryError above all; there is nobody here to tell
+    except BaseException:  # MemoryError above all; the parent reports it
         code = 1
     finally:
         os._exit(code)

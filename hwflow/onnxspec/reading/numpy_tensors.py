@@ -1,4 +1,4 @@
-"""Tensors and their element types: ONNX on one side, numpy arrays and numpy-style names on the other."""
+"""Convert tensors and element types between ONNX and numpy arrays with numpy-style names."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ DTYPE_NAMES: dict[int, str] = {element.code: element.name for element in element
 ELEMENT_TYPES: dict[str, int] = {element.name: element.code for element in element_types.ALL}
 
 MOST_DENSE = 1 << 26
-"""Elements of a sparse tensor that is made dense: a few bytes may claim any number."""
+"""The most elements of a sparse tensor made dense: a few bytes may claim any number."""
 
 _NARROW_INTEGERS = {"int2": np.int8, "int4": np.int8, "uint2": np.uint8, "uint4": np.uint8}
 
 
 def to_array(tensor: TensorProto) -> tuple[Array, str]:
-    """The tensor's elements, read-only and in the types
-    :class:`~hwflow.onnxspec.resolving.resolved_model.ResolvedModel` promises, and the name of its element type. Raises
+    """Return the tensor's elements, read-only and in the types
+    :class:`~hwflow.onnxspec.resolving.resolved_model.ResolvedModel` states, and the name of its element type. Raises
     what onnx raises for a malformed tensor (ValueError, TypeError, ...)."""
     return plain(numpy_helper.to_array(tensor), DTYPE_NAMES[tensor.data_type])
 
 
 def plain(array: Array, dtype: str) -> tuple[Array, str]:
-    """``array`` without ml_dtypes element types."""
+    """Convert ``array`` from ml_dtypes element types to numpy's."""
     if dtype in _NARROW_INTEGERS:
         array = array.astype(_NARROW_INTEGERS[dtype])
     elif dtype != "bool" and dtype != "string" and array.dtype.kind not in "biufc":
@@ -40,19 +40,19 @@ def plain(array: Array, dtype: str) -> tuple[Array, str]:
 
 
 def native(array: Array, dtype: str) -> Array:
-    """The inverse of :func:`plain`: the element type that onnx itself uses for ``dtype``."""
+    """Invert :func:`plain`: convert to the element type that onnx itself uses for ``dtype``."""
     if dtype == "string":
         return array
     return array.astype(helper.tensor_dtype_to_np_dtype(ELEMENT_TYPES[dtype]), copy=False)
 
 
 def to_tensor(name: str, array: Array, dtype: str) -> TensorProto:
-    """A TensorProto of element type ``dtype``."""
+    """Return a TensorProto of element type ``dtype``."""
     return numpy_helper.from_array(native(array, dtype), name)
 
 
 def from_sparse(sparse: onnx.SparseTensorProto) -> tuple[Array, str]:
-    """A sparse tensor as a dense array; its indices are either flat or one row of coordinates each.
+    """Convert a sparse tensor to a dense array; its indices are flat, or rows of coordinates.
 
     Raises MemoryError if the dense array has more than :data:`MOST_DENSE` elements.
     """

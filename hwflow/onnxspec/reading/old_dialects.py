@@ -1,10 +1,10 @@
-"""Spellings of the QONNX dialect that its tools do not write any more, in today's: the rest knows these only.
+"""Rewrite obsolete spellings of the QONNX dialect to the current ones, the only ones known elsewhere.
 
-* Quantizers in the default domain (exports for FINN before QONNX had a domain of its own).
-* Operators of ``qonnx.custom_op.channels_last``: an operator of ai.onnx whose data, and of Conv the weights too, have
+* Quantizers in the default domain (exports for FINN before QONNX had its own domain).
+* Operators of ``qonnx.custom_op.channels_last``: an operator of ai.onnx whose data, and for Conv also the weights, have
   their channels on the last axis. It becomes that operator between transposes.
 
-Source: the definitions of these operators in QONNX, which compute them in this way.
+Source: the definitions of these operators in QONNX, which compute them in the same way.
 """
 
 from __future__ import annotations
@@ -18,35 +18,24 @@ from onnx import helper
 
 from hwflow.display import show
 from hwflow.errors import Finding
+from hwflow.onnxspec.graphs.operator_facts import STANDARD_DOMAIN, all_facts, facts_of
+from hwflow.onnxspec.graphs.operator_names import TRANSPOSE
+from hwflow.onnxspec.graphs.scopes import plain_domain
 
 GENERAL = "qonnx.custom_op.general"
 CHANNELS_LAST = frozenset({"qonnx.custom_op.channels_last", "qonnx.custom_op.ChannelsLast"})
-
-_QUANTIZERS = frozenset({"BipolarQuant", "FloatQuant", "IntQuant", "MultiThreshold", "Quant", "Trunc"})
-
-_DATA = {
-    "AveragePool": 1, "BatchNormalization": 1, "Conv": 2, "GlobalAveragePool": 1, "GlobalMaxPool": 1, "MaxPool": 1,
-}  # fmt: skip
-"""How many of an operator's inputs, from the first on, have channels."""
-
-_KEEPING_RANK = frozenset({
-    "Add", "AveragePool", "BatchNormalization", "Cast", "Ceil", "Clip", "Concat", "Conv", "DequantizeLinear", "Div",
-    "Dropout", "Elu", "Erf", "Floor", "HardSigmoid", "HardSwish", "Identity", "LeakyRelu", "MaxPool", "Mul", "Neg",
-    "PRelu", "Pad", "QuantizeLinear", "Relu", "Resize", "Round", "Selu", "Sigmoid", "Sign", "Slice", "Softmax", "Split",
-    "Sub", "Tanh", "Transpose", "Upsample", *_QUANTIZERS,
-})  # fmt: skip
-"""Operators whose result has as many axes as the input that has most."""
 
 Owner = onnx.GraphProto | onnx.FunctionProto
 
 
 def modernize(model: onnx.ModelProto) -> list[Finding]:
-    """Rewrite old spellings in place; returns a warning for each kind of node, none where there is nothing old.
+    """Rewrite old spellings in place; return a warning per kind of node.
 
-    Nodes of which it cannot be told how many axes their data have stay as they are, with a warning that says so.
+    Nodes whose data have an unknown rank stay as they are, with a warning.
     """
     functions = {(f.domain, f.name) for f in model.functions}
-    pass_ = _Pass({name for name in _QUANTIZERS if ("", name) not in functions and not onnx.defs.has(name)})
+    quantizers = {name for (domain, name), _ in all_facts() if domain == GENERAL}
+    pass_ = _Pass({name for name in quantizers if ("", name) not in functions and not onnx.defs.has(name)})
     for owner in (model.graph, *model.functions):
         pass_.run(owner, model.opset_import if isinstance(owner, onnx.GraphProto) else owner.opset_import)
     return [*pass_.findings()]
@@ -54,8 +43,8 @@ def modernize(model: onnx.ModelProto) -> list[Finding]:
 
 @dataclass
 class _Pass:
-    """``quantizers``: those that nothing else defines in the default domain. ``found``: how often which kind of node,
-    and the first of them; ``left``: findings about nodes that stay as they are."""
+    """``quantizers``: those that nothing else defines in the default domain. ``found``: the number of nodes of each
+    kind, and the first of them; ``left``: findings about nodes that stay as they are."""
 
     quantizers: set[str]
     found: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -81,11 +70,12 @@ class _Pass:
                     renamed = True
                 nodes += self._between_transposes(node, ranks, values, names)
                 known = [ranks[name] for name in node.input if name in ranks]
-                if node.op_type in _KEEPING_RANK and known and node.output:
+                operator = facts_of(plain_domain(node.domain), node.op_type)
+                if (operator.keeps_rank or operator.elementwise) and known and node.output:
                     ranks.setdefault(node.output[0], max(known))
             if len(nodes) != len(each.node):
                 rewritten.append((each, nodes))
-        for each, nodes in reversed(rewritten):  # inner graphs first: those that hold them are copied with them
+        for each, nodes in reversed(rewritten):  # inner graphs first: outer ones are copied with them
             kept = [onnx.NodeProto.FromString(node.SerializeToString()) for node in nodes]
             del each.node[:]
             each.node.extend(kept)
@@ -97,10 +87,11 @@ class _Pass:
 
     def _is_turned(self, node: onnx.NodeProto) -> bool:
         """Whether a node is one of channels-last operators, with what is needed to be another one."""
-        if node.domain not in CHANNELS_LAST or node.op_type not in _DATA or len(node.output) != 1:
+        images = _images(node)
+        if node.domain not in CHANNELS_LAST or not images or len(node.output) != 1:
             return False
-        texts = (node.name, *node.input, *node.output)  # bytes where they are not UTF-8, which is a finding of its own
-        return len(node.input) >= _DATA[node.op_type] and all(isinstance(text, str) for text in texts)
+        texts = (node.name, *node.input, *node.output)  # bytes where they are not UTF-8, which another rule reports
+        return len(node.input) >= images and all(isinstance(text, str) for text in texts)
 
     def _note(self, node: onnx.NodeProto) -> None:
         kind = node.op_type, node.domain
@@ -124,17 +115,17 @@ class _Pass:
         self._note(node)
         first, last = [0, rank - 1, *range(1, rank - 1)], [0, *range(2, rank), 1]
         stem = node.name or node.op_type
-        for index in range(_DATA[node.op_type]):
+        for index in range(_images(node)):
             turned = values.fresh(f"{node.input[index]}_channels_first")
             name = names.fresh(f"{stem}_channels_first")
-            yield helper.make_node("Transpose", [node.input[index]], [turned], name, perm=first)
+            yield helper.make_node(TRANSPOSE, [node.input[index]], [turned], name, perm=first)
             node.input[index] = turned
         result, node.output[0] = node.output[0], values.fresh(f"{node.output[0]}_channels_first")
         ranks[result] = rank
         node.domain = ""
         yield node
         name = names.fresh(f"{stem}_channels_last")
-        yield helper.make_node("Transpose", [node.output[0]], [result], name, perm=last)
+        yield helper.make_node(TRANSPOSE, [node.output[0]], [result], name, perm=last)
 
     def findings(self) -> Iterator[Finding]:
         """A warning for each kind."""
@@ -153,7 +144,7 @@ class _Pass:
 
 
 def _nested(owner: Owner) -> Iterator[Owner]:
-    """The graph or function, and the graphs in attributes, outer ones first."""
+    """Yield the graph or function, and the graphs in attributes, outer ones first."""
     pending = deque([owner])
     while pending:
         each = pending.popleft()
@@ -165,7 +156,7 @@ def _nested(owner: Owner) -> Iterator[Owner]:
 
 
 def _taken(owners: Iterable[Owner]) -> tuple[_Names, _Names]:
-    """Names of values, and of nodes."""
+    """Return the names of values, and of nodes."""
     values: set[str] = set()
     names: set[str] = set()
     for owner in owners:
@@ -181,8 +172,8 @@ def _taken(owners: Iterable[Owner]) -> tuple[_Names, _Names]:
 
 @dataclass
 class _Names:
-    """``taken``: those there are. ``tried``: how often each was wished for, so that a thousand equal wishes take no
-    million looks."""
+    """``taken``: the names in use. ``tried``: the number of requests per stem, so that a thousand equal requests do not
+    take a million lookups."""
 
     taken: set[str]
     tried: Counter[str] = field(default_factory=Counter)
@@ -198,7 +189,7 @@ class _Names:
 
 
 def _declared_ranks(owner: Owner) -> Iterator[tuple[str, int]]:
-    """How many axes values have that a graph declares."""
+    """Yield the ranks of the values that a graph declares."""
     infos = [*owner.value_info]
     if isinstance(owner, onnx.GraphProto):
         infos += [*owner.input, *owner.output]
@@ -208,10 +199,15 @@ def _declared_ranks(owner: Owner) -> Iterator[tuple[str, int]]:
             yield info.name, len(info.type.tensor_type.shape.dim)
 
 
+def _images(node: onnx.NodeProto) -> int:
+    """Return the number of leading inputs of the ai.onnx operator that have channels."""
+    return facts_of(STANDARD_DOMAIN, node.op_type).images
+
+
 def _rank(node: onnx.NodeProto, ranks: dict[str, int]) -> int | None:
-    """How many axes the data of a channels-last operator have; None where nothing says so."""
+    """Return the rank of the data of a channels-last operator; None if unknown."""
     for attribute in node.attribute:
         if attribute.name == "kernel_shape" and attribute.ints:
             return len(attribute.ints) + 2
-    candidates = [*node.input[: _DATA.get(node.op_type, 1)], *node.output[:1]]
+    candidates = [*node.input[: _images(node) or 1], *node.output[:1]]
     return next((ranks[name] for name in candidates if ranks.get(name, 0) >= 2), None)

@@ -1,4 +1,4 @@
-"""Reading a model file. Whatever is wrong with the file becomes a finding, never a traceback."""
+"""Read a model file. Any fault of the file becomes a finding, never a traceback."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _refuse(path: Path, message: str, remedy: str, rule: str = "model-file") -> 
 
 
 def _reason(error: BaseException) -> str:
-    """One line that says what happened, without the path (the finding has it)."""
+    """Return the error's reason on one line, without the path, which the finding has."""
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     text = " ".join(str(error).split())
@@ -55,10 +55,10 @@ def _read_bytes(path: Path) -> bytes:
 
 
 def read_model(path: str | os.PathLike[str]) -> onnx.ModelProto:
-    """The model in the file ``path`` (binary protobuf); external data stays where it is.
+    """Return the model in the file ``path`` (binary protobuf), without loading external data.
 
-    Raises ModelRefused: no such file (NoSuchModel), a folder, unreadable, empty, not protobuf, truncated, nothing of a
-    model in it. Says nothing about the model's validity beyond that: see :func:`hwflow.onnxspec.validate`.
+    Raises ModelRefused: no such file (NoSuchModel), a folder, unreadable, empty, not protobuf, truncated, without any
+    part of a model. The model is not validated further: see :func:`hwflow.onnxspec.validate`.
     """
     file = Path(path)
     data = _read_bytes(file)

@@ -1,8 +1,8 @@
-"""A model as onnx's checker and inference get it: small, in their spelling, without what is judged elsewhere.
+"""Reduce a model for onnx's checker and inference: small, in their spelling, without parts that other rules check.
 
-Large tensors become graph inputs of the same type (so nothing large is copied), external ones too; ai.onnx is written
-as "", an absent opset_import is written out, domains in use are imported. What the model says of its own values is left
-out or cleaned, so that inference says what follows from the nodes alone.
+Large and external tensors become graph inputs of the same type (so nothing large is copied); ai.onnx is written as "",
+an absent opset_import is written out, domains in use are imported. The model's own statements about its values are
+removed or cleaned, so that inference depends on the nodes alone.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from weakref import WeakKeyDictionary
 import onnx
 from onnx import AttributeProto, TensorProto, helper
 
+from hwflow.onnxspec.graphs.operator_facts import facts_of
+from hwflow.onnxspec.graphs.operator_names import CONSTANT, IDENTITY
 from hwflow.onnxspec.graphs.schemas import find_schema, has_body, known_domains
 from hwflow.onnxspec.graphs.scopes import Scope, plain_domain
 from hwflow.onnxspec.graphs.typeforms import Dim, Level, TypeForm, TypeReader, write_type
 from hwflow.onnxspec.reading import element_types
 
-# Shapes, axes, pads and scales are small; nothing that inference reads is larger than this many elements.
+# Shapes, axes, pads and scales are small; nothing that inference reads has more elements than this.
 MOST_ELEMENTS: Final = 1024
 _HIGHEST = 2**31 - 1  # onnx keeps versions in 32 bits
-# Operators defined by a function on whose body onnx 1.23.2 fails where their attributes' defaults are not written out.
-_UNWRITTEN: Final = frozenset({"MeanVarianceNormalization"})
 _HIDDEN = 2**16  # a Constant with more elements than that is hidden from inference
 
 
@@ -36,7 +36,8 @@ def _clean_dim(dim: Dim) -> Dim:
 
 
 def clean_form(form: TypeForm) -> TypeForm:
-    """``form`` without what has no meaning (negative sizes, variables "" and "*"); () if its element type has none."""
+    """Return ``form`` without meaningless parts (negative sizes, variables "" and "*"); () for an invalid element
+    type."""
     if not form:
         return form
     last = form[-1]
@@ -48,7 +49,7 @@ def clean_form(form: TypeForm) -> TypeForm:
 
 
 def is_large(tensor: TensorProto) -> bool:
-    """Whether a tensor is not to be copied: large, not in the model at all, or without a meaning."""
+    """Tell whether a tensor must not be copied: large, external, or invalid."""
     dims = tensor.dims
     return (
         (len(dims) > 0 and not 0 <= math.prod(dims) <= MOST_ELEMENTS)
@@ -57,12 +58,12 @@ def is_large(tensor: TensorProto) -> bool:
     )
 
 
-# By graph: the same is asked for inference and for the checker.
+# Cached by graph, for inference and the checker.
 _LARGE: WeakKeyDictionary[Scope, dict[int, TensorProto]] = WeakKeyDictionary()
 
 
 def _large(root: Scope, graph: onnx.GraphProto) -> dict[int, TensorProto]:
-    """The initializers that are not to be copied, by index."""
+    """Return the initializers that must not be copied, by index."""
     large = _LARGE.get(root)
     if large is None:
         large = _LARGE[root] = {index: t for index, t in enumerate(graph.initializer) if is_large(t)}
@@ -70,31 +71,32 @@ def _large(root: Scope, graph: onnx.GraphProto) -> dict[int, TensorProto]:
 
 
 def tensor_form(tensor: TensorProto) -> TypeForm:
-    """The type of a tensor."""
+    """Return the type of a tensor."""
     return clean_form((Level("tensor", tensor.data_type, tuple(tensor.dims)),))
 
 
 def sparse_form(sparse: onnx.SparseTensorProto) -> TypeForm:
-    """The type of a sparse initializer's value: a plain tensor, as sparse is only how it is stored (onnx.proto)."""
+    """Return the type of a sparse initializer's value: a plain tensor, because only its storage is sparse
+    (onnx.proto)."""
     return clean_form((Level("tensor", sparse.values.data_type, tuple(sparse.dims)),))
 
 
 def _versions(root: Scope, domains: Iterable[str]) -> dict[str, int]:
-    """Versions of the operator sets, brought into the range that onnx knows; 1 of those that are not imported."""
+    """Return the versions of the operator sets, clamped to the range that onnx knows; 1 for those not imported."""
     known = known_domains()
     versions = {**dict.fromkeys(("", *domains), 1), **root.opsets}
     return {domain: min(max(version, 1), known.get(domain, _HIGHEST)) for domain, version in versions.items()}
 
 
 class Skeleton:
-    """What :func:`skeleton` returns. ``variables``: the dimension variables that are in it."""
+    """The result of :func:`skeleton`. ``variables``: its dimension variables."""
 
     def __init__(self, proto: onnx.ModelProto) -> None:
         self.proto = proto
         self.variables: set[str] = set()
 
     def note(self, form: TypeForm) -> None:
-        """Takes note of the variables of a type in it."""
+        """Record the variables of a type in it."""
         if form and form[-1].dims:
             self.variables.update(dim for dim in form[-1].dims if isinstance(dim, str))
 
@@ -102,7 +104,7 @@ class Skeleton:
 def _copy_graph(
     graph: onnx.GraphProto, copy: onnx.GraphProto, large: Collection[int], hidden: Mapping[int, onnx.NodeProto]
 ) -> None:
-    """Copies all but the sparse initializers and those in ``large``, with other nodes in the place of ``hidden``."""
+    """Copy the graph without sparse and ``large`` initializers, replacing the nodes in ``hidden``."""
     if not large and not hidden:
         copy.CopyFrom(graph)
         del copy.sparse_initializer[:]
@@ -119,12 +121,12 @@ def _copy_graph(
 
 
 def _hidden_constants(scope: Scope, version: int) -> dict[int, onnx.NodeProto]:
-    """Constant nodes that hold large tensors, each with one that says the same of its value but holds nothing."""
+    """Map Constant nodes with large tensors to nodes of the same type and shape without the data."""
     hidden: dict[int, onnx.NodeProto] = {}
     if version < 11:  # no sparse_value
         return hidden
     for index, node in enumerate(scope.nodes):
-        if node.op_type != "Constant" or node.domain or len(node.attributes) != 1:
+        if node.op_type != CONSTANT or node.domain or len(node.attributes) != 1:
             continue
         attribute = node.attributes[0]
         if attribute.type != AttributeProto.TENSOR or attribute.name != "value":
@@ -136,14 +138,14 @@ def _hidden_constants(scope: Scope, version: int) -> dict[int, onnx.NodeProto]:
             sparse.values.dims.append(0)
             sparse.indices.data_type = TensorProto.INT64
             sparse.indices.dims.append(0)
-            proto = onnx.NodeProto(op_type="Constant", name=node.name, output=node.outputs)
+            proto = onnx.NodeProto(op_type=CONSTANT, name=node.name, output=node.outputs)
             proto.attribute.append(helper.make_attribute("sparse_value", sparse))
             hidden[index] = proto
     return hidden
 
 
 def _protos_below(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
-    """Graphs nested in ``graph``, at any depth."""
+    """Yield the graphs nested in ``graph``, at any depth."""
     pending = [graph]
     while pending:
         for node in pending.pop().node:
@@ -163,11 +165,11 @@ def skeleton(
     stored: Mapping[tuple[int, str], TensorProto],
     declared: bool,
 ) -> Skeleton:
-    """``root`` (the main graph or a training graph) as a model of its own.
+    """Return ``root`` (the main graph or a training graph) as a separate model.
 
-    ``below`` are the scopes nested in it. ``around``: types of the values that it reads from outside. ``stored``: small
-    external tensors with their data, by id of the scope and name. With ``declared`` the types that the model states
-    for its values are left in (cleaned); else only those of the inputs and of what onnx knows nothing of.
+    ``below``: its nested scopes. ``around``: types of the outer values that it reads. ``stored``: small external
+    tensors with their data, by id of the scope and name. With ``declared`` the types that the model states for its
+    values are kept (cleaned); otherwise only those of the inputs and of values that onnx cannot infer.
     """
     graph = root.graph
     assert graph is not None  # a root is a graph
@@ -186,7 +188,7 @@ def skeleton(
     if any(node.proto.domain != node.domain for scope in (root, *below) for node in scope.nodes):
         _plain_domains(copy)
     proto.opset_import.extend(helper.make_opsetid(domain, version) for domain, version in versions.items())
-    if any(node.op_type in _UNWRITTEN for scope in (root, *below) for node in scope.nodes):
+    if any(facts_of(node.domain, node.op_type).needs_defaults for scope in (root, *below) for node in scope.nodes):
         _write_defaults(copy, versions)
     functions = set()
     for function in () if is_recursive(model) else model.functions:
@@ -212,7 +214,7 @@ def skeleton(
             _set_type(copy.input.add(name=tensor.name), tensor_form(tensor), result)
     for sparse in graph.sparse_initializer:
         name = sparse.values.name
-        if name and name not in known:  # inference would give it a type that no operator reads
+        if name and name not in known:  # inference would infer a type that no operator reads
             known.add(name)
             _set_type(copy.input.add(name=name), sparse_form(sparse), result)
     for name, form in around.items():
@@ -230,7 +232,7 @@ def skeleton(
 
 
 def write_defaults(node: onnx.NodeProto, version: int) -> None:
-    """Gives the node the attributes that it leaves at their default."""
+    """Write the defaults of absent attributes into the node."""
     schema = find_schema(node.op_type, version, node.domain)
     if schema is None:
         return
@@ -243,8 +245,8 @@ def write_defaults(node: onnx.NodeProto, version: int) -> None:
 
 
 def complete_calls(proto: onnx.ModelProto) -> None:
-    """Gives calls of the model's functions an unnamed output for each that they leave out at the end: to onnx 1.23.2
-    an output that is left out is one out of bounds."""
+    """Add unnamed outputs for omitted trailing ones to calls of the model's functions: onnx 1.23.2 treats an omitted
+    output as out of bounds."""
     outputs = {(f.domain, f.name, f.overload): len(f.output) for f in proto.functions}
     nested = [graph for f in proto.functions for node in f.node for _, graph in graphs_of(node)]
     holders = [proto.graph, *proto.functions, *nested]
@@ -259,7 +261,7 @@ def complete_calls(proto: onnx.ModelProto) -> None:
 def _write_defaults(graph: onnx.GraphProto, versions: Mapping[str, int]) -> None:
     for holder in (graph, *_protos_below(graph)):
         for node in holder.node:
-            if node.op_type in _UNWRITTEN:
+            if facts_of(node.domain, node.op_type).needs_defaults:
                 write_defaults(node, versions.get(node.domain, 0))
 
 
@@ -271,7 +273,7 @@ def _plain_domains(graph: onnx.GraphProto) -> None:
 
 
 def _plain_function(function: onnx.FunctionProto) -> None:
-    """ai.onnx as "", and without value_info: its dimension variables are the body's own."""
+    """Write ai.onnx as "", and remove value_info, whose dimension variables are local to the body."""
     del function.value_info[:]
     function.domain = plain_domain(function.domain)
     for node in function.node:
@@ -283,7 +285,7 @@ def _plain_function(function: onnx.FunctionProto) -> None:
 
 
 def graphs_of(node: onnx.NodeProto) -> Iterator[tuple[str, onnx.GraphProto]]:
-    """As :func:`hwflow.onnxspec.graphs.scopes.subgraphs`, for a node as protobuf has it."""
+    """Yield subgraphs as :func:`hwflow.onnxspec.graphs.scopes.subgraphs`, for a protobuf node."""
     for attribute in node.attribute:
         if attribute.type == AttributeProto.GRAPH:
             yield attribute.name, attribute.g
@@ -293,7 +295,7 @@ def graphs_of(node: onnx.NodeProto) -> Iterator[tuple[str, onnx.GraphProto]]:
 
 
 def is_recursive(model: onnx.ModelProto) -> bool:
-    """Whether a function local to the model calls itself, through others or not. Overloads are taken as one."""
+    """Tell whether a function local to the model calls itself, directly or not. Overloads count as one."""
     calls: dict[tuple[str, str], set[tuple[str, str]]] = {}
     for function in model.functions:
         called = calls.setdefault((plain_domain(function.domain), function.name), set())
@@ -303,7 +305,7 @@ def is_recursive(model: onnx.ModelProto) -> bool:
                 for holder in (graph, *_protos_below(graph)):
                     called.update((plain_domain(inner.domain), inner.op_type) for inner in holder.node)
     callers: dict[tuple[str, str], list[tuple[str, str]]] = {key: [] for key in calls}
-    waiting: dict[tuple[str, str], int] = {}  # for how many of the functions that it calls
+    waiting: dict[tuple[str, str], int] = {}  # the number of called functions not yet done
     for key, called in calls.items():
         local = [other for other in called if other in calls]
         waiting[key] = len(local)
@@ -333,8 +335,8 @@ def _strip(
     versions: Mapping[str, int],
     functions: Collection[tuple[str, str]],
 ) -> None:
-    """What the graph says of the types of its values and outputs: cleaned with ``declared``, else left out but for what
-    onnx knows nothing of. That gets at least an empty type: what reads a value of none, onnx takes for wrong."""
+    """Clean the stated types of the graph's values and outputs with ``declared``, else remove them except for values
+    that onnx cannot infer. These get at least an empty type: onnx rejects readers of untyped values."""
     unknown = _unknown_makers(scope, versions, functions)
     said = {}
     if declared or unknown:
@@ -356,7 +358,7 @@ def _strip(
 
 
 def _unknown_makers(scope: Scope, versions: Mapping[str, int], functions: Collection[tuple[str, str]]) -> set[str]:
-    """Values made by operators of which inference knows nothing: what the model says is all there is to know."""
+    """Return the values of operators that inference does not know, whose types only the model states."""
     kinds = {(node.domain, node.op_type) for node in scope.nodes}.difference(functions)
     unknown = {kind for kind in kinds if not _is_inferable(kind[1], versions.get(kind[0], 1), kind[0])}
     if not unknown:
@@ -366,7 +368,7 @@ def _unknown_makers(scope: Scope, versions: Mapping[str, int], functions: Collec
 
 @cache
 def _is_inferable(op_type: str, version: int, domain: str) -> bool:
-    """Whether onnx infers the operator's output types; it does not, for one, of Gradient."""
+    """Tell whether onnx infers the operator's output types; for Gradient, for one, it does not."""
     schema = find_schema(op_type, version, domain)
     return schema is not None and (schema.has_type_and_shape_inference_function or has_body(schema))
 
@@ -374,7 +376,7 @@ def _is_inferable(op_type: str, version: int, domain: str) -> bool:
 def nested_graphs(
     root: Scope, below: Sequence[Scope], graph: onnx.GraphProto
 ) -> Iterator[tuple[Scope, onnx.GraphProto]]:
-    """``root`` and the scopes ``below`` it, each with its graph in ``graph``, which is a copy of the root's own; each
+    """Yield ``root`` and the scopes ``below`` it, each with its graph in ``graph``, a copy of the root's own; each
     before those nested in it."""
     yield root, graph
     if not below:
@@ -403,7 +405,8 @@ def _hoist(
     result: Skeleton,
     stored: Mapping[str, TensorProto],
 ) -> None:
-    """Large and sparse initializers of a subgraph become inputs of the main graph: a subgraph cannot have its own."""
+    """Turn large and sparse initializers of a subgraph into inputs of the main graph: a subgraph cannot have its
+    own."""
     large = [tensor for tensor in graph.initializer if is_large(tensor)]
     if not large and not graph.sparse_initializer:
         return
@@ -427,7 +430,7 @@ def _hoist(
     outputs = {info.name for info in graph.output}
     for name, form in forms.items():
         free = name
-        # Graphs beside and around this one may have other values of that name; the checker wants an output to be made
+        # Sibling and outer graphs may have other values of that name; the checker requires an output to be computed
         # in its own graph.
         if name in known or name in root.defined or name in scope.outer or name in outputs:
             free = renamed[name] = f"{name}\0{len(known)}"
@@ -436,11 +439,11 @@ def _hoist(
     if renamed:
         _rename_inputs(graph, renamed)
         for name in outputs.intersection(renamed):  # behind all others: the scope's nodes keep their places
-            graph.node.add(op_type="Identity", input=[renamed[name]], output=[name])
+            graph.node.add(op_type=IDENTITY, input=[renamed[name]], output=[name])
 
 
 def _rename_inputs(graph: onnx.GraphProto, names: Mapping[str, str]) -> None:
-    """Renames what nodes read, in the graph and in those nested in it that have no values of these names."""
+    """Rename the inputs of nodes in the graph, and in nested ones that do not redefine these names."""
     pending = [(graph, names)]
     while pending:
         holder, new = pending.pop()

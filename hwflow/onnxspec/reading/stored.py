@@ -1,7 +1,7 @@
-"""Tensors as they are stored: every one that its raw data alone does not already show to be right, read once.
+"""Stored tensors that need a closer look, read once.
 
-Most tensors of most models are raw data of the right length: those need no more than one look. What is left (typed
-storage, strings, Booleans, external data, parts of sparse tensors, whatever is odd) becomes plain Python records.
+Most tensors of most models are raw data of the right length, which is checked at once. All others (typed storage,
+strings, Booleans, external data, parts of sparse tensors, anything odd) become plain Python records.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from hwflow.onnxspec.reading.external_files import (
 TYPED_FIELDS = ("float_data", "int32_data", "string_data", "int64_data", "double_data", "uint64_data")
 FIELDS = (*TYPED_FIELDS, "raw_data")
 
-# No file holds as many elements; products are not followed beyond, however many dims there are.
+# No file holds so many elements; products saturate here, however many dims there are.
 MOST = 2**64
 _SMALL = 1 << 12  # bytes
 _SHOWN = 8  # dims that a message shows
@@ -39,7 +39,7 @@ _BOOL = onnx.TensorProto.BOOL
 
 
 def element_count(dims: Sequence[int]) -> int | None:
-    """The product of ``dims``, :data:`MOST` if it is that or more; None if one of them is negative."""
+    """Return the product of ``dims``, at most :data:`MOST`; None if one of them is negative."""
     if any(dim < 0 for dim in dims):
         return None
     if 0 in dims:
@@ -53,7 +53,7 @@ def element_count(dims: Sequence[int]) -> int | None:
 
 
 def dims_text(dims: Sequence[int]) -> str:
-    """``dims`` for a message."""
+    """Format ``dims`` for a message."""
     if len(dims) <= _SHOWN:
         return str(list(dims))
     return f"[{', '.join(map(str, dims[:_SHOWN]))}, ... ({len(dims)} dimensions)]"
@@ -63,9 +63,8 @@ def dims_text(dims: Sequence[int]) -> str:
 class StoredTensor:
     """One tensor that needs a closer look.
 
-    ``element`` is None for an undefined or unknown type; ``count`` is that of :func:`element_count`. ``fields`` are the
-    data fields that are not empty, with their number of entries (raw_data: bytes). ``reference`` is there if the data
-    is external.
+    ``element`` is None for an undefined or unknown type; ``count`` is that of :func:`element_count`. ``fields``: the
+    nonempty data fields, with their number of entries (raw_data: bytes). ``reference`` is set if the data is external.
     """
 
     site: TensorSite
@@ -84,7 +83,7 @@ class StoredTensor:
 
     @property
     def where(self) -> str:
-        """The tensor as the ``where`` of a finding; of a sparse one, which part of it."""
+        """The ``where`` of findings about the tensor, or about its part of a sparse one."""
         part = {"sparse values": "values of ", "sparse indices": "indices of "}.get(self.site.role, "")
         return f"{part}{self.site.where}"
 
@@ -104,23 +103,24 @@ class StoredTensor:
 
     @property
     def raw_size(self) -> int | None:
-        """Bytes of the elements in raw or external data; None where type or dims do not tell."""
+        """Bytes of the elements in raw or external data; None where type or dims are unknown."""
         if self.element is None or self.count is None or self.element.bits == 0:
             return None
         return self.element.raw_bytes(self.count)
 
     @property
     def need(self) -> Need | None:
-        """:attr:`raw_size` with what it is the size of."""
+        """:attr:`raw_size` with its description."""
         size = self.raw_size
         return None if size is None else Need(size, self.elements)
 
     def external_problems(self, files: ExternalFiles) -> list[Problem]:
-        """What is wrong with the external data."""
+        """Return the faults of the external data."""
         return [] if self.reference is None else verify(self.reference, self.need, files)
 
     def raw(self, files: ExternalFiles) -> bytes | None:
-        """The tensor's data as raw bytes of the right length, from the model or its file; None if there is none."""
+        """Return the tensor's data as raw bytes of the right length, from the model or its file; None if
+        unavailable."""
         size = self.raw_size
         if size is None:
             return None
@@ -129,7 +129,7 @@ class StoredTensor:
         return fetch(self.reference, size, files)
 
     def int64s(self, files: ExternalFiles) -> NDArray[np.int64] | None:
-        """The elements of an int64 tensor, flat; None if they cannot be had."""
+        """Return the elements of an int64 tensor, flat; None if unavailable."""
         if self.fields.get("int64_data", -1) == self.count:
             return np.array(self.tensor.int64_data, dtype=np.int64)
         if self.count == 0:
@@ -150,22 +150,22 @@ def _read(site: TensorSite) -> StoredTensor:
 
 
 def _varint_bytes(number: int) -> int:
-    """Bytes of a number in protobuf's encoding, 7 bits each."""
+    """Return the bytes of a number in protobuf's encoding, 7 bits each."""
     return max(1, -(-number.bit_length() // 7))
 
 
 def _field_bytes(length: int) -> int:
-    """Bytes of a field of ``length`` bytes whose number is below 16, with tag and length."""
+    """Return the bytes of a field of ``length`` bytes with a number below 16, including tag and length."""
     return 1 + _varint_bytes(length) + length
 
 
 @dataclass(slots=True)
 class _Plain:
-    """What a tensor of one type and shape is when it needs no closer look.
+    """The properties of a tensor of one type and shape that needs no closer look.
 
-    ``raw``: bytes of raw data, -1 where these need a closer look (Booleans, packed types with padding); ``encoded``:
-    bytes of the whole encoding then, without a name. ``field``, ``entries``: typed storage whose entries are all in
-    range; "" if there is none.
+    ``raw``: bytes of raw data, -1 if these need a closer look (Booleans, packed types with padding); ``encoded``: bytes
+    of the whole encoding then, without a name. ``field``, ``entries``: typed storage whose entries are all in range; ""
+    if there is none.
     """
 
     raw: int = -1
@@ -175,7 +175,7 @@ class _Plain:
 
 
 def _plain(key: tuple[int, ...]) -> _Plain:
-    """For element type ``key[0]`` and dims ``key[1:]``."""
+    """Return the properties for element type ``key[0]`` and dims ``key[1:]``."""
     code, *dims = key
     element = element_types.BY_CODE.get(code)
     count = element_count(dims)
@@ -192,7 +192,7 @@ def _plain(key: tuple[int, ...]) -> _Plain:
 
 
 def _is_plain(tensor: onnx.TensorProto, plain: _Plain, size: int) -> bool:
-    """Whether a tensor with ``size`` bytes of raw data, no part of a sparse one, needs no closer look."""
+    """Tell whether a tensor with ``size`` bytes of raw data, no part of a sparse one, needs no closer look."""
     if tensor.data_location:
         return False
     if size == plain.raw:
@@ -203,7 +203,7 @@ def _is_plain(tensor: onnx.TensorProto, plain: _Plain, size: int) -> bool:
 
 
 def stored_tensors(sites: Iterable[TensorSite]) -> Iterator[StoredTensor]:
-    """The tensors that need a closer look; parts that a sparse tensor does not have are left out."""
+    """Yield the tensors that need a closer look, without absent parts of sparse tensors."""
     known: dict[tuple[int, ...], _Plain] = {}
     for site in sites:
         tensor = site.tensor
@@ -213,9 +213,9 @@ def stored_tensors(sites: Iterable[TensorSite]) -> Iterator[StoredTensor]:
             if plain is None:
                 plain = known[key] = _plain(key)
             size = len(tensor.raw_data)
-            # An encoding no longer than dims, type, raw data and name (with 2 bytes in front of it) has no other field:
-            # for small tensors that is seen sooner than that each of the others is empty. (Names that are long or not
-            # ASCII take more bytes: a closer look then.)
+            # An encoding no longer than dims, type, raw data and name (with a 2-byte header) has no other field: for
+            # small tensors this is faster than checking that every other field is empty. (Long or non-ASCII names take
+            # more bytes, and a closer look.)
             small = size == plain.raw and size <= _SMALL
             if small and (name := tensor.name) and tensor.ByteSize() == plain.encoded + 2 + len(name):
                 continue

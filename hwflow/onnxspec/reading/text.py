@@ -1,4 +1,4 @@
-"""Strings that are not UTF-8. Protobuf's parser lets them through, as bytes where text is expected."""
+"""Find strings that are not UTF-8, which protobuf's parser accepts, as bytes where text is expected."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hwflow.onnxspec.graphs.scopes import Node, Scope
 RULE = "utf-8"
 _MOST = 5  # places that the finding names
 
-# Attribute types whose value holds no message.
+# Attribute types whose value is no message.
 _WITHOUT_MESSAGE = frozenset(
     {
         AttributeProto.FLOAT,
@@ -33,7 +33,7 @@ _STRING, _MESSAGE = 9, 11
 
 
 def one_line(error: Exception) -> str:
-    """What an exception of onnx's says, on one line, without its markers."""
+    """Return the message of an onnx exception on one line, without its markers."""
     text = " ".join(str(error).split())
     text = re.sub(r"\[(Type|Shape)InferenceError\] ?", "", text)
     text = text.removeprefix("Inference error(s): ")
@@ -41,7 +41,7 @@ def one_line(error: Exception) -> str:
 
 
 def bad_text(message: Any, path: str = "") -> Iterator[str]:
-    """Paths ("graph.node[3].name") of the string fields of a protobuf message that do not hold UTF-8."""
+    """Yield the paths ("graph.node[3].name") of the string fields of a protobuf message that are not UTF-8."""
     for field, value in message.ListFields():
         if field.type == _STRING:
             if isinstance(value, bytes):
@@ -57,7 +57,7 @@ def bad_text(message: Any, path: str = "") -> Iterator[str]:
 
 
 def text_findings(model: onnx.ModelProto, scopes: Iterable[Scope]) -> list[Finding]:
-    """One finding that names the first places, or none. A model with such text can be given to no other rule."""
+    """Return one finding that names the first places, or none. No other rule can handle a model with such text."""
     if _all_text(model, scopes):
         return []
     places = list(itertools.islice(bad_text(model), _MOST))
@@ -67,7 +67,7 @@ def text_findings(model: onnx.ModelProto, scopes: Iterable[Scope]) -> list[Findi
 
 
 def _all_text(model: onnx.ModelProto, scopes: Iterable[Scope]) -> bool:
-    """Whether :func:`bad_text` would find nothing, ten times faster where it matters: nodes, attributes, tensors."""
+    """Tell whether :func:`bad_text` would find nothing, ten times faster for nodes, attributes and tensors."""
     try:
         for texts in _texts(model, scopes):
             "".join(texts)
@@ -77,7 +77,7 @@ def _all_text(model: onnx.ModelProto, scopes: Iterable[Scope]) -> bool:
 
 
 def _texts(model: onnx.ModelProto, scopes: Iterable[Scope]) -> Iterator[Iterable[str]]:
-    """Every string of the model, in lists; in place of those of rare messages, bytes if one of them is."""
+    """Yield every string of the model, in lists; for rare messages only bytes if one of their strings is."""
     yield (model.producer_name, model.producer_version, model.domain, model.doc_string)
     yield from _rare(model.opset_import, model.metadata_props, model.configuration)
     for training in model.training_info:
@@ -135,7 +135,7 @@ def _tensor_texts(tensors: Iterable[onnx.TensorProto]) -> Iterator[Iterable[str]
 
 
 def _attribute_texts(attributes: Iterable[onnx.AttributeProto]) -> Iterator[Iterable[str]]:
-    """Graphs left out: each is a scope."""
+    """Yield the strings of attributes without graphs, which are scopes."""
     yield [attribute.name for attribute in attributes]
     yield [attribute.ref_attr_name for attribute in attributes]
     yield [attribute.doc_string for attribute in attributes]

@@ -1,4 +1,4 @@
-"""The protobuf wire format, only as far as it tells why a file is no model.
+"""The protobuf wire format, only as far as it tells why a file is no model: protobuf's parser gives no reason.
 
 Source: the encoding page of the Protocol Buffers documentation (tag = field number << 3 | wire type; base-128 varints).
 """
@@ -31,7 +31,7 @@ class Truncation:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int] | None:
-    """Value and next offset, or None if the data ends (or ten bytes pass) before the number does."""
+    """Return value and next offset, or None if the number is cut off or longer than ten bytes."""
     value = 0
     for count in range(10):
         if at + count >= len(data):
@@ -44,7 +44,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int] | None:
 
 
 def find_truncation(data: bytes) -> Truncation | None:
-    """Where ``data`` ends too early, if it begins as a ModelProto does; None if it does not look like one."""
+    """Return where ``data`` is truncated, if it begins like a ModelProto; None if it does not."""
     at = 0
     fields = 0
     while at < len(data):
@@ -61,7 +61,7 @@ def find_truncation(data: bytes) -> Truncation | None:
         at = value[1]
         if wire_type == 2:
             if at + value[0] > len(data):
-                # A first field that is too long is what random bytes look like.
+                # Random bytes look like a first field that is too long.
                 return Truncation(name, at + value[0] - len(data)) if fields else None
             at += value[0]
         fields += 1
@@ -69,11 +69,11 @@ def find_truncation(data: bytes) -> Truncation | None:
 
 
 def exceeds_depth(data: bytes, most: int = MAX_DEPTH) -> bool:
-    """Whether messages nest deeper than ``most`` in ``data``, an encoded ModelProto; False if that cannot be told.
+    """Tell whether messages nest deeper than ``most`` in ``data``, an encoded ModelProto; False if unknown.
 
-    Follows onnx's own message descriptors, without recursion, and looks at no more than a million fields.
+    Follows onnx's own message descriptors, without recursion, over at most a million fields.
     """
-    # (where, end, message type) of the messages that are open; the innermost is the last.
+    # (where, end, message type) of the open messages, innermost last.
     pending = [(0, len(data), onnx.ModelProto.DESCRIPTOR)]
     for _ in range(_MAX_FIELDS):
         if not pending:

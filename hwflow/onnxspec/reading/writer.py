@@ -13,7 +13,7 @@ from hwflow.errors import Finding, UsageError
 
 
 def write_model(model: onnx.ModelProto, path: str | os.PathLike[str]) -> None:
-    """Write ``model`` (binary protobuf) beside ``path``, then rename: the file is whole, or what it was before.
+    """Write ``model`` (binary protobuf) beside ``path``, then rename: the file is complete, or unchanged.
 
     Raises :class:`UsageError` where the file cannot be written, or the model is larger than protobuf allows (2 GiB).
     """
@@ -27,7 +27,7 @@ def write_model(model: onnx.ModelProto, path: str | os.PathLike[str]) -> None:
             stream.write(data)
         beside.chmod(file.stat().st_mode & 0o777 if file.exists() else 0o666 & ~_umask())
         beside.replace(file)
-    except Exception as error:  # OSError; protobuf's EncodeError or ValueError for what is too large
+    except Exception as error:  # OSError; protobuf's EncodeError or ValueError if too large
         if beside is not None:
             beside.unlink(missing_ok=True)
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)

@@ -14,7 +14,7 @@ AnyArray = npt.NDArray[Any]
 
 
 def conv_transpose(x: AnyArray, weights: AnyArray, bias: AnyArray | None, attributes: Mapping[str, Any]) -> AnyArray:
-    """Each input element times the weights, added where it belongs (ONNX operator ConvTranspose 11).
+    """Compute ConvTranspose: scatter each input element times the weights (ONNX operator ConvTranspose 11).
 
     ``x`` [frames, C, spatial], ``weights`` [C, M / group, kernel], ``bias`` [M]; ``attributes`` as the node has them.
     Sums are of x's type.
@@ -46,7 +46,7 @@ def conv_transpose(x: AnyArray, weights: AnyArray, bias: AnyArray | None, attrib
 def _cut(
     image: tuple[int, ...], reach: list[int], strides: tuple[int, ...], attributes: Mapping[str, Any]
 ) -> tuple[list[int], list[int]]:
-    """Where the result starts within what the elements reach, and its size."""
+    """Return the offset of the result within the scattered extent, and its size."""
     axes = len(image)
     auto_pad = attributes.get("auto_pad", "NOTSET")
     pads = list(attributes.get("pads") or (0,) * 2 * axes)

@@ -1,30 +1,25 @@
-"""Where ONNX's reference evaluator gets Resize and Upsample wrong (:mod:`hwflow.onnxspec.reference.evaluator_defects`
-has them in its list), and the operators in place of these."""
+"""Defects of the reference evaluator's Resize and Upsample, and their substitutes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from math import ceil, floor
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from onnx.reference.op_run import OpRun
 from onnx.reference.ops.op_resize import Resize
 from onnx.reference.ops.op_upsample import Upsample
 
-from hwflow.onnxspec.reference.defect import Defect
+from hwflow.onnxspec.reference.defect import AnyArray, Defect, Inputs, Mended, Tell, made
 from hwflow.onnxspec.reference.resize_matrices import FIRST_MODES, Line, coordinate, lines, nearest, resize
 
-AnyArray = npt.NDArray[Any]
-Inputs = Sequence[AnyArray | None]
-Tell = Callable[[str, Mapping[str, Any], Inputs], bool]
-"""Notes the defects of an operator that a node runs into; whether there is any."""
+_FIRST_UPSAMPLE = 7  # operator set; before there was an experimental one
 
 
 def has_two_inputs(attributes: Mapping[str, Any], inputs: Inputs) -> bool:
-    """Resize 10."""
+    """Match Resize 10."""
     return len(inputs) == 2
 
 
@@ -45,7 +40,7 @@ def has_old_transformation(attributes: Mapping[str, Any], inputs: Inputs) -> boo
 
 
 def is_short(attributes: Mapping[str, Any], inputs: Inputs) -> bool:
-    """A target length of 1 where it matters that it is sampled at 0, or one below 1."""
+    """Match a target length of 1 that must be sampled at 0, or one below 1."""
     if has_two_inputs(attributes, inputs):
         return False
     mode, smooth = attributes.get("coordinate_transformation_mode"), attributes.get("mode") == "cubic"
@@ -57,8 +52,8 @@ def is_short(attributes: Mapping[str, Any], inputs: Inputs) -> bool:
 
 
 def misses_integers(attributes: Mapping[str, Any], inputs: Inputs) -> bool:
-    """An element that float64 coordinates do not find: a nearest one at a tie, or one at an integer, where a coordinate
-    just beside it becomes one when the padding is added."""
+    """Match an element that float64 coordinates miss: a nearest one at a tie, or one at an integer, which a nearby
+    coordinate becomes when the padding is added."""
     if has_two_inputs(attributes, inputs) or has_old_transformation(attributes, inputs):
         return False
     mode = str(attributes.get("coordinate_transformation_mode"))
@@ -80,7 +75,7 @@ def misses_integers(attributes: Mapping[str, Any], inputs: Inputs) -> bool:
 
 
 def rounds_region(attributes: Mapping[str, Any], inputs: Inputs) -> bool:
-    """A coordinate that is off by more than float64 rounding."""
+    """Match a coordinate whose error exceeds float64 rounding."""
     mode = str(attributes.get("coordinate_transformation_mode"))
     if has_two_inputs(attributes, inputs) or mode != "tf_crop_and_resize" or inputs[1] is None:
         return False
@@ -92,7 +87,7 @@ def rounds_region(attributes: Mapping[str, Any], inputs: Inputs) -> bool:
 
 
 def _padding(attributes: Mapping[str, Any], scale: float) -> int:
-    """Elements that the evaluator puts at each end of an axis: half of those in a sum."""
+    """Return the elements that the evaluator pads at each end of an axis: half of those in a sum."""
     reach = 2 if attributes.get("mode") == "cubic" else 1
     return -floor(-reach / min(scale, 1.0)) if attributes.get("antialias") else reach
 
@@ -105,7 +100,8 @@ def _lines(attributes: Mapping[str, Any], inputs: Inputs) -> list[Line]:
 
 
 def _float(line: Line, mode: str, place: int, kind: type = np.float64) -> float:
-    """:func:`coordinate` in float64, as the evaluator has it; of the region of interest in its own type, ``kind``."""
+    """Compute :func:`coordinate` in float64 like the evaluator; for the region of interest in its own type,
+    ``kind``."""
     scale, start, end = float(line.scale), kind(float(line.start)), kind(float(line.end))
     length, last = scale * line.size, line.size - 1
     match mode:
@@ -131,7 +127,7 @@ def _nearest(at: float, rounding: str) -> int:
 
 
 def is_attribute(attributes: Mapping[str, Any], inputs: Inputs) -> bool:
-    """Upsample 7."""
+    """Match Upsample 7."""
     return "scales" in attributes
 
 
@@ -140,46 +136,57 @@ def is_not_repetition(attributes: Mapping[str, Any], inputs: Inputs) -> bool:
     return scales is not None and (attributes.get("mode") != "nearest" or bool((scales != np.floor(scales)).any()))
 
 
-DEFECTS = (
-    Defect("resize-opset", "Resize", "before operator set 11 it takes scales for roi and fails", has_two_inputs),
-    Defect("resize-axes", "Resize", "with negative axes it fails", has_negative_axes),
-    Defect("resize-antialias", "Resize", "antialias, which nearest has no use for, fails", smooths_nearest),
-    Defect("resize-bool", "Resize", "of bool tensors it fails", is_bool),
-    Defect("resize-half-pixel", "Resize", "tf_half_pixel_for_nn fails", has_old_transformation),
-    Defect(
-        "resize-single", "Resize",
-        "a result of one element is sampled at -0.5 with pytorch_half_pixel, not at 0, and where its length is rounded "
-        "up to 1, as a longer one", is_short,
-    ),
-    Defect(
-        "resize-rounding", "Resize", "float64 coordinates miss a tie, or an element that lies at an integer",
-        misses_integers,
-    ),
-    Defect("resize-region", "Resize", "coordinates in a region of interest are rounded to float32", rounds_region),
-    Defect("upsample-attribute", "Upsample", "with scales as an attribute it fails", is_attribute),
-    Defect("upsample-modes", "Upsample", "linear, and scales that are no integers, fail", is_not_repetition),
-)
+def _resize(name: str, version: int, tell: Tell) -> type[OpRun]:
+    own: Callable[..., tuple[AnyArray]] = Resize._run
 
-
-def substitutes(version: int, tell: Tell) -> dict[str, Callable[..., tuple[AnyArray]]]:
-    """The ``_run`` of each operator there is in operator set ``version``, by name."""
-    evaluate_resize: Callable[..., tuple[AnyArray]] = Resize._run
-    evaluate_upsample: Callable[..., tuple[AnyArray]] = Upsample._run
-
-    def resize_run(self: OpRun, x: AnyArray, *inputs: AnyArray | None, **attributes: Any) -> tuple[AnyArray]:
-        if tell("Resize", attributes, [x, *inputs]):
+    def run(self: OpRun, x: AnyArray, *inputs: AnyArray | None, **attributes: Any) -> tuple[AnyArray]:
+        if tell(attributes, [x, *inputs]):
             roi, scales, sizes = (None, inputs[0], None) if version < FIRST_MODES else (*inputs, None, None, None)[:3]
             return (resize(x, attributes, version, roi, scales, sizes),)
         roi, scales, sizes = (*inputs, None, None, None)[:3]
         absent = [None if array is None or not array.size else array for array in (scales, sizes)]
         policy = attributes.pop("keep_aspect_ratio_policy", "stretch")  # earlier versions have none
-        return evaluate_resize(self, x, roi, *absent, keep_aspect_ratio_policy=policy, **attributes)
+        return own(self, x, roi, *absent, keep_aspect_ratio_policy=policy, **attributes)
 
-    def upsample_run(self: OpRun, x: AnyArray, *inputs: AnyArray | None, **attributes: Any) -> tuple[AnyArray]:
-        if tell("Upsample", attributes, [x, *inputs]):
+    return made(name, version, (OpRun,), run)
+
+
+def _upsample(name: str, version: int, tell: Tell) -> type[OpRun] | None:
+    own: Callable[..., tuple[AnyArray]] = Upsample._run
+
+    def run(self: OpRun, x: AnyArray, *inputs: AnyArray | None, **attributes: Any) -> tuple[AnyArray]:
+        if tell(attributes, [x, *inputs]):
             scales = inputs[0] if inputs else np.array(attributes["scales"])
             return (resize(x, attributes, version, None, scales),)
-        return evaluate_upsample(self, x, *inputs, **attributes)
+        return own(self, x, *inputs, **attributes)
 
-    made = {"Resize": resize_run} if version >= 10 else {}
-    return {**made, "Upsample": upsample_run} if version >= 7 else made
+    return made(name, version, (OpRun,), run) if version >= _FIRST_UPSAMPLE else None
+
+
+RESIZE = Mended(
+    (
+        Defect("resize-opset", "before operator set 11 it takes scales for roi and fails", has_two_inputs),
+        Defect("resize-axes", "with negative axes it fails", has_negative_axes),
+        Defect("resize-antialias", "antialias, which nearest has no use for, fails", smooths_nearest),
+        Defect("resize-bool", "of bool tensors it fails", is_bool),
+        Defect("resize-half-pixel", "tf_half_pixel_for_nn fails", has_old_transformation),
+        Defect(
+            "resize-single",
+            "a result of one element is sampled at -0.5 with pytorch_half_pixel, not at 0, and where its length is "
+            "rounded up to 1, as a longer one",
+            is_short,
+        ),
+        Defect(
+            "resize-rounding", "float64 coordinates miss a tie, or an element that lies at an integer", misses_integers,
+        ),
+        Defect("resize-region", "coordinates in a region of interest are rounded to float32", rounds_region),
+    ),
+    _resize,
+)
+UPSAMPLE = Mended(
+    (
+        Defect("upsample-attribute", "with scales as an attribute it fails", is_attribute),
+        Defect("upsample-modes", "linear, and scales that are no integers, fail", is_not_repetition),
+    ),
+    _upsample,
+)

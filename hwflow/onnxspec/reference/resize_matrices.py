@@ -1,7 +1,7 @@
-"""Resize and Upsample by their specification, for evaluators that get them wrong: each axis by a matrix.
+"""Resize and Upsample by their specification, as one matrix per axis, for evaluators that get them wrong.
 
-Coordinates are exact rationals of what the model holds (a float32 is one), so that a tie between two neighbours is one;
-products are float64. Where the text of the specification leaves a choice, ONNX's own test data for the operator decide:
+Coordinates are exact rationals of the model's float32 numbers, so that ties between neighbours are exact; products are
+float64. Where the text of the specification leaves a choice, ONNX's own test data for the operator decide:
 
 - ``length_resized`` is the target length before it is rounded down, a fraction where scales are given
   (``resize_downsample_scales_linear_align_corners``).
@@ -25,13 +25,13 @@ AnyArray = npt.NDArray[Any]
 
 HALF = Fraction(1, 2)
 FIRST_MODES = 11
-"""The operator set since which there are coordinate transformation modes, and the evaluator has the operator."""
+"""The operator set that introduced coordinate transformation modes; the evaluator lacks earlier versions."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """What happens along one axis: ``size`` elements become ``output``; ``scale`` and the region of interest
-    (``start``, ``end``) as the node has them."""
+    """One resized axis: ``size`` elements become ``output``; ``scale`` and the region of interest (``start``, ``end``)
+    as in the node."""
 
     axis: int
     size: int
@@ -55,7 +55,8 @@ def lines(
     shape: Sequence[int], attributes: Mapping[str, Any], roi: AnyArray | None, scales: AnyArray | None,
     sizes: AnyArray | None,
 ) -> list[Line]:
-    """Of each axis that the node names. ``roi``, ``scales``, ``sizes``: the inputs; None, or empty, for absent."""
+    """Return a Line per axis that the node names. ``roi``, ``scales``, ``sizes``: the inputs; None or empty if
+    absent."""
     rank = len(shape)
     axes = [int(a) % rank for a in attributes.get("axes") or range(rank)]
     starts, ends = [Fraction(0)] * len(axes), [Fraction(1)] * len(axes)
@@ -80,8 +81,8 @@ def lines(
 
 
 def coordinate(line: Line, mode: str, place: int) -> Fraction:
-    """``x_original`` of the element ``place`` of the result (operator Resize 19, coordinate_transformation_mode; 11 for
-    tf_half_pixel_for_nn)."""
+    """Return ``x_original`` of element ``place`` of the result (operator Resize 19, coordinate_transformation_mode; 11
+    for tf_half_pixel_for_nn)."""
     centre = (place + HALF) / line.scale
     last = line.size - 1
     if mode == "asymmetric":
@@ -105,8 +106,8 @@ def resize(
     x: AnyArray, attributes: Mapping[str, Any], version: int, roi: AnyArray | None, scales: AnyArray | None,
     sizes: AnyArray | None = None,
 ) -> AnyArray:
-    """Resize of operator set ``version``, or Upsample (7 to 9). Means of integers are rounded, ties to even, and
-    saturate, as the evaluator does it."""
+    """Compute Resize of operator set ``version``, or Upsample (7 to 9). Means of integers are rounded, ties to even,
+    and saturate, like the evaluator's."""
     fill = float(attributes.get("extrapolation_value") or 0)
     result = x.astype(np.float64)
     for line in lines(x.shape, attributes, roi, scales, sizes):
@@ -122,8 +123,8 @@ def bound(
     errors: AnyArray, magnitudes: AnyArray, attributes: Mapping[str, Any], version: int, roi: AnyArray | None,
     scales: AnyArray | None, sizes: AnyArray | None,
 ) -> AnyArray:
-    """How far the same in float64, before it is rounded to the result's type, may be off where its operand, of
-    ``magnitudes``, is by ``errors``: each weight is off by some units of its coordinate's last place."""
+    """Bound the error of :func:`resize` in float64, before rounding to the result's type, for an operand of
+    ``magnitudes`` with ``errors``: each weight is off by some units of its coordinate's last place."""
     for line in lines(errors.shape, attributes, roi, scales, sizes):
         if line.stays:
             continue
@@ -138,14 +139,14 @@ def bound(
 
 
 def _along(x: AnyArray, axis: int, weights: AnyArray, holes: AnyArray, fill: float) -> AnyArray:
-    """``x`` with ``axis`` multiplied by a matrix; ``fill`` where ``holes`` says so."""
+    """Multiply ``axis`` of ``x`` by a matrix; put ``fill`` where ``holes`` is set."""
     moved: AnyArray = np.moveaxis(x, axis, -1) @ weights.T
     moved[..., holes] = fill
     return np.moveaxis(moved, -1, axis)
 
 
 def outside(line: Line, attributes: Mapping[str, Any]) -> AnyArray:
-    """Which elements of the result have the extrapolation value."""
+    """Tell which elements of the result have the extrapolation value."""
     mode = attributes.get("coordinate_transformation_mode")
     if mode != "tf_crop_and_resize":
         return np.zeros(line.output, dtype=bool)
@@ -154,7 +155,7 @@ def outside(line: Line, attributes: Mapping[str, Any]) -> AnyArray:
 
 
 def matrix(line: Line, attributes: Mapping[str, Any], version: int) -> AnyArray:
-    """[output, size] float64: the weight of each element of the operand in each one of the result."""
+    """Return [output, size] float64: the weight of each element of the operand in each one of the result."""
     transformation = attributes.get("coordinate_transformation_mode") or "half_pixel"
     rounding = attributes.get("nearest_mode") or "round_prefer_floor"
     if version < FIRST_MODES:
@@ -178,7 +179,7 @@ def matrix(line: Line, attributes: Mapping[str, Any], version: int) -> AnyArray:
 
 
 def nearest(at: Fraction, rounding: str) -> int:
-    """The element next to a coordinate."""
+    """Return the element nearest to a coordinate."""
     if rounding == "floor":
         return floor(at)
     if rounding == "ceil":
@@ -187,7 +188,8 @@ def nearest(at: Fraction, rounding: str) -> int:
 
 
 def _kernel(mode: str, scale: Fraction, attributes: Mapping[str, Any]) -> tuple[Fraction, Any]:
-    """How far the interpolation reaches, and the weight at a distance; stretched where antialiasing shrinks an axis."""
+    """Return the reach of the interpolation, and the weight at a distance; stretched where antialiasing shrinks an
+    axis."""
     stretch = 1 / scale if attributes.get("antialias") and scale < 1 else Fraction(1)
     if mode != "cubic":
         return stretch, lambda distance: max(Fraction(0), 1 - abs(distance) / stretch)

@@ -1,1 +1,1 @@
-"""From a model as read to plain nodes with every shape known and every constant computed."""
+"""Resolve a model to plain nodes with all shapes known and all constants computed."""

@@ -1,7 +1,7 @@
-"""Folding: a node whose inputs are all constants becomes constants, as the ONNX reference evaluator computes them.
+"""Constant folding by the ONNX reference evaluator.
 
-A few bytes of a model can ask for any work: an image of 2**31 pixels, a regular expression that takes for ever. So what
-the graph makes of its constants has limits, and whatever is not small and plain runs guarded.
+A few bytes of a model can demand unbounded work: an image of 2**31 pixels, a regular expression that takes forever. So
+folding is limited, and everything but small, plain nodes runs guarded.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ import onnx
 from onnx import helper
 
 from hwflow.onnxspec.graphs.attribute_values import has_subgraph
+from hwflow.onnxspec.graphs.operator_facts import facts_of
+from hwflow.onnxspec.graphs.operator_names import CAST, SHAPE, SIZE
 from hwflow.onnxspec.reading.guard import MEMORY, Budget, GaveUp, guarded
 from hwflow.onnxspec.reading.numpy_tensors import ELEMENT_TYPES, from_sparse, native, plain, to_array
 from hwflow.onnxspec.resolving.resolved_model import Array, Attribute, ValueInfo
@@ -24,29 +26,16 @@ from hwflow.onnxspec.shapes.dialects import DIALECT_DOMAINS
 
 T = TypeVar("T")
 
-# Quantizers stay: the front end reads scale and zero point from them.
-_KEPT = frozenset({"QuantizeLinear", "DequantizeLinear"})
-# Different at each run.
-_RANDOM = frozenset(
-    {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
-)
-# A constant made by the graph (ConstantOfShape, Expand, Tile, ...) above this many elements stays a node.
+# A computed constant (ConstantOfShape, Expand, Tile, ...) with more elements stays a node.
 _MAX_ELEMENTS = 1 << 26
-_MOST_MADE = 1 << 20  # elements that the graph makes of its constants; and four times those that it has
-_SECONDS, _SECONDS_ELEMENT = 0.6, 1e-7  # of processor time for all of that; more for each element that the model has
-_BYTES_ELEMENT = 64  # of memory, for each element
-# Operators whose work is in proportion to the elements that they read and make.
-_PLAIN = frozenset((
-    "Abs", "Add", "And", "Cast", "Ceil", "Clip", "Concat", "ConstantOfShape", "Div", "Equal", "Expand", "Flatten",
-    "Floor", "Gather", "Greater", "GreaterOrEqual", "Identity", "Less", "LessOrEqual", "Max", "Min", "Mul", "Neg",
-    "Not", "Or", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum", "Relu", "Reshape", "Round", "Slice", "Split",
-    "Sqrt", "Squeeze", "Sub", "Tile", "Transpose", "Unsqueeze", "Where",
-))  # fmt: skip
-_MOST_HERE = 1 << 14  # elements that a plain operator reads and makes in this process
+_MOST_MADE = 1 << 20  # computed elements, plus four times those stored
+_SECONDS, _SECONDS_ELEMENT = 0.6, 1e-7  # processor time for all of that; more per stored element
+_BYTES_ELEMENT = 64  # memory per element
+_MOST_HERE = 1 << 14  # elements that a proportional operator reads and writes in this process
 
 
 def constant_value(node: onnx.NodeProto) -> tuple[Array, str] | None:
-    """Value and element type name of a Constant node, None if it has no value attribute."""
+    """Return value and element type name of a Constant node, None if it has no value attribute."""
     for attribute in node.attribute:
         if attribute.name == "value":
             return to_array(attribute.t)
@@ -65,39 +54,49 @@ def constant_value(node: onnx.NodeProto) -> tuple[Array, str] | None:
 
 
 def shape_value(node: onnx.NodeProto, shape: tuple[int, ...], attributes: Mapping[str, Attribute]) -> Array | None:
-    """The value of a Shape or Size node whose input has ``shape``, None for another operator."""
-    if node.op_type == "Size":
+    """Return the value of a Shape or Size node whose input has ``shape``, None for another operator."""
+    if node.op_type == SIZE:
         return plain(np.array(math.prod(shape), dtype=np.int64), "int64")[0]
-    if node.op_type != "Shape":
+    if node.op_type != SHAPE:
         return None
     start, end = attributes.get("start", 0), attributes.get("end")
     assert isinstance(start, int) and (end is None or isinstance(end, int))  # inference checked the attributes
     return plain(np.array(shape[start:end], dtype=np.int64), "int64")[0]
 
 
+def of_shape(node: onnx.NodeProto, values: Mapping[str, ValueInfo]) -> dict[str, Array] | None:
+    """Return substitute inputs for a node whose value depends on their shapes alone; None for another operator."""
+    if not facts_of(node.domain, node.op_type).of_shapes:
+        return None
+    found = {}
+    for name in filter(None, node.input):
+        zero = np.zeros((), helper.tensor_dtype_to_np_dtype(ELEMENT_TYPES[values[name].dtype]))
+        found[name] = np.broadcast_to(plain(zero, values[name].dtype)[0], values[name].shape)
+    return found
+
+
 def cast_of(node: onnx.NodeProto, dtype: str) -> onnx.NodeProto:
-    """The Cast that a CastLike node to ``dtype`` is."""
-    cast = helper.make_node("Cast", node.input[:1], node.output, to=ELEMENT_TYPES[dtype])
+    """Return the Cast equivalent to a CastLike node to ``dtype``."""
+    cast = helper.make_node(CAST, node.input[:1], node.output, to=ELEMENT_TYPES[dtype])
     cast.attribute.extend(node.attribute)
     return cast
 
 
 def is_foldable(node: onnx.NodeProto, constants: Mapping[str, Array]) -> bool:
-    """Whether the node's value is the same for every frame and may be computed now."""
+    """Tell whether the node's value is the same for every frame and may be computed now."""
     return (
         node.domain not in DIALECT_DOMAINS
-        and node.op_type not in _KEPT
-        and node.op_type not in _RANDOM
+        and facts_of(node.domain, node.op_type).foldable
         and not has_subgraph(node)
         and all(name in constants for name in node.input if name)
     )
 
 
 class Folder:
-    """Folding in one model, within limits for the whole of it.
+    """Folds constants of one model, within limits for all of it.
 
-    ``stored``: elements of the tensors that the model has. :class:`~hwflow.onnxspec.reading.guard.GaveUp` is raised
-    where a limit is reached; its text names it.
+    ``stored``: elements of the model's tensors. Raises :class:`~hwflow.onnxspec.reading.guard.GaveUp`, with the limit
+    in its text, where one is reached.
     """
 
     def __init__(self, stored: int) -> None:
@@ -114,10 +113,10 @@ class Folder:
         opsets: Sequence[onnx.OperatorSetIdProto],
         ir_version: int,
     ) -> dict[str, Array] | None:
-        """The node's outputs; ``values`` has their types already, and the result agrees with them.
+        """Return the node's outputs, which agree with their types in ``values``.
 
-        None if the reference evaluator cannot compute the node, or gives another shape or type than inference: then it
-        stays a node, and what reads it decides.
+        None if the reference evaluator cannot compute the node, or its shape or type differs from inference: then it
+        stays a node, and its readers decide.
         """
         outputs = [name for name in node.output if name]
         if any(name not in values or math.prod(values[name].shape) > _MAX_ELEMENTS for name in outputs):
@@ -127,18 +126,20 @@ class Folder:
         text = any(values[name].dtype == "string" for name in (*node.input, *node.output) if name)
         self.take(made)
         work = partial(_evaluate, node, values, constants, opsets, ir_version)
-        if node.domain == "" and node.op_type in _PLAIN and made + read <= _MOST_HERE and not text:
+        operator = facts_of(node.domain, node.op_type)
+        bounded = node.domain == "" and (operator.proportional or operator.elementwise)
+        if bounded and made + read <= _MOST_HERE and not text:
             return work()
         return self.guarded(work)
 
     def take(self, elements: int) -> None:
-        """Count ``elements`` that are made."""
+        """Count computed ``elements``."""
         if elements > self._left:
             raise GaveUp(f"the graph makes more than {self._most} elements of its constants")
         self._left -= elements
 
     def guarded(self, work: Callable[[], T]) -> T:
-        """``work()`` with what is left of time and memory."""
+        """Run ``work()`` with the rest of time and memory."""
         import hwflow.onnxspec.reference.evaluator_defects  # noqa: F401  # once, and not in each of the processes
 
         if self._gave_up:

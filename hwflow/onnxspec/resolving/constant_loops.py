@@ -1,8 +1,8 @@
-"""Loop and Scan over constants: computed now, their bodies by the ONNX reference evaluator.
+"""Fold Loop and Scan over constants, with their bodies run by the ONNX reference evaluator.
 
-What a loop costs is not to be seen from its size in the file. So only those are computed whose number of steps is known
-and whose values all keep their shapes from step to step. The steps are made here: the evaluator's own Loop (of onnx
-1.23.2) takes an absent condition for a false one, and stacks what is scanned along an axis that is there already.
+A loop's cost cannot be seen from its size in the file. So only loops with a known number of steps and constant shapes
+of all values are computed. The iteration is done here: the evaluator's own Loop (onnx 1.23.2) treats an absent
+condition as false, and concatenates scan outputs along an existing axis.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ import onnx
 from onnx import helper, shape_inference
 
 from hwflow.onnxspec.graphs.inline import graphs_of
+from hwflow.onnxspec.graphs.operator_names import LOOP, SCAN
 from hwflow.onnxspec.reading.numpy_tensors import DTYPE_NAMES, ELEMENT_TYPES, native, plain, to_tensor
 from hwflow.onnxspec.resolving.resolved_model import Array, ValueInfo
 
 _MAX_ELEMENTS = 1 << 22
-"""Elements that all steps together may compute."""
+"""The most elements that all steps together may compute."""
 
 _MAX_DATA = 1024
 _REARRANGED = ("scan_input_directions", "scan_output_directions", "scan_output_axes", "directions")
@@ -31,9 +32,9 @@ Shape = tuple[int, ...]
 def _parameters(
     node: onnx.NodeProto, values: Mapping[str, ValueInfo], constants: Mapping[str, Array]
 ) -> tuple[int, list[tuple[Shape, str]], int] | None:
-    """Number of steps, shape and type of each input of the body, number of states; None if they are not known."""
+    """Return number of steps, shape and type of each input of the body, number of states; None if unknown."""
     infos = [values[name] if name else None for name in node.input]
-    if node.op_type == "Loop":
+    if node.op_type == LOOP:
         if len(infos) < 2 or not node.input[0] or constants[node.input[0]].size != 1:
             return None
         states = infos[2:]
@@ -43,7 +44,7 @@ def _parameters(
         inputs = [*leading, *((info.shape, info.dtype) for info in states if info is not None)]
         return max(0, int(constants[node.input[0]].reshape(-1)[0])), inputs, len(states)
     attributes = {attribute.name: attribute for attribute in node.attribute}
-    if node.op_type != "Scan" or "num_scan_inputs" not in attributes or None in infos:
+    if node.op_type != SCAN or "num_scan_inputs" not in attributes or None in infos:
         return None
     scanned = attributes["num_scan_inputs"].i
     directions = [d for name in _REARRANGED if name in attributes for d in attributes[name].ints]
@@ -73,7 +74,7 @@ def _elements(
     opsets: list[onnx.OperatorSetIdProto],
     ir_version: int,
 ) -> int | None:
-    """Elements that one step computes; None if shapes may change from step to step."""
+    """Return the elements that one step computes; None if shapes may change between steps."""
     if len(graph.input) != len(inputs):
         return None
 
@@ -103,7 +104,7 @@ def _elements(
     made = [name for node in graph.node for name in node.output if name]
     if not all(name in shapes for name in [*made, *(info.name for info in graph.output)]):
         return None
-    first_output = 1 if first_state else 0  # a Loop's body takes the step and the condition, and makes the condition
+    first_output = 1 if first_state else 0  # a Loop's body reads the step and the condition, and computes the condition
     for number in range(states):
         if shapes[graph.output[first_output + number].name] != inputs[first_state + number][0]:
             return None
@@ -117,11 +118,11 @@ def fold_loop(
     opsets: list[onnx.OperatorSetIdProto],
     ir_version: int,
 ) -> dict[str, tuple[Array, str]] | None:
-    """Value and element type of each output of a Loop or Scan node of ai.onnx, all of whose inputs, and all that its
-    body reads from around it, are constants; None if it is another node, or one that cannot be computed in bounds.
+    """Return value and element type of each output of a Loop or Scan node of ai.onnx whose inputs and outer values are
+    all constants; None for another node, or one that cannot be computed within limits.
 
-    What a step takes is not bounded here: to be run guarded."""
-    if node.op_type not in ("Loop", "Scan") or not all(name in constants for name in node.input if name):
+    A step's cost is not bounded here: run this guarded."""
+    if node.op_type not in (LOOP, SCAN) or not all(name in constants for name in node.input if name):
         return None
     graph = next((g for a in node.attribute if a.name == "body" for g in graphs_of(a)), None)
     if graph is None or any(n.domain not in ("", "ai.onnx") or any(map(graphs_of, n.attribute)) for n in graph.node):
@@ -139,12 +140,12 @@ def fold_loop(
             return None
         steps, inputs, states = parameters
         captured = [(values[name], constants[name]) for name in around]
-        first_state = 2 if node.op_type == "Loop" else 0
+        first_state = 2 if node.op_type == LOOP else 0
         elements = _elements(graph, inputs, captured, first_state, states, opsets, ir_version)
         if elements is None or steps * elements > _MAX_ELEMENTS:
             return None
         if steps == 0:
-            return None  # what has no steps gives no shapes
+            return None  # without steps there are no shapes
         body = onnx.GraphProto()
         body.CopyFrom(graph)
         body.input.extend(onnx.ValueInfoProto(name=name) for name in around)
@@ -160,7 +161,7 @@ def fold_loop(
         return folded if all(name in folded for name in node.output if name) else None
     except MemoryError:
         raise
-    except Exception:  # whatever inference and the evaluator cannot do
+    except Exception:  # anything that inference and the evaluator cannot do
         return None
 
 
@@ -173,7 +174,7 @@ def _run(
     steps: int,
     states: int,
 ) -> list[Array]:
-    """The outputs of the node: the last states, then what was scanned, one row a step."""
+    """Return the outputs of the node: the last states, then the scan outputs, one row per step."""
     from onnx.reference import ReferenceEvaluator  # few models have a loop to fold
 
     evaluator = ReferenceEvaluator(body)
@@ -181,7 +182,7 @@ def _run(
     made: Any
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        if node.op_type == "Loop":
+        if node.op_type == LOOP:
             go = True if given[1] is None else bool(given[1].reshape(-1)[0])
             current = given[2:]
             if not go:

@@ -1,4 +1,4 @@
-"""The nodes that a resolved model may have, and which of them its outputs need."""
+"""The candidate nodes of a resolved model, and the live ones among them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hwflow.onnxspec.resolving.resolved_model import OnnxNode
 
 @dataclass(slots=True)
 class NodeRecord:
-    """A node that is left after folding; ``opaque``: it is refused, or stands behind such a one."""
+    """A node that remains after folding; ``opaque``: it is refused, or follows a refused one."""
 
     node: OnnxNode
     opaque: bool = False

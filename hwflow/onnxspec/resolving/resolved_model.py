@@ -1,4 +1,4 @@
-"""What a resolved model is: plain Python and numpy, no protobuf object inside."""
+"""The resolved model: plain Python and numpy, without protobuf objects."""
 
 from __future__ import annotations
 
@@ -33,12 +33,11 @@ class ValueInfo:
 
 @dataclass(frozen=True, eq=False)
 class OnnxNode:
-    """One node. ``domain`` is "" for ai.onnx; ``version`` is the opset version that is imported for it.
+    """One node. ``domain`` is "" for ai.onnx; ``version`` is the imported version of its operator set.
 
-    ``name`` is never empty and unique in the model. An absent optional input or output is ""; trailing ones are left
-    out. ``attributes`` holds the schema's default where the model gives none. ``context`` tells of a node that stood
-    in a function, a branch or the definition of another operator where that was (" in function 'local.F'"); its name
-    then begins with the one of the node that it stands in the place of.
+    ``name`` is nonempty and unique in the model. An absent optional input or output is ""; trailing ones are omitted.
+    ``attributes`` includes the schema's defaults. ``context``: the origin of a node from a function, a branch or the
+    definition of another operator (" in function 'local.F'"); its name then begins with that of the replaced node.
     """
 
     name: str
@@ -52,12 +51,12 @@ class OnnxNode:
 
     @property
     def result(self) -> str:
-        """The first output that is not left out: there is one, or the node would be dead."""
+        """The first output that is not absent: a live node has one."""
         return next(name for name in self.outputs if name)
 
     @property
     def where(self) -> str:
-        """The node as the ``where`` of a finding."""
+        """The ``where`` of findings about the node."""
         return f"node {show(self.name)} ({self.op_type}){self.context}"
 
 
@@ -65,10 +64,10 @@ class OnnxNode:
 class ResolvedModel:
     """A model with every shape known, constants folded, dead nodes dropped.
 
-    ``nodes`` are in topological order (the file's order where that is one). ``constants`` holds the read-only arrays
+    ``nodes`` are in topological order (the file's order if that is one). ``constants`` holds the read-only arrays
     that a node reads or that are graph outputs; integers below 8 bits are stored as int8 or uint8, small floats (8 bits
     and less, bfloat16) as float32, both without loss; the element type in the model is in ``values``. ``values`` has
-    every graph input, node output and constant. ``inputs`` leaves out initializers; ``inputs`` and ``outputs`` keep the
+    every graph input, node output and constant. ``inputs`` excludes initializers; ``inputs`` and ``outputs`` keep the
     graph's order. ``parameters`` counts elements of weights and biases (see :mod:`hwflow.onnxspec.graphs.parameters`).
     """
 
@@ -84,7 +83,7 @@ class ResolvedModel:
 
     @cached_property
     def fixed(self) -> frozenset[str]:
-        """Names of the constants and of all that nodes make of constants alone (a dequantized constant, say)."""
+        """Names of the constants and of values computed from constants alone (a dequantized constant, say)."""
         fixed = set(self.constants)
         for node in self.nodes:
             inputs = [name for name in node.inputs if name]
@@ -93,6 +92,6 @@ class ResolvedModel:
         return frozenset(fixed)
 
     def frame_shape(self, name: str) -> tuple[int, ...]:
-        """Shape of one frame of a value. A constant need not have a frame axis: without one, it is a frame as it is."""
+        """Return the shape of one frame of a value. A constant without a frame axis is one frame."""
         shape = self.values[name].shape
         return shape if name in self.fixed and shape[:1] != (1,) else shape[1:]

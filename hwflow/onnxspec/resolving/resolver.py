@@ -1,4 +1,4 @@
-"""From a model as read to plain nodes with every shape known and every constant computed."""
+"""Resolve a model to plain nodes with all shapes known and all constants computed."""
 
 from __future__ import annotations
 
@@ -23,17 +23,25 @@ from hwflow.onnxspec.graphs.inline import (
     standard_body,
     value_names,
 )
+from hwflow.onnxspec.graphs.operator_names import CAST_LIKE, CONSTANT, IF, LOOP, SCAN, SHAPE, SIZE
 from hwflow.onnxspec.graphs.parameters import count_parameters
 from hwflow.onnxspec.graphs.schemas import find_schema
 from hwflow.onnxspec.graphs.scopes import main_scopes, model_opsets, topological_order
 from hwflow.onnxspec.reading.guard import GaveUp
 from hwflow.onnxspec.reading.numpy_tensors import from_sparse, to_array
-from hwflow.onnxspec.resolving.constant_folding import Folder, cast_of, constant_value, is_foldable, shape_value
+from hwflow.onnxspec.resolving.constant_folding import (
+    Folder,
+    cast_of,
+    constant_value,
+    is_foldable,
+    of_shape,
+    shape_value,
+)
 from hwflow.onnxspec.resolving.constant_loops import fold_loop
 from hwflow.onnxspec.resolving.node_records import NodeRecord, needed
 from hwflow.onnxspec.resolving.resolved_model import Array, Attribute, OnnxNode, ResolvedModel, ValueInfo
 from hwflow.onnxspec.shapes.dialects import DIALECT_DOMAINS
-from hwflow.onnxspec.shapes.dimensions import Binding, bind_dimensions, option, stored_sizes
+from hwflow.onnxspec.shapes.dimensions import Binding, bind_dimensions, option, stored_sizes, variable_of
 from hwflow.onnxspec.shapes.shape_inference import (
     Inference,
     InferenceFailure,
@@ -55,9 +63,9 @@ Operator = tuple[str, str]  # domain, op_type
 
 
 class Unresolved(ModelRefused):
-    """Raised where nodes or their shapes are refused. ``rest``: what is known nonetheless, so that what else is wrong
-    with the model can be told. ``opaque``: the nodes in it that are refused, or behind such nodes of unknown shapes;
-    values that they make may be missing from ``rest.values``."""
+    """Raised where nodes or their shapes are refused. ``rest``: the partial result, in which further faults can be
+    found. ``opaque``: its nodes that are refused, or follow refused nodes of unknown shapes; their outputs may be
+    missing from ``rest.values``."""
 
     def __init__(self, findings: Iterable[Finding], rest: ResolvedModel, opaque: frozenset[str]) -> None:
         super().__init__(findings)
@@ -71,20 +79,20 @@ def resolve(
     *,
     validated: bool = False,
 ) -> ResolvedModel:
-    """``model`` with all shapes known for one frame, constants folded, dead nodes dropped. ``model`` is not changed.
+    """Return ``model`` with all shapes known for one frame, constants folded, dead nodes removed. ``model`` is
+    unchanged.
 
     ``dimensions`` binds dimension variables; the variable in an input's leading place is the number of frames and is 1
-    without being given. A graph input that has an initializer is a constant. Functions local to the model are inlined,
-    and so is the branch taken of an If whose condition is constant; a Loop or Scan over constants is computed. ``keep``
-    names the operators (by domain and type) that the caller takes: another one that the standard defines by a function
-    is replaced by the function's body, where nothing is left of that but operators to keep; None: none is replaced.
+    without being given. A graph input with an initializer is a constant. Functions local to the model are inlined, and
+    so is the taken branch of an If with a constant condition; a Loop or Scan over constants is computed. ``keep``: the
+    operators (by domain and type) that the caller accepts; another one that the standard defines by a function is
+    replaced by the function's body if that resolves to operators to keep; None: none is replaced.
 
-    ``validated``: :func:`hwflow.onnxspec.validate` has found no error, so that this need not look for any
-    again.
+    ``validated``: :func:`hwflow.onnxspec.validate` has found no error, so its rules are not run again.
 
-    Raises ModelRefused, with everything that was found: a graph that cannot be walked (cycles, values that nothing
-    makes, unknown operators, ...), open dimensions, dimension variables with two sizes, other nodes that carry graphs,
-    nodes whose inputs do not fit, values whose shape cannot be known.
+    Raises ModelRefused with all findings: a graph that cannot be traversed (cycles, undefined values, unknown
+    operators, ...), open dimensions, dimension variables with two sizes, other nodes with subgraphs, nodes whose inputs
+    do not fit, values of unknown shape.
     """
     return resolve_with_graph(model, dimensions, keep, validated=validated)[0]
 
@@ -97,8 +105,9 @@ def resolve_with_graph(
     validated: bool = False,
     whole: bool = False,
 ) -> tuple[ResolvedModel, onnx.ModelProto]:
-    """As :func:`resolve`, and the model with the same inlining but nothing folded: it has every value of the resolved
-    model by the same name, for any number of frames. It is ``model`` itself if there was nothing to inline.
+    """Return the result of :func:`resolve`, and the model with the same inlining but without folding: it has every
+    value of the resolved model by the same name, for any number of frames. It is ``model`` itself if nothing was
+    inlined.
 
     ``whole``: the inputs are whole tensors, first axes of any size (:mod:`hwflow.frontend.frames`)."""
     if not validated:
@@ -134,7 +143,7 @@ class _Resolver:
         self.constants: dict[str, Array] = {}
         self.values: dict[str, ValueInfo] = {}
         self.records: list[NodeRecord] = []
-        self.flat: list[Item] = []  # every node visited that is not replaced by others
+        self.flat: list[Item] = []  # every visited node that is not replaced by others
         self.tensors: list[onnx.TensorProto | onnx.SparseTensorProto] = []  # initializers of branches
         self.inlined = 0
         self._inliner: Inliner | None = None
@@ -142,12 +151,14 @@ class _Resolver:
         self.inference = Inference(self.values, self.constants, model.ir_version)
         self._schemas: dict[tuple[str, int, str], onnx.defs.OpSchema | None] = {}
         self._attributes: dict[Hashable, dict[str, Attribute]] = {}
-        self._left_alone: set[Hashable] = set()  # operators whose definition leads to others than those to keep
+        self._left_alone: set[Hashable] = set()  # operators whose definition needs others than those to keep
 
         initializers = set(self.scope.initializers)
         inputs = [info for info in self.graph.input if info.name not in initializers]
         self.inputs = tuple(info.name for info in inputs)
         self.outputs = self.scope.outputs
+        first = (info.type.tensor_type.shape.dim[:1] for info in inputs)
+        self.open_frames = any(variable_of(d, "", 0) is not None for dims in first for d in dims)
         self.declared: dict[str, tuple[str, onnx.ValueInfoProto]] = {}
         for kind, infos in (("output", self.graph.output), ("value", self.graph.value_info)):
             for info in infos:
@@ -166,14 +177,14 @@ class _Resolver:
 
     @property
     def inliner(self) -> Inliner:
-        """Made when there is something to inline."""
+        """Created on first use."""
         if self._inliner is None:
             self._inliner = Inliner(value_names(self.scopes), set(self.scope.names))
         return self._inliner
 
     @property
     def folder(self) -> Folder:
-        """Made when there is something to fold."""
+        """Created on first use."""
         if self._folder is None:
             self._folder = Folder(sum(array.size for array in self.constants.values()))
         return self._folder
@@ -193,7 +204,7 @@ class _Resolver:
         return result
 
     def flat_model(self) -> onnx.ModelProto:
-        """The model with everything inlined, see :func:`resolve_with_graph`."""
+        """Return the model with everything inlined, see :func:`resolve_with_graph`."""
         if not self.inlined and not self.functions:
             return self.model
         flat = onnx.ModelProto()
@@ -219,7 +230,7 @@ class _Resolver:
         return self._schemas[key]
 
     def _live(self) -> set[int]:
-        """Indices of the nodes that an output depends on."""
+        """Return the indices of the nodes that an output depends on."""
         makers = {name: i for i, node in enumerate(self.scope.nodes) for name in node.outputs if name}
         live: set[int] = set()
         pending = [makers[name] for name in self.outputs if name in makers]
@@ -259,7 +270,7 @@ class _Resolver:
             self._define(name, array, dtype)
 
     def _define(self, name: str, array: Array, dtype: str) -> None:
-        array.flags.writeable = False  # what came from another process is not
+        array.flags.writeable = False  # arrays from another process are writable
         self.constants[name] = array
         self._set(ValueInfo(name, tuple(array.shape), dtype))
 
@@ -271,7 +282,7 @@ class _Resolver:
             self.binding.agree(*declared, info.shape)
 
     def _visit_all(self, items: Iterable[Item]) -> None:
-        """Visits the nodes, and those put in their place before those behind them."""
+        """Visit the nodes; the replacements of a node come before the nodes after it."""
         pending: list[Iterator[Item]] = [iter(items)]
         while pending:
             item = next(pending[-1], None)
@@ -297,7 +308,7 @@ class _Resolver:
         self._record_opaque(item, Finding(rule, item.where, message, remedy))
 
     def _record_opaque(self, item: Item, *findings: Finding) -> None:
-        """A node of which no more is known than what it reads."""
+        """Record a node of which only the inputs are known."""
         proto = item.proto
         reads = (*proto.input, *inner_reads(proto)) if has_subgraph(proto) else (*proto.input,)
         version = item.imports[proto.domain]
@@ -305,7 +316,7 @@ class _Resolver:
         self.records.append(NodeRecord(node, True, list(findings)))
 
     def _take_declared(self, node: onnx.NodeProto) -> None:
-        """The shapes of a node's results where inference is of no use, as far as the model gives them."""
+        """Take the shapes that the model declares for a node's results, where inference cannot help."""
         for name in node.output:
             if name in self.declared:
                 info = self.binding.value_info(self.declared[name][1])
@@ -313,7 +324,7 @@ class _Resolver:
                     self._set(info)
 
     def _infer_control_flow(self, item: Item) -> None:
-        """The shapes of the results of a node with graphs, as far as they can be told."""
+        """Infer the shapes of the results of a node with subgraphs, as far as possible."""
         node = item.proto
         self._take_declared(node)
         schema = self._schema(node.op_type, item.imports[node.domain], node.domain)
@@ -326,7 +337,7 @@ class _Resolver:
                 self._set(value)
 
     def _visit(self, item: Item) -> list[Item] | None:
-        """Infers, then folds or keeps, one node whose producers have been visited; or what it is replaced by."""
+        """Infer and then fold or keep one node whose producers have been visited; return its replacements, if any."""
         node = item.proto
         if node.domain == "ai.onnx":
             node = onnx.NodeProto.FromString(node.SerializeToString())
@@ -334,7 +345,7 @@ class _Resolver:
             item.proto = node
         if self.functions and (node.domain, node.op_type, node.overload) in self.functions:
             return self._called(item, self.functions[node.domain, node.op_type, node.overload])
-        if node.op_type == "If" and node.domain == "" and len(node.input) == 1 and node.input[0] in self.constants:
+        if node.op_type == IF and node.domain == "" and len(node.input) == 1 and node.input[0] in self.constants:
             return self._taken(item)
         self.flat.append(item)
         if has_subgraph(node):
@@ -357,7 +368,7 @@ class _Resolver:
             )
             return None
         if any(name and name not in self.values for name in node.input):
-            # The finding about the node that should have made it is enough.
+            # The finding about its producer is enough.
             self._take_declared(node)
             self._record_opaque(item)
             return None
@@ -372,9 +383,9 @@ class _Resolver:
             schema = self._schema(node.op_type, version, node.domain)
         key: Hashable | None = None
         try:
-            if node.op_type == "Constant":
+            if node.op_type == CONSTANT:
                 self._count_sparse(node)
-            constant = constant_value(node) if node.op_type == "Constant" and schema is not None else None
+            constant = constant_value(node) if node.op_type == CONSTANT and schema is not None else None
             if constant is not None:
                 self._define(node.output[0], *constant)
                 return
@@ -441,7 +452,7 @@ class _Resolver:
         return self._attributes[key]
 
     def _take_shapes(self, item: Item, inferred: Mapping[str, ValueInfo]) -> bool:
-        """Whether all outputs have a shape now."""
+        """Take the inferred shapes; return whether all outputs have one."""
         complete = True
         for name in item.proto.output:
             if not name:
@@ -468,18 +479,21 @@ class _Resolver:
         return complete
 
     def _folded(self, item: Item, attributes: Mapping[str, Attribute]) -> bool:
-        """Whether the node has become constants."""
+        """Fold the node if possible; return whether it became constants."""
         node = item.proto
-        if node.op_type in ("Shape", "Size") and node.domain == "":
+        if node.op_type in (SHAPE, SIZE) and node.domain == "":
             value = shape_value(node, self.values[node.input[0]].shape, attributes)
             if value is not None:
                 self._define(node.output[0], value, "int64")
                 return True
-        if node.op_type == "CastLike" and node.domain == "":  # of its second input, only the type counts
+        if node.op_type == CAST_LIKE and node.domain == "":  # only the type of its second input matters
             node = cast_of(node, self.values[node.input[1]].dtype)
+        constants: Mapping[str, Array] | None = self.constants
         if not is_foldable(node, self.constants):
+            constants = None if self.open_frames else of_shape(node, self.values)
+        if constants is None:
             return False
-        folded = self.folder.fold(node, self.values, self.constants, item.imports.protos, self.model.ir_version)
+        folded = self.folder.fold(node, self.values, constants, item.imports.protos, self.model.ir_version)
         if folded is None:
             return False
         for name, array in folded.items():
@@ -487,9 +501,9 @@ class _Resolver:
         return True
 
     def _loop(self, item: Item) -> dict[str, tuple[Array, str]] | None:
-        """The outputs of a Loop or Scan over constants, None for another node."""
+        """Return the outputs of a Loop or Scan over constants, None for another node."""
         node = item.proto
-        if node.op_type not in ("Loop", "Scan") or not all(name in self.constants for name in node.input if name):
+        if node.op_type not in (LOOP, SCAN) or not all(name in self.constants for name in node.input if name):
             return None
         work = partial(fold_loop, node, self.values, self.constants, item.imports.protos, self.model.ir_version)
         folded = self.folder.guarded(work)
@@ -498,7 +512,7 @@ class _Resolver:
         return folded
 
     def _count_sparse(self, node: onnx.NodeProto) -> None:
-        """The elements that a Constant with a sparse value has when it is dense."""
+        """Count the elements of a Constant's sparse value once it is dense."""
         for attribute in node.attribute:
             if attribute.HasField("sparse_tensor"):
                 self.folder.take(prod(attribute.sparse_tensor.dims))
@@ -508,7 +522,7 @@ class _Resolver:
         self._refuse(item, "constants", f"{_TOO_MUCH}: {reason}", remedy)
 
     def _called(self, item: Item, function: onnx.FunctionProto) -> list[Item] | None:
-        """The body of a function in the place of its call."""
+        """Return the body of a function that replaces its call."""
         call = item.proto
         for names, formal, rule, kind in (
             (call.input, function.input, "NOD-30", "inputs"),
@@ -522,7 +536,7 @@ class _Resolver:
         return self.inliner.function(item, function, call_bindings(call, function))
 
     def _taken(self, item: Item) -> list[Item] | None:
-        """The branch taken in the place of an If whose condition is constant."""
+        """Return the taken branch that replaces an If with a constant condition."""
         node = item.proto
         condition = self.constants[node.input[0]]
         attribute = None
@@ -548,8 +562,8 @@ class _Resolver:
         return items
 
     def _replaced(self, item: Item, schema: onnx.defs.OpSchema, key: Hashable | None) -> bool:
-        """Whether the operator's definition has taken the node's place: tried out, and taken back unless all that is
-        left of it is to keep. Definitions nest a few levels deep, so that this may recurse."""
+        """Try to replace the node by its operator's definition; undo it unless only operators to keep remain. Return
+        whether it was replaced. Definitions nest a few levels deep, so this may recurse."""
         node = item.proto
         if self.keep is None or (node.domain, node.op_type) in self.keep:
             return False
@@ -565,7 +579,7 @@ class _Resolver:
         self._visit_all(self.inliner.function(item, *body, context=f" in the definition of {item.where}"))
         made = self.records[records:]
         if all(not new.opaque and (new.node.domain, new.node.op_type) in self.keep for new in made):
-            del self.flat[flat - 1]  # the node itself, which was the last to be visited
+            del self.flat[flat - 1]  # the node itself, visited last
             self.inlined += 1
             return True
         for tried in self.flat[flat:]:
@@ -581,7 +595,7 @@ class _Resolver:
         return False
 
     def _result(self, nodes: Sequence[OnnxNode], opaque: Collection[str]) -> ResolvedModel:
-        """Without constants that nothing reads."""
+        """Return the model without unread constants."""
         needed = {*self.inputs, *self.outputs}
         for node in nodes:
             needed.update(name for name in (*node.inputs, *node.outputs) if name)

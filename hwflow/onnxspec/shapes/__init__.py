@@ -1,1 +1,1 @@
-"""Types and sizes of all values: inferred, solved, compared with what the model says."""
+"""Types and sizes of all values: inferred, solved, and compared with the model's own statements."""

@@ -1,4 +1,4 @@
-"""What a model says of its values against what follows from its nodes, and dimension variables over the whole model."""
+"""Compare the types that a model states with those inferred from its nodes, and unify dimension variables."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from hwflow.onnxspec.reading.skeleton import clean_form
 from hwflow.onnxspec.shapes.inference import Inference, Run
 from hwflow.onnxspec.shapes.unify import Bound, Conflict, Unifier
 
-# Marks unknown sizes that have no name in the model; no name in it can begin so.
+# Prefix of unnamed unknown sizes; no name in a model can begin with it.
 LOCAL = "\0"
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The type at ``site`` does not agree with the rest of the model: in its kind or element type, the number of its
-    dimensions, or a size. ``message`` says what it must be."""
+    """The type at ``site`` contradicts the rest of the model: its kind or element type, its rank, or a size.
+    ``message`` says what it must be."""
 
     kind: Literal["type", "rank", "size"]
     site: TypeSite
@@ -37,13 +37,13 @@ class Agreement:
 
 
 def agree(declared: Iterable[tuple[TypeSite, TypeForm]], scopes: Sequence[Scope], inference: Inference) -> Agreement:
-    """Compares the types that the model states (functions' bodies aside: they mean something in a call only) with all
-    that is inferred."""
+    """Compare the types that the model states, except in functions' bodies, which only have a meaning in a call, with
+    the inferred ones."""
     return _Comparison(scopes, inference).run(declared)
 
 
 def _kinds(form: TypeForm) -> list[tuple[str, int]]:
-    # What a sparse initializer may be declared as, the specification leaves open.
+    # The specification does not define the declared type of a sparse initializer.
     return [("tensor" if level.kind == "sparse tensor" else level.kind, level.code) for level in form]
 
 
@@ -52,12 +52,12 @@ def _bound_text(bound: Bound) -> str:
 
 
 def variable(place: int, run: Run, dim: Dim) -> Dim:
-    """A size of a type that follows in ``run``, number ``place``: what has no name in the model gets one of its own."""
+    """Return a size of an inferred type of ``run``, number ``place``, with a fresh name if it has none in the model."""
     return f"{LOCAL}{place}{LOCAL}{dim}" if isinstance(dim, str) and dim not in run.variables else dim
 
 
 def conflict_text(conflict: Conflict, what: str) -> str:
-    """What the sizes in conflict must be; ``what``: they, where they have no name."""
+    """Describe a conflict of sizes; ``what``: their description if they have no name."""
     first, second = conflict.first, conflict.second
     names = list(dict.fromkeys(b.variable for b in (first, second) if b.variable and b.variable[0] != LOCAL))
     sizes = f"{_bound_text(first)} and {_bound_text(second)}"
@@ -96,7 +96,7 @@ class _Comparison:
         return self.result
 
     def _same(self, site: TypeSite, said: TypeForm, inferred: TypeForm, place: int, run: Run) -> bool:
-        """Whether the two have one kind and rank; unites their sizes."""
+        """Tell whether the two have the same kind and rank; unify their sizes."""
         if _kinds(said) != _kinds(inferred):
             message = f"the type must be {type_text(inferred)}, which {self._source(site)}, not {type_text(said)}"
             self.result.differences.append(Difference("type", site, message))
@@ -111,7 +111,7 @@ class _Comparison:
             return False
         for axis, (a, b) in enumerate(zip(here, there, strict=True)):
             other = variable(place, run, b)
-            if other != b and len(said) > 1:  # of a sequence's tensors it may differ from one to the next
+            if other != b and len(said) > 1:  # the tensors of a sequence may differ
                 other = None
             if a is not None and other is not None and a != other:
                 self._unite(site, axis, a, other)
@@ -132,7 +132,7 @@ class _Comparison:
         self.result.differences.append(Difference("size", site, message))
 
     def _source(self, site: TypeSite) -> str:
-        """Where the inferred type comes from: "node 'relu' (Relu) gives it"."""
+        """Describe the origin of the inferred type: "node 'relu' (Relu) gives it"."""
         scope = site.scope
         if site.name in scope.initializers:
             return "its initializer has"

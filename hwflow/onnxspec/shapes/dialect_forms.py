@@ -1,7 +1,7 @@
-"""What nodes of the quantized dialects must look like: operands and attributes, operator by operator.
+"""The legal operands and attributes of the quantized dialects' nodes, by operator.
 
-No ONNX schema says it for them. What passes here has the operands it needs, of types and shapes that fit, and its
-attributes are of the right kind: whatever works on such nodes may rely on it.
+They have no ONNX schema. A node that passes has all required operands, with consistent types and shapes, and attributes
+of the right kind; all code on such nodes relies on that.
 Sources: the QONNX operator definitions; the contrib operator documentation of onnxruntime.
 """
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from hwflow.display import show
 from hwflow.onnxspec.resolving.resolved_model import Attribute, ValueInfo
-from hwflow.onnxspec.shapes.dialects import MICROSOFT_DOMAIN, QONNX_DOMAINS, Inputs
+from hwflow.onnxspec.shapes.dialects import Inputs
 
 REALS = ("float16", "bfloat16", "float32", "float64")
 INTEGERS = tuple(f"{sign}int{bits}" for bits in (2, 4, 8, 16, 32) for sign in ("", "u"))
@@ -26,7 +26,7 @@ _ANY, _ONE, _ROW, _OVER = "any", "one", "row", "over"
 
 @dataclass(frozen=True)
 class Operand:
-    """``types``: element types that it may have. ``like``: place of the operand whose type it must have.
+    """``types``: the legal element types. ``like``: index of the operand whose type it must have.
 
     ``shape``: "any"; "one" for one element; "row" for at most one axis with more than one; "over" for one element, or
     what broadcasts over operand 0 without making it larger.
@@ -41,8 +41,8 @@ class Operand:
 
 @dataclass(frozen=True)
 class Form:
-    """``attributes``: kind by name, of those that mean something. The last ``repeated`` operands may come again and
-    again, all of them each time."""
+    """``attributes``: the kinds of known attributes by name. The last ``repeated`` operands may be repeated as a
+    group."""
 
     operands: tuple[Operand, ...]
     attributes: Mapping[str, str] = field(default_factory=dict)
@@ -57,7 +57,7 @@ _KINDS: Mapping[str, tuple[str, Callable[[Attribute], bool]]] = {
     ),
     "text": ("a text", lambda v: isinstance(v, str)),
 }
-"""What each kind of attribute is called, and whether a value is of that kind."""
+"""The name of each kind of attribute, and the test for a value of it."""
 
 
 def _scale(name: str, shape: str = _ONE, optional: bool = False) -> Operand:
@@ -68,74 +68,66 @@ def _zero(name: str, like: int, shape: str = _ONE, optional: bool = True) -> Ope
     return Operand(name, INTEGERS, shape, optional, like)
 
 
-def _unary(attributes: Mapping[str, str] | None = None) -> Form:
-    """Tensor, its scale and zero point, scale and zero point of the result."""
+def unary(**attributes: str) -> Form:
+    """Tensor, its scale and zero point, scale and zero point of the result. ``attributes``: their kinds."""
     operands = (
         Operand("X", INTEGERS), _scale("X_scale"), _zero("X_zero_point", 0), _scale("Y_scale"),
         _zero("Y_zero_point", 0),
     )  # fmt: skip
-    return Form(operands, attributes or {})
+    return Form(operands, attributes)
 
 
-_BINARY = Form((
+# com.microsoft.
+BINARY = Form((
     Operand("A", INTEGERS), _scale("A_scale"), _zero("A_zero_point", 0),
     Operand("B", INTEGERS, like=0), _scale("B_scale"), _zero("B_zero_point", 0),
     _scale("C_scale"), _zero("C_zero_point", 0),
 ))  # fmt: skip
+QUANTIZE = Form(
+    (Operand("x", REALS), _scale("y_scale", _ANY), Operand("y_zero_point", INTEGERS, optional=True)),
+    {"axis": "integer", "block_size": "integer"},
+)
+DEQUANTIZE = Form(
+    (Operand("x", INTEGERS), _scale("x_scale", _ANY), _zero("x_zero_point", 0, _ANY)),
+    {"axis": "integer", "block_size": "integer"},
+)
+AVERAGE_POOL = unary(
+    auto_pad="text", ceil_mode="integer", channels_last="integer", count_include_pad="integer",
+    kernel_shape="integers", pads="integers", strides="integers",
+)  # fmt: skip
+MAX_POOL = Form((Operand("x", ("int8", "uint8")),), {
+    "auto_pad": "text", "ceil_mode": "integer", "dilations": "integers", "kernel_shape": "integers",
+    "pads": "integers", "strides": "integers",
+})  # fmt: skip
+CONCAT = Form(
+    (
+        _scale("Y_scale"), Operand("Y_zero_point", INTEGERS, _ONE),
+        Operand("X", INTEGERS), _scale("X_scale"), _zero("X_zero_point", 2),
+    ),
+    {"axis": "integer"},
+    repeated=3,
+)  # fmt: skip
+WHERE = Form((
+    Operand("condition", ("bool",)),
+    Operand("X", INTEGERS), _scale("X_scale"), _zero("X_zero_point", 1),
+    Operand("Y", INTEGERS, like=1), _scale("Y_scale"), _zero("Y_zero_point", 1),
+    _scale("Z_scale"), _zero("Z_zero_point", 1),
+))  # fmt: skip
+GEMM = Form(
+    (
+        Operand("A", INTEGERS), _scale("a_scale"), _zero("a_zero_point", 0),
+        Operand("B", INTEGERS), _scale("b_scale", _ROW), _zero("b_zero_point", 3, _ROW),
+        Operand("C", ("int32",), optional=True), _scale("y_scale", optional=True),
+        Operand("y_zero_point", INTEGERS, _ONE, optional=True),
+    ),
+    {"transA": "integer", "transB": "integer", "alpha": "real"},
+)  # fmt: skip
+MATRIX_PRODUCT = Form((
+    Operand("A", INTEGERS), Operand("B", INTEGERS), _scale("a_scale", _ANY), _scale("b_scale", _ANY),
+    _zero("a_zero_point", 0, _ANY), _zero("b_zero_point", 1, _ANY), Operand("bias", REALS, optional=True),
+))  # fmt: skip
 
-_MICROSOFT: Mapping[str, Form] = {
-    "QuantizeLinear": Form(
-        (Operand("x", REALS), _scale("y_scale", _ANY), Operand("y_zero_point", INTEGERS, optional=True)),
-        {"axis": "integer", "block_size": "integer"},
-    ),
-    "DequantizeLinear": Form(
-        (Operand("x", INTEGERS), _scale("x_scale", _ANY), _zero("x_zero_point", 0, _ANY)),
-        {"axis": "integer", "block_size": "integer"},
-    ),
-    "QLinearAdd": _BINARY,
-    "QLinearMul": _BINARY,
-    "QLinearSigmoid": _unary(),
-    "QLinearLeakyRelu": _unary({"alpha": "real"}),
-    "QLinearSoftmax": _unary({"axis": "integer", "opset": "integer"}),
-    "QLinearAveragePool": _unary({
-        "auto_pad": "text", "ceil_mode": "integer", "channels_last": "integer", "count_include_pad": "integer",
-        "kernel_shape": "integers", "pads": "integers", "strides": "integers",
-    }),
-    "QLinearGlobalAveragePool": _unary({"channels_last": "integer"}),
-    "NhwcMaxPool": Form((Operand("x", ("int8", "uint8")),), {
-        "auto_pad": "text", "ceil_mode": "integer", "dilations": "integers", "kernel_shape": "integers",
-        "pads": "integers", "strides": "integers",
-    }),
-    "QLinearReduceMean": _unary({"axes": "integers", "keepdims": "integer"}),
-    "QLinearConcat": Form(
-        (
-            _scale("Y_scale"), Operand("Y_zero_point", INTEGERS, _ONE),
-            Operand("X", INTEGERS), _scale("X_scale"), _zero("X_zero_point", 2),
-        ),
-        {"axis": "integer"},
-        repeated=3,
-    ),
-    "QLinearWhere": Form((
-        Operand("condition", ("bool",)),
-        Operand("X", INTEGERS), _scale("X_scale"), _zero("X_zero_point", 1),
-        Operand("Y", INTEGERS, like=1), _scale("Y_scale"), _zero("Y_zero_point", 1),
-        _scale("Z_scale"), _zero("Z_zero_point", 1),
-    )),
-    "QGemm": Form(
-        (
-            Operand("A", INTEGERS), _scale("a_scale"), _zero("a_zero_point", 0),
-            Operand("B", INTEGERS), _scale("b_scale", _ROW), _zero("b_zero_point", 3, _ROW),
-            Operand("C", ("int32",), optional=True), _scale("y_scale", optional=True),
-            Operand("y_zero_point", INTEGERS, _ONE, optional=True),
-        ),
-        {"transA": "integer", "transB": "integer", "alpha": "real"},
-    ),
-    "MatMulIntegerToFloat": Form((
-        Operand("A", INTEGERS), Operand("B", INTEGERS), _scale("a_scale", _ANY), _scale("b_scale", _ANY),
-        _zero("a_zero_point", 0, _ANY), _zero("b_zero_point", 1, _ANY), Operand("bias", REALS, optional=True),
-    )),
-}  # fmt: skip
-
+# QONNX.
 _X = Operand("X", NUMBERS)
 _X_SCALE, _X_ZERO = Operand("scale", NUMBERS, _OVER), Operand("zeropt", NUMBERS, _OVER)
 
@@ -145,35 +137,24 @@ def _bits(name: str) -> Operand:
 
 
 _LEVELS = {"signed": "integer", "narrow": "integer", "rounding_mode": "text"}
-_QUANT = Form((_X, _X_SCALE, _X_ZERO, _bits("bitwidth")), _LEVELS)
-_QONNX: Mapping[str, Form] = {
-    "Quant": _QUANT,
-    "IntQuant": _QUANT,
-    "BipolarQuant": Form((_X, _X_SCALE)),
-    # Version 1; version 2 has an output scale before the last operand; there was one with an output zeropt as well.
-    "Trunc": Form(
-        (_X, _X_SCALE, _X_ZERO, _bits("in_bitwidth"), _bits("out_bitwidth or output scale"),
-         replace(_bits("out_bitwidth"), optional=True), replace(_bits("out_bitwidth"), optional=True)),
-        _LEVELS,
-    ),
-    "MultiThreshold": Form(
-        (_X, Operand("thresholds", NUMBERS)),
-        {"out_dtype": "text", "data_layout": "text", "out_scale": "real", "out_bias": "real"},
-    ),
-}  # fmt: skip
-
-
-def form_of(domain: str, op_type: str) -> Form | None:
-    """The form of an operator of a dialect domain; None for one that is not in the table."""
-    if domain in QONNX_DOMAINS:
-        return _QONNX.get(op_type)
-    return _MICROSOFT.get(op_type) if domain == MICROSOFT_DOMAIN else None
+LEVELS = Form((_X, _X_SCALE, _X_ZERO, _bits("bitwidth")), _LEVELS)
+SIGNS = Form((_X, _X_SCALE))
+# Version 1; version 2 has an output scale before the last operand; there was one with an output zeropt as well.
+CUT_OFF = Form(
+    (_X, _X_SCALE, _X_ZERO, _bits("in_bitwidth"), _bits("out_bitwidth or output scale"),
+     replace(_bits("out_bitwidth"), optional=True), replace(_bits("out_bitwidth"), optional=True)),
+    _LEVELS,
+)  # fmt: skip
+THRESHOLDS = Form(
+    (_X, Operand("thresholds", NUMBERS)),
+    {"out_dtype": "text", "data_layout": "text", "out_scale": "real", "out_bias": "real"},
+)
 
 
 def objections(form: Form, inputs: Inputs, attributes: Mapping[str, Attribute]) -> Iterator[str]:
-    """What is wrong with a node of that form, each a sentence "X must be Y, not Z".
+    """Yield the faults of a node of that form as sentences "X must be Y, not Z".
 
-    ``inputs``: what the node reads, None where it leaves an operand out.
+    ``inputs``: the node's inputs, None for an absent operand.
     """
     end = len(inputs)
     while end and inputs[end - 1] is None:
@@ -197,7 +178,7 @@ def objections(form: Form, inputs: Inputs, attributes: Mapping[str, Attribute]) 
 
 
 def _operands(form: Form, given: int) -> tuple[Operand, ...]:
-    """As many as a node of ``given`` operands has, where the last ones repeat."""
+    """Return the operands of a node with ``given`` ones, repeating the last group."""
     if not form.repeated:
         return form.operands
     fixed, group = len(form.operands) - form.repeated, form.operands[-form.repeated :]
@@ -209,7 +190,7 @@ def _operands(form: Form, given: int) -> tuple[Operand, ...]:
 
 
 def _operand_problem(operand: Operand, info: ValueInfo, inputs: Inputs) -> str:
-    """The rest of the sentence "the operand must ..."; empty if there is none."""
+    """Return the rest of the sentence "the operand must ..."; empty if the operand is legal."""
     other = inputs[operand.like] if operand.like is not None and operand.like < len(inputs) else None
     if info.dtype not in operand.types:
         return f"be of element type {_listed(operand.types)}, not {info.dtype}"

@@ -1,6 +1,6 @@
-"""Operators of the quantized dialects that have no ONNX schema: how their outputs' shapes follow from their inputs'.
+"""Shape inference for operators of the quantized dialects, which have no ONNX schema.
 
-The table holds what is known; a value made by another operator of a dialect domain needs a declared shape (value_info).
+The operator's record names the rule. Results of other operators of a dialect domain need a declared shape (value_info).
 Sources: the QONNX operator definitions; the contrib operator documentation of onnxruntime.
 """
 
@@ -41,28 +41,33 @@ def _integer(attributes: Mapping[str, Attribute], name: str, default: int) -> in
     return value
 
 
-def _same(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Result:
+def same(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Result:
+    """As the first input."""
     x = _input(inputs, 0)
     return x.shape, x.dtype
 
 
-def _multi_threshold(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Result:
+def multi_threshold(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Result:
+    """Thresholds have two axes."""
     x, thresholds = _input(inputs, 0), _input(inputs, 1)
     if len(thresholds.shape) != 2:
         raise ShapeError(f"the thresholds must have 2 dimensions (channels, steps), not {len(thresholds.shape)}")
     return x.shape, x.dtype
 
 
-def _quantize(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Result:
+def quantize(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Result:
+    """Integers of the type of the zero point."""
     zero_point = inputs[2] if len(inputs) > 2 else None
     return _input(inputs, 0).shape, "uint8" if zero_point is None else zero_point.dtype
 
 
-def _dequantize(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Result:
+def dequantize(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Result:
+    """Reals of the type of the scale."""
     return _input(inputs, 0).shape, _input(inputs, 1).dtype
 
 
-def _binary(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Result:
+def binary(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Result:
+    """Inputs 0 and 3 broadcast."""
     a, b = _input(inputs, 0), _input(inputs, 3)
     try:
         return tuple(np.broadcast_shapes(a.shape, b.shape)), a.dtype
@@ -70,7 +75,8 @@ def _binary(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Result:
         raise ShapeError(f"the inputs must broadcast, not {list(a.shape)} with {list(b.shape)}") from None
 
 
-def _concat(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Result:
+def concat(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Result:
+    """A scale and a zero point, then three inputs a tensor."""
     parts = [_input(inputs, i) for i in range(2, len(inputs), 3)]
     if not parts:
         raise ShapeError("the operator must have at least one tensor to concatenate, not none")
@@ -88,7 +94,8 @@ def _concat(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Result:
     return tuple(shape), _input(inputs, 1).dtype
 
 
-def _gemm(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Result:
+def gemm(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Result:
+    """A product of two matrices, each of them turned or not, and an addend."""
     a, b = _input(inputs, 0).shape, _input(inputs, 3).shape
     if len(a) != 2 or len(b) != 2:
         raise ShapeError(f"A and B must have 2 dimensions, not {list(a)} and {list(b)}")
@@ -103,7 +110,7 @@ def _gemm(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Result:
     return (m, n), "float32" if zero_point is None else zero_point.dtype
 
 
-def _matmul(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Result:
+def matmul(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Result:
     """Shapes as numpy's matmul has them."""
     a, b = _input(inputs, 0).shape, _input(inputs, 1).shape
     if not a or not b:
@@ -119,7 +126,8 @@ def _matmul(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Result:
     return shape, _input(inputs, 2).dtype
 
 
-def _global_pool(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Result:
+def global_pool(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Result:
+    """All axes of the image become 1."""
     x = _input(inputs, 0)
     if len(x.shape) < 3:
         raise ShapeError(f"the input must have at least 3 dimensions, not {len(x.shape)}")
@@ -139,11 +147,13 @@ def _integers(attributes: Mapping[str, Attribute], name: str, count: int, defaul
     return tuple(int(v) for v in values if isinstance(v, int))
 
 
-def _average_pool(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Result:
+def average_pool(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Result:
+    """Channels first or last."""
     return _pool(inputs, attributes, last=bool(_integer(attributes, "channels_last", 0)))
 
 
-def _nhwc_max_pool(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Result:
+def nhwc_max_pool(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Result:
+    """Channels last."""
     return _pool(inputs, attributes, last=True)
 
 
@@ -183,7 +193,8 @@ def _pool(inputs: Inputs, attributes: Mapping[str, Attribute], *, last: bool) ->
     return shape, x.dtype
 
 
-def _reduce_mean(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Result:
+def reduce_mean(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Result:
+    """Some axes become 1, or go."""
     x = _input(inputs, 0)
     rank = len(x.shape)
     axes = attributes.get("axes") or tuple(range(rank))
@@ -195,40 +206,11 @@ def _reduce_mean(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Result:
     return tuple(size for axis, size in enumerate(x.shape) if axis not in gone), x.dtype
 
 
-def _where(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Result:
+def where(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Result:
+    """Inputs 0, 1 and 4 broadcast."""
     parts = [_input(inputs, index) for index in (0, 1, 4)]
     try:
         return tuple(np.broadcast_shapes(*(p.shape for p in parts))), parts[1].dtype
     except ValueError:
         shapes = ", ".join(str(list(p.shape)) for p in parts)
         raise ShapeError(f"condition and inputs must broadcast, not {shapes}") from None
-
-
-_QONNX: dict[str, ShapeRule] = {
-    **{name: _same for name in ("Quant", "IntQuant", "FloatQuant", "BipolarQuant", "Trunc")},
-    "MultiThreshold": _multi_threshold,
-}
-_MICROSOFT: dict[str, ShapeRule] = {
-    "QuantizeLinear": _quantize,
-    "DequantizeLinear": _dequantize,
-    "QLinearAdd": _binary,
-    "QLinearMul": _binary,
-    "QLinearSigmoid": _same,
-    "QLinearLeakyRelu": _same,
-    "QLinearSoftmax": _same,
-    "QLinearAveragePool": _average_pool,
-    "QLinearConcat": _concat,
-    "QLinearGlobalAveragePool": _global_pool,
-    "NhwcMaxPool": _nhwc_max_pool,
-    "QLinearReduceMean": _reduce_mean,
-    "QLinearWhere": _where,
-    "QGemm": _gemm,
-    "MatMulIntegerToFloat": _matmul,
-}
-
-
-def shape_rule(domain: str, op_type: str) -> ShapeRule | None:
-    """The rule for an operator of a dialect domain, None if there is none."""
-    if domain in QONNX_DOMAINS:
-        return _QONNX.get(op_type)
-    return _MICROSOFT.get(op_type) if domain == MICROSOFT_DOMAIN else None

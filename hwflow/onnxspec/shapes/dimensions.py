@@ -1,4 +1,4 @@
-"""Open dimensions of a model's inputs: the frames are one at a time, the rest the user binds (``--dim NAME=VALUE``)."""
+"""Open dimensions of a model's inputs: the number of frames is 1, the user binds the others (``--dim NAME=VALUE``)."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from hwflow.onnxspec.reading.numpy_tensors import DTYPE_NAMES
 from hwflow.onnxspec.resolving.resolved_model import ValueInfo
 
 RULE = "dimensions"
-# Marks of old exporters for "unknown", not names of one size.
+# Old exporters' marks for "unknown", not names.
 _NO_VARIABLES = frozenset({"?", "*"})
 
 
 def variable_of(dimension: onnx.TensorShapeProto.Dimension, value: str, axis: int) -> str | None:
-    """The name under which ``--dim`` knows this dimension; None if its size is in the model.
+    """Return the name of this dimension for ``--dim``; None if the model has its size.
 
-    A dimension with neither size nor name (or with a negative size, as some exporters write) is called VALUE.AXIS.
+    A dimension with neither size nor name (or with a negative size, as written by some exporters) is called VALUE.AXIS.
     """
     if dimension.dim_param:
         return dimension.dim_param
@@ -32,15 +32,15 @@ def variable_of(dimension: onnx.TensorShapeProto.Dimension, value: str, axis: in
 
 @dataclass
 class Binding:
-    """Sizes of the dimension variables, where each was first seen, and what was wrong with them."""
+    """Sizes of the dimension variables, with the place of each one's first use, and findings about them."""
 
     sizes: dict[str, int] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
     places: dict[str, str] = field(default_factory=dict)
 
     def agree(self, kind: str, info: onnx.ValueInfoProto, shape: tuple[int, ...]) -> None:
-        """Compare what the model declares about a value with the shape that inference gives; a variable that has no
-        size yet gets it from there. ``kind``: "value" or "output"."""
+        """Compare the declared shape of a value with the inferred one, which binds unbound variables. ``kind``: "value"
+        or "output"."""
         if info.type.WhichOneof("value") != "tensor_type" or not info.type.tensor_type.HasField("shape"):
             return
         dims = info.type.tensor_type.shape.dim
@@ -75,12 +75,12 @@ class Binding:
             self.findings.append(Finding(rule, where, message, remedy))
 
     def open_variables(self, info: onnx.ValueInfoProto) -> list[str]:
-        """The variables in the declared shape of a value that have no size."""
+        """Return the unbound variables in the declared shape of a value."""
         dims = info.type.tensor_type.shape.dim
         return [d.dim_param for d in dims if d.dim_param and d.dim_param not in self.sizes]
 
     def shape(self, info: onnx.ValueInfoProto) -> tuple[int, ...] | None:
-        """The declared shape of a value with this binding, None if it is not declared or not all known."""
+        """Return the declared shape of a value under this binding, None if it is absent or not fully known."""
         kind = info.type.tensor_type
         if info.type.WhichOneof("value") != "tensor_type" or not kind.HasField("shape"):
             return None
@@ -94,7 +94,7 @@ class Binding:
         return tuple(sizes)
 
     def value_info(self, info: onnx.ValueInfoProto) -> ValueInfo | None:
-        """As :meth:`shape`, with the element type."""
+        """Return shape and element type, as by :meth:`shape`."""
         shape = self.shape(info)
         dtype = DTYPE_NAMES.get(info.type.tensor_type.elem_type)
         return None if shape is None or dtype is None else ValueInfo(info.name, shape, dtype)
@@ -104,18 +104,18 @@ _DECLARED = "correct the shape in the model, or leave it out"
 
 
 def option(name: str, size: int | str = "VALUE") -> str:
-    """What to write on the command line for a size of ``name``."""
+    """Return the command-line option that sets the size of ``name``."""
     text = f"{name}={size}"
     if all(map(is_visible, text)):
         quoted = shlex.quote(text)
-    else:  # a line break cannot be copied as it is
+    else:  # a line break needs shell quoting
         known = "".join(c if is_visible(c) and c not in "'\\" else _escaped(c) for c in text)
         quoted = "$'" + known + "'"
     return f"--dim={quoted}" if text.startswith("-") else f"--dim {quoted}"
 
 
 def _escaped(character: str) -> str:
-    """As between $' and ' of a POSIX shell."""
+    """Escape a character for $'...' of a POSIX shell."""
     return "".join(f"\\{byte:03o}" for byte in character.encode())
 
 
@@ -124,7 +124,7 @@ def _check_type(info: onnx.ValueInfoProto) -> Finding | None:
     kind = info.type.WhichOneof("value")
     if kind is None:
         return Finding("GRA-18", where, "an input must be a tensor, not of no type", "export the model again")
-    if kind != "tensor_type":  # legal, but nothing that hardware can be given
+    if kind != "tensor_type":  # legal, but not a hardware input
         found = kind.removesuffix("_type").replace("_", " ")
         return Finding(
             "input-type", where, f"an input must be a tensor, not a {found}", "let the host pass the tensors in it"
@@ -144,7 +144,7 @@ def _check_type(info: onnx.ValueInfoProto) -> Finding | None:
 
 
 def stored_sizes(graph: onnx.GraphProto) -> dict[str, tuple[int, str]]:
-    """Dimension variables in the declared shapes of initializers: what size the initializer gives each, and where."""
+    """Return the sizes, with places, that initializers give the dimension variables of their declared shapes."""
     tensors = {tensor.name: tensor for tensor in graph.initializer}
     sizes: dict[str, tuple[int, str]] = {}
     for kind, infos in (("input", graph.input), ("value", graph.value_info)):
@@ -166,11 +166,12 @@ def bind_dimensions(
     *,
     whole: bool = False,
 ) -> Binding:
-    """Sizes for all dimension variables of ``inputs`` (the graph inputs that are no initializers).
+    """Bind all dimension variables of ``inputs`` (the graph inputs that are no initializers).
 
-    The variable in the leading place of an input is the number of frames and becomes 1; the others come from ``given``.
-    ``inner``: variables of values behind the inputs, which may be in ``given`` too; ``stored``: those that the model
-    itself gives a size (:func:`stored_sizes`). ``whole``: inputs are whole tensors, with any numbers as leading sizes.
+    The leading variable of an input is the number of frames and becomes 1; the others come from ``given``. ``inner``:
+    variables of other values, which may also be in ``given``; ``stored``: those to which the model itself gives a size
+    (:func:`stored_sizes`). ``whole``: inputs are whole tensors, with any leading sizes.
+
     Findings: a leading size other than 1, a variable that ``given`` leaves open, a name in ``given`` that the model
     does not have, a size below 1, an input that is no tensor or has no shape, a variable that counts frames and is the
     size of another axis as well (unless ``given`` says that it is 1).

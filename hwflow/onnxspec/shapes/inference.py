@@ -1,7 +1,7 @@
-"""What follows from a model's nodes about the types and shapes of its values: onnx.shape_inference over the model.
+"""Infer types and shapes of a model's values with onnx.shape_inference.
 
-One strict run decides a valid model. Only where it objects does each node run by itself, so that every offending node
-is found and not the first alone.
+One strict run accepts a valid model. Only if it objects is each node run alone, to find every offending node and not
+only the first.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ import onnx
 import onnx.onnx_cpp2py_export.shape_inference as onnx_inference
 from onnx import TensorProto
 
+from hwflow.onnxspec.graphs.operator_facts import OperatorFacts, facts_of
+from hwflow.onnxspec.graphs.operator_names import CONSTANT
 from hwflow.onnxspec.graphs.schemas import known_domains
-from hwflow.onnxspec.graphs.scopes import Kind, Scope
+from hwflow.onnxspec.graphs.scopes import Kind, Node, Scope
 from hwflow.onnxspec.graphs.sites import TypeSite
 from hwflow.onnxspec.graphs.typeforms import TypeForm, TypeReader
 from hwflow.onnxspec.reading.guard import Budget, GaveUp, guarded
@@ -27,39 +29,20 @@ from hwflow.onnxspec.shapes.node_inference import Failure, NodeRun, misfit
 
 T = TypeVar("T")
 
-# Operators whose inference can neither crash, whatever their attributes, nor allocate or run without bound: their
-# outputs have the rank of an input, or less. (Of LayerNormalization a large axis is a crash in onnx 1.23.2.)
-# fmt: off: a list in the order of the alphabet
-_TAME = frozenset((
-    "Abs", "Acos", "Acosh", "Add", "And", "Asin", "Asinh", "Atan", "Atanh", "AveragePool", "BatchNormalization",
-    "BitShift", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "Cast", "CastLike", "Ceil", "Celu", "Clip",
-    "Constant", "Conv", "ConvInteger", "ConvTranspose", "Cos", "Cosh", "DepthToSpace", "DequantizeLinear", "Div",
-    "Dropout", "DynamicQuantizeLinear", "Elu", "Equal", "Erf", "Exp", "Flatten", "Floor", "Gelu", "Gemm",
-    "GlobalAveragePool", "GlobalMaxPool", "Greater", "GreaterOrEqual", "HardSigmoid", "HardSwish", "Hardmax",
-    "Identity", "InstanceNormalization", "IsInf", "IsNaN", "LRN", "LeakyRelu", "Less",
-    "LessOrEqual", "Log", "LogSoftmax", "LpNormalization", "MatMul", "MatMulInteger", "Max", "MaxPool", "Mean",
-    "Min", "Mish", "Mod", "Mul", "Neg", "Not", "Or", "PRelu", "Pow", "QLinearConv", "QLinearMatMul",
-    "QuantizeLinear", "Reciprocal", "Relu", "Round", "Selu", "Sigmoid", "Sign", "Sin", "Sinh", "Softmax",
-    "Softplus", "Softsign", "SpaceToDepth", "Sqrt", "Sub", "Sum", "Swish", "Tan", "Tanh", "ThresholdedRelu",
-    "Transpose", "Where", "Xor",
-))
-# fmt: on
-# Of vectors onnx follows the elements through these, known or not, and takes 70 bytes and 80 ns for each.
-_FOLLOWED = frozenset(("Add", "Cast", "Mul", "Sub"))
-_MOST_FOLLOWED = 1 << 22  # elements, of all such nodes: with more none are followed
+# onnx propagates the elements of vectors through some operators, at 70 bytes and 80 ns per element.
+_MOST_FOLLOWED = 1 << 22  # elements of all such nodes: above, none is propagated
 _TAME_FOLLOWED = 1 << 20
-_PRODUCTS = frozenset(("MatMul", "MatMulInteger", "QLinearMatMul"))  # may make vectors of something else
 _TAME_RANK = 16
-_MOST_RANK = 1024  # dimensions, of types that inference is run on at all
-_MOST_HERE = 8 << 20  # bytes without large tensors: of a model that inference takes in the same process, and twice
-_MOST_GROWTH, _MOST_GROWN = 8, 32 << 20  # times and bytes that the inferred model may be larger
-_SECONDS = 0.8  # of processor time for a small model
-_SECONDS_NODE = 1e-4  # and more for each node
+_MOST_RANK = 1024  # the highest rank that inference is run on
+_MOST_HERE = 8 << 20  # bytes, without large tensors, of a model that inference runs on in this process, and twice
+_MOST_GROWTH, _MOST_GROWN = 8, 32 << 20  # factor and bytes by which the inferred model may be larger
+_SECONDS = 0.8  # processor time for a small model
+_SECONDS_NODE = 1e-4  # plus this per node
 
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Inference objects to a graph, but to no node by itself; or it came to no end (``gave_up``)."""
+    """Inference objects to a graph, but to no single node; or it did not finish (``gave_up``)."""
 
     root: Scope
     message: str
@@ -68,10 +51,10 @@ class Trouble:
 
 @dataclass
 class Run:
-    """What follows for the values of each scope (by its place in the model's scopes) in one run of inference.
+    """The inferred types of the values of each scope (by its number) in one run of inference.
 
-    ``variables``: dimension variables that the model itself states; any other in a form means an unknown size, the same
-    wherever this run has it. Values given from outside the nodes (initializers, inputs) are there too.
+    ``variables``: dimension variables that the model itself states; any other one is an unknown size, equal throughout
+    this run. Values that no node computes (initializers, inputs) are included.
     """
 
     forms: dict[int, Mapping[str, TypeForm]]
@@ -80,15 +63,15 @@ class Run:
 
 @dataclass
 class Inference:
-    """``runs``: of every root graph, what follows for its values; where two runs have a scope, the later knows more.
-    ``failures``: nodes that do not fit their operator or what they read."""
+    """``runs``: the results for every root graph; of two runs of a scope the later is more precise. ``failures``: nodes
+    that do not fit their operator or inputs."""
 
     runs: list[Run] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
     troubles: list[Trouble] = field(default_factory=list)
 
     def form(self, scope: int, name: str) -> TypeForm:
-        """What follows for a value, () if nothing does."""
+        """Return the inferred type of a value, () if unknown."""
         for run in reversed(self.runs):
             form = run.forms.get(scope, {}).get(name, ())
             if form:
@@ -97,7 +80,7 @@ class Inference:
 
 
 class GivenForms(Mapping[str, TypeForm]):
-    """Types of a graph's initializers, and of values around it, each worked out when it is asked for."""
+    """Types of a graph's initializers and outer values, computed on demand."""
 
     def __init__(self, scope: Scope, around: Mapping[str, TypeForm]) -> None:
         graph = scope.graph
@@ -122,7 +105,7 @@ class GivenForms(Mapping[str, TypeForm]):
 
 
 class InferredForms(Mapping[str, TypeForm]):
-    """The values of one inferred graph, each read when it is asked for; ``given`` goes first."""
+    """Types of the values of one inferred graph, read on demand; ``given`` takes precedence."""
 
     def __init__(self, graph: onnx.GraphProto, given: Mapping[str, TypeForm], reader: TypeReader) -> None:
         self._graph = graph
@@ -151,44 +134,48 @@ class InferredForms(Mapping[str, TypeForm]):
 
 
 def _highest_rank(scopes: Sequence[Scope], forms: Sequence[TypeForm]) -> int:
-    """Of the types that the model states, and of its tensors."""
+    """Return the highest rank of the model's stated types and tensors."""
     ranks = [len(form[-1].dims or ()) for form in forms if form]
     ranks += [len(tensor.dims) for scope in scopes for tensor in _tensors(scope)]
     return max(ranks, default=0)
 
 
 def _tame(scopes: Sequence[Scope], forms: Sequence[tuple[str, TypeForm]]) -> bool:
-    """Whether inference over these graphs can be run right here, see :data:`_TAME`. ``forms``: the types that the model
-    states, with the names of their values."""
+    """Tell whether inference over these graphs is safe in this process. ``forms``: the types that the model states,
+    with the names of their values."""
     domains = known_domains()
     operators = {(node.domain, node.op_type) for scope in scopes for node in scope.nodes}
-    for domain, op_type in operators:
-        if domain == "" and op_type == "Reshape":
-            if not _tame_reshapes(scopes):
-                return False
-        elif domain in domains and not (domain == "" and op_type in _TAME):
-            return False
-    used = {op_type for _, op_type in operators}
-    if _FOLLOWED.isdisjoint(used):
-        return True
-    # No operator may make a vector longer than those that the model states.
-    if any(node.op_type == "BatchNormalization" and len(node.outputs) > 1 for scope in scopes for node in scope.nodes):
+    used = [facts_of(domain, op_type) for domain, op_type in operators if domain in domains]
+    if not all(facts.tame or facts.elementwise for facts in used):
         return False
-    return _PRODUCTS.isdisjoint(used) or _no_vector_products(scopes, forms)
+    if any(facts.shape_input is not None for facts in used) and not _short_shapes(scopes):
+        return False
+    if not any(facts.followed for facts in used):
+        return True
+    # No operator may return a vector longer than those that the model states.
+    if any(facts.long_vectors for facts in used) and any(
+        _facts(node).long_vectors and len(node.outputs) > 1 for scope in scopes for node in scope.nodes
+    ):
+        return False
+    return not any(facts.matrices for facts in used) or _no_vector_products(scopes, forms)
+
+
+def _facts(node: Node) -> OperatorFacts:
+    return facts_of(node.domain, node.op_type)
 
 
 def _followed(scopes: Sequence[Scope], forms: Sequence[tuple[str, TypeForm]]) -> int:
-    """Elements of vectors that onnx may follow, see :data:`_FOLLOWED`: as many as the longest stated one has, times
-    the nodes."""
+    """Return a bound of the vector elements that onnx propagates: those of the longest stated vector, times the nodes
+    that propagate them."""
     shapes = {form[-1].dims for _, form in forms if form}
     sizes = [shape[0] for shape in shapes if shape is not None and len(shape) == 1]
     sizes += [tensor.dims[0] for scope in scopes for tensor in _tensors(scope) if len(tensor.dims) == 1]
     longest = max((size for size in sizes if isinstance(size, int)), default=0)
-    return longest * sum(node.op_type in _FOLLOWED for scope in scopes for node in scope.nodes)
+    return longest * sum(_facts(node).followed for scope in scopes for node in scope.nodes)
 
 
 def _no_vector_products(scopes: Sequence[Scope], forms: Sequence[tuple[str, TypeForm]]) -> bool:
-    """Whether no product of matrices reads a vector: the result would be one, and as long as the matrix is wide."""
+    """Tell whether no matrix product reads a vector: its result would be one, as long as the matrix is wide."""
     low = {name for name, form in forms if form and form[-1].dims is not None and len(form[-1].dims) < 2}
     low.update(name for scope in scopes for name in scope.initializers)
     for scope in scopes:
@@ -196,17 +183,17 @@ def _no_vector_products(scopes: Sequence[Scope], forms: Sequence[tuple[str, Type
             low.difference_update(tensor.name for tensor in scope.graph.initializer if len(tensor.dims) > 1)
     for scope in scopes:
         for node in scope.nodes:
-            if node.op_type in _PRODUCTS:
-                places = (0, 3) if node.op_type == "QLinearMatMul" else (0, 1)
-                if any(place < len(node.inputs) and node.inputs[place] in low for place in places):
+            matrices = _facts(node).matrices
+            if matrices is not None:
+                if any(place < len(node.inputs) and node.inputs[place] in low for place in matrices):
                     return False
             elif low.issuperset(node.inputs):
                 low.update(node.outputs)
     return True
 
 
-def _tame_reshapes(scopes: Sequence[Scope]) -> bool:
-    """Whether every Reshape has a short initializer as its shape, and does not make a vector."""
+def _short_shapes(scopes: Sequence[Scope]) -> bool:
+    """Tell whether every shape input is a short initializer, and not the shape of a vector."""
     short = {
         tensor.name
         for scope in scopes
@@ -214,21 +201,21 @@ def _tame_reshapes(scopes: Sequence[Scope]) -> bool:
         for tensor in scope.graph.initializer
         if len(tensor.dims) == 1 and 1 < tensor.dims[0] <= _TAME_RANK
     }
-    reshapes = (node for scope in scopes for node in scope.nodes if node.op_type == "Reshape")
-    return all(len(node.inputs) > 1 and node.inputs[1] in short for node in reshapes)
+    shaped = ((node, _facts(node).shape_input) for scope in scopes for node in scope.nodes)
+    return all(len(node.inputs) > place and node.inputs[place] in short for node, place in shaped if place is not None)
 
 
 def _tensors(scope: Scope) -> Iterator[TensorProto]:
-    """Tensors that give a value its shape."""
+    """Yield the tensors that define the shape of a value."""
     if scope.graph is not None:
         yield from scope.graph.initializer
     for node in scope.nodes:
-        if node.op_type == "Constant":
+        if node.op_type == CONSTANT:
             yield from (attribute.t for attribute in node.attributes)
 
 
 def _infer(proto: onnx.ModelProto, follow: bool, strict: bool = True) -> bytes | str:
-    """The inferred model, or what inference objects to. ``follow``: through the values of shapes too."""
+    """Return the inferred model, or the objection of inference. ``follow``: propagate values of shapes too."""
     data = proto.SerializeToString()
     try:
         inferred = onnx_inference.infer_shapes(data, True, strict, follow)
@@ -242,7 +229,7 @@ def _infer(proto: onnx.ModelProto, follow: bool, strict: bool = True) -> bytes |
 
 
 def adds(said: TypeForm, inferred: TypeForm, variables: set[str]) -> bool:
-    """Whether ``said`` knows more than ``inferred``."""
+    """Tell whether ``said`` is more precise than ``inferred``."""
     if not said:
         return False
     if not inferred:
@@ -259,7 +246,7 @@ def adds(said: TypeForm, inferred: TypeForm, variables: set[str]) -> bool:
 
 
 class _Root:
-    """Inference over one root graph and what is nested in it."""
+    """Inference over one root graph and its nested graphs."""
 
     def __init__(
         self,
@@ -299,7 +286,7 @@ class _Root:
         self.tame = self.tame and not _TAME_FOLLOWED < followed <= _MOST_FOLLOWED
 
     def run(self) -> None:
-        """Fills ``runs``, ``failures`` and ``trouble``."""
+        """Fill ``runs``, ``failures`` and ``trouble``."""
         try:
             if self.rank > _MOST_RANK:
                 raise GaveUp(f"a tensor has {self.rank} dimensions, more than {_MOST_RANK}")
@@ -320,7 +307,7 @@ class _Root:
             self.runs.append(known)
             if large or not self._wants_more(known):
                 return
-        # The model knows more than inference, or inference fails without what the model knows.
+        # The model states more than inference finds, or inference fails without the model's statements.
         full = self._skeleton(declared=True)
         second = self._guarded(partial(_infer, full.proto, self.follow))
         if isinstance(second, bytes):
@@ -342,7 +329,7 @@ class _Root:
             self._locate(full, second)
 
     def _locate(self, full: Skeleton, message: str) -> None:
-        """No node fails by itself, but where constants are followed from node to node one does: which?"""
+        """Find the node that fails only when constants are propagated from node to node."""
         for scope, graph in nested_graphs(self.root, self.below, full.proto.graph):
             for index, node in enumerate(graph.node):
                 node.name = f"{self.numbers[id(scope)]}/{index}"
@@ -377,7 +364,7 @@ class _Root:
         return Run(forms, variables)
 
     def _wants_more(self, run: Run) -> bool:
-        """Whether the model knows more of its values than inference, without contradicting it."""
+        """Tell whether the model states more about its values than inference finds, without contradiction."""
         more = False
         for number, _ in self.scopes:
             forms = run.forms.get(number, {})
@@ -390,7 +377,7 @@ class _Root:
 
 
 def contradict(said: TypeForm, inferred: TypeForm) -> bool:
-    """Whether two types cannot be those of one value, variables aside."""
+    """Tell whether two types cannot belong to one value, variables aside."""
     if not said or not inferred:
         return False
     if [(level.kind, level.code) for level in said] != [(level.kind, level.code) for level in inferred]:
@@ -407,7 +394,7 @@ _PLACE = re.compile(r"\(op_type:[^(),]*, node name: ([0-9]+)/([0-9]+)\):")
 
 
 def roots(scopes: Sequence[Scope]) -> Iterator[tuple[Scope, Sequence[Scope]]]:
-    """The main graph and the training graphs, each with what is nested in it."""
+    """Yield the main graph and the training graphs, each with its nested graphs."""
     starts = [number for number, scope in enumerate(scopes) if scope.parent is None]
     if not starts:
         return
@@ -417,7 +404,7 @@ def roots(scopes: Sequence[Scope]) -> Iterator[tuple[Scope, Sequence[Scope]]]:
 
 
 def free_names(root: Scope) -> list[str]:
-    """Values of the main graph that a training graph reads."""
+    """Return the values of the main graph that a training graph reads."""
     if not root.outer:
         return []
     read = {name for node in root.nodes for name in node.reads}.union(root.outputs)
@@ -432,7 +419,7 @@ def infer(
     stored: Mapping[tuple[int, str], TensorProto],
     skip: Callable[[], frozenset[tuple[int, int]]],
 ) -> Inference:
-    """Inference over the main graph and the training graphs.
+    """Run inference over the main graph and the training graphs.
 
     ``declared``: the types that the model states. ``stored``: small external tensors with their data, by id of the
     scope and name. ``skip``: nodes (number of the scope, index) about which there are
@@ -455,5 +442,5 @@ def infer(
         if one.trouble is not None:
             result.troubles.append(one.trouble)
             if one.trouble.gave_up:
-                break  # nothing of the budget is left for the others
+                break  # the budget is exhausted
     return result

@@ -1,4 +1,4 @@
-"""Inference node by node: the slow way, which finds every node that does not fit and not the first alone."""
+"""Inference node by node: slow, but finds every node that does not fit, not only the first."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import onnx.onnx_cpp2py_export.shape_inference as onnx_inference
 from onnx import AttributeProto, TensorProto, shape_inference
 
 from hwflow.display import show
+from hwflow.onnxspec.graphs.operator_names import CONSTANT, SEQUENCE_INSERT
 from hwflow.onnxspec.graphs.schemas import has_body
 from hwflow.onnxspec.graphs.scopes import Node, Scope
 from hwflow.onnxspec.graphs.typeforms import TypeForm, read_type, type_text, write_type
@@ -20,7 +21,7 @@ from hwflow.onnxspec.reading.skeleton import complete_calls, is_large, write_def
 from hwflow.onnxspec.reading.text import one_line
 
 _SHOWN = 6  # element types that a message lists
-_MOST_RANK = 256  # dimensions of an inferred type that are followed
+_MOST_RANK = 256  # the highest rank of an inferred type that is propagated
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +36,14 @@ class Failure:
 
 @dataclass
 class NodeResults:
-    """``forms``: what follows for the values of each scope, as far as the nodes fit."""
+    """``forms``: the inferred types of each scope's values, as far as the nodes fit."""
 
     forms: dict[int, dict[str, TypeForm]] = field(default_factory=dict)
     failures: list[Failure] = field(default_factory=list)
 
 
 def onnx_text(form: TypeForm) -> str:
-    """A type as operator schemas write it: "seq(tensor(float))"; empty for what they cannot write."""
+    """Format a type like operator schemas: "seq(tensor(float))"; empty if they have no spelling."""
     text = ""
     for level in reversed(form):
         element = element_types.BY_CODE.get(level.code)
@@ -64,13 +65,13 @@ _NAMES = {element.onnx_name.lower(): element.name for element in element_types.A
 
 
 def _plain(text: str) -> str:
-    """A type of a schema in hwflow's words where it is a plain tensor."""
+    """Convert a schema's type to hwflow's name if it is a plain tensor."""
     inner = text.removeprefix("tensor(").removesuffix(")")
     return _NAMES.get(inner, text)
 
 
 def type_violation(schema: onnx.defs.OpSchema, node: Node, form_of: Mapping[str, TypeForm]) -> str | None:
-    """What is wrong with the types of what the node reads, "input 1 ('b') must be float32 as input 0 is, not int64".
+    """Describe the fault of the node's input types, "input 1 ('b') must be float32 as input 0 is, not int64".
 
     ``form_of``: types by value name; those missing are unknown.
     """
@@ -101,8 +102,8 @@ def type_violation(schema: onnx.defs.OpSchema, node: Node, form_of: Mapping[str,
 
 
 def _element_violation(node: Node, form_of: Mapping[str, TypeForm]) -> str | None:
-    """Of SequenceInsert, whose schema does not say that the tensor has the elements' type."""
-    if node.op_type != "SequenceInsert" or node.domain or len(node.inputs) < 2:
+    """Describe the fault of a SequenceInsert, whose schema does not require the tensor to have the elements' type."""
+    if node.op_type != SEQUENCE_INSERT or node.domain or len(node.inputs) < 2:
         return None
     sequence, tensor = (form_of.get(name, ()) for name in node.inputs[:2])
     if len(sequence) != 2 or not tensor or sequence[1].code == tensor[0].code:
@@ -114,8 +115,8 @@ def _element_violation(node: Node, form_of: Mapping[str, TypeForm]) -> str | Non
 
 
 def _constant(node: Node) -> TensorProto | None:
-    """The small tensor that a Constant node holds."""
-    if node.op_type == "Constant" and not node.domain:
+    """Return the small tensor of a Constant node."""
+    if node.op_type == CONSTANT and not node.domain:
         for attribute in node.attributes:
             if attribute.type == AttributeProto.TENSOR and not is_large(attribute.t):
                 return attribute.t
@@ -123,11 +124,11 @@ def _constant(node: Node) -> TensorProto | None:
 
 
 class NodeRun:
-    """One run over a graph and what is nested in it.
+    """One run over a graph and its nested graphs.
 
-    ``scopes`` with their numbers, the root first; ``known``: what inference over the whole says where it goes through;
-    ``declared``: what the model says of its values, taken where nothing else is known; ``skip``: nodes (scope, index)
-    about which there is an error already.
+    ``scopes``: with their numbers, the root first; ``known``: the result of inference over the whole, where it
+    succeeds; ``declared``: the types that the model states, used where nothing else is known; ``skip``: nodes (scope,
+    index) with an error already.
     """
 
     def __init__(
@@ -149,11 +150,11 @@ class NodeRun:
         self.opsets = {opset.domain: opset.version for opset in proto.opset_import}
         self.functions = {(f.domain, f.name, f.overload) for f in proto.functions}
         self.results = NodeResults()
-        self.values: dict[int, dict[str, TypeForm]] = {}  # what is taken for true, by scope
+        self.values: dict[int, dict[str, TypeForm]] = {}  # assumed types, by scope
         self.constants: dict[int, dict[str, TensorProto]] = {}
 
     def run(self) -> NodeResults:
-        """All nodes: plain ones in order, then those that carry graphs, the inner ones first."""
+        """Infer all nodes: plain ones in order, then those with subgraphs, inner ones first."""
         for number, scope in self.scopes:
             self._start(number, scope)
             for index, node in enumerate(scope.nodes):
@@ -165,7 +166,7 @@ class NodeRun:
             outer, caller = self.number[id(scope.parent)], scope.caller
             node = scope.parent.nodes[caller]
             if number in failing:
-                failing.add(outer)  # the graphs around fail with it
+                failing.add(outer)  # enclosing graphs fail, too
             elif (outer, caller) not in self.skip and self._missing(outer, node):
                 self._alone(outer, scope.parent, caller, node)
         return self.results
@@ -255,7 +256,7 @@ class NodeRun:
     def _one(
         self, schema: onnx.defs.OpSchema, number: int, scope: Scope, index: int, node: Node
     ) -> dict[str, TypeForm]:
-        """Inference of a plain node."""
+        """Infer a plain node."""
         types: dict[str, onnx.TypeProto] = {}
         data: dict[str, TensorProto] = {}
         for name in node.inputs:
@@ -279,7 +280,7 @@ class NodeRun:
         return {name: read_type(kind) for name, kind in inferred.items()}
 
     def _alone(self, number: int, scope: Scope, index: int, node: Node) -> dict[str, TypeForm]:
-        """Inference of a node in a model of its own: calls, operators defined by a function, nodes with graphs."""
+        """Infer a node in a separate model: calls, operators defined by a function, nodes with subgraphs."""
         proto = onnx.ModelProto(ir_version=self.proto.ir_version)
         proto.opset_import.extend(self.proto.opset_import)
         proto.functions.extend(self.proto.functions)
@@ -307,10 +308,10 @@ class NodeRun:
         return {info.name: read_type(info.type) for info in inferred.graph.output}
 
     def _fail(self, number: int, index: int, error: Exception, complete: bool) -> None:
-        if isinstance(error, MemoryError) or not complete:  # what it reads is unknown: that may be the reason
+        if isinstance(error, MemoryError) or not complete:  # unknown inputs may be the reason
             return
         text = re.sub(r"\(op_type:[^()]*\)", "", str(error))
-        # onnx calls some objections to attributes type errors too.
+        # onnx reports some faults of attributes as type errors, too.
         about_types = re.search(r"\b(types?|typestr)\b", text) and not text.startswith("[ShapeInferenceError]")
         about_types = about_types or "inconsistent type" in text or "unsupported type" in text
         message = misfit(one_line(error))
@@ -318,5 +319,5 @@ class NodeRun:
 
 
 def misfit(reason: str) -> str:
-    """The message about a node to which onnx objects."""
+    """Return the message about a node that onnx rejects."""
     return f"the node must fit what it reads, but onnx.shape_inference says: {reason}"

@@ -1,8 +1,8 @@
 """Shape and element type inference, one node at a time.
 
-Node by node, because then operators without a schema fit in, every finding has its node, one wrong node does not hide
-the next, and large initializers are never copied. All sizes are known before, so that folding constants as they come
-(:mod:`hwflow.onnxspec.resolving.constant_folding`) is all the data propagation there is to do.
+This supports operators without a schema, relates every finding to its node, lets no wrong node hide the next, and never
+copies large initializers. All sizes are known beforehand, so constant folding on the way
+(:mod:`hwflow.onnxspec.resolving.constant_folding`) is all the data propagation needed.
 """
 
 from __future__ import annotations
@@ -15,36 +15,30 @@ import onnx
 from onnx import helper, shape_inference
 
 from hwflow.display import show
+from hwflow.onnxspec.graphs.operator_facts import OperatorFacts, facts_of
 from hwflow.onnxspec.graphs.schemas import has_body
 from hwflow.onnxspec.reading.guard import Budget, GaveUp, guarded
 from hwflow.onnxspec.reading.numpy_tensors import DTYPE_NAMES, ELEMENT_TYPES, to_tensor
 from hwflow.onnxspec.resolving.resolved_model import Array, Attribute, ValueInfo
-from hwflow.onnxspec.shapes.dialect_forms import form_of, objections
-from hwflow.onnxspec.shapes.dialects import ShapeError, shape_rule
+from hwflow.onnxspec.shapes.dialect_forms import objections
+from hwflow.onnxspec.shapes.dialects import ShapeError
 
-# Shapes, axes, pads and scales are small; nothing that inference reads is larger than this many elements.
+# Shapes, axes, pads and scales are small; nothing that inference reads has more elements than this.
 _MAX_DATA = 1024
-# Operators of quantized networks of which inference looks at types and shapes only, never at values.
-_BY_TYPE = frozenset({"Add", "Conv", "DequantizeLinear", "Gemm", "MatMul", "Mul", "QuantizeLinear", "Relu"})
-
-
-# Inference of these dies, or allocates without bound, on some attributes or shapes (onnx 1.23.2); so it does of some
-# operators of other domains than ai.onnx.
-_WILD = frozenset({"EyeLike", "GatherND", "LayerNormalization", "RegexFullMatch", "STFT", "Split"})
-_MOST_FOLLOWED = 1 << 12  # elements of a vector: onnx takes time and memory for each, at each node of a body
-_SECONDS = 0.6  # of processor time for all inference that is not tame
+_MOST_FOLLOWED = 1 << 12  # elements of a vector, each of which costs onnx time and memory at each node of a body
+_SECONDS = 0.6  # processor time for all inference that is not tame
 
 
 class InferenceFailure(Exception):
-    """Inference says that the node is wrong; the text says why. Never leaves this package."""
+    """Inference rejects the node; the text says why. Never leaves this package."""
 
 
 class NoTensor(InferenceFailure):
-    """What the node makes is legal, but no tensor: hwflow has no use for it."""
+    """The node's result is legal but no tensor, so hwflow cannot use it."""
 
 
 def type_proto(info: ValueInfo) -> onnx.TypeProto:
-    """The type of a value as onnx writes it."""
+    """Return the type of a value in onnx's form."""
     return helper.make_tensor_type_proto(ELEMENT_TYPES[info.dtype], info.shape)
 
 
@@ -78,9 +72,9 @@ def _infer_function(
     opsets: Sequence[onnx.OperatorSetIdProto],
     ir_version: int,
 ) -> dict[str, onnx.TypeProto]:
-    """Inference through the body of an operator that is defined by a function; only a whole model gets that.
+    """Infer through the body of an operator that is defined by a function, which onnx only does for a whole model.
 
-    The schema's defaults are written out first: without, onnx 1.23.2 fails on bodies that refer to them
+    The schema's defaults are written out first: onnx 1.23.2 otherwise fails on bodies that refer to them
     (MeanVarianceNormalization).
     """
     call = onnx.NodeProto()
@@ -119,7 +113,7 @@ def _infer_node(
 
 
 def _packed(work: Callable[[], dict[str, onnx.TypeProto]]) -> dict[str, bytes] | str:
-    """The types as bytes, or what inference objects to: what another process can hand over."""
+    """Return the types as bytes, or the objection of inference, to pass between processes."""
     try:
         return {name: kind.SerializeToString() for name, kind in work().items()}
     except MemoryError:
@@ -147,14 +141,15 @@ def infer_standard(
     ir_version: int,
     budget: Budget,
 ) -> dict[str, ValueInfo]:
-    """Output values of a node with a schema, without those whose shape inference leaves open.
+    """Infer the output values of a node with a schema, without those whose shape stays open.
 
-    ``budget`` is for what runs guarded. Raises InferenceFailure if the node does not fit its schema or its inputs do
-    not fit each other.
+    ``budget``: for guarded runs. Raises InferenceFailure if the node does not fit its schema or its inputs do not fit
+    each other.
     """
     types: dict[str, onnx.TypeProto] = {}
     data: dict[str, onnx.TensorProto] = {}
-    by_value = node.domain != "" or node.op_type not in _BY_TYPE
+    operator = facts_of(node.domain, node.op_type)
+    by_value = node.domain != "" or not operator.by_type
     for name in node.input:
         if name and name not in types:
             info = values[name]
@@ -164,7 +159,8 @@ def infer_standard(
                 data[name] = to_tensor(name, array, info.dtype)
     try:
         work = partial(_infer_node, schema, node, types, data, opsets, ir_version)
-        inferred = _guarded(work, budget) if node.domain or node.op_type in _WILD else work()
+        # Some operators of other domains than ai.onnx are wild, too.
+        inferred = _guarded(work, budget) if node.domain or operator.wild else work()
         outputs = {name: _output_info(name, inferred.get(name)) for name in node.output if name}
         if None in outputs.values() and has_body(schema):
             work = partial(_infer_function, schema, node, types, data, opsets, ir_version)
@@ -174,7 +170,30 @@ def infer_standard(
         raise
     except Exception as error:  # onnx raises ValidationError, InferenceError, RuntimeError, ...
         raise InferenceFailure(_clean(error)) from error
-    return {name: info for name, info in outputs.items() if info is not None}
+    found = {name: info for name, info in outputs.items() if info is not None}
+    return found or _stated_by_input(node, operator, values, constants) or _stated(node, operator, values, constants)
+
+
+def _stated(
+    node: onnx.NodeProto, operator: OperatorFacts, values: Mapping[str, ValueInfo], constants: Mapping[str, Array]
+) -> dict[str, ValueInfo]:
+    """The result of a node of constants whose record tells its shape; its elements are those of the first input."""
+    if operator.stated_shape is None or not all(name in constants for name in node.input):
+        return {}
+    shape, name = operator.stated_shape([constants[name] for name in node.input]), node.output[0]
+    return {} if shape is None else {name: ValueInfo(name, shape, values[node.input[0]].dtype)}
+
+
+def _stated_by_input(
+    node: onnx.NodeProto, operator: OperatorFacts, values: Mapping[str, ValueInfo], constants: Mapping[str, Array]
+) -> dict[str, ValueInfo]:
+    """The result of a node of which a constant input is the shape, where inference does not look at it; its elements
+    are those of the first input."""
+    place = operator.shape_input
+    shape = constants.get(node.input[place]) if place is not None and place < len(node.input) else None
+    sizes = () if shape is None or shape.ndim != 1 or shape.size > _MAX_DATA else tuple(int(size) for size in shape)
+    name = node.output[0]
+    return {name: ValueInfo(name, sizes, values[node.input[0]].dtype)} if name and min(sizes, default=0) > 0 else {}
 
 
 # Shape and element type of each output, None where inference leaves it open.
@@ -183,9 +202,9 @@ _MAX_KEY = 4096  # bytes of attributes; longer ones are not worth remembering
 
 
 class Inference:
-    """:func:`infer_standard` that remembers: deep networks repeat their layers.
+    """Memoized :func:`infer_standard`: deep networks repeat their layers.
 
-    The key holds everything that inference sees but names: operator, imports, attributes, which outputs there are,
+    The key holds everything that inference depends on except names: operator, imports, attributes, the present outputs,
     the inputs' types, and the data of the small constants among them.
     """
 
@@ -206,12 +225,12 @@ class Inference:
         return key
 
     def forget(self, name: str) -> None:
-        """The value is defined anew."""
+        """Forget a value that is redefined."""
         self._inputs.pop(name, None)
 
     def key(self, node: onnx.NodeProto, attributes: Hashable, imports: Hashable) -> Hashable:
-        """Equal for nodes of which inference says the same. ``attributes``: the node's, as bytes."""
-        if node.domain == "" and node.op_type in _BY_TYPE:
+        """Return a key that is equal for nodes with equal inference. ``attributes``: the node's, as bytes."""
+        if node.domain == "" and facts_of(node.domain, node.op_type).by_type:
             infos = [self._values[name] if name else None for name in node.input]
             inputs: Hashable = tuple([None if info is None else (info.dtype, info.shape) for info in infos])
         else:
@@ -226,7 +245,7 @@ class Inference:
         key: Hashable | None,
         opsets: Sequence[onnx.OperatorSetIdProto],
     ) -> dict[str, ValueInfo]:
-        """As :func:`infer_standard`; a ``key`` of None is not remembered."""
+        """Infer as :func:`infer_standard`; a ``key`` of None is not memoized."""
         result = None if key is None else self._results.get(key)
         if result is None:
             found = infer_standard(schema, node, self._values, self._constants, opsets, self._ir_version, self._budget)
@@ -246,8 +265,8 @@ class Inference:
         visible: Iterable[str],
         opsets: Sequence[onnx.OperatorSetIdProto],
     ) -> list[onnx.ValueInfoProto]:
-        """What can be told of the outputs of a node with graphs, which read what is ``visible``; sizes may be variables
-        that the graphs declare. Nothing where inference fails."""
+        """Infer the outputs of a node with subgraphs, which read ``visible`` values; sizes may be variables that the
+        subgraphs declare. Empty where inference fails."""
         types = {name: type_proto(self._values[name]) for name in visible}
         work = partial(_infer_node, schema, node, types, {}, opsets, self._ir_version)
         try:
@@ -258,7 +277,7 @@ class Inference:
 
 
 def attribute_bytes(node: onnx.NodeProto) -> Hashable | None:
-    """The node's attributes as bytes, None if they are long."""
+    """Return the node's attributes as bytes, None if they are long."""
     if not node.attribute:
         return b""
     if len(node.attribute) == 1 and node.attribute[0].ByteSize() > _MAX_KEY:
@@ -270,9 +289,10 @@ def attribute_bytes(node: onnx.NodeProto) -> Hashable | None:
 def infer_dialect(
     node: onnx.NodeProto, values: Mapping[str, ValueInfo], attributes: Mapping[str, Attribute]
 ) -> dict[str, ValueInfo]:
-    """As :func:`infer_standard`, for an operator of a dialect; empty if the table has no rule for it. Raises
+    """As :func:`infer_standard`, for an operator of a dialect; empty if its record has no rule. Raises
     InferenceFailure for a node that is not as :mod:`hwflow.onnxspec.shapes.dialect_forms` says."""
-    rule, form = shape_rule(node.domain, node.op_type), form_of(node.domain, node.op_type)
+    operator = facts_of(node.domain, node.op_type)
+    rule, form = operator.shape, operator.form
     inputs = [values[name] if name else None for name in node.input]
     wrong = "; ".join(objections(form, inputs, attributes)) if form is not None else ""
     if wrong:

@@ -1,13 +1,13 @@
-"""What operators demand of the sizes of what they read and make, whatever is known of these: facts about a node.
+"""Facts about a node: its operator's demands on the sizes of inputs and outputs.
 
-Only demands that hold for every legal run of the node are here. What broadcasts both ways demands nothing of a size
-that is not known: 1 would do.
+Only demands that hold for every legal run of the node are included. Multidirectional broadcasting demands nothing of an
+unknown size, which may be 1.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, TypeAlias
@@ -15,6 +15,7 @@ from typing import NamedTuple, TypeAlias
 from onnx import AttributeProto
 
 from hwflow.display import show
+from hwflow.onnxspec.graphs.operator_facts import facts_of
 from hwflow.onnxspec.graphs.scopes import Node
 
 Size: TypeAlias = int | str | None  # a number, a variable, or unknown
@@ -22,7 +23,7 @@ Shapes: TypeAlias = Callable[[str], Sequence[Size] | None]  # of a value by its 
 
 
 class Term(NamedTuple):
-    """A size, and where it stands: axis ``axis`` of the value ``name``, or element ``axis`` of the attribute."""
+    """A size and its place: axis ``axis`` of the value ``name``, or element ``axis`` of the attribute."""
 
     size: Size
     name: str
@@ -47,7 +48,7 @@ class Equal:
 
 @dataclass(frozen=True, slots=True)
 class OneOrEqual:
-    """``right`` is 1 or equal to ``left``: it broadcasts to it."""
+    """``right`` is 1 or equal to ``left``, to which it broadcasts."""
 
     left: Term
     right: Term
@@ -64,7 +65,7 @@ class Multiple:
 
 @dataclass(frozen=True, slots=True)
 class SameElements:
-    """Tensors of the sizes ``left`` and ``right`` have as many elements. ``names``: of both."""
+    """Tensors with the sizes ``left`` and ``right`` have equally many elements. ``names``: of both."""
 
     left: tuple[Size, ...]
     right: tuple[Size, ...]
@@ -81,27 +82,19 @@ class AtLeastOne:
 
 Fact: TypeAlias = Equal | OneOrEqual | Multiple | SameElements | AtLeastOne
 
-# Attributes that are at least 1, of which inference does not say so.
-_POSITIVE: Mapping[str, tuple[str, ...]] = {
-    **dict.fromkeys(("Conv", "ConvInteger", "ConvTranspose", "QLinearConv"), ("group",)),
-    "DeformConv": ("group", "offset_group"),
-    "GroupNormalization": ("num_groups",),
-    "LRN": ("size",),
-}
-
 
 class _Reading:
-    """A node with the sizes of what it reads and makes."""
+    """A node with the sizes of its inputs and outputs."""
 
     def __init__(self, node: Node, shapes: Shapes) -> None:
         self.node = node
         self._shapes = shapes
 
     def name(self, index: int) -> str:
-        return self.node.inputs[index] if index < len(self.node.inputs) else ""
+        return self.node.inputs[index] if 0 <= index < len(self.node.inputs) else ""
 
     def shape(self, name: str, rank: int | None = None) -> Sequence[Size] | None:
-        """The sizes of a value; None if they are not known, or not of this rank."""
+        """Return the sizes of a value; None if unknown, or not of this rank."""
         shape = self._shapes(name) if name else None
         return None if shape is None or (rank is not None and len(shape) != rank) else shape
 
@@ -113,13 +106,13 @@ class _Reading:
         return Term(self.size(name, axis), name, axis)
 
     def equal(self, left: str, left_axis: int, right: str, right_axis: int, factor: int = 1) -> Iterator[Equal]:
-        """That an axis is ``factor`` times as long as another one, unless both are known to be so."""
+        """Yield the fact that an axis is ``factor`` times as long as another, unless known."""
         size, other = self.size(left, left_axis), self.size(right, right_axis)
         if not (isinstance(size, int) and isinstance(other, int) and size == factor * other):
             yield Equal(Term(size, left, left_axis), (Term(other, right, right_axis),), factor)
 
     def integer(self, name: str, default: int) -> int | None:
-        """An INT attribute; None if it refers to one of a function, or is no integer."""
+        """Return an INT attribute; None if it refers to one of a function, or is no integer."""
         for attribute in self.node.attributes:
             if attribute.name == name:
                 plain = attribute.type == AttributeProto.INT and not attribute.ref_attr_name
@@ -236,55 +229,87 @@ def _groups(r: _Reading) -> Iterator[Fact]:
         yield Multiple(r.term(r.name(0), 1), groups, f"{groups} groups")
 
 
-_FACTS: Mapping[str, Callable[[_Reading], Iterator[Fact]]] = {
-    "MatMul": partial(_product, 0, 1),
-    "MatMulInteger": partial(_product, 0, 1),
-    "QLinearMatMul": partial(_product, 0, 3),
-    "Gemm": _gemm,
-    "Conv": partial(_conv, 0, 1, 2, False),
-    "ConvInteger": partial(_conv, 0, 1, 99, False),
-    "QLinearConv": partial(_conv, 0, 3, 8, False),
-    "ConvTranspose": partial(_conv, 0, 1, 2, True),
-    "BatchNormalization": partial(_channel_vectors, (1, 2, 3, 4)),
-    "InstanceNormalization": partial(_channel_vectors, (1, 2)),
-    "GroupNormalization": _groups,
-    "Concat": _concat,
-    "Split": _split,
-    "Reshape": _reshape,
-    "Flatten": _reshape,
-    "RNN": partial(_recurrent, 1),
-    "GRU": partial(_recurrent, 3),
-    "LSTM": partial(_recurrent, 4),
-    "DepthToSpace": partial(_blocks, (1,), 2),
-    "SpaceToDepth": partial(_blocks, (2, 3), 1),
-    "PRelu": _slope,
-}
-OPERATORS = frozenset((*_FACTS, *_POSITIVE))
-OF_RESULTS = frozenset(name for name, read in _FACTS.items() if read in (_concat, _reshape, _split))
-"""Operators that demand something of the sizes of what they make."""
-# Broadcasting was another one before that version of the operator set, of slopes, addends and statistics.
-_BROADCAST_SINCE = 9
-_BROADCAST = frozenset(("BatchNormalization", "Gemm", "PRelu"))
+def _nothing(r: _Reading) -> Iterator[Fact]:
+    return iter(())
+
+
+@dataclass(frozen=True)
+class SizeRule:
+    """An operator's demands on sizes: the facts that ``read`` yields, since version ``since`` of ai.onnx, and
+    attributes ``positive`` that must be at least 1, which inference does not check. ``of_results``: some demand
+    concerns the outputs."""
+
+    read: Callable[[_Reading], Iterator[Fact]] = _nothing
+    positive: tuple[str, ...] = ()
+    since: int = 1
+    of_results: bool = False
+
+
+_BROADCAST_SINCE = 9  # earlier versions broadcast slopes, addends and statistics differently
+
+GEMM = SizeRule(_gemm, since=_BROADCAST_SINCE)
+SLOPE = SizeRule(_slope, since=_BROADCAST_SINCE)
+GROUPS = SizeRule(_groups, ("num_groups",))
+CONCAT = SizeRule(_concat, of_results=True)
+SPLIT = SizeRule(_split, of_results=True)
+RESHAPED = SizeRule(_reshape, of_results=True)
+
+
+def product(left: int, right: int) -> SizeRule:
+    """Return the rule of a product of the matrices at these indices."""
+    return SizeRule(partial(_product, left, right))
+
+
+def convolution(x: int, w: int, bias: int = -1) -> SizeRule:
+    """Return the rule of a convolution of the image ``x`` with the weights ``w``; -1: no bias."""
+    return SizeRule(partial(_conv, x, w, bias, False), ("group",))
+
+
+def transposed_convolution(x: int, w: int, bias: int) -> SizeRule:
+    """Return the rule of a transposed convolution."""
+    return SizeRule(partial(_conv, x, w, bias, True), ("group",))
+
+
+def channel_vectors(*places: int, since: int = 1) -> SizeRule:
+    """Return the rule of vectors with one element per channel of the image, the first input."""
+    return SizeRule(partial(_channel_vectors, places), since=since)
+
+
+def statistics() -> SizeRule:
+    """Return the rule of scale, bias, mean and variance per channel."""
+    return channel_vectors(1, 2, 3, 4, since=_BROADCAST_SINCE)
+
+
+def blocks(*axes: int, power: int) -> SizeRule:
+    """Return the rule of an image whose ``axes`` are multiples of the block size to that power."""
+    return SizeRule(partial(_blocks, axes, power))
+
+
+def recurrent(gates: int) -> SizeRule:
+    """Return the rule of weights of an input and of a state, for so many gates."""
+    return SizeRule(partial(_recurrent, gates))
+
+
+def positive(*attributes: str) -> SizeRule:
+    """Return the rule of attributes that must be at least 1."""
+    return SizeRule(positive=attributes)
 
 
 def facts(node: Node, version: int, shapes: Shapes) -> Iterator[Fact]:
-    """What ``node`` of that version of ai.onnx demands of the sizes that ``shapes`` knows or has variables for."""
-    if node.domain or not node.outputs or node.op_type not in OPERATORS:
-        return
-    if version < _BROADCAST_SINCE and node.op_type in _BROADCAST:
+    """Yield the demands of ``node``, of that version of ai.onnx, on the sizes or variables in ``shapes``."""
+    rule = facts_of(node.domain, node.op_type).sizes
+    if rule is None or node.domain or not node.outputs or version < rule.since:
         return
     reading = _Reading(node, shapes)
-    for name in _POSITIVE.get(node.op_type, ()):
+    for name in rule.positive:
         value = reading.integer(name, 1)
         if value is not None:
             yield AtLeastOne(value, name)
-    read = _FACTS.get(node.op_type)
-    if read is not None:
-        yield from filter(_is_known, read(reading))
+    yield from filter(_is_known, rule.read(reading))
 
 
 def _is_known(fact: Fact) -> bool:
-    """Whether every size in a fact has at least a variable."""
+    """Tell whether every size in a fact is known or a variable."""
     if isinstance(fact, SameElements):
         return None not in fact.left and None not in fact.right
     if isinstance(fact, Equal):
@@ -295,6 +320,6 @@ def _is_known(fact: Fact) -> bool:
 
 
 def integer_root(value: int, power: int) -> int | None:
-    """The number whose ``power`` is ``value`` (at least 1); None if there is none."""
+    """Return the integer root of degree ``power`` of ``value`` (at least 1); None if there is none."""
     guess = round(value ** (1 / power)) if value < 1 << 1000 else math.isqrt(value)
     return next((n for n in (guess - 1, guess, guess + 1) if n >= 0 and n**power == value), None)

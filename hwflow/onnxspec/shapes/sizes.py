@@ -1,8 +1,8 @@
-"""Dimension variables solved through the operators: what sizes the nodes leave them, and which nodes contradict.
+"""Solve dimension variables through the operators' demands, and find contradictions.
 
-Facts about nodes (:mod:`hwflow.onnxspec.shapes.size_facts`) bind variables, named ones and those made here for sizes
-without a name. Then inference runs again with the sizes in the variables' places, so that its own objections show.
-What nodes of subgraphs bind holds in there alone: a branch may never run.
+Facts about nodes (:mod:`hwflow.onnxspec.shapes.size_facts`) bind variables, both named ones and fresh ones for unnamed
+sizes. Then inference runs again with variables replaced by their sizes, to collect its own objections. Bindings by
+nodes of a subgraph hold only there: a branch may never run.
 """
 
 from __future__ import annotations
@@ -15,14 +15,13 @@ from dataclasses import dataclass
 import onnx
 
 from hwflow.display import show
+from hwflow.onnxspec.graphs.operator_facts import facts_of
 from hwflow.onnxspec.graphs.scopes import Node, Scope
 from hwflow.onnxspec.graphs.sites import TypeSite
 from hwflow.onnxspec.graphs.typeforms import Level, TypeForm, TypeReader, dims_text
 from hwflow.onnxspec.shapes.agreement import LOCAL, Agreement, Difference, agree, conflict_text, variable
 from hwflow.onnxspec.shapes.inference import Inference, Run, infer, roots
 from hwflow.onnxspec.shapes.size_facts import (
-    OF_RESULTS,
-    OPERATORS,
     AtLeastOne,
     Equal,
     Fact,
@@ -36,14 +35,14 @@ from hwflow.onnxspec.shapes.size_facts import (
 )
 from hwflow.onnxspec.shapes.unify import Unifier
 
-_MOST_TERMS = 64  # of a fact that is looked at again and again
+_MOST_TERMS = 64  # terms of a fact that is re-evaluated
 Place = tuple[int, int]  # number of the scope, index of the node
 
 
 @dataclass(frozen=True, slots=True)
 class Contradiction:
-    """A node cannot have the sizes that it has. ``solved``: they come from variables, not from numbers alone.
-    ``empty``: there is a size that it can have, and that is 0."""
+    """A node contradicts its sizes. ``solved``: some come from variables, not only from numbers. ``empty``: only size 0
+    would satisfy it."""
 
     place: Place
     message: str
@@ -52,26 +51,27 @@ class Contradiction:
 
 
 class Solver:
-    """Facts of nodes over the variables of a unifier, each looked at when something that it needs gets known."""
+    """Facts of nodes over the variables of a unifier, each re-evaluated when one of its sizes becomes known."""
 
     def __init__(self, unifier: Unifier, where: Callable[[Place], str]) -> None:
         self.unifier = unifier
         self.found: list[Contradiction] = []
         self.empty: dict[Place, Contradiction] = {}
-        """Of nodes that nothing but tensors without elements can pass, as far as is known."""
+        """Contradictions that only empty tensors avoid, as far as known."""
         self._where = where
         self._queue: deque[tuple[Place, Fact]] = deque()
         self._waiting: dict[str, list[tuple[Place, Fact]]] = {}  # by root
         self._waits = 0
 
     def add(self, place: Place, fact: Fact) -> None:
-        """A fact about a node."""
+        """Add a fact about a node."""
         self._queue.append((place, fact))
         while self._queue:
             self._take(*self._queue.popleft())
 
     def add_all(self, place: Place, facts: Iterable[Fact]) -> bool:
-        """All facts about a node; whether they hold from now on, so that the same ones of another node say nothing."""
+        """Add all facts about a node; return whether they now hold, so that the same facts of another node are
+        redundant."""
         before = len(self.found), self._waits
         for fact in facts:
             self.add(place, fact)
@@ -123,7 +123,7 @@ class Solver:
             self._queue.extend(self._waiting.pop(root, ()))
 
     def _bind(self, place: Place, root: str, size: int, sizes: Iterable[Size]) -> None:
-        """Gives a root its size; ``sizes`` has the variable by which the model knows it."""
+        """Bind a root to its size; ``sizes`` contains the model's variable for it."""
         same = [name for name in sizes if isinstance(name, str) and self.unifier.root(name) == root]
         self.unifier.add_equal(min(same, key=lambda name: name.startswith(LOCAL)), size, self._where(place))
         self._queue.extend(self._waiting.pop(root, ()))
@@ -139,7 +139,7 @@ class Solver:
         return f"{term.text} ({inside})" if inside else term.text
 
     def _linear(self, place: Place, fact: Equal) -> None:
-        """``left - factor * sum(right) = 0`` with what is known put in."""
+        """Evaluate ``left - factor * sum(right) = 0`` with the known sizes."""
         rest, open_sizes = 0, Counter[str]()
         for coefficient, term in ((1, fact.left), *((-fact.factor, term) for term in fact.right)):
             size = self._size(term.size)
@@ -239,9 +239,9 @@ class Solver:
 def solve(
     scopes: Sequence[Scope], inference: Inference, agreement: Agreement, skip: frozenset[Place]
 ) -> list[Contradiction]:
-    """Contradictions between the sizes that the nodes demand; binds variables of ``agreement``'s unifier.
+    """Return contradictions between the nodes' demands; binds variables of ``agreement``'s unifier.
 
-    ``skip``: nodes about which something has been said.
+    ``skip``: nodes that already have a finding.
     """
     solver = Solver(agreement.unifier, lambda place: scopes[place[0]].where(place[1]))
     skip = skip.union((failure.scope, failure.node) for failure in inference.failures)
@@ -253,11 +253,11 @@ def solve(
 
 
 def _solve_graph(solver: Solver, number: int, scope: Scope, shapes: _Shapes, skip: frozenset[Place]) -> None:
-    """Everything about the nodes of one graph."""
+    """Solve the facts about the nodes of one graph."""
     version = scope.opsets.get("", 0)
     settled: set[Hashable] = set()
     for index, node in enumerate(scope.nodes):
-        if node.op_type in OPERATORS and (number, index) not in skip:
+        if facts_of(node.domain, node.op_type).sizes is not None and (number, index) not in skip:
             key = _alike(node, shapes)
             if key not in settled and solver.add_all((number, index), facts(node, version, shapes.__getitem__)):
                 settled.add(key)
@@ -266,7 +266,7 @@ def _solve_graph(solver: Solver, number: int, scope: Scope, shapes: _Shapes, ski
 def solve_below(
     scopes: Sequence[Scope], inference: Inference, unifier: Unifier, skip: frozenset[Place]
 ) -> list[Contradiction]:
-    """Contradictions inside subgraphs, with what is known of the sizes around each; nothing of it is known outside."""
+    """Return contradictions inside subgraphs, given the outer sizes; bindings inside do not hold outside."""
     skip = skip.union((failure.scope, failure.node) for failure in inference.failures)
     numbers = {id(scope): number for number, scope in enumerate(scopes)}
     inside: dict[int, list[Scope]] = {}
@@ -277,7 +277,7 @@ def solve_below(
     for root, below in roots(scopes):
         if not below:
             continue
-        # The graphs around, outermost first: their graphs that are left, their sizes, and what undoes their bindings.
+        # The enclosing graphs, outermost first: their remaining subgraphs, their sizes, and the undo of their bindings.
         around = [(iter(inside[id(root)]), _shapes(inference, numbers[id(root)]), ExitStack())]
         while around:
             left, shapes, trial = around[-1]
@@ -302,15 +302,16 @@ def _shapes(inference: Inference, number: int, around: _Shapes | None = None) ->
 
 
 def _alike(node: Node, shapes: _Shapes) -> Hashable:
-    """Equal for nodes whose facts are about the same sizes: deep networks repeat their layers."""
-    names = (*node.inputs, *node.outputs) if node.op_type in OF_RESULTS else node.inputs
+    """Return a key that is equal for nodes with facts about the same sizes: deep networks repeat their layers."""
+    rule = facts_of(node.domain, node.op_type).sizes
+    names = (*node.inputs, *node.outputs) if rule is not None and rule.of_results else node.inputs
     attributes = [attribute.SerializeToString() for attribute in node.attributes]
     return (node.op_type, *attributes, *[shapes[name] if name else None for name in names])
 
 
 class _Shapes(dict[str, "tuple[Size, ...] | None"]):
-    """The sizes of each tensor, as the run says that knows most, the first of ``runs``; None if its rank is not known.
-    Worked out when they are asked for. ``around``: those of the graph around."""
+    """The sizes of each tensor by the most precise run, the first of ``runs``; None if its rank is unknown. Computed on
+    demand. ``around``: those of the enclosing graph."""
 
     def __init__(
         self, runs: Sequence[tuple[int, Run, Mapping[str, TypeForm]]], around: _Shapes | None = None
@@ -345,7 +346,7 @@ class _Shapes(dict[str, "tuple[Size, ...] | None"]):
 
 
 class _SolvedReader(TypeReader):
-    """Reads types with the sizes of variables in their places."""
+    """Reads types with variables replaced by their sizes."""
 
     def __init__(self, sizes: Mapping[str, int]) -> None:
         super().__init__()
@@ -355,7 +356,7 @@ class _SolvedReader(TypeReader):
         return self.solved(super().read(proto))
 
     def solved(self, form: TypeForm) -> TypeForm:
-        """``form`` likewise."""
+        """Replace the variables of ``form`` by their sizes."""
         if not form or not form[-1].dims or self._sizes.keys().isdisjoint(form[-1].dims):
             return form
         dims = tuple([self._sizes.get(dim, dim) if isinstance(dim, str) else dim for dim in form[-1].dims])
@@ -371,8 +372,8 @@ def contradictions(
     agreement: Agreement,
     skip: frozenset[Place],
 ) -> tuple[list[Contradiction], list[Difference]]:
-    """Contradictions between the sizes that the nodes demand, and between those that the model states and what follows
-    when all variables that have a size are replaced by it.
+    """Return contradictions between the nodes' demands, and between the stated sizes and those inferred with all bound
+    variables replaced.
 
     ``inference``, ``agreement``: of the model as it is; the other arguments are those of
     :func:`hwflow.onnxspec.shapes.inference.infer`.
@@ -380,7 +381,7 @@ def contradictions(
     found = solve(scopes, inference, agreement, skip)
     below = solve_below(scopes, inference, agreement.unifier, skip)
     if any(one.solved and not one.empty for one in found) or any(d.kind == "size" for d in agreement.differences):
-        return found + below, []  # what the variables are is not clear
+        return found + below, []  # the variables are undetermined
     found += below
     sizes = _input_sizes(inference, agreement.unifier)
     if not sizes:
@@ -401,7 +402,7 @@ def contradictions(
 
 
 def _around(scopes: Sequence[Scope], places: Iterable[Place]) -> Iterator[Place]:
-    """The places, and the nodes that carry the graphs that they are in."""
+    """Yield the places, and the nodes whose subgraphs contain them."""
     numbers = {id(scope): number for number, scope in enumerate(scopes)}
     for number, index in places:
         yield number, index
@@ -412,7 +413,7 @@ def _around(scopes: Sequence[Scope], places: Iterable[Place]) -> Iterator[Place]
 
 
 def _input_sizes(inference: Inference, unifier: Unifier) -> dict[str, int]:
-    """The sizes of the variables that inference does not replace by itself."""
+    """Return the sizes of the variables that inference does not replace by itself."""
     sizes: dict[str, int] = {}
     seen: set[int] = set()
     for run in inference.runs:
@@ -426,7 +427,7 @@ def _input_sizes(inference: Inference, unifier: Unifier) -> dict[str, int]:
 
 
 def _known(scope: Scope, place: Place, inference: Inference, unifier: Unifier, sizes: Mapping[str, int]) -> str:
-    """"with 'N' = 3 (input 'x', axis 0), " for what a node reads."""
+    """Return "with 'N' = 3 (input 'x', axis 0), " for the inputs of a node."""
     forms = [inference.form(place[0], name) for name in scope.nodes[place[1]].reads]
     names = dict.fromkeys(dim for form in forms if form for dim in form[-1].dims or () if dim in sizes)
     bounds = [(name, unifier.bound(name)) for name in names if isinstance(name, str)]

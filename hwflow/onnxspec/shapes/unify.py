@@ -1,7 +1,7 @@
-"""Dimension variables: which are equal to each other, and what sizes they have.
+"""Unify dimension variables: equalities between them, and their sizes.
 
-A variable means one size in the whole model (IR.md, "Static tensor shapes"), so everything that is known about any of
-them goes into one union-find (R. E. Tarjan, Efficiency of a good but not linear set union algorithm, 1975).
+A variable has one size in the whole model (IR.md, "Static tensor shapes"), so all facts go into one union-find (R. E.
+Tarjan, Efficiency of a good but not linear set union algorithm, 1975).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """``variable`` is ``size``, as ``place`` says. ``variable`` is None where the place itself has that size."""
+    """``variable`` has ``size``, according to ``place``. ``variable`` is None where the place itself has that size."""
 
     variable: str | None
     size: int
@@ -26,7 +26,7 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """``place`` makes two equal that have different sizes; ``first`` was known before."""
+    """``place`` equates two different sizes; ``first`` was known before."""
 
     first: Bound
     second: Bound
@@ -34,16 +34,16 @@ class Conflict:
 
 
 class Unifier:
-    """Sizes and equalities of dimension variables, with the places that they come from."""
+    """Sizes and equalities of dimension variables, with their origins."""
 
     def __init__(self) -> None:
         self._parent: dict[str, str] = {}
-        self._bound: dict[str, Bound] = {}  # of the roots
-        self._undo: list[Callable[[], object]] | None = None  # what takes back the changes of :meth:`trial`
+        self._bound: dict[str, Bound] = {}  # by root
+        self._undo: list[Callable[[], object]] | None = None  # undoes the changes of :meth:`trial`
 
     @contextmanager
     def trial(self) -> Iterator[None]:
-        """Everything added in the body is forgotten behind it. Trials nest."""
+        """Undo everything added in the body afterwards. Trials nest."""
         before, self._undo = self._undo, []
         try:
             yield
@@ -58,7 +58,7 @@ class Unifier:
         table[key] = value
 
     def root(self, variable: str) -> str:
-        """The variable that stands for all that are equal to this one."""
+        """Return the representative of all variables equal to this one."""
         parent = self._parent
         if variable not in parent:
             self._put(parent, variable, variable)
@@ -72,13 +72,13 @@ class Unifier:
         return root
 
     def add_equal(self, a: str | int, b: str | int, place: str) -> Conflict | None:
-        """``place`` says that ``a`` equals ``b``, each a variable or a size. A conflict changes nothing: the size that
-        was known first stays."""
+        """Add the equality of ``a`` and ``b``, each a variable or a size, found at ``place``. A conflict changes
+        nothing: the size known first stays."""
         if isinstance(a, int) and isinstance(b, int):
             return None if a == b else Conflict(Bound(None, a, place), Bound(None, b, place), place)
         if isinstance(a, int):
             a, b = b, a
-        assert isinstance(a, str)  # two integers are dealt with above
+        assert isinstance(a, str)  # two integers are handled above
         root = self.root(a)
         known = self._bound.get(root)
         if isinstance(b, int):
@@ -98,14 +98,14 @@ class Unifier:
         return None
 
     def bound(self, variable: str) -> Bound | None:
-        """The size of a variable with the place that says so, None if it is not known."""
+        """Return the size of a variable with its origin, None if unknown."""
         return self._bound.get(self.root(variable))
 
     def size(self, variable: str) -> int | None:
-        """The size of a variable, None if it is not known."""
+        """Return the size of a variable, None if unknown."""
         bound = self._bound.get(self.root(variable)) if variable in self._parent else None
         return None if bound is None else bound.size
 
     def sizes(self) -> dict[str, int]:
-        """All variables whose size is known."""
+        """Return all variables of known size."""
         return {variable: size for variable in list(self._parent) if (size := self.size(variable)) is not None}

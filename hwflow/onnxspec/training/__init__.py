@@ -1,1 +1,1 @@
-"""Training models."""
+"""Train models by their ONNX training information."""

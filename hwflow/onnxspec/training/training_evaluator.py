@@ -1,4 +1,4 @@
-"""One graph of a training model on ONNX's reference evaluator, its state given from outside."""
+"""Evaluate one graph of a training model with ONNX's reference evaluator; the caller holds the state."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from hwflow.onnxspec.training.training_operators import TRAINING_DOMAIN, optimiz
 
 
 class GraphEvaluator:
-    """Evaluates ``graph`` with operator sets and functions of ``model``.
+    """Evaluates ``graph`` with the operator sets and functions of ``model``.
 
-    ``state``: initializers of the graph whose values :meth:`run` is given. ``inputs``: the graph's inputs by name;
-    ``defaults``: those that need not be fed. ``where``: what findings call the graph. Raises :class:`ModelRefused` if
+    ``state``: initializers of the graph whose values are passed to :meth:`run`. ``inputs``: the graph's inputs by name;
+    ``defaults``: the optional ones. ``where``: the graph's name in findings. Raises :class:`ModelRefused` if
     the evaluator cannot compute the graph.
     """
 
@@ -39,7 +39,7 @@ class GraphEvaluator:
         versions = model_opsets(model)
         try:
             whole = _evaluable(model, graph, state, versions)
-        except Exception as error:  # onnx raises many kinds: a malformed tensor, a function that cannot be inlined
+        except Exception as error:  # any error of onnx: a malformed tensor, a function that cannot be inlined
             raise self._failed(error) from error
         gradients = list(_gradients(whole.graph))
         if gradients:
@@ -49,16 +49,16 @@ class GraphEvaluator:
             operators += optimizers(versions[TRAINING_DOMAIN])
         try:
             self._evaluator = onnx.reference.ReferenceEvaluator(whole, new_ops=operators)
-        except Exception as error:  # an operator that it lacks, an attribute that it cannot read, ...
+        except Exception as error:  # a missing operator, an unreadable attribute, ...
             raise self._failed(error) from error
 
     def run(
         self, inputs: Mapping[str, Any], wanted: Sequence[str], state: Mapping[str, Array] | None = None
     ) -> dict[str, Any]:
-        """The values ``wanted`` (of any name in the graph). ``inputs`` may hold more than the graph takes."""
+        """Return the values ``wanted`` (of any name in the graph). ``inputs`` may hold more than the graph reads."""
         feeds: dict[str, Any] = {name: state[name] for name in self.state} if state is not None else {}
         feeds.update({name: inputs[name] for name in self.inputs if name in inputs})
-        # Copies: some of the evaluator's operators write into what they are given.
+        # Copies: some of the evaluator's operators modify their inputs.
         feeds = {name: value.copy() if isinstance(value, np.ndarray) else value for name, value in feeds.items()}
         try:
             with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -82,7 +82,7 @@ class GraphEvaluator:
 def _evaluable(
     model: onnx.ModelProto, graph: onnx.GraphProto, state: frozenset[str], versions: Mapping[str, int]
 ) -> onnx.ModelProto:
-    """The graph as the evaluator can take it: state variables are inputs, sparse initializers dense, local functions
+    """Return the graph in the evaluator's form: state variables are inputs, sparse initializers dense, local functions
     inlined, ai.onnx written as ""."""
     whole = onnx.ModelProto(ir_version=model.ir_version)
     whole.functions.extend(model.functions)
@@ -105,7 +105,7 @@ def _evaluable(
 
 
 def _nodes(graph: onnx.GraphProto) -> Iterator[tuple[str, onnx.NodeProto]]:
-    """Every node of the graph and of what is nested in it, with its ``where``."""
+    """Yield every node of the graph and its nested graphs, with its ``where``."""
     pending = [graph]
     while pending:
         for node in read_nodes(pending.pop().node):

@@ -6,9 +6,10 @@ import onnx
 
 
 def combined(main: onnx.GraphProto, algorithm: onnx.GraphProto) -> onnx.GraphProto:
-    """The main graph followed by the algorithm graph, list by list (comments of TrainingInfoProto in onnx.proto).
+    """Return the main graph followed by the algorithm graph, list by list (comments of TrainingInfoProto in
+    onnx.proto).
 
-    Outputs that both name are there once. Neither argument is changed.
+    Outputs of both appear once. Neither argument is changed.
     """
     whole = onnx.GraphProto()
     whole.CopyFrom(main)

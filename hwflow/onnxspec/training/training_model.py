@@ -76,17 +76,17 @@ class TrainingModel:
 
     @property
     def state(self) -> Mapping[str, Array]:
-        """The state variables by name, as they are now: read-only, and unchanged by what is called later."""
+        """The current state variables by name: read-only, and unaffected by later calls."""
         return MappingProxyType(dict(self._state))
 
     @property
     def steps(self) -> int:
-        """The number of training_info entries, each a training step of its own."""
+        """The number of training_info entries, each a separate training step."""
         return len(self._steps)
 
     def initialize(self) -> None:
-        """Begin anew: every state variable takes its initializer's value, then the initialization graphs run in order
-        and what they compute is assigned as bound. On an error the state stays as it was."""
+        """Reset the state: every state variable takes its initializer's value, then the initialization graphs run in
+        order and their bound results are assigned. On an error the state stays unchanged."""
         state = dict(self._initial)
         for index, step in enumerate(self._steps):
             if step.initialization is not None:
@@ -95,16 +95,16 @@ class TrainingModel:
         self._state = state
 
     def train_step(self, inputs: Mapping[str, Any], index: int | None = None) -> dict[str, Array]:
-        """Evaluate main and algorithm graph of ``training_info[index]`` together, on the present state, and then assign
-        to the state what is bound, all at once; without ``index`` those of every training_info in order, each on the
-        state that the one before leaves: one iteration.
+        """Evaluate main and algorithm graph of ``training_info[index]`` together on the current state, then assign all
+        bound results to the state at once. Without ``index``, do so for every training_info in order, each on the state
+        that the previous one left: one iteration.
 
-        ``inputs``: arrays for the inputs of the main graph and of the algorithm graphs that run, by name; those that
-        have an initializer may be left out. Returns the outputs of the algorithm graph (loss, ...) by name; where
-        several that ran have an output of one name, the last one's.
+        ``inputs``: arrays for the inputs of the main graph and of the algorithm graphs that run, by name; those with an
+        initializer are optional. Returns the outputs of the algorithm graph (loss, ...) by name; of equal names the
+        last one's.
 
-        Raises :class:`UsageError` for inputs that do not fit, and :class:`ModelRefused` for what cannot be computed or
-        does not fit its state variable. On an error the state stays as it was.
+        Raises :class:`UsageError` for inputs that do not fit, and :class:`ModelRefused` for results that cannot be
+        computed or do not fit their state variable. On an error the state stays unchanged.
         """
         if index is not None and not 0 <= index < len(self._steps):
             last = len(self._steps) - 1
@@ -126,17 +126,18 @@ class TrainingModel:
         return results
 
     def infer(self, inputs: Mapping[str, Any]) -> dict[str, Array]:
-        """The outputs of the main graph by name, on the present state, which stays as it is.
+        """Return the outputs of the main graph by name, on the current state, which does not change.
 
-        Raises :class:`UsageError` for inputs that do not fit, :class:`ModelRefused` for what cannot be computed.
+        Raises :class:`UsageError` for inputs that do not fit, :class:`ModelRefused` for outputs that cannot be
+        computed.
         """
         names = [output.name for output in self._proto.graph.output]
         values = self._main.run(_checked(inputs, [self._main]), names, self._state)
         return {name: _copy(values[name]) for name in names}
 
     def inference_model(self) -> onnx.ModelProto:
-        """The model without training information, the initializers of its graph holding the present state; everything
-        else (IR version, operator sets, functions, ...) is as in the model."""
+        """Return the model without training information, with the current state in the initializers of its graph;
+        everything else (IR version, operator sets, functions, ...) is unchanged."""
         model = onnx.ModelProto()
         model.CopyFrom(self._proto)
         del model.training_info[:]
@@ -149,7 +150,7 @@ class TrainingModel:
         return model
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write :meth:`inference_model` to a file: beside it, then renamed. Raises :class:`UsageError`."""
+        """Write :meth:`inference_model` to a file, atomically. Raises :class:`UsageError`."""
         write_model(self.inference_model(), path)
 
     def _assign(
@@ -200,7 +201,7 @@ def _not_trainable(model: onnx.ModelProto) -> list[Finding]:
             findings.append(
                 Finding("training-model", f"graph {show(graph.name)}", message, "give the path of the model file")
             )
-    # One name, one state variable: else it could not be told apart in `state`.
+    # A name must identify one state variable in `state`.
     owners: dict[str, int] = {}
     for index, info in enumerate(model.training_info):
         own = {tensor.name for tensor in info.algorithm.initializer}
@@ -224,12 +225,12 @@ def _initial_state(model: onnx.ModelProto) -> dict[str, Array]:
 
 
 def _bound(info: onnx.TrainingInfoProto) -> set[str]:
-    """The state variables that the bindings of one training_info name."""
+    """Return the state variables bound by one training_info."""
     return {binding.key for binding in (*info.initialization_binding, *info.update_binding)}
 
 
 def _prepare(model: onnx.ModelProto) -> tuple[GraphEvaluator, list[_Step]]:
-    """The evaluators of all graphs. Raises :class:`ModelRefused` with every graph that cannot be evaluated."""
+    """Build the evaluators of all graphs. Raises :class:`ModelRefused` with every graph that cannot be evaluated."""
     from hwflow.onnxspec.training.training_evaluator import GraphEvaluator  # the reference evaluator is slow to import
 
     findings: list[Finding] = []
@@ -239,7 +240,7 @@ def _prepare(model: onnx.ModelProto) -> tuple[GraphEvaluator, list[_Step]]:
             return GraphEvaluator(model, graph, frozenset(state), where)
         except ModelRefused as refused:
             findings.extend(refused.findings)
-            return None  # nobody gets to see it
+            return None  # never used: the findings are raised
 
     # An initializer that only another training_info binds is a state variable too if it is the main graph's.
     shared = {tensor.name for tensor in model.graph.initializer}.intersection(
@@ -266,7 +267,7 @@ def _prepare(model: onnx.ModelProto) -> tuple[GraphEvaluator, list[_Step]]:
 
 
 def _checked(inputs: Mapping[str, Any], evaluators: Sequence[GraphEvaluator]) -> dict[str, Any]:
-    """The arrays that the graphs take. Raises :class:`UsageError` with all that is wrong with them."""
+    """Return the arrays that the graphs read. Raises :class:`UsageError` with all their faults."""
     findings: list[Finding] = []
     feeds: dict[str, Any] = {}
 
@@ -299,7 +300,8 @@ def _checked(inputs: Mapping[str, Any], evaluators: Sequence[GraphEvaluator]) ->
 def _misfit(
     array: Array, wanted: onnx.TypeProto.Tensor, name: str, variables: dict[str, tuple[int, str]]
 ) -> str | None:
-    """What is wrong with ``array``. ``variables``: value of each dimension variable, and the input that it is from."""
+    """Describe the fault of ``array``. ``variables``: the value of each dimension variable, and the input it is
+    from."""
     dtype = DTYPE_NAMES.get(wanted.elem_type, "undefined")
     if _element(array) != dtype:
         return f"must be of type {dtype}, not {_element(array)}"
@@ -319,7 +321,7 @@ def _misfit(
 
 
 def _element(array: Array) -> str:
-    """The name of the element type."""
+    """Return the name of the element type."""
     if array.dtype.kind in "OUS":
         return "string" if all(isinstance(v, str | bytes) for v in array.flat) else "object"
     try:
@@ -336,7 +338,7 @@ def _described(value: Any) -> str:
 
 
 def _copy(value: Any) -> Any:
-    """A value that shares nothing with the evaluator's; a sequence or an absent optional as it is."""
+    """Copy an array of the evaluator; return a sequence or an absent optional as it is."""
     return np.array(value) if isinstance(value, np.ndarray | np.generic) else value
 
 

@@ -12,13 +12,13 @@ from onnx.reference.ops.aionnx_preview_training import load_op
 
 TRAINING_DOMAIN = "ai.onnx.preview.training"
 
-# Tensors that belong to one optimized tensor: itself, its gradient, and what the optimizer remembers of it.
+# Tensors per optimized tensor: itself, its gradient, and the optimizer's state of it.
 _TENSORS = {"Adagrad": 3, "Adam": 4, "Momentum": 3}
 
 
 def optimizers(version: int) -> list[type[OpRun]]:
-    """Operators for ``onnx.reference.ReferenceEvaluator(new_ops=...)``, as the operators' specification has it: each
-    result of the type of the optimized tensor.
+    """Return operators for ``onnx.reference.ReferenceEvaluator(new_ops=...)`` by the specification: each result has the
+    type of the optimized tensor.
 
     The evaluator's own (onnx 1.23.2) give float64 for a float32 tensor where the step counter takes part (it is an
     int64, and numpy promotes), and round float64 to float32 where Adam has several tensors.
@@ -33,7 +33,7 @@ def _typed(name: str, count: int, version: int) -> type[OpRun]:
         rate, step, tensors = data[0], data[1], data[2:]
         each = len(tensors) // count
         results = [own._run(self, rate, step, *tensors[i::each], **attributes) for i in range(each)]
-        # First all new tensors, then what is remembered, kind by kind.
+        # First all new tensors, then the optimizer states, kind by kind.
         return tuple(
             np.asarray(result).astype(tensors[i].dtype)
             for kind in zip(*results, strict=True)

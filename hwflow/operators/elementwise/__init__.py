@@ -1,1 +1,1 @@
-"""Arithmetic, comparisons and functions, element by element."""
+"""Elementwise arithmetic, comparisons and functions."""

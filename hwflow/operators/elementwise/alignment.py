@@ -1,4 +1,4 @@
-"""Reals of several scales and zero points as integer multiples of one number: what has their order, exactly."""
+"""Align reals of several scales and zero points: as integer multiples of a common divisor they keep their order."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from hwflow.frontend.context import Lowering, refuse
 from hwflow.frontend.views import Integers, Reals, as_array, fraction_gcd, fractions, varying_axes
 from hwflow.ir.graph import Fractions, IntArray
 from hwflow.ir.integer_functions import Function, Multiplied, Simple, Times
+from hwflow.ir.node_attributes import Conv2dAttributes, ElementwiseAttributes, ReshapeAttributes
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
 from hwflow.operators.elementwise import integers
 from hwflow.operators.elementwise.lattice import plain
 
 SHORT = 1 << 16
-"""Multiples beyond are longer than ranks (:mod:`hwflow.operators.elementwise.ranks`)."""
+"""Larger multiples are longer than ranks (:mod:`hwflow.operators.elementwise.ranks`)."""
 
-_MOST = 1 << 44  # with operands of 16 bits within 62
-_MOST_OF_SUMS = 1 << 32  # with sums of 28 bits
+_MOST = 1 << 44  # keeps multiples of 16-bit operands within 62 bits
+_MOST_OF_SUMS = 1 << 32  # the same for sums of 28 bits
 
 Multiples = integers.Operand
 
@@ -29,8 +30,8 @@ Multiples = integers.Operand
 def aligned(
     state: Lowering, node: OnnxNode, operands: Sequence[Reals | Fractions]
 ) -> tuple[list[Multiples], Fractions]:
-    """The operands (streams, or constants that broadcast with them) as multiples of one positive number, and that
-    number: the greatest there is. Refused where some of the multiples would be too large."""
+    """Return the operands (streams, or constants that broadcast with them) as multiples of their greatest common
+    divisor, and that divisor. Refuse the node where a multiple would be too large."""
     operands = [plain(state, node, v) if isinstance(v, Reals) else v for v in operands]
     unit, greatest = in_common(operands)
     known = all(view.low is not None for view in operands if isinstance(view, Reals))
@@ -38,9 +39,9 @@ def aligned(
     if greatest >= most:
         raise refuse(
             node, "common-scale",
-            f"scales and constants must be multiples of one number, at most {most} times as great, not "
+            f"scales and constants must have a common divisor at most {most} times smaller than they are, not "
             f"{float(greatest):.3g} times",
-            "choose scales and constants that are multiples of a power of two, or quantize the operands alike before",
+            "choose multiples of a power of two as scales and constants, or quantize the operands with one scale first",
         )
     result: list[Multiples] = []
     for operand in operands:
@@ -53,13 +54,12 @@ def aligned(
 
 
 def in_order(state: Lowering, node: OnnxNode, view: Reals) -> Integers:
-    """Integers with the order of all elements of ``view``, without functions, whatever its zero points are.
+    """Return integers in the order of all elements of ``view``, which has no functions; zero points may be fractions.
 
-    In units of the greatest number of which the scales are multiples an element is an integer, its floor, and a
-    fraction that does not depend on it: of two elements the one with the greater integer is the greater one, of equal
-    integers the one with the greater fraction. So the integer times the number of different fractions, and the
-    fraction's rank among these, tell the order. (A bias is hardly ever a multiple of the sums' scale: that was rounded
-    to a float.)
+    In units of the scales' greatest common divisor an element is an integer plus a fraction that depends on its place
+    only. Elements are ordered by the integer, then by the fraction: the integer times the number of distinct
+    fractions, plus the fraction's rank among them, has that order. (A bias is rarely a multiple of the sums' scale,
+    which was rounded to a float.)
     """
     unit = reduce(fraction_gcd, {abs(v) for v in view.scale.reshape(-1)}, Fraction(0)) or Fraction(1)
     added = as_array(-_offset(view) / unit)
@@ -72,17 +72,17 @@ def in_order(state: Lowering, node: OnnxNode, view: Reals) -> Integers:
     if max(map(abs, factors)) >= most or max(map(abs, keys)) >= 1 << 60:
         raise refuse(
             node, "common-scale",
-            f"scales must be multiples of one number, at most {most} times as great, not "
+            f"scales must have a common divisor at most {most} times smaller than they are, not "
             f"{float(max(map(abs, factors))):.3g} times",
-            "choose scales that are multiples of a power of two, or quantize the elements alike before",
+            "choose multiples of a power of two as scales, or quantize all elements with one scale first",
         )
     offsets = -np.array(keys, dtype=np.int64).reshape(added.shape)
     return multiples(state, node, view, np.array(factors, dtype=np.int64).reshape(view.scale.shape), offsets)
 
 
 def in_common(operands: Sequence[Reals | Fractions]) -> tuple[Fraction, Fraction]:
-    """The greatest number of which scales, zero points and constants (of views without functions) are multiples, and
-    how many times it the greatest scale is, or a 2**16th of the greatest of the others, to which elements are added."""
+    """Return the greatest common divisor of scales, zero points and constants (of views without functions), and the
+    ratio to it of the greatest scale, or of 2**-16 of the greatest of the others, to which elements are added."""
     views = [v for v in operands if isinstance(v, Reals)]
     scales = [abs(v) for view in views for v in view.scale.reshape(-1) if v]
     others = [v for view in views for v in _offset(view).reshape(-1)]
@@ -100,7 +100,7 @@ def _whole(values: Fractions, unit: Fraction) -> IntArray:
 
 
 def multiples(state: Lowering, node: OnnxNode, view: Reals, factors: IntArray, offsets: IntArray) -> Integers:
-    """``factors * integers - offsets`` of a view without functions; both broadcast over its frame."""
+    """Compute ``factors * integers - offsets`` of a view without functions; both broadcast over its frame."""
     result = Integers(view.value, view.shape, 0, 0)
     factor = int(factors.reshape(-1)[0])
     if (factors != factor).any():
@@ -116,19 +116,19 @@ def multiples(state: Lowering, node: OnnxNode, view: Reals, factors: IntArray, o
 def _scaled(
     state: Lowering, node: OnnxNode, view: Integers, factors: IntArray, before: tuple[str, ...]
 ) -> Integers:
-    """Each element times a factor of its own; of one a channel, by a convolution of one tap a channel, which needs no
-    table of a whole frame."""
+    """Multiply each element by its factor; factors per channel become a depthwise convolution of one tap, which needs
+    no table of a whole frame."""
     whole = factors.reshape((1,) * (len(view.shape) - factors.ndim) + factors.shape)
     channels, pixels = view.shape[0], prod(view.shape[1:])
     if pixels == 1 or varying_axes(as_array(whole.astype(object))) != {0}:
         return step(state, node, Multiplied(), [view, np.broadcast_to(whole, view.shape)], before=before, origin="")
-    value = state.add("reshape", node, [view.value], {"shape": (channels, pixels, 1)}, origin="")
-    attributes = {
-        "weights": whole.reshape(channels, 1, 1, 1), "groups": channels, "strides": (1, 1), "pads": (0, 0, 0, 0),
-        "dilations": (1, 1), "pad_value": 0,
-    }
+    value = state.add("reshape", node, [view.value], ReshapeAttributes((channels, pixels, 1)), origin="")
+    attributes = Conv2dAttributes(
+        whole.reshape(channels, 1, 1, 1), strides=(1, 1), pads=(0, 0, 0, 0), dilations=(1, 1), pad_value=0,
+        groups=channels,
+    )
     value = state.add("conv2d", node, [value], attributes, before, origin="")
-    value = state.add("reshape", node, [value], {"shape": view.shape}, origin="")
+    value = state.add("reshape", node, [value], ReshapeAttributes(view.shape), origin="")
     return Integers(value, view.shape, 0, 0)
 
 
@@ -136,7 +136,7 @@ def step(
     state: Lowering, node: OnnxNode, function: Function, operands: Sequence[Multiples], *,
     before: tuple[str, ...] = (), origin: str | None = None,
 ) -> Integers:
-    """An exact function of operands whose shapes broadcast."""
+    """Add a node for an exact function of operands whose shapes broadcast."""
     views = [v for v in operands if isinstance(v, Integers)]
     tensors = [v.shape for v in operands if isinstance(v, np.ndarray)]
     shape = np.broadcast_shapes(*((1, *v.shape) for v in views), *tensors)[1:]
@@ -144,6 +144,6 @@ def step(
         shape = state.frame_shape(node.outputs[0])
     streams = [integers.expanded(state, node, v, shape) for v in views]
     constants = tuple(None if isinstance(v, Integers) else integers.of_frame(v, shape) for v in operands)
-    attributes = {"function": function, "constants": constants, "wrap": None}
+    attributes = ElementwiseAttributes(function, constants, None)
     value = state.add("elementwise", node, [v.value for v in streams], attributes, before, origin=origin)
     return Integers(value, shape, 0, 1)

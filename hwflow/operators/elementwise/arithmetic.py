@@ -1,5 +1,5 @@
-"""Add, Sub, Mul, Div, Neg of real tensors: with constants (no hardware), with another function of the same integers (no
-hardware either), with another stream (exact sums and products of integers)."""
+"""Add, Sub, Mul, Div, Neg of real tensors: with constants or another function of the same integers (no hardware), or
+with another stream (exact sums and products of integers)."""
 
 from __future__ import annotations
 
@@ -24,8 +24,12 @@ from hwflow.frontend.views import (
     fractions,
     uniform,
 )
-from hwflow.ir.graph import Fractions, IntArray
-from hwflow.numerics.functions.chains import Affine, Elementwise, Pow, Reciprocal, combination
+from hwflow.ir.graph import Fractions
+from hwflow.ir.node_attributes import ProductAttributes, ScaledAddAttributes
+from hwflow.numerics.functions.combination import combination
+from hwflow.numerics.functions.function import Elementwise
+from hwflow.numerics.functions.piecewise import Affine
+from hwflow.numerics.functions.power import Pow, Reciprocal
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
 from hwflow.operators.elementwise import integers
 from hwflow.operators.elementwise.keys import keyed_sum, remember_sum
@@ -33,12 +37,12 @@ from hwflow.operators.elementwise.lattice import plain, whole_zero_point
 from hwflow.operators.moves.channels import Channels
 from hwflow.operators.moves.moves import broadcast, with_constant
 
-_NO_QUOTIENT = "divide by another number: a quotient by 0 is no real number"
+_NO_QUOTIENT = "divide by another number: division by 0 gives no real number"
 
 
 def affine(view: Reals, node: OnnxNode, multiplier: Fractions, addend: Fractions) -> Reals:
-    """multiplier * view + addend (both broadcast over the frame): no hardware, the scales change or, behind another
-    function, it is one more."""
+    """Return multiplier * view + addend (both broadcast over the frame) without hardware: by other scales, or as one
+    more function after others."""
     if view.functions or any(v == 0 for v in (*view.scale.reshape(-1), *multiplier.reshape(-1))):
         return behind(view, node, elementwise(Affine, multiplier, addend))
     scale = compact(as_array(view.scale * multiplier))
@@ -50,27 +54,27 @@ def affine(view: Reals, node: OnnxNode, multiplier: Fractions, addend: Fractions
 
 
 def add(state: Lowering, node: OnnxNode) -> View:
-    """Add; of two streams, or with a constant."""
+    """Lower Add of two streams, or of a stream and a constant."""
     return _arithmetic(state, node, "add")
 
 
 def sub(state: Lowering, node: OnnxNode) -> View:
-    """Sub, likewise."""
+    """Lower Sub of two streams, or of a stream and a constant."""
     return _arithmetic(state, node, "sub")
 
 
 def mul(state: Lowering, node: OnnxNode) -> View:
-    """Mul, likewise."""
+    """Lower Mul of two streams, or of a stream and a constant."""
     return _arithmetic(state, node, "mul")
 
 
 def div(state: Lowering, node: OnnxNode) -> View:
-    """Div; of two streams only where both are functions of the same integers."""
+    """Lower Div; of two streams only where both are functions of the same integers."""
     return _arithmetic(state, node, "div")
 
 
 def neg(state: Lowering, node: OnnxNode) -> View:
-    """Neg."""
+    """Lower Neg."""
     if isinstance(state.view(node.inputs[0]), Integers):
         return integers.neg(state, node)
     return affine(reals(state, node, 0), node, fractions(-1), fractions(0))
@@ -97,8 +101,7 @@ def _arithmetic(state: Lowering, node: OnnxNode, operation: str) -> View:
         return product_of(state, node, left, right)
     raise refuse(
         node, "stream-division",
-        "the divisor must be a constant, not computed at run time: quotients of integers are multiples of no one "
-        "number",
+        "the divisor must be a constant, not computed at run time: quotients of integers have no common divisor",
         "quantize the divisor's Reciprocal and multiply by it, or divide by a constant",
     )
 
@@ -121,7 +124,7 @@ def _with_constant(state: Lowering, node: OnnxNode, place: int, operation: str) 
 
 
 def _of_constants(state: Lowering, node: OnnxNode, views: list[View], operation: str) -> View:
-    """A dequantized constant and a constant: its scale or its zero point changes."""
+    """Combine a dequantized constant with a constant: its scale or its zero point changes."""
     place = 0 if isinstance(views[0], QuantizedConstant) else 1
     quantized, other = views[place], views[1 - place]
     if isinstance(quantized, QuantizedConstant) and isinstance(other, Constant) and (operation, place) != ("div", 1):
@@ -139,8 +142,8 @@ def _of_constants(state: Lowering, node: OnnxNode, views: list[View], operation:
 
 
 def _rescaled(quantized: QuantizedConstant, real: Fractions, operation: str, place: int) -> QuantizedConstant | None:
-    """What a dequantized constant as operand ``place`` and ``real`` make; None where the result is no tensor of as many
-    integers with one scale that is not 0 each."""
+    """Combine a dequantized constant, operand ``place``, with ``real``; None where the result does not have the same
+    integers with one nonzero scale each."""
     integers, scale, zero_point = quantized.integers, quantized.scale, quantized.zero_point
     if operation in ("mul", "div"):
         scale = as_array(scale * real) if operation == "mul" else as_array(scale / real)
@@ -157,7 +160,7 @@ def _rescaled(quantized: QuantizedConstant, real: Fractions, operation: str, pla
 
 
 def combined(node: OnnxNode, operation: str, left: Reals, right: Reals) -> Reals:
-    """Two functions of the same integers, combined: one function."""
+    """Combine two functions of the same integers into one."""
     unique = tuple(dict.fromkeys((*left.nodes, *right.nodes, node.name)))
     after = tuple(dict.fromkeys((*left.after, *right.after, node.name)))
     if left.functions and _alike(left, right):
@@ -185,17 +188,17 @@ _WITH_ITSELF: dict[str, tuple[Elementwise, ...]] = {
     "add": (Affine(Fraction(2), Fraction(0)),), "sub": (Affine(Fraction(0), Fraction(0)),),
     "mul": (Pow(Fraction(2)),), "div": (Reciprocal(), Affine(Fraction(0), Fraction(1))),
 }  # fmt: skip
-"""What ``x op x`` is as a function of x."""
+"""``x op x`` as a function of x."""
 
 
 def _alike(left: Reals, right: Reals) -> bool:
-    """Whether both are the same function, as far as that is seen at a glance."""
+    """Tell whether both are obviously the same function."""
     a, b = ((view.scale, view.zero_point, *view.functions) for view in (left, right))
     return len(a) == len(b) and all(one is other for one, other in zip(a, b, strict=True))
 
 
 def _chains(view: Reals, *, keeps_scale: bool) -> Functions:
-    """For each element a tuple: all that is done to its integer, or to what scale and zero point make of it."""
+    """Return a tuple per element: the functions of its integer, or of its dequantized value."""
     first = as_array(None) if keeps_scale else elementwise(_line, view.scale, view.zero_point)
     steps = np.broadcast_arrays(first, *view.functions)
     result = np.empty(steps[0].shape, dtype=object)
@@ -205,12 +208,12 @@ def _chains(view: Reals, *, keeps_scale: bool) -> Functions:
 
 
 def _line(scale: Fraction, zero_point: Fraction) -> Affine | None:
-    """What integers mean, where that is another number."""
+    """Return the dequantizing function of integers; None where it is the identity."""
     return None if scale == 1 and zero_point == 0 else Affine(scale, -scale * zero_point)
 
 
 def sum_of(state: Lowering, node: OnnxNode, left: Reals, right: Reals, *, subtract: bool = False) -> Reals:
-    """The exact sum of two streams: integer multiples of the greatest scale that divides both."""
+    """Add two streams exactly, as integer multiples of the scales' greatest common divisor."""
     left, right = plain(state, node, left), plain(state, node, right)
     if any(s == 0 for s in (*left.scale.reshape(-1), *right.scale.reshape(-1))):
         raise refuse(
@@ -224,9 +227,9 @@ def sum_of(state: Lowering, node: OnnxNode, left: Reals, right: Reals, *, subtra
     if keyed is not None:
         return keyed
     channels = Channels(left.shape, *multipliers)
-    attributes = {"multipliers": tuple(_integers(channels.column(m)) for m in multipliers)}
+    columns = tuple(_integers(channels.column(m)) for m in multipliers)
     value = channels.add(
-        state, "scaled_add", node, [left.value, right.value], attributes,
+        state, "scaled_add", node, [left.value, right.value], lambda axis: ScaledAddAttributes(axis, columns),
         tuple(dict.fromkeys((*left.nodes, *right.nodes))), origin=state.real_origin(node),
     )
     zero_point = as_array(multipliers[0] * left.zero_point + multipliers[1] * right.zero_point)
@@ -235,15 +238,15 @@ def sum_of(state: Lowering, node: OnnxNode, left: Reals, right: Reals, *, subtra
     return total
 
 
-def _integers(multipliers: Fractions) -> IntArray:
-    """One multiplier, or one a channel."""
+def _integers(multipliers: Fractions) -> tuple[int, ...]:
+    """Convert one multiplier, or one per channel, to integers."""
     same = uniform(multipliers)
     values = multipliers if same is None else [same]
-    return np.array([int(v) for v in values], dtype=object if any(abs(v) >= 1 << 62 for v in values) else np.int64)
+    return tuple(int(v) for v in values)
 
 
 def product_of(state: Lowering, node: OnnxNode, left: Reals, right: Reals) -> Reals:
-    """The exact product of two streams: of the integers without their zero points."""
+    """Multiply two streams exactly: their integers minus the zero points."""
     left, right = (whole_zero_point(state, node, plain(state, node, v)) for v in (left, right))
     zeros = [uniform(v.zero_point) for v in (left, right)]
     if any(z is None for z in zeros):
@@ -254,6 +257,6 @@ def product_of(state: Lowering, node: OnnxNode, left: Reals, right: Reals) -> Re
     offsets = tuple(int(z) for z in zeros if z is not None)
     before = tuple(dict.fromkeys((*left.nodes, *right.nodes)))
     value = state.add(
-        "product", node, [left.value, right.value], {"offsets": offsets}, before, origin=state.real_origin(node)
+        "product", node, [left.value, right.value], ProductAttributes(offsets), before, origin=state.real_origin(node)
     )
     return made(value, left.shape, compact(as_array(left.scale * right.scale)), fractions(0), node)

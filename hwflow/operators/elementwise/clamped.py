@@ -1,4 +1,4 @@
-"""Relu and Clip of sums, exactly: limits of the integers, where the limits are integers or fractions of a few bits."""
+"""Relu and Clip of sums as exact limits of the integers, where the limits are integers or short fractions."""
 
 from __future__ import annotations
 
@@ -13,18 +13,20 @@ from hwflow.frontend.context import Lowering
 from hwflow.frontend.views import Functions, Reals, as_array, compact
 from hwflow.ir.graph import Fractions, IntArray, Value
 from hwflow.ir.integer_functions import MAXIMUM, MINIMUM, Function, Times
-from hwflow.numerics.functions.chains import Clip, Elementwise, Relu
+from hwflow.ir.node_attributes import ElementwiseAttributes
+from hwflow.numerics.functions.function import Elementwise
+from hwflow.numerics.functions.piecewise import Clip, Relu
 from hwflow.numerics.requantizers.staircase import LIMIT
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
 
 MOST_FACTOR = 1 << 16
-"""By which integers may be multiplied so that limits between two of them are integers too."""
+"""The greatest factor of the integers that makes fractional limits integers."""
 
 
 def clamped(state: Lowering, node: OnnxNode, view: Reals) -> Reals | None:
-    """``view`` without its functions, which limits of its integers do the work of, whatever their range is.
+    """Return ``view`` with its functions replaced by limits of its integers, of any range.
 
-    None where a function is no Relu or Clip, or limits need a longer factor than :data:`MOST_FACTOR`.
+    None where a function is no Relu or Clip, or limits need a factor above :data:`MOST_FACTOR`.
     """
     limits = limits_of(view)
     if limits is None:
@@ -45,8 +47,8 @@ def clamped(state: Lowering, node: OnnxNode, view: Reals) -> Reals | None:
 
 
 def limits_of(view: Reals) -> list[tuple[Function, Fractions]] | None:
-    """The limits of the integers that do the work of the functions, in order; None where a function is no Relu or
-    Clip, or has a limit in some channels only.
+    """Return the limits of the integers that are equivalent to the functions, in order; None where a function is no
+    Relu or Clip, or has a limit in some channels only.
 
     The real scale * (q - zero point) is at a limit where q is zero point + limit / scale.
     """
@@ -71,7 +73,7 @@ def limits_of(view: Reals) -> list[tuple[Function, Fractions]] | None:
 
 
 def factor_of(limits: Sequence[tuple[Function, Fractions]]) -> int:
-    """By which integers must be multiplied so that all limits are integers."""
+    """Return the factor of the integers that makes all limits integers."""
     return lcm(*(v.denominator for _, at in limits for v in at.reshape(-1)))
 
 
@@ -93,7 +95,7 @@ def _like(values: Sequence[Fraction | None], functions: Functions) -> Fractions:
 
 
 def broadcast_constant(values: IntArray, shape: tuple[int, ...]) -> int | IntArray:
-    """One number, or as long as a frame."""
+    """Return one number, or an array of a frame's shape."""
     first = int(values.reshape(-1)[0])
     return first if (values == first).all() else np.broadcast_to(values, shape)
 
@@ -102,6 +104,6 @@ def applied(
     state: Lowering, node: OnnxNode, value: Value, function: Function, constants: tuple[int | IntArray | None, ...],
     before: tuple[str, ...],
 ) -> Value:
-    """``function`` of the integers ``value`` and of constants."""
-    attributes = {"function": function, "constants": constants, "wrap": None}
+    """Add a node for ``function`` of the integers ``value`` and of constants."""
+    attributes = ElementwiseAttributes(function, constants, None)
     return state.add("elementwise", node, [value], attributes, before, origin="")

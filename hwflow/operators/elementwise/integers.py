@@ -1,6 +1,6 @@
-"""Operators on integer and bool tensors, element by element: on the integers themselves, wrapped as ONNX's types are.
+"""Elementwise operators on integer and bool tensors: computed on the integers and wrapped to ONNX's types.
 
-A stream meets another one of a shape that broadcasts with its own, or a constant.
+The operands are streams whose shapes broadcast, or constants.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 
@@ -27,25 +27,27 @@ from hwflow.ir.integer_functions import (
     Simple,
     Times,
 )
+from hwflow.ir.node_attributes import ElementwiseAttributes, ProductAttributes, ReindexAttributes, ReshapeAttributes
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
 from hwflow.types import IntType
 
 Operand = Integers | int | IntArray
-"""A stream, or a constant: one number, or a tensor of the whole shape that ONNX says."""
+"""A stream, or a constant: one number, or a tensor of the whole shape by ONNX."""
 
 
 @dataclass(frozen=True)
 class Product:
-    """The product of two operands, which has an operator of its own."""
+    """The product of two operands, which has its own operator."""
+
+    operands: ClassVar[int] = 2
 
 
 Make = Callable[[OnnxNode, IntType], "Function | Product"]
-"""The function that a node means, of operands of an integer type."""
+"""Returns the function of a node whose operands have an integer type."""
 
 
 def or_real(make: Make, handler: Handler | None = None) -> Handler:
-    """The handler of an operator that is what ``make`` says where an operand is an integer tensor in hardware; else
-    ``handler``."""
+    """Return the handler that applies ``make`` where an operand is an integer tensor in hardware, else ``handler``."""
 
     def either(state: Lowering, node: OnnxNode) -> View:
         real = state.model.values[node.inputs[-1]].dtype in REAL_TYPES
@@ -59,18 +61,19 @@ def or_real(make: Make, handler: Handler | None = None) -> Handler:
 
 
 def lowered(state: Lowering, node: OnnxNode, make: Make) -> View:
-    """The result of a node, of which some operands are integer tensors in hardware."""
+    """Lower a node with operands that are integer tensors in hardware."""
     source = COMPUTED_TYPES[state.model.values[node.inputs[-1]].dtype]
     operands = [operand(state, node, index) for index in range(len(node.inputs))]
-    if len(operands) == 1 and node.op_type in ("Max", "Min"):
+    function = make(node, source)
+    if len(operands) == 1 and function.operands > 1:  # the greatest of one, the sum of one
         return state.view(node.inputs[0])
-    return combined(state, node, make(node, source), operands)
+    return combined(state, node, function, operands)
 
 
 def combined(state: Lowering, node: OnnxNode, function: Function | Product, operands: list[Operand]) -> Integers:
-    """A function of operands, the result of ``node``; of two operands at a time where there are more (Max, Min)."""
+    """Apply a function to the operands of ``node``, pairwise where there are more than two (Max, Min)."""
     target = COMPUTED_TYPES[state.model.values[node.outputs[0]].dtype]
-    count = 2 if isinstance(function, Product) else function.operands
+    count = function.operands
     while len(operands) > count:
         operands = [step(state, node, function, operands[:count], target, last=False), *operands[count:]]
     return step(state, node, function, operands, target)
@@ -80,11 +83,11 @@ def step(
     state: Lowering, node: OnnxNode, function: Function | Product, operands: list[Operand], wrap: IntType, *,
     last: bool = True,
 ) -> Integers:
-    """One function of as many operands as it takes, wrapped to a type; ``last``: it makes the result of ``node``."""
+    """Apply a function once and wrap to a type; ``last``: this is the result of ``node``."""
     streams = [v for v in operands if isinstance(v, Integers)]
     if last:
         shape = state.frame_shape(node.outputs[0])
-    else:  # tensors that are constants come with the last step's shape or a shorter one
+    else:  # constant tensors have the last step's shape or a shorter one
         tensors = [v.shape for v in operands if isinstance(v, np.ndarray)]
         whole = np.broadcast_shapes(*((1, *v.shape) for v in streams), *tensors)
         shape = whole[1:]
@@ -96,16 +99,15 @@ def step(
         function = Multiplied() if isinstance(factor, np.ndarray) else Times(factor)
         constants = constants if isinstance(factor, np.ndarray) else (None,)
     if isinstance(function, Product):
-        attributes: dict[str, Any] = {"offsets": (0, 0), "wrap": wrap}
-        value = state.add("product", node, values, attributes, origin=origin)
+        value = state.add("product", node, values, ProductAttributes((0, 0), wrap), origin=origin)
     else:
-        attributes = {"function": function, "constants": constants, "wrap": wrap}
+        attributes = ElementwiseAttributes(function, constants, wrap)
         value = state.add("elementwise", node, values, attributes, origin=origin)
     return Integers(value, shape, wrap.min, wrap.max)
 
 
 def operand(state: Lowering, node: OnnxNode, index: int) -> Operand:
-    """Input ``index``: a stream of integers or a constant."""
+    """Return input ``index``: a stream of integers or a constant."""
     name = node.inputs[index]
     view = state.view(name)
     if isinstance(view, Integers):
@@ -123,20 +125,20 @@ def operand(state: Lowering, node: OnnxNode, index: int) -> Operand:
 
 
 def of_frame(constant: int | IntArray, shape: tuple[int, ...]) -> int | IntArray:
-    """A constant as long as one frame."""
+    """Reduce a constant to the size of one frame."""
     if isinstance(constant, int):
         return constant
-    # What is longer than the frame has the frame axis, of length 1, in front.
+    # a longer shape has the frame axis, of length 1, in front
     own = constant.shape[-len(shape) :] if constant.ndim > len(shape) else constant.shape
     return np.broadcast_to(constant.reshape(own), shape)
 
 
 def _found(view: View) -> str:
-    return "a real one" if isinstance(view, Reals) else "what the host makes"
+    return "a real one" if isinstance(view, Reals) else "a result of the host"
 
 
 def _plain(state: Lowering, node: OnnxNode, name: str, view: Reals) -> Integers:
-    """An integer tensor that was carried as reals (a sum of ConvInteger, say)."""
+    """Return an integer tensor that is represented as reals (a sum of ConvInteger, say)."""
     element = COMPUTED_TYPES[state.model.values[name].dtype]
     zero = uniform(view.zero_point)
     if uniform(view.scale) != Fraction(1) or zero is None or zero.denominator != 1 or view.functions:
@@ -148,15 +150,15 @@ def _plain(state: Lowering, node: OnnxNode, name: str, view: Reals) -> Integers:
 
 
 def expanded(state: Lowering, node: OnnxNode, view: Integers, shape: tuple[int, ...]) -> Integers:
-    """A stream as long as ``shape``, with which its own shape broadcasts."""
+    """Broadcast a stream to ``shape``."""
     if view.shape == shape:
         return view
     count = int(np.prod(view.shape, dtype=np.int64))
     if count == int(np.prod(shape, dtype=np.int64)):
-        value = state.add("reshape", node, [view.value], {"shape": shape}, origin="")
+        value = state.add("reshape", node, [view.value], ReshapeAttributes(shape), origin="")
     else:
         index = np.broadcast_to(np.arange(count).reshape(view.shape), shape)
-        value = state.add("reindex", node, [view.value], {"index": index, "fill": 0}, origin="")
+        value = state.add("reindex", node, [view.value], ReindexAttributes(index, 0), origin="")
     return Integers(value, shape, view.low, view.high)
 
 
@@ -173,12 +175,12 @@ def always(function: Function | Product) -> Make:
 
 
 def neg(state: Lowering, node: OnnxNode) -> View:
-    """Neg of an integer tensor."""
+    """Lower Neg of an integer tensor."""
     return combined(state, node, Simple("sub"), [0, operand(state, node, 0)])
 
 
 def clip(state: Lowering, node: OnnxNode) -> View:
-    """Clip of an integer tensor: the greater one of it and the lower bound, then the smaller one."""
+    """Lower Clip of an integer tensor: the maximum with the lower bound, then the minimum with the upper one."""
     result = operand(state, node, 0)
     target = COMPUTED_TYPES[state.model.values[node.outputs[0]].dtype]
     for index, function in ((1, MAXIMUM), (2, MINIMUM)):
@@ -190,7 +192,7 @@ def clip(state: Lowering, node: OnnxNode) -> View:
 
 
 def cast(state: Lowering, node: OnnxNode, view: Integers, target: str) -> Integers:
-    """Cast between integer types, which wraps, or to bool: whether it is not 0."""
+    """Cast between integer types, which wraps, or to bool: nonzero."""
     function = Simple("not_equal") if target == "bool" else Simple("wrap")
     operands: list[Operand] = [view, 0] if target == "bool" else [view]
     return combined(state, node, function, operands)

@@ -1,4 +1,4 @@
-"""Float operators that work element by element: no hardware, the next quantizer's step function decides them."""
+"""Elementwise float operators: no hardware, the next quantizer's step function includes them."""
 
 from __future__ import annotations
 
@@ -34,18 +34,10 @@ from hwflow.frontend.views import (
     fractions,
 )
 from hwflow.ir.integer_functions import MAXIMUM
-from hwflow.numerics.functions.chains import (
-    Abs,
-    Affine,
-    Clip,
-    Elementwise,
-    LeakyRelu,
-    Relu,
-    RootMultiply,
-)
-from hwflow.numerics.functions.smooth import (
-    Pow,
-)
+from hwflow.ir.node_attributes import RequantizeAttributes
+from hwflow.numerics.functions.function import Elementwise
+from hwflow.numerics.functions.piecewise import Abs, Affine, Clip, LeakyRelu, Relu
+from hwflow.numerics.functions.power import RootMultiply
 from hwflow.numerics.requantizers.stages import QuantizerStage
 from hwflow.numerics.requantizers.staircase import MAX_LEVELS
 from hwflow.numerics.rounding import Rounding
@@ -64,7 +56,7 @@ def unary(make: Callable[[OnnxNode], Elementwise]) -> Handler:
 
 
 def divisor(node: OnnxNode, name: str, default: float) -> Fraction:
-    """A float attribute that must not be 0."""
+    """Return a float attribute that must not be 0."""
     value = finite(node, name, default)
     if value == 0:
         raise refuse(node, "divisor-zero", f"{name} must not be 0", "give it another value: the operator divides by it")
@@ -75,7 +67,7 @@ absolute = unary(lambda node: Abs())
 
 
 def clip(state: Lowering, node: OnnxNode) -> View:
-    """Clip of reals (a function before the next quantizer) or of integers (narrow ranges of QCDQ models)."""
+    """Lower Clip of reals (a function before the next quantizer) or of integers (narrow ranges of QCDQ models)."""
     view = state.view(node.inputs[0])
     if isinstance(view, Integers):
         bounds = [state.view(node.inputs[index]) for index in (1, 2) if given(node, index)]
@@ -92,7 +84,7 @@ def clip(state: Lowering, node: OnnxNode) -> View:
 
 
 def relu(state: Lowering, node: OnnxNode) -> View:
-    """Relu of reals, or of integers."""
+    """Lower Relu of reals or of integers."""
     view = state.view(node.inputs[0])
     if isinstance(view, Integers):
         if view.high >= MAX_LEVELS:
@@ -106,21 +98,21 @@ def _clipped(
 ) -> Integers:
     least, most = (_limited(level, low, high) for level in (view.low, view.high))
     stage = QuantizerStage(Fraction(1), Fraction(0), (), Fraction(1), 0, least, most)
-    value = state.add("requantize", node, [view.value], {"axis": 0, "stages": ((stage,),)})
+    value = state.add("requantize", node, [view.value], RequantizeAttributes(0, ((stage,),)))
     return Integers(value, view.shape, least, most)
 
 
 def _limited(level: int, low: Fraction | None, high: Fraction | None) -> int:
-    """Clip of one level: with low > high it becomes high."""
+    """Clip one level; low > high gives high."""
     level = level if low is None else max(level, int(low))
     return level if high is None else min(level, int(high))
 
 
 def _bound(state: Lowering, node: OnnxNode, index: int, name: str, none: float) -> Fraction | None:
-    """A bound of Clip; None if there is none, or if it is the infinity ``none``."""
+    """Return a bound of Clip; None if it is absent or the infinity ``none``."""
     if given(node, index):
         array = constant(state, node, index, name).array
-        if array.size != 1:  # inference does not look at it
+        if array.size != 1:  # shape inference does not check it
             raise refuse(
                 node, "clip-bound", f"{name} {show(node.inputs[index])} must have one element, not {array.size}",
                 "give one bound for all elements",
@@ -134,32 +126,26 @@ def _bound(state: Lowering, node: OnnxNode, index: int, name: str, none: float) 
 
 
 def prelu(state: Lowering, node: OnnxNode) -> View:
-    """PRelu with a constant slope, one or one a channel."""
-    if node.version < 7:  # one, or one a channel, whatever the shape
+    """Lower PRelu with a constant slope, one or one per channel."""
+    if node.version < 7:  # one, or one per channel, whatever the shape
         view = reals(state, node, 0)
         slope = exact_constant(state, node, 1, "slope").reshape(-1, *(1,) * (len(view.shape) - 1))
         if slope.size not in (1, view.shape[0]):
             raise refuse(
                 node, "frame-constant",
-                f"slope {show(node.inputs[1])} must have one element, or one a channel ({view.shape[0]}), not "
+                f"slope {show(node.inputs[1])} must have one element, or one per channel ({view.shape[0]}), not "
                 f"{slope.size}",
-                "give one slope a channel",
+                "give one slope per channel",
             )
     else:
         view, slope = with_constant(state, node, 1, "slope")
     return behind(view, node, elementwise(LeakyRelu, slope))
 
 
-def power(state: Lowering, node: OnnxNode) -> View:
-    """Pow with a constant exponent."""
-    view, exponent = with_constant(state, node, 1, "exponent")
-    return behind(view, node, elementwise(Pow, exponent))
-
-
 def batch_normalization(state: Lowering, node: OnnxNode) -> View:
-    """BatchNormalization of inference: scale * (x - mean) / sqrt(var + epsilon) + bias.
+    """Lower BatchNormalization at inference: scale * (x - mean) / sqrt(var + epsilon) + bias.
 
-    The square root is irrational unless var + epsilon is a square, so that it stays a function of its own.
+    The square root is irrational unless var + epsilon is a square, so it stays a separate function.
     """
     _require_inference(node)
     if node.attributes.get("training_mode", 0):
@@ -191,7 +177,7 @@ def batch_normalization(state: Lowering, node: OnnxNode) -> View:
 
 
 def _require_inference(node: OnnxNode) -> None:
-    """Refuse a node of an operator set before 7 that trains, as it does by default."""
+    """Refuse a node of an operator set before 7 in training mode, its default."""
     if "is_test" in node.attributes and node.attributes["is_test"] == 0:
         raise refuse(
             node, "inference-mode", "is_test must be 1, not 0, which trains", "export the model for inference"
@@ -199,8 +185,8 @@ def _require_inference(node: OnnxNode) -> None:
 
 
 def cast(state: Lowering, node: OnnxNode) -> View:
-    """Cast: from integers to reals that mean the same, between real types (which are all real numbers here), or from
-    reals to integers (towards zero)."""
+    """Lower Cast: from integers to the same reals, between real types (all are real numbers here), or from reals to
+    integers (towards zero)."""
     view = state.view(node.inputs[0])
     source, target = (state.model.values[name].dtype for name in (node.inputs[0], node.outputs[0]))
     if isinstance(view, QuantizedConstant):
@@ -222,7 +208,7 @@ def cast(state: Lowering, node: OnnxNode) -> View:
     view = reals(state, node, 0)
     if target in REAL_TYPES:
         return replace(view, nodes=(*view.nodes, node.name), after=(*view.after, node.name))
-    if source in INTEGER_TYPES:  # sums (ConvInteger and the like), of which nothing narrower holds all
+    if source in INTEGER_TYPES:  # sums (ConvInteger and the like), which no narrower type holds
         if target == source:
             return replace(view, nodes=(*view.nodes, node.name), after=(*view.after, node.name))
         raise _narrow_cast(node, source, target)
@@ -236,7 +222,7 @@ def cast(state: Lowering, node: OnnxNode) -> View:
 
 
 def _cast_constant(node: OnnxNode, array: Array, target: str) -> Array:
-    """A constant in another type, which must hold it (ONNX wraps integers around)."""
+    """Cast a constant to another type, which must hold it (ONNX wraps integers around)."""
     if target in REAL_TYPES:
         return array.astype(np.float64)
     type_ = INTEGER_TYPES.get(target)
@@ -253,12 +239,12 @@ def _narrow_cast(node: OnnxNode, source: str, target: str) -> Refusal:
 
 
 def identity(state: Lowering, node: OnnxNode) -> View:
-    """Identity: the same view."""
+    """Lower Identity to the same view."""
     return state.view(node.inputs[0])
 
 
 def dropout(state: Lowering, node: OnnxNode) -> View:
-    """Dropout of inference: the same view."""
+    """Lower Dropout at inference to the same view."""
     _require_inference(node)
     if any(node.outputs[1:]):
         raise refuse(node, "inference-mode", "the output 'mask' must be absent, not used", "export for inference")

@@ -1,10 +1,10 @@
-"""Sums whose terms have no common scale worth the name, by keys: integers in the order of the sums.
+"""Sums whose terms have no useful common scale, represented by keys: integers in the order of the sums.
 
-A convolution's sums with a float bias, or with the elements of another stream, have a common unit that is 2**40 times
-smaller than the sums' scale, say: exact integers would be that much longer. Keys
-(:mod:`hwflow.numerics.functions.sum_keys`) are as long as the number of different sums demands. Here is what the keys
-of elements are, so that their sums over a window are keys of the sums: the limits of a Relu or Clip become limits of
-keys, for an element at a limit is one term more.
+A convolution's sums with a float bias, or with the elements of another stream, have a common unit that is, say, 2**40
+times smaller than the sums' scale: exact integers would be that much longer. Keys
+(:mod:`hwflow.numerics.functions.sum_keys`) are only as long as the number of distinct sums requires. This module
+derives the keys of elements such that their sums over a window are keys of the sums. The limits of a Relu or Clip
+become limits of keys, because an element at a limit is one more term.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from hwflow.frontend.context import Lowering, refuse
 from hwflow.frontend.views import Functions, Reals, Sum, as_array, compact, fractions
 from hwflow.ir.graph import Fractions, IntArray
 from hwflow.ir.integer_functions import MAXIMUM, MINIMUM, Simple
-from hwflow.numerics.functions.chains import Affine, Clip, Elementwise, Relu
+from hwflow.ir.node_attributes import ScaledAddAttributes
+from hwflow.numerics.functions.function import Elementwise
+from hwflow.numerics.functions.piecewise import Affine, Clip, Relu
 from hwflow.numerics.functions.sum_keys import SumKeys, find_keys
 from hwflow.numerics.requantizers.staircase import LIMIT
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
@@ -32,15 +34,15 @@ from hwflow.operators.elementwise.clamped import MOST_FACTOR, applied, broadcast
 from hwflow.operators.elementwise.lattice import MAX_POINTS
 from hwflow.operators.moves.channels import Channels
 
-Limit = Fraction | float  # of floats only -inf and inf
+Limit = Fraction | float  # the only floats are -inf and inf
 
 _ZERO = Fraction(0)
 
 
 @dataclass(frozen=True)
 class _Elements:
-    """The elements of one stream without functions, or those of two added; ``addend`` is added, and ``low`` to ``high``
-    limit the result (these three broadcast over a frame)."""
+    """The elements of one stream without functions, or of the sum of two, plus ``addend``, limited to ``low`` ..
+    ``high`` (these three broadcast over a frame)."""
 
     streams: tuple[Reals, ...]
     addend: Fractions
@@ -49,10 +51,10 @@ class _Elements:
 
 
 def summable(state: Lowering, node: OnnxNode, view: Reals, count: int, *, padded: bool) -> Reals | None:
-    """Keys of the elements of ``view``, whose sums over ``count`` elements are keys of the sums; the functions of the
-    result are what the key of a sum means. None where the integers of ``view`` do, or could not.
+    """Return keys of the elements of ``view`` whose sums over ``count`` elements are keys of the sums; the functions of
+    the result map a sum's key to its real. None where the integers of ``view`` suffice, or keys do not apply.
 
-    ``padded``: sums may be of fewer elements, where a key of 0 stands for the real 0.
+    ``padded``: sums may have fewer elements; a key of 0 then represents the real 0.
     """
     if not _needs_keys(state, view, count, padded):
         return None
@@ -63,8 +65,8 @@ def summable(state: Lowering, node: OnnxNode, view: Reals, count: int, *, padded
     if result is None:
         raise refuse(
             node, "sum-keys",
-            f"the scales, bias and limits of what {node.op_type} adds must be multiples of one number, or its sums few "
-            f"enough to be put in order, not sums over {count} elements of such different ones",
+            f"the scales, bias and limits of the summands of {node.op_type} must have a common divisor, or few enough "
+            f"distinct sums to sort, not sums over {count} elements of unrelated scales",
             f"insert QuantizeLinear and DequantizeLinear before {show(node.name)}",
         )
     return result
@@ -73,8 +75,8 @@ def summable(state: Lowering, node: OnnxNode, view: Reals, count: int, *, padded
 def keyed_sum(
     state: Lowering, node: OnnxNode, left: Reals, right: Reals, multipliers: Sequence[Fractions]
 ) -> Reals | None:
-    """The sum of two streams without functions by keys; None where its integers, those of the streams times
-    ``multipliers``, are short enough, where it is not known how great they are, or there are no keys."""
+    """Return the sum of two streams without functions by keys; None where its integers, those of the streams times
+    ``multipliers``, are short enough or of unknown magnitude, or no keys exist."""
     reach = reach_of_sum(state, left, right, multipliers)
     if reach is None or reach <= LIMIT:
         return None
@@ -90,7 +92,7 @@ def keyed_sum(
 def remember_sum(
     state: Lowering, total: Reals, left: Reals, right: Reals, multipliers: Sequence[Fractions]
 ) -> None:
-    """That ``total`` is the exact sum of two streams, and how great its integers are."""
+    """Record that ``total`` is the exact sum of two streams, and the bound of its integers."""
     reach = reach_of_sum(state, left, right, multipliers)
     if reach is not None:
         state.reach[total.value] = reach
@@ -98,7 +100,7 @@ def remember_sum(
 
 
 def times(view: Reals, factor: Fraction) -> Reals:
-    """``factor`` times ``view``, which has no functions or those of :func:`summable`."""
+    """Return ``factor`` times ``view``, which has no functions or those of :func:`summable`."""
     if not view.functions:
         return replace(view, scale=as_array(view.scale * factor))
     return replace(view, functions=(*view.functions, as_array(Affine(factor, _ZERO))))
@@ -107,14 +109,14 @@ def times(view: Reals, factor: Fraction) -> Reals:
 def reach_of_sum(
     state: Lowering, left: Reals, right: Reals, multipliers: Sequence[Fractions]
 ) -> int | None:
-    """How great the integers of both times their multipliers are at most when added; None where that is not known."""
+    """Return a bound on the magnitude of the sum of both integers times their multipliers; None if unknown."""
     reaches = [_reach(state, view) for view in (left, right)]
     greatest = [max(abs(int(m)) for m in of.reshape(-1)) for of in multipliers]
     return sum(m * r for m, r in zip(greatest, reaches, strict=True) if r is not None) if None not in reaches else None
 
 
 def _reach(state: Lowering, view: Reals) -> int | None:
-    """How great the integers are at most."""
+    """Return a bound on the magnitude of the integers; None if unknown."""
     if view.low is not None and view.high is not None:
         return max(abs(view.low), abs(view.high))
     return state.reach.get(view.value)
@@ -125,8 +127,8 @@ def _longer_first(state: Lowering, left: Reals, right: Reals) -> tuple[Reals, Re
 
 
 def _needs_keys(state: Lowering, view: Reals, count: int, padded: bool) -> bool:
-    """Whether sums of the integers are too long, or limits of functions, or padding, are between two of them or of
-    several kinds."""
+    """Tell whether sums of the integers are too long, or limits of functions or padding fall between two integers or
+    vary."""
     if view.low is not None and view.high is not None and view.high - view.low < MAX_POINTS:
         return False  # functions are tabulated
     total = state.sums.get(view.value)
@@ -137,21 +139,21 @@ def _needs_keys(state: Lowering, view: Reals, count: int, padded: bool) -> bool:
         return reach > LIMIT or (padded and any(z.denominator > 1 for z in view.zero_point.reshape(-1)))
     limits = limits_of(view)
     if limits is None:
-        return True  # if there can be any
+        return True  # if keys exist at all
     factor = factor_of(limits)
     return factor > MOST_FACTOR or factor * reach > LIMIT
 
 
 def _elements(state: Lowering, view: Reals) -> _Elements | None:
-    """What the elements of ``view`` are; None where other functions than sums, products with constants and limits
-    made them."""
+    """Decompose the elements of ``view``; None where functions other than sums, products with constants and limits
+    occur."""
     total, functions = state.sums.get(view.value), view.functions
     streams: tuple[Reals, ...]
     if total is None:
         streams, addend = (replace(view, functions=()),), fractions(0)
     elif total.scale is None:
         streams, addend = total.streams, fractions(0)
-        functions = functions[2:]  # what its keys mean
+        functions = functions[2:]  # the meaning of its keys
     else:
         streams = tuple(replace(s, scale=as_array(s.scale * view.scale / total.scale)) for s in total.streams)
         addend = as_array(view.scale * (as_array(total.zero_point) - view.zero_point))
@@ -170,7 +172,7 @@ def _elements(state: Lowering, view: Reals) -> _Elements | None:
 
 
 def _lines(functions: Functions) -> tuple[Fractions, Fractions]:
-    """Multipliers and addends of affine functions."""
+    """Return multipliers and addends of affine functions."""
     pairs = np.frompyfunc(lambda f: (Fraction(f.multiplier), Fraction(f.addend)), 1, 2)(functions)
     return as_array(pairs[0]), as_array(pairs[1])
 
@@ -185,8 +187,8 @@ def _limited(function: Elementwise | None, x: Limit) -> Limit:
 
 
 class _Key(NamedTuple):
-    """Of an element of one or two streams: ``factor`` and ``weight`` times their integers, and ``offset``; limited to
-    ``low`` to ``high`` (of what the offset is not yet added to). ``meaning`` and then ``line``: of a sum of keys."""
+    """The key of an element of one or two streams: ``factor`` and ``weight`` times their integers, limited to ``low``
+    .. ``high``, plus ``offset``. ``meaning``, then ``line``: map a sum of keys to its real."""
 
     factor: int
     weight: int
@@ -200,7 +202,7 @@ class _Key(NamedTuple):
 def _keyed(
     state: Lowering, node: OnnxNode, view: Reals, elements: _Elements, count: int, padded: bool
 ) -> Reals | None:
-    """Keys of the elements; None where there are none."""
+    """Return keys of the elements; None where no keys exist."""
     first, second = elements.streams[0], elements.streams[-1] if len(elements.streams) > 1 else None
     low, high = _range(state, second) if second is not None else (0, 0)
     if low is None or high is None:
@@ -224,11 +226,12 @@ def _keyed(
         value = multiples(state, node, replace(first, nodes=view.nodes), whole, np.zeros_like(whole)).value
     else:
         channels = Channels(view.shape, factors, weights)
-        columns = tuple(np.array(list(channels.column(v)), dtype=np.int64) for v in (factors, weights))
-        columns = tuple(column[:1] if (column == column[0]).all() else column for column in columns)
+        columns = tuple(tuple(int(number) for number in channels.column(v)) for v in (factors, weights))
+        columns = tuple(column[:1] if len(set(column)) == 1 else column for column in columns)
         before = tuple(dict.fromkeys((*view.nodes, *first.nodes, *second.nodes)))
         value = channels.add(
-            state, "scaled_add", node, [first.value, second.value], {"multipliers": columns}, before, origin=""
+            state, "scaled_add", node, [first.value, second.value], lambda axis: ScaledAddAttributes(axis, columns),
+            before, origin="",
         )
     reaches = [_reach(state, stream) for stream in elements.streams]
     beyond = LIMIT if None in reaches else sum(
@@ -247,7 +250,7 @@ def _keyed(
 
 
 def _objects(function: Callable[..., Any], *arrays: Fractions) -> Fractions:
-    """``function`` of the elements at the same place of arrays that broadcast."""
+    """Apply ``function`` elementwise to arrays that broadcast."""
     return as_array(np.frompyfunc(function, len(arrays), 1)(*arrays))
 
 
@@ -266,20 +269,20 @@ def _key(
     scale: Fraction, zero_point: Fraction, other: Fraction, other_zero_point: Fraction, addend: Fraction, least: Limit,
     greatest: Limit, *, interval: tuple[int, int], count: int, padded: bool,
 ) -> _Key | None:
-    """In units of the first stream's scale: its integer, ``other / scale`` times the second one's (of ``interval``),
-    and a constant, which is added to the sum, unless sums are of fewer elements where they are padded. Limits are
-    further terms, for an element is at one of them or between."""
+    """Find a key. In units of the first stream's scale its terms are that stream's integer, ``other / scale`` times the
+    second one's (of ``interval``), and a constant, which is added to the sum unless padding makes sums of fewer
+    elements. Limits are further terms, for an element is at one of them or between."""
     middle = round(other_zero_point)
     low, high = (v - middle for v in interval)
     ratio = other / scale
     constant = -zero_point - ratio * (other_zero_point - middle) + addend / scale
-    within = Fraction(0) if padded else constant  # what limits are from
+    within = Fraction(0) if padded else constant  # the origin of limits
     lower, upper = (None if isinstance(v, float) else v / scale - within for v in (least, greatest))
     if scale < 0:
         lower, upper = upper, lower
     terms = [(v, 0, count) for v in (lower, upper) if v is not None]
     if terms or padded:
-        low, high = min(low, 0), max(high, 0)  # as many elements as are not at a limit
+        low, high = min(low, 0), max(high, 0)  # any number of elements may be at a limit
     terms.append((ratio, count * low, count * high))
     if padded:
         terms.append((constant, 0, count))

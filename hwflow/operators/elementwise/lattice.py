@@ -1,7 +1,7 @@
-"""Reals that an operator needs as they are, not through a quantizer: functions in front of it are tabulated.
+"""Unquantized reals as operands: the functions before an operator are tabulated.
 
-Integers of a known, small range have finitely many images under any function. Where these are integer multiples of one
-number (Relu, Clip, Abs, Sign, a Round of reals, ...), the function is exactly a step function on the integers.
+Integers of a known, small range have finitely many images under any function. Where these are integer multiples of a
+common divisor (Relu, Clip, Abs, Sign, a Round of reals, ...), the function is exactly a step function on the integers.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from hwflow.display import show
 from hwflow.frontend.context import Lowering, refuse
 from hwflow.frontend.views import Reals, as_array, compact, fraction_gcd, fractions, uniform
 from hwflow.ir.integer_functions import Simple
-from hwflow.numerics.functions.chains import Elementwise
-from hwflow.numerics.functions.function import enclose
+from hwflow.ir.node_attributes import RequantizeAttributes
+from hwflow.numerics.functions.function import Elementwise, enclose
 from hwflow.numerics.functions.nearest_float import nearest_float
 from hwflow.numerics.functions.sum_keys import SumKeys
 from hwflow.numerics.interval import Interval, NoSteps
@@ -31,20 +31,20 @@ from hwflow.operators.elementwise.clamped import applied, broadcast_constant, cl
 from hwflow.operators.moves.channels import Channels
 
 MAX_POINTS = 1 << 16
-"""Integers of the range that is tabulated."""
+"""The largest range that is tabulated, in integers."""
 
 MAX_BITS = 16
-"""Of the integers that come of it."""
+"""The largest width of the resulting integers."""
 
 ENCLOSURE_BITS = 64
 
 
 def plain(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
-    """``view`` without functions: as it is, or through a requantizer that does their work exactly."""
+    """Return ``view`` without functions: as it is, or through a requantizer that applies them exactly."""
     if not view.functions:
         return view
     kinds, remedy = _kinds(view), _remedy(node)
-    where = f"the values in front of {node.op_type}"
+    where = f"the inputs of {node.op_type}"
     if view.low is None or view.high is None or view.high - view.low >= MAX_POINTS:
         limited = clamped(state, node, view)
         if limited is not None:
@@ -54,7 +54,7 @@ def plain(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
         )
     channels = Channels(view.shape, view.scale, view.zero_point, *view.functions)
     columns = zip(*(channels.column(v) for v in (view.scale, view.zero_point, *view.functions)), strict=True)
-    known: dict[tuple[Any, ...], list[Fraction]] = {}  # channels repeat where an image has become a row
+    known: dict[tuple[Any, ...], list[Fraction]] = {}  # channels repeat where an image was reshaped to a row
     tables = []
     step = least = most = Fraction(0)
     for key in columns:
@@ -65,16 +65,16 @@ def plain(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
             if step and int(max(most / step, -least / step - 1)).bit_length() + 1 > MAX_BITS:
                 raise refuse(
                     node, "exact-levels",
-                    f"{where} must be multiples of one number, at most {1 << (MAX_BITS - 1)} times it, not what "
-                    f"{kinds} makes of them (the greatest common divisor is {nearest_float(step):.3g})",
+                    f"{where} must be multiples, up to {1 << (MAX_BITS - 1)} times, of a common divisor, not results "
+                    f"of {kinds} (greatest common divisor: {nearest_float(step):.3g})",
                     remedy,
                 )
         tables.append(known[key])
     step = step or Fraction(1)
     made = {id(table): StepStage(StepFunction.of_table(view.low, [int(v / step) for v in table])) for table in tables}
-    stages = [(made[id(table)],) for table in tables]
+    stages = tuple((made[id(table)],) for table in tables)
     value = channels.add(
-        state, "requantize", node, [view.value], {"stages": tuple(stages)}, view.nodes, origin=""
+        state, "requantize", node, [view.value], lambda axis: RequantizeAttributes(axis, stages), view.nodes, origin=""
     )
     low = min(stage.function.low for (stage,) in stages)
     high = max(stage.function.high for (stage,) in stages)
@@ -84,7 +84,7 @@ def plain(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
 
 
 def _kinds(view: Reals) -> str:
-    """Of the functions, for messages."""
+    """Return the names of the functions, for messages."""
     functions = {f for step in view.functions for f in step.reshape(-1) if f is not None}
     if any(isinstance(f, SumKeys) for f in functions):
         return "a sum of different scales"
@@ -96,8 +96,8 @@ def _remedy(node: OnnxNode) -> str:
 
 
 def table_of(node: OnnxNode, view: Reals, index: int) -> list[Fraction]:
-    """The reals that the integers ``low`` to ``high`` of channel ``index`` mean, exactly; refused where one is no
-    rational number."""
+    """Return the exact reals of the integers ``low`` to ``high`` of channel ``index``; refuse the node where one is
+    irrational."""
     column = tuple(
         values.reshape(-1)[0 if values.size == 1 else index]
         for values in (view.scale, view.zero_point, *view.functions)
@@ -106,7 +106,7 @@ def table_of(node: OnnxNode, view: Reals, index: int) -> list[Fraction]:
 
 
 def _table(node: OnnxNode, view: Reals, column: tuple[Any, ...], kinds: str, remedy: str) -> list[Fraction]:
-    """``column``: scale, zero point and functions of the channel."""
+    """Tabulate a channel; ``column``: its scale, zero point and functions."""
     assert view.low is not None and view.high is not None
     scale, zero_point, *functions = column
     chain: list[Elementwise] = [f for f in functions if f is not None]
@@ -120,7 +120,7 @@ def _table(node: OnnxNode, view: Reals, column: tuple[Any, ...], kinds: str, rem
         if value is None:
             raise refuse(
                 node, "exact-levels",
-                f"the values in front of {node.op_type} must be rational numbers, not what {kinds} makes of "
+                f"the inputs of {node.op_type} must be rational numbers, not the result of {kinds} for "
                 f"{nearest_float(x):.9g}",
                 remedy,
             )
@@ -129,7 +129,8 @@ def _table(node: OnnxNode, view: Reals, column: tuple[Any, ...], kinds: str, rem
 
 
 def whole_zero_point(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
-    """``view`` (without functions) with an integer zero point: the integers are multiplied where it is a fraction."""
+    """Return ``view`` (without functions) with an integer zero point, multiplying the integers where it is a
+    fraction."""
     denominators = {z.denominator for z in view.zero_point.reshape(-1)}
     if denominators == {1}:
         return view
@@ -137,14 +138,14 @@ def whole_zero_point(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
     if view.low is None or view.high is None or (view.high - view.low) * factor >= MAX_POINTS:
         raise refuse(
             node, "zero-point-fraction",
-            f"the zero point of what {node.op_type} works on must be an integer, not {view.zero_point.reshape(-1)[0]}",
+            f"the zero point of the input of {node.op_type} must be an integer, not {view.zero_point.reshape(-1)[0]}",
             f"insert QuantizeLinear and DequantizeLinear before {show(node.name)}",
         )
     zero = uniform(view.zero_point)
     offset = int(factor * zero) if zero is not None else 0
     table = [factor * q - offset for q in range(view.low, view.high + 1)]
     stage = StepStage(StepFunction.of_table(view.low, table))
-    value = state.add("requantize", node, [view.value], {"axis": 0, "stages": ((stage,),)}, view.nodes, origin="")
+    value = state.add("requantize", node, [view.value], RequantizeAttributes(0, ((stage,),)), view.nodes, origin="")
     return replace(
         view, value=value, scale=as_array(view.scale / factor),
         zero_point=compact(as_array(factor * view.zero_point - offset)), nodes=(), low=table[0], high=table[-1],
@@ -152,7 +153,8 @@ def whole_zero_point(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
 
 
 def from_zero(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
-    """``view`` (without functions, with integer zero points) with a zero point of 0: moved there where it is not."""
+    """Return ``view`` (without functions, with integer zero points) with a zero point of 0, by a subtraction if
+    needed."""
     zero = uniform(view.zero_point)
     if zero == 0:
         return view
@@ -161,7 +163,7 @@ def from_zero(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
         if max(abs(z) for z in offsets.reshape(-1)) > LIMIT:
             raise refuse(
                 node, "zero-point-range",
-                f"the zero point of what {node.op_type} works on must have at most 62 bits behind a sum",
+                f"the zero point of the input of {node.op_type} must have at most 62 bits after a sum",
                 f"insert QuantizeLinear and DequantizeLinear before {show(node.name)}",
             )
         constants = (None, broadcast_constant(offsets.astype(np.int64), view.shape))
@@ -172,7 +174,9 @@ def from_zero(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
     levels = range(view.low, view.high + 1)
     moved = {z: (StepStage(StepFunction.of_table(view.low, [q - z for q in levels])),) for z in zeros}
     stages = tuple(moved[z] for z in zeros)
-    value = channels.add(state, "requantize", node, [view.value], {"stages": stages}, view.nodes, origin="")
+    value = channels.add(
+        state, "requantize", node, [view.value], lambda axis: RequantizeAttributes(axis, stages), view.nodes, origin=""
+    )
     return replace(
         view, value=value, zero_point=fractions(0), nodes=(), low=view.low - max(zeros), high=view.high - min(zeros)
     )

@@ -1,8 +1,8 @@
-"""Max, Min, Sum, Mean, comparisons and Where of real tensors that integers carry: on multiples of one number, or ranks.
+"""Max, Min, Sum, Mean, comparisons and Where of quantized reals: on multiples of a common divisor, or on ranks.
 
-Each real is ``scale * (integer - zero point)``; with the greatest number of which all scales and constants are
-multiples taken for the scale, and no zero point, the integers have the order of the reals. So have their ranks among
-all the reals that there may be (:mod:`hwflow.operators.elementwise.ranks`).
+Each real is ``scale * (integer - zero point)``. With the greatest common divisor of all scales and constants as the
+scale, and no zero point, the integers have the order of the reals. So do the ranks among all possible reals
+(:mod:`hwflow.operators.elementwise.ranks`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from hwflow.operators.elementwise.ranks import Ranks, ranked
 
 
 def extreme(function: Function) -> Handler:
-    """Max or Min of any number of operands."""
+    """Return the handler of Max or Min, of any number of operands."""
 
     def handler(state: Lowering, node: OnnxNode) -> View:
         operands, meaning = _comparable(state, node, _operands(state, node, range(len(node.inputs))))
@@ -35,12 +35,12 @@ def extreme(function: Function) -> Handler:
 
 
 def total(state: Lowering, node: OnnxNode) -> View:
-    """Sum of any number of operands."""
+    """Lower Sum of any number of operands."""
     return _real(node, *_summed(state, node))
 
 
 def mean(state: Lowering, node: OnnxNode) -> View:
-    """Mean of any number of operands."""
+    """Lower Mean of any number of operands."""
     result, scale = _summed(state, node)
     return _real(node, result, as_array(scale / len(node.inputs)))
 
@@ -53,12 +53,12 @@ def _summed(state: Lowering, node: OnnxNode) -> tuple[integers.Operand, Fraction
 
 
 def where(state: Lowering, node: OnnxNode) -> View:
-    """Where: the condition is a bool tensor in hardware, or a constant."""
+    """Lower Where; the condition is a bool tensor in hardware, or a constant."""
     return chosen(state, node, _operands(state, node, (1, 2)))
 
 
 def chosen(state: Lowering, node: OnnxNode, branches: Sequence[Reals | Fractions]) -> Reals:
-    """One of two branches, by the node's first input."""
+    """Choose one of two branches, by the node's first input."""
     condition = state.view(node.inputs[0])
     if not isinstance(condition, Constant | Integers):
         raise refuse(
@@ -71,7 +71,7 @@ def chosen(state: Lowering, node: OnnxNode, branches: Sequence[Reals | Fractions
 
 
 def comparison(function: Function) -> Handler:
-    """A comparison of two operands: a bool tensor."""
+    """Return the handler of a comparison of two operands, which gives a bool tensor."""
 
     def handler(state: Lowering, node: OnnxNode) -> View:
         operands, _ = _comparable(state, node, _operands(state, node, (0, 1)))
@@ -93,14 +93,14 @@ def _operands(state: Lowering, node: OnnxNode, places: Iterable[int]) -> list[Re
 def _comparable(
     state: Lowering, node: OnnxNode, operands: Sequence[Reals | Fractions]
 ) -> tuple[list[integers.Operand], Fractions | Ranks]:
-    """The operands as integers with the order of the reals, and what these mean: multiples of one number while they
-    are short, else ranks where these are known."""
+    """Return the operands as integers in the order of the reals, and their meaning: multiples of a common divisor if
+    short, else ranks where known."""
     found = None
-    with suppress(Refusal):  # functions whose values have no number in common may have ranks
+    with suppress(Refusal):  # values without a common divisor may have ranks
         without = [plain(state, node, v) if isinstance(v, Reals) else v for v in operands]
         if in_common(without)[1] < SHORT:
             return aligned(state, node, without)
-    with suppress(Refusal):  # values that are no rational numbers: what is said of their multiples tells more
+    with suppress(Refusal):  # values may be irrational: the refusal of their multiples says more
         found = ranked(state, node, operands)
     if found is None:
         return aligned(state, node, operands)
@@ -108,7 +108,7 @@ def _comparable(
 
 
 def _origin(operands: Sequence[integers.Operand], meaning: Fractions | Ranks) -> str | None:
-    """The last step makes the node's result, unless that is ranks."""
+    """Return the origin of the last step: the node's result, unless these are ranks."""
     return "" if len(operands) > 2 or isinstance(meaning, Ranks) else None
 
 

@@ -1,7 +1,7 @@
-"""Reals of any scales by their ranks: places among all the values that some operands may take, in rising order.
+"""Reals of any scales represented by ranks: positions among all possible values of some operands, in rising order.
 
-Ranks have the order of the reals, and few bits, where scales have no common divisor worth the name (those that a
-calibration found, say). What a rank means is a step function, so that a quantizer behind it is exact.
+Ranks have the order of the reals, and few bits, where scales (from calibration, say) have no useful common divisor. The
+value of a rank is a step function of it, so a quantizer after it is exact.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import numpy as np
 from hwflow.frontend.context import Lowering
 from hwflow.frontend.views import Functions, Integers, Reals, fractions, uniform, varying_axes
 from hwflow.ir.graph import Fractions, IntArray
-from hwflow.numerics.functions.chains import Ranked
+from hwflow.ir.node_attributes import RequantizeAttributes
+from hwflow.numerics.functions.piecewise import Ranked
 from hwflow.numerics.requantizers.stages import StepStage
 from hwflow.numerics.requantizers.step_function import StepFunction
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
@@ -24,12 +25,12 @@ from hwflow.operators.elementwise.alignment import SHORT, aligned, in_common
 from hwflow.operators.elementwise.lattice import MAX_POINTS, table_of
 
 MOST_VALUES = 1 << 19
-"""That are listed, of all channels."""
+"""The greatest number of values listed, over all channels."""
 
 
 def alike(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
-    """``view``, without functions, by integers that mean the same in all of its elements: itself, multiples of one
-    number or ranks."""
+    """Return ``view``, without functions, by integers of one meaning for all elements: itself, multiples of a common
+    divisor, or ranks."""
     if uniform(view.scale) is not None and uniform(view.zero_point) is not None:
         return view
     found = ranked(state, node, [view], together=True) if in_common([view])[1] >= SHORT else None
@@ -45,8 +46,8 @@ def alike(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
 def ranked(
     state: Lowering, node: OnnxNode, operands: Sequence[Reals | Fractions], *, together: bool = False
 ) -> Ranks | None:
-    """The operands' ranks, those of each channel apart or of all ``together``; None where an operand's integers are too
-    many, or parameters vary along several axes."""
+    """Return the operands' ranks, per channel or of all channels ``together``; None where an operand has too many
+    integers, or parameters vary along several axes."""
     streams = [v for v in operands if isinstance(v, Reals)]
     points = sum(v.high - v.low + 1 if v.low is not None and v.high is not None else MAX_POINTS for v in streams)
     if points >= MAX_POINTS:
@@ -82,7 +83,7 @@ def ranked(
 
 @dataclass(frozen=True)
 class Ranks:
-    """Each operand's; what one means (an array of functions that broadcasts over a frame), and how many there are.
+    """The ranks of each operand, their meaning (an array of functions that broadcasts over a frame), and their number.
     ``first``: an operand."""
 
     operands: list[integers.Operand]
@@ -91,9 +92,9 @@ class Ranks:
     first: Reals
 
     def reals(self, node: OnnxNode, result: Integers) -> Reals:
-        """What ``result``, ranks too, means as a result of ``node``.
+        """Return the reals of ``result``, also ranks, as a result of ``node``.
 
-        The host has no ranks: it would begin with the node itself, which needs all that it reads.
+        The host has no ranks: it would continue with the node itself, which needs all of its inputs.
         """
         first = self.first
         return Reals(
@@ -107,14 +108,14 @@ def _along(rank: int, axis: int) -> tuple[int, ...]:
 
 
 def _of_rank(values: Fractions | Functions, rank: int) -> Fractions | Functions:
-    """With as many axes as a frame (further ones in front have length 1)."""
+    """Return values with as many axes as a frame (excess leading ones have length 1)."""
     if values.ndim > rank:
         return values.reshape(values.shape[values.ndim - rank :])
     return values.reshape((1,) * (rank - values.ndim) + values.shape)
 
 
 def _whole(state: Lowering, node: OnnxNode, view: Reals, shape: tuple[int, ...]) -> Reals:
-    """The view as long as the result, so that each channel may have ranks of its own, and a quantizer theirs."""
+    """Broadcast the view to the result, so that each channel may have its own ranks, and a quantizer per channel."""
     rank = len(shape)
     stream = integers.expanded(state, node, Integers(view.value, view.shape, 0, 0), shape)
     scale, zero_point, *functions = (_of_rank(v, rank) for v in (view.scale, view.zero_point, *view.functions))
@@ -124,7 +125,7 @@ def _whole(state: Lowering, node: OnnxNode, view: Reals, shape: tuple[int, ...])
 
 
 def _values(node: OnnxNode, operand: Reals | Fractions, rank: int, axis: int, index: int) -> list[Fraction]:
-    """All reals that channel ``index`` of an operand may be, its integers in rising order."""
+    """Return all possible reals of channel ``index`` of an operand, its integers in rising order."""
     if isinstance(operand, Reals):
         return table_of(node, operand, index)
     column = _of_rank(operand, rank)
@@ -132,9 +133,9 @@ def _values(node: OnnxNode, operand: Reals | Fractions, rank: int, axis: int, in
 
 
 def _ranks(state: Lowering, node: OnnxNode, view: Reals, axis: int, columns: list[list[int]]) -> Integers:
-    assert view.low is not None, "known, or they would not be listed"
+    assert view.low is not None, "ranks are of known intervals"
     made = {tuple(c): StepStage(StepFunction.of_table(view.low, c)) for c in columns}
-    attributes = {"axis": axis, "stages": tuple((made[tuple(c)],) for c in columns)}
+    attributes = RequantizeAttributes(axis, tuple((made[tuple(c)],) for c in columns))
     value = state.add("requantize", node, [view.value], attributes, view.nodes, origin="")
     return Integers(value, view.shape, 0, 0)
 

@@ -1,1 +1,1 @@
-"""How far the reference evaluator's floats can be from the exact reals: a rule for each operator that has a bound."""
+"""Bounds on the error of the reference evaluator's floats: a rule for each operator that has one."""

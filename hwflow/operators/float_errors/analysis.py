@@ -1,8 +1,8 @@
-"""How far the reference evaluator's floats can be from the exact reals: a running error analysis of a region.
+"""Bound the error of the reference evaluator's floats: a running error analysis of a region.
 
 Each value of a region gets a bound on |computed - exact|, where "exact" is the region in real arithmetic on the same
 integer inputs (scales, float weights and biases are exact: a float32 is a rational number) and "computed" is what the
-evaluator's numpy arithmetic gives. The bound is derived node by node from computed magnitudes; nothing is estimated.
+evaluator's numpy arithmetic returns. The bound is derived node by node from computed magnitudes; nothing is estimated.
 
 Model of arithmetic (IEEE 754, round to nearest): fl(a op b) = (a op b)(1 + d) + t with |d| <= u and |t| <= tiny, where
 u = 2**-24 for float32 and tiny is the least normal number (so that evaluators which flush subnormals are covered);
@@ -26,8 +26,8 @@ at most K - 1 additions). With E the bound of a value, x and w computed, the rul
 
 The bounds are computed in float64 with a relative error below (K + 8) 2**-53; :data:`INFLATION` covers it where
 K < 2**30, and the last bits in which a second evaluation (another batch, another order of summation) may differ.
-A node without a rule has no bound (None), nor has what depends on it; but a node of constants free of error is exact
-(hwflow folds those with the same evaluator).
+A node without a rule has no bound (None), nor have its dependents; but a node of error-free constants is exact (hwflow
+folds those with the same evaluator).
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import onnx
 
+from hwflow.onnxspec.graphs.operator_facts import facts_of
 from hwflow.onnxspec.reference.evaluation import AnyArray, Region
 from hwflow.onnxspec.shapes.dialects import DIALECT_DOMAINS
 from hwflow.operators.float_errors.step_errors import INFLATION, Errors, NoBound, Step
@@ -46,8 +47,8 @@ from hwflow.operators.onnx_operators import record_of
 
 @dataclass
 class Bounds:
-    """Of each value by name: what was computed (``values``), the bound on its error (``errors``: same shape), and for
-    what a quantizer makes the bound on the error of what it rounds, in levels (``quotients``).
+    """By value name: the computed value (``values``), the bound on its error (``errors``, same shape), and for a
+    quantizer's result the bound on the error of the quotient that it rounds, in levels (``quotients``).
 
     None: no bound is known; ``unbounded`` names the operators that have no rule."""
 
@@ -60,8 +61,8 @@ class Bounds:
 def analyse(
     region: Region, feeds: Mapping[str, AnyArray], feed_errors: Mapping[str, Errors] | None = None
 ) -> Bounds:
-    """Bounds for every value of ``region``, all frames at once: one only unless it is framewise. ``feeds`` are exact
-    but for what ``feed_errors`` says (by name, in the shape of the feed)."""
+    """Return bounds for every value of ``region``, for all frames at once (a single one unless the region is
+    framewise). ``feeds`` are exact except for ``feed_errors`` (by name, in the shape of the feed)."""
     bounds = Bounds(region.values(feeds))
     for name, array in bounds.values.items():
         bounds.errors[name] = np.zeros(np.shape(array))
@@ -82,7 +83,7 @@ def analyse(
         step = Step(region, node, inputs, errors, outputs, attributes, constant)
         try:
             found = _bounded(step)
-            made = [found] if isinstance(found, np.ndarray) else found
+            made = [np.asarray(found)] if isinstance(found, np.ndarray | np.floating) else found  # numpy's scalars
             for name, error in zip([name for name in node.output if name], made, strict=False):
                 bounds.errors[name] = error * INFLATION
         except NoBound:
@@ -103,6 +104,6 @@ def _bounded(step: Step) -> Errors | Sequence[Errors]:
 
 
 def _is_folded(node: onnx.NodeProto) -> bool:
-    """Whether a node of constants is computed, by the evaluator, before hwflow sees it
+    """Tell whether hwflow folds a node of constants, with the same evaluator
     (hwflow.onnxspec.resolving.constant_folding)."""
-    return node.domain not in DIALECT_DOMAINS and node.op_type not in ("QuantizeLinear", "DequantizeLinear")
+    return node.domain not in DIALECT_DOMAINS and facts_of(node.domain, node.op_type).foldable

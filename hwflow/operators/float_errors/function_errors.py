@@ -1,11 +1,11 @@
 """Error bounds of elementwise functions f: |y - f(X)| <= |y - f(x)| + |f(x) - f(X)|, X exact and x computed.
 
-The first part is the evaluator's own rounding. Of numpy's exp, expm1, log, tanh and power it is taken that they err by
-:data:`LIBRARY` units in the last place at most (u = half of one); the libraries that numpy builds on (glibc's libm;
-SVML and numpy's own vector code) document 4 ulp or less, and tests compare the bounds with mpmath. Square roots,
-sums, products and quotients are correctly rounded (IEEE 754). The second part is how far f moves when x moves by E(x):
-between the ends of the interval where f does not decrease (evaluated in float64, whose error :data:`SLACK` covers),
-else E(x) times the greatest slope.
+The first part is the evaluator's own rounding. The error of numpy's exp, expm1, log, tanh and power is assumed to be at
+most :data:`LIBRARY` roundings u (half a unit in the last place); the libraries that numpy builds on (glibc's libm; SVML
+and numpy's own vector code) document 4 ulp or less, and tests compare the bounds with mpmath. Square roots, sums,
+products and quotients are correctly rounded (IEEE 754). The second part is the change of f when x changes by E(x): the
+difference between the ends of the interval if f is non-decreasing (evaluated in float64, whose error :data:`SLACK`
+covers), else E(x) times the greatest slope.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ import numpy as np
 from hwflow.operators.float_errors.step_errors import Errors, NoBound, Rule, Step, magnitude
 
 LIBRARY = 8
-"""Roundings u that a transcendental function of numpy's counts as: 4 ulp."""
+"""The error of numpy's transcendental functions in roundings u: 4 ulp."""
 
 SLACK = 2.0**-44
-"""Relative error of a function here, evaluated in float64."""
+"""The relative error of the functions of this module, evaluated in float64."""
 
 Function = Callable[[Errors], Errors]
 
 
 def _between(function: Function, step: Step) -> Errors:
-    """How far a function that does not decrease can move; infinity where it is undefined on the way."""
+    """Return the greatest change of a non-decreasing function; infinity where it is undefined in between."""
     x, error = step.value(0).astype(np.float64), step.error(0)
     with np.errstate(all="ignore"):
         least, middle, most = (function(at) for at in (x - error, x, x + error))
@@ -37,8 +37,8 @@ def _between(function: Function, step: Step) -> Errors:
 
 
 def _rule(function: Function, terms: Callable[[Errors, Errors], Errors], slope: float | None = None) -> Rule:
-    """The rule of a function that does not decrease, or whose slope is at most ``slope`` everywhere. ``terms``, of x
-    and |y|, times u is the evaluator's own rounding."""
+    """Return the rule of a function that is non-decreasing, or whose slope is at most ``slope``. ``terms``, of x and
+    |y|, times u is the evaluator's own rounding."""
 
     def rule(step: Step) -> Errors:
         x, y = step.value(0).astype(np.float64), magnitude(step.output)
@@ -66,13 +66,13 @@ def _softsign(x: Errors) -> Errors:
 
 
 def _tanh_slope(z: Errors) -> Errors:
-    """At least 1 - tanh(z)**2, also for z that is off by 2**-8 of itself."""
+    """Return an upper bound of 1 - tanh(z)**2, also for z with a relative error of 2**-8."""
     result: Errors = np.minimum(1.0, 4 * np.exp(-2 * np.abs(z) * (1 - 2.0**-8)))
     return result
 
 
 def _erf_slope(z: Errors) -> Errors:
-    """At least 2 / sqrt(pi) * exp(-z**2), also for z that is off by 2**-8 of itself."""
+    """Return an upper bound of 2 / sqrt(pi) * exp(-z**2), also for z with a relative error of 2**-8."""
     result: Errors = 1.13 * np.exp(-((z * (1 - 2.0**-8)) ** 2))
     return result
 
@@ -118,7 +118,7 @@ def leaky_relu(step: Step) -> Errors:
 
 
 def prelu(step: Step) -> Errors:
-    """As LeakyRelu, with a slope for each element that may err itself."""
+    """As LeakyRelu, with a slope per element that may have an error itself."""
     slope = step.value(1).astype(np.float64)
     try:
         np.broadcast_shapes(slope.shape, step.value(0).shape)
@@ -135,7 +135,7 @@ def _two_slopes(step: Step, slope: Errors, more: Errors) -> Errors:
 
 
 def thresholded_relu(step: Step) -> Errors:
-    """x where it is above alpha, else 0; where it may be either it jumps."""
+    """x where it is above alpha, else 0; the bound includes the jump where either is possible."""
     x, error = step.value(0).astype(np.float64), step.error(0)
     alpha = step.attribute("alpha", 1.0)
     either = np.abs(x - alpha) <= error
@@ -143,7 +143,7 @@ def thresholded_relu(step: Step) -> Errors:
 
 
 def hard_sigmoid(step: Step) -> Errors:
-    """max(0, min(1, alpha x + beta)): product and sum are rounded, and what is cut off does not matter."""
+    """max(0, min(1, alpha x + beta)): product and sum are rounded; the clipped part has no error."""
     alpha, beta = step.attribute("alpha", 0.2), step.attribute("beta", 0.5)
     return _hard(step, alpha, beta)
 
@@ -153,7 +153,7 @@ def _hard(step: Step, alpha: float, beta: float) -> Errors:
     product = alpha * x
     inside = product + beta
     error = abs(alpha) * step.error(0) + step.unit * (2 * np.abs(product) + np.abs(inside)) + 2 * step.tiny
-    error = error * (1 + 2.0**-9) + step.unit  # the sum is computed, the cut is at a number that may be rounded
+    error = error * (1 + 2.0**-9) + step.unit  # the sum is computed, and the clipping bound may be rounded
     least, middle, most = (np.clip(at, 0.0, 1.0) for at in (inside - error, inside, inside + error))
     result: Errors = np.maximum(most - middle, middle - least)
     return result
@@ -213,8 +213,8 @@ def gelu(step: Step) -> Errors:
 
 
 def power(step: Step) -> Errors:
-    """x**p with an exact p: numpy's power, and |p| |x|**(p - 1) E at that end of [|x| - E, |x| + E] where it is most.
-    For p that is no integer x must not be negative."""
+    """x**p with an exact p: numpy's power, and |p| |x|**(p - 1) E at the end of [|x| - E, |x| + E] where it is
+    greatest. Unless p is an integer, x must not be negative."""
     step.exact(1)
     p = step.value(1).astype(np.float64)
     x, error = step.value(0).astype(np.float64), step.error(0)
@@ -224,7 +224,7 @@ def power(step: Step) -> Errors:
         low, high = np.maximum(size - error, 0.0), size + error
         slope = np.abs(p) * np.maximum(low ** (p - 1), high ** (p - 1))
         moved = np.where(p == 0, 0.0, slope * error)
-        # of a root from 0 the slope is infinite, not what it moves
+        # a root's slope at 0 is infinite, but its change is not
         root = (p > 0) & (p < 1)
         moved = np.where(root, np.maximum(high**p - size**p, size**p - low**p) * (1 + SLACK) + SLACK * high**p, moved)
     moved = np.where(error > 0, moved, 0.0)
@@ -233,10 +233,11 @@ def power(step: Step) -> Errors:
 
 
 def _exponents(step: Step, axis: int | tuple[int, ...]) -> tuple[Errors, int]:
-    """The relative error of each element of a softmax along ``axis``, and how many it sums.
+    """Return the relative error of each element of a softmax along ``axis``, and the number of its summands.
 
-    The difference to the greatest is rounded, and may be off as its ends are; exp, sum (of n), quotient follow. An
-    error d of an exponent is one of exp(d) - 1, relatively, in the power and at most that of the greatest d in the sum.
+    The difference to the greatest is rounded, and has the errors of its operands; exp, sum (of n) and quotient follow.
+    An error d of an exponent is a relative error of exp(d) - 1 of the power, and of the sum at most that of the
+    greatest d.
     """
     x, error = step.value(0).astype(np.float64), step.error(0)
     distance = np.abs(x - x.max(axis=axis, keepdims=True))

@@ -1,4 +1,4 @@
-"""Error bounds of sums, products and quotients of values. u, E, gamma as in
+"""Error bounds of sums, products and quotients, with u, E and gamma as in
 ``hwflow.operators.float_errors.analysis``."""
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from hwflow.operators.float_errors.step_errors import Errors, NoBound, Step, gam
 def products(
     step: Step, terms: int, bilinear: Callable[[AnyArray, AnyArray], AnyArray], more_roundings: int = 0
 ) -> Errors:
-    """A sum of ``terms`` products of inputs 0 and 1, without a bias; ``bilinear`` is the same sum in float64."""
+    """Bound a sum of ``terms`` products of inputs 0 and 1, without a bias; ``bilinear`` is the same sum in float64."""
     x, w = magnitude(step.value(0)), magnitude(step.value(1))
     e_x, e_w = step.error(0), step.error(1)
     result: Errors = bilinear(x, gamma(terms + more_roundings, step.unit) * w + e_w) + bilinear(e_x, w + e_w)
@@ -31,7 +31,7 @@ def conv(step: Step) -> Errors:
 
 
 def conv_transpose(step: Step) -> Errors:
-    """At most as many terms as an input channel of a group has weights over all of them."""
+    """Bound ConvTranspose: a sum has at most (channels / group) * kernel size terms."""
     weights = step.value(1)
     terms = int(np.prod(weights.shape, dtype=np.int64)) // (weights.shape[1] * int(step.attributes.get("group", 1)))
     error = products(step, terms, lambda x, w: step.again([x, w]))
@@ -64,21 +64,21 @@ def gemm(step: Step) -> Errors:
 
 
 def add(step: Step) -> Errors:
-    """Add and Sub: E(a) + E(b) + u|y|; of integers nothing is rounded."""
+    """Add and Sub: E(a) + E(b) + u|y|; integers are not rounded."""
     error = step.error(0) + step.error(1)
     return error if is_integer(step.output) else error + step.unit * magnitude(step.output)
 
 
 def mul(step: Step) -> Errors:
-    """|a| E(b) + |b| E(a) + E(a) E(b) + u|y|; of integers nothing is rounded."""
+    """Mul: |a| E(b) + |b| E(a) + E(a) E(b) + u|y|; integers are not rounded."""
     a, b, e_a, e_b = magnitude(step.value(0)), magnitude(step.value(1)), step.error(0), step.error(1)
     error = a * e_b + (b + e_b) * e_a
     return error if is_integer(step.output) else error + step.rounded()
 
 
 def div(step: Step) -> Errors:
-    """With q = a / b computed: |A / B - a / b| <= (E(a) + |a / b| E(b)) / (|b| - E(b)), then u|q|. No bound (infinity)
-    where b may be 0; integers are divided exactly or not at all."""
+    """Div: |A / B - a / b| <= (E(a) + |a / b| E(b)) / (|b| - E(b)), plus u|a / b|. Infinity where b may be 0; integers
+    must be exact."""
     if is_integer(step.output):
         step.exact(0, 1)
         return np.zeros(step.output.shape)
@@ -95,7 +95,7 @@ def _all(step: Step) -> list[int]:
 
 
 def extremum(step: Step) -> Errors:
-    """Min and Max of values of which each moves by at most its error: the greatest of these."""
+    """Min and Max: the greatest of the errors."""
     shape, result = step.output.shape, np.zeros(step.output.shape)
     for index in _all(step):
         result = np.maximum(result, np.broadcast_to(step.error(index), shape))
@@ -103,7 +103,7 @@ def extremum(step: Step) -> Errors:
 
 
 def total(step: Step) -> Errors:
-    """Sum of n values, from left to right: their errors and gamma(n - 1) of their magnitudes."""
+    """Sum of n values, from left to right: the sum of their errors, and gamma(n - 1) of their magnitudes."""
     places = _all(step)
     error = sum((step.error(index) for index in places), np.zeros(()))
     if is_integer(step.output):
@@ -114,16 +114,17 @@ def total(step: Step) -> Errors:
 
 
 def mean(step: Step) -> Errors:
-    """As Sum, divided by n: one more rounding. The magnitudes are summed before the quotient."""
+    """Mean: as Sum, divided by n, with one more rounding. The magnitudes are summed before the quotient."""
     return total(step) / len(_all(step)) + step.rounded()
 
 
 def batch_normalization(step: Step) -> Errors:
-    """scale (x - mean) / sqrt(variance + epsilon) + bias with exact parameters, evaluated in this order.
+    """BatchNormalization: scale (x - mean) / sqrt(variance + epsilon) + bias, exact parameters, evaluated in this
+    order.
 
-    The difference d errs by E(x) + u|d|, however much cancels; the product p by |scale| times that and u|p|; the root r
-    by 2u|r| (variance + epsilon: u, halved by the root; the root: u; epsilon itself: u/2 where it is rounded); the
-    quotient q by the product's error over r and 3u|q|; the sum by u|y|.
+    Errors: of the difference d, E(x) + u|d|, however much cancels; of the product p, |scale| times that, plus u|p|; of
+    the root r, 2u|r| (variance + epsilon: u, halved by the root; the root: u; epsilon itself: u/2 where it is rounded);
+    of the quotient q, the product's error over r, plus 3u|q|; of the sum, u|y|.
     """
     step.exact(1, 2, 3, 4)
     if step.attributes.get("training_mode", 0):

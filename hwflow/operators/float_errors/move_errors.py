@@ -1,4 +1,4 @@
-"""Error bounds of operators that only move, choose or copy elements: they move the bounds likewise."""
+"""Error bounds of operators that only move, select or copy elements: the bounds move likewise."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ def identity(step: Step) -> Errors:
 
 
 def moved(step: Step) -> Errors:
-    """What is done to input 0 is done to its bound; the other inputs (shapes, indices) are exact."""
+    """Apply the node to the bound of input 0; the other inputs (shapes, indices) are exact."""
     step.exact(*range(1, len(step.inputs)))
     return step.again([step.error(0), *step.inputs[1:]])
 
 
 def padded(step: Step) -> Errors:
-    """Pad: in the margin the bound of the constant, which is exact: 0."""
+    """Pad: 0 in the padding, whose constant is exact."""
     step.exact(*range(1, len(step.inputs)))
     rest = [*step.inputs[1:]]
     if len(rest) > 1 and rest[1] is not None:
@@ -27,33 +27,41 @@ def padded(step: Step) -> Errors:
 
 
 def joined(step: Step) -> Errors:
-    """Concat: of all inputs."""
+    """Concat: the bounds of all inputs."""
     return step.again([*step.errors])
 
 
 def chosen(step: Step) -> Errors:
-    """Where, by an exact condition."""
+    """Where with an exact condition: the bound of the chosen input."""
     step.exact(0)
     return step.again([step.inputs[0], step.error(1), step.error(2)])
 
 
 def greatest(step: Step) -> Errors:
-    """ReduceMax and ReduceMin: the greatest error of those that are compared."""
+    """ReduceMax: the greatest error of the compared elements."""
+    return _extreme(step, 1.0)
+
+
+def least(step: Step) -> Errors:
+    """ReduceMin, likewise."""
+    return _extreme(step, -1.0)
+
+
+def _extreme(step: Step, sign: float) -> Errors:
     step.exact(*range(1, len(step.inputs)))
-    sign = -1.0 if step.node.op_type == "ReduceMin" else 1.0
     return sign * step.again([sign * step.error(0), *step.inputs[1:]])
 
 
 def dropout(step: Step) -> Errors:
-    """At inference it is the identity."""
+    """Dropout: the identity at inference."""
     if not np.array_equal(step.output, step.value(0)):
         raise NoBound
     return step.error(0)
 
 
 def cast(step: Step) -> Errors:
-    """To a float type rounds once. To an integer type cuts the fraction off: how far that can move. An integer type to
-    another is exact, unless it wraps, of which nothing is said."""
+    """Cast: to a float type, one rounding; to an integer type, the greatest change of the truncated value; between
+    integer types exact, with no bound if it may wrap."""
     x, y = step.value(0), step.output
     if is_integer(y):
         if is_integer(x):
@@ -71,11 +79,19 @@ def cast(step: Step) -> Errors:
     return step.error(0) + step.rounded()
 
 
-def position(step: Step) -> Errors:
-    """ArgMax and ArgMin: how far off is the farthest element that may be the greatest: whose greatest possible value
-    reaches the greatest of the least possible values."""
-    axis, x = int(step.attributes.get("axis", 0)), step.value(0).astype(np.float64)
-    x = -x if step.node.op_type == "ArgMin" else x
+def greatest_position(step: Step) -> Errors:
+    """ArgMax: the distance to the farthest element that may be the greatest, that is, whose upper bound reaches the
+    greatest lower bound."""
+    return _position(step, step.value(0).astype(np.float64))
+
+
+def least_position(step: Step) -> Errors:
+    """ArgMin, likewise."""
+    return _position(step, -step.value(0).astype(np.float64))
+
+
+def _position(step: Step, x: Errors) -> Errors:
+    axis = int(step.attributes.get("axis", 0))
     error = step.error(0)
     possible = x + error >= (x - error).max(axis=axis, keepdims=True)
     shape = [1] * x.ndim
@@ -90,15 +106,15 @@ def position(step: Step) -> Errors:
 
 
 def compared(step: Step) -> Errors:
-    """Equal, Greater, Less and the like: 1 where the operands are no farther apart than both errors, else 0."""
+    """Equal, Greater, Less and the like: 1 where the operands differ by at most the sum of their errors, else 0."""
     a, b = (step.value(index).astype(np.float64) for index in (0, 1))
     reach = step.error(0) + step.error(1)
     return ((np.abs(a - b) <= reach) & (reach > 0)).astype(np.float64)
 
 
 def best(step: Step) -> list[Errors]:
-    """TopK: a k-th greatest element moves by the greatest error of those that are ranked; its place is as far off as
-    the farthest element that may have its rank: fewer than k are surely ahead of it, and as many may be."""
+    """TopK: the k-th greatest value changes by at most the greatest error along the axis; its index is as far off as
+    the farthest element that may have its rank: fewer than k are certainly greater, and enough may be."""
     step.exact(1)
     axis = int(step.attributes.get("axis", -1))
     x, error = (np.moveaxis(v, axis, -1) for v in (step.value(0).astype(np.float64), step.error(0)))
@@ -115,20 +131,20 @@ def best(step: Step) -> list[Errors]:
 
 
 def parts(step: Step) -> list[Errors]:
-    """Split: each output the part of the bound that lies where it lies in the input."""
+    """Split: each output gets its part of the bound."""
     axis = int(step.attributes.get("axis", 0))
     sizes = [output.shape[axis] for output in step.outputs]
     return list(np.split(step.error(0), np.cumsum(sizes)[:-1], axis=axis))
 
 
 def absolute(step: Step) -> Errors:
-    """Abs and Neg round nothing and move nothing further apart."""
+    """Abs and Neg: the same bound."""
     return step.error(0)
 
 
 def monotone(step: Step) -> Errors:
-    """Functions that do not round and do not decrease, steps among them (Relu, Clip, Round, Floor, Ceil, Sign): how far
-    y can move when x moves by E(x)."""
+    """Non-decreasing functions without rounding error, steps included (Relu, Clip, Round, Floor, Ceil, Sign): the
+    greatest change of y when x changes by E(x)."""
     step.exact(*range(1, len(step.inputs)))
     x, error = step.value(0).astype(np.float64), step.error(0)
     reach = np.where(error > 0, error * INFLATION + 2.0**-52 * np.abs(x), 0.0)  # the sums below are rounded
@@ -138,21 +154,26 @@ def monotone(step: Step) -> Errors:
 
 
 def sums(step: Step) -> Errors:
-    """ReduceSum, ReduceMean, GlobalAveragePool of n elements each: the same of the errors, and gamma(n + 1) of the same
-    of the magnitudes (n - 1 additions, a quotient and a rounding of the result)."""
+    """ReduceSum of n elements: the same operator on the errors, and gamma(n + 1) times the same on the magnitudes
+    (n - 1 additions, for a mean a quotient, and a rounding of the result)."""
     step.exact(*range(1, len(step.inputs)))
     error = step.again([step.error(0), *step.inputs[1:]])
     if is_integer(step.output):
         step.exact(0)
-        if "Mean" in step.node.op_type:
-            raise NoBound
         return np.zeros(step.output.shape)
     terms = step.value(0).size // max(1, step.output.size)
     sizes = step.again([magnitude(step.value(0)), *step.inputs[1:]])
     return error + gamma(terms + 1, step.unit) * sizes + 2 * step.tiny
 
 
+def means(step: Step) -> Errors:
+    """ReduceMean and GlobalAveragePool: likewise, of reals."""
+    if is_integer(step.output):
+        raise NoBound
+    return sums(step)
+
+
 def average(step: Step) -> Errors:
-    """AveragePool, which the evaluator's substitute sums in float64 and rounds once. Window by window the same of the
+    """AveragePool, which the evaluator's substitute sums in float64 and rounds once: the same operator on the
     errors."""
     return step.again([step.error(0)]) + step.rounded()

@@ -1,4 +1,4 @@
-"""Error bounds where integers become reals and reals become integers, in every dialect."""
+"""Error bounds of quantizers and dequantizers of every dialect."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from hwflow.onnxspec.dialect_operators import microsoft_operators
 from hwflow.onnxspec.dialect_operators.qonnx_operators import RealLevels
 from hwflow.onnxspec.dialect_operators.quantizer_levels import MOST_TERMS, RELATIVE, Levels
 from hwflow.onnxspec.dialect_operators.quantizer_levels import along as spread
+from hwflow.onnxspec.graphs.operator_facts import facts_of
+from hwflow.onnxspec.graphs.scopes import plain_domain
 from hwflow.operators.float_errors.step_errors import (
     INFLATION,
     Errors,
     NoBound,
-    Rule,
     Step,
     along,
     is_integer,
@@ -24,7 +25,7 @@ from hwflow.operators.float_errors.step_errors import (
 )
 
 _DOUBLE = 2.0**-50
-"""A few roundings of float64, in which the dialects' operators compute."""
+"""The relative error of a few roundings in float64, in which the dialects' operators compute."""
 
 
 def dequantize(step: Step) -> Errors:
@@ -33,20 +34,20 @@ def dequantize(step: Step) -> Errors:
     q = step.value(0).astype(np.float64)
     scale = magnitude(along(step, 1))
     difference = q - along(step, 2).astype(np.float64) if step.has(2) else q
-    single = 2.0**-24  # the evaluator's difference is a float32 whatever the scale's type is
+    single = 2.0**-24  # the evaluator's difference is a float32 whatever the scale's type
     large = (np.abs(q) > 1 / single) | (np.abs(difference) > 1 / single)
     rounding = np.where(large, 2 * single * scale * (np.abs(q) + np.abs(difference)), 0.0)
     u = step.unit
-    if step.output.dtype == np.float16:  # the product is rounded to float32 before it is converted
+    if step.output.dtype == np.float16:  # the product is rounded to float32 before the conversion
         u += 2 * single
     result: Errors = scale * step.error(0) + rounding + u * magnitude(step.output) + step.tiny
     return result
 
 
 def quantize(step: Step) -> Errors:
-    """What is rounded is the quotient, E = E(x) / s + u|x / s| + tiny; E(x) / s where it is exact: its product with s,
-    of 48 bits and so exact in float64, is x. The integer's own bound is 0 unless a rounding boundary lies within E of
-    the quotient."""
+    """The rounded quotient has the error E = E(x) / s + u|x / s| + tiny, or E(x) / s where the division is exact: its
+    product with s, exact in float64 because of 48 bits, is x. The integer's own bound is 0 unless a rounding boundary
+    lies within E of the quotient."""
     if step.attributes.get("precision"):
         raise NoBound
     scale = along(step, 1)
@@ -64,31 +65,40 @@ def quantize(step: Step) -> Errors:
 
 
 def _moved(level: Callable[[Errors], Errors], quotient: Errors, error: Errors) -> Errors:
-    """How far a level, a function that does not turn back, can move when the quotient moves by ``error``."""
+    """Return the greatest change of a level, a monotone function, when the quotient changes by ``error``."""
     reach = np.where(error > 0, error * INFLATION + 2.0**-52 * np.abs(quotient), 0.0)
     least, middle, most = (level(at) for at in (quotient - reach, quotient, quotient + reach))
     result: Errors = np.maximum(np.abs(most - middle), np.abs(middle - least))
     return result
 
 
-def of_integers(levels: Callable[..., Levels]) -> Rule:
-    """An operator that reads integers, free of error, and exact parameters: its quotient errs relatively."""
+def of_integers(step: Step) -> Errors:
+    """Operators on error-free integers with exact parameters: the quotient has a relative error."""
+    step.exact(*range(len(step.inputs)))
+    made = _levels(step)
+    assert isinstance(made, Levels), "the result is integers"
+    step.quotient = RELATIVE * np.abs(made.quotient) + tiny(np.dtype(np.float32))
+    return _moved(lambda at: made.integers(at).astype(np.float64), made.quotient, step.quotient)
 
-    def rule(step: Step) -> Errors:
-        step.exact(*range(len(step.inputs)))
-        if step.node.op_type == "QLinearSoftmax" and step.value(0).size > MOST_TERMS:
-            raise NoBound
-        made = levels(step.inputs, step.attributes)
-        step.quotient = RELATIVE * np.abs(made.quotient) + tiny(np.dtype(np.float32))
-        return _moved(lambda at: made.integers(at).astype(np.float64), made.quotient, step.quotient)
 
-    return rule
+def of_softmax(step: Step) -> Errors:
+    """As :func:`of_integers`, for sums of at most MOST_TERMS elements; longer ones have no bound."""
+    if step.value(0).size > MOST_TERMS:
+        raise NoBound
+    return of_integers(step)
+
+
+def _levels(step: Step) -> Levels | RealLevels:
+    """Evaluate the levels of the operator's record on the step's inputs."""
+    levels = facts_of(plain_domain(step.node.domain), step.node.op_type).levels
+    assert levels is not None, "the record states them"
+    return levels(step.inputs, step.attributes)
 
 
 def quantize_contrib(step: Step) -> Errors:
-    """com.microsoft's QuantizeLinear reads reals: E(x) / s, and the quotient is computed in float64."""
+    """com.microsoft's QuantizeLinear of reals: E(x) / s, and the quotient is computed in float64."""
     step.exact(1, 2)
-    made = microsoft_operators.LEVELS["QuantizeLinear"](step.inputs, step.attributes)
+    made = microsoft_operators.quantizer_levels(step.inputs, step.attributes)
     axis = int(step.attributes.get("axis", 1))
     scale = spread(step.value(1), axis, step.value(0).ndim)
     step.quotient = step.error(0) / magnitude(scale) + _DOUBLE * np.abs(made.quotient) + tiny(np.dtype(np.float32))
@@ -106,20 +116,20 @@ def dequantize_contrib(step: Step) -> Errors:
 def gemm_contrib(step: Step) -> Errors | Sequence[Errors]:
     """QGemm: integers, or without an output scale floats, rounded once from float64."""
     if step.has(7):
-        return of_integers(microsoft_operators.LEVELS["QGemm"])(step)
+        return of_integers(step)
     step.exact(*range(len(step.inputs)))
     return step.rounded() + RELATIVE * magnitude(step.output)
 
 
 def exact_integers(step: Step) -> Errors:
-    """Sums of products of exact integers, and their maxima."""
+    """Sums of products, and maxima, of exact integers: no error."""
     step.exact(*range(len(step.inputs)))
     return np.zeros(step.output.shape)
 
 
 def _quotient_error(step: Step) -> Errors:
-    """The error of x / scale + zero point in float64: of the quotient, unless its product with the scale is x and exact
-    (both of 24 bits); and of the sum, which is known (D. E. Knuth's two-sum)."""
+    """Return the error of x / scale + zero point in float64: that of the quotient, unless its product with the scale is
+    exactly x (both of 24 bits); and that of the sum, which is known (D. E. Knuth's two-sum)."""
     x, scale, zero_point = (step.value(index).astype(np.float64) for index in range(3))
     quotient = x / scale
     short = (quotient.astype(np.float32) == quotient) & (scale.astype(np.float32) == scale)
@@ -131,26 +141,28 @@ def _quotient_error(step: Step) -> Errors:
     return result
 
 
-def of_reals(levels: Callable[..., RealLevels]) -> Rule:
-    """An operator of QONNX: its quotient is x / scale + zero point in float64 (x itself where a level is a count of
-    thresholds or a sign), the result scale * (level - zero point), rounded to the type of x."""
+def of_quotients(step: Step) -> Errors:
+    """QONNX: the quotient is x / scale + zero point in float64, the result scale * (level - zero point), rounded to the
+    type of x."""
+    return _of_reals(step, step.error(0) / magnitude(step.value(1)) + _quotient_error(step))
 
-    def rule(step: Step) -> Errors:
-        step.exact(*range(1, len(step.inputs)))
-        made = levels(step.inputs, step.attributes)
-        error = step.error(0)
-        if step.node.op_type not in ("BipolarQuant", "MultiThreshold"):
-            scale = magnitude(step.value(1))
-            error = error / scale + _quotient_error(step)
-        step.quotient = np.broadcast_to(error, made.quotient.shape)
-        return _moved(made.real, made.quotient, error) * (1 + _DOUBLE) + step.rounded(1.001)
 
-    return rule
+def of_thresholds(step: Step) -> Errors:
+    """QONNX levels that count thresholds or are signs: the quotient is x itself."""
+    return _of_reals(step, step.error(0))
+
+
+def _of_reals(step: Step, error: Errors) -> Errors:
+    step.exact(*range(1, len(step.inputs)))
+    made = _levels(step)
+    assert isinstance(made, RealLevels), "the result is reals"
+    step.quotient = np.broadcast_to(error, made.quotient.shape)
+    return _moved(made.real, made.quotient, error) * (1 + _DOUBLE) + step.rounded(1.001)
 
 
 def matmul_contrib(step: Step) -> Errors:
-    """MatMulIntegerToFloat: exact sums of integers; the scales' product and the bias in float64, rounded once. What is
-    added to the bias is at most as large as the result and the bias together."""
+    """MatMulIntegerToFloat: exact sums of integers; the scales' product and the bias in float64, rounded once. The
+    other summand of the bias is at most the result plus the bias in magnitude."""
     step.exact(*range(len(step.inputs)))
     bias = magnitude(step.value(6)) if step.has(6) else 0.0
     return step.rounded() + RELATIVE * (magnitude(step.output) + bias)

@@ -9,14 +9,14 @@ from hwflow.operators.float_errors.step_errors import INFLATION, Errors, Step, i
 
 
 def resized(step: Step) -> Errors:
-    """The same weighted means of the errors, by the weights' magnitudes; what float64 weights are off by; and one
-    rounding to the result's type, unless elements are only copied. Means of integers are rounded to integers: these
-    move where a rounding boundary lies within reach."""
+    """The same weighted means of the errors, by the weights' magnitudes; the error of float64 weights; and one rounding
+    to the result's type, unless elements are only copied. Means of integers are rounded to integers, which change where
+    a rounding boundary lies within reach."""
     step.exact(*range(1, len(step.inputs)))
     version, x = step.region.version, step.value(0)
     inputs = [step.inputs[index] if step.has(index) else None for index in range(1, 4)]
     attributes = {name: v.decode() if isinstance(v, bytes) else v for name, v in step.attributes.items()}
-    if step.node.op_type == "Upsample" and version < 9:
+    if "scales" in attributes:  # of Upsample, before operator set 9
         inputs = [np.array(attributes["scales"])]
     roi, scales, sizes = (*inputs, None, None)[:3] if version >= FIRST_MODES else (None, inputs[0], None)
     if attributes.get("mode", "nearest") == "nearest":

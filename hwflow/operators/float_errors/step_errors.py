@@ -1,4 +1,4 @@
-"""One node in a running error analysis, and what its rules share. The arithmetic:
+"""One node of a running error analysis, and helpers of the rules. The arithmetic model:
 ``hwflow.operators.float_errors.analysis``."""
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from hwflow.onnxspec.reference.evaluation import AnyArray, Region
 Errors = npt.NDArray[np.float64]
 
 INFLATION = 1 + 2.0**-20
-"""Covers that the bounds themselves are computed in float64, and magnitudes from computed values."""
+"""Covers the rounding of the bounds themselves, and of magnitudes of computed values."""
 
 
 class NoBound(Exception):
@@ -25,8 +25,8 @@ class NoBound(Exception):
 
 @dataclass
 class Step:
-    """One node: inputs and outputs as computed, bounds of the inputs; "" inputs are None. A rule may leave in
-    ``quotient`` the bound on what the node rounds to an integer, before the rounding, in levels."""
+    """One node: its computed inputs and outputs, and bounds of the inputs; absent inputs are None. A rule may store in
+    ``quotient`` the error bound of the number that the node rounds to an integer, in levels."""
 
     region: Region
     node: onnx.NodeProto
@@ -34,7 +34,7 @@ class Step:
     errors: list[Errors | None]
     outputs: list[AnyArray]
     attributes: Mapping[str, Any]
-    constant: bool  # it depends on no feed
+    constant: bool  # depends on no feed
     quotient: Errors | None = None
 
     @property
@@ -55,7 +55,7 @@ class Step:
         return len(self.inputs) > index and self.inputs[index] is not None
 
     def exact(self, *indices: int) -> None:
-        """Raise NoBound unless these inputs are free of error (or absent)."""
+        """Raise NoBound unless these inputs are error-free or absent."""
         if any(self.has(index) and self.error(index).any() for index in indices):
             raise NoBound
 
@@ -68,15 +68,15 @@ class Step:
         return tiny(self.output.dtype)
 
     def rounded(self, times: float = 1.0) -> Errors:
-        """What ``times`` roundings of the output's size can add."""
+        """Return the error of ``times`` roundings of the output's magnitude."""
         return times * self.unit * magnitude(self.output) + times * self.tiny
 
     def attribute(self, name: str, default: float) -> float:
-        """A float attribute, as the float32 that the model holds."""
+        """Return a float attribute, as the model's float32."""
         return float(np.float32(self.attributes.get(name, default)))
 
     def again(self, inputs: Sequence[AnyArray | None]) -> Errors:
-        """The node's first output on other inputs, as float64. Raises NoBound where the evaluator fails on them."""
+        """Evaluate the node's first output on other inputs, as float64. Raises NoBound if the evaluator fails."""
         try:
             result: Errors = self.region.again(self.node, inputs).astype(np.float64)
         except Exception as error:  # whatever numpy and the evaluator's operators raise
@@ -85,12 +85,12 @@ class Step:
 
 
 Rule = Callable[[Step], "Errors | Sequence[Errors]"]
-"""Gives the bound of the first output, or one for each."""
+"""Returns the bound of the first output, or one per output."""
 
 
 def unit(dtype: np.dtype[Any]) -> float:
-    """The unit roundoff of a float type: 2**-24 for float32."""
-    if dtype not in (np.float16, np.float32):  # what quantized models compute in; bounds are computed in float64
+    """Return the unit roundoff of a float type: 2**-24 for float32."""
+    if dtype not in (np.float16, np.float32):  # the types of quantized models; bounds are computed in float64
         raise NoBound
     return float(np.finfo(dtype).eps) / 2
 
@@ -100,7 +100,7 @@ def tiny(dtype: np.dtype[Any]) -> float:
 
 
 def gamma(terms: int, u: float) -> float:
-    """The relative error of a sum of ``terms`` products; Higham, section 3.1."""
+    """Return the relative error of a sum of ``terms`` products; Higham, section 3.1."""
     if terms * u >= 0.5:
         raise NoBound
     return terms * u / (1 - terms * u)
@@ -111,12 +111,12 @@ def magnitude(array: AnyArray) -> Errors:
 
 
 def is_integer(array: AnyArray) -> bool:
-    """Of an integer type, one below 8 bits included."""
+    """Tell whether an array has an integer type, including those below 8 bits."""
     return "int" in array.dtype.name
 
 
 def along(step: Step, index: int) -> AnyArray:
-    """Scale or zero point of a (De)QuantizeLinear, shaped to broadcast over input 0; blocks are written out."""
+    """Return scale or zero point of a (De)QuantizeLinear, shaped to broadcast over input 0; blocks are expanded."""
     step.exact(index)
     array, x = step.value(index), step.value(0)
     axis, block = int(step.attributes.get("axis", 1)), int(step.attributes.get("block_size") or 0)

@@ -1,10 +1,8 @@
-"""Convolutions and matrix products of reals by constant weights: exact sums, no rounding."""
+"""Convolutions and matrix products of reals with constant weights: exact sums, no rounding."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -19,17 +17,18 @@ from hwflow.frontend.views import (
     uniform,
 )
 from hwflow.ir.graph import Fractions, IntArray, Value
+from hwflow.ir.node_attributes import Conv2dAttributes, DenseAttributes
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
 from hwflow.operators.elementwise.lattice import from_zero, plain, whole_zero_point
 from hwflow.operators.linear import spatial
 from hwflow.operators.linear.weights import Weights, integer_weights
-from hwflow.operators.linear.window import window_attributes
+from hwflow.operators.linear.window import window_of
 
 _HALF = Fraction(1, 2)
 
 
 def conv(state: Lowering, node: OnnxNode) -> View:
-    """Conv, of any number of spatial axes."""
+    """Lower Conv, of any number of spatial axes."""
     view = reals(state, node, 0)
     weights = state.view(node.inputs[1])
     count = state.model.values[node.inputs[1]].shape[0]
@@ -39,8 +38,8 @@ def conv(state: Lowering, node: OnnxNode) -> View:
 def convolution(
     state: Lowering, node: OnnxNode, view: Reals, constant: View, name: str, bias: Fractions | None
 ) -> Reals:
-    """The sums of a convolution of ``view`` by the weights ``constant`` (value ``name``), with a bias of one element or
-    one an output."""
+    """Return the convolution of ``view`` with the weights ``constant`` (value ``name``) and a bias of one element or
+    one per output."""
     if len(view.shape) < 2:
         raise refuse(
             node, "conv-rank",
@@ -63,17 +62,16 @@ def convolution(
             "correct the weights' shape",
         )
     out_shape = state.frame_shape(node.outputs[0])
-    attributes: dict[str, Any] = window_attributes(node, view.shape[1:], shape[2:], out_shape[1:])
-    del attributes["kernel"]
+    window = window_of(node, view.shape[1:], shape[2:], out_shape[1:])
     view = plain(state, node, view)
-    if any(attributes["pads"]):
+    if any(window.pads):
         view = whole_zero_point(state, node, view)
     if any(size > 1 for v in (view.scale, view.zero_point) for size in v.shape[1:]):
         raise refuse(
-            node, "channel-scale", f"input {show(node.inputs[0])} must have one scale and zero point a channel, not "
-            "one a pixel", "quantize before the convolution",
+            node, "channel-scale", f"input {show(node.inputs[0])} must have one scale and zero point per channel, not "
+            "one per pixel", "quantize before the convolution",
         )
-    if any(attributes["pads"]) and uniform(view.zero_point) is None:  # one number pads all channels: 0
+    if any(window.pads) and uniform(view.zero_point) is None:  # all channels are padded with the same number: 0
         view = from_zero(state, node, view)
     zero = uniform(view.zero_point)
     scale = uniform(view.scale)
@@ -84,38 +82,35 @@ def convolution(
     channel_zero = view.zero_point if zero is not None else of_groups(view.zero_point, shape, groups)
     bits = zero == _HALF and (view.low, view.high) == (0, 1) and weights.are_signs
     binary = bits and not (groups > 1 and shape[1] == 1 and len(shape) < 5)
-    if groups > 1:
-        attributes["groups"] = groups
-    attributes["weights"] = (weights.integers + 1) // 2 if binary else weights.integers
-    if binary:
-        attributes |= {"binary": True, "pad_value": 0}
-    else:
-        attributes["pad_value"] = int(zero) if zero is not None and zero.denominator == 1 else 0
+    attributes = Conv2dAttributes(
+        (weights.integers + 1) // 2 if binary else weights.integers, window.strides, window.pads, window.dilations,
+        pad_value=int(zero) if not binary and zero is not None and zero.denominator == 1 else 0,
+        groups=groups, binary=binary,
+    )
     value = spatial.convolution(state, node, view.value, view.shape, attributes, view.nodes)
-    _remember_reach(state, value, view, attributes)
+    _remember_reach(state, value, view, attributes.weights, attributes.pad_value)
     out = meaning(node, weights, scale, channel_zero, binary, bias)
     out_scale, zero_point = (compact(v.reshape(-1, *(1,) * (len(shape) - 2))) for v in out)
     return made(value, out_shape, out_scale, zero_point, node)
 
 
-def _remember_reach(state: Lowering, value: Value, view: Reals, attributes: Mapping[str, Any]) -> None:
-    """How great the sums ``value`` of products with the integers of ``view`` are at most."""
-    weights: IntArray = attributes["weights"]
+def _remember_reach(state: Lowering, value: Value, view: Reals, weights: IntArray, pad_value: int = 0) -> None:
+    """Record the bound of the sums ``value`` of products with the integers of ``view``."""
     if view.low is not None and view.high is not None:
-        greatest = max(abs(view.low), abs(view.high), abs(attributes.get("pad_value", 0)))
+        greatest = max(abs(view.low), abs(view.high), abs(pad_value))
         sums = np.abs(weights.reshape(len(weights), -1)).astype(object).sum(axis=1)
         state.reach[value] = greatest * int(max(sums))
 
 
 def of_groups(values: Fractions, shape: tuple[int, ...], groups: int) -> Fractions:
-    """``values`` of the input's channels for weights of ``shape``: for each output those of its group."""
+    """Map ``values`` per input channel to weights of ``shape``: each output gets those of its group."""
     of_group = values.reshape(groups, 1, -1, *(1,) * (len(shape) - 2))
     repeated = np.broadcast_to(of_group, (groups, shape[0] // groups, *of_group.shape[2:]))
     return repeated.reshape(shape[0], *of_group.shape[2:]) if groups > 1 else of_group[0]
 
 
 def upright(weights: Weights, scale: Fraction | None, factor: Fraction) -> Weights:
-    """The weights times ``factor``, and negated where ``scale`` (that of the input, None where it is in the weights) is
+    """Return the weights times ``factor``, negated where ``scale`` (of the input, None where the weights include it) is
     negative: every output then has a positive scale, and rises with its accumulator."""
     signs = np.array([-1 if (s < 0) != ((scale or 1) * factor < 0) else 1 for s in weights.scale])
     integers = weights.integers * signs.reshape(-1, *(1,) * (weights.integers.ndim - 1))
@@ -125,9 +120,9 @@ def upright(weights: Weights, scale: Fraction | None, factor: Fraction) -> Weigh
 def meaning(
     node: OnnxNode, weights: Weights, scale: Fraction | None, zero: Fractions, binary: bool, bias: Fractions | None
 ) -> tuple[Fractions, Fractions]:
-    """Scale and zero point of the accumulators, one an output: sum(w * (q - zero)) and the bias.
+    """Return scale and zero point of the accumulators, one per output, of sum(w * (q - zero)) and the bias.
 
-    ``scale``: of the input, None where it is in the weights. Of binary products the accumulator counts the matches p:
+    ``scale``: of the input, None where the weights include it. For binary products the accumulator counts matches p:
     with x = 2 q - 1, the sum of w * x is 2 p - K.
     """
     count = len(weights.integers)
@@ -152,15 +147,15 @@ def meaning(
 
 
 def bias_of(state: Lowering, node: OnnxNode, index: int, count: int) -> Fractions | None:
-    """The bias as exact reals, of one element or ``count``; None where the node has none."""
+    """Return the bias as exact reals, of one element or ``count``; None if the node has none."""
     if not given(node, index):
         return None
     real = exact_constant(state, node, index, "bias")
     if real.size not in (1, count) or real.shape[-1:] not in ((), (real.size,)):
         raise refuse(
             node, "bias-shape",
-            f"bias {show(node.inputs[index])} must have one element an output ({count}), not shape {list(real.shape)}",
-            "give one bias for each output",
+            f"bias {show(node.inputs[index])} must have one element per output ({count}), not shape {list(real.shape)}",
+            "give one bias per output",
         )
     return real
 
@@ -169,7 +164,8 @@ def product(
     state: Lowering, node: OnnxNode, view: Reals, constant: View, name: str, axis: int, bias: Fractions | None,
     factor: Fraction = Fraction(1),
 ) -> Reals:
-    """factor * view @ weights + bias; ``axis`` is the outputs' axis of the matrix ``constant`` (value ``name``)."""
+    """Return factor * view @ weights + bias; ``axis``: the outputs' axis of the matrix ``constant`` (value
+    ``name``)."""
     view = plain(state, node, view)
     inputs, rank = view.shape[-1], len(view.shape)
     row_scale, row_zero = (np.broadcast_to(v, (1,) * rank) if v.ndim == 0 else v for v in (view.scale, view.zero_point))
@@ -194,11 +190,9 @@ def product(
     zero = uniform(view.zero_point)
     weights = upright(weights, scale, factor)
     binary = zero == _HALF and (view.low, view.high) == (0, 1) and weights.are_signs
-    attributes: dict[str, Any] = {"weights": (weights.integers + 1) // 2 if binary else weights.integers}
-    if binary:
-        attributes["binary"] = True
+    attributes = DenseAttributes((weights.integers + 1) // 2 if binary else weights.integers, binary)
     value = state.add("dense", node, [view.value], attributes, view.nodes, origin=state.real_origin(node))
-    _remember_reach(state, value, view, attributes)
+    _remember_reach(state, value, view, attributes.weights)
     shape = (*view.shape[:-1], len(weights.integers))
     if by_row:
         out_scale, zero_point = _of_rows(node, weights, row_scale, row_zero, bias)
@@ -212,9 +206,9 @@ def product(
 def _of_rows(
     node: OnnxNode, weights: Weights, scale: Fractions, zero: Fractions, bias: Fractions | None
 ) -> tuple[Fractions, Fractions]:
-    """Scale and zero point of the accumulators where those of the input differ from row to row.
+    """Return scale and zero point of the accumulators where the input's differ between rows.
 
-    A row's scale is that of its results, its zero point counts as often as the weights say."""
+    A row's scale is that of its results; its zero point is multiplied by the sum of the weights."""
     out_scale = as_array(scale * weights.scale)
     zero_point = as_array(zero * fractions(weights.integers.sum(axis=1)))
     if bias is None:
@@ -224,7 +218,7 @@ def _of_rows(
 
 
 def _require_scale(node: OnnxNode, scale: Fractions) -> None:
-    """A bias has no place beside products that are all 0."""
+    """Refuse a scale of 0 with a bias: the products alone are all 0."""
     if any(s == 0 for s in scale.reshape(-1)):
         raise refuse(
             node, "scale-range", f"the scale of {show(node.inputs[0])} must not be 0 where there is a bias",
@@ -233,7 +227,7 @@ def _require_scale(node: OnnxNode, scale: Fractions) -> None:
 
 
 def gemm(state: Lowering, node: OnnxNode) -> View:
-    """Gemm with a constant matrix and bias."""
+    """Lower Gemm with a constant matrix and bias."""
     if node.attributes.get("transA", 0) != 0:
         raise refuse(node, "gemm-trans-a", "transA must be 0, not 1", "transpose the first operand in the model")
     view = reals(state, node, 0)

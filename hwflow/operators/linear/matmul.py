@@ -1,4 +1,4 @@
-"""MatMul with a constant operand on either side, of any number of axes (numpy's matmul, as the operator defines it)."""
+"""MatMul with a constant operand on either side, of any number of axes (numpy's matmul, as ONNX defines it)."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from hwflow.frontend.views import (
     rearranged,
     uniform,
 )
+from hwflow.ir.node_attributes import DenseAttributes, ReshapeAttributes, TransposeAttributes
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
 from hwflow.operators.elementwise.lattice import from_zero, plain, whole_zero_point
 from hwflow.operators.linear.linear import meaning, product, upright
@@ -34,23 +35,23 @@ Change = Callable[[Any], Any]
 
 PRODUCT_OF_STREAMS = (
     "one operand must be constant, not both computed at run time: hardware holds the matrix that it multiplies by",
-    "leave the product to the host, before the first or behind the last quantizer, or use dense layers or convolutions",
+    "leave the product to the host, before the first or after the last quantizer, or use dense layers or convolutions",
 )
 """Message and remedy about a matrix product of two streams."""
 
 
 def matmul(state: Lowering, node: OnnxNode) -> View:
-    """MatMul with one constant operand."""
+    """Lower MatMul with one constant operand."""
     left, right = (state.view(name) for name in node.inputs)
     constant = [isinstance(view, Constant | QuantizedConstant) for view in (left, right)]
-    for place in range(2):  # what is not quantized is refused
+    for place in range(2):  # refuses operands that are not quantized
         if not constant[place] or all(constant):
             reals(state, node, place)
     return multiplied(state, node, left, right, (node.inputs[0], node.inputs[1]))
 
 
 def multiplied(state: Lowering, node: OnnxNode, left: View, right: View, names: tuple[str, str]) -> Reals:
-    """The matrix product of two operands, the values ``names``, one of them constant, the other one reals."""
+    """Multiply two matrices, the values ``names``, one of them constant, the other reals."""
     place = 0 if isinstance(right, Constant | QuantizedConstant) else 1
     view = (left, right)[place]
     if isinstance(left, Reals) and isinstance(right, Reals):
@@ -68,7 +69,7 @@ def multiplied(state: Lowering, node: OnnxNode, left: View, right: View, names: 
         )
     if place == 0:
         return product_with(state, node, view, right, names[1])
-    # A constant on the left is one on the right of the transposed product.
+    # A constant on the left is on the right of the transposed product.
     if len(state.model.values[names[0]].shape) < 2:
         left = changed(left, lambda array: array[None])
     turned = changed(left, lambda array: np.swapaxes(array, -1, -2))
@@ -77,10 +78,10 @@ def multiplied(state: Lowering, node: OnnxNode, left: View, right: View, names: 
 
 
 def product_with(state: Lowering, node: OnnxNode, view: Reals, weights: View, name: str) -> Reals:
-    """view @ weights, a constant of any number of axes."""
+    """Return view @ weights; ``weights`` is a constant with any number of axes."""
     assert isinstance(weights, Constant | QuantizedConstant), "one operand is constant"
     shape = (weights.array if isinstance(weights, Constant) else weights.integers).shape
-    if len(shape) == 1:  # a vector: the axis of its one column goes again
+    if len(shape) == 1:  # a vector: remove the axis of its only column
         column = changed(weights, lambda array: array[:, None])
         result = product(state, node, view, column, name, 1, None)
         return _in_shape(state, node, result, result.shape[:-1])
@@ -93,16 +94,16 @@ def product_with(state: Lowering, node: OnnxNode, view: Reals, weights: View, na
 def _batched(
     state: Lowering, node: OnnxNode, view: Reals, weights: View, name: str, shape: tuple[int, ...]
 ) -> Reals:
-    """A matrix for each place of the axes in front: rows take them in turns."""
+    """Multiply by a matrix per index of the batch axes; rows take the matrices in turn."""
     batch = np.broadcast_shapes((1, *view.shape[:-2]), shape[:-2])
     if batch[0] != 1 or len(view.shape) < 2:
         raise refuse(
-            node, "frame-axis", f"the result must keep the frame axis in front, not have axes {list(batch)} there",
+            node, "frame-axis", f"the result must keep the frame axis first, not have axes {list(batch)} there",
             "use one batch of matrices for all frames",
         )
     batch = batch[1:]
     count, (rows, inputs), outputs = prod(batch), view.shape[-2:], shape[-1]
-    # Without a zero point, which would count in each matrix and column as often as its weights say.
+    # Without a zero point, whose contribution would depend on the matrix and the column.
     view = from_zero(state, node, whole_zero_point(state, node, plain(state, node, view)))
     view = broadcast(state, node, view, (1, *view.shape), (1, *batch, rows, inputs))
     scale, row_scale = uniform(view.scale), fractions(1)
@@ -110,45 +111,45 @@ def _batched(
         if view.scale.shape[-1] > 1:
             raise refuse(
                 node, "row-scale",
-                f"input {show(node.inputs[0])} must have one scale a row, not one a column, before a batch of matrices",
+                f"input {show(node.inputs[0])} must have one scale per row, not per column, before a batch of matrices",
                 "quantize per tensor before the matrix product",
             )
         scale, row_scale = Fraction(1), view.scale  # a row's scale is that of its results
 
     def rows_of_outputs(array: Any) -> Any:
-        """[batch, K, M] to [batch * M, K]."""
+        """Transpose and flatten [batch, K, M] to [batch * M, K]."""
         axes = len(batch) + 2
-        short = array.reshape(array.shape[-axes:])  # what is left out is the frame axis, of length 1
+        short = array.reshape(array.shape[-axes:])  # drops the frame axis, of length 1
         wide = np.broadcast_to(short, (*batch, inputs, outputs)).reshape(count, inputs, outputs)
         return wide.transpose(0, 2, 1).reshape(count * outputs, inputs)
 
     matrix = upright(
         integer_weights(node, changed(weights, rows_of_outputs), name, 0), scale, Fraction(1)
     )
-    value = state.add("reshape", node, [view.value], {"shape": (count, rows, inputs)}, origin="")
-    value = state.add("transpose", node, [value], {"perm": (1, 0, 2)}, origin="")
+    value = state.add("reshape", node, [view.value], ReshapeAttributes((count, rows, inputs)), origin="")
+    value = state.add("transpose", node, [value], TransposeAttributes((1, 0, 2)), origin="")
     sets = matrix.integers.reshape(count, outputs, inputs)
-    value = state.add("dense", node, [value], {"weights": sets}, view.nodes, origin="")
-    value = state.add("transpose", node, [value], {"perm": (1, 0, 2)}, origin="")
+    value = state.add("dense", node, [value], DenseAttributes(sets), view.nodes, origin="")
+    value = state.add("transpose", node, [value], TransposeAttributes((1, 0, 2)), origin="")
     result = (*batch, rows, outputs)
-    value = state.add("reshape", node, [value], {"shape": result}, origin=state.real_origin(node))
+    value = state.add("reshape", node, [value], ReshapeAttributes(result), origin=state.real_origin(node))
     out = meaning(node, matrix, abs(scale), fractions(0), False, None)
     out_scale, zero_point = (v.reshape(*batch, 1, outputs) for v in out)
     return made(value, result, compact(as_array(out_scale * row_scale)), compact(zero_point), node)
 
 
 def _turned(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
-    """``view`` with its last two axes exchanged."""
+    """Swap the last two axes of ``view``."""
     axes = len(view.shape)
     perm = (*range(axes - 2), axes - 1, axes - 2)
-    value = state.add("transpose", node, [view.value], {"perm": perm}, origin="")
+    value = state.add("transpose", node, [view.value], TransposeAttributes(perm), origin="")
     return _with(view, value, tuple(view.shape[a] for a in perm), lambda v: v.transpose(perm))
 
 
 def _in_shape(state: Lowering, node: OnnxNode, view: Reals, shape: tuple[int, ...]) -> Reals:
-    """The node's result, in its shape."""
+    """Reshape to the node's result."""
     shape = shape or (1,)
-    value = state.add("reshape", node, [view.value], {"shape": shape}, origin=state.real_origin(node))
+    value = state.add("reshape", node, [view.value], ReshapeAttributes(shape), origin=state.real_origin(node))
     result = _with(view, value, shape, lambda v: v.reshape(shape))
     return made(value, shape, result.scale, result.zero_point, node)
 

@@ -1,5 +1,5 @@
-"""ReduceSum, ReduceMean, ReduceMax, ReduceMin over any axes of a frame: pools over all of an image's pixels, into which
-the axes that are reduced are made."""
+"""ReduceSum, ReduceMean, ReduceMax, ReduceMin over any axes of a frame: global pools, with the reduced axes as
+pixels."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from math import prod
 
 from hwflow.frontend.context import Handler, Lowering, constant, given, integer, made, reals, refuse
 from hwflow.frontend.views import Integers, Reals, View, rearranged, varying_axes
+from hwflow.ir.node_attributes import ReshapeAttributes, TransposeAttributes
 from hwflow.onnxspec.resolving.resolved_model import Attribute, OnnxNode
 from hwflow.operators.elementwise.keys import summable, times
 from hwflow.operators.elementwise.lattice import plain
@@ -32,7 +33,7 @@ def _reduce(operation: str) -> Handler:
 def reduced(
     state: Lowering, node: OnnxNode, view: Integers | Reals, axes: Attribute, operation: str
 ) -> Integers | Reals:
-    """"sum", "mean", "max" or "min" of ``view`` over ``axes`` of the whole shape, as the node gives them."""
+    """Return the "sum", "mean", "max" or "min" of ``view`` over ``axes`` of the whole shape, as in the node."""
     places = _axes(node, axes, len(state.model.values[node.inputs[0]].shape))
     if not places:
         return view
@@ -61,21 +62,21 @@ reduce_max, reduce_mean, reduce_min, reduce_sum = (_reduce(name) for name in ("m
 
 
 def _differs(view: Reals, axes: list[int]) -> bool:
-    """Whether scales, zero points or functions vary along some of these axes of a frame."""
+    """Tell whether scales, zero points or functions vary along some of these axes of a frame."""
     rank = len(view.shape)
     parameters = (v.reshape((1,) * (rank - v.ndim) + v.shape) for v in (view.scale, view.zero_point, *view.functions))
     return not varying_axes(*parameters).isdisjoint(axes)
 
 
 def _axes(node: OnnxNode, found: Attribute, rank: int) -> list[int]:
-    """The axes that are reduced, of the whole shape; none for the identity."""
+    """Return the reduced axes of the whole shape; none for the identity."""
     assert isinstance(found, tuple)
     if not found and integer(node, "noop_with_empty_axes"):
         return []
     axes = sorted({int(a) % rank for a in found if isinstance(a, int)} or range(rank))
     if axes[0] == 0:
         raise refuse(
-            node, "frame-axis", f"axes must leave the frame axis 0 alone, not be {list(found) or 'all of them'}",
+            node, "frame-axis", f"axes must not include the frame axis 0, not be {list(found) or 'all of them'}",
             "reduce within a frame",
         )
     return axes
@@ -84,14 +85,14 @@ def _axes(node: OnnxNode, found: Attribute, rank: int) -> list[int]:
 def _as_image(
     state: Lowering, node: OnnxNode, view: Integers | Reals, kept: list[int], reduced: list[int]
 ) -> Integers | Reals:
-    """``view`` as an image: the kept axes are its channels, the others its pixels."""
+    """Reshape ``view`` to an image: the kept axes are its channels, the others its pixels."""
     perm = (*kept, *reduced)
     channels = prod(view.shape[axis] for axis in kept)
     shape = (channels, 1, prod(view.shape) // channels)
     value = view.value
     if perm != tuple(range(len(perm))):
-        value = state.add("transpose", node, [value], {"perm": perm}, origin="")
-    value = state.add("reshape", node, [value], {"shape": shape}, origin="")
+        value = state.add("transpose", node, [value], TransposeAttributes(perm), origin="")
+    value = state.add("reshape", node, [value], ReshapeAttributes(shape), origin="")
     if isinstance(view, Integers):
         return Integers(value, shape, view.low, view.high)
     scale, zero_point, *functions = (
@@ -102,10 +103,10 @@ def _as_image(
 
 
 def _reshaped(state: Lowering, node: OnnxNode, view: View, shape: tuple[int, ...]) -> Integers | Reals:
-    """The results, one a kept element, in their shape."""
-    assert isinstance(view, Integers | Reals), "what hardware makes"
+    """Reshape the results, one per kept element."""
+    assert isinstance(view, Integers | Reals), "results of hardware"
     origin = None if isinstance(view, Integers) or state.real_origin(node) else ""
-    value = state.add("reshape", node, [view.value], {"shape": shape}, origin=origin)
+    value = state.add("reshape", node, [view.value], ReshapeAttributes(shape), origin=origin)
     if isinstance(view, Integers):
         return Integers(value, shape, view.low, view.high)
 

@@ -1,45 +1,69 @@
-"""Windows over any number of spatial axes, as operators over images: pools axis by axis, convolutions of one axis over
-images of width 1, of three and more by the elements under each window, row by row."""
+"""Windows over any number of spatial axes, by operators on images: pools axis by axis, convolutions of one axis on
+images of width 1, those of three and more by gathering each window into a row."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
+from dataclasses import replace
 from itertools import product as every_combination
 from math import prod
-from typing import Any
 
 import numpy as np
 
 from hwflow.frontend.context import Lowering
-from hwflow.ir.graph import IntArray, Value
+from hwflow.ir.graph import Attributes, IntArray, Value
+from hwflow.ir.node_attributes import (
+    Conv2dAttributes,
+    DenseAttributes,
+    MaxPool2dAttributes,
+    ReindexAttributes,
+    ReshapeAttributes,
+    SumPool2dAttributes,
+    TransposeAttributes,
+    Window,
+)
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
-
-Window = Mapping[str, Any]
-"""``kernel``, ``strides``, ``dilations``, an element a spatial axis; ``pads``, all in front, then all behind."""
 
 
 def output_size(image: tuple[int, ...], window: Window) -> tuple[int, ...]:
-    """Window positions along each axis (ONNX operator Conv, output shape with explicit pads)."""
+    """Return the window positions along each axis (ONNX operator Conv, output shape with explicit pads)."""
     axes = len(image)
-    spans = [(k - 1) * d + 1 for k, d in zip(window["kernel"], window["dilations"], strict=True)]
+    spans = [(k - 1) * d + 1 for k, d in zip(window.kernel, window.dilations, strict=True)]
     return tuple(
-        (image[a] + window["pads"][a] + window["pads"][a + axes] - spans[a]) // window["strides"][a] + 1
+        (image[a] + window.pads[a] + window.pads[a + axes] - spans[a]) // window.strides[a] + 1
         for a in range(axes)
     )
 
 
-def pool(
-    state: Lowering, node: OnnxNode, value: Value, shape: tuple[int, ...], window: Window, op: str,
-    before: tuple[str, ...] = (), *, origin: str | None = None, pad_value: int | None = None,
+def max_pool(
+    state: Lowering, node: OnnxNode, value: Value, shape: tuple[int, ...], window: Window, *, least: bool,
+    origin: str | None = None,
 ) -> Value:
-    """``op`` ("max_pool2d" or "sum_pool2d", padded with ``pad_value``) of ``value`` (channels, spatial axes): over the
-    last two axes, then over each of the others. Maxima of maxima are maxima, sums of sums are sums."""
+    """Return maxima, or minima, of ``value`` (channels, spatial axes)."""
+    return _pool(
+        state, node, value, shape, window, "max_pool2d", lambda over, taps: MaxPool2dAttributes(over, least), (), origin
+    )
 
-    def extra(taps: int) -> dict[str, int]:
-        return {} if pad_value is None else {"pad_value": pad_value * taps}
 
+def sum_pool(
+    state: Lowering, node: OnnxNode, value: Value, shape: tuple[int, ...], window: Window, before: tuple[str, ...], *,
+    origin: str, pad_value: int,
+) -> Value:
+    """Sums of ``value`` (channels, spatial axes), padded with ``pad_value``."""
+    return _pool(
+        state, node, value, shape, window, "sum_pool2d",
+        lambda over, taps: SumPool2dAttributes(over, pad_value * taps), before, origin,
+    )
+
+
+def _pool(
+    state: Lowering, node: OnnxNode, value: Value, shape: tuple[int, ...], window: Window, op: str,
+    attributes: Callable[[Window, int], Attributes], before: tuple[str, ...], origin: str | None,
+) -> Value:
+    """``op`` over the last two axes, then over each of the others: maxima of maxima are maxima, sums of sums are sums.
+    ``attributes``: of a window, over values of so many elements each."""
     if len(shape) == 3:
-        return state.add(op, node, [value], {**window, **extra(1)}, before, origin=origin)
+        return state.add(op, node, [value], attributes(window, 1), before, origin=origin)
     sizes, count = list(shape[1:]), len(shape) - 1
     results = output_size(shape[1:], window)
     stages: list[tuple[int, ...]] = [(count - 2, count - 1)] if count > 1 else []
@@ -47,68 +71,68 @@ def pool(
     taps = 1
     for stage in stages:
         first = stage[0]
-        image = (sizes[first], prod(sizes[first + 1 :]))
-        value = state.add("reshape", node, [value], {"shape": (shape[0] * prod(sizes[:first]), *image)}, origin="")
-        value = state.add(op, node, [value], {**_over(window, stage), **extra(taps)}, before, origin="")
+        image = (shape[0] * prod(sizes[:first]), sizes[first], prod(sizes[first + 1 :]))
+        value = state.add("reshape", node, [value], ReshapeAttributes(image), origin="")
+        value = state.add(op, node, [value], attributes(_over(window, stage), taps), before, origin="")
         for axis in stage:
             sizes[axis] = results[axis]
-            taps *= window["kernel"][axis]
-    return state.add("reshape", node, [value], {"shape": (shape[0], *sizes)}, origin=origin)
+            taps *= window.kernel[axis]
+    return state.add("reshape", node, [value], ReshapeAttributes((shape[0], *sizes)), origin=origin)
 
 
-def _over(window: Window, axes: tuple[int, ...]) -> dict[str, Any]:
-    """The window over one or two of its axes, of an image whose other axis it leaves alone."""
-    count = len(window["kernel"])
-    lone = len(axes) == 1
-    result = {
-        name: tuple(window[name][axis] for axis in axes) + (1,) * lone for name in ("kernel", "strides", "dilations")
-    }
-    pads = [tuple(window["pads"][axis + side] for axis in axes) + (0,) * lone for side in (0, count)]
-    return {**result, "pads": pads[0] + pads[1]}
+def _over(window: Window, axes: tuple[int, ...]) -> Window:
+    """Return the window over one or two of its axes; on an image's other axis it is 1 wide."""
+    count, lone = len(window.kernel), len(axes) == 1
+    kernel, strides, dilations = (
+        tuple(values[axis] for axis in axes) + (1,) * lone
+        for values in (window.kernel, window.strides, window.dilations)
+    )
+    pads = [tuple(window.pads[axis + side] for axis in axes) + (0,) * lone for side in (0, count)]
+    return Window(kernel, strides, pads[0] + pads[1], dilations)
 
 
 def convolution(
-    state: Lowering, node: OnnxNode, value: Value, shape: tuple[int, ...], attributes: Mapping[str, Any],
+    state: Lowering, node: OnnxNode, value: Value, shape: tuple[int, ...], attributes: Conv2dAttributes,
     before: tuple[str, ...], *, origin: str | None = None,
 ) -> Value:
-    """The sums of a convolution of ``value`` (channels, spatial axes); ``attributes`` as
-    :mod:`hwflow.cores.logical.conv2d` has them, with an element a spatial axis."""
+    """Return the sums of a convolution of ``value`` (channels, spatial axes); ``attributes`` have one element per
+    spatial axis."""
     origin = state.real_origin(node) if origin is None else origin
-    weights: IntArray = attributes["weights"]
+    weights, window = attributes.weights, attributes.window
     if len(shape) == 3:
-        return state.add("conv2d", node, [value], dict(attributes), before, origin=origin)
-    result = (len(weights), *output_size(shape[1:], {**attributes, "kernel": weights.shape[2:]}))
+        return state.add("conv2d", node, [value], attributes, before, origin=origin)
+    result = (len(weights), *output_size(shape[1:], window))
     if len(shape) == 2:  # an image of width 1
-        value = state.add("reshape", node, [value], {"shape": (*shape, 1)}, origin="")
-        over = _over({**attributes, "kernel": weights.shape[2:]}, (0,))
-        del over["kernel"]
-        value = state.add(
-            "conv2d", node, [value], {**attributes, **over, "weights": weights[..., None]}, before, origin=""
+        value = state.add("reshape", node, [value], ReshapeAttributes((*shape, 1)), origin="")
+        over = _over(window, (0,))
+        image = replace(
+            attributes, weights=weights[..., None], strides=over.strides, pads=over.pads, dilations=over.dilations
         )
-        return state.add("reshape", node, [value], {"shape": result}, origin=origin)
-    groups = attributes.get("groups", 1)
-    index = _windows(shape, {**attributes, "kernel": weights.shape[2:]}, groups)
-    value = state.add("reindex", node, [value], {"index": index, "fill": attributes["pad_value"]}, origin="")
+        value = state.add("conv2d", node, [value], image, before, origin="")
+        return state.add("reshape", node, [value], ReshapeAttributes(result), origin=origin)
+    groups = attributes.groups
+    index = _windows(shape, window, groups)
+    value = state.add("reindex", node, [value], ReindexAttributes(index, attributes.pad_value), origin="")
     rows = weights.reshape(groups, len(weights) // groups, -1)
-    more = {"binary": True} if attributes.get("binary") else {}
-    value = state.add("dense", node, [value], {"weights": rows if groups > 1 else rows[0], **more}, before, origin="")
-    value = state.add("reshape", node, [value], {"shape": (prod(result[1:]), result[0])}, origin="")
-    value = state.add("transpose", node, [value], {"perm": (1, 0)}, origin="")
-    return state.add("reshape", node, [value], {"shape": result}, origin=origin)
+    dense = DenseAttributes(rows if groups > 1 else rows[0], attributes.binary)
+    value = state.add("dense", node, [value], dense, before, origin="")
+    value = state.add("reshape", node, [value], ReshapeAttributes((prod(result[1:]), result[0])), origin="")
+    value = state.add("transpose", node, [value], TransposeAttributes((1, 0)), origin="")
+    return state.add("reshape", node, [value], ReshapeAttributes(result), origin=origin)
 
 
 def _windows(shape: tuple[int, ...], window: Window, groups: int) -> IntArray:
-    """[positions, groups, channels of a group * taps] (without the second axis for one group): the flat index of each
-    element under each window, -1 in the padding."""
+    """Return the flat index of each element of each window, -1 in the padding: [positions, groups, channels of a group
+    * taps], without the second axis for one group."""
     channels, image = shape[0], shape[1:]
     axes, output = len(image), output_size(image, window)
-    pads = [(0, 0), *((window["pads"][a], window["pads"][a + axes]) for a in range(axes))]
+    pads = [(0, 0), *((window.pads[a], window.pads[a + axes]) for a in range(axes))]
     padded = np.pad(np.arange(prod(shape)).reshape(shape), pads, constant_values=-1)
     taps = []
-    for offsets in every_combination(*(range(k) for k in window["kernel"])):
+    for offsets in every_combination(*(range(k) for k in window.kernel)):
         picks = []
         for axis, offset in enumerate(offsets):
-            start, stride = offset * window["dilations"][axis], window["strides"][axis]
+            start, stride = offset * window.dilations[axis], window.strides[axis]
             picks.append(slice(start, start + (output[axis] - 1) * stride + 1, stride))
         taps.append(padded[(slice(None), *picks)])
     elements = np.stack(taps, axis=-1).reshape(channels, prod(output), len(taps))  # channel, position, tap
@@ -117,39 +141,36 @@ def _windows(shape: tuple[int, ...], window: Window, groups: int) -> IntArray:
 
 
 def transposed_convolution(
-    state: Lowering, node: OnnxNode, value: Value, shape: tuple[int, ...], attributes: Mapping[str, Any],
-    output: tuple[int, ...], before: tuple[str, ...],
+    state: Lowering, node: OnnxNode, value: Value, shape: tuple[int, ...], weights: IntArray,
+    output: tuple[int, ...], before: tuple[str, ...], *, strides: tuple[int, ...], dilations: tuple[int, ...],
+    starts: tuple[int, ...], groups: int,
 ) -> Value:
-    """The sums of a transposed convolution of ``value`` (channels, spatial axes; its zero point is 0) with results of
-    spatial size ``output``. ``attributes``: ``weights`` [M, C / groups, kernel], ``strides``, ``dilations``, ``starts``
-    (pads in front) and ``groups``.
+    """Return the sums of a transposed convolution of ``value`` (channels, spatial axes; its zero point is 0) with
+    results of spatial size ``output``. ``weights`` [M, C / groups, kernel]; ``starts``: pads before.
 
-    Result f = q * stride + r of a line takes inputs q - j by the weights r + j * stride, so that the results of each
-    phase r are a convolution by every stride-th weight: no product with the zeros that a stretched input would have (W.
-    Shi et al., "Is the deconvolution layer the same as a convolutional layer?", 2016). The phases are channels first,
-    and move to their places behind.
+    Along an axis, result f = q * stride + r takes inputs q - j times the weights r + j * stride, so that the results of
+    each phase r are a convolution with every stride-th weight, without products with the zeros of an upsampled input
+    (W. Shi et al., "Is the deconvolution layer the same as a convolutional layer?", 2016). The phases are computed as
+    channels and then moved to their places.
     """
-    strides, starts, groups = attributes["strides"], attributes["starts"], attributes["groups"]
-    weights = _stretched(attributes["weights"], attributes["dilations"])
+    weights = _stretched(weights, dilations)
     axes = len(output)
     kernel = tuple(-(-weights.shape[2 + a] // strides[a]) for a in range(axes))
     room = [(0, kernel[a] * strides[a] - weights.shape[2 + a]) for a in range(axes)]
     full = np.pad(weights, [(0, 0), (0, 0), *room])
     phases = []
-    for phase in every_combination(*(range(s) for s in strides)):
-        every_stride = tuple(slice(r, None, s) for r, s in zip(phase, strides, strict=True))
+    for offsets in every_combination(*(range(s) for s in strides)):
+        every_stride = tuple(slice(r, None, s) for r, s in zip(offsets, strides, strict=True))
         flipped = full[(slice(None), slice(None), *every_stride)]
         phases.append(np.flip(flipped, axis=tuple(range(2, 2 + axes))))
     count = len(weights)
-    together = np.stack(phases, axis=1)  # of each output its phases
+    together = np.stack(phases, axis=1)  # the phases of each output
     pads = tuple(k - 1 for k in kernel) * 2
-    window = {"strides": (1,) * axes, "pads": pads, "dilations": (1,) * axes}
-    sums = convolution(
-        state, node, value, shape,
-        {**window, "weights": together.reshape(-1, *together.shape[2:]), "groups": groups, "pad_value": 0}, before,
-        origin="",
+    attributes = Conv2dAttributes(
+        together.reshape(-1, *together.shape[2:]), (1,) * axes, pads, (1,) * axes, pad_value=0, groups=groups
     )
-    lengths = output_size(shape[1:], {**window, "kernel": kernel})
+    sums = convolution(state, node, value, shape, attributes, before, origin="")
+    lengths = output_size(shape[1:], attributes.window)
     index = np.arange(count)
     hole = np.zeros((count,), dtype=bool)
     # Mixed-radix numbers: output, phases along each axis, positions along each axis.
@@ -163,12 +184,12 @@ def transposed_convolution(
         around = place.reshape(-1, *(1,) * (axes - 1 - axis))
         index = index * lengths[axis] + around
         hole = hole[..., None] | (place >= lengths[axis])
-    attributes = {"index": np.where(hole, -1, index), "fill": 0}
-    return state.add("reindex", node, [sums], attributes, origin=state.real_origin(node))
+    placed = ReindexAttributes(np.where(hole, -1, index), 0)
+    return state.add("reindex", node, [sums], placed, origin=state.real_origin(node))
 
 
 def _stretched(weights: IntArray, dilations: tuple[int, ...]) -> IntArray:
-    """The weights with the zeros that dilations put between them."""
+    """Insert the zeros of dilations between the weights."""
     for axis, dilation in enumerate(dilations, start=2):
         shape = list(weights.shape)
         shape[axis] = (shape[axis] - 1) * dilation + 1

@@ -1,4 +1,4 @@
-"""ConvTranspose: the sums of a transposed convolution by constant weights, exact, no rounding."""
+"""ConvTranspose: a transposed convolution with constant weights, as exact sums."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hwflow.operators.linear.window import integers_of, require_kernel
 
 
 def conv_transpose(state: Lowering, node: OnnxNode) -> View:
-    """ConvTranspose, of any number of spatial axes."""
+    """Lower ConvTranspose, of any number of spatial axes."""
     view = reals(state, node, 0)
     name, groups = node.inputs[1], integer(node, "group", 1)
     shape = state.model.values[name].shape
@@ -33,12 +33,12 @@ def conv_transpose(state: Lowering, node: OnnxNode) -> View:
     view = from_zero(state, node, whole_zero_point(state, node, plain(state, node, view)))
     if any(size > 1 for size in view.scale.shape[1:]):
         raise refuse(
-            node, "channel-scale", f"input {show(node.inputs[0])} must have one scale and zero point a channel, not "
-            "one a pixel", "quantize before the convolution",
+            node, "channel-scale", f"input {show(node.inputs[0])} must have one scale and zero point per channel, not "
+            "one per pixel", "quantize before the convolution",
         )
 
     def outputs_first(array: Any) -> Any:
-        """[C, M / groups, kernel] to [M, C / groups, kernel]."""
+        """Reorder [C, M / groups, kernel] to [M, C / groups, kernel]."""
         split = array.reshape(groups, channels // groups, shape[1], *shape[2:]).swapaxes(1, 2)
         return split.reshape(groups * shape[1], channels // groups, *shape[2:])
 
@@ -50,11 +50,10 @@ def conv_transpose(state: Lowering, node: OnnxNode) -> View:
     image, output = view.shape[1:], state.frame_shape(node.outputs[0])[1:]
     axes = len(image)
     strides, dilations = (integers_of(node, n) or (1,) * axes for n in ("strides", "dilations"))
-    attributes = {
-        "weights": weights.integers, "strides": strides, "dilations": dilations, "groups": groups,
-        "starts": _starts(node, image, shape[2:], strides, dilations, output),
-    }
-    value = spatial.transposed_convolution(state, node, view.value, view.shape, attributes, output, view.nodes)
+    value = spatial.transposed_convolution(
+        state, node, view.value, view.shape, weights.integers, output, view.nodes, strides=strides,
+        dilations=dilations, starts=_starts(node, image, shape[2:], strides, dilations, output), groups=groups,
+    )
     bias = bias_of(state, node, 2, len(weights.integers))
     out = meaning(node, weights, None if scale is None else abs(scale), fractions(0), False, bias)
     out_scale, zero_point = (compact(v.reshape(-1, *(1,) * axes)) for v in out)
@@ -65,7 +64,7 @@ def _starts(
     node: OnnxNode, image: tuple[int, ...], kernel: tuple[int, ...], strides: tuple[int, ...],
     dilations: tuple[int, ...], output: tuple[int, ...],
 ) -> tuple[int, ...]:
-    """What is cut off in front of each axis (ONNX operator ConvTranspose 11, pads, output_shape, auto_pad)."""
+    """Return what is cropped before each axis (ONNX operator ConvTranspose 11, pads, output_shape, auto_pad)."""
     axes = len(image)
     auto_pad = node.attributes.get("auto_pad", "NOTSET")
     given = integers_of(node, "output_shape")

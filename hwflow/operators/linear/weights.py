@@ -1,4 +1,4 @@
-"""Constant weights as integers, one exact scale an output: whatever scales the model gives them along which axes."""
+"""Convert constant weights to integers with one exact scale per output, whatever scales the model has on which axes."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from hwflow.ir.graph import Fractions, IntArray
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
 
 MAX_BITS = 40
-"""Of integers that a common scale gives weights with several scales an output."""
+"""The greatest width of the integers of weights with several scales per output, at a common scale."""
 
 MAX_FLOAT_BITS = 16
-"""Of integers that unquantized weights may be multiples of."""
+"""The greatest width of the integers of unquantized weights."""
 
 
 @dataclass(frozen=True)
@@ -38,17 +38,17 @@ class Weights:
 
     @property
     def are_signs(self) -> bool:
-        """Every weight is 1 or -1."""
+        """Whether every weight is 1 or -1."""
         return bool((np.abs(self.integers) == 1).all())
 
 
 def integer_weights(
     node: OnnxNode, view: View, name: str, axis: int, input_scale: Fractions | None = None
 ) -> Weights:
-    """The weights ``view`` (value ``name``), outputs moved from ``axis`` to the front.
+    """Convert the weights ``view`` (value ``name``), moving outputs from ``axis`` to the front.
 
-    ``input_scale`` (broadcasts over the weights as the model has them, one element along ``axis``) multiplies them: the
-    scales of what they are multiplied with, where these are several. Real weights are brought over one scale an output,
+    ``input_scale`` (broadcasts over the weights as in the model, one element along ``axis``): the scales of their
+    factors, where these are several; it multiplies the weights. Real weights are converted to one scale per output,
     exactly.
     """
     if isinstance(view, Constant):
@@ -61,7 +61,7 @@ def integer_weights(
         what = "a float graph input" if isinstance(view, HostInput) else "computed at run time"
         raise refuse(
             node, "constant-weights", f"weights {show(name)} must be constant, not {what}",
-            "make them an initializer, or leave the node to the host, before the first or behind the last quantizer",
+            "make them an initializer, or leave the node to the host, before the first or after the last quantizer",
         )
     integers, scale = _without_zero_point(node, view, name)
     if input_scale is not None:
@@ -94,7 +94,7 @@ def _without_zero_point(node: OnnxNode, view: QuantizedConstant, name: str) -> t
 def _of_one_scale(integers: IntArray, scale: Fractions) -> Weights:
     scales: Fractions = np.broadcast_to(scale.reshape(-1), (len(integers),)).copy()
     for output in range(len(scales)):
-        if scales[output] == 0:  # every weight of the output means 0
+        if scales[output] == 0:  # every weight of the output is 0
             scales[output] = Fraction(1)
             integers = integers.copy()
             integers[output] = 0
@@ -102,7 +102,7 @@ def _of_one_scale(integers: IntArray, scale: Fractions) -> Weights:
 
 
 def _of_many_scales(node: OnnxNode, integers: IntArray, scale: Fractions, name: str) -> Weights:
-    """One scale an output: the greatest number of which all weights of it are integer multiples."""
+    """Convert to one scale per output: the greatest common divisor of its weights."""
     result = np.zeros(integers.shape, dtype=np.int64)
     scales = np.empty(len(integers), dtype=object)
     most = 0
@@ -121,15 +121,15 @@ def _of_many_scales(node: OnnxNode, integers: IntArray, scale: Fractions, name: 
     if most > MAX_BITS:
         raise refuse(
             node, "weight-scales",
-            f"the scales of weights {show(name)} within one output (and those of what they are multiplied with) must "
+            f"the scales of weights {show(name)} within one output (and those of their factors) must "
             f"have a common divisor that makes the weights integers of at most {MAX_BITS} bits, not of {most}",
-            "use one scale an output, or scales that are powers of two apart",
+            "use one scale per output, or scales that are powers of two apart",
         )
     return Weights(result, scales)
 
 
 def _of_floats(node: OnnxNode, array: Any, name: str, axis: int) -> Weights:
-    """Weights that no quantizer made, but that are small multiples of one number an output."""
+    """Convert weights without a quantizer that are small multiples of a common divisor per output."""
     rows = np.moveaxis(np.asarray(array, dtype=np.float64), axis, 0)
     integers, scales = np.zeros(rows.shape, dtype=np.int64), np.empty(len(rows), dtype=object)
     for output, row in enumerate(rows):
@@ -147,7 +147,7 @@ def _of_floats(node: OnnxNode, array: Any, name: str, axis: int) -> Weights:
 
 
 def _least_exponent(row: Any) -> int:
-    """The greatest e such that every element is an integer multiple of 2**e."""
+    """Return the greatest e such that every element is an integer multiple of 2**e."""
     nonzero = row[(row != 0) & np.isfinite(row)]
     if not nonzero.size:
         return 0
@@ -160,6 +160,6 @@ def _least_exponent(row: Any) -> int:
 def _unquantized(node: OnnxNode, name: str) -> Exception:
     return refuse(
         node, "quantized-weights",
-        f"weights {show(name)} must be quantized (behind a DequantizeLinear or a Quant), not float",
+        f"weights {show(name)} must be quantized (by a DequantizeLinear or a Quant), not float",
         "quantize the weights too",
     )

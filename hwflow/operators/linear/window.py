@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import gcd, prod
-from typing import Any
 
 from hwflow.frontend.context import refuse
+from hwflow.ir.node_attributes import Window
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
 
 MAX_TAPS = 1 << 16
-"""Of one window: 256 x 256 pixels, each of which is a multiplication or a comparison."""
+"""The largest window: 256 x 256 pixels, each a multiplication or a comparison."""
 
 
 AUTO_PADS = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
 """The values of auto_pad."""
 
 
-def window_attributes(
+def window_of(
     node: OnnxNode, image: Sequence[int], kernel: Sequence[int], inferred: Sequence[int]
-) -> dict[str, Any]:
-    """kernel, strides, pads (of all axes before the image, then of all behind it) and dilations of a window over
-    ``image``, which has any number of axes.
+) -> Window:
+    """Return the window over ``image``, which has any number of axes.
 
-    Attributes have one element a spatial axis, none of them negative: shape inference refuses a node otherwise.
-    ``inferred`` is the output's size by shape inference, which must be what the specification says (onnx counts too
-    many windows where ceil_mode meets auto_pad VALID, and windows that start behind the image).
+    Attributes have one element per spatial axis, none negative: shape inference refuses others. ``inferred``: the
+    output's size by shape inference, which must agree with the specification (onnx counts too many windows where
+    ceil_mode meets auto_pad VALID, and windows that start after the image).
     """
     axes = len(kernel)
     require_kernel(node, kernel)
@@ -43,13 +42,13 @@ def window_attributes(
         counted, found = (" x ".join(map(str, sizes)) for sizes in (output, inferred))
         raise refuse(
             node, "window-count", f"there must be {counted} windows, not {found} "
-            "as onnx's shape inference has it", "set ceil_mode to 0 and give the pads explicitly",
+            "as by onnx's shape inference", "set ceil_mode to 0 and give the pads explicitly",
         )
-    return {"kernel": tuple(kernel), "strides": strides, "pads": pads, "dilations": dilations}
+    return Window(tuple(kernel), strides, pads, dilations)
 
 
 def require_kernel(node: OnnxNode, kernel: Sequence[int]) -> None:
-    """Refuse a kernel_shape that is not the one of the weights."""
+    """Refuse a kernel_shape that differs from that of the weights."""
     named = integers_of(node, "kernel_shape") or kernel
     if tuple(named) != tuple(kernel):
         raise refuse(
@@ -69,29 +68,29 @@ def _pads(node: OnnxNode, image: Sequence[int], spans: Sequence[int], strides: S
             pads[axis], pads[axis + axes] = (small, large) if auto_pad == "SAME_UPPER" else (large, small)
     elif auto_pad == "NOTSET":
         pads = list(integers_of(node, "pads")) or pads
-        if node.attributes.get("ceil_mode", 0):  # with auto_pad the number of windows is given
+        if node.attributes.get("ceil_mode", 0):  # auto_pad determines the number of windows
             for axis in range(axes):
                 room = image[axis] + pads[axis] + pads[axis + axes] - spans[axis]
                 windows = -(-room // strides[axis]) + 1
                 if (windows - 1) * strides[axis] >= image[axis] + pads[axis]:
-                    windows -= 1  # the last window would start in the padding at the end
+                    windows -= 1  # the last window would start in the trailing padding
                 pads[axis + axes] += max(0, (windows - 1) * strides[axis] - room)
     return pads
 
 
-def holds_padding_only(image: Sequence[int], attributes: Mapping[str, Any]) -> bool:
-    """Whether at some position no tap of the window touches the image."""
+def holds_padding_only(image: Sequence[int], window: Window) -> bool:
+    """Tell whether some window covers padding only."""
     for axis in range(len(image)):
-        kernel, stride, dilation = (attributes[name][axis] for name in ("kernel", "strides", "dilations"))
-        before, after = attributes["pads"][axis], attributes["pads"][axis + len(image)]
+        kernel, stride, dilation = (each[axis] for each in (window.kernel, window.strides, window.dilations))
+        before, after = window.pads[axis], window.pads[axis + len(image)]
         span = (kernel - 1) * dilation + 1
         starts = range(-before, image[axis] + after - span + 1, stride)
         if not starts:
             continue
         if before >= span or starts[-1] >= image[axis]:
             return True
-        # A window that starts before the image and reaches it has its first tap there at start modulo dilation; it may
-        # lie behind the image. These places repeat.
+        # The first tap of a window that starts before the image reaches it at start modulo dilation, which may lie
+        # after the image. These offsets repeat.
         if dilation > image[axis]:
             ahead = len(range(-before, min(0, starts.stop), stride))
             few = starts[: min(ahead, dilation // gcd(dilation, stride))]
@@ -101,7 +100,7 @@ def holds_padding_only(image: Sequence[int], attributes: Mapping[str, Any]) -> b
 
 
 def integers_of(node: OnnxNode, name: str) -> tuple[int, ...]:
-    """A list attribute; empty if absent."""
+    """Return a list attribute; empty if absent."""
     given = node.attributes.get(name, ())
     assert isinstance(given, tuple)
     return tuple(int(v) for v in given)

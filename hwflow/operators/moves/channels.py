@@ -1,8 +1,8 @@
-"""The axis along which parameters of an operator vary; where it is several, a shape in which these are one."""
+"""Find the axis along which parameters of an operator vary, merging several axes into one."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from math import prod
 from typing import Any
 
@@ -11,16 +11,16 @@ import numpy.typing as npt
 
 from hwflow.frontend.context import Lowering
 from hwflow.frontend.views import varying_axes
-from hwflow.ir.graph import Meaning, Value
+from hwflow.ir.graph import Attributes, Meaning, Value
+from hwflow.ir.node_attributes import ReshapeAttributes
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
 
 
 class Channels:
-    """The axis of a frame of ``shape`` along which ``parameters`` (object arrays that broadcast over it) vary.
+    """The single axis along which ``parameters`` (object arrays that broadcast over a frame of ``shape``) vary.
 
-    Hardware has parameters along one axis. The axes from the first to the last one that varies become one, whose index
-    tells theirs: a reshape, which moves nothing. ``count``: how many different places there are, 1 where nothing
-    varies.
+    Hardware has parameters along one axis. The axes from the first to the last one that varies are merged by a reshape,
+    which moves nothing. ``count``: the size of the merged axis, 1 where nothing varies.
     """
 
     def __init__(self, shape: tuple[int, ...], *parameters: npt.NDArray[Any]) -> None:
@@ -32,7 +32,7 @@ class Channels:
         self.count = self._merged[first] if axes else 1
 
     def column(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """One of the parameters as ``count`` values."""
+        """Return one of the parameters as ``count`` values."""
         if values.size == 1:
             flat = values.reshape(-1)
             return flat if self.count == 1 else np.broadcast_to(flat, (self.count,))
@@ -40,13 +40,13 @@ class Channels:
         return np.moveaxis(whole, self.axis, 0).reshape(self.count, -1)[:, 0]
 
     def add(
-        self, state: Lowering, op: str, node: OnnxNode, inputs: list[Value], attributes: Mapping[str, Any],
+        self, state: Lowering, op: str, node: OnnxNode, inputs: list[Value], attributes: Callable[[int], Attributes],
         before: tuple[str, ...] = (), *, origin: str | None = None, meaning: Meaning | None = None,
     ) -> Value:
-        """A new IR node, as :meth:`Lowering.add` makes it, with parameters along the attribute ``axis``."""
-        attributes = {"axis": self.axis, **attributes}
+        """Add an IR node, as :meth:`Lowering.add` does; ``attributes``: those with parameters along an axis."""
+        made = attributes(self.axis)
         if self._merged == self.shape:
-            return state.add(op, node, inputs, attributes, before, origin=origin, meaning=meaning)
-        inputs = [state.add("reshape", node, [value], {"shape": self._merged}, origin="") for value in inputs]
-        result = state.add(op, node, inputs, attributes, before, origin="")
-        return state.add("reshape", node, [result], {"shape": self.shape}, origin=origin, meaning=meaning)
+            return state.add(op, node, inputs, made, before, origin=origin, meaning=meaning)
+        inputs = [state.add("reshape", node, [value], ReshapeAttributes(self._merged), origin="") for value in inputs]
+        result = state.add(op, node, inputs, made, before, origin="")
+        return state.add("reshape", node, [result], ReshapeAttributes(self.shape), origin=origin, meaning=meaning)

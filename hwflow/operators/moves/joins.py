@@ -1,4 +1,4 @@
-"""Concat: streams, and constants between them, next to each other along an axis of a frame."""
+"""Concat of streams and constants along an axis of a frame."""
 
 from __future__ import annotations
 
@@ -23,16 +23,17 @@ from hwflow.frontend.views import (
 )
 from hwflow.ir.graph import Fractions, IntArray, Value
 from hwflow.ir.integer_functions import Simple
-from hwflow.numerics.functions.chains import Affine
+from hwflow.ir.node_attributes import ConcatAttributes, ReindexAttributes
+from hwflow.numerics.functions.piecewise import Affine
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
 from hwflow.operators.elementwise.alignment import step
 from hwflow.operators.elementwise.lattice import plain
 
 
 def concat(state: Lowering, node: OnnxNode) -> View:
-    """Concat of constants, of integer tensors, or of reals, along an axis of the frame."""
+    """Lower Concat of constants, of integer tensors, or of reals, along an axis of the frame."""
     views = [state.view(name) for name in node.inputs]
-    axis = integer(node, "axis", 1) % len(state.model.values[node.result].shape)  # 1: before operator set 4
+    axis = integer(node, "axis", 1) % len(state.model.values[node.result].shape)  # default 1 before operator set 4
     if all(isinstance(v, Constant) for v in views):
         return Constant(np.concatenate([v.array for v in views if isinstance(v, Constant)], axis=axis))
     full = {i: v for i, v in enumerate(views) if not (isinstance(v, Constant) and v.array.size == 0)}
@@ -55,10 +56,10 @@ def concat(state: Lowering, node: OnnxNode) -> View:
 def joined(
     state: Lowering, node: OnnxNode, views: Sequence[Reals | Constant | QuantizedConstant], axis: int
 ) -> Reals:
-    """Reals next to each other along ``axis`` of a frame, each with its own scale; some of them streams.
+    """Concatenate reals along ``axis`` of a frame, each with its own scale; some of them are streams.
 
-    A constant has integers with a scale like a stream, or is what a function makes of zeros. Functions of streams go on
-    to the quantizer behind where no table does their work."""
+    A constant has integers with a scale like a stream, or is a function of zeros. Functions of streams that are not
+    tabulated stay functions before the next quantizer."""
     parts = [_part(state, node, view) for view in views]
     streams = [part.view for part in parts if part.view is not None]
     first, before = streams[0], tuple(dict.fromkeys(name for view in streams for name in view.nodes))
@@ -76,7 +77,7 @@ def joined(
     )
     shape = tuple(sum(s[a] for s in shapes) if a == axis else size for a, size in enumerate(shapes[0]))
     result = made(value, shape, scale, zero_point, node)
-    if functions:  # the host begins with the node itself, which needs all that it reads
+    if functions:  # the host would continue with the node itself, which needs all of its inputs
         result = replace(result, anchor=first.anchor, functions=functions, after=(*first.after, node.name))
     if any(view.low is None for view in streams):
         return result
@@ -86,7 +87,7 @@ def joined(
 
 @dataclass(frozen=True)
 class _Part:
-    """One operand: its integers and what they mean. ``view``: the stream that it is, if it is one."""
+    """One operand: its integers and their meaning. ``view``: its stream, if it is one."""
 
     integers: Integers | IntArray
     scale: Fractions
@@ -97,7 +98,7 @@ class _Part:
 
 def _part(state: Lowering, node: OnnxNode, view: Reals | Constant | QuantizedConstant) -> _Part:
     if isinstance(view, Reals):
-        with suppress(Refusal):  # a quantizer behind may do what a table cannot
+        with suppress(Refusal):  # a later quantizer may do what a table cannot
             view = plain(state, node, view)
         low, high = (0, 0) if view.low is None or view.high is None else (view.low, view.high)
         return _Part(Integers(view.value, view.shape, low, high), view.scale, view.zero_point, view.functions, view)
@@ -110,7 +111,7 @@ def _part(state: Lowering, node: OnnxNode, view: Reals | Constant | QuantizedCon
 
 
 def _frame(array: Any) -> Any:
-    """A constant without its frame axis, of length 1."""
+    """Return a constant without its frame axis, of length 1."""
     return array.reshape(array.shape[1:] or (1,))
 
 
@@ -119,7 +120,7 @@ def _whole(view: Constant | Integers) -> Integers | IntArray:
 
 
 def _ends(parts: Iterable[Integers | IntArray]) -> tuple[int, int]:
-    """The least and the greatest integer that there may be."""
+    """Return the minimum and maximum of all integers."""
     ends = [(v.low, v.high) if isinstance(v, Integers) else (int(v.min()), int(v.max())) for v in parts]
     return min(low for low, _ in ends), max(high for _, high in ends)
 
@@ -132,14 +133,15 @@ def _side_by_side(
     state: Lowering, node: OnnxNode, parts: Sequence[Integers | IntArray], axis: int, before: tuple[str, ...] = (),
     origin: str | None = None,
 ) -> Value:
-    """The integers of streams and constants along ``axis`` of a frame: the streams follow each other, then constants
-    come into the places between."""
+    """Concatenate the integers of streams and constants along ``axis`` of a frame: the streams first, then the
+    constants are inserted."""
     streams = [part for part in parts if isinstance(part, Integers)]
     constants = [part for part in parts if not isinstance(part, Integers)]
     value = streams[0].value
     if len(streams) > 1:
         value = state.add(
-            "concat", node, [v.value for v in streams], {"axis": axis}, before, origin="" if constants else origin
+            "concat", node, [v.value for v in streams], ConcatAttributes(axis), before,
+            origin="" if constants else origin,
         )
     if not constants:
         return value
@@ -151,7 +153,7 @@ def _side_by_side(
     )
     fill = int(constants[0].reshape(-1)[0])
     alike = all((constant == fill).all() for constant in constants)
-    attributes = {"index": index, "fill": fill}
+    attributes = ReindexAttributes(index, fill)
     value = state.add("reindex", node, [value], attributes, before, origin=origin if alike else "")
     if alike:
         return value
@@ -162,7 +164,7 @@ def _side_by_side(
 
 
 def _joined(parts: Sequence[Any], shapes: Sequence[tuple[int, ...]], axis: int) -> Any:
-    """What broadcasts over each of the parts' ``shapes``, over all of them along ``axis``."""
+    """Concatenate along ``axis`` values that broadcast over the parts' ``shapes``, as one that broadcasts over all."""
     wide = []
     for values, shape in zip(parts, shapes, strict=True):
         full = values.reshape((1,) * (len(shape) - values.ndim) + values.shape)

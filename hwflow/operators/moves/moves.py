@@ -1,4 +1,4 @@
-"""Operators that put elements in another place: each element of the result is one of the operand's, or a constant."""
+"""Operators that move elements: each element of the result is one of the operand's, or a constant."""
 
 from __future__ import annotations
 
@@ -11,7 +11,17 @@ from typing import Any
 import numpy as np
 
 from hwflow.display import show
-from hwflow.frontend.context import Lowering, constant, exact_constant, given, integer, moved, reals, refuse
+from hwflow.frontend.context import (
+    Lowering,
+    Refusal,
+    constant,
+    exact_constant,
+    given,
+    integer,
+    moved,
+    reals,
+    refuse,
+)
 from hwflow.frontend.views import (
     Constant,
     Integers,
@@ -24,15 +34,18 @@ from hwflow.frontend.views import (
     uniform,
 )
 from hwflow.ir.graph import Fractions, IntArray
+from hwflow.ir.node_attributes import ReindexAttributes
+from hwflow.numerics.functions.function import Elementwise, enclose
+from hwflow.numerics.interval import Interval, NoSteps
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
-from hwflow.operators.elementwise.lattice import plain
+from hwflow.operators.elementwise.lattice import ENCLOSURE_BITS, from_zero, plain, whole_zero_point
 
 Move = Callable[[Any], Any]
-"""What a node does to an array of its operand's whole shape, the frame axis included."""
+"""Applies a node to an array of its operand's whole shape, the frame axis included."""
 
 
 def slice_(state: Lowering, node: OnnxNode) -> View:
-    """Slice: with any steps, the frame axis left whole."""
+    """Lower Slice, with any steps, of axes other than the frame axis."""
     shape = state.model.values[node.inputs[0]].shape
     if node.version < 10:
         starts, ends = (_ints(node, name) for name in ("starts", "ends"))
@@ -48,7 +61,7 @@ def slice_(state: Lowering, node: OnnxNode) -> View:
 
 
 def _slice_of(size: int, start: int, end: int, step: int) -> slice:
-    """ONNX's bounds (operator Slice 13: negative ones count from the end, then all are clamped) as Python's."""
+    """Convert ONNX's bounds (operator Slice 13: negative ones count from the end, then all are clamped) to Python's."""
     start, end = (bound + size if bound < 0 else bound for bound in (start, end))
     if step > 0:
         return slice(min(max(start, 0), size), min(max(end, 0), size), step)
@@ -60,7 +73,7 @@ PAD_MODES = ("constant", "edge", "reflect", "wrap")
 
 
 def pad(state: Lowering, node: OnnxNode) -> View:
-    """Pad in all its modes; no negative pads of the frame axis."""
+    """Lower Pad in all its modes, of axes other than the frame axis."""
     shape = state.model.values[node.inputs[0]].shape
     pads = _parameter(state, node, 1, "pads") if node.version >= 11 else _ints(node, "pads") or _ints(node, "paddings")
     axes = _parameter(state, node, 3, "axes") if given(node, 3) else tuple(range(len(shape)))
@@ -78,7 +91,7 @@ def pad(state: Lowering, node: OnnxNode) -> View:
     width = [(max(0, b), max(0, a)) for b, a in zip(before, after, strict=True)]
 
     def move(array: Any) -> Any:
-        # numpy's edge mode tells which element's scale a constant stands beside.
+        # numpy's edge mode gives a constant the scale of the nearest element.
         how: Any = "edge" if mode == "constant" else mode
         return np.pad(array[crop], width, mode=how)
 
@@ -100,7 +113,7 @@ def _pad_value(state: Lowering, node: OnnxNode) -> Fraction:
 
 
 def gather(state: Lowering, node: OnnxNode) -> View:
-    """Gather with constant indices, along an axis of the frame."""
+    """Lower Gather with constant indices, along an axis of the frame."""
     rank = len(state.model.values[node.inputs[0]].shape)
     axis = integer(node, "axis") % rank
     indices = constant(state, node, 1, "indices").array.astype(np.int64)
@@ -115,22 +128,22 @@ def gather(state: Lowering, node: OnnxNode) -> View:
 
 
 def tile(state: Lowering, node: OnnxNode) -> View:
-    """Tile within a frame."""
+    """Lower Tile within a frame."""
     repeats = _parameter(state, node, 1, "repeats")
-    if node.version < 6:  # how often, along which axis
+    if node.version < 6:  # inputs: count and axis
         (axis,), rank = _parameter(state, node, 2, "axis"), len(state.model.values[node.inputs[0]].shape)
         repeats = tuple(repeats[0] if place == axis % rank else 1 for place in range(rank))
     return _moved(state, node, lambda array: np.tile(array, repeats))
 
 
 def expand(state: Lowering, node: OnnxNode) -> View:
-    """Expand: axes of length 1 are repeated, new ones stand in front."""
+    """Lower Expand: axes of length 1 are repeated, new ones come first."""
     shape = _parameter(state, node, 1, "shape")
     return _moved(state, node, lambda array: np.broadcast_to(array, np.broadcast_shapes(array.shape, shape)))
 
 
 def depth_to_space(state: Lowering, node: OnnxNode) -> View:
-    """DepthToSpace in both modes."""
+    """Lower DepthToSpace in both modes."""
     _, channels, height, width = state.model.values[node.inputs[0]].shape
     block = integer(node, "blocksize")
     if node.attributes.get("mode", "DCR") == "CRD":
@@ -142,7 +155,7 @@ def depth_to_space(state: Lowering, node: OnnxNode) -> View:
 
 
 def space_to_depth(state: Lowering, node: OnnxNode) -> View:
-    """SpaceToDepth in both modes."""
+    """Lower SpaceToDepth in both modes."""
     _, channels, height, width = state.model.values[node.inputs[0]].shape
     block = integer(node, "blocksize")
     split = (1, channels, height // block, block, width // block, block)
@@ -152,11 +165,11 @@ def space_to_depth(state: Lowering, node: OnnxNode) -> View:
 
 
 def split(state: Lowering, node: OnnxNode) -> tuple[View, ...]:
-    """Split along an axis of the frame: as many views as outputs."""
+    """Lower Split along an axis of the frame: one view per output."""
     shape = state.model.values[node.inputs[0]].shape
     axis = integer(node, "axis") % len(shape)
     sizes = [state.model.values[name].shape[axis] if name else None for name in node.outputs]
-    if None in sizes:  # of one that is left out nothing else tells the size
+    if None in sizes:  # the size of an omitted output follows from nothing else
         lengths = _parameter(state, node, 1, "split") if given(node, 1) else _ints(node, "split")
         sizes = list(lengths) or [-(-shape[axis] // len(sizes))] * len(sizes)
     views = []
@@ -176,7 +189,7 @@ def _part(axis: int, start: int, size: int) -> Move:
 def _moved(
     state: Lowering, node: OnnxNode, move: Move, holes: Any = None, fill: Fraction = Fraction(0), *, output: int = 0
 ) -> View:
-    """The operand after ``move``; where ``holes`` (of the result's whole shape) is set, the real number ``fill``."""
+    """Apply ``move`` to the operand; where ``holes`` (of the result's whole shape) is set, put the real ``fill``."""
     whole = state.model.values[node.inputs[0]].shape
     return placed(state, node, state.view(node.inputs[0]), whole, move, holes, fill, output=output)
 
@@ -185,14 +198,14 @@ def placed(
     state: Lowering, node: OnnxNode, view: View, whole: tuple[int, ...], move: Move, holes: Any = None,
     fill: Fraction = Fraction(0), *, output: int = 0,
 ) -> View:
-    """Output ``output`` of ``node``: ``view``, of ``whole`` shape, after ``move``; where ``holes`` (of the result's
-    whole shape) is set, the real number ``fill``."""
+    """Return output ``output`` of ``node``: ``view``, of ``whole`` shape, after ``move``; where ``holes`` (of the
+    result's whole shape) is set, the real ``fill``."""
     if isinstance(view, Constant | QuantizedConstant):
         return _moved_constant(node, view, move, holes)
     index = move(np.arange(prod(whole)).reshape(whole))
     if index.shape[:1] != (1,):
         raise refuse(
-            node, "frame-axis", f"the result must keep the frame axis in front, not have shape {list(index.shape)}",
+            node, "frame-axis", f"the result must keep the frame axis first, not have shape {list(index.shape)}",
             "work within a frame",
         )
     if not isinstance(view, Integers | Reals):
@@ -200,7 +213,7 @@ def placed(
     number = 0
     if holes is not None and holes.any():
         if isinstance(view, Reals):
-            view = plain(state, node, view)
+            view = _fillable(state, node, view, fill)
         number = _integer_fill(node, view, fill)
         index = np.where(holes, -1, index)
     name = node.outputs[output]
@@ -208,11 +221,37 @@ def placed(
     return _placed(state, node, view, whole, move, index, number, origin)
 
 
+def _fillable(state: Lowering, node: OnnxNode, view: Reals, fill: Fraction) -> Reals:
+    """``view`` without functions, or, where these have no table, with functions that leave 0 alone where ``fill`` is
+    that."""
+    try:
+        return plain(state, node, view)
+    except Refusal:
+        if fill != 0 or not all(_keeps_zero(function) for step in view.functions for function in step.reshape(-1)):
+            raise
+        return view
+
+
+def _keeps_zero(function: Elementwise | None) -> bool:
+    try:
+        return function is None or enclose([function], Interval.point(Fraction(0)), ENCLOSURE_BITS).exact == 0
+    except NoSteps:  # undefined there
+        return False
+
+
+def with_zero(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
+    """``view`` with one integer that means 0 wherever it stands, for zeros among its elements."""
+    view = _fillable(state, node, view, Fraction(0))
+    zero = uniform(view.zero_point)
+    if zero is not None and zero.denominator == 1:
+        return view
+    return from_zero(state, node, whole_zero_point(state, node, view))
+
+
 def broadcast(
     state: Lowering, node: OnnxNode, view: Reals, whole: tuple[int, ...], target: tuple[int, ...]
 ) -> Reals:
-    """``view``, of the whole shape ``whole``, repeated to the whole shape ``target`` (ONNX: multidirectional
-    broadcasting)."""
+    """Broadcast ``view`` from the whole shape ``whole`` to ``target`` (ONNX: multidirectional broadcasting)."""
     if whole == target:
         return view
 
@@ -225,8 +264,8 @@ def broadcast(
 
 
 def with_constant(state: Lowering, node: OnnxNode, place: int, what: str) -> tuple[Reals, Fractions]:
-    """The operands of an element by element operator of a stream and a constant of any kind, input ``place`` of two
-    (``what``, in messages): see :func:`over_constant`."""
+    """Return the operands of an elementwise operator on a stream and a constant of any kind, input ``place`` of two
+    (``what`` in messages): see :func:`over_constant`."""
     real = exact_constant(state, node, place, what)
     name = node.inputs[1 - place]
     return over_constant(state, node, reals(state, node, 1 - place), name, f"{what} {show(node.inputs[place])}", real)
@@ -235,11 +274,11 @@ def with_constant(state: Lowering, node: OnnxNode, place: int, what: str) -> tup
 def over_constant(
     state: Lowering, node: OnnxNode, view: Reals, name: str, what: str, constant: Fractions
 ) -> tuple[Reals, Fractions]:
-    """``view``, the value ``name``, repeated to the shape in which it meets a ``constant`` (``what``, in messages), and
-    the constant with the rank of a frame of that, as short as can be."""
+    """Broadcast ``view``, the value ``name``, with a ``constant`` (``what`` in messages); return it and the constant,
+    which has the rank of a frame and is compact."""
     whole = state.model.values[name].shape
     excess = constant.ndim - len(whole)
-    if excess > 0:  # of length 1: the result has the frame axis in front
+    if excess > 0:  # axes of length 1: the result's first axis is the frame axis
         raise refuse(
             node, "frame-axis",
             f"{what} must have no axes in front of the frame axis of {show(name)}, not shape {list(constant.shape)}",
@@ -247,7 +286,7 @@ def over_constant(
         )
     view = broadcast(state, node, view, whole, np.broadcast_shapes(whole, constant.shape))
     rank = len(view.shape)
-    # A constant as long as the stream has the frame axis, of length 1, in front.
+    # A constant of the stream's rank has the frame axis, of length 1, first.
     own = constant.shape[-rank:] if constant.ndim > rank else (1,) * (rank - constant.ndim) + constant.shape
     return view, compact(constant.reshape(own))
 
@@ -256,9 +295,9 @@ def _placed(
     state: Lowering, node: OnnxNode, view: Integers | Reals, whole: tuple[int, ...], move: Move, index: IntArray,
     number: int, origin: str,
 ) -> Integers | Reals:
-    """``view``, of ``whole`` shape, with its elements where ``index`` has them, ``number`` where that is -1."""
+    """Gather the elements of ``view``, of ``whole`` shape, by ``index``, with ``number`` where that is -1."""
     shape = index.shape[1:] or (1,)
-    value = state.add("reindex", node, [view.value], {"index": index.reshape(shape), "fill": number}, origin=origin)
+    value = state.add("reindex", node, [view.value], ReindexAttributes(index.reshape(shape), number), origin=origin)
     if isinstance(view, Integers):
         return Integers(value, shape, min(view.low, number), max(view.high, number))
     old = view.shape
@@ -273,7 +312,7 @@ def _placed(
 
 
 def _integer_fill(node: OnnxNode, view: Integers | Reals, fill: Fraction) -> int:
-    """The integer that means ``fill``."""
+    """Return the integer that represents ``fill``."""
     if isinstance(view, Integers):
         wanted = fill
     else:
@@ -281,14 +320,14 @@ def _integer_fill(node: OnnxNode, view: Integers | Reals, fill: Fraction) -> int
         if zero is None or (scale is None and fill != 0) or scale == 0:
             raise refuse(
                 node, "pad-scale",
-                "what is padded must have one zero point, and one scale unless it is padded with 0, not one a channel",
+                "a padded tensor must have one zero point, and one scale unless padded with 0, not one per channel",
                 "quantize per tensor before the node",
             )
         wanted = zero if scale is None else zero + fill / scale
     if wanted.denominator != 1:
         raise refuse(
             node, "pad-value", f"the constant must be a multiple of the operand's scale, not {float(fill):.9g}",
-            "pad with a number that the quantizer before can make",
+            "pad with a number that the preceding quantizer can represent",
         )
     return int(wanted)
 

@@ -1,8 +1,9 @@
-"""ArgMax, ArgMin and TopK: places and values of the greatest elements along an axis of the frame.
+"""ArgMax, ArgMin and TopK: indices and values of the greatest elements along an axis of the frame.
 
-The integers that carry reals have their order where one positive scale and one zero point hold along the axis; where
-these differ, the elements are brought to multiples of one number first (:mod:`hwflow.operators.elementwise.alignment`),
-or to ranks among all values that there may be (:mod:`hwflow.operators.elementwise.ranks`).
+The integers of quantized reals have the reals' order if scale (positive) and zero point are constant along the axis.
+Otherwise the elements are first converted to multiples of a common divisor
+(:mod:`hwflow.operators.elementwise.alignment`), or to ranks among all possible values
+(:mod:`hwflow.operators.elementwise.ranks`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from hwflow.frontend.context import Lowering, constant, integer, made, reals, re
 from hwflow.frontend.views import Integers, Reals, View, as_array, compact, fractions, uniform
 from hwflow.ir.graph import Value
 from hwflow.ir.integer_functions import Shifted, Simple
+from hwflow.ir.node_attributes import ReshapeAttributes, Take, TopKAttributes
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
 from hwflow.operators.elementwise.alignment import SHORT, in_common, in_order, step
 from hwflow.operators.elementwise.lattice import plain
@@ -21,13 +23,13 @@ from hwflow.operators.elementwise.ranks import alike
 from hwflow.types import Interval, IntType
 
 MAX_K = 64
-"""Comparisons of each element in every cycle."""
+"""The greatest k: each element is compared with the k best so far in one cycle."""
 
 
 @dataclass(frozen=True)
 class _Ordered:
-    """Integers with the order of the operand's elements along the axis, or (``falling``) the opposite one. ``reals``:
-    the operand where they carry it."""
+    """Integers in the order of the operand's elements along the axis, or (``falling``) the reverse order. ``reals``:
+    the operand, where the integers represent it."""
 
     value: Value
     falling: bool
@@ -35,39 +37,47 @@ class _Ordered:
     integers: Integers | None
 
 
-def arg_extreme(state: Lowering, node: OnnxNode) -> View:
-    """ArgMax and ArgMin: a tensor of int64."""
+def arg_max(state: Lowering, node: OnnxNode) -> View:
+    """Lower ArgMax to an int64 tensor."""
+    return _arg_extreme(state, node, least=False)
+
+
+def arg_min(state: Lowering, node: OnnxNode) -> View:
+    """Lower ArgMin to an int64 tensor."""
+    return _arg_extreme(state, node, least=True)
+
+
+def _arg_extreme(state: Lowering, node: OnnxNode, *, least: bool) -> View:
     shape, axis = _axis(state, node, default=0)
     source = _ordered(state, node, axis, scaled=False)
-    attributes = {
-        "axis": axis, "k": 1, "least": (node.op_type == "ArgMin") != source.falling,
-        "last": bool(integer(node, "select_last_index")), "take": "index",
-    }
+    attributes = TopKAttributes(
+        axis=axis, k=1, least=least != source.falling, last=bool(integer(node, "select_last_index")), take="index"
+    )
     before = source.reals.nodes if source.reals is not None else ()
     target = state.frame_shape(node.outputs[0])
     kept = (*shape[:axis], 1, *shape[axis + 1 :])
     value = state.add("top_k", node, [source.value], attributes, before, origin=None if target == kept else "")
     if target != kept:
-        value = state.add("reshape", node, [value], {"shape": target})
+        value = state.add("reshape", node, [value], ReshapeAttributes(target))
     return Integers(value, target, 0, shape[axis] - 1)
 
 
 def top_k(state: Lowering, node: OnnxNode) -> tuple[View, ...]:
-    """TopK with constant k: values, and places of int64; the order of ``sorted`` whether it is asked for or not."""
+    """Lower TopK with constant k to values and int64 indices, always in the order of ``sorted``."""
     shape, axis = _axis(state, node, default=-1)
     k = _count(state, node, shape[axis])
     values, places = _used(state, node)
     source = _ordered(state, node, axis, scaled=values)
     least = (integer(node, "largest", 1) == 0) != source.falling
-    take = "both" if values and places else "value" if values else "index"
+    take: Take = "both" if values and places else "value" if values else "index"
     target = (*shape[:axis], k, *shape[axis + 1 :])
     before = source.reals.nodes if source.reals is not None else ()
-    made_of = {"axis": axis, "k": k, "least": least, "last": False, "take": take}
+    made_of = TopKAttributes(axis=axis, k=k, least=least, last=False, take=take)
     origin = {"both": "", "value": None, "index": node.outputs[1]}[take]
     result = state.add("top_k", node, [source.value], made_of, before, origin=origin)
     best = place = result
     if take == "both":
-        bits = IntType.holding(Interval(0, shape[axis] - 1)).bits  # of a place
+        bits = IntType.holding(Interval(0, shape[axis] - 1)).bits  # bits of an index
         both = Integers(result, target, 0, 0)
         best = step(state, node, Shifted(False, 64), [both, bits]).value
         place = step(state, node, Simple("and"), [both, (1 << bits) - 1], origin=node.outputs[1]).value
@@ -85,7 +95,7 @@ def _values(node: OnnxNode, source: _Ordered, value: Value, shape: tuple[int, ..
 
 
 def _axis(state: Lowering, node: OnnxNode, default: int) -> tuple[tuple[int, ...], int]:
-    """The frame's shape, and the axis within it."""
+    """Return the frame's shape, and the axis within it."""
     whole = state.model.values[node.inputs[0]].shape
     axis = integer(node, "axis", default) % len(whole)
     if axis == 0:
@@ -107,20 +117,20 @@ def _count(state: Lowering, node: OnnxNode, size: int) -> int:
         raise refuse(
             node, "top-count",
             f"k must be at most {MAX_K}, not {k}: each element is compared with the k best so far at once",
-            "ask for fewer, or leave the node to the host behind the last quantizer",
+            "ask for fewer, or leave the node to the host after the last quantizer",
         )
     return k
 
 
 def _used(state: Lowering, node: OnnxNode) -> tuple[bool, bool]:
-    """Which of the outputs something reads; both where nothing does."""
+    """Tell which of the outputs are read; both if none is."""
     read = {name for other in state.model.nodes for name in other.inputs} | {*state.model.outputs}
     values, places = (name in read for name in node.outputs)
     return (values, places) if values or places else (True, True)
 
 
 def _ordered(state: Lowering, node: OnnxNode, axis: int, *, scaled: bool) -> _Ordered:
-    """``scaled``: the values themselves are asked for, not their order alone."""
+    """Order the operand along the axis; ``scaled``: the values are needed, not only their order."""
     view = state.view(node.inputs[0])
     if isinstance(view, Integers):
         return _Ordered(view.value, False, None, view)
@@ -131,7 +141,7 @@ def _ordered(state: Lowering, node: OnnxNode, axis: int, *, scaled: bool) -> _Or
         if falling is not None and (scale != 0).all():
             return _Ordered(view.value, bool(falling), view, None)
     elif not scaled and scale.shape[axis] == 1 and (scale != 0).all():
-        # What all elements along the axis have in common does not change their order.
+        # Parameters that are equal along the axis do not change the order.
         sign, falling = as_array(scale / abs(scale)), uniform(as_array(scale < 0))
         first = zero_point.take([0], axis=axis)
         moved = replace(
@@ -145,5 +155,5 @@ def _ordered(state: Lowering, node: OnnxNode, axis: int, *, scaled: bool) -> _Or
 
 
 def _along(values: Any, shape: tuple[int, ...]) -> Any:
-    """What broadcasts over a frame, with as many axes."""
+    """Return values that broadcast over a frame with the frame's rank."""
     return compact(values.reshape((1,) * (len(shape) - values.ndim) + values.shape))

@@ -1,8 +1,7 @@
-"""One axis of a Resize: of which elements of the operand each element of the result is a weighted mean.
+"""One axis of a Resize: the weights by which each element of the result averages elements of the operand.
 
-Everything is exact in rationals: a float32 scale is one, a ratio of sizes another. ONNX operator Resize 19; where its
-text leaves a choice, ONNX's test data decide, as in :mod:`hwflow.onnxspec.reference.resize_matrices`, which is written
-apart from this.
+Everything is an exact rational: a float32 scale, and a ratio of sizes. ONNX operator Resize 19; where its text leaves a
+choice, ONNX's test data decide, as in :mod:`hwflow.onnxspec.reference.resize_matrices`, an independent implementation.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _ALWAYS = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric", CR
 
 
 def transformations(version: int) -> tuple[str, ...]:
-    """The names of coordinate transformations in Resize of an operator set from 11 on; the first is the default."""
+    """Return the coordinate transformations of Resize in an operator set from 11 on; the first is the default."""
     if version < 13:
         return (*_ALWAYS, "tf_half_pixel_for_nn")
     return _ALWAYS if version < 19 else (*_ALWAYS, "half_pixel_symmetric")
@@ -33,9 +32,9 @@ def transformations(version: int) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Interpolation:
-    """What a node says of all its axes: ``mode``, ``transformation`` (of coordinates) and ``rounding`` (of nearest;
-    None: down, and up along an axis that shrinks) by ONNX's names; ``cubic_a``, ``antialias``, ``exclude_outside`` as
-    the attributes."""
+    """A node's settings for all axes: ``mode``, ``transformation`` (of coordinates) and ``rounding`` (of nearest; None:
+    down, and up along an axis that shrinks) by ONNX's names; ``cubic_a``, ``antialias``, ``exclude_outside`` as in the
+    attributes."""
 
     mode: str
     transformation: str = "half_pixel"
@@ -60,7 +59,7 @@ class AxisResize:
         return self.scale == 1 and self.output == self.size and self.roi == WHOLE
 
     def coordinates(self, transformation: str) -> list[Fraction]:
-        """Where in the operand each element of the result lies: a line, slope and offset."""
+        """Return the operand coordinate of each element of the result, an affine function of its index."""
         length, last = self.scale * self.size, self.size - 1
         slope, offset = 1 / self.scale, Fraction(0)
         centred = slope / 2 - HALF
@@ -84,13 +83,13 @@ class AxisResize:
         return [slope * place + offset for place in range(self.output)]
 
     def outside(self, how: Interpolation) -> list[bool]:
-        """Which elements of the result have the extrapolation value."""
+        """Tell which elements of the result have the extrapolation value."""
         if how.transformation != CROP:
             return [False] * self.output
         return [not 0 <= at <= self.size - 1 for at in self.coordinates(CROP)]
 
     def nearest(self, how: Interpolation) -> list[int]:
-        """The number of the element that each one of the result repeats; one beyond the operand's ends is outside."""
+        """Return the index of the element that each one of the result copies; it may lie beyond the operand's ends."""
         found = []
         rounding = how.rounding or ("floor" if self.scale >= 1 else "ceil")
         for at in self.coordinates(how.transformation):
@@ -107,8 +106,8 @@ class AxisResize:
         return found
 
     def mean(self, how: Interpolation) -> list[Mapping[int, Fraction]]:
-        """The weights, by the number of an element, of each element of the result, other than 0 and together 1; {}
-        where they cannot be brought to that."""
+        """Return the nonzero weights of each element of the result, by index, normalized to 1; {} where that is
+        impossible."""
         stretch = max(Fraction(1), 1 / self.scale) if how.antialias else Fraction(1)
         reach = 2 if how.mode == CUBIC else 1
         found: list[Mapping[int, Fraction]] = []
@@ -124,8 +123,8 @@ class AxisResize:
 
 
 def _weight(how: Interpolation, distance: Fraction) -> Fraction:
-    """Of an element at a distance: a triangle, or the cubic convolution of R. G. Keys, "Cubic convolution interpolation
-    for digital image processing", 1981, equation 4."""
+    """Return the weight of an element at a distance: a triangle, or the cubic convolution of R. G. Keys, "Cubic
+    convolution interpolation for digital image processing", 1981, equation 4."""
     if how.mode == LINEAR:
         return max(Fraction(0), 1 - distance)
     square, cube, a = distance**2, distance**3, how.cubic_a
@@ -137,7 +136,7 @@ def _weight(how: Interpolation, distance: Fraction) -> Fraction:
 @dataclass(frozen=True)
 class Windows:
     """Weighted sums of neighbours: element k of the result is the sum of ``weights[k]`` times the elements from
-    ``starts[k]`` on, divided by ``divisor``, which each row of weights sums to. As many weights in each row."""
+    ``starts[k]`` on, divided by ``divisor``, the sum of each row of weights. All rows have equal length."""
 
     starts: IntArray
     weights: IntArray
@@ -145,16 +144,17 @@ class Windows:
 
     @property
     def width(self) -> int:
-        """Elements in a sum."""
+        """The number of elements in a sum."""
         return int(self.weights.shape[1])
 
 
 MAX_DIVISOR_BITS = 40
-"""Of the common denominator of the weights, of all axes together: beyond, they are no numbers to multiply by."""
+"""The greatest width of the weights' common denominator over all axes: beyond, multipliers would be too long."""
 
 
 def windows(means: list[Mapping[int, Fraction]], size: int) -> Windows | None:
-    """The ``means`` over an axis of ``size`` elements in integers; None where the common denominator is too large."""
+    """Convert the ``means`` over an axis of ``size`` elements to integers; None if the common denominator is too
+    large."""
     divisor = 1
     for denominator in {w.denominator for mean in means for w in mean.values()}:
         divisor = lcm(divisor, denominator)

@@ -1,4 +1,4 @@
-"""Operators that only give a frame another shape or order: no hardware."""
+"""Operators that only change the shape or axis order of a frame: no hardware."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ import numpy as np
 from hwflow.display import show
 from hwflow.frontend.context import Lowering, moved, reals, refuse
 from hwflow.frontend.views import Constant, Integers, QuantizedConstant, View, compact
+from hwflow.ir.node_attributes import ReshapeAttributes, TransposeAttributes
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
 
 
 def reshape(state: Lowering, node: OnnxNode) -> View:
-    """Reshape, Flatten, Squeeze, Unsqueeze: a new shape of each frame."""
+    """Lower Reshape, Flatten, Squeeze, Unsqueeze to a new shape of each frame."""
     view = state.view(node.inputs[0])
     source_shape = state.model.values[node.inputs[0]].shape
     target = state.model.values[node.outputs[0]].shape
-    if prod(source_shape) != prod(target):  # inference says nothing while the number of frames is open
+    if prod(source_shape) != prod(target):  # shape inference cannot tell while the number of frames is open
         raise refuse(
             node, "reshape-size",
             f"the result must have as many elements as input {show(node.inputs[0])} has in one frame, "
@@ -35,7 +36,7 @@ def reshape(state: Lowering, node: OnnxNode) -> View:
         view = reals(state, node, 0)
     shape = state.frame_shape(node.outputs[0])
     origin = None if isinstance(view, Integers) else state.real_origin(node)
-    value = state.add("reshape", node, [view.value], {"shape": shape}, origin=origin)
+    value = state.add("reshape", node, [view.value], ReshapeAttributes(shape), origin=origin)
     if isinstance(view, Integers):
         return Integers(value, shape, view.low, view.high)
     old = view.shape
@@ -49,13 +50,13 @@ def _reshaped(values: Any, source: tuple[int, ...], target: tuple[int, ...]) -> 
 
 
 def transpose(state: Lowering, node: OnnxNode) -> View:
-    """Transpose of constants, or one that leaves the frame axis in front."""
+    """Lower Transpose of constants, or one that leaves the frame axis first."""
     view = state.view(node.inputs[0])
     rank = len(state.model.values[node.inputs[0]].shape)
     given = node.attributes.get("perm", ())
     assert isinstance(given, tuple)
     perm = tuple(int(a) for a in given) or tuple(reversed(range(rank)))
-    if sorted(perm) != list(range(rank)):  # onnx lets it pass
+    if sorted(perm) != list(range(rank)):  # onnx accepts it
         raise refuse(
             node, "transpose-perm", f"perm must be a permutation of the {rank} axes, not {list(perm)}",
             "correct the attribute",
@@ -69,12 +70,12 @@ def transpose(state: Lowering, node: OnnxNode) -> View:
         view = reals(state, node, 0)
     if perm[0] != 0:
         raise refuse(
-            node, "frame-axis", f"perm must leave the frame axis 0 in front, not be {list(perm)}",
+            node, "frame-axis", f"perm must leave the frame axis 0 first, not be {list(perm)}",
             "transpose within a frame",
         )
     axes = tuple(a - 1 for a in perm[1:]) or (0,)
     origin = None if isinstance(view, Integers) else state.real_origin(node)
-    value = state.add("transpose", node, [view.value], {"perm": axes}, origin=origin)
+    value = state.add("transpose", node, [view.value], TransposeAttributes(axes), origin=origin)
     shape = tuple(view.shape[a] for a in axes)
     if isinstance(view, Integers):
         return Integers(value, shape, view.low, view.high)

@@ -1,4 +1,4 @@
-"""Resize and Upsample: nearest moves elements, linear and cubic are exact weighted sums, axis after axis."""
+"""Resize and Upsample: nearest moves elements, linear and cubic are exact weighted sums, axis by axis."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from hwflow.frontend.context import (
     refuse,
 )
 from hwflow.frontend.views import Anchor, Integers, Reals, View, as_array, fractions
+from hwflow.ir.node_attributes import InterpolateAttributes
 from hwflow.onnxspec.resolving.resolved_model import Attribute, OnnxNode
 from hwflow.operators.elementwise.lattice import plain
 from hwflow.operators.moves import moves
@@ -46,7 +47,7 @@ from hwflow.operators.quantizers.quantizers import Quantization, requantize
 
 
 def resize(state: Lowering, node: OnnxNode) -> View:
-    """Resize of every operator set."""
+    """Lower Resize of every operator set."""
     if node.version < 11:
         return _resized(state, node, _axes(state, node, None, 1, None))
     roi, scales, sizes = (index if given(node, index) else None for index in (1, 2, 3))
@@ -54,7 +55,7 @@ def resize(state: Lowering, node: OnnxNode) -> View:
 
 
 def upsample(state: Lowering, node: OnnxNode) -> View:
-    """Upsample: as Resize 10, and no axis shrinks."""
+    """Lower Upsample: as Resize 10, but no axis shrinks."""
     if node.version < 9:
         shape = state.model.values[node.inputs[0]].shape
         values = node.attributes["scales"] if node.version >= 7 else _image_scales(node)
@@ -71,14 +72,14 @@ def upsample(state: Lowering, node: OnnxNode) -> View:
 
 
 def _image_scales(node: OnnxNode) -> tuple[Attribute, ...]:
-    """The scales of all axes of an image by Upsample 1."""
+    """Return the scales of all axes of an image from the attributes of Upsample 1."""
     return 1, 1, node.attributes["height_scale"], node.attributes["width_scale"]
 
 
 def _axes(
     state: Lowering, node: OnnxNode, roi: int | None, scales: int | None, sizes: int | None
 ) -> list[AxisResize]:
-    """What the inputs at these places say of each axis; an empty tensor says as little as none."""
+    """Read each axis from the inputs at these places; an empty tensor counts as absent."""
     shape = state.model.values[node.inputs[0]].shape
     axes = [int(a) % len(shape) for a in _ints(node, "axes")] or list(range(len(shape)))
     if sizes is not None and constant(state, node, sizes, "sizes").array.size:
@@ -101,7 +102,7 @@ def _axes(
 def _by_scales(node: OnnxNode, shape: tuple[int, ...], axes: Any, scales: list[Fraction]) -> list[AxisResize]:
     if len(scales) != len(axes) or any(scale <= 0 for scale in scales):
         raise refuse(
-            node, "resize-scales", f"scales must be {len(axes)} positive numbers, one an axis, not "
+            node, "resize-scales", f"scales must be {len(axes)} positive numbers, one per axis, not "
             f"{[float(s) for s in scales]}", "correct them",
         )
     return [
@@ -113,7 +114,7 @@ def _by_scales(node: OnnxNode, shape: tuple[int, ...], axes: Any, scales: list[F
 def _by_sizes(node: OnnxNode, shape: tuple[int, ...], axes: list[int], sizes: list[int]) -> list[AxisResize]:
     if len(sizes) != len(axes) or any(size < 1 for size in sizes):
         raise refuse(
-            node, "resize-sizes", f"sizes must be {len(axes)} positive numbers, one an axis, not {sizes}",
+            node, "resize-sizes", f"sizes must be {len(axes)} positive numbers, one per axis, not {sizes}",
             "correct them",
         )
     ratios = [Fraction(size, shape[axis]) for size, axis in zip(sizes, axes, strict=True)]
@@ -133,7 +134,7 @@ def _by_sizes(node: OnnxNode, shape: tuple[int, ...], axes: list[int], sizes: li
 
 def _interpolation(node: OnnxNode) -> Interpolation:
     mode = _one_of(node, "mode", (NEAREST, LINEAR, CUBIC))
-    if node.op_type == "Upsample" or node.version < 11:
+    if node.version < 11:  # of Upsample, all
         return Interpolation(mode, "asymmetric", None)
     return Interpolation(
         mode, _one_of(node, "coordinate_transformation_mode", transformations(node.version)),
@@ -143,7 +144,7 @@ def _interpolation(node: OnnxNode) -> Interpolation:
 
 
 def _one_of(node: OnnxNode, name: str, legal: tuple[str, ...]) -> str:
-    """An attribute with names for values, of which the first is the default."""
+    """Return an attribute with named values, the first of which is the default."""
     value = str(node.attributes.get(name, legal[0]))
     if value not in legal:
         raise refuse(
@@ -183,8 +184,8 @@ def _resized(state: Lowering, node: OnnxNode, lines: list[AxisResize]) -> View:
 
 
 def _require_sizes(state: Lowering, node: OnnxNode, lines: list[AxisResize]) -> None:
-    """The result's shape must be what the specification says; with a region of interest it says something else than
-    onnx's shape inference and the evaluators do."""
+    """Refuse a result whose inferred shape differs from the specification, as with a region of interest in onnx's shape
+    inference and the evaluators."""
     inferred = state.model.values[node.outputs[0]].shape
     for line in lines:
         said = line.output
@@ -193,8 +194,8 @@ def _require_sizes(state: Lowering, node: OnnxNode, lines: list[AxisResize]) -> 
         if said != inferred[line.axis]:
             raise refuse(
                 node, "resize-size",
-                f"axis {line.axis} of the result must have {said} elements, not {inferred[line.axis]} as onnx's shape "
-                "inference has it", "give sizes instead of scales",
+                f"axis {line.axis} of the result must have {said} elements, not {inferred[line.axis]} as by onnx's "
+                "shape inference", "give sizes instead of scales",
             )
 
 
@@ -203,7 +204,7 @@ def _nearest(node: OnnxNode, line: AxisResize, how: Interpolation) -> list[int]:
     if how.exclude_outside and not all(0 <= place < line.size for place in places):
         raise refuse(
             node, "resize-outside",
-            "exclude_outside must be 0 where the nearest element is outside: no weight is left to make 1 of",
+            "exclude_outside must be 0 where the nearest element is outside: no weight is left to normalize",
             "leave the attribute out",
         )
     return [min(max(place, 0), line.size - 1) for place in places]
@@ -213,8 +214,7 @@ def _copied(
     state: Lowering, node: OnnxNode, view: View, places: Sequence[tuple[AxisResize, list[int]]], how: Interpolation,
     fill: Fraction, whole: tuple[int, ...],
 ) -> View:
-    """``view``, of ``whole`` shape: each element of the result is the one at the ``places`` along the axes, or the
-    extrapolation value."""
+    """Copy elements of ``view``, of ``whole`` shape, from the ``places`` along the axes, or the extrapolation value."""
 
     def move(array: Any) -> Any:
         for line, along in places:
@@ -232,8 +232,8 @@ def _copied(
 def _interpolated(
     state: Lowering, node: OnnxNode, view: Reals, lines: list[AxisResize], how: Interpolation, fill: Fraction
 ) -> Reals:
-    """Weighted sums along one axis after the other, those that shrink first; then what only moves."""
-    # An outer axis first where axes grow, as its buffer holds what lies within it; an inner one where they shrink.
+    """Apply weighted sums axis by axis, shrinking axes first; then copies."""
+    # Growing axes from the outside in, because a buffer holds all inner axes; shrinking ones from the inside out.
     by_growth = sorted(lines, key=lambda line: (line.scale, line.axis if line.scale >= 1 else -line.axis))
     sums = [(line, _windows(node, line, how)) for line in by_growth]
     wide = [(line, window) for line, window in sums if window.width > 1]
@@ -245,7 +245,7 @@ def _interpolated(
         if any(v.ndim and v.shape[line.axis - 1] > 1 for v in (view.scale, view.zero_point) for line, _ in wide):
             raise refuse(
                 node, "resize-scale",
-                "what is resized must have one scale and zero point along the axes that are resized, not several",
+                "a resized tensor must have one scale and zero point along the resized axes, not several",
                 "quantize per tensor or per channel before the node",
             )
         if sum(window.divisor.bit_length() for _, window in wide) > MAX_DIVISOR_BITS:
@@ -267,7 +267,7 @@ def _windows(node: OnnxNode, line: AxisResize, how: Interpolation) -> Windows:
     means = line.mean(how)
     if not all(means):
         raise refuse(
-            node, "resize-weights", "weights must have a sum other than 0, to be divided by it",
+            node, "resize-weights", "weights must have a nonzero sum, by which they are divided",
             "give cubic_coeff_a another value, or leave exclude_outside out",
         )
     found = windows(means, line.size)
@@ -279,16 +279,16 @@ def _windows(node: OnnxNode, line: AxisResize, how: Interpolation) -> Windows:
 def _too_wide(node: OnnxNode) -> Refusal:
     return refuse(
         node, "resize-weights",
-        "weights must have a small common denominator, as those of scales such as 2, 1.5 or 0.5 have, not one of more "
-        f"than {MAX_DIVISOR_BITS} bits in all", "give sizes instead of scales, whose ratios are exact",
+        "weights must have a small common denominator, as for scales such as 2, 1.5 or 0.5, not one of more "
+        f"than {MAX_DIVISOR_BITS} bits in all", "give sizes instead of scales: their ratios are exact",
     )
 
 
 def _weighted(state: Lowering, node: OnnxNode, view: Reals, line: AxisResize, window: Windows, origin: str) -> Reals:
-    """The sums along one axis. Weights sum to the divisor, so that the zero point is multiplied by it."""
+    """Return the sums along one axis. Weights sum to the divisor, which multiplies the zero point."""
     axis = line.axis - 1
     shape = (*view.shape[:axis], line.output, *view.shape[axis + 1 :])
-    attributes = {"axis": axis, "starts": window.starts, "weights": window.weights}
+    attributes = InterpolateAttributes(axis, window.starts, window.weights)
     value = state.add("interpolate", node, [view.value], attributes, view.nodes, origin=origin)
     result = made(value, shape, as_array(view.scale / window.divisor), as_array(view.zero_point * window.divisor), node)
     if view.low is None or view.high is None:

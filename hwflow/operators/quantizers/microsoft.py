@@ -1,7 +1,7 @@
 """Quantized operators of the domain com.microsoft, as onnxruntime's quantizer writes them: dequantize, operate,
 quantize.
 
-Rounding comes before the zero point, as in QuantizeLinear (onnxruntime's own kernels of some round after it).
+Rounding precedes the zero point, as in QuantizeLinear (some of onnxruntime's own kernels round after it).
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from hwflow.display import show
 from hwflow.frontend.context import Lowering, behind, constant, exact_constant, finite, given, integer, refuse
 from hwflow.frontend.views import Integers, QuantizedConstant, Reals, View, as_array, fractions, rearranged
 from hwflow.ir.graph import Fractions
-from hwflow.numerics.functions.chains import LeakyRelu
+from hwflow.ir.node_attributes import TransposeAttributes
+from hwflow.numerics.functions.piecewise import LeakyRelu
 from hwflow.numerics.functions.smooth import Sigmoid
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
 from hwflow.operators.elementwise.arithmetic import affine, combined, product_of, sum_of
@@ -32,14 +33,14 @@ _FOLD = "compute the node's result when the model is exported"
 
 
 def _operands(state: Lowering, node: OnnxNode) -> tuple[Reals, Reals | Fractions]:
-    """A stream, and the other stream or constant."""
+    """Return a stream, and the other stream or constant."""
     a, b = operand(state, node, 0, 1, 2), operand(state, node, 3, 4, 5)
     places = (0, 3)
     if isinstance(a, QuantizedConstant):
         a, b, places = b, a, (3, 0)
     names = [node.inputs[place] for place in places]
     if isinstance(a, QuantizedConstant):
-        raise refuse(node, "stream-operand", "one operand must be computed at run time, not both constant", _FOLD)
+        raise refuse(node, "stream-operand", "one operand must be computed at run time, not both be constant", _FOLD)
     if isinstance(b, QuantizedConstant):
         return over_constant(state, node, a, names[0], f"the constant {show(names[1])}", b.real())
     wholes = [state.model.values[name].shape for name in names]
@@ -49,7 +50,7 @@ def _operands(state: Lowering, node: OnnxNode) -> tuple[Reals, Reals | Fractions
 
 
 def qlinear_add(state: Lowering, node: OnnxNode) -> View:
-    """QLinearAdd of two streams or a constant."""
+    """Lower QLinearAdd of two streams, or of a stream and a constant."""
     a, b = _operands(state, node)
     if not isinstance(b, Reals):
         return requantized(state, node, affine(a, node, fractions(1), b), 6, 7)
@@ -58,7 +59,7 @@ def qlinear_add(state: Lowering, node: OnnxNode) -> View:
 
 
 def qlinear_mul(state: Lowering, node: OnnxNode) -> View:
-    """QLinearMul of two streams or a constant."""
+    """Lower QLinearMul of two streams, or of a stream and a constant."""
     a, b = _operands(state, node)
     if not isinstance(b, Reals):
         return requantized(state, node, affine(a, node, b, fractions(0)), 6, 7)
@@ -67,18 +68,18 @@ def qlinear_mul(state: Lowering, node: OnnxNode) -> View:
 
 
 def qlinear_sigmoid(state: Lowering, node: OnnxNode) -> View:
-    """QLinearSigmoid."""
+    """Lower QLinearSigmoid."""
     return requantized(state, node, behind(stream(state, node, 0, 1, 2), node, as_array(Sigmoid())), 3, 4)
 
 
 def qlinear_leaky_relu(state: Lowering, node: OnnxNode) -> View:
-    """QLinearLeakyRelu."""
+    """Lower QLinearLeakyRelu."""
     function = as_array(LeakyRelu(finite(node, "alpha", 0.01)))
     return requantized(state, node, behind(stream(state, node, 0, 1, 2), node, function), 3, 4)
 
 
 def _channels_first(state: Lowering, node: OnnxNode, view: Integers | Reals) -> Integers | Reals:
-    """An image (..., channels) as (channels, ...)."""
+    """Transpose an image from (..., channels) to (channels, ...)."""
     axes = range(len(view.shape))
     return _transposed(state, node, view, (axes[-1], *axes[:-1]))
 
@@ -90,9 +91,9 @@ def _channels_last(state: Lowering, node: OnnxNode, view: Integers | Reals) -> I
 def _transposed(
     state: Lowering, node: OnnxNode, view: Integers | Reals, perm: tuple[int, ...], *, last: bool = False
 ) -> Integers | Reals:
-    """``last``: it makes the node's result, where that is integers."""
+    """Add a Transpose; ``last``: its integers are the node's result."""
     origin = None if last and isinstance(view, Integers) else ""
-    value = state.add("transpose", node, [view.value], {"perm": perm}, origin=origin)
+    value = state.add("transpose", node, [view.value], TransposeAttributes(perm), origin=origin)
     shape = tuple(view.shape[axis] for axis in perm)
     if isinstance(view, Integers):
         return replace(view, value=value, shape=shape)
@@ -104,7 +105,7 @@ def _transposed(
 
 
 def qlinear_average_pool(state: Lowering, node: OnnxNode) -> View:
-    """QLinearAveragePool, channels first or last."""
+    """Lower QLinearAveragePool, channels first or last."""
     view = stream(state, node, 0, 1, 2)
     if not integer(node, "channels_last"):
         return requantized(state, node, averaged(state, node, view), 3, 4)
@@ -113,7 +114,7 @@ def qlinear_average_pool(state: Lowering, node: OnnxNode) -> View:
 
 
 def qlinear_global_average_pool(state: Lowering, node: OnnxNode) -> View:
-    """QLinearGlobalAveragePool, channels first or last."""
+    """Lower QLinearGlobalAveragePool, channels first or last."""
     view = stream(state, node, 0, 1, 2)
     if not integer(node, "channels_last"):
         return requantized(state, node, globally_averaged(state, node, view), 3, 4)
@@ -123,7 +124,7 @@ def qlinear_global_average_pool(state: Lowering, node: OnnxNode) -> View:
 def _averaged_last(
     state: Lowering, node: OnnxNode, view: Reals, average: Callable[[Reals], Reals]
 ) -> View:
-    """What ``average`` makes of an image with its channels first, with them last and quantized."""
+    """Apply ``average`` to an image with channels moved first; return it with channels last, quantized."""
     first = _channels_first(state, node, view)
     assert isinstance(first, Reals), "reals stay reals"
     last = _channels_last(state, node, average(first))
@@ -132,7 +133,7 @@ def _averaged_last(
 
 
 def nhwc_max_pool(state: Lowering, node: OnnxNode) -> View:
-    """NhwcMaxPool: a MaxPool of integers, channels last."""
+    """Lower NhwcMaxPool: a MaxPool of integers, channels last."""
     view = state.view(node.inputs[0])
     if not isinstance(view, Integers):
         raise refuse(
@@ -147,7 +148,7 @@ def nhwc_max_pool(state: Lowering, node: OnnxNode) -> View:
 
 
 def qlinear_reduce_mean(state: Lowering, node: OnnxNode) -> View:
-    """QLinearReduceMean over any axes of a frame."""
+    """Lower QLinearReduceMean over any axes of a frame."""
     axes = node.attributes.get("axes", ())
     mean = reduced(state, node, stream(state, node, 0, 1, 2), axes, "mean")
     assert isinstance(mean, Reals), "of reals"
@@ -155,24 +156,25 @@ def qlinear_reduce_mean(state: Lowering, node: OnnxNode) -> View:
 
 
 def qlinear_where(state: Lowering, node: OnnxNode) -> View:
-    """QLinearWhere of two streams, or of a stream and a constant."""
+    """Lower QLinearWhere of two streams, or of a stream and a constant."""
     found = [operand(state, node, index, index + 1, index + 2) for index in (1, 4)]
     branches = [v.real() if isinstance(v, QuantizedConstant) else v for v in found]
     return requantized(state, node, chosen(state, node, branches), 7, 8)
 
 
 def qlinear_concat(state: Lowering, node: OnnxNode) -> View:
-    """QLinearConcat of streams and constants; inputs: the result's scale and zero point, then each operand with its."""
+    """Lower QLinearConcat of streams and constants. Inputs: the result's scale and zero point, then each operand with
+    its own."""
     rank = len(state.model.values[node.outputs[0]].shape)
     axis = integer(node, "axis") % rank
     views = [operand(state, node, index, index + 1, index + 2) for index in range(2, len(node.inputs), 3)]
     if not any(isinstance(view, Reals) for view in views):
-        raise refuse(node, "stream-operand", "one operand must be computed at run time, not constants all", _FOLD)
+        raise refuse(node, "stream-operand", "one operand must be computed at run time, not all be constant", _FOLD)
     return requantized(state, node, joined(state, node, views, axis - 1), 0, 1)
 
 
 def qgemm(state: Lowering, node: OnnxNode) -> View:
-    """QGemm with a constant matrix; without an output scale the result is real."""
+    """Lower QGemm with a constant matrix; without an output scale the result is real."""
     if integer(node, "transA"):
         raise refuse(node, "gemm-trans-a", "transA must be 0, not 1", "transpose the first operand in the model")
     axis = 0 if integer(node, "transB") else 1
@@ -189,7 +191,7 @@ def qgemm(state: Lowering, node: OnnxNode) -> View:
 
 
 def matmul_integer_to_float(state: Lowering, node: OnnxNode) -> View:
-    """MatMulIntegerToFloat with one constant operand: the product of what both mean, and a bias."""
+    """Lower MatMulIntegerToFloat with one constant operand: the product of the dequantized operands, plus a bias."""
     a, b = operand(state, node, 0, 2, 4, -2), operand(state, node, 1, 3, 5, -1)
     result = multiplied(state, node, a, b, (node.inputs[0], node.inputs[1]))
     if not given(node, 6):

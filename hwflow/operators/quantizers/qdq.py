@@ -1,4 +1,4 @@
-"""QuantizeLinear and DequantizeLinear (of ai.onnx, and com.microsoft's, which mean the same)."""
+"""QuantizeLinear and DequantizeLinear (of ai.onnx, and the equivalent ones of com.microsoft)."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ from hwflow.types import IntType
 def parameters(
     state: Lowering, node: OnnxNode, tensor: str, scale_index: int, zero_index: int, axis: int, block: int = 0
 ) -> tuple[Fractions, Fractions]:
-    """Scale and zero point of ``tensor`` that the node's inputs give, shaped to broadcast over all of it.
+    """Return scale and zero point of ``tensor`` from the node's inputs, shaped to broadcast over it.
 
-    One scale, or one for each index of ``axis``, or one for each ``block`` of indices of it.
+    One scale, one per index of ``axis``, or one per ``block`` of indices of it.
     """
     scale = constant(state, node, scale_index, "scale").array
     zero_point = (
@@ -50,7 +50,7 @@ def parameters(
         raise refuse(
             node, "zero-point-shape",
             f"zero point must have the scale's shape {list(scale.shape)}, not {list(zero_point.shape)}",
-            "make both alike",
+            "give both the same shape",
         )
     wrong = scale[~np.isfinite(scale)].reshape(-1)
     if wrong.size:
@@ -70,8 +70,8 @@ def parameters(
 def spread(
     node: OnnxNode, what: str, values: Fractions, tensor: str, shape: tuple[int, ...], axis: int
 ) -> Fractions:
-    """``values`` (``what``, in messages) so shaped that they broadcast over ``tensor`` of ``shape``: one for all of it,
-    one for each index of ``axis``, or as many axes as it has."""
+    """Reshape ``values`` (``what`` in messages) to broadcast over ``tensor`` of ``shape``: one for all of it, one per
+    index of ``axis``, or an array of its rank."""
     if values.size == 1:
         return values.reshape(())
     if values.ndim == len(shape) > 1:
@@ -80,7 +80,7 @@ def spread(
         raise refuse(
             node, f"{what.replace(' ', '-')}-shape",
             f"{what} must broadcast over {show(tensor)} of shape {list(shape)}, not have shape {list(values.shape)}",
-            "give one for the tensor, or one for each index of an axis",
+            "give one per tensor, or one per index of an axis",
         )
     axis = _axis(node, tensor, shape, axis)
     if values.shape != (shape[axis],):
@@ -88,7 +88,7 @@ def spread(
             node, f"{what.replace(' ', '-')}-shape",
             f"{what} must have one element or {shape[axis]} (axis {axis} of {show(tensor)}), "
             f"not shape {list(values.shape)}",
-            f"give one {what} for each index of the axis",
+            f"give one {what} per index of the axis",
         )
     return values.reshape([-1 if a == axis else 1 for a in range(len(shape))])
 
@@ -105,13 +105,13 @@ def _axis(node: OnnxNode, tensor: str, shape: tuple[int, ...], axis: int) -> int
 def _blocks(
     node: OnnxNode, tensor: str, values: Fractions, shape: tuple[int, ...], axis: int, block: int
 ) -> Fractions:
-    """One parameter a block (QuantizeLinear 21), repeated for every element of it; the last block may be shorter."""
+    """Repeat one parameter per block (QuantizeLinear 21) for every element of it; the last block may be shorter."""
     expected = list(shape)
     expected[axis] = -(-shape[axis] // block) if block > 0 else -1
     if list(values.shape) != expected:
         raise refuse(
             node, "scale-shape",
-            f"scale must have one element for each block of {block} along axis {axis} of {show(tensor)}, shape "
+            f"scale must have one element per block of {block} along axis {axis} of {show(tensor)}, shape "
             f"{expected}, not {list(values.shape)}",
             "correct block_size or the scale",
         )
@@ -119,7 +119,7 @@ def _blocks(
 
 
 def element(state: Lowering, node: OnnxNode, name: str) -> IntType:
-    """The integer type of an ONNX value."""
+    """Return the integer type of an ONNX value."""
     dtype = state.model.values[name].dtype
     if dtype not in INTEGER_TYPES:
         known = ", ".join(INTEGER_TYPES)
@@ -133,13 +133,14 @@ def element(state: Lowering, node: OnnxNode, name: str) -> IntType:
 def dequantized(
     view: Integers, scale: Fractions, zero_point: Fractions, tensor: str, after: tuple[str, ...]
 ) -> Reals:
-    """What integer tensor ``tensor`` means (parameters of a frame); ``after``: the node that says so."""
+    """Return the reals of the integer tensor ``tensor`` (parameters of a frame); ``after``: the dequantizing node."""
     anchor = Anchor(tensor, view.value, fractions(1), fractions(0))
     return Reals(view.value, view.shape, scale, zero_point, anchor, after=after, low=view.low, high=view.high)
 
 
 def dequantize_linear(state: Lowering, node: OnnxNode) -> View:
-    """real = scale * (integer - zero point); no hardware: it says what the integers mean."""
+    """Lower DequantizeLinear, real = scale * (integer - zero point), without hardware: it defines the integers'
+    meaning."""
     view = state.view(node.inputs[0])
     scale, zero_point = parameters(
         state, node, node.inputs[0], 1, 2, integer(node, "axis", 1), integer(node, "block_size")
@@ -156,19 +157,20 @@ def dequantize_linear(state: Lowering, node: OnnxNode) -> View:
         )
     frame = without_frame_axis(scale), without_frame_axis(zero_point)
     for port in state.inputs:
-        if port.value is view.value and port.value.origin in state.model.inputs:  # here it says what they mean
+        if port.value is view.value and port.value.origin in state.model.inputs:  # the port's meaning is defined here
             say_scale(port, *frame)
     return dequantized(view, frame[0], frame[1], node.inputs[0], (node.name,))
 
 
 def rescaled(state: Lowering, node: OnnxNode, view: Reals, scale: Fractions, zero_point: Fractions) -> Reals:
-    """Dequantized integers that are sums (ConvInteger and the like), whose value is not the hardware's integer."""
+    """Dequantize sums (ConvInteger and the like), whose values differ from the hardware's integers."""
     frame_scale, frame_zero = without_frame_axis(scale), without_frame_axis(zero_point)
     return affine(view, node, frame_scale, as_array(-frame_scale * frame_zero))
 
 
 def quantize_linear(state: Lowering, node: OnnxNode) -> View:
-    """saturate(round_half_even(real / scale) + zero point): a step function of the integers that carry the reals."""
+    """Lower QuantizeLinear, saturate(round_half_even(real / scale) + zero point): a step function of the integers that
+    represent the reals."""
     scale, zero_point = parameters(
         state, node, node.inputs[0], 1, 2, integer(node, "axis", 1), integer(node, "block_size")
     )
@@ -183,13 +185,13 @@ def quantize_linear(state: Lowering, node: OnnxNode) -> View:
         integers = graph_input(state, view.name, node.outputs[0], type_)
         say_scale(state.inputs[-1], q.scale, q.zero_point)
         return integers
-    if isinstance(view, Integers):  # int32 stands for itself
+    if isinstance(view, Integers):  # int32 without a scale
         view = made(view.value, view.shape, fractions(1), fractions(0), node)
     assert isinstance(view, Reals)
     return quantized(state, node, view, q, type_)
 
 
 def quantized(state: Lowering, node: OnnxNode, view: Reals, q: Quantization, type_: IntType) -> Integers:
-    """The integers that a quantizer of an integer ONNX type makes of reals, in hardware."""
+    """Quantize reals to an integer ONNX type in hardware."""
     value: Value = requantize(state, node, view, q)
     return Integers(value, view.shape, type_.min, type_.max)

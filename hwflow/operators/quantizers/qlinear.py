@@ -1,6 +1,6 @@
-"""The QOperator dialect of ai.onnx: quantized operators as what they are defined by, dequantize, operate, quantize.
+"""The QOperator dialect of ai.onnx: quantized operators as dequantize, operate, quantize.
 
-Rounding comes before the zero point, as in QuantizeLinear.
+Rounding precedes the zero point, as in QuantizeLinear.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Operand = Reals | QuantizedConstant
 def operand(
     state: Lowering, node: OnnxNode, index: int, scale_index: int, zero_index: int, axis: int = 0
 ) -> Operand:
-    """Quantized input ``index`` as reals; several scales run along ``axis`` of the tensor."""
+    """Return quantized input ``index`` as reals; several scales lie along ``axis`` of the tensor."""
     name = node.inputs[index]
     view = state.view(name)
     scale, zero_point = parameters(state, node, name, scale_index, zero_index, axis)
@@ -37,7 +37,7 @@ def operand(
 def stream(
     state: Lowering, node: OnnxNode, index: int, scale_index: int, zero_index: int, axis: int = 1
 ) -> Reals:
-    """The same, of an input that must be computed at run time."""
+    """Return an input as by :func:`operand`, which must be computed at run time."""
     real = operand(state, node, index, scale_index, zero_index, axis)
     if isinstance(real, QuantizedConstant):
         raise refuse(
@@ -50,12 +50,12 @@ def stream(
 def fixed(
     state: Lowering, node: OnnxNode, index: int, scale_index: int, zero_index: int, axis: int
 ) -> QuantizedConstant:
-    """The same, of an input that must be constant."""
+    """Return an input as by :func:`operand`, which must be constant."""
     real = operand(state, node, index, scale_index, zero_index, axis)
     if isinstance(real, Reals):
         raise refuse(
             node, "constant-weights", f"weights {show(node.inputs[index])} must be constant, not computed at run time",
-            "make them an initializer, or leave the node to the host, before the first or behind the last quantizer",
+            "make them an initializer, or leave the node to the host, before the first or after the last quantizer",
         )
     return real
 
@@ -63,7 +63,7 @@ def fixed(
 def requantized(
     state: Lowering, node: OnnxNode, view: Reals, scale_index: int, zero_index: int, axis: int = 1
 ) -> View:
-    """``view`` through the quantizer of the node's output; several scales run along ``axis``."""
+    """Requantize ``view`` by the node's output parameters; several scales lie along ``axis``."""
     output = node.outputs[0]
     scale, zero_point = parameters(state, node, output, scale_index, zero_index, axis)
     type_ = element(state, node, output)
@@ -73,7 +73,7 @@ def requantized(
 
 
 def qlinear_conv(state: Lowering, node: OnnxNode) -> View:
-    """QLinearConv, two-dimensional, one group; the bias is a multiple of the products' scale."""
+    """Lower QLinearConv; the bias is in units of the products' scale."""
     x = stream(state, node, 0, 1, 2)
     weights = fixed(state, node, 3, 4, 5, 0)
     bias: Fractions | None = None
@@ -83,9 +83,9 @@ def qlinear_conv(state: Lowering, node: OnnxNode) -> View:
         if integers.shape != (count,):
             raise refuse(
                 node, "bias-shape",
-                f"bias {show(node.inputs[8])} must have one element an output ({count}), not shape "
+                f"bias {show(node.inputs[8])} must have one element per output ({count}), not shape "
                 f"{list(integers.shape)}",
-                "give one bias for each output",
+                "give one bias per output",
             )
         if x.scale.size != 1:
             raise refuse(
@@ -97,8 +97,8 @@ def qlinear_conv(state: Lowering, node: OnnxNode) -> View:
 
 
 def qlinear_matmul(state: Lowering, node: OnnxNode) -> View:
-    """QLinearMatMul with one constant operand; one scale each, or those of the left one's rows or the right one's
-    columns, and of the result's rows (of a vector a frame, its elements')."""
+    """Lower QLinearMatMul with one constant operand; one scale each, or scales per row of the left operand, per column
+    of the right one, and per row of the result (for a vector per frame, per element)."""
     a, b = operand(state, node, 0, 1, 2, -2), operand(state, node, 3, 4, 5, -1)
     result = multiplied(state, node, a, b, (node.inputs[0], node.inputs[3]))
     return requantized(state, node, result, 6, 7, 1 if len(result.shape) == 1 else -2)
@@ -115,7 +115,7 @@ def _integers(state: Lowering, node: OnnxNode, index: int) -> Integers:
 
 
 def _without_scale(state: Lowering, node: OnnxNode, index: int, zero_index: int, axis: int) -> Operand:
-    """Integers minus their zero point."""
+    """Return integers minus their zero point."""
     name = node.inputs[index]
     view = state.view(name)
     zero = constant(state, node, zero_index, "zero point").array if given(node, zero_index) else np.zeros((), np.int64)
@@ -129,20 +129,20 @@ def _without_scale(state: Lowering, node: OnnxNode, index: int, zero_index: int,
 
 
 def conv_integer(state: Lowering, node: OnnxNode) -> View:
-    """ConvInteger: the sums themselves, an int32 tensor."""
+    """Lower ConvInteger: the sums themselves, an int32 tensor."""
     x, w = _without_scale(state, node, 0, 2, 1), _without_scale(state, node, 1, 3, 0)
     if isinstance(x, QuantizedConstant) or isinstance(w, Reals):
         raise refuse(
             node, "constant-weights",
             f"weights {show(node.inputs[1])} must be constant and input {show(node.inputs[0])} must not",
-            "make them an initializer, or leave the node to the host, before the first or behind the last quantizer",
+            "make them an initializer, or leave the node to the host, before the first or after the last quantizer",
         )
     sums = convolution(state, node, x, w, node.inputs[1], None)
     return _within_int32(node, sums, x, w, tuple(range(1, w.integers.ndim)))
 
 
 def matmul_integer(state: Lowering, node: OnnxNode) -> View:
-    """MatMulInteger with one constant operand: the sums themselves, an int32 tensor."""
+    """Lower MatMulInteger with one constant operand: the sums themselves, an int32 tensor."""
     a, b = _without_scale(state, node, 0, 2, -2), _without_scale(state, node, 1, 3, -1)
     sums = multiplied(state, node, a, b, (node.inputs[0], node.inputs[1]))
     if isinstance(a, Reals) and isinstance(b, QuantizedConstant):
@@ -154,7 +154,7 @@ def matmul_integer(state: Lowering, node: OnnxNode) -> View:
 def _within_int32(
     node: OnnxNode, sums: Reals, x: Reals, w: QuantizedConstant, axes: int | tuple[int, ...]
 ) -> Reals:
-    """Sums that int32 holds: beyond, ONNX does not say what they are. ``axes``: along which the weights are summed."""
+    """Refuse sums beyond int32, which ONNX leaves undefined. ``axes``: the summed axes of the weights."""
     assert x.low is not None and x.high is not None
     most = max(abs(v - int(z)) for v in (x.low, x.high) for z in x.zero_point.reshape(-1))
     zero_point = np.array([int(z) for z in w.zero_point.reshape(-1)], dtype=np.int64).reshape(w.zero_point.shape)
@@ -167,7 +167,7 @@ def _within_int32(
 
 
 def dynamic_quantize_linear(state: Lowering, node: OnnxNode) -> View:
-    """DynamicQuantizeLinear: the range of each frame is not known before the frame is."""
+    """Refuse DynamicQuantizeLinear: a frame's range is unknown until the whole frame is."""
     raise refuse(
         node, "static-range", "the range must be known when the model is compiled, not follow each input",
         "quantize statically, with QuantizeLinear and calibration data",

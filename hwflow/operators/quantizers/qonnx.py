@@ -34,9 +34,9 @@ from hwflow.frontend.views import (
     fractions,
 )
 from hwflow.ir.graph import Fractions, Meaning
-from hwflow.numerics.functions.chains import Affine, Round, Steps
 from hwflow.numerics.functions.function import enclose
 from hwflow.numerics.functions.nearest_float import nearest_float
+from hwflow.numerics.functions.piecewise import Affine, Round, Steps
 from hwflow.numerics.interval import Interval as Ends
 from hwflow.numerics.interval import NoSteps
 from hwflow.numerics.requantizers.stages import QuantizerStage, UnclampedStage
@@ -56,11 +56,11 @@ from hwflow.types import Interval, IntType
 MAX_BITS = 16
 
 MAX_CONSTANT_BITS = 32
-"""Of constants (biases are quantized to the width of accumulators) and of what Trunc reads."""
+"""The greatest width of constants (biases are quantized to the width of accumulators) and of inputs of Trunc."""
 
 
 def quant(state: Lowering, node: OnnxNode) -> View:
-    """Quant, IntQuant: scale * (clamp(round(x / scale + zero point)) - zero point)."""
+    """Lower Quant or IntQuant: scale * (clamp(round(x / scale + zero point)) - zero point)."""
     shape = state.model.values[node.outputs[0]].shape
     scale, zero_point = (_parameter(state, node, index, name, shape) for index, name in ((1, "scale"), (2, "zeropt")))
     _require_positive(node, scale)
@@ -74,14 +74,14 @@ def quant(state: Lowering, node: OnnxNode) -> View:
 
 
 def _signs(state: Lowering, node: OnnxNode, scale: Fractions, zero_point: Fractions) -> View:
-    """One signed bit: the level is 1 where x / scale + zero point >= 0, else -1 (so QONNX's own evaluator; two's
-    complement would have -1 and 0). Carried by 1 and 0."""
+    """Quantize to one signed bit: the level is 1 where x / scale + zero point >= 0, else -1 (as in QONNX's own
+    evaluator; two's complement would have -1 and 0). Represented by 1 and 0."""
     q = Quantization(scale, as_array(zero_point + 1), 0, 1, Rounding.FLOOR, zero_point_inside=True)
     return _quantized(state, node, q, as_array(2 * scale), as_array((zero_point + 1) / 2))
 
 
 def bipolar_quant(state: Lowering, node: OnnxNode) -> View:
-    """BipolarQuant: scale where x >= 0, else -scale; carried by 1 and 0."""
+    """Lower BipolarQuant: scale where x >= 0, else -scale; represented by 1 and 0."""
     shape = state.model.values[node.outputs[0]].shape
     scale = _parameter(state, node, 1, "scale", shape)
     _require_positive(node, scale)
@@ -93,7 +93,7 @@ def bipolar_quant(state: Lowering, node: OnnxNode) -> View:
 def _quantized(
     state: Lowering, node: OnnxNode, q: Quantization, scale: Fractions, zero_point: Fractions
 ) -> View:
-    """Levels by ``q`` that mean scale * (level - zero_point)."""
+    """Quantize by ``q`` to levels that represent scale * (level - zero_point)."""
     view = state.view(node.inputs[0])
     if isinstance(view, Constant | QuantizedConstant):
         return QuantizedConstant(constant_levels(state, node, q), scale, zero_point)
@@ -109,7 +109,7 @@ def _quantized(
 
 
 def _from_host(state: Lowering, node: OnnxNode, view: HostInput, levels: Interval, meaning: Meaning) -> Reals:
-    """What the host makes of ``view``, which enters the hardware as integers in ``levels`` of ``meaning``."""
+    """Add a hardware input for ``view``, which the host quantizes to integers in ``levels`` of ``meaning``."""
     integers = graph_input(state, view.name, node.outputs[0], IntType.holding(levels), meaning, levels)
     if not say_scale(state.inputs[-1], meaning.scale, meaning.zero_point):
         raise refuse(
@@ -121,11 +121,11 @@ def _from_host(state: Lowering, node: OnnxNode, view: HostInput, levels: Interva
 
 
 def trunc(state: Lowering, node: OnnxNode) -> View:
-    """Trunc: drops low bits of a quantized tensor.
+    """Lower Trunc, which drops low bits of a quantized tensor.
 
-    Of five inputs (x, scale, zeropt, in and out bits; version 1) the result keeps the scale; of six (x, scale, zeropt,
-    in bits, output scale, out bits; version 2) it has its own, and is clamped. Between these versions there was an
-    output zeropt before the out bits, which is not used.
+    With five inputs (x, scale, zeropt, in and out bits; version 1) the result keeps the scale; with six (x, scale,
+    zeropt, in bits, output scale, out bits; version 2) it has its own, and is clamped. Between these versions there was
+    an output zeropt before the out bits, which is not used.
     """
     shape = state.model.values[node.outputs[0]].shape
     scale, zero_point = (_parameter(state, node, index, name, shape) for index, name in ((1, "scale"), (2, "zeropt")))
@@ -151,7 +151,7 @@ def trunc(state: Lowering, node: OnnxNode) -> View:
         ratio, out_scale, out_zero = Fraction(2) ** dropped, x_scale, x_zero
         stage = QuantizerStage
         ends = _reached(levels, Quantizer(ratio, 0, -_BEYOND, _BEYOND, rounding))
-        if ends is None:  # of sums: levels of the input's width are meant, with or without sign
+        if ends is None:  # sums: levels of the input's width are meant, signed or unsigned
             stage = UnclampedStage
             reach = (1 << max(0, in_bits - dropped)) + 1
             ends = -reach, reach
@@ -164,11 +164,11 @@ def trunc(state: Lowering, node: OnnxNode) -> View:
 
 
 _BEYOND = 1 << 62
-"""Greater than any level."""
+"""An integer above all levels."""
 
 
 def _reached(levels: Reals, quantizer: Quantizer) -> tuple[int, int] | None:
-    """The range of what ``quantizer`` makes of ``levels``; None where theirs is not known (sums), or a function is
+    """Return the range of the quantized ``levels``; None where their range is unknown (sums), or a function is
     undefined in it."""
     if levels.low is None or levels.high is None:
         return None
@@ -180,13 +180,13 @@ def _reached(levels: Reals, quantizer: Quantizer) -> tuple[int, int] | None:
             quantizer.enclose(enclose(functions, ends.affine(scale, -scale * zero_point), ENCLOSURE_BITS))
             for scale, zero_point, *functions in columns
         ]
-    except NoSteps:  # the requantizer says so, if it can occur
+    except NoSteps:  # the requantizer refuses it, if it can occur
         return None
     return min(low for low, _ in found), max(high for _, high in found)
 
 
 def _power_of_two(node: OnnxNode, ratio: Fraction) -> Fraction:
-    """The power of two nearest to ``ratio`` (by its logarithm): the scales should be that far apart exactly."""
+    """Return the power of two nearest to ``ratio`` (in logarithm), the exact ratio that the scales should have."""
     exponent = ratio.numerator.bit_length() - ratio.denominator.bit_length()
     result = Fraction(2) ** exponent
     if result != ratio:  # both powers of two, or no power of two
@@ -202,7 +202,7 @@ LAYOUTS = ("NCHW", "NCW", "NC", "NHWC", "NWC")
 
 
 def multi_threshold(state: Lowering, node: OnnxNode) -> View:
-    """MultiThreshold: out_scale * (how many thresholds are at most x) + out_bias."""
+    """Lower MultiThreshold: out_scale * (number of thresholds at most x) + out_bias."""
     view = state.view(node.inputs[0])
     view = view if isinstance(view, HostInput) else reals(state, node, 0)
     thresholds = exact_constant(state, node, 1, "thresholds")
@@ -213,7 +213,7 @@ def multi_threshold(state: Lowering, node: OnnxNode) -> View:
         raise refuse(
             node, "threshold-shape",
             f"thresholds must have shape [1 or {view.shape[axis]}, number], not {list(thresholds.shape)}",
-            "give one row of thresholds, or one a channel",
+            "give one row of thresholds, or one per channel",
         )
     count = thresholds.shape[1]
     value_scale, bias = (finite(node, name, default) for name, default in (("out_scale", 1.0), ("out_bias", 0.0)))
@@ -238,7 +238,7 @@ def multi_threshold(state: Lowering, node: OnnxNode) -> View:
 
 
 def _parameter(state: Lowering, node: OnnxNode, index: int, name: str, shape: tuple[int, ...]) -> Fractions:
-    """A parameter that broadcasts over the tensor, with its rank; one element is one for all."""
+    """Return a parameter that broadcasts over the tensor, with the tensor's rank or one element."""
     array = constant(state, node, index, name).array
     if not np.isfinite(np.asarray(array, dtype=np.float64)).all():
         raise refuse(node, "finite-constant", f"{name} must be finite", "give it finite numbers")
@@ -259,7 +259,7 @@ def _bits(state: Lowering, node: OnnxNode, index: int, name: str, most: int = MA
 
 
 def _range(node: OnnxNode, bits: int) -> tuple[int, int]:
-    """Least and greatest level of that many bits (attributes signed and narrow)."""
+    """Return the lowest and highest level of that many bits (attributes signed and narrow)."""
     narrow = 1 if integer(node, "narrow") else 0
     if integer(node, "signed", 1):
         return -(1 << (bits - 1)) + narrow, (1 << (bits - 1)) - 1

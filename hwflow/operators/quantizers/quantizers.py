@@ -1,4 +1,4 @@
-"""What every dialect's quantizers share: reals become integers, at a graph input, of a constant, or in hardware."""
+"""Quantization for all dialects: of a graph input, of a constant, or in hardware."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ from hwflow.frontend.views import (
     varying_axes,
 )
 from hwflow.ir.graph import Fractions, IntArray, Meaning, Port, Value, identity_order
-from hwflow.numerics.functions.chains import Affine
+from hwflow.ir.node_attributes import RequantizeAttributes
 from hwflow.numerics.functions.float_interval import FloatIntervals
+from hwflow.numerics.functions.piecewise import Affine
 from hwflow.numerics.requantizers.stages import QuantizerStage
 from hwflow.numerics.requantizers.staircase import MAX_LEVELS
 from hwflow.numerics.rounding import Quantizer, Rounding
@@ -45,16 +46,17 @@ class Quantization:
 
     @property
     def signs(self) -> Fractions:
-        """Of the scale: a quantizer of negative scale does what one of the scale's magnitude makes of the negative."""
+        """The signs of the scale: a quantizer with a negative scale quantizes the negated real by the scale's
+        magnitude."""
         return as_array(np.frompyfunc(lambda scale: Fraction(-1 if scale < 0 else 1), 1, 1)(self.scale))
 
     @property
     def upright(self) -> Quantization:
-        """With the scale's magnitude."""
+        """Return the quantization with the scale's magnitude."""
         return replace(self, scale=as_array(abs(self.scale)))
 
     def of_frame(self) -> Quantization:
-        """The same for one frame: the frame axis (of length 1) taken away."""
+        """Return the quantization of one frame, without the frame axis (of length 1)."""
         return replace(self, scale=without_frame_axis(self.scale), zero_point=without_frame_axis(self.zero_point))
 
     @property
@@ -63,7 +65,7 @@ class Quantization:
 
 
 def without_frame_axis(values: Fractions) -> Fractions:
-    """Parameters of the rank of a whole tensor, one frame's; scalars stay."""
+    """Remove the frame axis from parameters of a whole tensor's rank; scalars stay."""
     return values if values.ndim == 0 else values[0]
 
 
@@ -71,8 +73,8 @@ def graph_input(
     state: Lowering, name: str, origin: str, element: IntType, meaning: Meaning | None = None,
     interval: Interval | None = None,
 ) -> Integers:
-    """A new hardware input for ONNX graph input ``name``; its integers are those of the ONNX value ``origin``, all of
-    the type's or those of ``interval``."""
+    """Add a hardware input for the ONNX graph input ``name``; its integers are those of the ONNX value ``origin``, of
+    the type's whole range or of ``interval``."""
     shape, logical = state.frame_shape(origin), state.model.values[origin].shape[1:]
     type_ = TensorType(shape, element, interval or element.interval)
     value = Value(state.value_names.fresh(origin), type_, origin, meaning)
@@ -82,7 +84,8 @@ def graph_input(
 
 
 def say_scale(port: Port, scale: Fractions, zero_point: Fractions) -> bool:
-    """Say what a port's integers mean (parameters of a frame); False where that varies along more than one axis."""
+    """Set scale and zero point of a port (parameters of a frame); return False if they vary along more than one
+    axis."""
     axes = varying_axes(scale, zero_point)
     if len(axes) > 1:
         return False
@@ -92,7 +95,7 @@ def say_scale(port: Port, scale: Fractions, zero_point: Fractions) -> bool:
 
 
 def constant_levels(state: Lowering, node: OnnxNode, q: Quantization) -> IntArray:
-    """The levels that a quantizer makes of its constant input 0."""
+    """Return the levels of a quantizer's constant input 0."""
     view = state.view(node.inputs[0])
     signs, q = q.signs, q.upright
     if isinstance(view, Constant) and view.array.dtype.kind == "f":
@@ -108,7 +111,8 @@ def _quantizer(q: Quantization, scale: Fraction, zero_point: Fraction) -> Quanti
 
 
 def _levels_of_floats(array: npt.NDArray[np.float64], q: Quantization) -> IntArray:
-    """Decided in float64 where that is certain, else exactly: weights are many, and few of them lie near a boundary."""
+    """Quantize in float64 where that is certain, else exactly: weights are many, and few lie near a rounding
+    boundary."""
     kinds: dict[tuple[Fraction, Fraction], int] = {}
     number = np.frompyfunc(lambda scale, zero: kinds.setdefault((scale, zero), len(kinds)), 2, 1)
     kind = np.broadcast_to(np.asarray(number(q.scale, q.zero_point), dtype=np.int64), array.shape)
@@ -127,7 +131,7 @@ def requantize(
     state: Lowering, node: OnnxNode, view: Reals, q: Quantization, meaning: Meaning | None = None,
     origin: str | None = None, stage: type[QuantizerStage] = QuantizerStage,
 ) -> Value:
-    """A requantizer that makes levels of ``view``; ``q`` is that of one frame."""
+    """Add a requantizer from ``view`` to levels; ``q``: the quantization of one frame."""
     if q.high - q.low >= MAX_LEVELS:
         raise refuse(
             node, "quantizer-levels", f"a quantizer must have at most {MAX_LEVELS} levels, not {q.high - q.low + 1}",
@@ -153,11 +157,12 @@ def requantize(
         for scale, zero_point, unit, zero, chain in zip(*columns, chains, strict=True)
     )
     return channels.add(
-        state, "requantize", node, [view.value], {"stages": stages}, view.nodes, origin=origin, meaning=meaning
+        state, "requantize", node, [view.value], lambda axis: RequantizeAttributes(axis, stages), view.nodes,
+        origin=origin, meaning=meaning,
     )
 
 
 def require_divisor(node: OnnxNode, scale: Fractions) -> None:
-    """A quantizer divides by its scale."""
+    """Refuse a scale of 0, by which a quantizer would divide."""
     if any(s == 0 for s in scale.reshape(-1)):
         raise refuse(node, "scale-range", "scale must not be 0", "calibrate the model again")

@@ -6,6 +6,7 @@ from hwflow.frontend.context import Handler
 from hwflow.frontend.frames import axes
 from hwflow.frontend.views import Integers, Reals
 from hwflow.ir.integer_functions import MAXIMUM, MINIMUM, Division, Magnitude, Simple
+from hwflow.onnxspec.graphs import operator_names as names
 from hwflow.operators.elementwise import arithmetic, integers, islands, ordering
 from hwflow.operators.float_errors import linear_errors, move_errors
 from hwflow.operators.record import Operator, attributes
@@ -25,10 +26,11 @@ RECORDS: tuple[Operator, ...] = (
         error=move_errors.absolute
     ),
     Operator(
-        "Add", lower=integers.or_real(integers.always(Simple("add")), arithmetic.add),
+        names.ADD, lower=integers.or_real(integers.always(Simple("add")), arithmetic.add),
         honours=attributes(broadcast=_BROADCAST),
         limits=f"streams of shapes that broadcast, or constants; {phrases.INTEGER}",
-        becomes=("elementwise", "scaled_add"), frames=axes.ELEMENTWISE, error=linear_errors.add
+        becomes=("elementwise", "scaled_add"), frames=axes.ELEMENTWISE, error=linear_errors.add, by_type=True,
+        followed=True, integer_operands=True, accumulates=True, affine=True
     ),
     Operator(
         "And", lower=integers.or_real(integers.always(Simple("and"))), honours=attributes(broadcast=_BROADCAST),
@@ -58,7 +60,8 @@ RECORDS: tuple[Operator, ...] = (
         "Div", lower=integers.or_real(integers.always(Division("quotient")), arithmetic.div),
         honours=attributes(broadcast=_BROADCAST),
         limits=f"of reals by a constant other than 0, or of a constant by reals; {phrases.INTEGER}",
-        becomes=("elementwise", "requantize"), real_only=True, frames=axes.ELEMENTWISE, error=linear_errors.div
+        becomes=("elementwise", "requantize"), real_only=True, frames=axes.ELEMENTWISE, error=linear_errors.div,
+        affine=True
     ),
     Operator(
         "Equal", lower=_comparison(Simple("equal")),
@@ -104,10 +107,11 @@ RECORDS: tuple[Operator, ...] = (
         becomes=("elementwise",), needs=(Integers,), frames=axes.ELEMENTWISE
     ),
     Operator(
-        "Mul", lower=integers.or_real(integers.always(integers.Product()), arithmetic.mul),
+        names.MUL, lower=integers.or_real(integers.always(integers.Product()), arithmetic.mul),
         honours=attributes(broadcast=_BROADCAST),
         limits=f"streams of shapes that broadcast and one zero point each, or constants; {phrases.INTEGER}",
-        becomes=("product",), real_only=True, frames=axes.ELEMENTWISE, error=linear_errors.mul
+        becomes=("product",), real_only=True, frames=axes.ELEMENTWISE, error=linear_errors.mul, by_type=True,
+        followed=True, integer_operands=True, accumulates=True, affine=True
     ),
     Operator(
         "Neg", lower=arithmetic.neg, limits=f"of reals and {phrases.INTEGER}", becomes=("elementwise", "requantize"),
@@ -125,7 +129,8 @@ RECORDS: tuple[Operator, ...] = (
         "Sub", lower=integers.or_real(integers.always(Simple("sub")), arithmetic.sub),
         honours=attributes(broadcast=_BROADCAST),
         limits=f"streams of shapes that broadcast, or constants; {phrases.INTEGER}",
-        becomes=("elementwise", "scaled_add"), frames=axes.ELEMENTWISE, error=linear_errors.add
+        becomes=("elementwise", "scaled_add"), frames=axes.ELEMENTWISE, error=linear_errors.add, followed=True,
+        integer_operands=True, accumulates=True, affine=True
     ),
     Operator(
         "Sum", lower=integers.or_real(integers.always(Simple("add")), ordering.total),

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from hwflow.frontend.frames import axes, matrix_products
+from hwflow.onnxspec.graphs import operator_names as names
+from hwflow.onnxspec.graphs import weight_axes
+from hwflow.onnxspec.reference import evaluator_defects, framewise
+from hwflow.onnxspec.shapes import size_facts
 from hwflow.operators.float_errors import linear_errors, move_errors
 from hwflow.operators.linear import linear, linear_work, matmul, pools, reductions, transposed
 from hwflow.operators.linear.window import AUTO_PADS
@@ -18,62 +22,71 @@ RECORDS: tuple[Operator, ...] = (
         "AveragePool", lower=pools.average_pool,
         honours=attributes(*_WINDOW, "ceil_mode", "count_include_pad", auto_pad=AUTO_PADS),
         limits=f"{phrases.POOL}; any count_include_pad", becomes=("pixel_product", "sum_pool2d"), heavy=True,
-        frames=axes.IMAGE, error=move_errors.average
+        frames=axes.IMAGE, error=move_errors.average, tame=True, framewise=framewise.always,
+        mended=evaluator_defects.AVERAGE_POOL, images=1, keeps_rank=True, integer_operands=True
     ),
     Operator(
         "Conv", lower=linear.conv, honours=attributes(*_WINDOW, "group", auto_pad=AUTO_PADS), limits=phrases.CONV,
-        becomes=("conv2d",), heavy=True, work=linear_work.convolution(1), frames=axes.IMAGE, error=linear_errors.conv
+        becomes=("conv2d",), heavy=True, work=linear_work.convolution(1), frames=axes.IMAGE, error=linear_errors.conv,
+        tame=True, by_type=True, sizes=size_facts.convolution(0, 1, 2), framewise=framewise.data(0), images=2,
+        keeps_rank=True, weights=weight_axes.convolution
     ),
     Operator(
         "ConvTranspose", lower=transposed.conv_transpose,
         honours=attributes(*_WINDOW, "group", "output_padding", "output_shape", auto_pad=AUTO_PADS),
         limits=f"any group, strides, dilations, pads and output_padding; {phrases.WEIGHTS}",
         becomes=("conv2d", "reindex"), heavy=True, work=linear_work.transposed, frames=axes.IMAGE,
-        error=linear_errors.conv_transpose
+        error=linear_errors.conv_transpose, tame=True, sizes=size_facts.transposed_convolution(0, 1, 2),
+        mended=evaluator_defects.CONV_TRANSPOSE, weights=weight_axes.transposed_convolution
     ),
     Operator(
-        "Gemm", lower=linear.gemm, honours=attributes("alpha", "beta", "transA", "transB", broadcast=_BROADCAST),
+        names.GEMM, lower=linear.gemm, honours=attributes("alpha", "beta", "transA", "transB", broadcast=_BROADCAST),
         limits=f"{phrases.PRODUCT}; transA where no axis is that of frames; alpha other than 0", becomes=("dense",),
         real_only=True, heavy=True, work=linear_work.product(0),
-        frames=axes.Rule(matrix_products.gemm_apart(0, 1, 2), matrix_products.gemm_raised), error=linear_errors.gemm
+        frames=axes.Rule(matrix_products.gemm_apart(0, 1, 2), matrix_products.gemm_raised), error=linear_errors.gemm,
+        tame=True, by_type=True, sizes=size_facts.GEMM, framewise=framewise.rows, weights=weight_axes.gemm
     ),
     Operator(
         "GlobalAveragePool", lower=pools.global_average_pool, limits="of images with any number of axes",
-        becomes=("sum_pool2d",), heavy=True, frames=axes.IMAGE, error=move_errors.sums
+        becomes=("sum_pool2d",), heavy=True, frames=axes.IMAGE, error=move_errors.means, tame=True,
+        framewise=framewise.always, images=1, integer_operands=True
     ),
     Operator(
         "GlobalMaxPool", lower=pools.global_max_pool, limits="of images with any number of axes",
-        becomes=("max_pool2d",), frames=axes.IMAGE, error=move_errors.moved
+        becomes=("max_pool2d",), frames=axes.IMAGE, error=move_errors.moved, tame=True, framewise=framewise.always,
+        mended=evaluator_defects.GLOBAL_MAX_POOL, images=1
     ),
     Operator(
-        "MatMul", lower=matmul.matmul, limits=phrases.PRODUCT, becomes=("dense",), real_only=True, heavy=True,
+        names.MAT_MUL, lower=matmul.matmul, limits=phrases.PRODUCT, becomes=("dense",), real_only=True, heavy=True,
         work=linear_work.product(0),
-        frames=axes.Rule(matrix_products.matmul_apart(0, 1), matrix_products.matmul_raised(0, 1)),
-        error=linear_errors.matmul
+        frames=matrix_products.matmul(0, 1),
+        error=linear_errors.matmul, tame=True, by_type=True, matrices=(0, 1), sizes=size_facts.product(0, 1),
+        framewise=framewise.data(0), weights=weight_axes.matmul
     ),
     Operator(  # storage_order: of the indices alone, which are refused
         "MaxPool", lower=pools.max_pool, honours=attributes(*_WINDOW, "ceil_mode", "storage_order", auto_pad=AUTO_PADS),
-        limits=f"{phrases.POOL}; no indices; one scale a channel", becomes=("max_pool2d",), heavy=True,
-        frames=axes.IMAGE, error=move_errors.moved
+        limits=f"{phrases.POOL}; no indices; one scale per channel", becomes=("max_pool2d",), heavy=True,
+        frames=axes.IMAGE, error=move_errors.moved, tame=True, framewise=framewise.always,
+        mended=evaluator_defects.MAX_POOL, images=1, keeps_rank=True, integer_operands=True
     ),
     Operator(
         "ReduceMax", lower=reductions.reduce_max, honours=attributes(*_REDUCED),
         limits=f"constant {phrases.AXES}; {phrases.ORDERED}", becomes=("max_pool2d",), frames=axes.reduce(),
-        error=move_errors.greatest
+        error=move_errors.greatest, proportional=True, framewise=framewise.inner_axes
     ),
     Operator(
         "ReduceMean", lower=reductions.reduce_mean, honours=attributes(*_REDUCED),
-        limits=f"constant {phrases.AXES}; of reals; one scale a channel", becomes=("sum_pool2d",), real_only=True,
-        frames=axes.reduce(), error=move_errors.sums
+        limits=f"constant {phrases.AXES}; of reals; one scale per channel", becomes=("sum_pool2d",), real_only=True,
+        frames=axes.reduce(), error=move_errors.means, framewise=framewise.inner_axes
     ),
     Operator(
         "ReduceMin", lower=reductions.reduce_min, honours=attributes(*_REDUCED),
         limits=f"constant {phrases.AXES}; {phrases.ORDERED}", becomes=("max_pool2d",), frames=axes.reduce(),
-        error=move_errors.greatest
+        error=move_errors.least, proportional=True, framewise=framewise.inner_axes
     ),
     Operator(
         "ReduceSum", lower=reductions.reduce_sum, honours=attributes(*_REDUCED),
-        limits=f"constant {phrases.AXES}; of reals; one scale a channel", becomes=("sum_pool2d",), frames=axes.reduce(),
-        error=move_errors.sums
+        limits=f"constant {phrases.AXES}; of reals; one scale per channel", becomes=("sum_pool2d",),
+        frames=axes.reduce(13), error=move_errors.sums, proportional=True, framewise=framewise.inner_axes
     ),
 )

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-FUNCTION = "in front of a quantizer, or where its values are multiples of one number"
+FUNCTION = "before a quantizer, or where its values have a common divisor"
 INTEGER = "integer tensors of at most 32 bits"
 LOGICAL = "bool tensors"
-ALIGNED = "reals whose scales are multiples of one number, of shapes that broadcast, or constants"
-ORDERED = "reals of at most 65,535 levels in all, or of scales that are multiples of one number"
+ALIGNED = "reals whose scales have a common divisor, of shapes that broadcast, or constants"
+ORDERED = "reals of at most 65,535 levels in all, or of scales with a common divisor"
 COMPARED = f"{ORDERED}, of shapes that broadcast, or constants; {INTEGER}"
 BITS = INTEGER
 WEIGHTS = "constant quantized weights, of any scales with a common divisor"

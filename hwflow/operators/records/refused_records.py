@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from hwflow.frontend.frames import axes
 from hwflow.onnxspec.dialect_operators import microsoft_operators
+from hwflow.onnxspec.graphs import operator_names as names
+from hwflow.onnxspec.reference import evaluator_defects, framewise, runtime_differences
+from hwflow.onnxspec.shapes import dialect_forms, dialects, size_facts
 from hwflow.operators.float_errors import function_errors, move_errors, quantizer_errors
 from hwflow.operators.linear import linear_work
 from hwflow.operators.record import MICROSOFT, QONNX, Operator, Reason
@@ -34,7 +37,7 @@ _SAMPLED = Reason(
     "reads its input at places that it computes at run time, and a stream passes once",
     "sample with Resize, Slice or Gather at constant places, or on the host",
 )
-_SCATTERED = Reason(
+SCATTERED = Reason(
     "moves elements to or from places that are known at run time only, and a stream passes once",
     "use Gather with constant indices, Slice, Concat, Pad or Where",
 )
@@ -73,48 +76,31 @@ RECORDS: tuple[Operator, ...] = (
     Operator("Atan", frames=axes.ELEMENTWISE),
     Operator("Atanh", frames=axes.ELEMENTWISE),
     Operator("Attention", refused=_ATTENTION, work=linear_work.attention),
-    Operator("Bernoulli", refused=_RANDOM),
-    Operator("CastLike", error=move_errors.cast),
+    Operator("Bernoulli", refused=_RANDOM, foldable=False),
+    Operator(names.CAST_LIKE, error=move_errors.cast, tame=True, framewise=framewise.always),
     Operator("CausalConvWithState", work=linear_work.convolution(1)),
     Operator("Compress", refused=_COUNT),
+    Operator(names.CONSTANT, tame=True),
+    Operator("ConstantOfShape", proportional=True),
     Operator("Cos", frames=axes.ELEMENTWISE),
     Operator("Cosh", frames=axes.ELEMENTWISE),
-    Operator(
-        "CumProd",
-        refused=Reason(
-            "carries a product along an axis, for which there is no core",
-            "write it as Split and Mul with quantizers",
-        )
-    ),
-    Operator(
-        "CumSum",
-        refused=Reason(
-            "carries a sum along an axis, for which there is no core",
-            "multiply by a constant matrix of ones on and below the diagonal",
-        )
-    ),
     Operator("DFT", refused=_SPECTRUM),
-    Operator("DeformConv", refused=_SAMPLED, work=linear_work.convolution(1)),
+    Operator(
+        "DeformConv", refused=_SAMPLED, work=linear_work.convolution(1),
+        sizes=size_facts.positive("group", "offset_group")
+    ),
     Operator("DynamicQuantizeLSTM", refused=_DYNAMIC),
     Operator("DynamicQuantizeMatMul", refused=_DYNAMIC, work=linear_work.product(0)),
-    Operator(
-        "Einsum",
-        refused=Reason(
-            "may be any sum of products, of which hardware has the usual ones under their own names",
-            "write it as Transpose, Reshape, MatMul, Mul and ReduceSum",
-        ),
-        work=linear_work.einsum
-    ),
     Operator("FusedMatMul", work=linear_work.product(0)),
-    Operator("GRU", refused=_STATE, work=linear_work.recurrent),
-    Operator("GatherElements", refused=_SCATTERED),
-    Operator("GatherND", refused=_SCATTERED),
+    Operator("GRU", refused=_STATE, work=linear_work.recurrent, sizes=size_facts.recurrent(3)),
     Operator("GlobalLpPool", refused=_POWERS),
     Operator("GridSample", refused=_SAMPLED),
-    Operator("GroupNormalization", refused=_NORM, frames=axes.IMAGE),
-    Operator("Hardmax", frames=axes.along(-1, before=(13, 1))),
-    Operator("If", refused=_CONTROL),
-    Operator("InstanceNormalization", refused=_NORM, frames=axes.IMAGE),
+    Operator("GroupNormalization", refused=_NORM, frames=axes.IMAGE, sizes=size_facts.GROUPS),
+    Operator("Hardmax", frames=axes.along(-1, before=(13, 1)), tame=True),
+    Operator(names.IF, refused=_CONTROL),
+    Operator(
+        "InstanceNormalization", refused=_NORM, frames=axes.IMAGE, tame=True, sizes=size_facts.channel_vectors(1, 2)
+    ),
     Operator("IsInf", refused=_NEVER, frames=axes.ELEMENTWISE),
     Operator("IsNaN", refused=_NEVER, frames=axes.ELEMENTWISE),
     Operator(
@@ -124,49 +110,44 @@ RECORDS: tuple[Operator, ...] = (
             "exactly",
             "train without it, or with BatchNormalization, whose constants become part of the next quantizer",
         ),
-        frames=axes.IMAGE
+        frames=axes.IMAGE, tame=True, sizes=size_facts.positive("size")
     ),
-    Operator("LSTM", refused=_STATE, work=linear_work.recurrent),
-    Operator("LayerNormalization", refused=_NORM),
+    Operator("LSTM", refused=_STATE, work=linear_work.recurrent, sizes=size_facts.recurrent(4)),
+    Operator("LayerNormalization", refused=_NORM, wild=True, unchecked=True),
     Operator("LinearAttention", work=linear_work.linear_attention),
     Operator(
         "LogSoftmax", refused=_SOFTMAX, whole=True, frames=axes.along(-1, before=(13, 1)),
-        error=function_errors.log_softmax,
+        error=function_errors.log_softmax, tame=True, framewise=framewise.inner_axis,
+        mended=evaluator_defects.LOG_SOFTMAX,
     ),
-    Operator("Loop", refused=_CONTROL),
-    Operator("LpNormalization", refused=_NORM, frames=axes.along(-1)),
+    Operator(names.LOOP, refused=_CONTROL),
+    Operator("LpNormalization", refused=_NORM, frames=axes.along(-1), tame=True),
     Operator("LpPool", refused=_POWERS),
     Operator("MatMulNBits", refused=_BLOCKED),
     Operator("MaxRoiPool", refused=_SAMPLED),
-    Operator("MaxUnpool", refused=_SCATTERED),
-    Operator("MeanVarianceNormalization", refused=_NORM),
+    Operator("MeanVarianceNormalization", refused=_NORM, needs_defaults=True),
     Operator("MelWeightMatrix", refused=_SPECTRUM),
     Operator("MultiHeadAttention", refused=_ATTENTION),
-    Operator("Multinomial", refused=_RANDOM),
+    Operator("Multinomial", refused=_RANDOM, foldable=False),
     Operator("NonMaxSuppression", refused=_COUNT),
     Operator("NonZero", refused=_COUNT),
-    Operator(
-        "OneHot",
-        refused=Reason(
-            "spreads indices over a new axis, for which there is no core",
-            "compare them by Equal with the constant 0, 1, 2, ... along that axis",
-        )
-    ),
     Operator("QAttention", refused=_DYNAMIC),
     Operator("RMSNormalization", refused=_NORM),
-    Operator("RNN", refused=_STATE, work=linear_work.recurrent),
-    Operator("RandomNormal", refused=_RANDOM),
-    Operator("RandomNormalLike", refused=_RANDOM),
-    Operator("RandomUniform", refused=_RANDOM),
-    Operator("RandomUniformLike", refused=_RANDOM),
-    Operator("ReverseSequence", refused=_SCATTERED),
+    Operator("RNN", refused=_STATE, work=linear_work.recurrent, sizes=size_facts.recurrent(1)),
+    Operator("RandomNormal", refused=_RANDOM, foldable=False),
+    Operator("RandomNormalLike", refused=_RANDOM, foldable=False),
+    Operator("RandomUniform", refused=_RANDOM, foldable=False),
+    Operator("RandomUniformLike", refused=_RANDOM, foldable=False),
+    Operator("ReduceProd", proportional=True),
+    Operator("RegexFullMatch", wild=True),
+    Operator("ReverseSequence", refused=SCATTERED),
     Operator("RoiAlign", refused=_SAMPLED),
     Operator("RotaryEmbedding", refused=_ATTENTION),
-    Operator("STFT", refused=_SPECTRUM),
-    Operator("Scan", refused=_CONTROL),
-    Operator("Scatter", refused=_SCATTERED),
-    Operator("ScatterElements", refused=_SCATTERED),
-    Operator("ScatterND", refused=_SCATTERED),
+    Operator("STFT", refused=_SPECTRUM, wild=True),
+    Operator(names.SCAN, refused=_CONTROL),
+    Operator("Scatter", refused=SCATTERED),
+    Operator("ScatterElements", refused=SCATTERED),
+    Operator("ScatterND", refused=SCATTERED),
     Operator("Shrink", frames=axes.ELEMENTWISE),
     Operator("SimplifiedLayerNormalization", refused=_NORM),
     Operator("Sin", frames=axes.ELEMENTWISE),
@@ -174,23 +155,23 @@ RECORDS: tuple[Operator, ...] = (
     Operator("SkipLayerNormalization", refused=_NORM),
     Operator(
         "Softmax", refused=_SOFTMAX, whole=True, frames=axes.along(-1, before=(13, 1)),
-        error=function_errors.softmax,
+        error=function_errors.softmax, tame=True, framewise=framewise.inner_axis, mended=evaluator_defects.SOFTMAX,
+        keeps_rank=True,
     ),
     Operator("StringNormalizer", refused=_STRINGS),
     Operator("Swish", frames=axes.ELEMENTWISE),
     Operator("Tan", frames=axes.ELEMENTWISE),
     Operator("TfIdfVectorizer", refused=_STRINGS),
-    Operator(
-        "Trilu",
-        refused=Reason(
-            "keeps a triangle of each matrix, for which there is no core",
-            "multiply by a constant of 0 and 1",
-        )
-    ),
     Operator("Unique", refused=_COUNT),
     Operator(
         "QLinearSoftmax", domains=MICROSOFT, refused=_SOFTMAX, frames=axes.along(-1),
-        error=quantizer_errors.of_integers(microsoft_operators.LEVELS["QLinearSoftmax"])
+        error=quantizer_errors.of_softmax,
+        form=dialect_forms.unary(axis="integer", opset="integer"), shape=dialects.same,
+        levels=microsoft_operators.softmax_levels,
+        differences=(runtime_differences.SOFTMAX, runtime_differences.FLOAT32)
     ),
-    Operator("FloatQuant", domains=QONNX, frames=axes.ELEMENTWISE),
+    Operator(
+        "FloatQuant", domains=QONNX, frames=axes.ELEMENTWISE, data=(0,), framewise=framewise.data(0),
+        shape=dialects.same
+    ),
 )

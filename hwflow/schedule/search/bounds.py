@@ -106,7 +106,7 @@ def block_bits(device: Chip) -> int:
 
 def weight_bits(node: Node) -> int:
     """Of a node's weights, each of as many bits as the widest."""
-    weights: Any = node.attributes.get("weights")
+    weights: Any = getattr(node.attributes, "weights", None)
     if not isinstance(weights, np.ndarray) or not weights.size:
         return 0
     low, high = int(weights.min()), int(weights.max())

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hwflow.cores.operator import Device, Folding, Resources, beats
+from hwflow.cores.beat_movers import ViewAttributes
+from hwflow.cores.operator import Decision, Device, Folding, Resources, beats
 from hwflow.cores.registry import hardware
 from hwflow.ir.graph import Graph, IntArray, Node, Value
 from hwflow.processes import shared
@@ -51,8 +52,8 @@ def resources(node: Node, folding: Folding, synchronised: Sequence[int], device:
 
 def _resources(node: Node, folding: Folding, cycles: int, synchronised: Sequence[int], device: Device) -> Resources:
     core = hardware(node.op)
-    depths = [_least_depth(beats(value.typed.shape, folding.output_lanes), cycles) for value in node.outputs]
-    total = core.resources(node, folding, depths, device)
+    depths = tuple(_least_depth(beats(value.typed.shape, folding.output_lanes), cycles) for value in node.outputs)
+    total = core.resources(node, Decision(folding, depths, provisional=True), device)
     for index in synchronised:
         value = node.inputs[index]
         lanes = lanes_at(node, value, folding.input_lanes, folding.whole_vector)
@@ -63,8 +64,8 @@ def _resources(node: Node, folding: Folding, cycles: int, synchronised: Sequence
 
 def inserted(op: str, value: Value, folding: Folding, view: View, device: Device) -> Resources:
     """Of a node that the plumbing would insert."""
-    node = Node("", op, [value], [value], {"folding": folding, "view": view})
-    return hardware(op).resources(node, folding, [PROVISIONAL_DEPTH], device)
+    node = Node("", op, [value], [value], ViewAttributes(view))
+    return hardware(op).resources(node, Decision(folding, (PROVISIONAL_DEPTH,), provisional=True), device)
 
 
 def lanes_at(reader: Node, value: Value, lanes: int, whole: bool) -> int:
@@ -91,4 +92,4 @@ def _least_depth(made: int, cycles: int) -> int:
 
 def _weight(job: _Job) -> int:
     """Grows with the number of a node's foldings."""
-    return sum(int(getattr(value, "size", 0)) for value in job.node.attributes.values())
+    return sum(int(getattr(value, "size", 0)) for value in vars(job.node.attributes).values())

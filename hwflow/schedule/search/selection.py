@@ -231,12 +231,16 @@ class _Relation:
         origin = [(self, np.arange(len(self.needs))[rows])]
         return _Relation(self.variables, self.values[rows], self.needs[rows], None, origin)
 
-    def trace(self, row: int, chosen: dict[int, int]) -> None:
-        """Add the table rows that ``row`` is made of."""
-        if self.table is not None:
-            chosen[self.table] = row
-        for relation, rows in self.made_of:
-            relation.trace(int(rows[row]), chosen)
+    def trace(self, row: int) -> dict[int, int]:
+        """The row of each table that ``row`` is made of. A long chain of nodes is a long chain of relations."""
+        chosen: dict[int, int] = {}
+        waiting = [(self, row)]
+        while waiting:
+            relation, row = waiting.pop()
+            if relation.table is not None:
+                chosen[relation.table] = row
+            waiting += [(part, int(rows[row])) for part, rows in relation.made_of]
+        return chosen
 
 
 class _TooMany(Exception):
@@ -297,8 +301,7 @@ class _Labels:
         if not len(within):
             return None
         row = within[int(np.argmin(whole.needs[within] @ self._price))]
-        chosen: dict[int, int] = {}
-        whole.trace(int(row), chosen)
+        chosen = whole.trace(int(row))
         return Selection(tuple(chosen[t] for t in range(len(order.tables))), whole.needs[row])
 
     def _joined(self, left: _Relation, right: _Relation) -> _Relation:

@@ -1,6 +1,6 @@
 """Even schedules: every process spreads its steps over the period, so that only its start is to be found.
 
-What :mod:`hwflow.schedule.throughput.steady` looks for, a schedule in which every event comes ``period`` cycles after
+What :mod:`hwflow.schedule.throughput.periodic` looks for, a schedule in which every event comes ``period`` cycles after
 the same one of the frame before, is known of each process but for one number then. A wait of one process for another
 says by how much it starts later at the least: the most that any of the events says. Starts that satisfy all waits prove
 that the period is kept, and queues need no more room than for what is in them meanwhile. Self-timed hardware with such
@@ -19,9 +19,9 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from hwflow.cores.registry import hardware
-from hwflow.cores.timing import Steps, Timing, every
-from hwflow.ir.graph import Graph, Node, Value
+from hwflow.cores.timing import Steps, every
+from hwflow.ir.graph import Node, Value
+from hwflow.schedule.plan import Plan
 from hwflow.schedule.throughput.evaluate import Run
 from hwflow.schedule.throughput.events import new_waits
 
@@ -105,17 +105,17 @@ class _End:
 
 
 class EvenSchedule:
-    """That of a graph whose nodes have a folding, with a frame every ``period`` cycles, no fewer than the steps of any
+    """That of a plan whose depths may be open, with a frame every ``period`` cycles, no fewer than the steps of any
     process. A frame synchroniser makes each beat as it is taken, a queue in a node of its own takes each as it is made:
     neither has a pace of its own.
 
     ``starts``: after :meth:`settle` found them, the cycle in which each process begins."""
 
-    def __init__(self, graph: Graph, period: int) -> None:
-        self._graph, self._period = graph, period
-        self._makers = graph.producers()
-        self._takers = {value: readers[0][0] for value, readers in graph.consumers().items() if readers}
-        self._timing = lru_cache(_KEPT)(_timing)
+    def __init__(self, plan: Plan, period: int) -> None:
+        self._graph, self.period = plan.graph, period
+        self._makers = plan.graph.producers()
+        self._takers = {value: readers[0][0] for value, readers in plan.graph.consumers().items() if readers}
+        self._timing = lru_cache(_KEPT)(plan.timing)
         self.starts: Mapping[_Process, int] = {}
 
     def settle(self) -> bool:
@@ -137,6 +137,10 @@ class EvenSchedule:
         self._timing.cache_clear()
         return least_starts(self._processes(node), list(self._waits(node))) is not None
 
+    def release(self) -> None:
+        """Give up the memory that the timings take."""
+        self._timing.cache_clear()
+
     def depths(self) -> dict[Value, int]:
         """Of the queue of each value the least depth with which this very schedule is possible."""
         found: dict[Value, int] = {}
@@ -154,7 +158,7 @@ class EvenSchedule:
             if port.value in self._makers:
                 taken = self._taken(port.value)
                 first = self._start(port.value) + taken.cycles(every(len(taken.steps)))
-                outputs.append(np.array([first + frame * self._period for frame in range(_FRAMES)]))
+                outputs.append(np.array([first + frame * self.period for frame in range(_FRAMES)]))
         return Run(tuple(outputs), exact=False)
 
     # --- waits -----------------------------------------------------------------------------------------------------
@@ -221,11 +225,7 @@ class EvenSchedule:
             return self._taken(node.outputs[0]).followed()
         if node.op == "fifo":
             return self._made(node.inputs[0]).followed()
-        return Pace(self._period, self._timing(node).processes[process].steps)
-
-
-def _timing(node: Node) -> Timing:
-    return hardware(node.op).timing(node, node.attributes["folding"])
+        return Pace(self.period, self._timing(node).processes[process].steps)
 
 
 def least_starts(processes: Sequence[_Process], later: Sequence[_Later]) -> dict[_Process, int] | None:

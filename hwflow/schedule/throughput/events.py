@@ -1,7 +1,6 @@
-"""What the timings of a scheduled graph's cores say about each other: the events of every process, and which wait for
-which.
+"""The event graph of a plan: the events of every actor, and the arcs by which they wait for each other.
 
-Only steps that others depend on, or that depend on others, matter: these are a process's *events*, the last step of a
+Only steps that others depend on, or that depend on others, matter: these are an actor's *events*, the last step of a
 frame always among them. Whatever is computed about a schedule costs as many operations as there are events, not cycles.
 """
 
@@ -11,17 +10,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hwflow.cores.registry import hardware
 from hwflow.cores.timing import Steps, Timing, Wait, compact, every
-from hwflow.ir.graph import Graph, Node, Value
-
-ROUND_TRIPS = 3  # sweeps of a process after which the loops through its queues are looked at by themselves
+from hwflow.ir.graph import Node, Value
+from hwflow.schedule.plan import Plan
 
 
 @dataclass(eq=False)
-class Track:
-    """A process: ``of`` steps a frame, of which those in ``steps`` (ascending) are events. ``node`` is None for what
-    takes the beats of an output."""
+class Actor:
+    """A process of a core: ``of`` steps a frame, of which those in ``steps`` (ascending) are events. ``node`` is None
+    for what takes the beats of an output."""
 
     node: Node | None
     of: int
@@ -36,7 +33,7 @@ class Track:
         return len(self.steps)
 
     def events_at(self, steps: Steps) -> Steps:
-        """Which events these steps are."""
+        """Return which events these steps are."""
         if self.events == self.of:
             return steps
         found: Steps = np.searchsorted(self.steps, steps)
@@ -44,15 +41,15 @@ class Track:
 
 
 @dataclass(eq=False)
-class Order:
-    """Event ``targets[k]`` of a process is not before event ``events[k]`` of ``source`` was ``lag`` cycles ago.
+class Arc:
+    """Event ``targets[k]`` of an actor is not before event ``events[k]`` of ``source`` was ``lag`` cycles ago.
 
     Both ascend. ``events`` are relative to the frame: negative ones are of frames before.
     """
 
-    source: Track
+    source: Actor
     events: Steps
-    target: Track
+    target: Actor
     targets: Steps
     lag: int
 
@@ -66,66 +63,71 @@ class Channel:
     node: Node
     index: int
     latency: int
-    maker: Track
+    maker: Actor
     makes: Steps
-    taker: Track
+    taker: Actor
     takes: Steps
 
     @property
     def beats(self) -> int:
         return len(self.makes)
 
-    @property
-    def depth(self) -> int:
-        return int(self.node.attributes["depths"][self.index])
+    def arrivals(self) -> Arc:
+        """Return the arc of beats: each is taken when it is there."""
+        return Arc(self.maker, self.makes, self.taker, self.takes, self.latency)
 
-    def arrivals(self) -> Order:
-        return Order(self.maker, self.makes, self.taker, self.takes, self.latency)
+    def credits(self, depth: int) -> Arc:
+        """Return the arc of the credits of a queue of ``depth`` beats: one more is made the cycle after its oldest was
+        taken at the earliest."""
+        events = np.empty(self.beats, dtype=np.int32)
+        self.fill_credits(depth, events)
+        return Arc(self.taker, events, self.maker, self.makes, 1)
 
-    def credits(self, depth: int) -> Order:
-        """A queue of ``depth`` beats: one more is made the cycle after its oldest was taken at the earliest."""
-        frame, beat = np.divmod(np.arange(self.beats) - depth, self.beats)
-        return Order(self.taker, frame * self.taker.events + self.takes[beat], self.maker, self.makes, 1)
+    def fill_credits(self, depth: int, events: Steps) -> None:
+        """Write the events that :meth:`credits` waits for."""
+        frames, beats = divmod(depth, self.beats)
+        events[:beats] = self.takes[self.beats - beats :] - np.int64((frames + 1) * self.taker.events)
+        events[beats:] = self.takes[: self.beats - beats] - np.int64(frames * self.taker.events)
 
 
 @dataclass(eq=False)
 class Source:
     """A graph input: event ``takes[b]`` of ``taker`` takes beat b of a frame."""
 
-    taker: Track
+    taker: Actor
     takes: Steps
 
 
 @dataclass
-class Events:
-    """Everything that a scheduled graph's timing consists of."""
+class EventGraph:
+    """Everything that the timing of a plan consists of. ``waits``: of a core's processes for each other."""
 
-    tracks: list[Track]
-    waits: list[Order]
+    actors: list[Actor]
+    waits: list[Arc]
     channels: list[Channel]
     sources: list[Source]
 
 
-def events_of(graph: Graph) -> Events:
-    """The events of a graph whose nodes have a folding."""
-    timings = {n: hardware(n.op).timing(n, n.attributes["folding"]) for n in graph.nodes}
-    result = Events([], [], [], [])
-    makes: dict[Value, tuple[Track, Steps]] = {}
-    takes: dict[Value, tuple[Track, Steps]] = {}
+def event_graph(plan: Plan) -> EventGraph:
+    """Return the event graph of a plan whose depths may be open."""
+    timings = {node: plan.timing(node) for node in plan.graph.nodes}
+    result = EventGraph([], [], [], [])
+    makes: dict[Value, tuple[Actor, Steps]] = {}
+    takes: dict[Value, tuple[Actor, Steps]] = {}
     for node, timing in timings.items():
-        core = tracks_of(node, timing)
-        for track, process in zip(core, timing.processes, strict=True):
+        core = _actors(node, timing)
+        for actor, process in zip(core, timing.processes, strict=True):
             for index, steps in process.consumes.items():
-                takes[node.inputs[index]] = (track, compact(track.events_at(steps)))
+                takes[node.inputs[index]] = (actor, compact(actor.events_at(steps)))
             for index, steps in process.produces.items():
-                makes[node.outputs[index]] = (track, compact(track.events_at(steps)))
-        result.tracks += core
-        result.waits += waits_of(timing, core)
-    for port in graph.outputs:
+                makes[node.outputs[index]] = (actor, compact(actor.events_at(steps)))
+        result.actors += core
+        result.waits += _waits(timing, core)
+    for port in plan.graph.outputs:
         if port.value in makes:
             beats = compact(every(len(makes[port.value][1])))
-            takes[port.value] = (Track(None, len(beats), beats), beats)
-            result.tracks.append(takes[port.value][0])
+            takes[port.value] = (Actor(None, len(beats), beats), beats)
+            result.actors.append(takes[port.value][0])
     for node, timing in timings.items():
         for index, value in enumerate(node.outputs):
             latency = timing.latency[index]
@@ -134,26 +136,26 @@ def events_of(graph: Graph) -> Events:
     return result
 
 
-def tracks_of(node: Node, timing: Timing) -> list[Track]:
-    """The processes of a core."""
-    return [Track(node, process.steps, _visited(timing, index)) for index, process in enumerate(timing.processes)]
+def _actors(node: Node, timing: Timing) -> list[Actor]:
+    """Return the actors of a core: its processes."""
+    return [Actor(node, process.steps, _visited(timing, index)) for index, process in enumerate(timing.processes)]
 
 
-def waits_of(timing: Timing, core: list[Track]) -> list[Order]:
-    """How the processes of a core wait for each other."""
-    orders = []
-    for track, process in zip(core, timing.processes, strict=True):
+def _waits(timing: Timing, core: list[Actor]) -> list[Arc]:
+    """Return the arcs between the actors of a core."""
+    arcs = []
+    for actor, process in zip(core, timing.processes, strict=True):
         for wait in process.waits:
             steps, needs = new_waits(wait)
             source = core[wait.process]
             frame, step = np.divmod(needs, source.of)
             events = frame * source.events + source.events_at(step)
-            orders.append(Order(source, compact(events), track, compact(track.events_at(steps)), wait.lag))
-    return orders
+            arcs.append(Arc(source, compact(events), actor, compact(actor.events_at(steps)), wait.lag))
+    return arcs
 
 
 def _visited(timing: Timing, index: int) -> Steps:
-    """The steps of process ``index`` that depend on others or that others depend on, and the last one."""
+    """Return the steps of process ``index`` that depend on others or that others depend on, and the last one."""
     process = timing.processes[index]
     matters = np.zeros(process.steps, dtype=np.bool_)
     matters[-1] = True
@@ -167,6 +169,6 @@ def _visited(timing: Timing, index: int) -> Steps:
 
 
 def new_waits(wait: Wait) -> tuple[Steps, Steps]:
-    """Steps that wait for another step than the one before them did, and for which."""
+    """Return the steps that wait for another step than the one before them did, and for which."""
     places = np.flatnonzero(np.diff(wait.need, prepend=wait.need[0] - 1))
     return places * wait.steps, wait.need[places]

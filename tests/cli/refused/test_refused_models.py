@@ -47,9 +47,9 @@ def test_unsupported_operators_are_named_all_at_once(hwflow, tmp_path):
     findings = [
         error(
             f"node '{name}' ({op})",
-            f"operator must be one that hardware can be made of, not {op}",
+            f"operator must be one that hwflow supports, not {op}",
             "supported-operator",
-            "see 'hwflow ops' for those there are; replace the node or leave it out",
+            "see 'hwflow ops' for the supported ones; replace the node or leave it out",
         )
         for name, op in (("wave", "Sin"), ("determinant", "Det"), ("ripple", "Sin"))
     ]

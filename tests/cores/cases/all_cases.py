@@ -52,10 +52,11 @@ FORK = [
     Case(
         "in_block_ram",
         "fork",
-        {"outputs": 2, "styles": ("auto", "block")},
+        {"outputs": 2},
         stream(5, 3, I8),
         (Folding(2, 2),),
         constant_corners,
+        styles=("auto", "block"),
     ),
     Case("three", "fork", {"outputs": 3}, stream(4, 1, U1), (Folding(1, 1),), constant_corners),
     Case(
@@ -128,8 +129,8 @@ RELAY = [
 
 def mvu_corners(node: Node) -> IntArray:
     """For each output channel the frames whose every pixel gives its least and its greatest sum."""
-    source, weights = node.inputs[0].typed, node.attributes["weights"]
-    ranges = source.channel_intervals(1) * node.attributes["pixels_per_vector"]
+    source, weights = node.inputs[0].typed, node.attributes.weights
+    ranges = source.channel_intervals(1) * node.attributes.pixels_per_vector
     low, high = np.array([r.lo for r in ranges]), np.array([r.hi for r in ranges])
     frames = []
     for row in weights:
@@ -273,8 +274,8 @@ MVU += [
 
 def count_corners(node: Node) -> IntArray:
     """For each output channel the frames whose every pixel differs from and equals its weights wherever it can."""
-    source, weights = node.inputs[0].typed, node.attributes["weights"]
-    ranges = source.channel_intervals(1) * node.attributes["pixels_per_vector"]
+    source, weights = node.inputs[0].typed, node.attributes.weights
+    ranges = source.channel_intervals(1) * node.attributes.pixels_per_vector
     low, high = np.array([r.lo for r in ranges]), np.array([r.hi for r in ranges])
     vectors = source.shape[0] * source.shape[1] // weights.shape[1]
     frames = [np.clip(bits, low, high) for row in weights for bits in (1 - row, row)]

@@ -17,7 +17,7 @@ I20 = IntType(20, True)
 def _corners(node: Node) -> IntArray:
     """Two images: in the first window's place each element at the end of its interval at which its product is least,
     then greatest."""
-    source, weights, window = node.inputs[0].typed, node.attributes["weights"], node.attributes["geometry"]
+    source, weights, window = node.inputs[0].typed, node.attributes.weights, node.attributes.geometry
     low, high = (np.array([getattr(r, end) for r in source.channel_intervals(1)]) for end in ("lo", "hi"))
     images = np.broadcast_to(low, (2, window.height, window.width, source.shape[1])).copy()
     places = [(y * window.dilations[0], x * window.dilations[1]) for y in range(window.kernel[0])

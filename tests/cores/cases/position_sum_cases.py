@@ -23,7 +23,7 @@ DEEP = np.random.default_rng(1).integers(-256, 256, (64, 4)).tolist()
 
 def _corners(node: Node) -> IntArray:
     """Each element at the end of its interval at which its product is least, then greatest, for each of the rows."""
-    source, weights, repeat = node.inputs[0].typed, node.attributes["weights"], node.attributes["repeat"]
+    source, weights, repeat = node.inputs[0].typed, node.attributes.weights, node.attributes.repeat
     rounds = source.shape[0] // (weights.size * repeat)
     turned = np.tile(np.repeat(weights, repeat, axis=0), (rounds, 1)).reshape(-1, 1)
     ranges = source.channel_intervals(1)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from hwflow.cores.operator import Folding
 from hwflow.ir.graph import IntArray, Node
-from hwflow.numerics.functions.chains import Relu
+from hwflow.numerics.functions.piecewise import Relu
 from hwflow.numerics.requantizers.stages import QuantizerStage, StepStage
 from hwflow.numerics.requantizers.step_function import StepFunction
 from hwflow.types import Interval, IntType
@@ -117,7 +117,7 @@ def function_corners(node: Node) -> IntArray:
     frames = []
     for end in (min, max):
         row = [
-            (s.lo, *s.breaks)[s.values.index(end(s.values))] for s in node.attributes["steps"]
+            (s.lo, *s.breaks)[s.values.index(end(s.values))] for s in node.attributes.steps
         ]
         frames.append(np.broadcast_to(np.array(row, dtype=np.int64), node.inputs[0].typed.shape))
     return np.stack(frames)

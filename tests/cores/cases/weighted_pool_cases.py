@@ -14,7 +14,7 @@ I4, I8, U1, U4, U8 = IntType(4, True), IntType(8, True), IntType(1, False), IntT
 
 def _corners(node: Node) -> IntArray:
     """Each element at the end of its interval at which its product is least, then greatest, for each of the sets."""
-    source, weights = node.inputs[0].typed, node.attributes["weights"]
+    source, weights = node.inputs[0].typed, node.attributes.weights
     groups = source.shape[0] // weights.shape[1]
     ranges = source.channel_intervals(1)
     low, high = (np.array([getattr(r, end) for r in ranges]) for end in ("lo", "hi"))

@@ -29,10 +29,8 @@ def _window(
     rows: int | None = None,
 ) -> Case:
     attributes = {"geometry": WindowGeometry(*size, kernel, strides, pads, dilations), "pad_value": pad_value}
-    if rows is not None:
-        attributes["rows"] = rows
     source = stream(size[0] * size[1], channels, element)
-    return Case(name, "sliding_window", attributes, source, tuple(Folding(n, n) for n in lanes))
+    return Case(name, "sliding_window", attributes, source, tuple(Folding(n, n) for n in lanes), rows=rows)
 
 
 SLIDING_WINDOW = [

@@ -260,7 +260,7 @@ def test_a_core_synthesized_here(
     case = next(c for c in CASES[op] if c.name == name)
     core = Bench(case, folding, 3)
     part = find_board("ulx3s_85f").part
-    predicted = hardware(op).resources(core.node, folding, core.node.attributes["depths"], part)
+    predicted = hardware(op).resources(core.node, core.decision, part)
     (tmp_path / "core.il").write_text(rtlil.convert(core.build().component))
     (tmp_path / "rom.v").write_text(VERILOG.read_text())
     for renaming in ([], ["hierarchy -top top", *RENAMING]):  # where yosys dies in abc, under other names

@@ -12,7 +12,8 @@ from hwflow.cores.costs.products.digit_rows import row_product
 from hwflow.cores.costs.products.multiple_rows import multiple_product
 from hwflow.cores.costs.products.narrow_sums import narrow_sum
 from hwflow.cores.operator import Resources
-from hwflow.cores.requantizers.requantize_knowledge import changing_bits, comparisons
+from hwflow.cores.requantizers.binary_search import comparisons
+from hwflow.cores.requantizers.requantizer_core import changing_bits
 from hwflow.numerics.requantizers.requantizer import SearchForm
 from hwflow.numerics.requantizers.step_function import StepFunction
 from hwflow.types import IntType

@@ -204,7 +204,7 @@ def _q_gemm(call: Call) -> Array | Integers:
 
 
 def _matmul_integer_to_float(call: Call) -> Array:
-    """A, B, their scales, their zero points (also one a row of A, a column of B), a bias."""
+    """A, B, their scales, their zero points (also one per row of A, a column of B), a bias."""
 
     def operand(position: int, axis: int) -> Array:
         q = call.input(position)

@@ -6,8 +6,9 @@ import pytest
 
 from hwflow.codegen.memories import Memory, memories, memory_report
 from hwflow.cores import costs
-from hwflow.cores.operator import Folding, MemoryFile
-from hwflow.ir.graph import Graph, Node, Stage, Value
+from hwflow.cores.operator import Decision, Folding, MemoryFile
+from hwflow.ir.graph import Attributes, Graph, Node, Stage, Value
+from hwflow.schedule.plan import Plan
 from hwflow.types import IntType, TensorType
 
 
@@ -31,15 +32,16 @@ def test_memories_of_a_graph() -> None:
     in two look-up tables of 16 x 4; a table of 120 words of 270 bits: eight of 512 x 36, several rows a word."""
     kind = TensorType((100, 1), IntType(7, True), IntType(7, True).interval)
     values = [Value(f"v{k}", kind) for k in range(4)]
-    nodes = [
-        Node("deep", "fifo", [values[0]], [values[1]], {"folding": Folding(1, 1), "depths": [269]}),
-        Node("short", "requantize", [values[1]], [values[2]], {"folding": Folding(1, 1), "depths": [3]}),
-        Node("longer", "requantize", [values[2]], [values[3]], {"folding": Folding(1, 1), "depths": [5]}),
-    ]
-    graph = Graph("memories", Stage.SCHEDULED, [], [], nodes)
+    depths = {
+        Node("deep", "fifo", [values[0]], [values[1]], Attributes()): 269,
+        Node("short", "requantize", [values[1]], [values[2]], Attributes()): 3,
+        Node("longer", "requantize", [values[2]], [values[3]], Attributes()): 5,
+    }
+    decisions = {node: Decision(Folding(1, 1), (depth,)) for node, depth in depths.items()}
+    plan = Plan(Graph("memories", Stage.SCHEDULED, [], [], list(depths)), decisions)
     files = [MemoryFile("mvu_weights", [0, (1 << 270) - 1] * 60, 270), MemoryFile("short_parameters", [0] * 4, 20)]
     table = 120 * 270
-    assert memories(graph, files, "ecp5") == [
+    assert memories(plan, files, "ecp5") == [
         Memory("v1", "fifo", 269, 7, 1883, "block", 1, (2048, 9), 18432 - 268 * 7),
         Memory("v2", "fifo", 3, 7, 21, "register", 0, None, 0),
         Memory("v3", "fifo", 5, 7, 35, "lutram", 0, None, 2 * 64 - 35),
@@ -48,9 +50,9 @@ def test_memories_of_a_graph() -> None:
     ]
     # of a word's bits two thirds never change: three of 512 x 36; the others are in no memory
     third = MemoryFile("third", [0, (1 << 90) - 1] * 60, 270)
-    [table_of_90] = memories(Graph("third", Stage.SCHEDULED, [], [], []), [third], "ecp5")
+    [table_of_90] = memories(Plan(Graph("third", Stage.SCHEDULED, [], [], []), {}), [third], "ecp5")
     assert (table_of_90.block_rams, table_of_90.shape, table_of_90.waste_bits) == (3, (512, 36), 3 * 18432 - 120 * 90)
-    report = memory_report(graph, files, "ecp5")
+    report = memory_report(plan, files, "ecp5")
     assert len(report.pop("list")) == 5
     assert report == {
         "fifo_bits": 1883 + 21 + 35,

@@ -54,7 +54,7 @@ def old_spellings() -> onnx.ModelProto:
 
 
 def qlinear_convolution() -> onnx.ModelProto:
-    """QLinearConv with a scale a channel, QLinearMatMul."""
+    """QLinearConv with a scale per channel, QLinearMatMul."""
     more = {
         "w": KERNEL, "ws": np.array([0.5, 0.125], np.float32), "wz": np.zeros(2, np.int8),
         "b": np.array([5, -7], np.int32), "m": np.ones((8, 3), np.int8),
@@ -235,7 +235,7 @@ def pools_and_sums() -> onnx.ModelProto:
 
 
 def blocked() -> onnx.ModelProto:
-    """Weights with a scale a block, and one an axis; Transpose, Gemm with a bias."""
+    """Weights with a scale a block, and one per axis; Transpose, Gemm with a bias."""
     more = {
         "w": MATRIX, "ws": np.exp2(-np.arange(8, dtype=np.float32)).reshape(2, 4), "wz": np.zeros((2, 4), np.int8),
         "b": np.arange(4, dtype=np.int32), "bs": np.float32(0.125),

@@ -8,12 +8,10 @@ import numpy as np
 import pytest
 
 from hwflow.boards import find_board
-from hwflow.cores.operator import Resources
 from hwflow.cores.registry import hardware
-from hwflow.ir.graph import Graph, Stage
-from hwflow.schedule.converters import insert_plumbing
-from hwflow.schedule.queues import size_queues
-from hwflow.schedule.schedule import Schedule, schedule
+from hwflow.ir.graph import Graph
+from hwflow.schedule.queues import make_room, size_queues
+from hwflow.schedule.schedule import Schedule, planned, schedule
 from hwflow.schedule.search.folding_search import Budget
 from hwflow.schedule.throughput.evaluate import Run, evaluate
 from hwflow.sim.icarus_run import run_icarus
@@ -32,16 +30,16 @@ MOST_PRODUCTS = 120  # of one core: what is larger only takes longer to simulate
 def folded_at_random(graph: Graph, seed: int) -> Schedule:
     """Any folding of each core, wide ones as likely as narrow ones."""
     rng = np.random.default_rng(seed)
+    foldings = {}
     for node in graph.nodes:
         found = [f for f in hardware(node.op).foldings(node, PART) if f.multipliers <= MOST_PRODUCTS]
         lanes = sorted({f.input_lanes for f in found})
         wanted = lanes[int(rng.integers(len(lanes)))]
         choice = [f for f in found if f.input_lanes == wanted]
-        node.attributes["folding"] = choice[int(rng.integers(len(choice)))]
-    insert_plumbing(graph)
-    graph.stage = Stage.SCHEDULED
-    size_queues(graph, PART)
-    return Schedule(graph, evaluate(graph, FRAMES), Resources())
+        foldings[node] = choice[int(rng.integers(len(choice)))]
+    plan = planned(graph, foldings)
+    size_queues(plan, PART, make_room(plan))
+    return Schedule(plan, evaluate(plan, FRAMES), {})
 
 
 def simulated(quantized: Graph, scheduled: Schedule, folder: Path, *, gap: float = 0.0) -> None:
@@ -109,7 +107,7 @@ def test_channels_of_several_pixels_side_by_side(interval: int, tmp_path: Path) 
     assert scheduled.initiation_interval == interval
     (joined,) = (node for node in scheduled.graph.nodes if node.op == "stream_concat")
     assert [v.typed.shape[1] for v in joined.inputs] == [3, 1, 2]
-    assert joined.attributes["folding"].output_lanes == 16 // interval * 6
+    assert scheduled.plan[joined].folding.output_lanes == 16 // interval * 6
     simulated(quantized, scheduled, tmp_path / "out")
 
 

@@ -18,6 +18,7 @@ from hwflow.schedule import schedule as scheduling
 from hwflow.schedule.search import bounds as bounds_module
 from hwflow.schedule.search.bounds import Bounds, weight_bits
 from hwflow.schedule.search.folding_search import Budget, FoldingSearch
+from tests.attributes import attributes_of
 from tests.models import Builder
 from tests.schedule.graphs import dataflow, random_graph
 
@@ -146,7 +147,7 @@ def test_a_wide_image_is_refused_before_any_search(
 
 def test_bits_of_weights() -> None:
     node = dataflow(random_graph(3)).nodes[0]
-    node.attributes["weights"] = np.array([[-8, 7, 0], [1, 2, 3]])
+    node.attributes = attributes_of("dense", weights=np.array([[-8, 7, 0], [1, 2, 3]]))
     assert weight_bits(node) == 6 * 4
-    node.attributes["weights"] = np.array([[0, 15], [1, 2]])
+    node.attributes = attributes_of("dense", weights=np.array([[0, 15], [1, 2]]))
     assert weight_bits(node) == 4 * 4

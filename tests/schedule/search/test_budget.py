@@ -8,7 +8,7 @@ from itertools import permutations
 import pytest
 
 from boards import find_board
-from hwflow.api.budget import budgets_for
+from hwflow.api.budget import Amount, budgets_for
 from hwflow.cores.operator import Resources
 from hwflow.cores.registry import hardware
 from hwflow.errors import ModelRefused
@@ -24,7 +24,7 @@ def whole(scheduled: Schedule) -> Resources:
     """Every node's, at the depths that its queues have."""
     total = Resources()
     for n in scheduled.graph.nodes:
-        total += hardware(n.op).resources(n, n.attributes["folding"], n.attributes["depths"], PART)
+        total += hardware(n.op).resources(n, scheduled.plan[n], PART)
     return total
 
 
@@ -41,7 +41,7 @@ def test_what_queues_need_is_taken_from_the_cores(monkeypatch: pytest.MonkeyPatc
     def larger(*arguments: object) -> Schedule:
         made = real(*arguments)  # type: ignore[arg-type]
         first = made.graph.nodes[0]
-        return Schedule(made.graph, made.run, {**made.parts, first: made.parts[first] + Resources(lut=100)})
+        return Schedule(made.plan, made.run, {**made.parts, first: made.parts[first] + Resources(lut=100)})
 
     monkeypatch.setattr(module, "_with_foldings", larger)
     scheduled = schedule(graph, PART, budget)
@@ -82,7 +82,7 @@ def test_a_target_is_met_by_the_design_not_only_by_its_cores(monkeypatch: pytest
 
     def slower(*arguments: object) -> Schedule:
         made = real(*arguments)  # type: ignore[arg-type]
-        return Late(made.graph, made.run, made.parts)
+        return Late(made.plan, made.run, made.parts)
 
     monkeypatch.setattr(module, "_with_foldings", slower)
     target = 3 * least
@@ -183,12 +183,13 @@ def test_an_interval_within_the_first_budget_that_holds_it() -> None:
 def test_default_budgets(name: str) -> None:
     """Cells that a table and a flip-flop share: together never more than there are. Elsewhere half of each."""
     board, graph = find_board(name), dataflow(meeting_graph(0))
-    budgets = budgets_for(board, graph, None, for_rate=True)
+    budgets = budgets_for(board, graph, {}, for_rate=True)
     shared = name == "icebreaker"
     assert len(set(budgets)) == (8 if shared else 1)
     for budget in budgets:
         assert budget.lut + budget.ff <= (board.part.lut if shared else board.part.lut + 1)
     assert budgets[0].lut <= board.part.lut / 2
-    asked = budgets_for(board, graph, {"lut": 1234}, for_rate=True)
+    asked = budgets_for(board, graph, {"lut": Amount(1234)}, for_rate=True)
     assert [budget.lut for budget in asked] == [1234]
-    assert [budget.dsp for budget in budgets_for(board, graph, {"dsp": 3}, for_rate=True)] == [3] * len(budgets)
+    asked = budgets_for(board, graph, {"dsp": Amount(3)}, for_rate=True)
+    assert [budget.dsp for budget in asked] == [3] * len(budgets)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
 from hwflow.boards import find_board
-from hwflow.cores.operator import Folding, Resources
+from hwflow.cores.operator import Decision, Folding, Resources
 from hwflow.cores.registry import hardware
 from hwflow.errors import ModelRefused
 from hwflow.ir.graph import Graph, Node, Value
@@ -15,6 +17,7 @@ from hwflow.schedule.schedule import schedule
 from hwflow.schedule.search import selection
 from hwflow.schedule.search.folding_search import Budget, FoldingSearch
 from hwflow.types import IntType
+from tests.attributes import attributes_of
 from tests.schedule.graphs import Builder, dataflow, meeting_graph, random_graph
 
 PART = find_board("ulx3s_85f").part
@@ -65,7 +68,7 @@ def every_combination(graph: Graph) -> tuple[np.ndarray, np.ndarray]:
     for index, node in enumerate(graph.nodes):
         core = hardware(node.op)
         interval = np.maximum(interval, np.array([core.cycles(node, f) for f in options[index]])[choice[index]])
-        needs = [row(core.resources(node, f, depths(node, f), PART)) for f in options[index]]
+        needs = [row(core.resources(node, provisional(f, depths(node, f)), PART)) for f in options[index]]
         need += np.array(needs)[choice[index]]
         for value in node.outputs:
             for reader, _ in consumers[value]:
@@ -79,10 +82,15 @@ def every_combination(graph: Graph) -> tuple[np.ndarray, np.ndarray]:
     return interval, need
 
 
+def provisional(folding: Folding, depths: Sequence[int]) -> Decision:
+    """What a search looks at."""
+    return Decision(folding, tuple(depths), provisional=True)
+
+
 def depths(node: Node, folding: Folding) -> list[int]:
     """Beats that a core's queues hold: two, or one of a core that is at leisure for two cycles a beat, which is as long
     as an entry is taken. By the core's schedule."""
-    timing = hardware(node.op).timing(node, folding)
+    timing = hardware(node.op).timing(node, Decision(folding))
     made = [sum(len(p.produces.get(output, ())) for p in timing.processes) for output in range(len(node.outputs))]
     return [1 if 2 * beats <= max(p.steps for p in timing.processes) else 2 for beats in made]
 
@@ -90,8 +98,16 @@ def depths(node: Node, folding: Folding) -> list[int]:
 def bridge(value: Value, reader: Node, here: Folding, there: Folding) -> tuple[int, ...]:
     lanes = lanes_at(reader, value, there)
     steps = conversions(value, reader, here.output_lanes, lanes, whole_vector=there.whole_vector)
-    nodes = [Node("", "width_converter", [value], [value], {"folding": s.folding, "view": s.view}) for s in steps]
-    return row(sum((hardware(n.op).resources(n, n.attributes["folding"], [2], PART) for n in nodes), Resources()))
+    converter = hardware("width_converter")
+    needs = [
+        converter.resources(viewed(value, "width_converter", s.view), provisional(s.folding, [2]), PART)
+        for s in steps
+    ]
+    return row(sum(needs, Resources()))
+
+
+def viewed(value: Value, op: str, view: tuple[int, int]) -> Node:
+    return Node("", op, [value], [value], attributes_of(op, view=view))
 
 
 def lanes_at(reader: Node, value: Value, folding: Folding) -> int:
@@ -104,8 +120,8 @@ def lanes_at(reader: Node, value: Value, folding: Folding) -> int:
 def sync(value: Value, reader: Node, folding: Folding) -> tuple[int, ...]:
     lanes = lanes_at(reader, value, folding)
     view = hardware(reader.op).input_view(reader, value.typed.shape, lanes, whole_vector=folding.whole_vector)
-    node = Node("", "frame_sync", [value], [value], {"view": view})
-    return row(hardware("frame_sync").resources(node, Folding(lanes, lanes), [2], PART))
+    node = viewed(value, "frame_sync", view)
+    return row(hardware("frame_sync").resources(node, provisional(Folding(lanes, lanes), [2]), PART))
 
 
 def row(need: Resources) -> tuple[int, ...]:
@@ -228,8 +244,8 @@ def test_lanes_that_divide_nothing_pay(monkeypatch: pytest.MonkeyPatch) -> None:
     """Five inputs, seven outputs, twelve multiplier blocks and no other multipliers. Of lanes that divide their
     channels, 5 x 1 take 7 steps and 1 x 7 take 5; padded ones, 5 x 2 or 3 x 4, take 4."""
 
-    def resources(self: object, node: Node, folding: Folding, depths: object, device: object) -> Resources:
-        return Resources(lut=10**6 * (folding.multiplier == "lut"), dsp=folding.multipliers)
+    def resources(self: object, node: Node, decision: Decision, device: object) -> Resources:
+        return Resources(lut=10**6 * (decision.folding.multiplier == "lut"), dsp=decision.folding.multipliers)
 
     for op in ("mvu", "requantize"):
         monkeypatch.setattr(type(hardware(op)), "resources", resources)
@@ -284,8 +300,8 @@ def stub_costs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every core costs 10 LUTs for each lane at its output, and 2 DSPs a multiplier; what is in between costs nothing.
     A frame takes as ever."""
 
-    def resources(self: object, node: Node, folding: Folding, depths: object, device: object) -> Resources:
-        return Resources(lut=10 * folding.output_lanes, dsp=2 * folding.multipliers)
+    def resources(self: object, node: Node, decision: Decision, device: object) -> Resources:
+        return Resources(lut=10 * decision.folding.output_lanes, dsp=2 * decision.folding.multipliers)
 
     for op in ("mvu", "requantize"):
         monkeypatch.setattr(type(hardware(op)), "resources", resources)
@@ -353,10 +369,10 @@ def test_where_either_would_do_the_cheaper_one_is_raised(monkeypatch: pytest.Mon
     100 of its 83,640 look-up tables; with 99 look-up tables one is enough."""
     stub_costs(monkeypatch)
 
-    def resources(self: object, node: Node, folding: Folding, depths: object, device: object) -> Resources:
-        if folding.multiplier == "dsp":
-            return Resources(dsp=2 * folding.multipliers)
-        return Resources(lut=100 * folding.multipliers)
+    def resources(self: object, node: Node, decision: Decision, device: object) -> Resources:
+        if decision.folding.multiplier == "dsp":
+            return Resources(dsp=2 * decision.folding.multipliers)
+        return Resources(lut=100 * decision.folding.multipliers)
 
     monkeypatch.setattr(type(hardware("mvu")), "resources", resources)
     monkeypatch.setattr(type(hardware("requantize")), "resources", lambda *_: Resources())
@@ -377,7 +393,7 @@ def test_no_queue_costs_the_slowest_core_a_cycle(seed: int) -> None:
             target = slower * scheduled.initiation_interval
             scheduled = schedule(dataflow(quantized), PART, budget, target)
             assert scheduled.initiation_interval <= target
-        slowest = max(hardware(n.op).cycles(n, n.attributes["folding"]) for n in scheduled.graph.nodes)
+        slowest = max(hardware(n.op).cycles(n, scheduled.plan[n].folding) for n in scheduled.graph.nodes)
         assert scheduled.initiation_interval == slowest
 
 
@@ -386,5 +402,5 @@ def test_no_queue_costs_interval_where_streams_meet(seed: int) -> None:
     for share in (2, 1):
         budget = Budget(PART.lut // share, PART.ff // share, PART.dsp // share, PART.bram // share)
         scheduled = schedule(dataflow(meeting_graph(seed)), PART, budget)
-        slowest = max(hardware(n.op).cycles(n, n.attributes["folding"]) for n in scheduled.graph.nodes)
+        slowest = max(hardware(n.op).cycles(n, scheduled.plan[n].folding) for n in scheduled.graph.nodes)
         assert scheduled.initiation_interval == slowest

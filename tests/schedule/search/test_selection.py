@@ -182,3 +182,17 @@ def test_where_the_search_ends_what_a_beam_finds_is_within_the_limits(monkeypatc
             assert (selection.needs <= limits).all()
             assert tables[-1].places[selection.rows[-1]].tolist() == list(selection.rows[:2])
     assert sum(beams) > 3, "the linear program finds most, the beam some"
+
+
+def test_a_long_chain() -> None:
+    """Of 1,500 nodes in a row each takes two of the first resource or two of the second, of which there are five: two
+    nodes get it, and what is left of it serves none (so that a mixture of selections would be cheaper)."""
+    count = 1500
+    row = np.array([[2, 0, 0], [0, 2, 0]], dtype=np.int64)
+    nodes = [Table((v,), np.array([[0], [1]]), row) for v in range(count)]
+    pairs = np.array(list(itertools.product(range(2), repeat=2)))
+    edges = [Table((v, v + 1), pairs, np.zeros((4, 3), dtype=np.int64)) for v in range(count - 1)]
+    found = cheapest([*nodes, *edges], [2] * count, PRICE, np.array([2 * count, 5, 0], dtype=np.int64))
+    assert found is not None
+    assert found.needs.tolist() == [2 * (count - 2), 4, 0]
+    assert sum(found.rows[:count]) == 2

@@ -9,33 +9,34 @@ import numpy as np
 import pytest
 
 from hwflow.boards import find_board
+from hwflow.cores.operator import Decision
 from hwflow.cores.registry import hardware
 from hwflow.cores.timing import Process, Timing, Wait, every
 from hwflow.ir.graph import Graph, Node, Port, Stage, Value, identity_order
 from hwflow.schedule import queues
-from hwflow.schedule.converters import insert_plumbing
-from hwflow.schedule.schedule import Schedule, schedule
+from hwflow.schedule.plan import Plan
+from hwflow.schedule.schedule import Schedule, planned, schedule
 from hwflow.schedule.search.folding_search import Budget
 from hwflow.schedule.throughput.evaluate import evaluate
 from hwflow.schedule.throughput.even import EvenSchedule, Pace
 from hwflow.types import IntType
-from tests.schedule.cycles import ANY, simulate
+from tests.schedule.cycles import ANY, LANE, simulate
 from tests.schedule.graphs import Builder, dataflow
 from tests.schedule.skips import KINDS, skip_graph
-from tests.schedule.throughput.test_steady import SEEDS, moving
+from tests.schedule.throughput.test_periodic import SEEDS, moving
 
 PART = find_board("ulx3s_85f").part
 
 
-def chain(timings: list[Timing]) -> Graph:
+def chain(timings: list[Timing]) -> Plan:
     """Nodes one behind the other, from an input to an output."""
     values = [Value(f"v{n}", ANY) for n in range(len(timings) + 1)]
     nodes = [
-        Node(f"n{n}", "any", [values[n]], [values[n + 1]], {"timing": timing, "folding": None})
-        for n, timing in enumerate(timings)
+        Node(f"n{n}", "any", [values[n]], [values[n + 1]], {"timing": timing}) for n, timing in enumerate(timings)
     ]
     ports = [Port(value.name, value, (1,), identity_order((1,))) for value in (values[0], values[-1])]
-    return Graph("chain", Stage.SCHEDULED, ports[:1], ports[1:], nodes)
+    graph = Graph("chain", Stage.SCHEDULED, ports[:1], ports[1:], nodes)
+    return Plan(graph, {node: Decision(LANE) for node in nodes})
 
 
 def test_a_pace_by_hand() -> None:
@@ -54,8 +55,8 @@ def test_depths_and_starts_by_hand() -> None:
     1 and 2. It starts for the third to be there in its cycle 2: 6 + 2 - 2 cycles after the first core. So beats are
     made in cycles 0, 3 and 6 and taken in 6, 7 and 8, each with a credit a cycle later: all three are under way."""
     burst = Process(9, {0: every(3)}, {0: np.array([8])})
-    graph = chain([Timing((Process(3, {0: every(3)}, {0: every(3)}),), (2,)), Timing((burst,), (1,))])
-    schedule = EvenSchedule(graph, 9)
+    plan = chain([Timing((Process(3, {0: every(3)}, {0: every(3)}),), (2,)), Timing((burst,), (1,))])
+    schedule = EvenSchedule(plan, 9)
     assert schedule.settle()
     assert [start for _, start in sorted((node.name, at) for (node, _), at in schedule.starts.items())] == [0, 6]
     assert list(schedule.depths().values()) == [3, 1]
@@ -78,15 +79,15 @@ def test_a_memory_that_is_too_small(room: int, kept: bool) -> None:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_random_networks(seed: int) -> None:
     """Hardware with these depths is no later than said, frame after frame."""
-    graph, period = moving(seed)
-    schedule = EvenSchedule(graph, period)
+    plan, period = moving(seed)
+    schedule = EvenSchedule(plan, period)
     if not schedule.settle():
         return
     depths = schedule.depths()
-    for node in graph.nodes:
-        node.attributes["depths"] = [depths[value] for value in node.outputs]
+    for node in plan.graph.nodes:
+        plan[node] = Decision(LANE, tuple(depths[value] for value in node.outputs))
     frames = 8
-    found = simulate(graph, frames)
+    found = simulate(plan, frames)
     assert found is not None
     for cycles, bound in zip(found, schedule.run().outputs, strict=True):
         latest = np.concatenate([bound[0] + frame * period for frame in range(frames)])
@@ -114,8 +115,8 @@ def evenly(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_designs_keep_what_is_said(kind: str, interval: int | None) -> None:
     result = scheduled(skip_graph(kind), interval)
     assert not result.run.exact
-    assert result.initiation_interval == queues.slowest(result.graph)
-    exact = evaluate(result.graph, 40)
+    assert result.initiation_interval == queues.slowest(result.plan)
+    exact = evaluate(result.plan, 40)
     assert exact.exact
     assert exact.latency <= result.latency
     bound = result.run.last_output[0]
@@ -134,17 +135,15 @@ def test_large_frames_take_little_memory(monkeypatch: pytest.MonkeyPatch) -> Non
     value = build.requantize(value, element, per_channel=False)
     build.output(build.requantize(build.conv2d(value, 1, 3, 1, 1, IntType(3, True)), element, per_channel=False))
     graph = dataflow(build.done())
-    for node in graph.nodes:
-        node.attributes["folding"] = min(hardware(node.op).foldings(node, PART), key=lambda f: f.input_lanes)
-    insert_plumbing(graph)
-    graph.stage = Stage.SCHEDULED
-    beats = queues.streamed_beats(graph)
+    foldings = {n: min(hardware(n.op).foldings(n, PART), key=lambda f: f.input_lanes) for n in graph.nodes}
+    plan = planned(graph, foldings)
+    beats = queues.streamed_beats(plan)
     assert beats > queues.MOST_BEATS
     tracemalloc.start()
     try:
-        run = queues.size_queues(graph, PART)
+        run = queues.size_queues(plan, PART, queues.make_room(plan))
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert run.initiation_interval == queues.slowest(graph)
+    assert run.initiation_interval == queues.slowest(plan)
     assert peak < 60 * beats

@@ -1,26 +1,28 @@
-"""Queue depths on residual and U-shaped graphs: they keep the pace of the slowest core, and no queue and no line buffer
-has anything to spare: with one entry less the interval grows or the design stands still."""
+"""Queue depths on residual and U-shaped graphs: they keep the pace of the slowest core, and no queue has a step of its
+storage to spare: with one less the interval grows or the design stands still."""
 
 from __future__ import annotations
 
 import gc
 from collections.abc import Container, Iterator
+from dataclasses import replace
 
 import pytest
 
 from hwflow.boards import find_board
 from hwflow.cores.registry import OPERATORS, hardware
-from hwflow.cores.windows.sliding_window import least_rows
 from hwflow.errors import InternalError
 from hwflow.ir.graph import Graph
+from hwflow.schedule.plan import Plan
 from hwflow.schedule.queues import MOST_FRAMES
 from hwflow.schedule.schedule import Schedule, schedule
 from hwflow.schedule.search.folding_search import Budget
-from hwflow.schedule.throughput.evaluate import Network, evaluate
-from hwflow.schedule.throughput.events import Events
-from hwflow.schedule.throughput.lines import Arc, Line
-from hwflow.schedule.throughput.steady import Steady
+from hwflow.schedule.throughput.evaluate import evaluate
+from hwflow.schedule.throughput.events import Actor, Arc, EventGraph
+from hwflow.schedule.throughput.firing import Firing
+from hwflow.schedule.throughput.periodic import PeriodicSchedule
 from tests.schedule.graphs import dataflow, meeting_graph, random_graph, skewed_graph
+from tests.schedule.shorter import a_step_shorter
 from tests.schedule.skips import KINDS, skip_graph
 
 PART = find_board("ulx3s_85f").part
@@ -35,29 +37,26 @@ def scheduled(graph: Graph, share: int = 3, slower: int = 1) -> Schedule:
     return result
 
 
-def pace(graph: Graph, frames: int) -> float:
+def pace(plan: Plan, frames: int) -> float:
     """Cycles a frame in the long run; infinite if it stands still."""
     try:
-        last = evaluate(graph, frames).last_output
+        last = evaluate(plan, frames).last_output
     except InternalError as error:
         assert [finding.rule for finding in error.findings] == ["no-deadlock"]
         return float("inf")
     return (last[-1] - last[frames // 2]) / (frames - 1 - frames // 2)
 
 
-def smaller(graph: Graph, operators: Container[str]) -> Iterator[str]:
-    """With each queue an entry shorter, with each line buffer a row shorter, where such ones can be built; of nodes of
-    these operators."""
-    for node in (node for node in graph.nodes if node.op in operators):
-        for index, depth in enumerate(node.attributes["depths"]):
-            if depth > 1 and node.op != "frame_sync":
-                node.attributes["depths"][index] = depth - 1
-                yield f"{node.name} of depth {depth - 1}"
-                node.attributes["depths"][index] = depth
-        if node.op == "sliding_window" and node.attributes["rows"] > least_rows(node):
-            node.attributes["rows"] -= 1
-            yield f"{node.name} with {node.attributes['rows']} rows"
-            node.attributes["rows"] += 1
+def smaller(plan: Plan, operators: Container[str]) -> Iterator[str]:
+    """With each queue a step of its storage shorter, where there is one; of nodes of these operators."""
+    for node in (node for node in plan.graph.nodes if node.op in operators and node.op != "frame_sync"):
+        decided = plan[node]
+        for index in range(len(node.outputs)):
+            shorter = a_step_shorter(plan, node, index)
+            if shorter is not None:
+                plan[node] = shorter
+                yield f"{node.name} of depths {shorter.depths} instead of {decided.depths}"
+                plan[node] = decided
 
 
 def test_nothing_of_a_search_for_depths_stays_in_memory() -> None:
@@ -67,32 +66,33 @@ def test_nothing_of_a_search_for_depths_stays_in_memory() -> None:
     gc.disable()
     try:
         kept = scheduled(skewed_graph())
-        left = {type(o).__name__ for o in gc.get_objects() if isinstance(o, (Steady, Network, Line, Arc, Events))}
+        kinds = (PeriodicSchedule, Firing, EventGraph, Actor, Arc)
+        left = {type(o).__name__ for o in gc.get_objects() if isinstance(o, kinds)}
     finally:
         gc.enable()
     assert kept.initiation_interval
     assert not left
 
 
-def slowest(graph: Graph) -> int:
-    return max(hardware(node.op).cycles(node, node.attributes["folding"]) for node in graph.nodes)
+def slowest(plan: Plan) -> int:
+    return max(hardware(node.op).cycles(node, plan[node].folding) for node in plan.graph.nodes)
 
 
 def check(found: Schedule, operators: Container[str] = OPERATORS) -> int:
     """The pace is kept, and by nothing smaller; how many smaller ones there were."""
-    graph = found.graph
-    assert found.initiation_interval == slowest(graph)
-    assert pace(graph, 8) == slowest(graph)
+    plan = found.plan
+    assert found.initiation_interval == slowest(plan)
+    assert pace(plan, 8) == slowest(plan)
     tries = 0
-    for what in smaller(graph, operators):
+    for what in smaller(plan, operators):
         # A shortage may take many frames to be felt: until all that is on its way piles up.
-        assert any(pace(graph, frames) > slowest(graph) for frames in (8, 24, MOST_FRAMES)), what
+        assert any(pace(plan, frames) > slowest(plan) for frames in (8, 24, MOST_FRAMES)), what
         tries += 1
     return tries
 
 
 @pytest.mark.parametrize(("kind", "slower"), [*((kind, 1) for kind in KINDS), ("one", 4)])
-def test_no_queue_has_an_entry_to_spare(kind: str, slower: int) -> None:
+def test_no_queue_has_a_step_to_spare(kind: str, slower: int) -> None:
     assert check(scheduled(skip_graph(kind), slower=slower)) >= 3
 
 
@@ -115,12 +115,12 @@ def test_nor_with_queues_in_block_ram() -> None:
 def test_a_short_way_of_one_entry_stands_still() -> None:
     """The long way of the residual block needs several rows before its first sum: without room for them on the short
     way nothing moves, and who waits is named."""
-    graph = scheduled(skip_graph("one"), slower=50).graph  # a channel a beat
-    for node in graph.nodes:
-        node.attributes["depths"] = [1] * len(node.outputs)
+    plan = scheduled(skip_graph("one"), slower=50).plan  # a channel a beat
+    for node in plan.graph.nodes:
+        plan[node] = replace(plan[node], depths=(1,) * len(node.outputs))
     with pytest.raises(InternalError) as raised:
-        evaluate(graph, 2)
+        evaluate(plan, 2)
     (finding,) = raised.value.findings
     assert finding.rule == "no-deadlock"
     for op in ("fork", "scaled_add"):
-        assert any(repr(node.name) in finding.where for node in graph.nodes if node.op == op)
+        assert any(repr(node.name) in finding.where for node in plan.graph.nodes if node.op == op)

@@ -18,7 +18,7 @@ _NAME: dict[Side, str] = {"input": "name the value to read", "output": "name the
 
 
 class _Signature(NamedTuple):
-    """One side of what a node stands for, operator or function, beside what the node has there."""
+    """The inputs or outputs of a node's operator or function, with those that the node has."""
 
     title: str
     side: Side
@@ -26,7 +26,7 @@ class _Signature(NamedTuple):
     fewest: int
     most: int | None  # None: a variadic parameter is the last
     given: Sequence[bool]
-    counts: Sequence[int] = ()  # the only numbers that fit; empty: all from the fewest to the most
+    counts: Sequence[int] = ()  # the only legal numbers; empty: all from the fewest to the most
 
 
 def _signature(context: Context, scope: Scope, form: NodeForm, side: Side) -> _Signature | None:
@@ -86,21 +86,21 @@ def _wrong_number(signature: _Signature) -> Iterator[Complaint]:
 
 
 def _variadic_minimum(signature: _Signature) -> Iterator[Complaint]:
-    """:func:`_wrong_number` where it is a variadic parameter that stands for too few."""
+    """As :func:`_wrong_number`, for a variadic parameter with too few values."""
     parameters, count = signature.parameters, len(signature.given)
     if parameters and parameters[-1].variadic and count < len(parameters) - 1 + parameters[-1].minimum:
         yield from _wrong_number(signature)
 
 
 def _absent(signature: _Signature) -> Iterator[Complaint]:
-    """Empty strings at positions that are not optional."""
+    """Yield complaints about empty strings at positions that are not optional."""
     title, side, parameters, _, most, given, _ = signature
     if all(given):
         return
     rest: list[int] = []  # positions of the variadic parameter
     for position, named in enumerate(given):
         if named or not parameters or (most is not None and position >= most):
-            continue  # NOD-30 and NOD-31 speak of those beyond the last
+            continue  # NOD-30 and NOD-31 report those beyond the last
         parameter = parameters[min(position, len(parameters) - 1)]
         if parameter.variadic:
             rest.append(position)

@@ -15,17 +15,17 @@ from hwflow.onnxspec.graphs.scopes import NODES, Scope
 
 _EXPORT = "export the model again"
 
-# Lists and what else may be left away: without a value they are empty.
+# Lists and others may lack a value: they are empty then.
 _MAY_BE_EMPTY = frozenset({"floats", "ints", "strings", "tensors", "graphs", "sparse_tensors", "type_protos"})
-# Writers of proto3 leave out a value that is 0 or "": the meaning is clear, though onnx.proto asks for the field.
+# Writers of proto3 omit a value that is 0 or "": the meaning is clear, though onnx.proto requires the field.
 _DEFAULTS = {"f": "0.0", "i": "0", "s": "the empty string"}
 
-# What a rule says about one attribute; the second argument is the node's form, None in a function's definition.
+# Checks one attribute; the second argument is the node's form, None in a function's definition.
 Check = Callable[[AttributeForm, NodeForm | None], Complaint | None]
 
 
 def _attribute_hits(context: Context, check: Check) -> Iterator[Hit]:
-    """What ``check`` says about the attributes of all nodes and of the functions' definitions."""
+    """Yield the hits of ``check`` on the attributes of all nodes and of the functions' definitions."""
     for scope, forms in context.node_forms:
         if scope.function is not None:
             definitions = context.form_reader.attributes(scope.function.attribute_proto)
@@ -62,7 +62,7 @@ def _repeated(names: Iterable[str]) -> list[str]:
 
 
 def repeated_names(context: Context) -> Iterator[Hit]:
-    """Attribute names that a node, or a function's definition, has more than once; NAM-03 says it too."""
+    """Yield attribute names that a node, or a function's definition, has more than once; NAM-03 uses it too."""
 
     def complaint(repeated: list[str]) -> Complaint:
         verb = "is" if len(repeated) == 1 else "are"
@@ -82,7 +82,7 @@ def repeated_names(context: Context) -> Iterator[Hit]:
 
 
 def _named_like_values(context: Context) -> Iterator[Hit]:
-    """Attributes that are called like an input or output of their node, or of their function."""
+    """Yield attributes with the name of an input or output of their node or function."""
     for scope, forms in context.node_forms:
         if scope.function is not None:
             names = [*scope.function.attribute, *(a.name for a in scope.function.attribute_proto)]
@@ -145,7 +145,7 @@ def _utf8(context: Context) -> Iterator[Hit]:
     def check(attribute: AttributeForm, form: NodeForm | None) -> Complaint | None:
         if attribute.utf8:
             return None
-        # What operators of other sets take text for is theirs to say: some keep compiled programs in it.
+        # Other operator sets may define text otherwise: some store compiled programs in it.
         standard = form is not None and form.domain in known and not calls_function(context, form)
         return Complaint("text must be UTF-8, but this is not", severity="error" if standard else "warning")
 

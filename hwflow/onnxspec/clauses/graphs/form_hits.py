@@ -1,4 +1,4 @@
-"""How rules about forms of nodes come back to the nodes."""
+"""Map the complaints of rules about node forms back to the nodes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hwflow.onnxspec.graphs.scopes import NODES, Scope
 
 
 class Complaint(NamedTuple):
-    """What is wrong with a form: :class:`hwflow.onnxspec.clauses.rules.Hit` without the place."""
+    """A violation by a form: :class:`hwflow.onnxspec.clauses.rules.Hit` without the place."""
 
     message: str
     remedy: str | None = None
@@ -19,7 +19,7 @@ class Complaint(NamedTuple):
 
 
 def form_hits(context: Context, check: Callable[[Scope, NodeForm], Iterable[Complaint]]) -> Iterator[Hit]:
-    """What ``check`` says about each form of a scope, for each node of that form."""
+    """Yield the complaints of ``check`` about each form of a scope, for each node of that form."""
     for scope, forms in context.node_forms:
         complaints: dict[Hashable, list[Complaint]] = {}
         for key, form in forms.by_key.items():

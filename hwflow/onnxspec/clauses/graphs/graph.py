@@ -15,12 +15,12 @@ _RENAME = "rename one of them"
 _TRAINING = (Kind.INITIALIZATION, Kind.ALGORITHM)
 _TENSORS = ("tensor_type", "sparse_tensor_type")
 _ANNOTATION_KEYS = frozenset({"SCALE_TENSOR", "ZERO_POINT_TENSOR"})
-# QONNX's library keeps what it knows of a tensor (as text) in annotations of every model that it writes.
+# QONNX's library stores its own facts about tensors (as text) in the annotations of every model that it writes.
 _QONNX_KEYS = frozenset({"finn_datatype", "tensor_layout", "tensor_sparsity"})
 
 
 def needs_initializer_inputs(context: Context) -> bool:
-    """Whether the model is of IR version 1, 2 or 3, whose initializers have to be graph inputs (onnx.proto)."""
+    """Tell whether the model has IR version 1, 2 or 3, whose initializers must be graph inputs (onnx.proto)."""
     return 0 < context.ir_version <= 3
 
 
@@ -30,7 +30,7 @@ def needs_initializer_inputs(context: Context) -> bool:
 def _graph_names(context: Context) -> Iterator[Hit]:
     for scope, graph in context.graphs:
         if graph.name or (scope.kind in _TRAINING and not graph.ByteSize()):
-            continue  # an empty training graph stands for none (onnx.proto)
+            continue  # an empty training graph counts as absent (onnx.proto)
         yield Hit(scope.position, scope.title, "every graph must have a name, but this one has none")
 
 
@@ -62,7 +62,7 @@ def _initializer_place(scope: Scope, index: int) -> str:
 
 
 def repeated_initializers(scope: Scope) -> Iterator[Hit]:
-    """Every initializer of the graph, sparse ones included, whose name an earlier one has."""
+    """Yield every initializer of the graph, sparse ones included, that repeats an earlier name."""
     if len(scope.held) == len(scope.initializers):
         return
     seen: set[str] = set()
@@ -89,8 +89,8 @@ def _initializer_names(context: Context) -> Iterator[Hit]:
 
 
 def double_definitions(scope: Scope) -> Iterator[tuple[bool, Hit]]:
-    """Every definition of a value of the graph after its first one, and whether it is a node's output and the first one
-    in the same graph. That one name is an input and an initializer is no such case."""
+    """Yield every definition of a value after its first, and whether it is a node's output and the first in the same
+    graph. An input and an initializer of one name are one definition."""
     # The algorithm graph continues the main graph, and so defines nothing that the main graph does.
     apart = scope.kind is not Kind.ALGORITHM or scope.outer.isdisjoint(scope.made)
     if scope.defined_once and apart:
@@ -158,7 +158,7 @@ def _repeated_outputs(scope: Scope) -> Iterator[Hit]:
 
 
 def _interface(context: Context) -> Iterator[tuple[Scope, int, int, str, onnx.ValueInfoProto]]:
-    """Inputs and outputs of the main graph: (scope, section, index, "input 'x'", value)."""
+    """Yield the inputs and outputs of the main graph: (scope, section, index, "input 'x'", value)."""
     if not context.scopes:
         return
     graph = context.model.graph
@@ -168,7 +168,7 @@ def _interface(context: Context) -> Iterator[tuple[Scope, int, int, str, onnx.Va
 
 
 def _lack(type_: onnx.TypeProto) -> str | None:
-    """What the type leaves undefined, or None; looks into sequences, optionals and maps."""
+    """Return what the type leaves undefined, or None; looks into sequences, optionals and maps."""
     while True:
         kind = type_.WhichOneof("value")
         if kind is None:
@@ -232,7 +232,7 @@ def _are(names: Iterable[str], one: str, more: str) -> str:
 
 
 def unlisted_initializers(scope: Scope, ir_version: int) -> Iterator[Hit]:
-    """Initializers of a subgraph that are no inputs of it, before IR version 4."""
+    """Yield initializers of a subgraph that are not its inputs, before IR version 4."""
     absent = scope.held.difference(scope.inputs) - {""}
     if absent:
         names = [name for name in dict.fromkeys(scope.initializers) if name in absent]
@@ -270,7 +270,7 @@ _AGAINST_INFERENCE = ("NOD-32", "SHP-10", "SHP-16")
 
 
 def _entries_agree(context: Context) -> Iterator[Hit]:
-    """What clauses about types and shapes have found out about entries of value_info."""
+    """Collect the findings of clauses about types and shapes on entries of value_info."""
     for position, finding in list(context.found):
         if finding.rule in _AGAINST_INFERENCE and position[-2:-1] == (VALUE_INFO,):
             yield Hit(position, finding.where, finding.message, finding.remedy, "error")
@@ -282,7 +282,7 @@ def _described_values(context: Context) -> Iterator[Hit]:
 
 
 def _contradict(one: onnx.TypeProto, other: onnx.TypeProto) -> bool:
-    """Whether no value is of both types; what one of them leaves open does not count."""
+    """Tell whether no value can have both types; unknown parts fit anything."""
     kinds = one.WhichOneof("value"), other.WhichOneof("value")
     if None in kinds:
         return False
@@ -314,7 +314,7 @@ def _repeated_entries(scope: Scope, graph: onnx.GraphProto) -> Iterator[Hit]:
             f"names in value_info must be distinct, but {show(name)} is there more than once"
             + ("" if agree else ", with types that contradict each other"),
             "remove one of the entries",
-            # Entries that agree do no harm.
+            # Consistent entries are harmless.
             "warning" if agree else "error",
         )
 
@@ -333,7 +333,7 @@ def _annotations(context: Context) -> Iterator[Hit]:
         foreign: list[int] = []
         for index, annotation in enumerate(graph.quantization_annotation):
             keys = {entry.key for entry in annotation.quant_parameter_tensor_names}
-            if keys and keys <= _QONNX_KEYS:  # what they say is not the name of a tensor
+            if keys and keys <= _QONNX_KEYS:  # their values are not names of tensors
                 foreign.append(index)
                 continue
             position, name = scope.at(ANNOTATIONS, index), annotation.tensor_name
@@ -384,8 +384,8 @@ RULES = (
     Rule("PRO-23", "MUST", _annotations, "remove the annotation", since_ir=5),
 )
 
-# After the clauses about types and shapes, from which it gathers.
+# Run after the clauses about types and shapes, whose findings they collect.
 LATE_RULES = (
-    # A warning: tools that rewrite a graph leave entries behind, which describe nothing that anyone reads.
+    # A warning: tools that rewrite a graph leave stale entries, which nothing reads.
     Rule("GRA-15", "definition", _described_values, "remove the entries", severity="warning"),
 )

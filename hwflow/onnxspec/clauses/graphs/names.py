@@ -1,6 +1,6 @@
-"""Clauses about names: their form, and that each is unique in its namespace.
+"""Clauses about names: their form, and their uniqueness per namespace.
 
-What values, attributes and functions break is broken for other clauses too, and found in the files about those.
+Violations by values, attributes and functions also violate other clauses, whose files find them.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from hwflow.onnxspec.graphs.scopes import MODEL, NODES, Scope
 
 
 def _are_identifiers(names: Sequence[str]) -> bool:
-    """Whether all are C identifiers: Python's, of ASCII characters."""
+    """Tell whether all are C identifiers, that is, ASCII identifiers of Python."""
     return all(map(str.isidentifier, names)) and "".join(names).isascii()
 
 
 def _own_name(scope: Scope) -> tuple[str, str]:
-    """What the scope is, and what it is called."""
+    """Return the kind and the name of the scope."""
     if scope.function is not None:
         return "function", scope.function.name
     return "graph", scope.graph.name if scope.graph is not None else ""
@@ -96,7 +96,7 @@ _PARTS = ("NAM-03", "NAM-04", "NAM-05", "NAM-06", "NAM-07")
 
 
 def _namespaces(context: Context) -> Iterator[Hit]:
-    """Gathers what the clauses about the single namespaces have found, graph by graph."""
+    """Collect the findings of the clauses about single namespaces, graph by graph."""
     parts = [(position, finding) for position, finding in context.found if finding.rule in _PARTS]
     if not parts:
         return
@@ -117,8 +117,8 @@ def _namespaces(context: Context) -> Iterator[Hit]:
         )
 
 
-# Pedantic: names that are no C identifiers, because nearly every exporter writes them and hwflow makes identifiers of
-# them. Warnings: names of nodes and graphs, because nothing refers to them. NAM-02 is the last: it gathers.
+# Pedantic: names that are no C identifiers, because nearly every exporter writes them and hwflow converts them.
+# Warnings: names of nodes and graphs, because nothing refers to them. NAM-02 comes last: it collects.
 RULES = (
     Rule("NAM-01", "MUST", _identifiers, "rename them if another tool asks for it", severity="warning", pedantic=True),
     Rule("NAM-03", "MUST", repeated_names, "remove all but one of them"),

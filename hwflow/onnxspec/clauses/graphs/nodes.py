@@ -1,4 +1,4 @@
-"""Clauses about nodes: what they read and make, their order, what subgraphs see."""
+"""Clauses about nodes: their inputs and outputs, their order, the scope of subgraphs."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from hwflow.onnxspec.clauses.graphs.graph import (
     unlisted_initializers,
 )
 from hwflow.onnxspec.clauses.rules import Context, Hit, Rule, Severity
+from hwflow.onnxspec.graphs.operator_names import IF, LOOP, SCAN
 from hwflow.onnxspec.graphs.scopes import INITIALIZERS, INPUTS, NODES, OUTPUTS, Kind, Scope, find_cycles
 
-# What a function's body reads and makes, and in which order, is said by the clauses about functions.
+# The clauses about functions cover the nodes of functions' bodies.
 
 _RENAME = "rename one of them"
 
@@ -29,7 +30,7 @@ def _has_outputs(context: Context) -> Iterator[Hit]:
             severity: Severity = "error"
             if node.outputs:
                 found = "all outputs of this one are left out"
-                severity = "warning"  # nobody can read what it computes, but nothing is unclear
+                severity = "warning"  # nothing can read its results, but the meaning is clear
             else:
                 found = "this one has none" if node.inputs else "this one has neither inputs nor outputs"
             message = f"a node must have at least one output, but {found}"
@@ -99,22 +100,22 @@ def _input_and_initializer(context: Context) -> Iterator[Hit]:
 
 
 def _passed(scope: Scope) -> int | None:
-    """How many inputs the operator passes to the subgraph, None if that is not known."""
+    """Return how many inputs the operator passes to the subgraph, None if unknown."""
     assert scope.parent is not None  # every subgraph has one
     node = scope.parent.nodes[scope.caller]
     if node.domain == "":
-        if node.op_type == "If":
+        if node.op_type == IF:
             return 0
-        if node.op_type == "Loop":  # iteration and condition, which it always passes, and what it carries
+        if node.op_type == LOOP:  # iteration and condition, which it always passes, and the states
             return max(len(node.inputs), 2)
-        if node.op_type == "Scan":
+        if node.op_type == SCAN:
             # Version 8 has an input before the others, sequence_lens, which it does not pass.
             return max(len(node.inputs) - (scope.opsets.get("", 1) < 9), 0)
     return None
 
 
 def _actual_inputs(scope: Scope) -> Iterator[Hit]:
-    """Inputs that the operator passes and that are initializers too."""
+    """Yield inputs that the operator passes although they are initializers."""
     passed = _passed(scope)
     if passed is None or scope.held.isdisjoint(scope.inputs[:passed]):
         return
@@ -156,8 +157,8 @@ def _initializers_come_last(context: Context) -> Iterator[Hit]:
 
 
 def _shadowed(scope: Scope, name: str) -> str | None:
-    """What has the name around the subgraph, where its nodes could read it; None if nothing does. What the nodes around
-    it make at the subgraph's own node or later cannot be read."""
+    """Return what has the name in an outer graph and is visible in the subgraph; None if nothing has. Outputs of the
+    subgraph's own node and of later ones are not visible."""
     inner = scope
     while inner.parent is not None:
         outer = inner.parent
@@ -227,7 +228,7 @@ def _order(context: Context) -> Iterator[Hit]:
     for scope in context.scopes:
         if scope.kind is Kind.FUNCTION or scope.in_order:
             continue
-        yield from _cycles(scope)  # no order of its nodes would do
+        yield from _cycles(scope)  # no order is topological
         on_cycle = set(scope.topology[1])
         for index, node in enumerate(scope.nodes):
             if index in on_cycle:

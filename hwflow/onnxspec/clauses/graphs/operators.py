@@ -1,4 +1,4 @@
-"""Clauses about operators: which there are, and which attributes theirs are."""
+"""Clauses about operators: which exist, and their attributes."""
 
 from __future__ import annotations
 
@@ -13,22 +13,21 @@ from hwflow.onnxspec.clauses.models.calls import wrong_types
 from hwflow.onnxspec.clauses.models.opsets import unknown_versions
 from hwflow.onnxspec.clauses.rules import Context, Hit, Rule, listed
 from hwflow.onnxspec.graphs.node_forms import KINDS, AttributeForm, NodeForm
+from hwflow.onnxspec.graphs.operator_facts import facts_of
+from hwflow.onnxspec.graphs.operator_names import CONSTANT
 from hwflow.onnxspec.graphs.schemas import Operator, find_operator, first_versions, known_domains
 from hwflow.onnxspec.graphs.scopes import NODES, Scope
 from hwflow.onnxspec.shapes.dialects import DIALECT_DOMAINS
 
-# Its schema lets unknown attributes through (AllowUncheckedAttributes, which onnx does not show to Python).
-_UNCHECKED = frozenset({("", "LayerNormalization")})
-
 
 def calls_function(context: Context, form: NodeForm) -> bool:
-    """Whether nodes of that form call a function local to the model."""
+    """Tell whether nodes of that form call a function local to the model."""
     return (form.domain, form.op_type, form.overload) in context.functions
 
 
 def operator_of(context: Context, scope: Scope, form: NodeForm) -> Operator | None:
-    """The operator of nodes of that form; None where other rules say what is wrong with it, and where there is nothing
-    to know: for a function, and in a domain without schemas."""
+    """Return the operator of nodes of that form; None where other rules report it, for a function, and in a domain
+    without schemas."""
     version = scope.opsets.get(form.domain)
     if version is None or calls_function(context, form):
         return None
@@ -37,7 +36,7 @@ def operator_of(context: Context, scope: Scope, form: NodeForm) -> Operator | No
 
 
 class _Guesses:
-    """What was probably meant; for the first few names only, as a hostile file may have very many or very long ones."""
+    """Suggest similar names; for the first few only, as a hostile file may have very many or very long ones."""
 
     def __init__(self) -> None:
         self._left = 20
@@ -83,7 +82,7 @@ def _known_operators(context: Context) -> Iterator[Hit]:
 
 
 def _operator_sets(context: Context) -> Iterator[Hit]:
-    """Operator sets of which nothing is known, and versions of known ones that there are not: once a graph."""
+    """Yield unknown operator sets, and unknown versions of known ones, once per graph."""
     known = known_domains()
     for scope, forms in context.node_forms:
 
@@ -91,7 +90,7 @@ def _operator_sets(context: Context) -> Iterator[Hit]:
             version = scope.opsets.get(form.domain)
             if version is None or form.domain in DIALECT_DOMAINS or calls_function(context, form):
                 return False
-            # unknown_versions speaks of ai.onnx itself.
+            # unknown_versions reports ai.onnx itself.
             return form.domain != "" and not 1 <= version <= known.get(form.domain, 0)
 
         odd = {key: form for key, form in forms.by_key.items() if is_odd(form)}
@@ -135,15 +134,15 @@ def _attribute_set(context: Context) -> Iterator[Hit]:
             return
         for attribute in dict.fromkeys(form.attributes):
             name = attribute.name
-            if name in operator.attributes or not name:  # ATT-05 says that a name is missing
+            if name in operator.attributes or not name:  # ATT-05 reports a missing name
                 continue
             near = guesses.near(name, operator.attributes)
             every = f"one of {listed(sorted(operator.attributes), 20)}" if operator.attributes else "absent"
             yield Complaint(
                 f"an attribute of {operator} must be {every}, not {show(name)}",
                 f"did you mean {near}?" if near else "remove the attribute",
-                # onnx keeps these names for the internals of programs, and lets them through.
-                "warning" if name.startswith("__") or (form.domain, form.op_type) in _UNCHECKED else None,
+                # onnx reserves these names for internal use, and accepts them.
+                "warning" if name.startswith("__") or facts_of(form.domain, form.op_type).unchecked else None,
             )
         given = {attribute.name for attribute in form.attributes}
         for name in operator.required:
@@ -151,7 +150,7 @@ def _attribute_set(context: Context) -> Iterator[Hit]:
                 yield Complaint(
                     f"{operator} must have attribute {show(name)}, but it is missing", f"add attribute {show(name)}"
                 )
-        if (form.domain, form.op_type) == ("", "Constant") and not operator.required:
+        if (form.domain, form.op_type) == ("", CONSTANT) and not operator.required:
             values = sorted(given.intersection(operator.attributes))
             if len(values) != 1:
                 found = listed(values) if values else "none"
@@ -165,14 +164,14 @@ def _attribute_set(context: Context) -> Iterator[Hit]:
 
 
 def kind_of(attribute: AttributeForm, ir_version: int) -> int:
-    """AttributeProto.type; before IR version 2, which came with it, that of the value. 0 if it is unknown."""
+    """Return AttributeProto.type; before IR version 2, which introduced it, the type of the value. 0 if unknown."""
     if attribute.kind == 0 and ir_version < 2 and len(attribute.fields) == 1:
         return KINDS[attribute.fields[0]]
     return attribute.kind
 
 
 def kind_name(kind: int) -> str:
-    """The name of an AttributeProto.type."""
+    """Return the name of an AttributeProto.type."""
     return str(AttributeProto.AttributeType.Name(kind))
 
 
@@ -184,7 +183,7 @@ def _attribute_types(context: Context) -> Iterator[Hit]:
         for attribute in dict.fromkeys(form.attributes):
             declared = operator.attributes.get(attribute.name)
             kind = kind_of(attribute, context.ir_version)
-            if declared is not None and kind not in (0, declared):  # ATT-06 says that a type is missing
+            if declared is not None and kind not in (0, declared):  # ATT-06 reports a missing type
                 yield Complaint(
                     f"attribute {show(attribute.name)} of {operator} must be of type {kind_name(declared)}, "
                     f"not {kind_name(kind)}"

@@ -1,54 +1,30 @@
-"""The clause about optional outputs that an operator does not compute: no node may name them.
+"""The clause about optional outputs that an operator does not compute: a node must not name them.
 
-Of onnx's schemas that have optional outputs, those of the table leave them out in a mode that the node itself states.
-The others compute every output that a node names:
+Some operators do not compute optional outputs in a mode that the node itself states, according to their records
+(``output_modes``). The others with optional outputs in onnx's schemas compute every one that a node names:
 
-* BatchNormalization 7 and 9 train where the node names the further outputs; there is no other sign of the mode.
-* Dropout from 7 makes the mask in both modes (all ones when it does not drop anything, says version 12).
-* RNN, GRU and LSTM before 7 may leave Y away where output_sequence is 0, but need not.
-* Attention computes present_key and present_value without past ones too, as its definition by a function shows.
+* BatchNormalization 7 and 9 train where the node names the further outputs; nothing else indicates the mode.
+* Dropout from 7 computes the mask in both modes (all ones when nothing is dropped, by version 12).
+* RNN, GRU and LSTM before 7 may omit Y where output_sequence is 0, but need not.
+* Attention computes present_key and present_value even without past ones, as its function definition shows.
 * LayerNormalization, MaxPool, SoftmaxCrossEntropyLoss and Unique have no modes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from onnx import AttributeProto
 
 from hwflow.display import show
 from hwflow.onnxspec.clauses.graphs.operators import operator_of
 from hwflow.onnxspec.clauses.rules import Context, Hit, Rule
+from hwflow.onnxspec.graphs.operator_facts import facts_of
 from hwflow.onnxspec.graphs.scopes import NODES, Node, Scope
 
 
-@dataclass(frozen=True)
-class _Mode:
-    """Outputs from the second on are not computed while ``attribute`` (an int, 0 by default) is ``off``."""
-
-    attribute: str
-    off: bool  # whether the attribute is other than 0 then
-    refused: bool  # whether onnx refuses such a node whoever reads the outputs
-
-
-_TEST = _Mode("is_test", off=True, refused=False)
-_NO_TRAINING = _Mode("training_mode", off=False, refused=True)
-
-# By operator of ai.onnx and the version that its definition came with. Source: the texts of onnx's schemas.
-_MODES = {
-    ("BatchNormalization", 1): _TEST,
-    ("BatchNormalization", 6): _TEST,
-    ("BatchNormalization", 14): _NO_TRAINING,
-    ("BatchNormalization", 15): _NO_TRAINING,
-    ("Dropout", 1): _TEST,
-    ("Dropout", 6): _TEST,
-}
-_OP_TYPES = frozenset(op_type for op_type, _ in _MODES)
-
-
 def _integer(node: Node, name: str) -> int | None:
-    """The attribute's value, 0 where it is absent; None where the function around the node decides."""
+    """Return the attribute's value, 0 where it is absent; None where it refers to the enclosing function's."""
     for attribute in node.attributes:
         if attribute.name == name:
             if attribute.ref_attr_name or attribute.type not in (AttributeProto.INT, AttributeProto.UNDEFINED):
@@ -65,9 +41,10 @@ def _not_computed(context: Context) -> Iterator[Hit]:
     for scope, forms in context.node_forms:
         modes = {}
         for key, form in forms.by_key.items():
-            if form.domain == "" and form.op_type in _OP_TYPES and any(form.outputs[1:]):
+            stated = facts_of(form.domain, form.op_type).output_modes
+            if stated and any(form.outputs[1:]):
                 operator = operator_of(context, scope, form)
-                mode = None if operator is None else _MODES.get((form.op_type, operator.since))
+                mode = None if operator is None else stated.get(operator.since)
                 if operator is not None and mode is not None:
                     modes[key] = operator, mode
         if not modes:
@@ -90,7 +67,7 @@ def _not_computed(context: Context) -> Iterator[Hit]:
                     scope.where(index),
                     f"output {position} ({formal}) of {operator} must have no name, as it is not computed with "
                     f"{mode.attribute}={value}, but it is {show(name)}",
-                    # A name that nothing reads does no harm where onnx lets it pass: old exporters wrote them.
+                    # A name that nothing reads is harmless where onnx accepts it: old exporters wrote them.
                     severity="error" if mode.refused or name in read else "warning",
                 )
 

@@ -1,4 +1,4 @@
-"""Calls of functions local to the model, and the types of the attributes that are handed through them."""
+"""Calls of functions local to the model, and the types of the attributes passed through them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hwflow.onnxspec.graphs.scopes import NODES, Kind, Scope, function_name
 
 
 def with_function(context: Context) -> Iterator[tuple[Scope, Scope | None]]:
-    """Every scope, and the body of the function it is or lies in; the parents stand before what is nested in them."""
+    """Yield every scope and the function's body that it is or lies in; parents precede nested scopes."""
     inside: dict[int, Scope | None] = {}
     for scope in context.scopes:
         function = inside[id(scope.parent)] if scope.parent is not None else None
@@ -23,7 +23,7 @@ def with_function(context: Context) -> Iterator[tuple[Scope, Scope | None]]:
 
 
 def calls(context: Context) -> Iterator[tuple[Scope, int, Scope | None, Scope]]:
-    """Every call of a local function: its scope and index there, the function it stands in, the function called."""
+    """Yield every call of a local function: its scope and index, the enclosing function, the called function."""
     functions = context.functions
     if not functions:
         return
@@ -37,7 +37,7 @@ def calls(context: Context) -> Iterator[tuple[Scope, int, Scope | None, Scope]]:
 
 
 class _Demand(NamedTuple):
-    """The type that an attribute of a function must have, and who says so."""
+    """The type that an attribute of a function must have, and the reader that requires it."""
 
     kind: int
     reader: str
@@ -51,10 +51,10 @@ def _kind_name(kind: int) -> str:
 
 
 def _demands(context: Context) -> dict[_Attribute, list[_Demand]]:
-    """What the operators that read an attribute of a function, through others or not, say of its type; the first reader
-    of each type. Without readers what its default is."""
+    """Return the types that operators require of each attribute of a function, directly or through calls, with the
+    first reader of each type; without readers the type of its default."""
     demands: dict[_Attribute, list[_Demand]] = {}
-    handed: dict[_Attribute, list[_Attribute]] = {}  # where the attribute of a called function comes from
+    handed: dict[_Attribute, list[_Attribute]] = {}  # the sources of a called function's attribute
     for scope, inside in with_function(context):
         if inside is None:
             continue
@@ -86,8 +86,8 @@ def _demands(context: Context) -> dict[_Attribute, list[_Demand]]:
 
 
 def wrong_types(context: Context) -> Iterator[Hit]:
-    """Attributes of functions that are not of the type that an operator in the function takes: in a default, or in a
-    call. Types go through functions that call functions."""
+    """Yield attributes of functions, in a default or in a call, of another type than an operator in the function takes.
+    Types propagate through nested calls."""
     if not context.functions:
         return
     demands = _demands(context)
@@ -111,7 +111,7 @@ def wrong_types(context: Context) -> Iterator[Hit]:
 
 
 def _broken(demands: dict[_Attribute, list[_Demand]], attribute: _Attribute, kind: int) -> _Demand | None:
-    """The first demand that an attribute of that type does not meet; ATT-06 says that a type is missing."""
+    """Return the first demand that an attribute of that type does not meet; ATT-06 reports a missing type."""
     return next((demand for demand in demands.get(attribute, ()) if kind not in (0, demand.kind)), None)
 
 

@@ -6,13 +6,13 @@ import re
 
 _REVERSE = re.compile(r"[A-Za-z][A-Za-z0-9_-]*(\.[A-Za-z0-9_][A-Za-z0-9_-]*)+")
 
-# Top-level domains by which a name that is written forwards (example.com) gives itself away.
+# Top-level domains that reveal a name in forward order (example.com).
 _TOP_LEVEL = frozenset({"com", "org", "net", "edu", "gov", "io", "ai", "dev"})
 
 
 def is_reverse_domain(domain: str) -> bool:
-    """Whether ``domain`` has the form of a reverse domain name: two labels at least, of ASCII letters, digits, hyphens
-    and underscores, the first one starting with a letter; not a well-known top-level domain at the wrong end."""
+    """Tell whether ``domain`` has the form of a reverse domain name: at least two labels of ASCII letters, digits,
+    hyphens and underscores, the first starting with a letter, and no well-known top-level domain at the end."""
     if not _REVERSE.fullmatch(domain):
         return False
     first, _, rest = domain.lower().partition(".")

@@ -27,8 +27,8 @@ _RENAME = "rename one of them"
 KEEP_ONE = "keep one of the imports"
 _OVERLOADS_FROM = 10  # IR version
 MAX_INLINED = 100_000
-"""Nodes that functions and branches may put into a model."""
-# What an attribute may hold beside a reference.
+"""The greatest number of nodes that inlined functions and branches may add to a model."""
+# The value fields of an attribute, which a reference must not use.
 _NO_VALUE = frozenset({"name", "ref_attr_name", "doc_string", "type"})
 
 
@@ -37,24 +37,24 @@ def _key(function: onnx.FunctionProto) -> FunctionKey:
 
 
 def _title(scope: Scope) -> str:
-    """The name of the function that the scope is the body of, for a message."""
+    """Return the name of the scope's function, for a message."""
     assert scope.function is not None
     return show(function_name(scope.function))
 
 
 def _around(steps: Iterable[str]) -> str:
-    """A way around a cycle, its middle left out where it is long."""
+    """Format a cycle, abbreviated in the middle if long."""
     every = list(steps)
     return " -> ".join(every if len(every) <= 12 else [*every[:6], "...", *every[-5:]])
 
 
 def _twice(names: Iterable[str]) -> list[str]:
-    """Those of ``names`` that are there more than once."""
+    """Return the duplicates among ``names``."""
     return [name for name, count in Counter(names).items() if count > 1]
 
 
 def _bodies(context: Context) -> Iterator[tuple[Scope, onnx.FunctionProto]]:
-    """The functions' bodies, without what is nested in them."""
+    """Yield the functions' bodies, without nested scopes."""
     if context.model.functions:
         for scope in context.scopes:
             if scope.kind is Kind.FUNCTION and scope.function is not None:
@@ -62,11 +62,11 @@ def _bodies(context: Context) -> Iterator[tuple[Scope, onnx.FunctionProto]]:
 
 
 def repeated_functions(context: Context) -> Iterator[Hit]:
-    """Functions that an earlier one of the model has the same name and overload as."""
+    """Yield functions with the name and overload of an earlier one."""
     seen: set[FunctionKey] = set()
     for scope, function in _bodies(context):
         domain, name, overload = _key(function)
-        # A reader of an earlier version does not know the field, and sees two functions of one name.
+        # A reader of an earlier version does not know the field and sees two functions of one name.
         key = (domain, name, overload if context.ir_version >= _OVERLOADS_FROM else "")
         if key in seen:
             before = "" if context.ir_version >= _OVERLOADS_FROM else f" (overloads came with IR {_OVERLOADS_FROM})"
@@ -97,7 +97,7 @@ def _no_recursion(context: Context) -> Iterator[Hit]:
         if index in called_ones:
             yield hit([index])
             called_ones.discard(index)
-    # What is left when functions that call nothing are taken away again and again calls itself, or one that does.
+    # After repeatedly removing functions that call nothing, the rest call themselves or one that does.
     callers: list[list[int]] = [[] for _ in bodies]
     for index, called_ones in enumerate(callees):
         for callee in called_ones:
@@ -123,7 +123,7 @@ def _no_recursion(context: Context) -> Iterator[Hit]:
 
 
 def several_versions(context: Context) -> Iterator[Hit]:
-    """Functions that import more than one version of an operator set."""
+    """Yield functions that import more than one version of an operator set."""
     for scope, function in _bodies(context):
         versions: dict[str, set[int]] = {}
         for opset in function.opset_import:
@@ -138,10 +138,10 @@ def several_versions(context: Context) -> Iterator[Hit]:
 
 @cache
 def _binding(op_type: str, version: int, domain: str) -> int | None:
-    """The version of the operator set from which the schema is that the operator has in ``version``, None if none."""
+    """Return the version of the operator set that introduced the operator's schema in ``version``, None if none."""
     try:
         return int(onnx.defs.get_schema(op_type, version, domain).since_version)
-    except Exception:  # no such operator (said elsewhere), or a version that does not fit 32 bits
+    except Exception:  # no such operator (reported elsewhere), or a version beyond 32 bits
         return None
 
 
@@ -225,7 +225,7 @@ def _repeated(scope: Scope, kind: str, name: str) -> Hit:
 
 
 def repeated_inputs(context: Context) -> Iterator[Hit]:
-    """Inputs of functions that an earlier input has the name of."""
+    """Yield inputs of functions that repeat an earlier name."""
     for scope, _ in _bodies(context):
         for name, count in Counter(filter(None, scope.inputs)).items():
             yield from [_repeated(scope, "input", name)] * (count - 1)
@@ -302,7 +302,7 @@ def _value_info(context: Context) -> Iterator[Hit]:
 
 
 def _body(context: Context) -> Iterator[Hit]:
-    """Sorted, without cycles, every value defined once."""
+    """Check that the body is sorted, acyclic, and defines every value once."""
     for scope, _ in _bodies(context):
         yield from _single_assignment(scope)
         if is_sorted(scope.nodes, scope.given):
@@ -321,7 +321,7 @@ def _body(context: Context) -> Iterator[Hit]:
 
 
 def double_assignments(context: Context) -> Iterator[Hit]:
-    """Values of functions' bodies that have a second definition."""
+    """Yield values of functions' bodies with a second definition."""
     for scope, _ in _bodies(context):
         yield from _single_assignment(scope)
 
@@ -400,7 +400,7 @@ def _call_attributes(context: Context) -> Iterator[Hit]:
 
 
 def _size(context: Context) -> Iterator[Hit]:
-    """Calls of calls may stand for more nodes than anyone can look at; onnx's shape inference would."""
+    """Limit the number of inlined nodes: nested calls may expand without bound, as in onnx's shape inference."""
     bodies = list(context.functions.values())
     if not bodies:
         return
@@ -421,7 +421,7 @@ def _size(context: Context) -> Iterator[Hit]:
         for callee in counts:
             callers[callee].append(index)
     waiting = [len(counts) for counts in callees]
-    ready = [index for index, count in enumerate(waiting) if count == 0]  # what calls itself never is
+    ready = [index for index, count in enumerate(waiting) if count == 0]  # recursive ones never are
     for index in ready:  # grows while it is walked
         called_ones = callees[index].items()
         sizes[index] = min(sizes[index] + sum(count * sizes[callee] for callee, count in called_ones), 2 * MAX_INLINED)
@@ -451,19 +451,19 @@ RULES = (
         since_ir=8, structural=True,
     ),
     Rule("FUN-03", "MUST", several_versions, KEEP_ONE, since_ir=8, structural=True),
-    # A warning: the function's own import says what the node means.
+    # A warning: the function's own import defines the node.
     Rule(
         "FUN-04", "SHOULD", _same_schemas, "import the same version in function and model",
         severity="warning", since_ir=8,
     ),
-    # attribute_proto is of IR 9; written earlier, it contradicts attribute all the same.
+    # attribute_proto came with IR 9; even if written earlier, it contradicts attribute.
     Rule("FUN-05", "MUST", _attribute_lists, _DECLARE, since_ir=8, structural=True),
     Rule("FUN-06", "MUST", _in_functions_only, "give the attribute a value", structural=True),
     Rule("FUN-07", "MUST", _no_value, "keep the reference or the value", structural=True),
     Rule("FUN-08", "MUST", _signature, _RENAME, since_ir=8, structural=True),
     Rule("FUN-09", "MUST", _own_values, "make the value an input of the function", since_ir=8, structural=True),
     Rule("FUN-10", "MUST", _named, "give it a name", since_ir=8, structural=True),
-    # A warning: the entries describe, they define nothing.
+    # A warning: the entries define nothing.
     Rule("FUN-11", "MUST", _value_info, "correct the list", severity="warning", since_ir=10),
     Rule(
         "FUN-12", "MUST", _body, "sort the nodes so that each one follows those it reads from",

@@ -1,7 +1,7 @@
-"""What a model uses though its IR version does not have it yet: a reader of that version passes over it.
+"""Features that a model uses before its IR version has them: a reader of that version ignores them.
 
-Which version brought what is in the comments of the Version enum in onnx.proto (onnx 1.23.2). Element types and kinds
-of types have clauses of their own (TYP-15, TYP-16), training and functions too (CMP-05, MOD-13).
+The versions are from the comments of the Version enum in onnx.proto (onnx 1.23.2). Element types and kinds of types
+have their own clauses (TYP-15, TYP-16), as have training and functions (CMP-05, MOD-13).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Place = tuple[Position, str]  # with the ``where`` of a finding
 
 @dataclass(frozen=True)
 class _Feature:
-    """``name`` is there since IR version ``since``; ``places``: where the model has it."""
+    """``name`` exists since IR version ``since``; ``places``: its uses in the model."""
 
     name: str
     since: int
@@ -63,7 +63,7 @@ def _overloads(context: Context) -> Iterator[Place]:
 
 
 def _metadata(context: Context) -> Iterator[Place]:
-    """Of all but the model itself, which has had it from the start."""
+    """Yield the places of metadata other than the model's own, which existed from the start."""
     for scope in context.scopes:
         holder = scope.function if scope.graph is None else scope.graph
         if holder is not None and holder.metadata_props:
@@ -98,7 +98,7 @@ _FEATURES = (
 
 
 def _too_early(context: Context) -> Iterator[Hit]:
-    """One finding a feature, at its first place."""
+    """Yield one finding per feature, at its first place."""
     version = context.ir_version
     for feature in _FEATURES:
         if 1 <= version < feature.since:

@@ -75,7 +75,7 @@ def _graph_documentation(context: Context) -> Iterator[Hit]:
     if not missing:
         return
     main = context.scopes[0]
-    # One finding however many there are: they come from one exporter, which writes none anywhere.
+    # One finding for all: an exporter writes either all or none.
     inside = len(missing) - (missing[0].kind is Kind.MAIN)
     if not inside:
         found = "this one has none"
@@ -91,7 +91,7 @@ RULES = (
     Rule("PRO-01", "MUST", _ir_version_present, _EXPORT, structural=True),
     Rule("VER-04", "definition", _ir_version, _EXPORT, structural=True),
     Rule("PRO-28", "MUST", _graph_present, "export the model again", structural=True),
-    # A warning: training_info says nothing about inference.
+    # A warning: training_info does not affect inference.
     Rule(
         "CMP-05",
         "definition",
@@ -106,7 +106,7 @@ RULES = (
         "export the model with IR version 8 or higher, or without functions",
         structural=True,
     ),
-    # Pedantic, the three: hardly any exporter states a domain or describes a graph, and nothing depends on it.
+    # These three are pedantic: hardly any exporter states a domain or describes a graph, and nothing depends on it.
     Rule("MOD-14", "MUST", _domain_present, _DOMAIN, severity="warning", pedantic=True),
     Rule("MOD-15", "MUST", _domain_form, _DOMAIN, severity="warning", pedantic=True),
     Rule(

@@ -1,7 +1,7 @@
 """onnx's own checker and shape inference as rules: whatever they raise becomes a finding.
 
-Both stop early and blame one place; so each node is first checked by itself, and the checks of the whole model run only
-where nothing else has an objection.
+Both stop early and blame one place; so each node is first checked alone, and the checks of the whole model run only
+if no other rule objects.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from hwflow.onnxspec.shapes.inference import free_names, roots
 
 _REMEDY = "correct the model, or export it again"
 _TOO_MUCH = "look for absurd attributes, ranks or sizes, or export the model again"
-# What inference says of a node that reads a value of no type: an echo, where something else is wrong.
+# Inference's message about a node that reads an untyped value: a consequence of another fault.
 _UNTYPED = "expected to have type but instead is null"
-# What inference says of a node that reads what an operator of a dialect makes, of whose type it knows nothing; the
+# Inference's message about a node that reads the result of a dialect's operator, whose type it does not know; the
 # resolver does.
 _UNKNOWN_TYPE = "Invalid tensor data type 0."
-# A limit of onnx's own, of 100 functions.
+# onnx's own limit, 100 functions.
 _TOO_DEEP = "Function call chain depth exceeds limit"
 _NODE_NAMES = (
     re.compile(r"\(op_type:[^,)]*, node name: (?P<name>[^)]*)\)"),
@@ -36,7 +36,7 @@ _NODE_NAMES = (
 
 
 def _place(scope: Scope, message: str) -> tuple[Position, str]:
-    """The node that the message names, or the model."""
+    """Return the place of the node that the message names, or of the model."""
     for pattern in _NODE_NAMES:
         match = pattern.search(message)
         if match is not None:
@@ -50,18 +50,18 @@ def _model_check(context: Context) -> Iterator[Hit]:
     if context.has_errors or any(t.gave_up for t in context.inference.troubles):
         return
     if any(domain in known_domains() for domain, _, _ in context.functions):
-        return  # the checker knows no functions in the domains of onnx itself
+        return  # the checker does not know functions in onnx's own domains
     if any(stored.site.role != "initializer" for stored, _ in context.external):
-        return  # the checker would look for the files in the current folder
+        return  # the checker would search the files in the current folder
     for root, below in roots(context.scopes):
         around = {name: context.inference.form(0, name) for name in free_names(root)}
         small = skeleton(
             context.model, root, below, context.type_reader, around, context.small_external, declared=True
         ).proto
         if not all(info.type.WhichOneof("value") for info in (*small.graph.input, *small.graph.output)):
-            continue  # the checker wants a type there, whether or not the clauses do
+            continue  # the checker requires a type there, even if the clauses do not
         try:
-            # FUN-04 says it of the versions that functions import: a warning.
+            # FUN-04 reports it for the versions that functions import, as a warning.
             checker.check_model(small, skip_opset_compatibility_check=True)
         except Exception as error:  # ValidationError, RuntimeError, ...
             if _TOO_DEEP in str(error):
@@ -71,7 +71,7 @@ def _model_check(context: Context) -> Iterator[Hit]:
 
 
 def _inference(context: Context) -> Iterator[Hit]:
-    """What inference objects to beyond types (NOD-32) and sizes that the model states (SHP-10, SHP-16)."""
+    """Yield the objections of inference other than types (NOD-32) and sizes that the model states (SHP-10, SHP-16)."""
     for failure in context.inference.failures:
         if _TOO_DEEP in failure.message or (context.has_errors and _UNTYPED in failure.message):
             continue
@@ -95,7 +95,7 @@ def _has_dialects(scope: Scope) -> bool:
     return any(node.domain in DIALECT_DOMAINS for node in scope.nodes)
 
 
-# In this order, after all other rules: each looks at what the ones before it have found.
+# In this order, after all other rules: each uses the findings of those before it.
 RULES = (
     Rule("onnx.checker", "own", _model_check, _REMEDY),
     Rule("onnx.shape_inference", "own", _inference, _REMEDY),

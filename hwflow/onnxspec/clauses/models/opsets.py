@@ -1,4 +1,4 @@
-"""Clauses about operator sets: what a model imports, and in which version."""
+"""Clauses about operator sets: a model's imports and their versions."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from hwflow.onnxspec.clauses.rules import Context, Hit, Rule, listed
 from hwflow.onnxspec.graphs.scopes import MODEL, NODES, Kind, Position, implicit_version, plain_domain
 from hwflow.onnxspec.shapes.dialects import DIALECT_DOMAINS
 
-# onnx keeps versions in 32 bits; what other domains' versions mean is theirs to say.
+# onnx stores versions in 32 bits; other domains define their own versions.
 _HIGHEST = 2**31 - 1
 
 _NAME_THE_DEFAULT = "add an entry for domain '' (ai.onnx) with the version meant to opset_import"
 
-# One list of imports: where findings about it stand and what they call it, the entries, and the domain that the
-# function itself belongs to ("" for the model's list).
+# One list of imports: position and name in findings, the entries, and the domain of the function itself ("" for the
+# model's list).
 _Imports = tuple[Position, str, Sequence[onnx.OperatorSetIdProto], str]
 
 
 def highest_version(domain: str) -> int:
-    """The highest version of an operator set that can be dealt with ("" is ai.onnx)."""
+    """Return the highest supported version of an operator set ("" is ai.onnx)."""
     return int(onnx.defs.onnx_opset_version()) if domain == "" else _HIGHEST
 
 
@@ -34,7 +34,7 @@ def _shown(domain: str) -> str:
 
 
 def _imports(context: Context) -> Iterator[_Imports]:
-    """The lists of imports of the model and of its functions."""
+    """Yield the import lists of the model and of its functions."""
     yield (MODEL,), "model", context.model.opset_import, ""
     for scope in context.scopes:
         if scope.kind is Kind.FUNCTION and scope.function is not None:
@@ -42,7 +42,7 @@ def _imports(context: Context) -> Iterator[_Imports]:
 
 
 def _assumed_default(context: Context) -> Hit:
-    """That the default operator set is not imported, and which version is taken."""
+    """Report that the default operator set is not imported, and which version is assumed."""
     domains = listed(dict.fromkeys(opset.domain for opset in context.model.opset_import))
     return Hit(
         (MODEL,),
@@ -85,7 +85,7 @@ def _opset_import(context: Context) -> Iterator[Hit]:
 def _implicit_default(context: Context) -> Iterator[Hit]:
     if context.ir_version < 3 or _imports_default(context):
         return
-    # A function's body has imports of its own, and nothing is implicit there.
+    # A function's body has its own imports, and nothing is implicit there.
     if any(node.domain == "" for scope in context.scopes if not scope.in_function for node in scope.nodes):
         yield _assumed_default(context) if context.model.opset_import else _NO_IMPORTS
 
@@ -125,7 +125,7 @@ def _version_given(context: Context) -> Iterator[Hit]:
 
 
 def unknown_versions(context: Context) -> Iterator[Hit]:
-    """Imports of versions that there are not yet: none of their operators is declared."""
+    """Yield imports of versions that do not exist yet: none of their operators is declared."""
     for position, where, entries, _ in _imports(context):
         for opset in entries:
             domain = plain_domain(opset.domain)
@@ -151,7 +151,7 @@ def _imported(context: Context) -> Iterator[Hit]:
                 scope.where(index),
                 f"the operator's domain must be imported, but {shown} is not in opset_import",
                 f"add domain {shown} to opset_import" + (" of the function" if scope.in_function else ""),
-                # Exporters of the quantized dialects leave their domain out; its operators have one version.
+                # Exporters of the quantized dialects omit their domain; its operators have one version.
                 "warning" if domain in DIALECT_DOMAINS else "error",
             )
 
@@ -173,7 +173,7 @@ def _reverse_domains(context: Context) -> Iterator[Hit]:
 
 RULES = (
     Rule("PRO-02", "MUST", _opset_import, _NAME_THE_DEFAULT, structural=True),
-    # The two below: a warning, because what holds is defined.
+    # The two below are warnings, because the meaning is defined.
     Rule("OPS-04", "definition", _implicit_default, _NAME_THE_DEFAULT, severity="warning"),
     Rule("PRO-03", "MUST", _one_version, "remove all entries but the one meant", severity="warning"),
     Rule("PRO-04", "MUST", _version_given, "give the version that the operators were written for", structural=True),

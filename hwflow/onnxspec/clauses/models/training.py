@@ -34,13 +34,13 @@ def _bindings(training: onnx.TrainingInfoProto, which: str) -> Sequence[onnx.Str
 
 
 def _place(which: str, index: int, k: int, key: str) -> tuple[Position, str]:
-    """Binding ``k`` of ``training_info[index]``: its position and the ``where`` of a finding about it."""
+    """Return position and ``where`` of binding ``k`` of ``training_info[index]``."""
     position = (TRAINING, 2 * index + (which == _UPDATE), _BINDINGS, k)
     return position, f"{which} {show(key) if key else k} of training_info[{index}]"
 
 
 def _keys(which: str, context: Context) -> Iterator[Hit]:
-    """Keys must be dense initializers of the main graph or of the algorithm graph beside them."""
+    """Check that keys are dense initializers of the main graph or of the entry's algorithm graph."""
     main = context.model.graph
     names: set[str] | None = None
     for index, training in enumerate(context.model.training_info):
@@ -71,7 +71,7 @@ def _keys(which: str, context: Context) -> Iterator[Hit]:
 def _initialization_values(context: Context) -> Iterator[Hit]:
     for index, training in enumerate(context.model.training_info):
         if not training.initialization_binding or not training.initialization.ByteSize():
-            continue  # TRN-14 says that there is no graph
+            continue  # TRN-14 reports the missing graph
         outputs = {output.name for output in training.initialization.output}
         for k, binding in enumerate(training.initialization_binding):
             if not binding.value or binding.value not in outputs:
@@ -103,7 +103,7 @@ def _update_values(context: Context) -> Iterator[Hit]:
 
 def _initialization_keys_unique(context: Context) -> Iterator[Hit]:
     for index, training in enumerate(context.model.training_info):
-        seen: set[str] = set()  # those of several entries may be equal: they run one after another
+        seen: set[str] = set()  # several entries may share keys: they run in sequence
         for k, binding in enumerate(training.initialization_binding):
             if binding.key and binding.key in seen:
                 position, where = _place(_INITIALIZATION, index, k, binding.key)
@@ -143,8 +143,8 @@ def _initialization_there(context: Context) -> Iterator[Hit]:
 
 
 def _combination(context: Context) -> Iterator[Hit]:
-    """The initialization graph stands alone; main and algorithm graph are one graph in which data flows from the former
-    to the latter only (comments of TrainingInfoProto in onnx.proto)."""
+    """Check that the initialization graph stands alone, and that main and algorithm graph form one graph in which data
+    only flows from the former to the latter (comments of TrainingInfoProto in onnx.proto)."""
     if not context.model.training_info or not context.scopes:
         return
     main = context.scopes[0]
@@ -172,12 +172,12 @@ def _combination(context: Context) -> Iterator[Hit]:
             yield from _invalid_in(scope, context)
 
 
-# What makes two graphs that are one no valid graph, beside the names that they share.
+# Reasons other than shared names why two graphs do not combine to a valid graph.
 _VALIDITY = frozenset({"NOD-05", "NOD-12", "NOD-35", "GRA-03", "GRA-23"})
 
 
 def _invalid_in(algorithm: Scope, context: Context) -> Iterator[Hit]:
-    """What was found in the algorithm graph itself: with it the two graphs are no valid graph either."""
+    """Yield the errors of the algorithm graph itself, which make the combined graph invalid."""
     here = len(algorithm.position)
     for position, finding in list(context.found):
         if finding.rule in _VALIDITY and position[:here] == algorithm.position:
@@ -185,7 +185,7 @@ def _invalid_in(algorithm: Scope, context: Context) -> Iterator[Hit]:
 
 
 def _inside(main: Scope, scopes: Sequence[Scope]) -> list[Scope]:
-    """The subgraphs nested in the main graph; ``scopes`` has each graph before its subgraphs."""
+    """Return the subgraphs nested in the main graph; ``scopes`` has each graph before its subgraphs."""
     inside = {id(main)}
     found = []
     for scope in scopes:
@@ -196,7 +196,7 @@ def _inside(main: Scope, scopes: Sequence[Scope]) -> list[Scope]:
 
 
 def _definitions(scope: Scope) -> Iterator[tuple[Position, str, str]]:
-    """Position, ``where`` and name of each value that the graph defines."""
+    """Yield position, ``where`` and name of each value that the graph defines."""
     for index, name in enumerate(scope.inputs):
         yield scope.at(INPUTS, index), f"input {show(name)}{scope.label}", name
     for index, name in enumerate(scope.initializers):
@@ -210,8 +210,8 @@ def _defined_twice(main: Scope, reads: set[str], algorithm: Scope) -> Iterator[H
     both = algorithm.defined & main.defined - {""}
     if not both:
         return
-    # An input in the one graph and an initializer in the other are one value with a default, as within a graph; but
-    # then it is a value of the algorithm graph, and the main graph must not read it.
+    # An input in one graph and an initializer in the other are one value with a default, as within a graph; but it then
+    # belongs to the algorithm graph, and the main graph must not read it.
     for here, there in ((algorithm, main), (main, algorithm)):
         only_input = both.intersection(here.inputs).difference(here.initializers, here.made)
         both = both - (only_input.intersection(there.initializers).difference(there.inputs, there.made) - reads)
@@ -266,7 +266,7 @@ def _read_by_main(main: Scope, reads: set[str], algorithm: Scope) -> Iterator[Hi
 
 
 def _same_names(node_names: set[str], value_infos: set[str], algorithm: Scope) -> Iterator[Hit]:
-    """Names that must be distinct in a graph, and harm nobody if they are not. The sets are the main graph's."""
+    """Yield names that must be distinct in a graph but are harmless if not. The sets are the main graph's."""
     for index, node in enumerate(algorithm.nodes):
         if node.name in node_names:
             message = (

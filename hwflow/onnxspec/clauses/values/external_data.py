@@ -1,4 +1,4 @@
-"""Clauses about tensors whose data lies in files beside the model."""
+"""Clauses about tensors with data in external files."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 from hwflow.onnxspec.clauses.rules import Context, Hit, Rule, listed
 from hwflow.onnxspec.graphs.scopes import INITIALIZERS, Scope
 
-_PAGE = 4096  # bytes: what an operating system maps at once
+_PAGE = 4096  # bytes: the granularity of memory mapping
 
 
 def _reference(clause: str) -> Callable[[Context], Iterator[Hit]]:
-    """The check of a clause that :func:`hwflow.onnxspec.reading.external_files.verify` decides."""
+    """Return the check of a clause that :func:`hwflow.onnxspec.reading.external_files.verify` decides."""
 
     def check(context: Context) -> Iterator[Hit]:
         for stored, problems in context.external:
@@ -37,7 +37,7 @@ def _strings(context: Context) -> Iterator[Hit]:
 
 
 def _alignment(context: Context) -> Iterator[Hit]:
-    # One finding a graph: files are either aligned as a whole or not at all.
+    # One finding per graph: a file is aligned either as a whole or not at all.
     tensors: dict[Scope, list[str]] = {}
     for stored, _ in context.external:
         if stored.reference is not None and stored.reference.offset is not None and stored.reference.offset % _PAGE:

@@ -13,7 +13,7 @@ from hwflow.display import show
 from hwflow.onnxspec.clauses.rules import Context, Hit, Rule, listed
 from hwflow.onnxspec.graphs.scopes import INPUTS, MODEL, NODES, OUTPUTS, VALUE_INFO, Node, Position, Scope
 
-# Read from ten thousand things at a time: quicker than a loop.
+# Reads ten thousand objects at a time: faster than a loop.
 _node_entries = attrgetter("proto.metadata_props")
 _node_text = attrgetter("proto.doc_string")
 _tensor_entries = attrgetter("tensor.metadata_props")
@@ -21,12 +21,12 @@ _tensor_text = attrgetter("tensor.doc_string")
 _text = attrgetter("doc_string")
 
 _Entries = Sequence[onnx.StringStringEntryProto]
-# Position and `where` of something that has documentation or metadata, and what it has of it.
+# Position and `where` of an object with documentation or metadata, and its text or entries.
 _Documented = tuple[Position, str, str]
 
 
 def _repeated(entries: _Entries) -> str:
-    """The keys that are there more than once, listed; "" if none is."""
+    """List the duplicate keys; "" if there are none."""
     if len(entries) < 2:
         return ""
     return listed(key for key, count in Counter(entry.key for entry in entries).items() if count > 1)
@@ -43,7 +43,7 @@ def _model_metadata(context: Context) -> Iterator[Hit]:
 
 
 def _values(scope: Scope) -> Iterator[tuple[int, str, Sequence[onnx.ValueInfoProto]]]:
-    """The scope's lists of values: section, what a value of it is called, the list."""
+    """Yield the scope's lists of values: section, name of the kind, the list."""
     if scope.graph is not None:
         yield INPUTS, "input", scope.graph.input
         yield VALUE_INFO, "value", scope.graph.value_info
@@ -71,8 +71,8 @@ def _other_metadata(context: Context) -> Iterator[Hit]:
                 yield _metadata_hit(site.position, site.where, repeated)
 
 
-# Elements of HTML that people write into texts. Left out: names that are more often something else between angle
-# brackets in an exporter's text (<input>, <object>, <map>, <s>, <module> ...).
+# HTML elements found in texts. Omitted: names that are usually something else between angle brackets in an exporter's
+# text (<input>, <object>, <map>, <s>, <module> ...).
 _ELEMENTS = (
     "abbr|article|b|blockquote|body|br|center|code|dd|del|div|dl|dt|em|figure|font|footer|h[1-6]|head|header|hr|html"
     "|i|iframe|img|ins|kbd|li|link|meta|nav|ol|p|pre|script|section|small|span|strike|strong|style|sub|sup|svg|table"
@@ -88,7 +88,7 @@ _MARKUP = re.compile(
 
 
 def _documentation(context: Context) -> Iterator[_Documented]:
-    """Every doc_string of the model."""
+    """Yield every doc_string of the model."""
     yield (MODEL,), "model", context.model.doc_string
     for scope in context.scopes:
         body = scope.graph if scope.graph is not None else scope.function
@@ -110,7 +110,7 @@ def _documentation(context: Context) -> Iterator[_Documented]:
 
 
 def _texts(context: Context) -> Iterator[Iterable[str]]:
-    """The texts of :func:`_documentation` without the places, which cost much more."""
+    """Yield the texts of :func:`_documentation` without the places, which cost much more."""
     yield (context.model.doc_string,)
     for scope, forms in context.node_forms:
         if scope.graph is not None:
@@ -127,7 +127,7 @@ def _texts(context: Context) -> Iterator[Iterable[str]]:
 
 
 def _markup(context: Context) -> Iterator[Hit]:
-    # A set, because equal texts are common (none; one stack trace for all nodes of a module).
+    # A set, because equal texts are common (empty; one stack trace for all nodes of a module).
     texts = set().union(*_texts(context))
     if not any("<" in text and _MARKUP.search(text) for text in texts):
         return
@@ -159,7 +159,7 @@ def _configurations(context: Context) -> Iterator[Hit]:
 
 
 def _node_configurations(node: Node, names: set[str]) -> Iterator[tuple[str, str]]:
-    """Message and remedy for what is wrong with the node's device configurations."""
+    """Yield message and remedy of each fault of the node's device configurations."""
     values = {name for name in (*node.inputs, *node.outputs) if name}
     for configuration in node.proto.device_configurations:
         name = configuration.configuration_id
@@ -190,7 +190,7 @@ def _devices(context: Context) -> Iterator[Hit]:
 RULES = (
     Rule("MOD-11", "SHOULD", _model_metadata, "remove or rename the repeated keys", severity="warning"),
     Rule("PRO-20", "SHOULD", _other_metadata, "remove or rename the repeated keys", severity="warning"),
-    # A warning, because only a guess can tell markup from text with angle brackets.
+    # A warning, because markup and text with angle brackets cannot be told apart for certain.
     Rule("GRA-26", "MUST", _markup, "write the text plainly, or in Markdown", severity="warning"),
     Rule("PRO-22", "MUST", _devices, "name a configuration of the model", since_ir=11),
 )

@@ -22,13 +22,13 @@ def _dims(form: TypeForm) -> tuple[Dim, ...]:
 
 
 def _with(context: Context, wrong: Callable[[Dim], bool]) -> set[int]:
-    """Ids of the types that have a wrong dimension; each different type is looked at once."""
+    """Return the ids of the types with a wrong dimension; each distinct type is checked once."""
     different = {id(form): form for form in context.forms}
     return {key for key, form in different.items() if any(map(wrong, set(_dims(form))))}
 
 
 def _hits(context: Context, wrong: Callable[[Dim], bool], message: Callable[[int, Dim], str]) -> Iterator[Hit]:
-    """One hit for each type that has a wrong dimension, about the first."""
+    """Yield one hit per type with a wrong dimension, about the first."""
     bad = _with(context, wrong)
     if not bad:
         return
@@ -58,7 +58,7 @@ def _negative(context: Context) -> Iterator[Hit]:
 
 
 def wrong_variables(context: Context) -> Iterator[Hit]:
-    """Dimension variables that are no C identifiers, once a graph."""
+    """Yield dimension variables that are no C identifiers, once per graph."""
     bad = {
         id(form): names
         for form in {id(form): form for form in context.forms}.values()
@@ -80,7 +80,7 @@ def wrong_variables(context: Context) -> Iterator[Hit]:
 
 
 def _is_wrong_name(dim: str) -> bool:
-    # "" and "*" have clauses of their own.
+    # "" and "*" have their own clauses.
     return dim not in ("", "*") and _IDENTIFIER.fullmatch(dim) is None
 
 
@@ -105,8 +105,8 @@ def _differences(context: Context, kind: Literal["rank", "size"]) -> Iterator[Hi
 
 
 def _sizes(context: Context) -> Iterator[Hit]:
-    """Sizes that contradict each other whatever the variables are. A size may be 0: a batch without frames is legal,
-    and of no use to anyone, so that what nothing else can pass is a warning."""
+    """Yield sizes that contradict each other whatever the variables are. A batch of 0 frames is legal but useless, so a
+    contradiction that only size 0 avoids is a warning."""
     yield from _differences(context, "size")
     yield from _contradictions(context, solved=True)
     for difference in context.contradictions[1]:
@@ -123,7 +123,7 @@ def _contradictions(context: Context, solved: bool) -> Iterator[Hit]:
 
 
 def _operator_sizes(context: Context) -> Iterator[Hit]:
-    """What operators demand of sizes that are all known, and inference does not say."""
+    """Yield violations of operators' demands on known sizes that inference does not report."""
     yield from _contradictions(context, solved=False)
 
 
@@ -132,7 +132,7 @@ def _ranks(context: Context) -> Iterator[Hit]:
 
 
 def _sequences(context: Context) -> Iterator[tuple[Hit, bool]]:
-    """Sequence types that state what differs between the tensors put into the sequence; whether the ranks do."""
+    """Yield sequence types that state a size or rank that varies among their tensors, and whether the ranks vary."""
     forms = {id(form) for form in context.forms if len(form) > 1 and form[0].kind == "sequence" and form[1].dims}
     if not forms:
         return
@@ -171,7 +171,7 @@ def _sequence_ranks(context: Context) -> Iterator[Hit]:
 
 RULES = (
     Rule("SHP-06", "MAY", _negative, _UNSET),
-    # Pedantic: nothing but hwflow's own option needs the name, and any text serves it.
+    # Pedantic: only hwflow's own option needs the name, and any text will do.
     Rule("SHP-08", "MUST", wrong_variables, RENAME_VARIABLES, severity="warning", pedantic=True),
     Rule("SHP-14", "definition", _empty, _UNSET, severity="warning"),
     Rule("SHP-15", "definition", _star, "leave the shape out if the rank is unknown", severity="warning"),

@@ -1,4 +1,4 @@
-"""Clauses about the types that a model states, and about how nodes and types fit."""
+"""Clauses about the types that a model states, and about types of nodes."""
 
 from __future__ import annotations
 
@@ -7,6 +7,12 @@ from collections.abc import Callable, Iterator
 from onnx import TensorProto
 
 from hwflow.onnxspec.clauses.rules import Context, Hit, Rule
+from hwflow.onnxspec.graphs.operator_names import (
+    CONCAT_FROM_SEQUENCE,
+    SEQUENCE_CONSTRUCT,
+    SEQUENCE_INSERT,
+    SEQUENCE_MAP,
+)
 from hwflow.onnxspec.graphs.scopes import NODES
 from hwflow.onnxspec.graphs.typeforms import Level, TypeForm
 from hwflow.onnxspec.reading import element_types
@@ -25,13 +31,13 @@ _KEY_TYPES = frozenset(
         TensorProto.STRING,
     }
 )
-_SEQUENCE_OPERATORS = frozenset({"SequenceConstruct", "SequenceInsert", "SequenceMap", "ConcatFromSequence"})
-# IR versions that brought the kinds of types.
+_SEQUENCE_OPERATORS = frozenset({SEQUENCE_CONSTRUCT, SEQUENCE_INSERT, SEQUENCE_MAP, CONCAT_FROM_SEQUENCE})
+# The IR versions that introduced the kinds of types.
 _KIND_SINCE = {"sequence": 6, "map": 6, "optional": 8}
 
 
 def _messages(context: Context, judge: Callable[[TypeForm], str | None]) -> Iterator[Hit]:
-    """A hit for every type that ``judge`` has an objection to; each different type is judged once."""
+    """Yield a hit for every type that ``judge`` objects to; each distinct type is judged once."""
     objections = {id(form): judge(form) for form in {id(form): form for form in context.forms}.values()}
     if not any(objections.values()):
         return
@@ -161,7 +167,7 @@ RULES = (
     Rule("PRO-16", "MUST", _element_types, _EXPORT),
     Rule("PRO-17", "MUST", _map_types, _EXPORT),
     Rule("PRO-19", "MUST", _optional_types, _EXPORT),
-    # Warnings: what such a type means is clear whatever the version says.
+    # Warnings: the meaning of such a type is clear in any version.
     Rule("TYP-15", "definition", _kinds_known, "export the model with a newer IR version", severity="warning"),
     Rule("TYP-16", "definition", _codes_known, "export the model with a newer IR version", severity="warning"),
     Rule("TYP-11", "definition", _one_element_type, _TYPES_FIT),

@@ -33,7 +33,7 @@ def _element_types(context: Context) -> Iterator[Hit]:
 
 
 def _stated(kind: onnx.TypeProto) -> Iterator[int]:
-    """The element types of all tensors in a type."""
+    """Yield the element types of all tensors in a type."""
     pending = [kind]
     while pending:
         kind = pending.pop()
@@ -51,7 +51,7 @@ def _stated(kind: onnx.TypeProto) -> Iterator[int]:
 
 
 def _inside(context: Context) -> Iterator[StoredTensor]:
-    """Tensors of known types whose data is in the model."""
+    """Yield tensors of known types with data in the model."""
     return (stored for stored in context.stored if stored.element is not None and stored.reference is None)
 
 
@@ -81,7 +81,7 @@ def _number_of_elements(context: Context) -> Iterator[Hit]:
 
 
 def _miscounted(stored: StoredTensor) -> Iterator[str]:
-    """What is wrong with the number of entries; nothing of fields that are not the element type's (PRO-09, PRO-11)."""
+    """Yield faults of the number of entries, except for fields of other element types (PRO-09, PRO-11)."""
     assert stored.element is not None and stored.count is not None  # the caller's conditions
     if not stored.fields and stored.count:
         yield f"the tensor must hold {stored.elements}, but it holds no data"
@@ -106,7 +106,7 @@ def _raw_strings(context: Context) -> Iterator[Hit]:
 
 
 _FEW = 64
-# Typed fields that hold integers of more than one element type, and their numpy types.
+# Typed fields for integers of several element types, and their numpy types.
 _INTEGER_FIELDS = {"int32_data": (np.int32, -(2**31), 2**31 - 1), "uint64_data": (np.uint64, 0, 2**64 - 1)}
 
 
@@ -122,14 +122,14 @@ def _ranges(context: Context) -> Iterator[Hit]:
 
 
 def _out_of_range(stored: StoredTensor) -> str:
-    """What is wrong with the integers in int32_data or uint64_data; "" if nothing is."""
+    """Describe the fault of the integers in int32_data or uint64_data; "" if there is none."""
     element = stored.element
     if element is None or element.low is None or element.high is None or element.field not in stored.fields:
         return ""
     dtype, least, most = _INTEGER_FIELDS.get(element.field, (np.int64, element.low, element.high))
     if (element.low, element.high) == (least, most):
         return ""
-    if stored.fields[element.field] <= _FEW:  # making an array would take longer
+    if stored.fields[element.field] <= _FEW:  # faster than building an array
         few = getattr(stored.tensor, element.field)
         if max(few) <= element.high and min(few) >= element.low:
             return ""
@@ -147,7 +147,7 @@ def _out_of_range(stored: StoredTensor) -> str:
 
 
 def _padding(stored: StoredTensor) -> str:
-    """What is wrong with the bits behind the last element of a packed type; "" if nothing is."""
+    """Describe the fault of the bits after the last element of a packed type; "" if there is none."""
     element, count = stored.element, stored.count
     if element is None or not count or element.bits in (0, 8) or element.bits > 8:
         return ""
@@ -176,7 +176,7 @@ def _booleans(context: Context) -> Iterator[Hit]:
 
 
 def _raw_booleans(data: bytes) -> str:
-    if not data.translate(None, b"\0\1"):  # what is left without these bytes
+    if not data.translate(None, b"\0\1"):  # nothing remains without these bytes
         return ""
     elements = np.frombuffer(data, dtype=np.uint8)
     index = int((elements > 1).argmax())
@@ -192,7 +192,7 @@ def _strings(context: Context) -> Iterator[Hit]:
 
 
 def _clean_text(strings: Sequence[bytes]) -> bool:
-    """Whether nothing is odd about any of the strings; False if that takes a closer look."""
+    """Tell whether all strings are certainly clean; False if that needs a closer look."""
     # A line break is one byte that cannot be a part of another character: the whole is UTF-8 iff every string is.
     text = b"\n" + b"\n".join(strings) + b"\n"
     try:
@@ -211,7 +211,7 @@ def _is_utf8(string: bytes) -> bool:
 
 
 def _odd_text(strings: Sequence[bytes]) -> Iterator[tuple[Severity, str]]:
-    # Readers differ in what they make of the second and third: the text itself is not in doubt.
+    # Readers differ on the second and third, but the text itself is clear.
     kinds: tuple[tuple[Severity, str, Callable[[bytes], bool]], ...] = (
         ("error", "must be UTF-8", lambda string: not _is_utf8(string)),
         ("warning", "must not begin with a byte order mark", lambda string: string.startswith(codecs.BOM_UTF8)),
@@ -246,7 +246,7 @@ def _sparse(context: Context) -> Iterator[Hit]:
 def _sparse_shape(
     sparse: onnx.SparseTensorProto, values: StoredTensor | None, indices: StoredTensor | None
 ) -> list[str]:
-    """What is wrong with the dims and types of the parts; None stands for a part that is not there."""
+    """Return the faults of dims and types of the parts; None is an absent part."""
     messages = []
     if any(dim < 0 for dim in sparse.dims):
         messages.append(f"dims of a sparse tensor must not be negative, but they are {dims_text(sparse.dims)}")
@@ -273,7 +273,7 @@ def _sparse_shape(
 def _sparse_indices(
     sparse: onnx.SparseTensorProto, indices: StoredTensor | None, context: Context
 ) -> Iterator[str]:
-    """What is wrong with the indices themselves, types and dims being right."""
+    """Yield the faults of the indices themselves, given correct types and dims."""
     elements = indices.int64s(context.files) if indices is not None else None
     if indices is None or elements is None or elements.size == 0:
         return

@@ -1,0 +1,288 @@
+"""Matrix-vector units whose products are fed from a table of weights, ``pe`` outputs and ``simd`` inputs a cycle.
+
+Folding: input_lanes = SIMD, output_lanes = PE. Neither needs to divide its channel count: surplus lanes carry zero
+weights, or, binary, a weight of 1 that a bit made 0 never equals. SIMD up to a pixel's channels is a part of a pixel;
+above it, or in foldings of ``whole_vector``, a part of a vector, which is then taken as one pixel: SIMD 7 takes a
+vector of 9 pixels of 64 channels in 83 beats then, not in 9 * 10.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from hdl_lib.arithmetic.digit_product import Digits
+from hdl_lib.arithmetic.multiplier import BLOCK, PART
+from hdl_lib.arithmetic.packed_product import WIDEST_INPUT, Packing, borrowed
+from hdl_lib.matrices.mvu import Mvu as Core
+from hdl_lib.memories.rom import Table
+from hwflow.cores import costs
+from hwflow.cores.amaranth_shapes import shape_of
+from hwflow.cores.matrix.dot_products import MvuAttributes, sets_of, weight_range, weight_type
+from hwflow.cores.memory_words import bit_table, pack_words
+from hwflow.cores.operator import Built, Decision, Folding, Implementation, MemoryFile, Resources
+from hwflow.cores.timing import Process, Timing
+from hwflow.ir.graph import IntArray, Node, Scratch
+
+
+class _Operands:
+    """Of a node, whatever the folding. ``ranges``: the least and the greatest input and weight, the zeros of surplus
+    lanes among the weights; ``units``: what foldings of the same input lanes share."""
+
+    def __init__(self, node: Node[MvuAttributes]) -> None:
+        self.sets, self.binary = sets_of(node.attributes.weights), node.attributes.binary
+        self.vector, self.channels = int(node.attributes.pixels_per_vector), node.inputs[0].typed.shape[1]
+        self.vectors, self.outputs = node.outputs[0].typed.shape
+        self.x, self.weight, self.sum = node.inputs[0].typed.element, weight_type(node), node.outputs[0].typed.element
+        interval = node.inputs[0].typed.interval
+        self.ranges = (interval.lo, interval.hi), weight_range(node)
+        self.cheap = not self.binary and costs.product_is_cheap_in_luts(self.x, self.weight)
+        self.units: dict[tuple[str, int, str, int, bool], costs.Matrix] = Scratch()
+
+
+class FoldedMvu(Implementation[MvuAttributes]):
+    """See :class:`hdl_lib.matrices.mvu.Mvu`. ``together``: outputs that share a multiplier; ``synapse``: steps over a
+    vector; ``neuron``: passes over the outputs."""
+
+    kind: ClassVar[str]
+    together: ClassVar[int] = 1
+
+    def __init__(self, node: Node[MvuAttributes], folding: Folding) -> None:
+        super().__init__(node, folding)
+        self.operands = node.once(_Operands)
+        self.simd, self.pe = folding.input_lanes, folding.output_lanes
+        vector, channels = self.operands.vector, self.operands.channels
+        if folding.whole_vector or self.simd > channels:
+            vector, channels = 1, vector * channels
+        self.pixels, self.channels = vector, channels
+        self.synapse = vector * -(-channels // self.simd)
+        self.neuron = -(-self.operands.outputs // self.pe)
+
+    @classmethod
+    def foldings(cls, node: Node[MvuAttributes], family: costs.Family) -> list[Folding]:
+        """Those worth looking at; none where this kind is no choice."""
+        operands = node.once(_Operands)
+        if not cls._offered(operands, family):
+            return []
+        pairs = _lane_pairs(operands.channels, operands.outputs, operands.vector * operands.channels, cls.together)
+        part = cls._part(operands, family)
+        return [Folding(simd, pe, pe * simd, cls.kind, part, whole) for pe, simd, whole in pairs if pe >= cls.together]
+
+    @classmethod
+    @abstractmethod
+    def _offered(cls, operands: _Operands, family: costs.Family) -> bool:
+        """The kind is a choice."""
+
+    @classmethod
+    def _part(cls, operands: _Operands, family: costs.Family) -> int:
+        """Bits without sign that a multiplier block takes, where operands are cut."""
+        return 0
+
+    @property
+    def packing(self) -> Packing | None:
+        """How two weights share a multiplier block."""
+        return None
+
+    @property
+    def digits(self) -> Digits | None:
+        """The digits of weights that the table has."""
+        return None
+
+    def cycles(self) -> int:
+        return int(self.operands.vectors * self.synapse * self.neuron)
+
+    def timing(self) -> Timing:
+        vectors, synapse, neuron = self.operands.vectors, self.synapse, self.neuron
+        # not all steps: of a slow folding there are many more than beats
+        takes = (np.arange(vectors)[:, None] * (neuron * synapse) + np.arange(synapse)).reshape(-1)
+        makes = np.arange(vectors * neuron) * synapse + synapse - 1
+        latency = Core.latency_of(
+            input_shape=shape_of(self.operands.x), weight_shape=shape_of(self.operands.weight), simd=self.simd,
+            synapse_fold=synapse, neuron_fold=neuron, multiplier=self.kind, part=self.folding.part or PART,
+            ranges=self.operands.ranges, digits=self.digits,
+        )
+        return Timing((Process(vectors * neuron * synapse, {0: takes}, {0: makes}),), (latency,))
+
+    def resources(self, decision: Decision, family: str) -> Resources:
+        known = self._few_words(decision)
+        changing = costs.changing_numbers(*self._stored()) if known is None and not decision.provisional else None
+        return self._unit(family).resources(self.pe, self.neuron, decision.depth, known, changing)
+
+    def build(self, depth: int, name: str) -> Built:
+        operands, (words, bits) = self.operands, self._stored()
+        file = MemoryFile(f"{name}_weights", pack_words(words, bits), sum(bits))
+        core = Core(
+            shape_of(operands.x), shape_of(operands.weight), shape_of(operands.sum), pe=self.pe, simd=self.simd,
+            synapse_fold=self.synapse, neuron_fold=self.neuron,
+            weights=Table(words=None, file=f"weights/{file.name}.mem", width=file.width, depth=len(words)),
+            multiplier=self.kind, depth=depth, group=self.synapse // self.pixels, surplus=self._surplus,
+            part=self.folding.part or PART, ranges=operands.ranges, packing=self.packing, digits=self.digits,
+        )
+        return Built(core, [core.i], [core.o], [file])
+
+    def weight_words(self) -> IntArray:
+        """Weights as [words, lanes]: word nf * SF + sf of each set holds lane p * SIMD + s; surplus lanes hold zero, or
+        one if binary (inputs there are taken as 0)."""
+        sets, outputs, blocks = self.operands.sets, self.operands.outputs, -(-self.channels // self.simd)
+        shape = len(sets), self.neuron * self.pe, self.pixels, blocks * self.simd
+        padded = np.full(shape, int(self.operands.binary), dtype=np.int64)
+        own = np.stack(sets).reshape(len(sets), outputs, self.pixels, self.channels)
+        padded[:, :outputs, :, : self.channels] = own
+        lanes = padded.reshape(len(sets), self.neuron, self.pe, self.pixels, blocks, self.simd)
+        return lanes.transpose(0, 1, 3, 4, 2, 5).reshape(-1, self.pe * self.simd)
+
+    @property
+    def _surplus(self) -> int:
+        """Lanes of the last beat of a pixel (or of a vector taken as one) that carry no channel and would count: only
+        equal bits do, products are zero."""
+        return -self.channels % self.simd if self.operands.binary else 0
+
+    def _unit(self, family: str) -> costs.Matrix:
+        operands, units = self.operands, self.operands.units
+        key = family, self.simd, self.kind, self.folding.part, self.folding.whole_vector
+        if key not in units:
+            units[key] = costs.Matrix(
+                family, operands.x, operands.weight, operands.sum, self.kind, self.folding.part, self.simd,
+                self.synapse, surplus=self._surplus, ranges=operands.ranges, packing=self.packing, digits=self.digits,
+                sets=len(operands.sets),
+            )
+        return units[key]
+
+    def _stored(self) -> tuple[IntArray, list[int]]:
+        """The contents of the core's table, [words, lanes], and the bits of each lane."""
+        words = self.weight_words()
+        return words, [self.operands.weight.bits] * words.shape[1]
+
+    def _few_words(self, decision: Decision) -> costs.FewWords | None:
+        """The table, where it is so small that the weights in it matter; once the folding is chosen, of most sizes."""
+        numbers = len(self.operands.sets) * self.synapse * self.neuron * self.simd * self.pe
+        most = costs.MOST_KNOWN_BITS if decision.provisional else costs.MOST_CHOSEN_BITS
+        if numbers * self.operands.weight.bits > most:
+            return None
+        return costs.FewWords(bit_table(*self._stored()), self._products(self.weight_words()))
+
+    def _products(self, words: IntArray) -> IntArray:
+        """Weights [words, multipliers, weights of one]."""
+        return words[:, :, None]
+
+
+class BlockMvu(FoldedMvu):
+    """A multiplier block for each product, or several where operands are wide."""
+
+    kind = "dsp"
+
+    @classmethod
+    def _offered(cls, operands: _Operands, family: costs.Family) -> bool:
+        return not operands.binary and not operands.cheap
+
+    @classmethod
+    def _part(cls, operands: _Operands, family: costs.Family) -> int:
+        return family.dsp_width - 1 if max(operands.x.bits, operands.weight.bits) > BLOCK else 0
+
+
+class PackedMvu(FoldedMvu):
+    """Two outputs share a multiplier block, where the ranges of inputs and weights leave room for both products."""
+
+    kind = "dsp2"
+    together = 2
+
+    @classmethod
+    def _offered(cls, operands: _Operands, family: costs.Family) -> bool:
+        fits = not operands.binary and not operands.cheap
+        return fits and Packing.of(*operands.ranges, 1, family.dsp_packed) is not None
+
+    @classmethod
+    def _part(cls, operands: _Operands, family: costs.Family) -> int:
+        return family.dsp_packed[0] - 1
+
+    @cached_property
+    def packing(self) -> Packing:
+        widest = self.folding.part + 1
+        packing = Packing.of(*self.operands.ranges, self.simd, (widest, min(widest, WIDEST_INPUT)))
+        assert packing is not None, "offered where two products fit a block"
+        return packing
+
+    def _stored(self) -> tuple[IntArray, list[int]]:
+        """Pairs of rows, the second one without what the first one borrows."""
+        words, pe = self.weight_words(), self.pe
+        lanes = words.reshape(len(words), pe, self.simd)
+        low, high = lanes[:, 0 : pe - 1 : 2], lanes[:, 1::2]
+        pairs = np.stack([low, borrowed(high, low)], axis=-1)
+        last = lanes[:, pe - pe % 2 :].reshape(len(words), -1)
+        widths = self.packing.low_shape.width, self.packing.high_shape.width
+        bits = [*widths] * (pe // 2 * self.simd) + [widths[0]] * last.shape[1]
+        return np.concatenate([pairs.reshape(len(words), -1), last], axis=1), bits
+
+    def _products(self, words: IntArray) -> IntArray:
+        pe, rows = self.pe, words.reshape(len(words), self.pe, self.simd)
+        paired = np.stack([rows[:, 0 : pe - 1 : 2], rows[:, 1::2]], axis=-1).reshape(len(words), -1, 2)
+        single = rows[:, pe - pe % 2 :].reshape(len(words), -1, 1)
+        return np.concatenate([paired, np.concatenate([single, np.zeros_like(single)], axis=-1)], axis=1)
+
+
+class LookupTableMvu(FoldedMvu):
+    """Products of look-up tables. A table has the digits of weights, except where there are no products of several
+    bits, or where a table has all of one's bits."""
+
+    kind = "lut"
+
+    @classmethod
+    def _offered(cls, operands: _Operands, family: costs.Family) -> bool:
+        return not operands.binary
+
+    @cached_property
+    def digits(self) -> Digits | None:
+        x, weights = self.operands.x.bits, self.operands.weight.bits
+        return None if min(x, weights) == 1 or x == weights == 2 else Digits.of(self.operands.ranges[1])
+
+    def _stored(self) -> tuple[IntArray, list[int]]:
+        words = self.weight_words()
+        if self.digits is None:
+            return super()._stored()
+        return self.digits.stored(words), [self.digits.bits] * words.shape[1]
+
+
+class XnorMvu(FoldedMvu):
+    """Bits compared and counted."""
+
+    kind = "xnor"
+
+    @classmethod
+    def _offered(cls, operands: _Operands, family: costs.Family) -> bool:
+        return operands.binary
+
+
+def _lane_pairs(channels: int, outputs: int, elements: int, together: int) -> list[tuple[int, int, bool]]:
+    """(PE, SIMD, whole vector) worth looking at for vectors of so many ``elements``; ``together``: outputs that share a
+    multiplier.
+
+    Lanes that fit a pixel take what producers offer; more take a vector's, in parts without surplus or with; at last
+    come those that would fit a pixel with a surplus, and take a vector's. Of each kind those are left that no others,
+    of the same or an earlier kind, undercut in steps or multipliers while they have no more of the other.
+    """
+    simds = [(0, simd, elements // channels * -(-channels // simd)) for simd in costs.useful_lanes(channels)]
+    for simd in costs.useful_lanes(elements):
+        if simd > channels:
+            simds.append((1 if elements % simd == 0 else 2, simd, -(-elements // simd)))
+        elif channels % simd and elements > channels:
+            simds.append((3, simd, -(-elements // simd)))
+    pes = [(pe, -(-outputs // pe)) for pe in costs.useful_lanes(outputs)]
+    kept: list[tuple[int, int, bool]] = []
+    front: set[tuple[int, int]] = set()  # (steps a vector, multipliers) that nothing undercuts
+    for kind in range(4):
+        mine = [(simd, synapse) for k, simd, synapse in simds if k == kind]
+        rows = [
+            (synapse * neuron, -(-pe // together) * simd, pe, simd) for simd, synapse in mine for pe, neuron in pes
+        ]
+        best, least = set(), elements * outputs + 1
+        for steps, multipliers in sorted(front | {row[:2] for row in rows}):
+            if multipliers < least:
+                best.add((steps, multipliers))
+                least = multipliers
+        wanted = best - front if kind == 3 else best
+        front = best
+        kept += [(pe, simd, kind == 3) for steps, multipliers, pe, simd in rows if (steps, multipliers) in wanted]
+    return kept

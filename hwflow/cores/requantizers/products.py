@@ -1,0 +1,172 @@
+"""Multiply-add-shift with a product a cycle in every lane: in multiplier blocks, or in look-up tables."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import ClassVar
+
+from amaranth.hdl import Shape
+
+from hdl_lib.arithmetic.digit_product import Digits
+from hdl_lib.arithmetic.multiplier import PART
+from hdl_lib.arithmetic.wide_product import parts_of
+from hdl_lib.requantizers.requantize_mas import MultiplyAddShift as Core
+from hwflow.cores import costs
+from hwflow.cores.amaranth_shapes import shape_of
+from hwflow.cores.operator import Built, Decision, Folding, MemoryFile, Resources
+from hwflow.cores.requantizers.requantize_parameters import ChannelParameters, lane_columns
+from hwflow.cores.requantizers.requantizer_core import Field, RequantizerCore, table
+from hwflow.ir.graph import Node
+from hwflow.ir.node_attributes import RequantizeAttributes
+from hwflow.numerics.requantizers.multiply_add_shift import MultiplyAddShift
+from hwflow.types import Interval, IntType
+
+
+class _Products(RequantizerCore[MultiplyAddShift]):
+    """See :class:`hdl_lib.requantizers.requantize_mas.MultiplyAddShift`."""
+
+    def __init__(self, node: Node[RequantizeAttributes], folding: Folding, form: MultiplyAddShift) -> None:
+        super().__init__(node, folding, form)
+        self.part = folding.part or PART
+        self.parameters = node.once(ChannelParameters)
+        self.multiplier, self.addend = self.parameters.multiplier, self.parameters.addend
+
+    @property
+    @abstractmethod
+    def digits(self) -> Digits | None:
+        """Those of multipliers, if tables have them."""
+
+    @abstractmethod
+    def blocks(self, family: str) -> int:
+        """Multiplier blocks of all lanes."""
+
+    @abstractmethod
+    def rows(self, family: str) -> costs.Rows | None:
+        """Products of look-up tables."""
+
+    def latency(self) -> int:
+        held = self.lanes * (self.multiplier.bits + self.addend.bits), self.words
+        return Core.latency_of(
+            shape_of(self.input), shape_of(self.multiplier), self.form.rounding, self.part, self.digits, held
+        )
+
+    def resources(self, decision: Decision, family: str) -> Resources:
+        form = self.form
+        looked_at = self.words > 1 and not decision.provisional
+        changing = costs.changing_bits(*self.packed(self._fields())) if looked_at else None
+        return costs.multiply_add_shift(
+            family, self.input, self.multiplier, self.addend, form.shift, form.rounding != "floor", self.output,
+            self.lanes, self.words, self.blocks(family), self.part, decision.depth, limits=(form.low, form.high),
+            known=self._known(family), rows=self.rows(family), changing=changing,
+        )
+
+    def build(self, depth: int, name: str) -> Built:
+        form, files = self.form, list[MemoryFile]()
+        core = Core(
+            shape_of(self.input), shape_of(self.output), lanes=self.lanes, channels=self.channels, depth=depth,
+            multiplier_shape=shape_of(self.multiplier), addend_shape=shape_of(self.addend), shift=form.shift,
+            low=form.low, high=form.high, rounding=form.rounding, part=self.part,
+            parameters=table(f"{name}_parameters", *self.packed(self._fields()), files), digits=self.digits,
+        )
+        return Built(core, [core.i], [core.o], files)
+
+    def _fields(self) -> list[Field]:
+        factors, bits = self.padded(self.form.multipliers), self.multiplier.bits
+        if self.digits is not None:
+            factors, bits = self.digits.stored(factors), self.digits.bits
+        return [(factors, bits), (self.padded(self.form.addends), self.addend.bits)]
+
+    def _known(self, family: str) -> costs.Parameters | None:
+        """The table, where it is so small that the numbers in it matter."""
+        if self.channels * (self.multiplier.bits + self.addend.bits) > costs.MOST_KNOWN_BITS:
+            return None
+        if self.words == 1 and self.digits is None:
+            constants = tuple(zip(self.form.multipliers[: self.own], self.form.addends[: self.own], strict=True))
+            return costs.Parameters(Resources(), constants=constants, pixels=self.lanes // self.own)
+        held = self.parameters.bits(self.own, digits=self.digits is not None)
+        lanes = min(self.lanes, self.own)
+        filled = costs.filled_table(family, held.table(lanes))
+        if filled.bram:
+            return None
+        addends = costs.filled_table(family, held.addends_table(lanes))
+        zeros = tuple(held.addend_zeros(lanes))
+        return costs.Parameters(filled, (filled.ff // 2, addends.ff // 2), zeros=zeros, pixels=self.lanes // lanes)
+
+
+class LookupTableProducts(_Products):
+    """Products of look-up tables, a row for each digit of the multiplier."""
+
+    kind: ClassVar[str] = "lut"
+
+    @property
+    def digits(self) -> Digits:
+        return self.parameters.digits
+
+    def blocks(self, family: str) -> int:
+        return 0
+
+    def rows(self, family: str) -> costs.Rows:
+        if self.words > costs.FEW:
+            return costs.Rows(self.digits)
+        lanes = min(self.lanes, self.own)
+        made = self.parameters.row_products(family, self.own, lanes)
+        return costs.Rows(self.digits, made.times(self.lanes // lanes))
+
+
+class BlockProducts(_Products):
+    """Products in multiplier blocks."""
+
+    kind: ClassVar[str] = ""
+
+    @property
+    def digits(self) -> None:
+        return None
+
+    def rows(self, family: str) -> None:
+        return None
+
+    def blocks(self, family: str) -> int:
+        """Constants of which a part is 0, or plus or minus a power of two, need none for that part."""
+        shape = shape_of(self.multiplier)
+        xs, factors = (
+            [(IntType(part.shape.width, part.shape.signed), self.lanes) for part in parts_of(operand, self.part)]
+            for operand in (shape_of(self.input), shape)
+        )
+        if costs.FAMILIES[family].dsp_pair:
+            return self._half_blocks(family, [x for x, _ in xs], [factor for factor, _ in factors])
+        if self.words == 1:
+            fixed, times = self.parameters.fixed_factors(self.own, self.part), self.channels // self.own
+            factors = [(factor, count * times) for factor, count in fixed.items()]
+        return costs.multiplier_blocks(family, [(x, factor, count) for x, _ in xs for factor, count in factors])
+
+    def _half_blocks(self, family: str, xs: Sequence[IntType], factors: Sequence[IntType]) -> int:
+        """The same where blocks take two narrow products: by what each lane's multipliers are."""
+        shape = shape_of(self.multiplier)
+        lanes = min(self.lanes, self.own)
+        times = self.lanes // lanes  # lanes of several pixels are alike
+        parts = [
+            (factor, values) for column in lane_columns(self.form.multipliers[: self.own], lanes)
+            for factor, values in zip(
+                factors, zip(*(_part_constants(number, shape, self.part) for number in column), strict=True),
+                strict=True,
+            )
+        ]
+        if self.words == 1:
+            made = [costs.FixedFactor(x, factor, values[0]) for factor, values in parts if values[0] for x in xs]
+            return costs.blocks_of(family, ((factor, times) for factor in made))
+        within = [(factor, _holding_zero(min(values), max(values))) for factor, values in parts]
+        return costs.blocks_of_tables(family, ((x, *types, times) for types in within for x in xs))
+
+
+@lru_cache(maxsize=1 << 12)
+def _part_constants(multiplier: int, shape: Shape, part: int) -> list[int]:
+    """See :meth:`hdl_lib.requantizers.requantize_mas.MultiplyAddShift.part_constants`: each folding asks for the
+    same."""
+    return Core.part_constants(multiplier, shape, part)
+
+
+@lru_cache(maxsize=1 << 12)
+def _holding_zero(low: int, high: int) -> IntType:
+    return IntType.holding(Interval(min(0, low), max(0, high)))

@@ -1,0 +1,118 @@
+"""What the cores of requantizers have in common: a form of step functions, its parameters in tables."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from hdl_lib.memories.rom import Table
+from hdl_lib.memories.storage import REGISTER_DEPTH
+from hwflow.cores import costs
+from hwflow.cores.operator import Folding, Implementation, MemoryFile, Resources, beats, grouped
+from hwflow.cores.timing import Timing, beat_by_beat
+from hwflow.ir.graph import IntArray, Node
+from hwflow.ir.node_attributes import RequantizeAttributes
+from hwflow.numerics.requantizers.requantizer import Form, realise
+from hwflow.numerics.requantizers.step_function import StepFunction, all_alike
+from hwflow.types import IntType
+
+F = TypeVar("F", bound=Form)
+Field = tuple[IntArray, int]  # of a table, [words, lanes], and its bits
+
+
+def form_of(node: Node[RequantizeAttributes]) -> Form:
+    """The realisation of a requantize node of the dataflow stage; found and proved once."""
+    return node.once(_form)
+
+
+def _form(node: Node[RequantizeAttributes]) -> Form:
+    element = node.inputs[0].typed.element
+    return realise(node.attributes.steps, element.bits, element.signed)
+
+
+class RequantizerCore(Implementation[RequantizeAttributes], Generic[F]):
+    """A requantizer of one form, with ``folding.input_lanes`` lanes.
+
+    ``own``: channels with parameters of their own, again in each pixel of a beat; ``channels``: all that lanes take in
+    turns; ``words``: of each lane's table. Where every channel is alike, one word of parameters serves all.
+    """
+
+    def __init__(self, node: Node[RequantizeAttributes], folding: Folding, form: F) -> None:
+        super().__init__(node, folding)
+        self.form = form
+        self.input: IntType = node.inputs[0].typed.element
+        self.output: IntType = node.outputs[0].typed.element
+        self.steps: Sequence[StepFunction] = node.attributes.steps
+        self.lanes = folding.input_lanes
+        self.own: int = node.inputs[0].typed.shape[1]
+        self.channels = grouped(node.inputs[0].typed.shape, self.lanes)[1]
+        if all_alike(self.steps):
+            self.own, self.channels = 1, self.lanes
+        self.words = -(-self.channels // self.lanes)
+
+    @abstractmethod
+    def latency(self) -> int:
+        """Cycles from a beat to its result."""
+
+    def cycles(self) -> int:
+        return beats(self.node.inputs[0].typed.shape, self.lanes)
+
+    def timing(self) -> Timing:
+        return beat_by_beat(self.cycles(), self.latency())
+
+    def queue_bits(self, family: str, depth: int) -> int:
+        """Of a beat in the queue. A memory made of flip-flops has none for bits that never change and those that are
+        alike, as far as synthesis sees it."""
+        flat = costs.FAMILIES[family].lutram is None and depth > REGISTER_DEPTH
+        if not flat or sum(step.count + 1 for step in self.steps[: self.own]) > costs.MOST_KNOWN_BITS:
+            return self.lanes * self.output.bits
+        return changing_bits(self.steps[: self.own], self.lanes, self.output.bits)
+
+    def wrapped(self, base: int) -> int:
+        """The value of the output type that is ``base`` modulo its number of values."""
+        return (base - self.output.min) % (1 << self.output.bits) + self.output.min
+
+    def padded(self, values: Any) -> IntArray:
+        """One row a channel, of each pixel that a beat holds, to [words, lanes, ...]; surplus lanes get zeros."""
+        array = np.array(values[: self.own], dtype=object)  # addends of 16-bit levels pass 64 bits
+        array = np.tile(array, (self.channels // self.own, *(1,) * (array.ndim - 1)))
+        padded = np.zeros((self.words * self.lanes, *array.shape[1:]), dtype=object)
+        padded[: len(array)] = array
+        return padded.reshape(self.words, self.lanes, *array.shape[1:])
+
+    def packed(self, fields: Sequence[Field]) -> tuple[list[int], int]:
+        """Words of fields: lane 0 lowest, in each lane the first field lowest; and the bits of each."""
+        words = [0] * self.words
+        offset = 0
+        for lane in range(self.lanes):
+            for values, bits in fields:
+                for word in range(self.words):
+                    words[word] |= (int(values[word, lane]) & ((1 << bits) - 1)) << offset
+                offset += bits
+        return words, offset
+
+    def filled(self, fields: Sequence[Field], family: str) -> Resources:
+        """What a table of these fields takes, by its words; nothing if it is one of constants."""
+        return costs.filled_rom(family, *self.packed(fields)) if self.words > 1 else Resources()
+
+
+def table(name: str, words: Sequence[int], width: int, files: list[MemoryFile]) -> Table:
+    """One word is a constant of the core; more go to a memory file."""
+    if len(words) == 1:
+        return Table.of_words(words, width)
+    files.append(MemoryFile(name, words, width))
+    return Table(None, f"weights/{name}.mem", width, len(words))
+
+
+def changing_bits(steps: Sequence[StepFunction], lanes: int, bits: int) -> int:
+    """Bits of a beat's results, of so many ``bits`` each, that change, and are not like another of their lane; the
+    ``steps`` are one a channel, again and again where there are more ``lanes``."""
+    total = 0
+    for lane in range(min(lanes, len(steps))):
+        values = [value for step in steps[lane::lanes] for value in step.values]
+        columns = {tuple(value >> bit & 1 for value in values) for bit in range(bits)}
+        total += sum(len(set(column)) > 1 for column in columns)
+    return total * max(1, lanes // len(steps))

@@ -1,0 +1,178 @@
+"""What nodes of the quantized graph say of their operators: a frozen dataclass each.
+
+Axes are those of a frame. What operators do is in :mod:`hwflow.cores`, where hardware operators have their attributes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from hwflow.ir.graph import Attributes, IntArray
+from hwflow.ir.integer_functions import Function
+from hwflow.numerics.requantizers.stages import Stage
+from hwflow.numerics.requantizers.step_function import StepFunction
+from hwflow.types import IntType
+
+Take = Literal["index", "value", "both"]
+"""Of the greatest elements: their positions, their values, or ``value * 2**b + index``,
+``b`` = :func:`hdl_lib.streams.top_k.index_bits`."""
+
+
+@dataclass(frozen=True)
+class Window:
+    """A sliding window, an entry for each spatial axis; ``pads``: in front of each axis, then behind each."""
+
+    kernel: tuple[int, ...]
+    strides: tuple[int, ...]
+    pads: tuple[int, ...]
+    dilations: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class ConcatAttributes(Attributes):
+    """Tensors follow each other along ``axis``."""
+
+    axis: int
+
+
+@dataclass(frozen=True, eq=False)
+class Conv2dAttributes(Attributes):
+    """``weights`` int64 [M, C / groups, kh, kw] (weight zero point already subtracted); ``groups`` of channels that are
+    convolved by themselves; ``pads``: top, left, bottom, right; ``pad_value``: the input's zero point; ``binary`` (not
+    where a group is one channel): weights and inputs are 0 and 1, what is summed is 1 where they are equal, else 0, and
+    there are no pads."""
+
+    weights: IntArray
+    strides: tuple[int, ...]
+    pads: tuple[int, ...]
+    dilations: tuple[int, ...]
+    pad_value: int
+    groups: int = 1
+    binary: bool = False
+
+    @property
+    def window(self) -> Window:
+        """The window over the spatial axes."""
+        return Window(self.weights.shape[2:], self.strides, self.pads, self.dilations)
+
+
+@dataclass(frozen=True, eq=False)
+class DenseAttributes(Attributes):
+    """``weights`` int64 [M, K] (weight zero point already subtracted), or [sets, M, K] of which rows take one after the
+    other in turns; ``binary``: weights and inputs are 0 and 1, and what is summed is 1 where they are equal, else 0."""
+
+    weights: IntArray
+    binary: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class ElementwiseAttributes(Attributes):
+    """``constants``: for each operand its value where it is one number, an int64 array of the result's shape where it
+    is a constant tensor, else None: those alone are inputs; ``wrap``: the integer type that the result wraps around to,
+    as ONNX's (None: it is exact)."""
+
+    function: Function
+    constants: tuple[int | IntArray | None, ...]
+    wrap: IntType | None
+
+
+@dataclass(frozen=True, eq=False)
+class InterpolateAttributes(Attributes):
+    """``starts`` int64 [outputs]; ``weights`` int64 [outputs, window]: along ``axis``, element k of the result is the
+    sum of ``weights[k]`` times the elements from ``starts[k]`` on."""
+
+    axis: int
+    starts: IntArray
+    weights: IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class MaxPool2dAttributes(Attributes):
+    """``least``: the minimum. No window is of padding only."""
+
+    window: Window
+    least: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class PixelProductAttributes(Attributes):
+    """``factors`` int64, of the image's spatial shape."""
+
+    factors: IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class ProductAttributes(Attributes):
+    """``(a - offsets[0]) * (b - offsets[1])``; ``wrap``: the integer type that the result wraps around to, as ONNX's
+    (None: it is exact)."""
+
+    offsets: tuple[int, ...]
+    wrap: IntType | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class ReindexAttributes(Attributes):
+    """``index`` int64, of the result's frame shape: flat index into the input's frame, or -1 for ``fill``."""
+
+    index: IntArray
+    fill: int
+
+
+@dataclass(frozen=True, eq=False)
+class RequantizeAttributes(Attributes):
+    """``axis``: of channels; ``stages``: one entry, or one a channel: a chain of stages. Derived: ``steps``, one step
+    function a channel, exact."""
+
+    axis: int
+    stages: tuple[tuple[Stage, ...], ...]
+    steps: tuple[StepFunction, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class ReshapeAttributes(Attributes):
+    """``shape``: of the same number of elements."""
+
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class ScaledAddAttributes(Attributes):
+    """``multipliers``: of the first and of the second input: integers that are not 0, one or one a channel; ``axis``:
+    the channel axis that they vary along."""
+
+    axis: int
+    multipliers: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class SumPool2dAttributes(Attributes):
+    """``pad_value``: the zero point where padding counts as the real 0."""
+
+    window: Window
+    pad_value: int
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking(Attributes):
+    """The ``k`` greatest, the greatest first; ``least``: the least instead; ``last``: of equal ones the last comes
+    first, not the first."""
+
+    k: int
+    least: bool
+    last: bool
+    take: Take
+
+
+@dataclass(frozen=True, eq=False)
+class TopKAttributes(Ranking):
+    """``axis`` (not negative)."""
+
+    axis: int
+
+
+@dataclass(frozen=True, eq=False)
+class TransposeAttributes(Attributes):
+    """Output axis i is input axis ``perm[i]``."""
+
+    perm: tuple[int, ...]

@@ -1,0 +1,160 @@
+"""Fire the events of a frame: the cycle of each, from what it waits for.
+
+``cycle[n] = max(cycle[n - 1] + steps between, cycles waited for + lags)`` is computed event by event, in any order in
+which what is waited for comes first. All that is asked about schedules is this walk, a million events a frame, over and
+over, so it is compiled: ``firing.wat`` has it in WebAssembly, of which Wasmtime, the runtime of the packaged yosys,
+makes machine code in some milliseconds. All arrays lie in the memory of that module, where numpy looks at them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from importlib.resources import files
+
+import numpy as np
+import numpy.typing as npt
+from wasmtime import Engine, Func, Instance, Memory, Module, Store
+
+from hwflow.cores.timing import Steps
+from hwflow.schedule.throughput.events import Arc, Channel, EventGraph
+
+NEVER = -(1 << 60)  # a cycle before all others: nothing waits for it
+_PAGE = 1 << 16
+# Numbers of a record, as firing.wat has them:
+_ACTOR = _EVENTS, _FIRED, _CYCLES, _STEPS, _FIRST_ARC, _END_OF_ARCS, _MOVED, _SOURCE_MISSED, _EVENT_MISSED = range(9)
+_ARC = _TARGETS, _AWAITED, _COUNT, _PASSED, _SOURCE, _LAG = range(6)
+
+Cycles = npt.NDArray[np.int64]
+
+
+class Firing:
+    """The cycles of a graph's events in a frame and in those before, and the means to compute them.
+
+    ``cycles``: of each actor of ``graph.actors`` those of the present frame; ``history``: those of the frames before it
+    as well, as many as are waited for, in front of them. Both are views of the module's memory, to be written to.
+    ``readers``: of each actor the numbers of those that wait for it.
+    """
+
+    def __init__(self, graph: EventGraph, most: Mapping[Channel, int]) -> None:
+        """``most``: of each queue that may get full the greatest depth that :meth:`set_depth` may give it, which it has
+        at first."""
+        number = {actor: n for n, actor in enumerate(graph.actors)}
+        arcs: list[tuple[Arc, Channel | None]] = [(arc, None) for arc in graph.waits]
+        arcs += [(channel.arrivals(), None) for channel in graph.channels]
+        arcs += [(channel.credits(depth), channel) for channel, depth in most.items()]
+        arcs.sort(key=lambda pair: number[pair[0].target])
+        self._sizes = np.array([actor.events for actor in graph.actors], dtype=np.int32)
+        self._targets = np.array([number[arc.target] for arc, _ in arcs], dtype=np.int64)
+        self._credits = {channel: place for place, (_, channel) in enumerate(arcs) if channel}
+        self.readers: list[set[int]] = [set() for _ in graph.actors]
+        frames = [1] * len(graph.actors)  # that are waited for, and the one in front of the present one
+        for arc, _ in arcs:
+            source = number[arc.source]
+            self.readers[source].add(number[arc.target])
+            frames[source] = max(frames[source], -(int(arc.events[0]) // arc.source.events))
+
+        layout = _Layout()
+        actors_at = layout.place(len(_ACTOR) * len(graph.actors))
+        self._listed_at = layout.place(len(graph.actors))
+        arcs_at = layout.place(len(_ARC) * len(arcs))
+        histories = [(1 + back) * actor.events for back, actor in zip(frames, graph.actors, strict=True)]
+        histories_at = [layout.place(2 * size) for size in histories]
+        steps = [np.diff(actor.steps, prepend=-1) for actor in graph.actors]
+        steps_at = [layout.place_list(some) for some in steps]
+        lists_at = [(layout.place_list(arc.targets), layout.place_list(arc.events)) for arc, _ in arcs]
+        self._store, self._fire, words = _instance(layout.size)
+        for place, numbers in layout.lists:
+            words[place : place + len(numbers)] = numbers
+
+        self._actors = words[actors_at:][: len(_ACTOR) * len(graph.actors)].reshape(-1, len(_ACTOR))
+        self._listed = words[self._listed_at :][: len(graph.actors)]
+        self._arcs = words[arcs_at:][: len(_ARC) * len(arcs)].reshape(-1, len(_ARC))
+        self._addresses = 4 * (actors_at + len(_ACTOR) * np.arange(len(graph.actors)))
+        self.history: list[Cycles] = [
+            words[at : at + 2 * size].view(np.int64) for at, size in zip(histories_at, histories, strict=True)
+        ]
+        self.cycles: list[Cycles] = [
+            history[-size:] for history, size in zip(self.history, self._sizes.tolist(), strict=True)
+        ]
+        ends = np.searchsorted(self._targets, np.arange(len(graph.actors) + 1))
+        self._actors[:, _EVENTS] = self._sizes
+        self._actors[:, _CYCLES] = 4 * np.array(histories_at) + 8 * (np.array(histories) - self._sizes)
+        self._actors[:, _STEPS] = 4 * np.array(steps_at)
+        self._actors[:, _FIRST_ARC] = 4 * (arcs_at + len(_ARC) * ends[:-1])
+        self._actors[:, _END_OF_ARCS] = 4 * (arcs_at + len(_ARC) * ends[1:])
+        self._actors[:, _SOURCE_MISSED] = self._addresses
+        for record, (arc, _), (targets_at, events_at) in zip(self._arcs, arcs, lists_at, strict=True):
+            source_at = self._addresses[number[arc.source]]
+            record[:] = (4 * targets_at, 4 * events_at, len(arc.targets), 0, source_at, arc.lag)
+        self._awaited = [words[at : at + len(arc.events)] for (arc, _), (_, at) in zip(arcs, lists_at, strict=True)]
+
+    def set_depth(self, channel: Channel, depth: int | None) -> None:
+        """Give a queue another depth; None: as much room as it likes."""
+        place = self._credits[channel]
+        self._arcs[place, _COUNT] = 0 if depth is None else channel.beats
+        if depth is not None:
+            channel.fill_credits(depth, self._awaited[place])
+
+    def fire(self, actors: Iterable[int]) -> tuple[list[int], list[int]]:
+        """Compute the cycles of these actors' events in the present frame, none earlier than it was; those of the
+        others are what they are. Return the actors of which an event came later, and those that wait for each other
+        and never fire all of their events."""
+        fired = np.fromiter(actors, dtype=np.int64)
+        self._actors[:, _FIRED] = self._sizes
+        self._actors[fired, _FIRED] = 0
+        self._actors[fired, _MOVED] = 0
+        self._actors[fired, _EVENT_MISSED] = -1
+        chosen = np.zeros(len(self._sizes), dtype=np.bool_)
+        chosen[fired] = True
+        self._arcs[chosen[self._targets], _PASSED] = 0
+        self._listed[: len(fired)] = self._addresses[fired]
+        begin = 4 * self._listed_at
+        self._fire(self._store, begin, begin + 4 * len(fired))
+        records = self._actors[fired]
+        stuck = records[:, _FIRED] < records[:, _EVENTS]
+        return fired[records[:, _MOVED] > 0].tolist(), fired[stuck].tolist()
+
+
+class _Layout:
+    """Where things lie in a memory of 32-bit words: each of them at an even one."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self._lists: dict[int, tuple[int, Steps]] = {}
+
+    @property
+    def lists(self) -> Iterator[tuple[int, Steps]]:
+        """The lists with their places."""
+        return iter(self._lists.values())
+
+    def place(self, words: int) -> int:
+        """Return the place of so many words."""
+        place = self.size
+        self.size += words + words % 2
+        return place
+
+    def place_list(self, numbers: Steps) -> int:
+        """Return the place of a list, which is held once whoever uses it."""
+        if id(numbers) not in self._lists:
+            self._lists[id(numbers)] = self.place(len(numbers)), numbers
+        return self._lists[id(numbers)][0]
+
+
+@cache
+def _compiled() -> tuple[Engine, Module]:
+    engine = Engine()
+    return engine, Module(engine, files(__package__).joinpath("firing.wat").read_text())
+
+
+def _instance(size: int) -> tuple[Store, Func, npt.NDArray[np.int32]]:
+    """Return ``fire_all`` of firing.wat with a memory of so many words, and these."""
+    engine, module = _compiled()
+    store = Store(engine)
+    exports = Instance(store, module, []).exports(store)
+    memory, fire_all = exports["memory"], exports["fire_all"]
+    assert isinstance(memory, Memory) and isinstance(fire_all, Func)
+    memory.grow(store, -(-4 * size // _PAGE))
+    buffer = memory.get_buffer_ptr(store)
+    vars(buffer)["store"] = store  # whose memory it is: it lives as long as any view of it
+    return store, fire_all, np.frombuffer(memoryview(buffer), dtype=np.int32)

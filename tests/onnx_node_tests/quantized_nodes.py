@@ -1,0 +1,126 @@
+"""Node tests of ONNX's own backend suite on floats, in RTL: quantizers stand around what is a float, and inputs of 64
+bits (places, shapes) are constants, as a compiler must have them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+from onnx.backend.test.loader import load_node_model_tests
+from onnx.reference import ReferenceEvaluator
+
+from hwflow.api.compiler import compile, load
+from hwflow.host.boundary_models import model_outputs, port_inputs
+from hwflow.verify import golden
+from tests.onnx_node_tests.top_simulation import simulate_top
+
+Array = npt.NDArray[Any]
+
+
+@cache
+def _cases() -> tuple[Any, ...]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the suite computes infinities and the like
+        return tuple(load_node_model_tests())
+
+
+def node_tests_of(op_type: str) -> list[str]:
+    """The names of the tests of a single node of that type."""
+    return sorted(c.name for c in _cases() if [node.op_type for node in c.model.graph.node] == [op_type])
+
+
+def passes_in_rtl(name: str, folder: Path) -> None:
+    """Golden model and hardware (at full rate, and with gaps and stalls) equal the reference evaluator bit for bit, and
+    what the node test expects but for what its quantizers of 8 bits lose (nothing, where its numbers are few)."""
+    (case,) = (c for c in _cases() if c.name == name)
+    given, (expected,) = ([np.asarray(_array(v)) for v in values] for values in case.data_sets[0])
+    model = onnx.ModelProto()
+    model.CopyFrom(case.model)
+    inputs = _bound(model, given)
+    finest = _quantized(model, inputs, expected)
+    (folder / name).mkdir(exist_ok=True)
+    path = folder / name / "model.onnx"
+    onnx.save(model, path)
+    (wanted,) = ReferenceEvaluator(model).run(None, inputs)
+    np.testing.assert_allclose(wanted, expected.astype(wanted.dtype), atol=finest, rtol=0)
+    design = compile(load(path), "ulx3s_85f", fps=1)
+    loaded = design.model
+    arrays = {n: a.reshape(-1, *loaded.resolved.values[n].shape[1:]) for n, a in inputs.items()}
+    integers = port_inputs(loaded, arrays)
+    results = [golden.evaluate(loaded.quantized, integers)]
+    plan = design.schedule.plan
+    results += [simulate_top(plan, integers, gap=gap, stall=gap) for gap in (0.0, 0.3)]
+    for result in results:
+        (found,) = model_outputs(loaded, result, arrays).values()
+        np.testing.assert_array_equal(found.reshape(wanted.shape), wanted)
+
+
+def _bound(model: onnx.ModelProto, given: list[Array]) -> dict[str, Array]:
+    """What is fed; inputs of 64 bits become constants."""
+    inputs = {}
+    for info, array in zip(list(model.graph.input), given, strict=True):
+        if array.dtype == np.int64:
+            model.graph.initializer.append(numpy_helper.from_array(array, info.name))
+            model.graph.input.remove(info)
+        elif array.dtype.kind in "iub":
+            inputs[info.name] = array
+        else:
+            info.type.tensor_type.elem_type = TensorProto.FLOAT
+            inputs[info.name] = array.astype(np.float32)
+    return inputs
+
+
+def _quantized(model: onnx.ModelProto, inputs: dict[str, Array], expected: Array) -> float:
+    """Put quantizers around the node; how far the result may be from that of floats."""
+    graph = model.graph
+    (node,) = graph.node
+    del graph.node[:]
+    lost = 0.0
+    for name, array in inputs.items():
+        if array.dtype == np.float32:
+            scale = _scale(array)
+            graph.node.extend(_pair(model, name, f"{name}_real", scale, TensorProto.INT8))
+            lost += scale / 2 * (np.round(array / scale) * scale != array).any()
+            node.input[list(node.input).index(name)] = f"{name}_real"
+    graph.node.append(node)
+    (output,) = graph.output
+    if expected.dtype.kind in "iub":
+        return 0.0
+    output.type.tensor_type.elem_type = TensorProto.FLOAT
+    scale = _scale(expected, bits=16)
+    graph.node.extend(_pair(model, output.name, "quantized", scale, TensorProto.INT16))
+    output.name = "quantized"
+    for opset in model.opset_import:
+        opset.version = max(opset.version, 22)  # which has quantizers of 16 bits
+    model.ir_version = max(model.ir_version, 10)
+    most = max(float(np.abs(a).max(initial=0)) for a in inputs.values())
+    terms = max(a.size for a in inputs.values())
+    return lost * max(1.0, most) * terms * 2 + scale / 2 * (np.round(expected / scale) * scale != expected).any()
+
+
+def _scale(array: Array, bits: int = 8) -> float:
+    """A power of two, with which no number is too large; 1 where whole numbers fit."""
+    most = float(np.abs(array.astype(np.float64)).max(initial=0)) or 1.0
+    finest: float = 2.0 ** np.ceil(np.log2(most / ((1 << (bits - 1)) - 1)))
+    return max(finest, 1.0) if (array == np.round(array)).all() else finest
+
+
+def _pair(model: onnx.ModelProto, name: str, result: str, scale: float, kind: int) -> Iterator[onnx.NodeProto]:
+    parameters = [f"{name}_scale", f"{name}_zero"]
+    model.graph.initializer.append(numpy_helper.from_array(np.float32(scale), parameters[0]))
+    zero = np.zeros((), helper.tensor_dtype_to_np_dtype(kind))
+    model.graph.initializer.append(numpy_helper.from_array(zero, parameters[1]))
+    yield helper.make_node("QuantizeLinear", [name, *parameters], [f"{name}_levels"])
+    yield helper.make_node("DequantizeLinear", [f"{name}_levels", *parameters], [result])
+
+
+def _array(value: Any) -> Array:
+    """The suite has tensors of types that numpy lacks as protobuf messages."""
+    return numpy_helper.to_array(value) if isinstance(value, TensorProto) else np.asarray(value)
