@@ -1,6 +1,7 @@
 # Two commands do everything on a fresh machine with Python 3.11 (or newer), git, g++, make, perl and apt:
 #   make demo   compile the example to a bitstream, simulate it, compare it, print the verdicts
 #   make test   lint, types and every test (installs Icarus Verilog if it is missing)
+# make coverage says which lines the tests never reach; make mutants, how many mistakes of a sample they find.
 # make docs builds the documentation's site in build/site.
 
 PYTHON ?= python3
@@ -9,7 +10,7 @@ BIN := $(VENV)/bin
 OUT ?= build/digits
 MODEL := examples/digits/model.onnx
 
-.PHONY: demo test docs lint types tests install install-test install-docs icarus clean
+.PHONY: demo test coverage mutants docs lint types tests install install-test install-docs icarus clean
 
 demo: install
 	$(BIN)/hwflow synth $(MODEL) --board ulx3s_85f --clock 150 --fps 260000 -o $(OUT)
@@ -17,6 +18,17 @@ demo: install
 	$(BIN)/hwflow sim $(OUT)
 
 test: icarus install-test lint types tests
+
+coverage: icarus install-test
+	rm -rf build/coverage
+	$(BIN)/hwflow doctor
+	$(BIN)/coverage run -m pytest -q -n 2 --dist loadfile
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report --fail-under 95
+
+mutants: icarus install-test
+	$(BIN)/hwflow doctor
+	$(BIN)/python benchmarks/mutants.py --count 200 --least 0.95
 
 # The variable silences what mkdocs-material says of other generators.
 docs: install-docs

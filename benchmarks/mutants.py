@@ -1,0 +1,253 @@
+"""How many of a sample of mutants the tests kill: `make mutants`.
+
+    python benchmarks/mutants.py [--count 200] [--seed 1] [--jobs 2] [--least 0.95] [MODULE or FOLDER ...]
+
+A mutant is the code with one small mistake (DeMillo, Lipton, Sayward: Hints on test data selection, Computer 11, 1978):
+another comparison, another operator, a number one greater, a condition turned around. It is killed if a test fails, or
+takes far longer than with the code as it is. The tests asked are those that name the module, then the folder that
+mirrors the module's; each mutant runs in a copy of the tree. Not mutated is what decides no behaviour: annotations,
+texts, constants of modules in capitals (patience and the like), and the cost models, whose error is measured.
+
+Ends with 1 if fewer than ``--least`` of the mutants are killed. The same seed takes the same mutants of the same code.
+
+By hand, because a sample of a few lines must choose its tests itself: mutmut and cosmic-ray run one test command for
+every mutant.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import copy
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from queue import SimpleQueue
+
+ROOT = Path(__file__).resolve().parent.parent
+CODE = ("hwflow/numerics", "hwflow/cores", "hwflow/schedule")
+NOT = "hwflow/cores/costs"
+LIMIT = 300  # seconds of processor time for a mutant's tests, if they take less than half of that without it
+STUCK = 4  # times as long on the clock
+
+_OPERATORS: dict[type[ast.AST], type[ast.AST]] = {
+    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
+    ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
+    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.FloorDiv, ast.FloorDiv: ast.Mult, ast.Mod: ast.FloorDiv,
+    ast.LShift: ast.RShift, ast.RShift: ast.LShift, ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd,
+    ast.And: ast.Or, ast.Or: ast.And,
+}
+_NAMES = {"min": "max", "max": "min", "any": "all", "all": "any"}
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A file (relative to the root), the line of the mistake, what it is, and the code with it."""
+
+    file: str
+    line: int
+    what: str
+    code: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    mutant: Mutant
+    killed: bool
+    how: str
+    seconds: float
+
+
+def places_of(file: Path) -> list[int]:
+    """The nodes of a file, by their number in a walk of its tree, of which there is a mutant."""
+    nodes = list(ast.walk(ast.parse(file.read_text())))
+    skipped = {id(part) for node in nodes for top in _decides_nothing(node) for part in ast.walk(top)}
+    return [
+        number for number, node in enumerate(nodes)
+        if isinstance(node, (ast.expr, ast.stmt)) and id(node) not in skipped and _can_mutate(node)
+    ]
+
+
+def mutant_of(file: Path, number: int, root: Path = ROOT) -> Mutant:
+    """The mutant of a node that :func:`places_of` names."""
+    text = file.read_text()
+    tree = ast.parse(text)
+    node = list(ast.walk(tree))[number]
+    before = ast.unparse(node).splitlines()[0]
+    _mutate(node)
+    what = f"{text.splitlines()[node.lineno - 1].strip()!r}: {before} becomes {ast.unparse(node).splitlines()[0]}"
+    return Mutant(str(file.relative_to(root)), node.lineno, what, ast.unparse(tree))
+
+
+def _can_mutate(node: ast.AST) -> bool:
+    return _mutate(copy.copy(node))
+
+
+def _mutate(node: ast.AST) -> bool:
+    """Make the mistake of this node, in place but not below it; whether there is one for it."""
+    match node:
+        case ast.Compare(ops=[operator, *others]) if type(operator) in _OPERATORS:
+            node.ops = [_other(operator), *others]
+        case ast.BinOp(op=operator) | ast.BoolOp(op=operator) if type(operator) in _OPERATORS:
+            node.op = _other(operator)
+        case ast.Constant(value=bool(value)):
+            node.value = not value
+        case ast.Constant(value=int(value)):
+            node.value = value + 1
+        case ast.If(test=test) | ast.IfExp(test=test) | ast.While(test=test) if not isinstance(test, ast.Constant):
+            node.test = ast.UnaryOp(ast.Not(), test)
+        case ast.Call(func=ast.Name(id=name)) if name in _NAMES:
+            node.func = ast.Name(_NAMES[name])
+        case _:
+            return False
+    return True
+
+
+def _other(operator: ast.AST) -> ast.AST:
+    return _OPERATORS[type(operator)]()
+
+
+def _decides_nothing(node: ast.AST) -> Iterator[ast.AST]:
+    """Parts of a node that are annotations, texts, or the value of a module's constant in capitals."""
+    for name in ("annotation", "returns"):
+        part = getattr(node, name, None)
+        if isinstance(part, ast.AST):
+            yield part
+    match node:
+        case ast.JoinedStr():
+            yield node
+        case ast.Module(body=body):
+            for statement in body:
+                targets = getattr(statement, "targets", [getattr(statement, "target", None)])
+                if all(isinstance(t, ast.Name) and t.id.isupper() for t in targets):
+                    yield statement
+        case ast.Raise() | ast.Assert():  # defects of our own, which no test can bring about
+            yield node
+        case ast.Call(keywords=keywords):
+            yield from (k for k in keywords if k.arg in ("maxsize", "strict", "kind", "dtype"))
+
+
+def tests_of(file: str, root: Path = ROOT) -> list[str]:
+    """The test files that name a module, the mirrored ones first, then the folder that mirrors its own."""
+    path = Path(file).with_suffix("")
+    dotted = ".".join(path.parts)
+    package, name = dotted.rsplit(".", 1)
+    mirror = Path("tests", *path.parts[1:-1])
+    while not (root / mirror).is_dir():
+        mirror = mirror.parent
+    naming = []
+    for test in sorted((root / "tests").rglob("test_*.py")):
+        text = test.read_text()
+        own = test.relative_to(root)
+        if dotted in text or (f"from {package} import" in text and name in text) or own.stem == f"test_{name}":
+            naming.append(own)
+    near = sorted(naming, key=lambda test: (test.stem != f"test_{name}", not test.is_relative_to(mirror), test))
+    return [str(test) for test in [*near, mirror if len(mirror.parts) > 1 else Path("tests", path.parts[1])]]
+
+
+def run(mutant: Mutant, tree: Path) -> Outcome:
+    """Ask the tests about a mutant in a copy of the tree."""
+    file = tree / mutant.file
+    before = file.read_text()
+    tests = tests_of(mutant.file)
+    begin = time.monotonic()
+    file.write_text(mutant.code)
+    try:
+        how = _asked(tests, tree, LIMIT)
+    finally:
+        file.write_text(before)
+    seconds = time.monotonic() - begin
+    if how == "too slow" and _asked(tests, tree, LIMIT // 2) != "passed":
+        how = "passed"  # the tests alone take that long: nothing is said by it
+    return Outcome(mutant, how != "passed", how, seconds)
+
+
+def _asked(tests: Sequence[str], tree: Path, limit: int) -> str:
+    pytest = [sys.executable, "-m", "pytest", "-x", "-q", "--no-header", "-p", "no:cacheprovider", *tests]
+    command = ["sh", "-c", f'ulimit -t {limit}; exec "$@"', "sh", *pytest]
+    environment = {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
+    with tempfile.TemporaryFile("w+") as output:
+        program = subprocess.Popen(
+            command, cwd=tree, env=environment, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+        )
+        try:
+            status = program.wait(STUCK * limit)
+        except subprocess.TimeoutExpired:
+            os.killpg(program.pid, signal.SIGKILL)
+            program.wait()
+            return "too slow"
+        output.seek(0)
+        failed = [line for line in output.read().splitlines() if line.startswith(("FAILED", "ERROR"))]
+    if status == 0:
+        return "passed"
+    if status in (-signal.SIGXCPU, -signal.SIGKILL):
+        return "too slow"
+    return failed[0].split(" - ")[0] if failed else f"pytest ends with {status}"
+
+
+def sample(where: Sequence[str], count: int, seed: int) -> list[Mutant]:
+    """So many mutants of the code in these folders or files, each as likely as any other."""
+    named = [ROOT / name for name in where]
+    files = [f for path in named for f in ([path] if path.suffix == ".py" else sorted(path.rglob("*.py")))]
+    files = [file for file in files if not file.is_relative_to(ROOT / NOT)]
+    places = [(file, number) for file in files for number in places_of(file)]
+    print(f"{len(places):,} mutants of {len(files)} files", flush=True)
+    chosen = random.Random(seed).sample(places, min(count, len(places)))
+    return [mutant_of(file, number) for file, number in chosen]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("where", nargs="*", default=CODE, metavar="MODULE or FOLDER")
+    parser.add_argument("--count", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--least", type=float, default=0.95, help="share that must be killed")
+    options = parser.parse_args()
+    chosen = sample(options.where, options.count, options.seed)
+    trees: SimpleQueue[Path] = SimpleQueue()
+    survivors: list[Outcome] = []
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(options.jobs) as pool:
+        for job in range(options.jobs):
+            trees.put(_copied(Path(folder) / str(job)))
+
+        def asked(mutant: Mutant) -> Outcome:
+            tree = trees.get()
+            try:
+                return run(mutant, tree)
+            finally:
+                trees.put(tree)
+
+        for number, outcome in enumerate(pool.map(asked, chosen), 1):
+            mutant = outcome.mutant
+            survivors += [] if outcome.killed else [outcome]
+            print(
+                f"{number:4} {'killed  ' if outcome.killed else 'SURVIVED'} {mutant.file}:{mutant.line} {mutant.what} "
+                f"({outcome.how}, {outcome.seconds:.0f} s)", flush=True,
+            )
+    killed = len(chosen) - len(survivors)
+    print(f"{killed} of {len(chosen)} mutants killed ({killed / max(1, len(chosen)):.1%})")
+    return int(killed < options.least * len(chosen))
+
+
+def _copied(tree: Path) -> Path:
+    """A copy of what is under version control, in ``tree``."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    for name in filter(None, listed.split("\0")):
+        if (ROOT / name).is_file():
+            (tree / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, tree / name)
+    return tree
+
+
+if __name__ == "__main__":
+    sys.exit(main())
