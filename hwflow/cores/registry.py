@@ -6,6 +6,7 @@ from typing import Any
 
 from hwflow.cores.beat_movers import Fifo, Fork, FrameSync, Relay, WidthConverter
 from hwflow.cores.logical.conv2d import Conv2d
+from hwflow.cores.logical.cumulative_sum import CumulativeSum
 from hwflow.cores.logical.dense import Dense
 from hwflow.cores.logical.interpolate import Interpolate
 from hwflow.cores.logical.max_pool2d import MaxPool2d
@@ -26,6 +27,7 @@ from hwflow.cores.streams.scaled_add import ScaledAdd
 from hwflow.cores.streams.stream_top_k import StreamTopK
 from hwflow.cores.windows.max_pool import MaxPool
 from hwflow.cores.windows.position_sum import PositionSum
+from hwflow.cores.windows.running_sum import RunningSum
 from hwflow.cores.windows.sliding_window import SlidingWindow
 from hwflow.cores.windows.sum_pool import SumPool
 from hwflow.cores.windows.weighted_pool import WeightedPool
@@ -36,6 +38,7 @@ OPERATORS: dict[str, Operator[Any]] = {
     for operator in (
         Concat(),
         Conv2d(),
+        CumulativeSum(),
         Dense(),
         Depthwise(),
         Elementwise(),
@@ -54,6 +57,7 @@ OPERATORS: dict[str, Operator[Any]] = {
         Relay(),
         Requantize(),
         Reshape(),
+        RunningSum(),
         ScaledAdd(),
         SlidingWindow(),
         StreamConcat(),

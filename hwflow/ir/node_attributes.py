@@ -58,6 +58,23 @@ class Conv2dAttributes(Attributes):
 
 
 @dataclass(frozen=True, eq=False)
+class RunningSums(Attributes):
+    """``exclusive``: an element itself does not count; ``wrap``: the integer type that sums wrap around to, as ONNX's
+    (None: they are exact)."""
+
+    exclusive: bool
+    wrap: IntType | None
+
+
+@dataclass(frozen=True, eq=False)
+class CumulativeSumAttributes(RunningSums):
+    """``axis`` (not negative); ``reverse``: from its end."""
+
+    axis: int
+    reverse: bool
+
+
+@dataclass(frozen=True, eq=False)
 class DenseAttributes(Attributes):
     """``weights`` int64 [M, K] (weight zero point already subtracted), or [sets, M, K] of which rows take one after the
     other in turns; ``binary``: weights and inputs are 0 and 1, and what is summed is 1 where they are equal, else 0."""

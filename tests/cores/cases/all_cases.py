@@ -32,6 +32,7 @@ from tests.cores.cases.elementwise_cases import ELEMENTWISE
 from tests.cores.cases.position_sum_cases import POSITION_SUM
 from tests.cores.cases.rearrange_cases import REARRANGE
 from tests.cores.cases.requantize_cases import REQUANTIZE
+from tests.cores.cases.running_sum_cases import RUNNING_SUM
 from tests.cores.cases.top_k_cases import STREAM_TOP_K
 from tests.cores.cases.two_stream_cases import PRODUCT, SCALED_ADD, STREAM_CONCAT
 from tests.cores.cases.weighted_pool_cases import WEIGHTED_POOL
@@ -396,6 +397,7 @@ CASES: dict[str, list[Case]] = {
     "product": PRODUCT,
     "rearrange": REARRANGE,
     "requantize": REQUANTIZE,
+    "running_sum": RUNNING_SUM,
     "scaled_add": SCALED_ADD,
     "sliding_window": SLIDING_WINDOW,
     "stream_concat": STREAM_CONCAT,

@@ -100,6 +100,14 @@ def sum_pool(
     return add + _pool(family, lanes * element, bits, blocks, window, depth)
 
 
+def running_sum(
+    family: str, lanes: int, element: int, result: int, blocks: int, window: int, exclusive: bool, depth: int
+) -> Resources:
+    """As sums over groups, each of which is a result; ``exclusive``: it is the one before."""
+    before = Resources(ff=lanes * result) if exclusive else Resources()
+    return sum_pool(family, lanes, element, result, blocks, window, depth) + before
+
+
 def _pool(family: str, width: int, result: int, blocks: int, window: int, depth: int) -> Resources:
     """Return the cost common to pools: loops, the running results, a queue."""
     control = loop(blocks) + loop(window) + Resources(lut=3, ff=3)
