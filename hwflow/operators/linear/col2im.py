@@ -1,0 +1,168 @@
+"""Col2Im, the adjoint of im2col: exact sums of the elements that blocks contribute to each pixel."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from hwflow.display import show
+from hwflow.frontend.context import Lowering, constant, made, reals, refuse
+from hwflow.frontend.frames import axes
+from hwflow.frontend.views import Anchor, Integers, Reals, View, fractions, rearranged
+from hwflow.ir.graph import IntArray
+from hwflow.ir.integer_functions import Simple
+from hwflow.ir.node_attributes import ReshapeAttributes, Window
+from hwflow.onnxspec.reference import framewise
+from hwflow.onnxspec.resolving.resolved_model import OnnxNode
+from hwflow.operators.elementwise.alignment import aligned
+from hwflow.operators.elementwise.integers import combined
+from hwflow.operators.elementwise.keys import times
+from hwflow.operators.float_errors.step_errors import Errors, Step, gamma, magnitude
+from hwflow.operators.linear.pools import window_sum
+from hwflow.operators.linear.window import integers_of
+from hwflow.operators.moves.moves import placed, with_zero
+from hwflow.operators.record import Operator, attributes
+
+
+def col2im(state: Lowering, node: OnnxNode) -> View:
+    """As many elements for each pixel as the one with most has, zeros among them, next to each other; then their sums.
+    Sums of integer tensors wrap around."""
+    view = state.view(node.inputs[0])
+    shape = state.model.values[node.inputs[0]].shape
+    image, block = (_sizes(state, node, place, what) for place, what in ((1, "image_shape"), (2, "block_shape")))
+    sources = _sources(node, shape, image, block)
+    if isinstance(view, Integers):
+        if state.model.values[node.inputs[0]].dtype == "bool":
+            raise refuse(
+                node, "col2im-type", f"input {show(node.inputs[0])} must hold numbers, not bools",
+                "cast it to an integer type",
+            )
+        one, zero = fractions(1), fractions(0)
+        anchor = Anchor(node.inputs[0], view.value, one, zero)
+        exact = Reals(view.value, view.shape, one, zero, anchor, low=view.low, high=view.high)
+        sums = _sums(state, node, exact, shape, prod(block), sources)
+        return combined(state, node, Simple("wrap"), [Integers(sums.value, sums.shape, 0, 0)])
+    sums = _sums(state, node, reals(state, node, 0), shape, prod(block), sources)
+    target = (shape[1] // prod(block), *image)
+    origin = "" if sums.functions else state.real_origin(node)
+    value = state.add("reshape", node, [sums.value], ReshapeAttributes(target), origin=origin)
+    scale, zero_point, *functions = (
+        rearranged(v, sums.shape, lambda array: array.reshape(target))
+        for v in (sums.scale, sums.zero_point, *sums.functions)
+    )
+    if functions:
+        return replace(
+            sums, value=value, shape=target, scale=scale, zero_point=zero_point, functions=tuple(functions)
+        )
+    return replace(made(value, target, scale, zero_point, node), low=sums.low, high=sums.high)
+
+
+def _sizes(state: Lowering, node: OnnxNode, place: int, what: str) -> tuple[int, ...]:
+    return tuple(int(v) for v in constant(state, node, place, what).array.reshape(-1))
+
+
+def _sources(
+    node: OnnxNode, shape: tuple[int, ...], image: tuple[int, ...], block: tuple[int, ...]
+) -> IntArray:
+    """For each pixel of a channel the elements that are its own, as numbers of [taps, blocks], row by row; as many for
+    each, -1 where there is none. Taps, blocks and pixels count with the last axis fastest."""
+    count = len(image)
+    strides, dilations = (integers_of(node, name) or (1,) * count for name in ("strides", "dilations"))
+    pads = integers_of(node, "pads") or (0,) * 2 * count
+    lengths = (len(block), len(strides), len(dilations), len(pads))
+    if not count or lengths != (count, count, count, 2 * count) or min(*image, *block, *strides, *dilations) < 1:
+        raise refuse(
+            node, "col2im-window",
+            "image_shape, block_shape, strides and dilations must have a positive number for each axis, and pads two, "
+            f"not {list(image)}, {list(block)}, {list(strides)}, {list(dilations)} and {list(pads)}",
+            "correct them",
+        )
+    spans = [(block[a] - 1) * dilations[a] + 1 for a in range(count)]
+    blocks = [(image[a] + pads[a] + pads[a + count] - spans[a]) // strides[a] + 1 for a in range(count)]
+    if len(shape) != 3 or shape[1] % prod(block) or min(blocks) < 1 or shape[2] != prod(blocks):
+        raise refuse(
+            node, "col2im-blocks",
+            f"input {show(node.inputs[0])} must be frames of a multiple of {prod(block)} taps and "
+            f"{' x '.join(map(str, blocks))} blocks, as block_shape, image_shape and the attributes say, not of shape "
+            f"{list(shape)}",
+            "correct the shapes or the attributes",
+        )
+    pixels = np.zeros((1, 1), dtype=np.int64)  # [taps, blocks]: the pixel that each element goes to
+    inside = np.ones((1, 1), dtype=bool)
+    for a in range(count):
+        along = np.arange(block[a])[:, None] * dilations[a] + np.arange(blocks[a]) * strides[a] - pads[a]
+        both = (len(pixels) * block[a], pixels.shape[1] * blocks[a])
+        pixels = (pixels[:, None, :, None] * image[a] + along[None, :, None, :]).reshape(both)
+        inside = (inside[:, None, :, None] & ((along >= 0) & (along < image[a]))[None, :, None, :]).reshape(both)
+    elements = np.flatnonzero(inside.reshape(-1))
+    if not elements.size:
+        raise refuse(
+            node, "col2im-empty", "some element must go to the image, not all of them to the pads", "reduce the pads"
+        )
+    target = pixels.reshape(-1)[elements]
+    order = np.argsort(target, kind="stable")
+    counts = np.bincount(target, minlength=prod(image))
+    place = np.arange(order.size) - np.repeat(np.cumsum(counts) - counts, counts)
+    sources = np.full((prod(image), counts.max()), -1)
+    sources[target[order], place] = elements[order]
+    return sources
+
+
+def _sums(
+    state: Lowering, node: OnnxNode, view: Reals, shape: tuple[int, ...], taps: int, sources: IntArray
+) -> Reals:
+    """Return the sums per pixel, [channels, pixels, 1], of ``view``, [channels * taps, blocks]."""
+    channels, size = shape[1] // taps, taps * shape[2]
+    pixels, most = sources.shape
+    holes = sources < 0
+    if most > 1 and _differ(view, channels, taps):  # what is added has one scale
+        (integers,), unit = aligned(state, node, [view])
+        assert isinstance(integers, Integers), "a stream"
+        view = replace(view, value=integers.value, scale=unit, zero_point=fractions(0), functions=(), nodes=())
+        view = replace(view, low=None, high=None)
+    if holes.any():
+        view = with_zero(state, node, view)
+    starts = np.arange(channels).reshape(-1, 1, 1) * size
+    index = (starts + np.where(holes, 0, sources))[None]  # [1, channels, pixels, most]
+
+    def move(array: Any) -> Any:
+        return array.reshape(-1)[index]
+
+    result = placed(state, node, view, shape, move, np.broadcast_to(holes, index.shape))
+    assert isinstance(result, Reals), "reals stay reals"
+    if most == 1:
+        return result
+    window = Window((1, most), (1, most), (0,) * 4, (1, 1))
+    sums = window_sum(state, node, result, window, (channels, pixels, 1), origin="")
+    return times(sums, Fraction(most))
+
+
+def _differ(view: Reals, channels: int, taps: int) -> bool:
+    """Tell whether elements of one pixel may differ in scales, zero points or functions."""
+    parameters = []
+    for values in (view.scale, view.zero_point, *view.functions):
+        wide = np.broadcast_to(values, view.shape) if values.ndim else values.reshape((1, 1))
+        parameters.append(wide.reshape(channels, taps, -1) if wide.size > 1 else wide.reshape(1, 1, 1))
+    return any((values != values[:, :1, :1]).any() for values in parameters)
+
+
+def _error(step: Step) -> Errors:
+    """Bound Col2Im: a pixel is the sum of at most one element per tap."""
+    step.exact(1, 2)
+    rest = step.inputs[1:]
+    terms = prod(int(v) for v in step.value(2).reshape(-1))
+    sizes = step.again([magnitude(step.value(0)), *rest])
+    return step.again([step.error(0), *rest]) + gamma(terms, step.unit) * sizes + terms * step.tiny
+
+
+RECORDS = (
+    Operator(
+        "Col2Im", lower=col2im, honours=attributes("dilations", "pads", "strides"),
+        limits="constant image_shape and block_shape, with any number of axes; any strides, dilations and pads",
+        becomes=("reindex", "sum_pool2d"), frames=axes.IMAGE, error=_error, framewise=framewise.data(0)
+    ),
+)
