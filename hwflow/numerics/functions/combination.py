@@ -13,13 +13,10 @@ from typing import NamedTuple, TypeVar
 
 from hwflow.numerics.functions.float_interval import FloatIntervals
 from hwflow.numerics.functions.function import Elementwise
-from hwflow.numerics.functions.slope import Sloped
 from hwflow.numerics.interval import Interval
 
 Chain = tuple[Elementwise, ...]
-Number = TypeVar("Number", Interval, FloatIntervals, Sloped)
-
-Floats = TypeVar("Floats", FloatIntervals, Sloped)
+Number = TypeVar("Number", Interval, FloatIntervals)
 
 OPERATIONS = ("add", "sub", "mul", "div", "min", "max")
 
@@ -101,9 +98,6 @@ class Combination(Elementwise):
     def floats(self, x: FloatIntervals) -> FloatIntervals:
         return self._run(x, lambda function, number: function.floats(number), _floats, 0)
 
-    def slopes(self, x: FloatIntervals) -> FloatIntervals:
-        return self._run(Sloped.of(x), lambda function, number: number.then(function), _floats, 0).slope
-
     def _run(
         self, x: Number, apply: Callable[[Elementwise, Number], Number],
         combine: Callable[[str, Number, Number, int], Number], bits: int,
@@ -155,7 +149,7 @@ def _exact(op: str, a: Interval, b: Interval, bits: int) -> Interval:
     return result.limited(bits)
 
 
-def _floats(op: str, a: Floats, b: Floats, bits: int) -> Floats:
+def _floats(op: str, a: FloatIntervals, b: FloatIntervals, bits: int) -> FloatIntervals:
     match op:
         case "add":
             return a.sum(b)

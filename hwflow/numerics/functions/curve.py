@@ -140,13 +140,6 @@ class Curve(Elementwise):
             hi = np.maximum(left[1], right[1])
         return x.bounded(np.maximum(lo, least), np.minimum(hi, most))
 
-    def slopes(self, x: FloatIntervals) -> FloatIntervals:
-        slopes = super().slopes(x)
-        if self.turn is None:
-            return slopes
-        begin, end = _around(self.turn.place)
-        return FloatIntervals.of(np.where(x.lo >= end, 0.0, slopes.lo), np.where(x.hi <= begin, 0.0, slopes.hi))
-
     def _float_end(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         value = self.approximate_floats(x)
         slack = np.abs(value) * self.float_error(x) + TINY * (x != 0)

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from math import inf
-
-import numpy as np
 
 from hwflow.numerics.functions.float_interval import FloatIntervals
 from hwflow.numerics.interval import Interval
@@ -37,12 +34,6 @@ class Elementwise(ABC):
     @abstractmethod
     def floats(self, x: FloatIntervals) -> FloatIntervals:
         """Enclose the values over many intervals at once, as tight as float64 can."""
-
-    def slopes(self, x: FloatIntervals) -> FloatIntervals:
-        """Bound ``(f(b) - f(a)) / (b - a)`` for all a < b of each interval at which f is defined; infinite where
-        nothing is known."""
-        unknown = np.full(x.lo.shape, inf)
-        return FloatIntervals.of(np.zeros(x.lo.shape) if self.rising else -unknown, unknown)
 
 
 def enclose(functions: Iterable[Elementwise], x: Interval, bits: int) -> Interval:

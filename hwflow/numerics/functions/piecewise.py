@@ -86,22 +86,6 @@ class Piecewise(Rational):
             hi = np.where(inside, np.maximum(hi, part.hi), hi)
         return x.bounded(lo, hi)
 
-    def slopes(self, x: FloatIntervals) -> FloatIntervals:
-        pieces, cuts = self.pieces()
-        ends = [(-inf, -inf), *(outwards(v) for v, _ in cuts), (inf, inf)]
-        lo, hi = np.full(x.lo.shape, inf), np.full(x.hi.shape, -inf)
-        for k, (multiplier, _) in enumerate(pieces):
-            inside = (x.hi > ends[k][0]) & (x.lo < ends[k + 1][1])
-            least, most = outwards(multiplier)
-            lo, hi = np.where(inside, np.minimum(lo, least), lo), np.where(inside, np.maximum(hi, most), hi)
-        for (begin, end), jump in zip(ends[1:-1], self._jumps(), strict=True):
-            across = (x.hi >= begin) & (x.lo <= end)
-            if jump > 0:
-                hi = np.where(across, inf, hi)
-            elif jump < 0:
-                lo = np.where(across, -inf, lo)
-        return FloatIntervals.of(np.minimum(lo, hi), np.maximum(lo, hi))
-
     def _jumps(self) -> list[Fraction]:
         """Return the jump of the value at each cut."""
         pieces, cuts = self.pieces()

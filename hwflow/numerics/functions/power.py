@@ -14,7 +14,6 @@ from hwflow.numerics.functions.curve import Curve, Turn, flint_fraction
 from hwflow.numerics.functions.float_interval import FloatArray, FloatIntervals
 from hwflow.numerics.functions.function import Elementwise
 from hwflow.numerics.functions.nearest_float import nearest_float
-from hwflow.numerics.functions.slope import Sloped
 from hwflow.numerics.interval import End, Interval
 
 POWER_ERROR = 2.0**-42  # relative error of numpy's power with the exponent rounded to float64 (times ln x < 745)
@@ -32,10 +31,6 @@ class Reciprocal(Elementwise):
 
     def floats(self, x: FloatIntervals) -> FloatIntervals:
         return x.reciprocal()
-
-    def slopes(self, x: FloatIntervals) -> FloatIntervals:
-        unknown = np.full(x.lo.shape, inf)
-        return FloatIntervals.of(-unknown, np.where((x.lo > 0) | (x.hi < 0), 0.0, unknown))
 
 
 @dataclass(frozen=True)
@@ -62,12 +57,6 @@ class Pow(Elementwise):
             return x.affine(ZERO, Fraction(1))
         power = self._power.floats(x)
         return power if exponent > 0 else power.reciprocal()
-
-    def slopes(self, x: FloatIntervals) -> FloatIntervals:
-        exponent = Fraction(self.exponent)
-        if exponent == 0:
-            return x.affine(ZERO, ZERO)
-        return Sloped.of(x).through((self._power,) if exponent > 0 else (self._power, Reciprocal())).slope
 
     @property
     def _power(self) -> Elementwise:

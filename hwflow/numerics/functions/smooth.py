@@ -14,7 +14,6 @@ from flint import arb
 from hwflow.numerics.functions.curve import Curve, Turn, flint_fraction
 from hwflow.numerics.functions.float_interval import ELEMENTARY, FloatArray, FloatIntervals
 from hwflow.numerics.functions.function import Elementwise
-from hwflow.numerics.functions.power import Pow
 from hwflow.numerics.interval import End, Interval
 
 ZERO, ONE = Fraction(0), Fraction(1)
@@ -38,9 +37,6 @@ class Exp(Curve):
 
     def approximate_floats(self, x: FloatArray) -> FloatArray:
         return np.asarray(np.exp(x))
-
-    def slopes(self, x: FloatIntervals) -> FloatIntervals:
-        return self.floats(x)
 
 
 @dataclass(frozen=True)
@@ -93,10 +89,6 @@ class Sigmoid(Curve):
     def approximate_floats(self, x: FloatArray) -> FloatArray:
         return np.asarray(1 / (1 + np.exp(-x)))
 
-    def slopes(self, x: FloatIntervals) -> FloatIntervals:
-        y = self.floats(x)
-        return y.product(y.affine(-ONE, ONE)).within(0.0, 0.25)
-
 
 @dataclass(frozen=True)
 class Tanh(Curve):
@@ -116,10 +108,6 @@ class Tanh(Curve):
 
     def approximate_floats(self, x: FloatArray) -> FloatArray:
         return np.asarray(np.tanh(x))
-
-    def slopes(self, x: FloatIntervals) -> FloatIntervals:
-        y = self.floats(x)
-        return y.affine(ONE, ONE).product(y.affine(-ONE, ONE)).within(0.0, 1.0)
 
 
 @dataclass(frozen=True)
@@ -141,10 +129,6 @@ class Erf(Curve):
     def approximate_floats(self, x: FloatArray) -> FloatArray:
         return _each(math.erf, x)
 
-    def slopes(self, x: FloatIntervals) -> FloatIntervals:
-        density = Exp().floats(Pow(Fraction(2)).floats(x).negated())
-        return x.bounded(density.lo * 1.128, density.hi * 1.129)  # the factor is 2 / sqrt(pi), 1.12838
-
 
 @dataclass(frozen=True)
 class Softplus(Curve):
@@ -164,9 +148,6 @@ class Softplus(Curve):
 
     def approximate_floats(self, x: FloatArray) -> FloatArray:
         return np.asarray(np.maximum(x, 0.0) + np.log1p(np.exp(-np.abs(x))))
-
-    def slopes(self, x: FloatIntervals) -> FloatIntervals:
-        return Sigmoid().floats(x)
 
 
 @dataclass(frozen=True)

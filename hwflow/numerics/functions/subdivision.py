@@ -1,11 +1,10 @@
 """Step functions of any function that can be enclosed: few integers one by one, else by subdividing the reals.
 
 Few integers are evaluated in float64, all at once. Otherwise the reals are subdivided in float64, many intervals at
-once: an interval whose values all round to one level is done, and so is one of few levels on which the functions are
-monotone (:mod:`hwflow.numerics.functions.crossings`); others are split in four, down to 2**-48 of the range. All
-channels of a chain share the result. Slivers around the cuts, and flat parts that lie exactly on a rounding boundary,
-stay undecided; usually few integers fall there. These are evaluated one by one: in float64, then with exact rationals,
-and for irrational values with growing precision.
+once: an interval whose values all round to one level is done, others are split in four, down to 2**-48 of the range.
+All channels of a chain share the result. Slivers around the cuts, and flat parts that lie exactly on a rounding
+boundary, stay undecided; usually few integers fall there. These are evaluated one by one: in float64, then with exact
+rationals, and for irrational values with growing precision.
 """
 
 from __future__ import annotations
@@ -19,11 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hwflow.numerics.functions.crossings import Crossings
-from hwflow.numerics.functions.float_interval import BoolArray, FloatIntervals
+from hwflow.numerics.functions.float_interval import FloatIntervals
 from hwflow.numerics.functions.function import Elementwise, enclose, floats
 from hwflow.numerics.functions.real_steps import Cuts, Levels, least_integers
-from hwflow.numerics.functions.slope import Sloped
 from hwflow.numerics.interval import Interval, NoSteps, Undefined
 from hwflow.numerics.requantizers.step_function import StepFunction
 from hwflow.numerics.rounding import Quantizer
@@ -37,7 +34,6 @@ BESIDE_INTEGERS = 1 << 8  # finest parts per distance of two integers, at least:
 MAX_PENDING = 1 << 15  # float intervals examined at once, plus eight per level
 MAX_EXACT = 1 << 15  # exact evaluations per channel, plus four per level
 LEAST_BITS, MOST_BITS = 96, 6144  # relative precision of an enclosure: doubled from the first while below the last
-FEW_LEVELS = 64  # levels of a monotone part that is split no further
 FEW_POINTS = 1 << 12  # integers evaluated one by one, plus one per level
 SHORT = 4  # integers between two parts that are evaluated one by one
 LARGEST_POINT = 1 << 53  # every integer up to it is a float64
@@ -160,32 +156,27 @@ def _points(lo: int, hi: int, scale: Fraction, addend: Fraction) -> _Points:
 
 @lru_cache(maxsize=32)
 def _parts(functions: tuple[Elementwise, ...], quantizer: Quantizer, exponent: int, finest: int) -> Parts:
-    """Decide parts of [-2**exponent, 2**exponent], in cells of 2**(exponent - GRID_BITS). Where the functions are
-    monotone only cuts stay undecided, at most ``finest`` cells around each, if float64 is precise enough."""
+    """Decide parts of [-2**exponent, 2**exponent], in cells of 2**(exponent - GRID_BITS) and at least ``finest`` of
+    them wide."""
     unit = 2.0 ** (exponent - GRID_BITS)
     width = 1 << FIRST_BITS
     most = (MAX_PENDING + 8 * (quantizer.high - quantizer.low)) // _times_long(functions)
     pending: IntArray = np.arange(-(1 << GRID_BITS), 1 << GRID_BITS, width, dtype=np.int64)
     outside = np.array([-(1 << GRID_BITS) - 1])
     done = [(outside, outside, outside)]
-    sloped: list[tuple[IntArray, IntArray, BoolArray]] = []
     while pending.size:
         x = FloatIntervals.of(*(np.asarray(ends * np.float64(unit)) for ends in (pending, pending + width)))
         with np.errstate(all="ignore"):
-            y, slope = Sloped.of(x).through(functions)
+            y = floats(functions, x)
             low, high = quantizer.floats(y)
             # a part narrower than float64's error at its boundary is not worth splitting
             narrow = (y.hi - y.lo) <= 2.0**-40 * np.maximum(np.abs(y.lo), float(quantizer.scale))
         decided = (low == high) & ~y.partly
         last = width == finest or pending.size > most
-        monotone = ~decided & ~y.partly & ((slope.lo >= 0) | (slope.hi <= 0)) & (last | (high - low <= FEW_LEVELS))
         done.append((pending[decided], pending[decided] + width, low[decided]))
-        sloped.append((pending[monotone], pending[monotone] + width, slope.lo[monotone] >= 0))
-        left = ~(decided | monotone | narrow | y.nowhere | last)
+        left = ~(decided | narrow | y.nowhere | last)
         width //= 4
         pending = (pending[left, np.newaxis] + np.arange(4) * width).reshape(-1)
-    starts, ends, rising = _sorted(sloped)
-    done.append(Crossings(functions, quantizer, unit).parts(starts, ends, rising, finest))
     begins, ends, levels = _sorted(done)
     new = np.append(True, (levels[1:] != levels[:-1]) | (begins[1:] != ends[:-1]))
     return Parts(begins[new], ends[np.append(np.flatnonzero(new)[1:] - 1, -1)], levels[new])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fractions import Fraction as F
-from itertools import pairwise
 from math import inf
 
 import numpy as np
@@ -17,8 +16,7 @@ from hwflow.numerics.functions.function import Elementwise, enclose, floats
 from hwflow.numerics.functions.piecewise import Clip, Rational
 from hwflow.numerics.functions.power import Pow, Sqrt
 from hwflow.numerics.functions.real_steps import Levels
-from hwflow.numerics.functions.slope import Sloped
-from hwflow.numerics.functions.smooth import Celu, Erf, Exp, Gelu, HardSwish, Log, Mish, Sigmoid, Softplus, Tanh
+from hwflow.numerics.functions.smooth import Celu, Exp, Gelu, Log, Mish, Sigmoid, Softplus
 from hwflow.numerics.interval import Interval, NoSteps
 from hwflow.numerics.rounding import Quantizer, Rounding
 from tests.numerics.functions.reals import BITS, NoValue, Real, Unsure, value
@@ -71,44 +69,6 @@ def test_enclosures_contain_the_value(functions: tuple[Elementwise, ...], a: flo
                     continue
                 slack = abs(exact) * mp.mpf(2) ** -(2 * BITS)
                 assert _mpf(y.lo) - slack <= exact <= _mpf(y.hi) + slack
-
-
-@settings(max_examples=150, deadline=None)
-@given(st.one_of(smooth.map(lambda f: (f,)), chains), arguments, st.floats(0, 8), st.floats(0, 1), st.floats(0, 1))
-def test_slopes_are_enclosed(
-    functions: tuple[Elementwise, ...], lo: float, width: float, left: float, right: float
-) -> None:
-    hi = lo + width
-    a, b = (min(max(lo + width * part, lo), hi) for part in sorted((left, right)))
-    assume(a < b)
-    with np.errstate(all="ignore"):
-        y, slope = Sloped.of(FloatIntervals.of(np.array([lo]), np.array([hi]))).through(functions)
-    with mp.workprec(4 * BITS):
-        try:
-            rise = _mpf(value(functions, F(b))) - _mpf(value(functions, F(a)))
-        except NoValue:
-            assert y.partly[0]
-            return
-        except (OverflowError, Unsure):
-            assume(False)
-        way = mp.mpf(b) - a
-        slack = way * mp.mpf(2) ** -BITS
-        assert slope.lo[0] * way - slack <= rise <= slope.hi[0] * way + slack
-
-
-@pytest.mark.parametrize(
-    "function", [Sigmoid(), Tanh(), Erf(), Exp(), Softplus(), Gelu(), Gelu(True), Mish(), HardSwish()]
-)
-def test_where_functions_rise_and_fall(function: Elementwise) -> None:
-    """By the sign of differences; near a turn nothing is known."""
-    ends = np.linspace(-5, 5, 401)
-    slope = function.slopes(FloatIntervals.of(ends[:-1], ends[1:]))
-    with mp.workprec(BITS):
-        values = [_mpf(value((function,), F(x))) for x in ends.tolist()]
-    rises = np.array([b > a for a, b in pairwise(values)])
-    falls = np.array([b < a for a, b in pairwise(values)])
-    assert not (rises & (slope.lo < 0)).sum() > 1
-    assert not (falls & (slope.hi > 0)).sum() > 1
 
 
 @settings(max_examples=200, deadline=None)
