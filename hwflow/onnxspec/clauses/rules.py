@@ -239,6 +239,13 @@ class Hit:
     severity: Severity | None = None
 
 
+def at_node(
+    scope: Scope, index: int, message: str, remedy: str | None = None, severity: Severity | None = None
+) -> Hit:
+    """Return a violation by a node."""
+    return Hit(scope.at(NODES, index), scope.where(index), message, remedy, severity)
+
+
 @dataclass(frozen=True)
 class Rule:
     """``id`` is a clause id of the specification or the name of a rule of hwflow's own; ``level`` the clause's.

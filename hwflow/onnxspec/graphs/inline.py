@@ -28,8 +28,8 @@ from hwflow.onnxspec.graphs.scopes import (
     opset_map,
     plain_domain,
     read_nodes,
-    topological_order,
 )
+from hwflow.onnxspec.graphs.topology import topological_order
 
 VERSIONS_DOMAIN = "hwflow.versions"
 """The domain of functions that wrap a node of another version than the model's: only functions have own imports."""

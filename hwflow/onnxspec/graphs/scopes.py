@@ -9,7 +9,6 @@ value that is defined twice, and takes twice as long.
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from enum import Enum
@@ -21,6 +20,7 @@ import onnx
 from onnx import AttributeProto
 
 from hwflow.display import cell, show
+from hwflow.onnxspec.graphs.topology import topological_order
 
 # A place in the model, which orders findings: (section, index, number of the node's subgraph, section, ...).
 Position = tuple[int, ...]
@@ -464,105 +464,3 @@ def main_scopes(model: onnx.ModelProto) -> list[Scope]:
 def main_scope(model: onnx.ModelProto) -> Scope:
     """Return the main graph alone, with the names that its subgraphs capture."""
     return main_scopes(model)[0]
-
-
-def _producers(nodes: Sequence[Node], given: Collection[str]) -> dict[str, int]:
-    producers: dict[str, int] = {}
-    for index, node in enumerate(nodes):
-        for name in node.outputs:
-            if name and name not in given:
-                producers.setdefault(name, index)
-    return producers
-
-
-def is_sorted(nodes: Sequence[Node], given: Collection[str] = frozenset()) -> bool:
-    """Tell whether no node reads an output of itself or of a later node; undefined names do not count."""
-    producers = _producers(nodes, given)
-    return all(producers.get(name, -1) < index for index, node in enumerate(nodes) for name in node.reads)
-
-
-def topological_order(nodes: Sequence[Node], given: Collection[str] = frozenset()) -> tuple[list[int], list[int]]:
-    """Return the indices in topological order, the lowest possible index first, and the remaining indices: those on and
-    after cycles. Values in ``given`` exist before any node. Source: A. B. Kahn, Topological sorting of large networks,
-    1962."""
-    producers = _producers(nodes, given)
-    missing = [0] * len(nodes)
-    readers: list[list[int]] = [[] for _ in nodes]
-    for index, node in enumerate(nodes):
-        for producer in {producers[name] for name in node.reads if name in producers}:
-            missing[index] += 1
-            readers[producer].append(index)
-    ready = [index for index, count in enumerate(missing) if count == 0]
-    order: list[int] = []
-    while ready:
-        index = heapq.heappop(ready)
-        order.append(index)
-        for reader in readers[index]:
-            missing[reader] -= 1
-            if missing[reader] == 0:
-                heapq.heappush(ready, reader)
-    return order, [index for index, count in enumerate(missing) if count > 0]
-
-
-def _components(edges: Mapping[int, Sequence[int]]) -> Iterator[list[int]]:
-    """Yield strongly connected components. Source: R. Tarjan, Depth-first search and linear graph algorithms, 1972."""
-    number: dict[int, int] = {}
-    low: dict[int, int] = {}
-    stack: list[int] = []
-    stacked: set[int] = set()
-    for root in edges:
-        path: list[tuple[int, Iterator[int]]] = [] if root in number else [(root, iter(edges[root]))]
-        while path:
-            vertex, rest = path[-1]
-            if vertex not in number:
-                number[vertex] = low[vertex] = len(number)
-                stack.append(vertex)
-                stacked.add(vertex)
-            for target in rest:
-                if target not in number:
-                    path.append((target, iter(edges[target])))
-                    break
-                if target in stacked:
-                    low[vertex] = min(low[vertex], number[target])
-            else:
-                path.pop()
-                if path:
-                    low[path[-1][0]] = min(low[path[-1][0]], low[vertex])
-                if low[vertex] == number[vertex]:
-                    component = [stack.pop()]
-                    while component[-1] != vertex:
-                        component.append(stack.pop())
-                    stacked.difference_update(component)
-                    yield component
-
-
-def find_cycles(nodes: Sequence[Node], left: Sequence[int], given: Collection[str] = frozenset()) -> list[list[int]]:
-    """Return cycles among the nodes ``left`` over by :func:`topological_order`, one per strongly connected component,
-    in the direction of the data; each from its lowest index, and in the order of these."""
-    producers = _producers(nodes, given)
-    inside = set(left)
-    sources = {
-        index: [producers[name] for name in nodes[index].reads if producers.get(name, -1) in inside] for index in left
-    }
-    cycles = []
-    for component in _components(sources):
-        index = component[0]
-        if len(component) == 1 and index not in sources[index]:
-            continue  # after or between cycles
-        # Every node of the component has a producer in it: a walk against the data must return to itself.
-        members = set(component)
-        path: list[int] = []
-        place: dict[int, int] = {}
-        while index not in place:
-            place[index] = len(path)
-            path.append(index)
-            index = next(source for source in sources[index] if source in members)
-        cycle = path[place[index] :][::-1]
-        first = cycle.index(min(cycle))
-        cycles.append(cycle[first:] + cycle[:first])
-    return sorted(cycles)
-
-
-def find_cycle(nodes: Sequence[Node], left: Sequence[int], given: Collection[str] = frozenset()) -> list[int]:
-    """Return the first of :func:`find_cycles`."""
-    return find_cycles(nodes, left, given)[0]

@@ -20,6 +20,7 @@ from hwflow.onnxspec.graphs.operator_facts import facts_of
 from hwflow.onnxspec.graphs.operator_names import CONSTANT, IDENTITY
 from hwflow.onnxspec.graphs.schemas import find_schema, has_body, known_domains
 from hwflow.onnxspec.graphs.scopes import Scope, plain_domain
+from hwflow.onnxspec.graphs.topology import cycles
 from hwflow.onnxspec.graphs.typeforms import Dim, Level, TypeForm, TypeReader, write_type
 from hwflow.onnxspec.reading import element_types
 
@@ -296,28 +297,16 @@ def graphs_of(node: onnx.NodeProto) -> Iterator[tuple[str, onnx.GraphProto]]:
 
 def is_recursive(model: onnx.ModelProto) -> bool:
     """Tell whether a function local to the model calls itself, directly or not. Overloads count as one."""
-    calls: dict[tuple[str, str], set[tuple[str, str]]] = {}
+    keys = list(dict.fromkeys((plain_domain(function.domain), function.name) for function in model.functions))
+    number = {key: index for index, key in enumerate(keys)}
+    calls: dict[int, set[int]] = {index: set() for index in number.values()}
     for function in model.functions:
-        called = calls.setdefault((plain_domain(function.domain), function.name), set())
-        for node in function.node:
-            called.add((plain_domain(node.domain), node.op_type))
-            for _, graph in graphs_of(node):
-                for holder in (graph, *_protos_below(graph)):
-                    called.update((plain_domain(inner.domain), inner.op_type) for inner in holder.node)
-    callers: dict[tuple[str, str], list[tuple[str, str]]] = {key: [] for key in calls}
-    waiting: dict[tuple[str, str], int] = {}  # the number of called functions not yet done
-    for key, called in calls.items():
-        local = [other for other in called if other in calls]
-        waiting[key] = len(local)
-        for other in local:
-            callers[other].append(key)
-    done = [key for key, count in waiting.items() if count == 0]
-    for key in done:  # grows while it is walked
-        for caller in callers[key]:
-            waiting[caller] -= 1
-            if waiting[caller] == 0:
-                done.append(caller)
-    return len(done) < len(calls)
+        nested = [graph for node in function.node for _, graph in graphs_of(node)]
+        holders = [function, *nested, *(below for graph in nested for below in _protos_below(graph))]
+        called = {(plain_domain(node.domain), node.op_type) for holder in holders for node in holder.node}
+        local = {number[key] for key in called & number.keys()}
+        calls[number[plain_domain(function.domain), function.name]].update(local)
+    return bool(cycles(calls))
 
 
 def _set_type(info: onnx.ValueInfoProto, form: TypeForm, result: Skeleton) -> None:

@@ -26,7 +26,8 @@ from hwflow.onnxspec.graphs.inline import (
 from hwflow.onnxspec.graphs.operator_names import CAST_LIKE, CONSTANT, IF, LOOP, SCAN, SHAPE, SIZE
 from hwflow.onnxspec.graphs.parameters import count_parameters
 from hwflow.onnxspec.graphs.schemas import find_schema
-from hwflow.onnxspec.graphs.scopes import main_scopes, model_opsets, topological_order
+from hwflow.onnxspec.graphs.scopes import main_scopes, model_opsets
+from hwflow.onnxspec.graphs.topology import topological_order
 from hwflow.onnxspec.reading.guard import GaveUp
 from hwflow.onnxspec.reading.numpy_tensors import from_sparse, to_array
 from hwflow.onnxspec.resolving.constant_folding import (

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import NamedTuple
 
-from hwflow.onnxspec.clauses.rules import Context, Hit, Severity
+from hwflow.onnxspec.clauses.rules import Context, Hit, Severity, at_node
 from hwflow.onnxspec.graphs.node_forms import NodeForm
-from hwflow.onnxspec.graphs.scopes import NODES, Scope
+from hwflow.onnxspec.graphs.scopes import Scope
 
 
 class Complaint(NamedTuple):
@@ -29,4 +29,4 @@ def form_hits(context: Context, check: Callable[[Scope, NodeForm], Iterable[Comp
         if complaints:
             for index, key in enumerate(forms.keys):
                 for complaint in complaints.get(key, ()):
-                    yield Hit(scope.at(NODES, index), scope.where(index), *complaint)
+                    yield at_node(scope, index, *complaint)

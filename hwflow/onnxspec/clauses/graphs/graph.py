@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator
 import onnx
 
 from hwflow.display import show
-from hwflow.onnxspec.clauses.models.functions import double_assignments, repeated_inputs
+from hwflow.onnxspec.clauses.graphs.soundness import RENAME, double_assignments, double_definitions
+from hwflow.onnxspec.clauses.models.functions import repeated_inputs
 from hwflow.onnxspec.clauses.rules import Context, Hit, Rule, listed
-from hwflow.onnxspec.graphs.scopes import ANNOTATIONS, INITIALIZERS, INPUTS, NODES, OUTPUTS, VALUE_INFO, Kind, Scope
+from hwflow.onnxspec.graphs.scopes import ANNOTATIONS, INITIALIZERS, INPUTS, OUTPUTS, VALUE_INFO, Kind, Scope
 
-_RENAME = "rename one of them"
 _TRAINING = (Kind.INITIALIZATION, Kind.ALGORITHM)
 _TENSORS = ("tensor_type", "sparse_tensor_type")
 _ANNOTATION_KEYS = frozenset({"SCALE_TENSOR", "ZERO_POINT_TENSOR"})
@@ -69,7 +69,7 @@ def repeated_initializers(scope: Scope) -> Iterator[Hit]:
     for index, name in enumerate(scope.initializers):
         if name and name in seen:
             message = f"initializer names must be distinct, but {show(name)} names more than one"
-            yield Hit(scope.at(INITIALIZERS, index), _initializer_place(scope, index), message, _RENAME)
+            yield Hit(scope.at(INITIALIZERS, index), _initializer_place(scope, index), message, RENAME)
         seen.add(name)
 
 
@@ -88,52 +88,15 @@ def _initializer_names(context: Context) -> Iterator[Hit]:
 # Definitions
 
 
-def double_definitions(scope: Scope) -> Iterator[tuple[bool, Hit]]:
-    """Yield every definition of a value after its first, and whether it is a node's output and the first in the same
-    graph. An input and an initializer of one name are one definition."""
-    # The algorithm graph continues the main graph, and so defines nothing that the main graph does.
-    apart = scope.kind is not Kind.ALGORITHM or scope.outer.isdisjoint(scope.made)
-    if scope.defined_once and apart:
-        return
-    entered = dict.fromkeys(scope.initializers, "an initializer")
-    inputs: set[str] = set()
-    for index, name in enumerate(scope.inputs):
-        if name and name in inputs:
-            message = f"value {show(name)} must be defined once, but two inputs have that name"
-            yield False, Hit(scope.at(INPUTS, index), f"input {show(name)}{scope.label}", message)
-        inputs.add(name)
-        entered.setdefault(name, "the graph's input")
-    makers: dict[str, int] = {}
-    for index, node in enumerate(scope.nodes):
-        for name in node.outputs:
-            if not name:
-                continue
-            other = entered.get(name)
-            maker = makers.get(name) if other is None else None
-            if maker is not None:
-                other = "another output of this node" if maker == index else scope.where(maker)
-            elif other is None and not apart and name in scope.outer:
-                other = "the main graph"
-            if other is None:
-                makers[name] = index
-            else:
-                message = f"value {show(name)} must be defined once, but {other} defines it too"
-                yield maker is not None or name in entered, Hit(scope.at(NODES, index), scope.where(index), message)
-
-
 def _single_assignment(context: Context) -> Iterator[Hit]:
-    for scope, _ in context.graphs:
-        for outputs, hit in double_definitions(scope):
-            if outputs:
-                yield hit
-    if context.ir_version >= 8:
-        yield from double_assignments(context)
+    for scope in context.scopes:
+        if scope.graph is not None or context.ir_version >= 8:
+            yield from (hit for outputs, hit in double_definitions(scope) if outputs)
 
 
 def _value_namespace(context: Context) -> Iterator[Hit]:
     for scope, graph in context.graphs:
-        for _, hit in double_definitions(scope):
-            yield hit
+        yield from (hit for _, hit in double_definitions(scope))
         yield from repeated_initializers(scope)
         yield from _repeated_entries(scope, graph)
         yield from _repeated_outputs(scope)
@@ -371,15 +334,15 @@ RULES = (
     Rule("GRA-20", "MUST", _subgraph_value_names, "give it a name", structural=True),
     Rule("GRA-18", "MUST", _types_given, "give it a type"),
     Rule("GRA-19", "MUST", _shapes_given, "give it a shape, with the dimensions left open that are not known"),
-    Rule("PRO-05", "MUST", _initializer_names, _RENAME, structural=True),
+    Rule("PRO-05", "MUST", _initializer_names, RENAME, structural=True),
     Rule(
         "GRA-11",
         "definition",
         _initializers_are_inputs,
         "list the initializers as inputs, or export the model with IR version 4 or higher",
     ),
-    Rule("GRA-23", "MUST", _single_assignment, _RENAME),
-    Rule("NAM-04", "MUST", _value_namespace, _RENAME),
+    Rule("GRA-23", "MUST", _single_assignment, RENAME),
+    Rule("NAM-04", "MUST", _value_namespace, RENAME),
     Rule("PRO-06", "MUST", _value_info_names, "remove one of the entries"),
     Rule("PRO-23", "MUST", _annotations, "remove the annotation", since_ir=5),
 )

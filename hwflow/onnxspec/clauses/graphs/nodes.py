@@ -6,18 +6,23 @@ from collections.abc import Iterator
 
 from hwflow.display import show
 from hwflow.onnxspec.clauses.graphs.graph import (
-    double_definitions,
     needs_initializer_inputs,
     repeated_initializers,
     unlisted_initializers,
 )
-from hwflow.onnxspec.clauses.rules import Context, Hit, Rule, Severity
+from hwflow.onnxspec.clauses.graphs.soundness import (
+    BREAK_CYCLE,
+    RENAME,
+    cycles,
+    disorder,
+    double_definitions,
+    undefined_inputs,
+)
+from hwflow.onnxspec.clauses.rules import Context, Hit, Rule, Severity, at_node
 from hwflow.onnxspec.graphs.operator_names import IF, LOOP, SCAN
-from hwflow.onnxspec.graphs.scopes import INITIALIZERS, INPUTS, NODES, OUTPUTS, Kind, Scope, find_cycles
+from hwflow.onnxspec.graphs.scopes import INITIALIZERS, INPUTS, OUTPUTS, Kind, Scope
 
 # The clauses about functions cover the nodes of functions' bodies.
-
-_RENAME = "rename one of them"
 
 
 def _has_outputs(context: Context) -> Iterator[Hit]:
@@ -34,30 +39,20 @@ def _has_outputs(context: Context) -> Iterator[Hit]:
             else:
                 found = "this one has none" if node.inputs else "this one has neither inputs nor outputs"
             message = f"a node must have at least one output, but {found}"
-            yield Hit(scope.at(NODES, index), scope.where(index), message, severity=severity)
+            yield at_node(scope, index, message, severity=severity)
 
 
 def _dangling_inputs(context: Context) -> Iterator[Hit]:
     for scope in context.scopes:
-        if scope.kind is Kind.FUNCTION or scope.in_order:
-            continue
-        missing = {name for node in scope.nodes for name in node.inputs} - scope.visible
-        for index, node in enumerate(scope.nodes if missing - {""} else ()):
-            for name in dict.fromkeys(node.inputs):
-                if name and name in missing:
-                    yield Hit(
-                        scope.at(NODES, index),
-                        scope.where(index),
-                        f"input {show(name)} must be a graph input, an initializer or the output of a node, "
-                        "but nothing makes it",
-                        f"add what makes {show(name)}, or read another value",
-                    )
+        for index, name in undefined_inputs(scope) if scope.kind is not Kind.FUNCTION else ():
+            message = f"input {show(name)} must be a graph input, an initializer or the output of a node, "
+            remedy = f"add what makes {show(name)}, or read another value"
+            yield at_node(scope, index, message + "but nothing makes it", remedy)
 
 
 def _one_definition(context: Context) -> Iterator[Hit]:
     for scope, _ in context.graphs:
-        for _, hit in double_definitions(scope):
-            yield hit
+        yield from (hit for _, hit in double_definitions(scope))
         yield from repeated_initializers(scope)
 
 
@@ -180,7 +175,7 @@ def _outputs_are_new(context: Context) -> Iterator[Hit]:
                 other = _shadowed(scope, name) if name and name in scope.outer else None
                 if other is not None:
                     message = f"output {show(name)} must have a name of its own, but {other} has that name too"
-                    yield Hit(scope.at(NODES, index), scope.where(index), message)
+                    yield at_node(scope, index, message)
 
 
 def _no_shadowing(context: Context) -> Iterator[Hit]:
@@ -205,67 +200,29 @@ def _no_shadowing(context: Context) -> Iterator[Hit]:
 
 def _no_cycles(context: Context) -> Iterator[Hit]:
     for scope in context.scopes:
-        yield from _cycles(scope)
-
-
-def _cycles(scope: Scope) -> Iterator[Hit]:
-    if scope.in_order or not scope.topology[1]:
-        return
-    what = "function" if scope.kind is Kind.FUNCTION else "graph"
-    for cycle in find_cycles(scope.nodes, scope.topology[1], scope.given):
-        around = [show(scope.names[i]) for i in (*cycle[:12], cycle[0])]
-        if len(cycle) > 12:
-            around = [*around[:6], "...", *(show(scope.names[i]) for i in (*cycle[-4:], cycle[0]))]
-        yield Hit(
-            scope.at(NODES, cycle[0]),
-            scope.where(cycle[0]),
-            f"the {what} must have no cycle, but there is one: {' -> '.join(around)}",
-            "break the cycle: no node may read, directly or through others, what it makes",
-        )
+        yield from cycles(scope)
 
 
 def _order(context: Context) -> Iterator[Hit]:
     for scope in context.scopes:
-        if scope.kind is Kind.FUNCTION or scope.in_order:
-            continue
-        yield from _cycles(scope)  # no order is topological
-        on_cycle = set(scope.topology[1])
-        for index, node in enumerate(scope.nodes):
-            if index in on_cycle:
-                continue
-            for name in dict.fromkeys(node.reads):
-                maker = scope.makers.get(name, -1)
-                if maker > index and name not in scope.given:
-                    yield Hit(
-                        scope.at(NODES, index),
-                        scope.where(index),
-                        f"nodes must be in topological order, but {show(name)} is made later, by {scope.where(maker)}",
-                    )
+        if scope.kind is not Kind.FUNCTION:
+            yield from disorder(scope)
 
 
 RULES = (
     Rule("GRA-06", "definition", _has_outputs, "name what the node makes, or remove the node"),
     Rule("NOD-05", "MUST", _dangling_inputs, "add what makes the value", structural=True),
-    Rule("NOD-11", "MUST", _one_definition, _RENAME, structural=True),
+    Rule("NOD-11", "MUST", _one_definition, RENAME, structural=True),
     Rule("NOD-12", "MUST", _dangling_outputs, "add what makes the value", structural=True),
     Rule(
-        "NOD-17",
-        "MUST",
-        _input_and_initializer,
-        "remove the initializer, or the input if the operator does not pass it",
-        since_ir=4,
+        "NOD-17", "MUST", _input_and_initializer,
+        "remove the initializer, or the input if the operator does not pass it", since_ir=4,
     ),
     Rule("NOD-19", "MUST", _actual_inputs_are_free, "list the inputs that are initializers last"),
     Rule("NOD-20", "MUST", _initializers_come_last, "list the initializers as inputs, after the others"),
-    Rule("NOD-27", "MUST", _outputs_are_new, _RENAME, structural=True),
+    Rule("NOD-27", "MUST", _outputs_are_new, RENAME, structural=True),
     # A warning: inside the subgraph the name can only mean the inner value.
-    Rule("NOD-28", "definition", _no_shadowing, _RENAME, severity="warning"),
-    Rule(
-        "GRA-03",
-        "MUST",
-        _no_cycles,
-        "break the cycle: no node may read, directly or through others, what it makes",
-        structural=True,
-    ),
+    Rule("NOD-28", "definition", _no_shadowing, RENAME, severity="warning"),
+    Rule("GRA-03", "MUST", _no_cycles, BREAK_CYCLE, structural=True),
     Rule("NOD-35", "MUST", _order, "sort the nodes so that each one follows those it reads from"),
 )

@@ -18,9 +18,9 @@ from onnx import AttributeProto
 
 from hwflow.display import show
 from hwflow.onnxspec.clauses.graphs.operators import operator_of
-from hwflow.onnxspec.clauses.rules import Context, Hit, Rule
+from hwflow.onnxspec.clauses.rules import Context, Hit, Rule, at_node
 from hwflow.onnxspec.graphs.operator_facts import facts_of
-from hwflow.onnxspec.graphs.scopes import NODES, Node, Scope
+from hwflow.onnxspec.graphs.scopes import Node, Scope
 
 
 def _integer(node: Node, name: str) -> int | None:
@@ -62,9 +62,8 @@ def _not_computed(context: Context) -> Iterator[Hit]:
                 if not name:
                     continue
                 formal = operator.outputs[position].name
-                yield Hit(
-                    scope.at(NODES, index),
-                    scope.where(index),
+                yield at_node(
+                    scope, index,
                     f"output {position} ({formal}) of {operator} must have no name, as it is not computed with "
                     f"{mode.attribute}={value}, but it is {show(name)}",
                     # A name that nothing reads is harmless where onnx accepts it: old exporters wrote them.

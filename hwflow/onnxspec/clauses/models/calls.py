@@ -8,9 +8,9 @@ from typing import NamedTuple
 from onnx import AttributeProto
 
 from hwflow.display import show
-from hwflow.onnxspec.clauses.rules import Context, Hit
+from hwflow.onnxspec.clauses.rules import Context, Hit, at_node
 from hwflow.onnxspec.graphs.schemas import find_operator
-from hwflow.onnxspec.graphs.scopes import NODES, Kind, Scope, function_name
+from hwflow.onnxspec.graphs.scopes import Kind, Scope, function_name
 
 
 def with_function(context: Context) -> Iterator[tuple[Scope, Scope | None]]:
@@ -107,7 +107,7 @@ def wrong_types(context: Context) -> Iterator[Hit]:
                 name = f"attribute {show(attribute.name)} of function {show(function_name(called.function))}"
                 reason = f"{_kind_name(demand.kind)}, as {demand.reader} is"
                 message = f"{name} must be of type {reason}, not {_kind_name(attribute.type)}"
-                yield Hit(scope.at(NODES, index), scope.where(index), message, _CORRECT)
+                yield at_node(scope, index, message, _CORRECT)
 
 
 def _broken(demands: dict[_Attribute, list[_Demand]], attribute: _Attribute, kind: int) -> _Demand | None:

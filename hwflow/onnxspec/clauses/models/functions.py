@@ -9,21 +9,18 @@ from functools import cache
 import onnx
 
 from hwflow.display import show
-from hwflow.onnxspec.clauses.models.calls import calls, with_function, wrong_types
-from hwflow.onnxspec.clauses.rules import Context, FunctionKey, Hit, Rule, listed
-from hwflow.onnxspec.graphs.scopes import (
-    MODEL,
-    NODES,
-    Kind,
-    Scope,
-    find_cycle,
-    function_name,
-    is_sorted,
-    plain_domain,
-    topological_order,
+from hwflow.onnxspec.clauses.graphs.soundness import (
+    RENAME,
+    disorder,
+    double_assignments,
+    shortened,
+    undefined_inputs,
 )
+from hwflow.onnxspec.clauses.models.calls import calls, with_function, wrong_types
+from hwflow.onnxspec.clauses.rules import Context, FunctionKey, Hit, Rule, at_node, listed
+from hwflow.onnxspec.graphs.scopes import MODEL, Kind, Scope, function_name, plain_domain
+from hwflow.onnxspec.graphs.topology import components, cycles
 
-_RENAME = "rename one of them"
 KEEP_ONE = "keep one of the imports"
 _OVERLOADS_FROM = 10  # IR version
 MAX_INLINED = 100_000
@@ -40,12 +37,6 @@ def _title(scope: Scope) -> str:
     """Return the name of the scope's function, for a message."""
     assert scope.function is not None
     return show(function_name(scope.function))
-
-
-def _around(steps: Iterable[str]) -> str:
-    """Format a cycle, abbreviated in the middle if long."""
-    every = list(steps)
-    return " -> ".join(every if len(every) <= 12 else [*every[:6], "...", *every[-5:]])
 
 
 def _twice(names: Iterable[str]) -> list[str]:
@@ -78,48 +69,27 @@ def repeated_functions(context: Context) -> Iterator[Hit]:
         seen.add(key)
 
 
-def _no_recursion(context: Context) -> Iterator[Hit]:
+def _call_graph(context: Context) -> tuple[list[Scope], dict[int, Counter[int]], Counter[int]]:
+    """Return the functions' bodies, how often each calls which others, by their places, and the calls from outside."""
     bodies = list(context.functions.values())
     place = {id(scope): index for index, scope in enumerate(bodies)}
-    callees: list[set[int]] = [set() for _ in bodies]
+    callees: dict[int, Counter[int]] = {index: Counter() for index in range(len(bodies))}
+    outside: Counter[int] = Counter()
     for _, _, inside, called in calls(context):
-        if inside is not None and id(inside) in place:
-            callees[place[id(inside)]].add(place[id(called)])
+        if inside is None:
+            outside[place[id(called)]] += 1
+        elif id(inside) in place:
+            callees[place[id(inside)]][place[id(called)]] += 1
+    return bodies, callees, outside
 
-    def hit(cycle: list[int]) -> Hit:
-        first = cycle.index(min(cycle))
-        scope = bodies[min(cycle)]
-        around = _around(_title(bodies[i]) for i in (*cycle[first:], *cycle[: first + 1]))
+
+def _no_recursion(context: Context) -> Iterator[Hit]:
+    bodies, callees, _ = _call_graph(context)
+    direct = [[index] for index, called in callees.items() if called.pop(index, 0)]
+    for cycle in (*direct, *cycles(callees)):
+        around = shortened([_title(bodies[index]) for index in (*cycle, cycle[0])])
         message = f"a function must not call itself, directly or through others, but this one does: {around}"
-        return Hit(scope.position, scope.title, message)
-
-    for index, called_ones in enumerate(callees):
-        if index in called_ones:
-            yield hit([index])
-            called_ones.discard(index)
-    # After repeatedly removing functions that call nothing, the rest call themselves or one that does.
-    callers: list[list[int]] = [[] for _ in bodies]
-    for index, called_ones in enumerate(callees):
-        for callee in called_ones:
-            callers[callee].append(index)
-    waiting = [len(called_ones) for called_ones in callees]
-    ready = [index for index, count in enumerate(waiting) if count == 0]
-    for index in ready:  # grows while it is walked
-        for caller in callers[index]:
-            waiting[caller] -= 1
-            if waiting[caller] == 0:
-                ready.append(caller)
-    left = {index for index, count in enumerate(waiting) if count > 0}
-    walked: set[int] = set()
-    for start in sorted(left):
-        path: dict[int, int] = {}
-        index = start
-        while index not in walked:
-            walked.add(index)
-            path[index] = len(path)
-            index = min(callees[index] & left)
-        if index in path:
-            yield hit(list(path)[path[index] :])
+        yield Hit(bodies[cycle[0]].position, bodies[cycle[0]].title, message)
 
 
 def several_versions(context: Context) -> Iterator[Hit]:
@@ -165,9 +135,8 @@ def _same_schemas(context: Context) -> Iterator[Hit]:
             if bound is None or bound == _binding(node.op_type, other, node.domain):
                 continue
             reported.add(key)
-            yield Hit(
-                scope.at(NODES, index),
-                scope.where(index),
+            yield at_node(
+                scope, index,
                 f"the operator should be the same in the function's import of {show(node.domain or 'ai.onnx')} "
                 f"(version {own}) and in the model's ({other}), but {node.op_type} changed in between",
             )
@@ -183,7 +152,7 @@ def _attribute_lists(context: Context) -> Iterator[Hit]:
             twice = _twice(names)
             if twice:
                 message = f"the names in {kind} must be distinct, but there is {listed(twice)} more than once"
-                yield Hit(scope.position, scope.title, message, _RENAME)
+                yield Hit(scope.position, scope.title, message, RENAME)
         both = sorted(set(required).intersection(defaults))
         if both:
             message = (
@@ -198,9 +167,8 @@ def _in_functions_only(context: Context) -> Iterator[Hit]:
         if function is not None:
             continue
         for index, attribute in scope.references:
-            yield Hit(
-                scope.at(NODES, index),
-                scope.where(index),
+            yield at_node(
+                scope, index,
                 f"attribute {show(attribute.name)} must have a value of its own, but it refers to attribute "
                 f"{show(attribute.ref_attr_name)} of a function, and the node is in none",
             )
@@ -211,9 +179,8 @@ def _no_value(context: Context) -> Iterator[Hit]:
         for index, attribute in scope.references:
             found = [field.name for field, _ in attribute.ListFields() if field.name not in _NO_VALUE]
             if found:
-                yield Hit(
-                    scope.at(NODES, index),
-                    scope.where(index),
+                yield at_node(
+                    scope, index,
                     f"attribute {show(attribute.name)} refers to attribute {show(attribute.ref_attr_name)} of the "
                     f"function and must hold no value, but it has one in {' and '.join(found)}",
                 )
@@ -221,7 +188,7 @@ def _no_value(context: Context) -> Iterator[Hit]:
 
 def _repeated(scope: Scope, kind: str, name: str) -> Hit:
     message = f"{kind}s must have distinct names, but {show(name)} is there more than once"
-    return Hit(scope.position, scope.title, message, _RENAME)
+    return Hit(scope.position, scope.title, message, RENAME)
 
 
 def repeated_inputs(context: Context) -> Iterator[Hit]:
@@ -258,22 +225,10 @@ def _own_values(context: Context) -> Iterator[Hit]:
     if not context.model.functions:
         return
     for scope, function in with_function(context):
-        if function is None:
-            continue
-        missing = {name for node in scope.nodes for name in node.inputs} - scope.visible
-        missing.discard("")
-        if not missing:
-            continue
-        for index, node in enumerate(scope.nodes):
-            for name in dict.fromkeys(node.inputs):
-                if name in missing:
-                    yield Hit(
-                        scope.at(NODES, index),
-                        scope.where(index),
-                        f"input {show(name)} must be an input of the function or the output of a node in it, "
-                        "but it is neither",
-                        f"make {show(name)} an input of the function, or add what makes it",
-                    )
+        for index, name in undefined_inputs(scope) if function is not None else ():
+            message = f"input {show(name)} must be an input of the function or the output of a node in it, "
+            remedy = f"make {show(name)} an input of the function, or add what makes it"
+            yield at_node(scope, index, message + "but it is neither", remedy)
 
 
 def _named(context: Context) -> Iterator[Hit]:
@@ -303,59 +258,9 @@ def _value_info(context: Context) -> Iterator[Hit]:
 
 def _body(context: Context) -> Iterator[Hit]:
     """Check that the body is sorted, acyclic, and defines every value once."""
+    yield from double_assignments(context)
     for scope, _ in _bodies(context):
-        yield from _single_assignment(scope)
-        if is_sorted(scope.nodes, scope.given):
-            continue
-        left = topological_order(scope.nodes, scope.given)[1]
-        if left:
-            cycle = find_cycle(scope.nodes, left, scope.given)
-            around = _around(show(scope.names[i]) for i in (*cycle, cycle[0]))
-            yield Hit(
-                scope.at(NODES, cycle[0]),
-                scope.where(cycle[0]),
-                f"the function must have no cycle, but there is one: {around}",
-                "break the cycle: no node may read, directly or through others, what it makes",
-            )
-        yield from _order(scope, set(left))
-
-
-def double_assignments(context: Context) -> Iterator[Hit]:
-    """Yield values of functions' bodies with a second definition."""
-    for scope, _ in _bodies(context):
-        yield from _single_assignment(scope)
-
-
-def _single_assignment(scope: Scope) -> Iterator[Hit]:
-    made = [name for node in scope.nodes for name in node.outputs if name]
-    if len(scope.made) == len(made) and scope.made.isdisjoint(scope.inputs):
-        return
-    makers = dict.fromkeys(scope.inputs, "the function's input")
-    for index, node in enumerate(scope.nodes):
-        for name in node.outputs:
-            if not name:
-                continue
-            if name in makers:
-                message = f"value {show(name)} must be defined once, but {makers[name]} defines it too"
-                yield Hit(scope.at(NODES, index), scope.where(index), message, _RENAME)
-            else:
-                makers[name] = scope.where(index)
-
-
-def _order(scope: Scope, on_cycle: set[int]) -> Iterator[Hit]:
-    maker: dict[str, int] = {}
-    for index, node in enumerate(scope.nodes):
-        for name in node.outputs:
-            if name and name not in scope.given:
-                maker.setdefault(name, index)
-    for index, node in enumerate(scope.nodes):
-        if index in on_cycle:
-            continue
-        for name in dict.fromkeys(node.reads):
-            if maker.get(name, -1) > index:
-                later = scope.where(maker[name])
-                message = f"nodes must be in topological order, but {show(name)} is made later, by {later}"
-                yield Hit(scope.at(NODES, index), scope.where(index), message)
+        yield from disorder(scope)
 
 
 def _call_attributes(context: Context) -> Iterator[Hit]:
@@ -372,12 +277,12 @@ def _call_attributes(context: Context) -> Iterator[Hit]:
         if missing:
             absent = listed(missing)
             message = f"the call must give the attributes of {title} that have no default, but {absent} is absent"
-            yield Hit(scope.at(NODES, index), scope.where(index), message, "give the node the attribute")
+            yield at_node(scope, index, message, "give the node the attribute")
         unknown = sorted(given - declared)
         if unknown:
             known = f"declares {listed(sorted(declared))}" if declared else "declares none"
             message = f"the call must give only attributes that {title} declares, not {listed(unknown)}; it {known}"
-            yield Hit(scope.at(NODES, index), scope.where(index), message, "correct the name, or remove the attribute")
+            yield at_node(scope, index, message, "correct the name, or remove the attribute")
     yield from wrong_types(context)
     if not context.model.functions:
         return
@@ -390,9 +295,8 @@ def _call_attributes(context: Context) -> Iterator[Hit]:
         for index, attribute in references:
             if attribute.ref_attr_name not in declared:
                 known = f"declares {listed(sorted(declared))}" if declared else "declares none"
-                yield Hit(
-                    scope.at(NODES, index),
-                    scope.where(index),
+                yield at_node(
+                    scope, index,
                     f"attribute {show(attribute.name)} must refer to an attribute that the function declares, "
                     f"not to {show(attribute.ref_attr_name)}; it {known}",
                     "correct the name, or declare the attribute",
@@ -401,43 +305,28 @@ def _call_attributes(context: Context) -> Iterator[Hit]:
 
 def _size(context: Context) -> Iterator[Hit]:
     """Limit the number of inlined nodes: nested calls may expand without bound, as in onnx's shape inference."""
-    bodies = list(context.functions.values())
-    if not bodies:
-        return
+    bodies, callees, outside = _call_graph(context)
     place = {id(scope): index for index, scope in enumerate(bodies)}
-    sizes = [0] * len(bodies)
-    callees: list[Counter[int]] = [Counter() for _ in bodies]
-    for scope, inside in with_function(context):
+    sizes = dict.fromkeys(callees, 0)
+    for scope, inside in with_function(context) if bodies else ():
         if inside is not None and id(inside) in place:
             sizes[place[id(inside)]] += len(scope.nodes)
-    from_outside: Counter[int] = Counter()
-    for _, _, inside, called in calls(context):
-        if inside is None:
-            from_outside[place[id(called)]] += 1
-        elif id(inside) in place:
-            callees[place[id(inside)]][place[id(called)]] += 1
-    callers: list[list[int]] = [[] for _ in bodies]
-    for index, counts in enumerate(callees):
-        for callee in counts:
-            callers[callee].append(index)
-    waiting = [len(counts) for counts in callees]
-    ready = [index for index, count in enumerate(waiting) if count == 0]  # recursive ones never are
-    for index in ready:  # grows while it is walked
-        called_ones = callees[index].items()
-        sizes[index] = min(sizes[index] + sum(count * sizes[callee] for callee, count in called_ones), 2 * MAX_INLINED)
-        if sizes[index] > MAX_INLINED and all(sizes[callee] <= MAX_INLINED for callee, _ in called_ones):
-            scope = bodies[index]
+    endless: set[int] = set()  # the recursive ones and what calls them
+    for component in components(callees):
+        index = component[0]
+        called = callees[index]
+        if len(component) > 1 or index in called or not endless.isdisjoint(called):
+            endless.update(component)
+            continue
+        sizes[index] = min(sizes[index] + sum(n * sizes[callee] for callee, n in called.items()), 2 * MAX_INLINED)
+        if sizes[index] > MAX_INLINED and all(sizes[callee] <= MAX_INLINED for callee in called):
             message = (
                 f"a function must stand for at most {MAX_INLINED} nodes, those of the functions it calls included, "
                 "but this one stands for more"
             )
-            yield Hit(scope.position, scope.title, message)
-        for caller in callers[index]:
-            waiting[caller] -= 1
-            if waiting[caller] == 0:
-                ready.append(caller)
-    total = sum(count * sizes[index] for index, count in from_outside.items())
-    if total > MAX_INLINED and max(sizes) <= MAX_INLINED:
+            yield Hit(bodies[index].position, bodies[index].title, message)
+    total = sum(count * sizes[index] for index, count in outside.items())
+    if total > MAX_INLINED and max(sizes.values()) <= MAX_INLINED:
         message = f"calls of functions must stand for at most {MAX_INLINED} nodes, not {total}"
         yield Hit((MODEL,), "model", message)
 
@@ -445,7 +334,7 @@ def _size(context: Context) -> Iterator[Hit]:
 _DECLARE = "declare each attribute once"
 
 RULES = (
-    Rule("FUN-01", "MUST", repeated_functions, _RENAME, since_ir=8, structural=True),
+    Rule("FUN-01", "MUST", repeated_functions, RENAME, since_ir=8, structural=True),
     Rule(
         "FUN-02", "MUST", _no_recursion, "write the function without recursion, for example with Loop",
         since_ir=8, structural=True,
@@ -460,7 +349,7 @@ RULES = (
     Rule("FUN-05", "MUST", _attribute_lists, _DECLARE, since_ir=8, structural=True),
     Rule("FUN-06", "MUST", _in_functions_only, "give the attribute a value", structural=True),
     Rule("FUN-07", "MUST", _no_value, "keep the reference or the value", structural=True),
-    Rule("FUN-08", "MUST", _signature, _RENAME, since_ir=8, structural=True),
+    Rule("FUN-08", "MUST", _signature, RENAME, since_ir=8, structural=True),
     Rule("FUN-09", "MUST", _own_values, "make the value an input of the function", since_ir=8, structural=True),
     Rule("FUN-10", "MUST", _named, "give it a name", since_ir=8, structural=True),
     # A warning: the entries define nothing.

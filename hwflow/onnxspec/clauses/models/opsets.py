@@ -10,8 +10,8 @@ import onnx
 from hwflow.display import show
 from hwflow.onnxspec.clauses.models.domains import is_reverse_domain
 from hwflow.onnxspec.clauses.models.functions import KEEP_ONE, several_versions
-from hwflow.onnxspec.clauses.rules import Context, Hit, Rule, listed
-from hwflow.onnxspec.graphs.scopes import MODEL, NODES, Kind, Position, implicit_version, plain_domain
+from hwflow.onnxspec.clauses.rules import Context, Hit, Rule, at_node, listed
+from hwflow.onnxspec.graphs.scopes import MODEL, Kind, Position, implicit_version, plain_domain
 from hwflow.onnxspec.shapes.dialects import DIALECT_DOMAINS
 
 # onnx stores versions in 32 bits; other domains define their own versions.
@@ -146,9 +146,8 @@ def _imported(context: Context) -> Iterator[Hit]:
                 continue
             reported.add(domain)
             shown = _shown(domain)
-            yield Hit(
-                scope.at(NODES, index),
-                scope.where(index),
+            yield at_node(
+                scope, index,
                 f"the operator's domain must be imported, but {shown} is not in opset_import",
                 f"add domain {shown} to opset_import" + (" of the function" if scope.in_function else ""),
                 # Exporters of the quantized dialects omit their domain; its operators have one version.

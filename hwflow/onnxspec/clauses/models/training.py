@@ -8,7 +8,7 @@ from functools import partial
 import onnx
 
 from hwflow.display import show
-from hwflow.onnxspec.clauses.rules import Context, Hit, Rule
+from hwflow.onnxspec.clauses.rules import Context, Hit, Rule, at_node
 from hwflow.onnxspec.graphs.scopes import (
     ANNOTATIONS,
     INITIALIZERS,
@@ -237,9 +237,8 @@ def _shadowed(inner: Sequence[Scope], algorithm: Scope) -> Iterator[Hit]:
         for index, node in enumerate(scope.nodes):
             for name in node.outputs:
                 if name in names:
-                    yield Hit(
-                        scope.at(NODES, index),
-                        scope.where(index),
+                    yield at_node(
+                        scope, index,
                         f"value {show(name)} must differ from the values of the {graph}, "
                         "which are around it when the main graph and that graph are one, but one has that name",
                         "rename one of them",

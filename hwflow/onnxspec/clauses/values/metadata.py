@@ -10,7 +10,7 @@ from operator import attrgetter
 import onnx
 
 from hwflow.display import show
-from hwflow.onnxspec.clauses.rules import Context, Hit, Rule, listed
+from hwflow.onnxspec.clauses.rules import Context, Hit, Rule, at_node, listed
 from hwflow.onnxspec.graphs.scopes import INPUTS, MODEL, NODES, OUTPUTS, VALUE_INFO, Node, Position, Scope
 
 # Reads ten thousand objects at a time: faster than a loop.
@@ -184,7 +184,7 @@ def _devices(context: Context) -> Iterator[Hit]:
         for index, node in enumerate(scope.nodes):
             if node.proto.device_configurations:
                 for message, remedy in _node_configurations(node, names):
-                    yield Hit(scope.at(NODES, index), scope.where(index), message, remedy)
+                    yield at_node(scope, index, message, remedy)
 
 
 RULES = (

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from typing import Literal
 
 from hwflow.display import show
-from hwflow.onnxspec.clauses.rules import Context, Hit, Rule, Severity, listed
-from hwflow.onnxspec.graphs.scopes import NODES, Scope
+from hwflow.onnxspec.clauses.rules import Context, Hit, Rule, Severity, at_node, listed
+from hwflow.onnxspec.graphs.scopes import Scope
 from hwflow.onnxspec.graphs.sequences import sequence_contents
 from hwflow.onnxspec.graphs.typeforms import Dim, TypeForm, dims_text
 
@@ -119,7 +119,7 @@ def _contradictions(context: Context, solved: bool) -> Iterator[Hit]:
         if found.solved is solved:
             scope, index = context.scopes[found.place[0]], found.place[1]
             severity: Severity | None = "warning" if found.empty else None
-            yield Hit(scope.at(NODES, index), scope.where(index), found.message, severity=severity)
+            yield at_node(scope, index, found.message, severity=severity)
 
 
 def _operator_sizes(context: Context) -> Iterator[Hit]:
