@@ -8,5 +8,5 @@ from hwflow.types import IntType
 
 
 def shape_of(element: IntType) -> Shape:
-    """``signed(bits)`` or ``unsigned(bits)``."""
+    """Return ``signed(bits)`` or ``unsigned(bits)``."""
     return signed(element.bits) if element.signed else unsigned(element.bits)

@@ -23,13 +23,13 @@ from hwflow.types import TensorType
 
 @dataclass(frozen=True, eq=False)
 class ForkAttributes(Attributes):
-    """``outputs``: how many."""
+    """``outputs``: the number of copies."""
 
     outputs: int
 
 
 class Fork(HardwareOperator[ForkAttributes]):
-    """One stream to several."""
+    """Copies one stream to several."""
 
     name = "fork"
     stages = frozenset({Stage.DATAFLOW, Stage.SCHEDULED})
@@ -65,19 +65,19 @@ class Fork(HardwareOperator[ForkAttributes]):
 
 
 def queue_styles(node: Node[ForkAttributes], decision: Decision) -> tuple[str, ...]:
-    """Storage of the queue of each branch of a fork."""
+    """Return the storage of the queue of each branch of a fork."""
     return decision.styles or ("auto",) * int(node.attributes.outputs)
 
 
 @dataclass(frozen=True, eq=False)
 class ViewAttributes(Attributes):
-    """``view``: (pixels, channels) as which a core takes its stream; None: as lanes alone tell."""
+    """``view``: (pixels, channels) as which a core takes its stream; None: determined by the lanes."""
 
     view: tuple[int, int] | None = None
 
 
 class _PassThrough(HardwareOperator[ViewAttributes]):
-    """Beats in, the same values out; the schedule that inserts it decides its folding."""
+    """Passes values on unchanged; the schedule that inserts it decides its folding."""
 
     stages = frozenset({Stage.SCHEDULED})
 
@@ -104,18 +104,18 @@ class _PassThrough(HardwareOperator[ViewAttributes]):
 
 
 def _beat_bits(node: Node, decision: Decision) -> int:
-    """Bits of an input beat."""
+    """Return the bits of an input beat."""
     return decision.folding.input_lanes * node.inputs[0].typed.element.bits
 
 
 def view_of(node: Node[ViewAttributes], lanes: int) -> tuple[int, int]:
-    """(pixels, channels) as which a core that changes nothing takes its stream, and passes it on."""
+    """Return (pixels, channels) as which a core takes its stream and passes it on."""
     pixels, channels = node.attributes.view or grouped(node.inputs[0].typed.shape, lanes)
     return pixels, channels
 
 
 class WidthConverter(_PassThrough):
-    """Other lanes for the same stream: of lanes in and out, one divides the other or is a whole pixel of the view."""
+    """Changes the lanes of a stream: of lanes in and out, one divides the other or is a whole pixel of the view."""
 
     name = "width_converter"
 
@@ -166,9 +166,9 @@ class Fifo(_PassThrough):
 
 
 class Relay(_PassThrough):
-    """A queue of its own in the middle of a connection whose ends may lie far apart on the part: neither ``valid`` nor
-    ``ready`` passes through it in the same cycle (a relay station: Carloni, McMillan, Sangiovanni-Vincentelli, "Theory
-    of latency-insensitive design", IEEE TCAD 2001)."""
+    """A register in both directions of a handshake, between cores that may be far apart: neither ``valid`` nor
+    ``ready`` passes through in the same cycle (a relay station: Carloni, McMillan, Sangiovanni-Vincentelli, "Theory of
+    latency-insensitive design", IEEE TCAD 2001)."""
 
     name = "relay"
 

@@ -1,4 +1,4 @@
-"""Lanes packed into memory words."""
+"""Pack lanes into memory words."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _AT_ONCE = 1 << 14  # words whose bits are in memory, a byte each
 
 
 def pack_words(lanes: IntArray, bits: int | Sequence[int]) -> Sequence[int]:
-    """[words, lanes] to one unsigned integer a word: two's complement of ``bits`` bits (one number, or one a lane),
-    lane 0 least significant. Short words take as many bytes as they have, for a large model has many millions."""
+    """Pack [words, lanes] to one unsigned integer a word: two's complement of ``bits`` bits (one number, or one a
+    lane), lane 0 least significant. Short words are stored compactly, for large models have many millions."""
     widths: list[int] = np.broadcast_to(np.array(bits), lanes.shape[1:]).tolist()
     if sum(widths) <= _SHORT:
         words = np.zeros(len(lanes), dtype=np.int64)
@@ -33,7 +33,7 @@ def pack_words(lanes: IntArray, bits: int | Sequence[int]) -> Sequence[int]:
 
 
 def _numbers(words: IntArray) -> array[int]:
-    """The same in as few bytes as the greatest of them needs."""
+    """Return ``words`` in the fewest bytes that hold the greatest of them."""
     size = next(size for size in (1, 2, 4, 8) if int(words.max(initial=0)) < 1 << 8 * size)
     found = array({1: "B", 2: "H", 4: "I", 8: "Q"}[size])
     found.frombytes(words.astype(f"u{size}").tobytes())
@@ -41,7 +41,7 @@ def _numbers(words: IntArray) -> array[int]:
 
 
 def bit_table(lanes: IntArray, bits: int | Sequence[int]) -> npt.NDArray[np.uint8]:
-    """Return the same as bits [words, bits of a word], lowest first."""
+    """Return the packed words as bits [words, bits of a word], lowest first."""
     widths = np.broadcast_to(np.array(bits), lanes.shape[1:])
     places = np.concatenate([np.arange(width) for width in widths]) if len(set(widths.tolist())) > 1 else None
     if places is None:

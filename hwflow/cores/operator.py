@@ -32,23 +32,24 @@ class Resources(NamedTuple):
         return tuple.__new__(Resources, (a + e, b + f, c + g, d + h))
 
     def times(self, count: int) -> Resources:
-        """Return ``count`` times the same."""
+        """Return ``count`` times these resources."""
         return Resources(self.lut * count, self.ff * count, self.dsp * count, self.bram * count)
 
 
 @dataclass(frozen=True)
 class Folding:
-    """Lanes at each input and output stream (elements a beat), the multipliers busy every step and their kind
-    ("dsp" or "lut", "" without). ``part``: bits without sign that a multiplier block of the device takes, for cores
-    that cut their operands; in the kind "serial" digits of the input a step
-    (:mod:`hwflow.cores.requantizers.serial_requantize`); 0 for the others.
+    """Lanes of each input and output stream (elements a beat), the multipliers busy in every step and their kind ("dsp"
+    or "lut", "" without). ``part``: magnitude bits of a multiplier block's operand, for cores that split their
+    operands; of the kind "serial", the digits of the input taken in a step
+    (:mod:`hwflow.cores.requantizers.serial_requantize`); else 0.
 
     ``whole_vector``: input lanes are of a vector of several pixels, taken as one pixel (see
     :mod:`hwflow.cores.matrix.mvu`), though they are no more than a pixel's channels; or those of a core that takes
     whole pixels of several streams (:class:`hwflow.cores.streams.concat.StreamConcat`).
 
-    Up to a pixel's channels, lanes are a part of a pixel (surplus lanes in its last beat, where they do not divide
-    them); more lanes than channels are whole pixels, of a number that divides the stream's (see :func:`beats`)."""
+    Up to a pixel's channels, lanes are a part of a pixel, with surplus lanes in its last beat if they do not divide the
+    channels. More lanes are whole pixels, in a number that divides the stream's (see :func:`beats`).
+    """
 
     input_lanes: int
     output_lanes: int
@@ -64,16 +65,15 @@ OPEN_DEPTH: Any = None
 
 @dataclass(frozen=True)
 class Decision:
-    """What scheduling decides for a node, see :class:`hwflow.schedule.plan.Plan`.
+    """The scheduling decision of a node, see :class:`hwflow.schedule.plan.Plan`.
 
-    * ``depths``: beats in the queue of each output; none while they are open.
-    * ``styles``: storage of the queue of each of a fork's outputs (:class:`hdl_lib.streams.fork.Fork`); none: each as
-      its depth tells.
-    * ``rows``: image rows in a line buffer; None: the default of
+    * ``depths``: FIFO depth of each output; empty while open.
+    * ``styles``: storage of the queue of each of a fork's outputs (:class:`hdl_lib.streams.fork.Fork`); empty: chosen
+      by depth.
+    * ``rows``: image rows of a line buffer; None: the default of
       :func:`hwflow.cores.windows.sliding_window.line_buffer_rows`.
-    * ``interval``: cycles a frame that the buffer of a rearranger must keep up with; None: the fewest of the core
-      itself.
-    * ``provisional``: one of the many foldings that a search compares. What takes long to count exactly is estimated.
+    * ``interval``: cycles a frame that the buffer of a rearranger must sustain; None: the fewest of the core itself.
+    * ``provisional``: one of the many foldings that a search compares. Costs that take long to count are estimated.
     """
 
     folding: Folding
@@ -85,13 +85,13 @@ class Decision:
 
     @property
     def depth(self) -> int:
-        """Beats in the queue of the first output."""
+        """Return the FIFO depth of the first output."""
         return self.depths[0]
 
 
 @dataclass
 class MemoryFile:
-    """Contents of a ``$readmemh`` file: ``words`` of ``width`` bits, address 0 first."""
+    """The contents of a ``$readmemh`` file: ``words`` of ``width`` bits, address 0 first."""
 
     name: str
     words: Sequence[int]
@@ -119,62 +119,62 @@ class LoweringContext(Protocol):
     """Builds the dataflow of an operator of the quantized stage (see :mod:`hwflow.passes.to_dataflow`)."""
 
     def stream(self, value: Value) -> tuple[Value, IntArray]:
-        """The stream that carries a quantized value, and its order: stream element -> flat logical index."""
+        """Return the stream that carries a quantized value, and its order: stream element -> flat logical index."""
         ...
 
     def add(self, op: str, suffix: str, inputs: list[Value], attributes: Attributes) -> Value:
-        """A new dataflow node (named after the node being lowered, plus ``suffix``) with one output."""
+        """Add a dataflow node with one output, named after the node being lowered plus ``suffix``."""
         ...
 
-    def wished_channels(self, value: Value) -> int | None:
-        """The axis of a quantized value that what reads it takes as channels; None if it has no wish."""
+    def preferred_channels(self, value: Value) -> int | None:
+        """Return the axis of a quantized value that its reader takes as channels; None without preference."""
         ...
 
     def arranged(self, stream: Value, order: IntArray, wanted: IntArray, channels: int) -> Value:
-        """``stream``, which comes in ``order``, in the order ``wanted``, with so many channels a pixel: itself, or
+        """Return ``stream``, which comes in ``order``, in the order ``wanted``, with ``channels`` a pixel: itself, or
         through a new node that rearranges it. Both orders are of the same flat indices, of which ``wanted`` may repeat
-        some and leave out others."""
+        some and omit others."""
         ...
 
     def is_rearranged(self, stream: Value) -> bool:
-        """Tell whether ``stream`` comes from a node that reorders, so that another order is free."""
+        """Tell whether a node that reorders produces ``stream``, so that another order is free."""
         ...
 
     def bind(self, value: Value, stream: Value, order: IntArray) -> None:
-        """Say which stream carries the quantized ``value``."""
+        """Set the stream that carries the quantized ``value``."""
         ...
 
     def refuse(self, rule: str, message: str, remedy: str) -> None:
-        """Refuse the node being lowered, whose outputs stay unbound; the rest is lowered, so that all findings come."""
+        """Refuse the node being lowered. Its outputs stay unbound and lowering continues, to collect all findings."""
         ...
 
 
 class Operator(ABC, Generic[A]):
-    """Rule and meaning of an operator."""
+    """The type rule and the integer semantics of an operator."""
 
     name: ClassVar[str]
     stages: ClassVar[frozenset[Stage]]
 
     def derive(self, attributes: A, inputs: Sequence[TensorType]) -> A:
-        """The attributes with those that follow from the others and the input types (staircases, say); what ``infer``
-        gets."""
+        """Complete the attributes with those that follow from the input types (step functions, for example), for
+        ``infer``."""
         return attributes
 
     @abstractmethod
     def infer(self, attributes: A, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
-        """Output types with exact intervals."""
+        """Return the output types with exact intervals."""
 
     @abstractmethod
     def evaluate(self, attributes: A, inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
-        """The golden model: int64 arrays [frames, *shape] to the same."""
+        """Evaluate the golden model: int64 arrays [frames, *shape] to the same."""
 
     def macs(self, node: Node[A]) -> int:
-        """Multiply-accumulates a frame."""
+        """Return the multiply-accumulates a frame."""
         return 0
 
 
 class LogicalOperator(Operator[A]):
-    """An operator of the quantized stage that becomes one or more hardware operators."""
+    """An operator of the quantized stage, lowered to one or more hardware operators."""
 
     @abstractmethod
     def lower(self, node: Node[A], context: LoweringContext) -> None:
@@ -186,44 +186,44 @@ class HardwareOperator(Operator[A]):
 
     @abstractmethod
     def foldings(self, node: Node[A], device: Device) -> Sequence[Folding]:
-        """Every sensible folding, cheapest first."""
+        """Return every sensible folding, cheapest first."""
 
     def input_view(
         self, node: Node[A], shape: tuple[int, ...], lanes: int, *, whole_vector: bool = False
     ) -> tuple[int, int]:
-        """(pixels, channels) as which the core takes an input stream of this shape with so many lanes: a pixel's last
-        beat may have surplus lanes. An operator that takes several pixels for one with fewer lanes than they have
-        elements says so here. ``whole_vector``: as the folding says."""
+        """Return (pixels, channels) as which the core takes an input stream of this shape with ``lanes``; a pixel's
+        last beat may have surplus lanes. Overridden if several pixels are taken as one with fewer lanes than they have
+        elements. ``whole_vector``: of the folding."""
         return grouped(shape, lanes)
 
     def output_view(self, node: Node[A], shape: tuple[int, ...], lanes: int) -> tuple[int, int]:
-        """(pixels, channels) of an output stream of this shape with so many lanes."""
+        """Return (pixels, channels) of an output stream of this shape with ``lanes``."""
         return grouped(shape, lanes)
 
     def lanes_of(self, node: Node[A], index: int, lanes: int, *, whole_vector: bool = False) -> int:
-        """Lanes of input ``index`` in foldings of so many input ``lanes``. An operator whose inputs differ in that says
-        so here. ``whole_vector``: as the folding says."""
+        """Return the lanes of input ``index`` in a folding of ``lanes`` input lanes; overridden if inputs differ.
+        ``whole_vector``: of the folding."""
         return lanes
 
     @abstractmethod
     def cycles(self, node: Node[A], folding: Folding) -> int:
-        """Steps a frame of the longest process: ``cycles`` of :meth:`timing` without the arrays."""
+        """Return the steps a frame of the longest process: ``cycles`` of :meth:`timing` without its arrays."""
 
     @abstractmethod
     def timing(self, node: Node[A], decision: Decision) -> Timing:
-        """The exact static schedule, which does not depend on the depths of output queues."""
+        """Return the exact static schedule, which does not depend on the depths of output queues."""
 
     @abstractmethod
     def resources(self, node: Node[A], decision: Decision, device: Device) -> Resources:
-        """Predicted resources, those of the output queues among them."""
+        """Return the predicted resources, including those of the output queues."""
 
     @abstractmethod
     def build(self, node: Node[A], decision: Decision, name: str) -> Built:
-        """The core. ``name`` is the instance's HDL name; memory files are called ``name`` plus a suffix."""
+        """Build the core. ``name`` is the instance's HDL name; memory files are named ``name`` plus a suffix."""
 
 
 class Implementation(ABC, Generic[A]):
-    """One kind of core of a hardware operator: a node at a folding."""
+    """A kind of core of a hardware operator: a node at a folding."""
 
     def __init__(self, node: Node[A], folding: Folding) -> None:
         self.node = node
@@ -231,27 +231,27 @@ class Implementation(ABC, Generic[A]):
 
     @abstractmethod
     def cycles(self) -> int:
-        """Steps a frame of the longest process."""
+        """Return the steps a frame of the longest process."""
 
     @abstractmethod
     def timing(self) -> Timing:
-        """The exact static schedule."""
+        """Return the exact static schedule."""
 
     @abstractmethod
     def resources(self, decision: Decision, family: str) -> Resources:
-        """Predicted resources; ``decision`` has this folding."""
+        """Return the predicted resources; ``decision`` has this folding."""
 
     @abstractmethod
     def build(self, depth: int, name: str) -> Built:
-        """The core with a queue of ``depth`` beats; ``name``: see :meth:`HardwareOperator.build`."""
+        """Build the core with a queue of ``depth`` beats; ``name``: see :meth:`HardwareOperator.build`."""
 
 
 class ImplementedOperator(HardwareOperator[A]):
-    """An operator of one output that has cores of several kinds."""
+    """An operator of one output with several kinds of cores."""
 
     @abstractmethod
     def implementation(self, node: Node[A], folding: Folding) -> Implementation[A]:
-        """What ``folding`` says of ``node``."""
+        """Return the kind of core that ``folding`` means for ``node``."""
 
     def cycles(self, node: Node[A], folding: Folding) -> int:
         return self.implementation(node, folding).cycles()
@@ -267,11 +267,10 @@ class ImplementedOperator(HardwareOperator[A]):
 
 
 def exact_matmul(x: IntArray, weights: IntArray) -> IntArray:
-    """x [..., K] times weights [M, K] transposed, exactly, for results within 63 bits and their sign.
+    """Multiply x [..., K] by weights [M, K] transposed, exactly, for results within 64 signed bits.
 
-    In float64, for which there are fast routines, where every sum stays below 2**53: weights that are too wide for that
-    are cut into slices of so many bits that it holds for each, and what is shifted out of 64 bits in the sum of the
-    slices does not matter to a result that fits.
+    In float64, for which there are fast routines, if every sum stays below 2**53. Wider weights are cut into slices of
+    so many bits that it holds for each; overflow in the sum of the slices does not matter to a result that fits.
     """
     terms = int(np.abs(x).max(initial=0)) * max(1, x.shape[-1])
     heaviest = max(-int(weights.min(initial=0)), int(weights.max(initial=0)))
@@ -299,13 +298,13 @@ def _float_matmul(x: IntArray, weights: IntArray) -> IntArray:
 
 
 def beats(shape: tuple[int, ...], lanes: int) -> int:
-    """Beats a frame of a stream (pixels, channels) of so many ``lanes``, see :class:`Folding`."""
+    """Return the beats a frame of a stream (pixels, channels) with ``lanes``, see :class:`Folding`."""
     pixels, channels = grouped(shape, lanes)
     return pixels * -(-channels // lanes)
 
 
 def grouped(shape: tuple[int, ...], lanes: int) -> tuple[int, int]:
-    """(pixels, channels) of the same stream with as many pixels taken for one as a beat holds; at least one."""
+    """Return (pixels, channels) of the same stream, with as many pixels taken as one as a beat holds, at least one."""
     pixels, channels = shape
     together = max(1, lanes // channels)
     if lanes > channels and (lanes % channels or pixels % together):

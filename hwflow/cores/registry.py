@@ -1,4 +1,4 @@
-"""Every operator, one line each. One without timing or resources cannot be instantiated, hence not registered."""
+"""The registry of all operators. One without timing or resources cannot be instantiated, hence not registered."""
 
 from __future__ import annotations
 
@@ -78,14 +78,14 @@ LEGAL: dict[Stage, frozenset[str]] = {
 
 
 def hardware(op: str) -> HardwareOperator[Any]:
-    """The hardware operator called ``op``."""
+    """Return the hardware operator named ``op``."""
     operator = OPERATORS[op]
     assert isinstance(operator, HardwareOperator), f"{op} is no hardware operator"
     return operator
 
 
 def logical(op: str) -> LogicalOperator[Any]:
-    """The operator of the quantized stage called ``op``."""
+    """Return the operator of the quantized stage named ``op``."""
     operator = OPERATORS[op]
     assert isinstance(operator, LogicalOperator), f"{op} is no operator of the quantized stage"
     return operator

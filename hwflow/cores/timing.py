@@ -1,8 +1,9 @@
-"""Static schedules of cores, as data for the scheduler: what happens in each issue slot.
+"""Static schedules of cores, as data for the scheduler: the dependences of each step.
 
 A core is one or more processes. A process executes the steps of a frame in order, at most one a cycle, frame after
 frame. A step may consume an input beat, may take a credit of an output queue and produce a beat, and may wait for
-another process of the same core. Cycles, laws: see the docstrings in ``hdl_lib``; arrays here are per frame.
+another process of the same core. See the docstrings in ``hdl_lib`` for the cycles of each core; arrays here are per
+frame.
 """
 
 from __future__ import annotations
@@ -18,11 +19,10 @@ Steps = npt.NDArray[np.signedinteger]
 
 @dataclass(frozen=True)
 class Wait:
-    """Step n may execute only when step ``need[n // steps]`` of process ``process`` did so at least ``lag`` cycles
-    earlier.
+    """Step n executes at least ``lag`` cycles after step ``need[n // steps]`` of process ``process``.
 
-    ``need`` ascends and is relative to the frame: negative numbers count back into earlier frames (before the first
-    frame nothing is waited for), none reaches into later ones.
+    ``need`` ascends and is relative to the frame: negative numbers are of earlier frames (before the first frame
+    nothing is waited for), none is of a later one.
     """
 
     process: int
@@ -33,8 +33,8 @@ class Wait:
 
 @dataclass(frozen=True)
 class Process:
-    """``steps`` a frame; ``consumes[i][b]`` is the step that takes beat b of input i; ``produces[o][b]`` the step that
-    makes beat b of output o; both ascending."""
+    """A process of ``steps`` a frame: step ``consumes[i][b]`` consumes beat b of input i, and step ``produces[o][b]``
+    produces beat b of output o; both ascend."""
 
     steps: int
     consumes: Mapping[int, Steps] = field(default_factory=dict)
@@ -44,30 +44,30 @@ class Process:
 
 @dataclass(frozen=True)
 class Timing:
-    """``latency[o]``: cycles from a step that produces to valid on output o (queue empty)."""
+    """A core's processes. ``latency[o]``: cycles from a producing step to valid on output o (queue empty)."""
 
     processes: tuple[Process, ...]
     latency: tuple[int, ...]
 
     @property
     def cycles(self) -> int:
-        """Cycles a frame when nothing outside holds the core up: the longest process."""
+        """Return the cycles a frame without backpressure: the steps of the longest process."""
         return max(p.steps for p in self.processes)
 
 
 def compact(numbers: Steps) -> Steps:
-    """Halve the memory of small numbers: large frames have millions of events."""
+    """Return small numbers in 32 bits: large frames have millions of events."""
     narrow = np.iinfo(np.int32)
     fits = not len(numbers) or (narrow.min <= numbers.min() and numbers.max() <= narrow.max)
     return numbers.astype(np.int32, copy=False) if fits else numbers
 
 
 def every(count: int) -> Steps:
-    """Steps 0 .. count-1."""
+    """Return steps 0 .. count-1."""
     return np.arange(count, dtype=np.int64)
 
 
 def beat_by_beat(count: int, latency: int) -> Timing:
-    """A core that takes a beat and makes a beat in each step."""
+    """Return the timing of a core that consumes and produces a beat in each step."""
     steps = every(count)
     return Timing((Process(count, {0: steps}, {0: steps}),), (latency,))

@@ -63,7 +63,7 @@ class _Context:
         self._makers[value] = self.nodes[-1]
         return value
 
-    def wished_channels(self, value: Value) -> int | None:
+    def preferred_channels(self, value: Value) -> int | None:
         rank = len(value.typed.shape)
         pixels = self._preferred_pixels(value)
         others = [] if pixels is None else [axis for axis in range(rank) if axis not in pixels]

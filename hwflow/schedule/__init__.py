@@ -1,1 +1,1 @@
-"""Folding, queues and exact timing of a dataflow graph."""
+"""Folding search, FIFO sizing and exact timing of a dataflow graph."""

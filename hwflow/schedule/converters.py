@@ -1,4 +1,4 @@
-"""What connects folded nodes: frame synchronisers at the inputs, width converters where lanes differ."""
+"""Insert the plumbing between folded nodes: frame synchronisers at the inputs, width converters where lanes differ."""
 
 from __future__ import annotations
 
@@ -11,34 +11,35 @@ from hwflow.cores.registry import hardware
 from hwflow.ir.graph import Graph, Names, Node, Value
 from hwflow.schedule.plan import Plan
 
-View = tuple[int, int]  # (pixels, channels): the channels taken for one pixel, whose last beat may have surplus lanes
+View = tuple[int, int]  # (pixels, channels) as which a core takes a stream; a pixel's last beat may have surplus lanes
 
 
 @dataclass(frozen=True)
-class Step:
-    """A width converter: from ``folding.input_lanes`` to ``folding.output_lanes`` of a stream seen as ``view``."""
+class Conversion:
+    """A width converter from ``folding.input_lanes`` to ``folding.output_lanes`` of a stream seen as ``view``."""
 
     view: View
     folding: Folding
 
 
-def conversions(value: Value, reader: Node, here: int, there: int, *, whole_vector: bool = False) -> list[Step]:
-    """The width converters between a producer of ``value`` with ``here`` lanes and a ``reader`` with ``there``, which
-    are of a ``whole_vector`` where its folding says so.
+def conversions(value: Value, reader: Node, here: int, there: int, *, whole_vector: bool = False) -> list[Conversion]:
+    """Return the width converters from a producer of ``value`` with ``here`` lanes to a ``reader`` with ``there``,
+    which are lanes of a ``whole_vector`` if its folding says so.
 
-    Lanes that divide the channels of a pixel leave no lane empty, so that such a stream may be seen with as many
-    elements a pixel as one likes; with other lanes it has the pixels that its producer or its reader sees. A converter
-    works on pixels that suit both of its sides; where none do, elements go by way of a whole pixel a beat. No step in
-    between has more beats than both ends.
+    Lanes that divide the channels of a pixel leave no lane empty, so that such a stream may be seen with any number of
+    elements a pixel; with other lanes it has the pixels that its producer or its reader sees. A converter works on
+    pixels that suit both of its sides; where none do, elements go by way of a whole pixel a beat. No intermediate
+    stream has more beats than both ends.
 
     Raises ValueError if the lanes suit neither a part of a pixel nor whole pixels that divide the frame.
     """
     target = hardware(reader.op).input_view(reader, value.typed.shape, there, whole_vector=whole_vector)
-    return [Step(view, Folding(a, b)) for view, a, b in steps_between(value.typed.shape, target, here, there)]
+    return [Conversion(view, Folding(a, b)) for view, a, b in steps_between(value.typed.shape, target, here, there)]
 
 
 def steps_between(shape: tuple[int, ...], target: View, here: int, there: int) -> list[tuple[View, int, int]]:
-    """The same (views, lanes from and to) for a stream of this ``shape`` whose reader has ``target`` for its view."""
+    """Return the same as (view, lanes from, lanes to), for a stream of this ``shape`` whose reader sees it as
+    ``target``."""
     source = grouped(shape, here)
     fills, suits = source[1] % here == 0, target[1] % there == 0
     if fills and suits:
@@ -53,8 +54,8 @@ def steps_between(shape: tuple[int, ...], target: View, here: int, there: int) -
 
 
 def _within(shape: tuple[int, ...], channels: int, here: int, there: int) -> list[tuple[View, int, int]]:
-    """From ``here`` to ``there`` lanes of pixels of so many ``channels``: in one step where one divides the other or is
-    the whole pixel, else up and then down."""
+    """Convert ``here`` to ``there`` lanes of pixels of ``channels``: in one step if one divides the other or is the
+    whole pixel, else up and then down."""
     if here == there:
         return []
     view, together = (shape[0] * shape[1] // channels, channels), lcm(here, there)
@@ -66,7 +67,7 @@ def _within(shape: tuple[int, ...], channels: int, here: int, there: int) -> lis
 
 def insert_plumbing(plan: Plan) -> None:
     """Insert a frame synchroniser behind every input and width converters where neighbours' lanes differ."""
-    graph, names = plan.graph, Fresh(plan.graph)
+    graph, names = plan.graph, FreshNames(plan.graph)
     consumers = graph.consumers()
     nodes: list[Node] = []
     for port in graph.inputs:
@@ -101,24 +102,24 @@ def _redirect_outputs(graph: Graph, old: Value, new: Value, sync: Node) -> None:
 
 
 def insert(
-    plan: Plan, value: Value, op: str, folding: Folding, names: Fresh, nodes: list[Node], view: View | None = None
+    plan: Plan, value: Value, op: str, folding: Folding, names: FreshNames, nodes: list[Node], view: View | None = None
 ) -> Value:
-    """A new node behind ``nodes`` that reads ``value``; its output. ``view``: how it sees the stream, by default as the
-    node before it does."""
+    """Append a node to ``nodes`` that reads ``value``; return its output. ``view``: how it sees the stream, by default
+    as the node before it does."""
     suffixes = {"frame_sync": "sync", "fifo": "queue", "relay": "relay"}
     wish = f"{value.name}_{suffixes.get(op, f'x{folding.input_lanes}_to_x{folding.output_lanes}')}"
     result = Value(names.values.fresh(wish), value.type, value.origin)
     if view is None:
-        maker = next((node for node in reversed(nodes) if value in node.outputs), None)
-        given = None if maker is None else maker.attributes
+        producer = next((node for node in reversed(nodes) if value in node.outputs), None)
+        given = None if producer is None else producer.attributes
         view = given.view if isinstance(given, ViewAttributes) else None
     nodes.append(Node(names.nodes.fresh(wish), op, [value], [result], ViewAttributes(view)))
     plan[nodes[-1]] = Decision(folding)
     return result
 
 
-class Fresh:
-    """Names for what is inserted."""
+class FreshNames:
+    """Unused names for inserted nodes and values."""
 
     def __init__(self, graph: Graph) -> None:
         self.nodes = Names([n.name for n in graph.nodes])

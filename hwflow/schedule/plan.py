@@ -1,4 +1,4 @@
-"""The plan beside a graph: what scheduling decides for each of its nodes. Nothing of it is in the graph."""
+"""The plan beside a graph: the scheduling decision of each node. The graph itself holds none of it."""
 
 from __future__ import annotations
 
@@ -15,14 +15,13 @@ from hwflow.ir.graph import Graph, Node
 
 @dataclass(eq=False)
 class Plan:
-    """A graph with all plumbing inserted and what is decided for each node. The scheduler owns it until all depths are
+    """A graph with all plumbing inserted and the decision of each node. The scheduler owns it until all depths are
     decided; code generation, report and simulation only read it."""
 
     graph: Graph
     decisions: dict[Node, Decision]
 
     def __getitem__(self, node: Node) -> Decision:
-        """What is decided for ``node``."""
         return self.decisions[node]
 
     def __setitem__(self, node: Node, decision: Decision) -> None:
@@ -32,15 +31,15 @@ class Plan:
         return self.decisions[node].folding
 
     def cycles(self, node: Node) -> int:
-        """Steps a frame of the node's longest process."""
+        """Return the steps a frame of the node's longest process."""
         return hardware(node.op).cycles(node, self.folding(node))
 
     def timing(self, node: Node) -> Timing:
-        """The node's exact static schedule."""
+        """Return the node's exact static schedule."""
         return hardware(node.op).timing(node, self[node])
 
     def resources(self, node: Node, device: Device) -> Resources:
-        """The node's predicted resources."""
+        """Return the node's predicted resources."""
         return hardware(node.op).resources(node, self[node], device)
 
     def check(self) -> None:

@@ -1,16 +1,14 @@
-"""Depths and storage of the queues between cores: as little storage as keeps the pace of the slowest core.
+"""Size FIFOs: choose the depth and storage of the queues between cores that sustain the interval of the slowest core.
 
-Storage comes in steps: an entry of registers, a row of 16 entries of look-up tables, a block RAM. Queues are given
-whole steps (:mod:`hwflow.cores.costs.storage_steps`). The depths found are a minimum in this sense: no queue can do
-with a step less, whatever the others that are no deeper do, without loss of interval, as far as
-:class:`hwflow.schedule.throughput.periodic.PeriodicSchedule` can tell within its patience. Latency does not count.
-Among such minima the order of shrinking chooses: first the queues of which an entry that waits a cycle longer costs
-most, that is those through which most bits a frame go, so that beats wait where they are few or narrow (before windows
-are made of them, say).
+Storage comes in steps: an entry of registers, a row of 16 entries of look-up tables, a block RAM
+(:mod:`hwflow.cores.costs.storage_steps`). The result is a local minimum: no queue can do with a step less while no
+other is deeper, as far as :class:`hwflow.schedule.throughput.periodic.PeriodicSchedule` can tell within its patience.
+Latency is not optimized. Queues are shrunk in the order of their bits a frame, most first, so that beats wait where
+they are few or narrow, before windows are formed, for example.
 
-Line buffers have the fewest rows with which the core can keep an even pace. Where a frame has more than
-:data:`MOST_BEATS` beats, queues are as deep as an even schedule (:mod:`hwflow.schedule.throughput.even`) of all cores
-wants them: proved to keep the interval, but not the least.
+Line buffers get the fewest rows with which their core sustains an even schedule. Frames of more than :data:`MOST_BEATS`
+beats get the depths of an even schedule of all cores (:mod:`hwflow.schedule.throughput.even`), which are proved to
+sustain the interval but are not minimal.
 """
 
 from __future__ import annotations
@@ -25,23 +23,22 @@ from hwflow.cores.operator import Device, Folding
 from hwflow.cores.windows.sliding_window import has_line_buffer, least_rows
 from hwflow.errors import Finding, InternalError
 from hwflow.ir.graph import Node, Value
-from hwflow.schedule.converters import Fresh, insert
+from hwflow.schedule.converters import FreshNames, insert
 from hwflow.schedule.plan import Plan
 from hwflow.schedule.throughput.evaluate import Run, evaluate
 from hwflow.schedule.throughput.even import SYNC_DEPTH, EvenSchedule
 from hwflow.schedule.throughput.events import Channel, EventGraph, event_graph
 from hwflow.schedule.throughput.periodic import PeriodicSchedule
 
-FRAMES = 6  # enough for the slowest core to set the pace
-MOST_FRAMES = 96  # looked at where it takes longer
-MOST_BEATS = 1 << 22  # of a frame in all streams: looking for the least depths takes some hundred bytes for each
-_LATER = 2  # cycles by which a beat comes later from block RAM
+FRAMES = 6  # usually enough to reach the steady state
+MOST_FRAMES = 96  # simulated if it takes longer
+MOST_BEATS = 1 << 22  # beats a frame of all streams: minimizing depths takes some hundred bytes each
+_BLOCK_RAM_LATENCY = 2  # additional cycles of a beat through block RAM
 
 
 def make_room(plan: Plan) -> PeriodicSchedule | EvenSchedule:
-    """Decide the rows of line buffers and the intervals of rearrangers so that the slowest core never waits if queues
-    are as deep as they like; return the schedule that shows it. :func:`size_queues` comes next: there may be more nodes
-    then."""
+    """Decide the rows of line buffers and the intervals of rearrangers so that the slowest core never waits with
+    unbounded queues; return the schedule that proves it. Call :func:`size_queues` next: it may insert nodes."""
     period = slowest(plan)
     for node in plan.graph.nodes:
         if node.op == "rearrange":
@@ -54,13 +51,13 @@ def make_room(plan: Plan) -> PeriodicSchedule | EvenSchedule:
         return even
     even.release()
     schedule = PeriodicSchedule(event_graph(plan), period)
-    _hold(plan, schedule.settle(_fixed_depths(schedule.graph)), period)
+    _require(plan, schedule.settle(_fixed_depths(schedule.graph)), period)
     return schedule
 
 
 def size_queues(plan: Plan, device: Device, room: PeriodicSchedule | EvenSchedule) -> Run:
-    """Decide depths of queues and their storage (``styles`` of forks, nodes ``fifo`` in block RAM) so that the slowest
-    core never waits; return what the design does with them from its first frame on. ``room``: of :func:`make_room`."""
+    """Decide the depths of queues and their storage (``styles`` of forks, ``fifo`` nodes in block RAM) so that the
+    slowest core never waits; return the run of the design from its first frame on. ``room``: of :func:`make_room`."""
     if isinstance(room, EvenSchedule):
         return _size_evenly(plan, device, room)
     schedule = room
@@ -76,12 +73,12 @@ def size_queues(plan: Plan, device: Device, room: PeriodicSchedule | EvenSchedul
 
 
 def slowest(plan: Plan) -> int:
-    """Cycles a frame of the slowest core: the interval that queues must not add to."""
+    """Return the cycles a frame of the slowest core: the interval that queues must sustain."""
     return max(plan.cycles(node) for node in plan.graph.nodes)
 
 
 def streamed_beats(plan: Plan) -> int:
-    """Of a frame, in all streams, if no beat has surplus lanes."""
+    """Return the beats a frame of all streams together, surplus lanes aside."""
     return sum(
         prod(value.typed.shape) // plan.folding(node).output_lanes
         for node in plan.graph.nodes for value in node.outputs
@@ -89,12 +86,12 @@ def streamed_beats(plan: Plan) -> int:
 
 
 def queue_width(plan: Plan, channel: Channel) -> int:
-    """Bits of an entry."""
+    """Return the bits of an entry."""
     return plan.folding(channel.node).output_lanes * channel.value.typed.element.bits
 
 
 def _give_rows(plan: Plan, node: Node, even: EvenSchedule) -> None:
-    """Give a line buffer the fewest rows that an even schedule can do with."""
+    """Give a line buffer the fewest rows with which its core sustains an even schedule."""
     for rows in range(least_rows(node), 2 * node.attributes.geometry.height + 1):
         plan[node] = replace(plan[node], rows=rows)
         if even.allows(node):
@@ -102,24 +99,24 @@ def _give_rows(plan: Plan, node: Node, even: EvenSchedule) -> None:
 
 
 def _size_evenly(plan: Plan, device: Device, even: EvenSchedule) -> Run:
-    """What :func:`size_queues` does, by an even schedule."""
+    """Do :func:`size_queues` by an even schedule."""
     depths = even.depths()
     if _into_block_ram(plan, device, depths):
         even.release()
         even = EvenSchedule(plan, even.period)
-        _hold(plan, even.settle(), even.period)
+        _require(plan, even.settle(), even.period)
         depths = even.depths()
     _decide_depths(plan, depths)
     return even.run()
 
 
-def _hold(plan: Plan, good: bool, period: int) -> None:
+def _require(plan: Plan, good: bool, period: int) -> None:
     if not good:
         raise InternalError(
             Finding(
                 "interval-kept",
                 f"cores {', '.join(repr(node.name) for node in plan.graph.nodes)}",
-                f"must make a frame every {period} cycles with queues of any depth, not fewer",
+                f"must sustain an initiation interval of {period} cycles with unbounded FIFOs",
                 "report this model as a defect of hwflow",
             )
         )
@@ -132,8 +129,8 @@ def _fixed_depths(graph: EventGraph) -> dict[Channel, int]:
 def _shrink_all(
     plan: Plan, device: Device, schedule: PeriodicSchedule, near: Mapping[Value, int] | None = None
 ) -> None:
-    """Give every queue without a depth the least one that the others allow, one after the other. ``near``: depths that
-    are likely, and no more steps than needed."""
+    """Give every queue without a depth the least one that the others allow, one after the other. ``near``: likely
+    depths, tried first."""
     near = near or {}
     rest = [channel for channel in schedule.graph.channels if channel not in schedule.depths]
     for channel in sorted(rest, key=lambda c: -queue_width(plan, c) * c.beats):
@@ -148,8 +145,8 @@ def _shrink_all(
 
 
 def shrink_queue(schedule: PeriodicSchedule, channel: Channel, steps: Sequence[int]) -> None:
-    """Give a queue the least of ``steps`` that the others allow; they ascend, and the last one is enough. They are
-    tried from there down: a trial that fails takes many times longer than one that does not."""
+    """Give a queue the least of ``steps`` (ascending; the last one suffices) that the others allow. Steps are tried
+    downwards, since a failing trial takes many times longer than a successful one."""
     for step in reversed(steps):
         if not schedule.shrink(channel, step):
             return
@@ -158,24 +155,24 @@ def shrink_queue(schedule: PeriodicSchedule, channel: Channel, steps: Sequence[i
 def _shrunk_again(
     plan: Plan, device: Device, found: Mapping[Value, int], moved: Mapping[Value, Value]
 ) -> PeriodicSchedule:
-    """Return a schedule of the plan with some queues in block RAM (``moved``): with depths as ``found``, but for those
-    queues, or if that costs interval, with all of them looked for again."""
+    """Return a schedule of the plan after some queues have ``moved`` to block RAM: depths stay as ``found`` except
+    those of moved queues, or if that costs interval, all are sized again."""
     period = slowest(plan)
     schedule = PeriodicSchedule(event_graph(plan), period)
     depths = _fixed_depths(schedule.graph)
     kept = {c: found[c.value] for c in schedule.graph.channels if c.value in found and c.value not in moved}
-    near = {moved[value]: found[value] + _LATER for value in moved}
+    near = {moved[value]: found[value] + _BLOCK_RAM_LATENCY for value in moved}
     if not schedule.settle(depths | kept):
         schedule = PeriodicSchedule(event_graph(plan), period)
-        _hold(plan, schedule.settle(depths), period)
+        _require(plan, schedule.settle(depths), period)
     _shrink_all(plan, device, schedule, near)
     return schedule
 
 
 def _into_block_ram(plan: Plan, device: Device, depths: Mapping[Value, int]) -> dict[Value, Value]:
     """Move queues that are too large for look-up tables to block RAM: those of a fork by their style, others to a node
-    of their own behind the core. The values whose queues moved, with those whose queues they are now."""
-    names = Fresh(plan.graph)
+    of their own behind the core. Return for each value whose queue moved the value whose queue it is now."""
+    names = FreshNames(plan.graph)
     consumers = plan.graph.consumers()
     nodes: list[Node] = []
     moved: dict[Value, Value] = {}

@@ -1,11 +1,10 @@
-"""Relays: a register in the way of every handshake that may have to cross the part.
+"""Insert relays: a register in both directions of every handshake that may cross the part.
 
-A core with multiplier blocks stands where the part has them: in a few rows or columns, far from each other. In a design
-that takes many of them, two neighbours of a stream may thus lie at opposite ends of the part; the way there, and into
-the logic that decides about a step, then is the longest of the design (4.5 of 8.1 ns, seen in ResNet-8 on an
-LFE5U-85F). Between any two such cores stands a relay (:class:`hwflow.cores.beat_movers.Relay`), where the stream
-between them is narrowest; a fork or a core with several inputs, whose neighbours pull at it from all sides, counts as
-one.
+Cores with multiplier blocks stand where the part has these, in a few rows or columns. In a design that takes many of
+them, neighbours of a stream may lie at opposite ends of the part, and the wires between them become the critical path
+(4.5 of 8.1 ns, seen in ResNet-8 on an LFE5U-85F). Between any two such cores stands a relay
+(:class:`hwflow.cores.beat_movers.Relay`), where the stream between them is narrowest. A fork or a core with several
+inputs counts as one, since its neighbours pull at it from all sides.
 """
 
 from __future__ import annotations
@@ -16,15 +15,15 @@ from dataclasses import replace
 from hwflow.cores.operator import Folding
 from hwflow.cores.registry import hardware
 from hwflow.ir.graph import Graph, Node, Value
-from hwflow.schedule.converters import Fresh, insert
+from hwflow.schedule.converters import FreshNames, insert
 from hwflow.schedule.plan import Plan
 from hwflow.schedule.search.folding_search import Chip
 
-_SHARE = 0.5  # of a part's multiplier blocks: a design with fewer finds a place where they are close together
+_SHARE = 0.5  # of a part's multiplier blocks: a design with fewer can be placed close together
 
 
 def insert_relays(plan: Plan, device: Chip) -> None:
-    """Insert relays into a plan with plumbing, where its cores take more than :data:`_SHARE` of the blocks."""
+    """Insert relays if the plan's cores take more than :data:`_SHARE` of the multiplier blocks."""
     graph = plan.graph
     blocks = {
         node: hardware(node.op).resources(node, replace(plan[node], depths=(2,) * len(node.outputs)), device).dsp
@@ -33,34 +32,34 @@ def insert_relays(plan: Plan, device: Chip) -> None:
     if sum(blocks.values()) <= _SHARE * device.dsp:
         return
     ends = {node for node in graph.nodes if blocks[node] or len(node.inputs) > 1 or len(node.outputs) > 1}
-    makers = graph.producers()
-    ways = list(_ways(graph, ends, makers))
+    producers = graph.producers()
+    paths = list(_paths(graph, ends, producers))
 
     def width(value: Value) -> int:
-        """Bits of a beat."""
-        return plan.folding(makers[value]).output_lanes * value.typed.element.bits
+        """Return the bits of a beat."""
+        return plan.folding(producers[value]).output_lanes * value.typed.element.bits
 
-    _insert(plan, {min(way, key=width) for way in ways if way})
+    _insert(plan, {min(path, key=width) for path in paths if path})
 
 
-def _ways(graph: Graph, ends: set[Node], makers: dict[Value, Node]) -> Iterator[list[Value]]:
-    """The streams between each two of ``ends``, from the reader's on backwards."""
+def _paths(graph: Graph, ends: set[Node], producers: dict[Value, Node]) -> Iterator[list[Value]]:
+    """Yield the streams on the path between each two of ``ends``, from the consumer backwards."""
     for node in graph.nodes:
         if node not in ends:
             continue
         for value in node.inputs:
-            way = []
-            while value in makers:
-                way.append(value)
-                if makers[value] in ends:
+            path = []
+            while value in producers:
+                path.append(value)
+                if producers[value] in ends:
                     break
-                value = makers[value].inputs[0]
-            yield way
+                value = producers[value].inputs[0]
+            yield path
 
 
 def _insert(plan: Plan, values: set[Value]) -> None:
     """Insert a relay behind each of ``values``."""
-    graph, names = plan.graph, Fresh(plan.graph)
+    graph, names = plan.graph, FreshNames(plan.graph)
     consumers = graph.consumers()
     nodes: list[Node] = []
     for node in graph.nodes:

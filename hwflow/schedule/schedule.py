@@ -1,4 +1,5 @@
-"""Dataflow graph to plan: foldings, frame synchronisers, width converters, queue depths; and its exact timing.
+"""Schedule a dataflow graph: choose foldings, insert frame synchronisers and width converters, size FIFOs, and compute
+the exact timing.
 
 Requires: single-consumer, stream-shape. Ensures: :meth:`hwflow.schedule.plan.Plan.check`.
 """
@@ -21,15 +22,15 @@ from hwflow.schedule.relays import insert_relays
 from hwflow.schedule.search.folding_search import RESOURCES, Budget, Chip, FoldingSearch, enough_text
 from hwflow.schedule.throughput.evaluate import Run, evaluate
 
-_NEAR = 0.05  # of an interval: how near to the least one that a search among whole designs goes
-_WIDER = 16  # times 1/32 more of what is short
-_TRIES = 4  # of designs of one interval, each with as much less for the cores as the one before was too large
+_NEAR = 0.05  # relative distance to the least interval at which the search among whole designs ends
+_WIDENINGS = 16  # of a budget, each by 1/32 of the short resources
+_TRIES = 4  # designs of one interval, each with a budget of the cores reduced by the excess of the one before
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """A plan and what becomes of it: ``run``, the cycles of its outputs, and ``parts``, the predicted resources of its
-    nodes."""
+    """A plan with its results: ``run``, the cycles of its outputs, and ``parts``, the predicted resources of its nodes.
+    """
 
     plan: Plan
     run: Run
@@ -37,12 +38,12 @@ class Schedule:
 
     @property
     def graph(self) -> Graph:
-        """The plan's."""
+        """Return the plan's graph."""
         return self.plan.graph
 
     @property
     def resources(self) -> Resources:
-        """Of the whole."""
+        """Return the resources of all nodes together."""
         return sum(self.parts.values(), Resources())
 
     @property
@@ -56,7 +57,7 @@ class Schedule:
 
 @dataclass(frozen=True)
 class _Task:
-    """What all designs that are looked at have in common; ``chosen`` is called with each of them."""
+    """The arguments of :func:`schedule` that all candidate designs share. ``chosen`` is called with each candidate."""
 
     graph: Graph
     device: Chip
@@ -64,7 +65,7 @@ class _Task:
 
 
 class OutOfReach(ModelRefused):
-    """No design has the interval that was asked for; ``best``: the least interval of one that fits."""
+    """No design reaches the requested interval. ``best``: the least interval of a design that fits."""
 
     def __init__(self, findings: list[Finding], best: int) -> None:
         super().__init__(findings)
@@ -75,16 +76,16 @@ def schedule(
     graph: Graph, device: Chip, budget: Budget, interval: int | None = None, others: Sequence[Budget] = (),
     executor: Executor | None = None, chosen: Callable[[Plan], None] | None = None,
 ) -> Schedule:
-    """Fold for at most ``interval`` cycles a frame at least cost, or (None) for the least interval that fits.
+    """Return the cheapest design with an interval of at most ``interval`` cycles, or (None) the fastest one that fits.
 
-    ``graph`` stays as it is. The search for foldings takes queues of a few beats for granted. How deep they must be is
-    known when there are foldings: where the whole then exceeds the budget, or is slower than its cores, the search is
-    asked again with so much less. Without an ``interval``, the least one is thus found among those that the search
-    calls feasible: exactly where the first of them fits, else to within :data:`_NEAR`.
+    ``graph`` is not changed. The folding search assumes queues of a few beats; their depths are known only afterwards.
+    If the whole design then exceeds the budget, or is slower than its cores, the search is repeated with a budget or
+    interval reduced by as much. Without an ``interval``, the least one is thus found among those that the search calls
+    feasible: exactly if the first of them fits, else to within :data:`_NEAR`.
 
-    ``others``: budgets that would do as well; the design is the fastest within any of them, or (with an ``interval``)
-    one within the first that holds such a design. ``executor``: of processes that help. ``chosen`` is told each plan
-    that may become the design, when only the depths of its queues are open; the last one most likely does.
+    ``others``: alternative budgets; the result is the fastest design within any of them, or (with an ``interval``) one
+    within the first that holds such a design. ``executor``: of processes that share the work. ``chosen`` is called with
+    each candidate plan while only the depths of its queues are open; the last one most likely becomes the design.
 
     Raises :class:`ModelRefused` if nothing fits at any interval, :class:`OutOfReach` if only slower designs do.
     """
@@ -106,8 +107,8 @@ def schedule(
 
 
 def _by_interval(search: FoldingSearch, budgets: Sequence[Budget]) -> list[tuple[int, Budget]]:
-    """The budgets that hold something, with the least intervals that the search calls feasible, ascending; the first
-    one if none does."""
+    """Return the budgets that hold some design, each with its least feasible interval according to the search,
+    ascending; the first budget if none does."""
     found = []
     for budget in budgets:
         try:
@@ -118,7 +119,7 @@ def _by_interval(search: FoldingSearch, budgets: Sequence[Budget]) -> list[tuple
 
 
 def _fastest_of(task: _Task, budgets: Sequence[tuple[int, Budget]], search: FoldingSearch) -> Schedule:
-    """The design of the least interval within any of the budgets, which come as :func:`_by_interval` says."""
+    """Return the fastest design within any of the budgets, which come from :func:`_by_interval`."""
     best: Schedule | None = None
     refused: ModelRefused | None = None
     for least, budget in budgets:
@@ -136,15 +137,15 @@ def _fastest_of(task: _Task, budgets: Sequence[tuple[int, Budget]], search: Fold
 
 
 def _fastest(task: _Task, budget: Budget, search: FoldingSearch) -> Schedule:
-    """The least interval: the first that the search calls feasible, else the first found beyond it at growing distance,
-    and by halves back."""
+    """Return the fastest design within a budget. Intervals are tried from the least one that the search calls feasible,
+    at growing distance until one fits, then by bisection."""
     search = search.within(budget)
     try:
         least = search.least()
     except ModelRefused:
         raise ModelRefused(_what_would_fit(task, budget, search)) from None
     there = [i for i in search.intervals if i >= least]
-    low, step = -1, 1  # what is known not to fit
+    low, step = -1, 1  # the interval of index low does not fit
     found: Schedule | None = None
     high = 0
     while found is None:
@@ -166,8 +167,8 @@ def _fastest(task: _Task, budget: Budget, search: FoldingSearch) -> Schedule:
 def _attempt(
     task: _Task, budget: Budget, search: FoldingSearch, interval: int, *, exact: bool = True
 ) -> tuple[Schedule | None, list[Finding]]:
-    """A whole design within the budget whose cores, or (``exact``) that as a whole takes at most ``interval`` cycles;
-    None and why if queues leave too little (no reason if cores alone are too much)."""
+    """Try to build a design within the budget whose cores, or (``exact``) that as a whole, takes at most ``interval``
+    cycles. Return None and the findings if queues leave too little (no findings if the cores alone do not fit)."""
     left, aim = budget, interval
     findings: list[Finding] = []
     for _ in range(_TRIES):
@@ -179,7 +180,7 @@ def _attempt(
         late = made.initiation_interval - interval
         if not short and (late <= 0 or not exact):
             return made, []
-        if not short:  # bursts cost some cycles that no core has
+        if not short:  # bursts cost some cycles beyond those of the slowest core
             aim -= late
             continue
         remedy = "ask for fewer frames a second, use a larger board or a smaller model"
@@ -193,12 +194,12 @@ def _attempt(
 
 
 def _what_would_fit(task: _Task, budget: Budget, search: FoldingSearch) -> list[Finding]:
-    """Why there is no design at any interval: what is short in one of the slowest, and a budget with which there is
-    one: raised by what cores lack, and then by what their queues do, until a first try of :func:`_attempt` fits."""
+    """Explain why no design fits at any interval: the shortages of a slowest design, and a sufficient budget: raised by
+    what cores lack, then by what their queues lack, until :func:`_attempt` would succeed at once."""
     interval = search.intervals[-1]
     enough, _, known = search.enough(interval)
     widened = enough
-    for _ in range(_WIDER):  # so much that a search finds what is known to be there
+    for _ in range(_WIDENINGS):  # until a search finds the design that is known to exist
         if search.within(widened).choose(interval) is not None:
             enough = widened
             break
@@ -216,14 +217,14 @@ def _what_would_fit(task: _Task, budget: Budget, search: FoldingSearch) -> list[
 
 
 def _too_large(made: Schedule, name: str, wanted: int, there: int, remedy: str) -> Finding:
-    """What a whole design has too much of, and where."""
+    """Return the finding that a whole design exceeds the budget of a resource."""
     parts = {node: int(getattr(need, name)) for node, need in made.parts.items()}
     most = max(parts, key=lambda node: parts[node])
     return Finding(
         "device-budget",
         f"model {show(made.graph.name)}",
         f"{name} must be at most {there}, not {wanted}, at {made.initiation_interval} cycles a frame with all queues "
-        f"({wanted - there} too many; node {show(most.name)} ({most.op}) takes most of them: {parts[most]})",
+        f"({wanted - there} too many; largest: node {show(most.name)} ({most.op}) with {parts[most]})",
         remedy,
     )
 
@@ -239,7 +240,7 @@ def _with_foldings(task: _Task, foldings: dict[Node, Folding]) -> Schedule:
 
 
 def planned(graph: Graph, foldings: Mapping[Node, Folding]) -> Plan:
-    """Return the plan of a copy of a dataflow graph with these ``foldings``, and the plumbing that these need."""
+    """Return the plan of a copy of a dataflow graph with these ``foldings`` and the plumbing that they need."""
     own = graph.copy()
     own.stage = Stage.SCHEDULED
     plan = Plan(own, {node: Decision(foldings[o]) for node, o in zip(own.nodes, graph.nodes, strict=True)})
@@ -248,7 +249,8 @@ def planned(graph: Graph, foldings: Mapping[Node, Folding]) -> Plan:
 
 
 def _settled(plan: Plan, run: Run) -> Run:
-    """More frames, if it takes them, until the interval between frames no longer changes: while queues fill it may."""
+    """Simulate more frames, if needed, until the interval between frames is constant: it may change while queues fill.
+    """
     frames = len(run.last_output)
     while frames < MOST_FRAMES and len({b - a for a, b in pairwise(run.last_output[-4:])}) > 1:
         frames *= 2

@@ -80,10 +80,10 @@ def test_what_does_not_fit_at_any_rate(hwflow):
     lines = ran.err.splitlines()[2:]
     short = re.compile(
         r"error: model 'digits': (lut|ff|dsp|bram) must be at most (\d+), not (\d+), at (\d+) cycles a frame with all "
-        r"queues \((\d+) too many; node '\w+' \(\w+\) takes most of them: (\d+)\) \[device-budget\]"
+        r"queues \((\d+) too many; largest: node '\w+' \(\w+\) with (\d+)\) \[device-budget\]"
     )
     enough = re.compile(
-        r"  remedy: a budget of (lut=\d+, ff=\d+, dsp=\d+, bram=\d+) is enough at (\d+) cycles a frame: ask for it by "
+        r"  remedy: a budget of (lut=\d+, ff=\d+, dsp=\d+, bram=\d+) suffices at (\d+) cycles a frame: request it with "
         r"--budget"
     )
     assert lines[::2]
@@ -244,5 +244,5 @@ def test_a_budget_that_is_too_small(hwflow):
     """Every core needs something."""
     ran = synth(hwflow, DIGITS, "--budget", "dsp=0,lut=0")
     assert ran.code == 1
-    short = r"lut must be at most 0, not (\d+), at \d+ cycles a frame with all queues \(\1 too many; node"
+    short = r"lut must be at most 0, not (\d+), at \d+ cycles a frame with all queues \(\1 too many; largest: node"
     assert re.search(short, ran.err)

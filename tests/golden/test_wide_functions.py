@@ -42,7 +42,7 @@ def test_agrees_with_the_reference(function: str, kind: str, tmp_path: Path) -> 
 
 
 def test_tables_beyond_the_part_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ModelRefused, match="takes most of them") as refused:
+    with pytest.raises(ModelRefused, match="too many; largest") as refused:
         compile(network(tmp_path, "HardSwish", 8, "uint16"), "ulx3s_25f")
     finding = refused.value.findings[-1]
     assert finding.rule == "device-budget" and "bram must be at most" in finding.message

@@ -5,7 +5,7 @@ import pytest
 
 from hwflow.cores.operator import Folding
 from hwflow.ir.graph import Node, Value
-from hwflow.schedule.converters import Step, conversions
+from hwflow.schedule.converters import Conversion, conversions
 from hwflow.types import IntType, TensorType
 from tests.attributes import attributes_of
 
@@ -89,7 +89,7 @@ def test_every_pair_of_lanes(pixels, channels, vector):
 
 
 def steps_of(*steps):
-    return [Step(view, Folding(*lanes)) for view, lanes in steps]
+    return [Conversion(view, Folding(*lanes)) for view, lanes in steps]
 
 
 def test_by_way_of_a_whole_pixel():

@@ -1,1 +1,1 @@
-"""Operators of the quantized graph, which passes lower to hardware operators."""
+"""Operators of the quantized graph, lowered to hardware operators."""

@@ -1,7 +1,7 @@
-"""Two-dimensional convolution of a quantized image by constant weights: the sum before any rounding.
+"""Two-dimensional convolution of a quantized image with constant weights: the sum before rounding.
 
-Lowers to a sliding window and an MVU; where each group is one channel to a depthwise convolution, or without windows to
-weighted sums.
+Lowers to a sliding window and an MVU. If each group is one channel, lowers to a depthwise convolution, or without
+windows to weighted sums.
 """
 
 from __future__ import annotations
@@ -100,5 +100,5 @@ def _group_by_group(context: LoweringContext, stream: Value, taps: int, groups: 
 
 
 def _tap_major(weights: IntArray) -> IntArray:
-    """[M, C, kh, kw] to [M, kh * kw * C]: the order in which a sliding window sends its pixels."""
+    """Reorder weights [M, C, kh, kw] to [M, kh * kw * C], the order in which a sliding window sends its pixels."""
     return weights.transpose(0, 2, 3, 1).reshape(weights.shape[0], -1)

@@ -1,4 +1,4 @@
-"""Sums of the elements of a frame up to each one, along an axis."""
+"""Cumulative sum of the elements of a frame along an axis."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from hwflow.cores.logical.images import axis_order
-from hwflow.cores.logical.top_k import side_by_side
+from hwflow.cores.logical.top_k import interleaved_groups
 from hwflow.cores.operator import LogicalOperator, LoweringContext
 from hwflow.cores.windows.running_sum import RunningSumAttributes, running_sums, sums_interval
 from hwflow.ir.graph import IntArray, Node, Stage
@@ -38,7 +38,7 @@ class CumulativeSum(LogicalOperator[CumulativeSumAttributes]):
     def lower(self, node: Node[CumulativeSumAttributes], context: LoweringContext) -> None:
         axis, shape = node.attributes.axis, node.inputs[0].typed.shape
         stream, order = context.stream(node.inputs[0])
-        inner = side_by_side(order, shape, axis)
+        inner = interleaved_groups(order, shape, axis)
         wanted = order
         if inner is None:
             wanted, inner = axis_order(shape, axis), 1

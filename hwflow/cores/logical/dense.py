@@ -1,7 +1,6 @@
-"""A matrix product with constant weights over the last axis: the sum before any rounding.
+"""A matrix product with constant weights over the last axis: the sum before rounding.
 
-Lowers to an MVU; any fixed order in which the stream brings the K elements of a row is absorbed by permuting the
-weights.
+Lowers to an MVU. The order in which the stream brings the K elements of a row is absorbed by permuting the weights.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Geometry of sliding windows over one image: shared by convolutions and pools, in both stages."""
+"""The geometry of sliding windows over an image, shared by convolutions and pools in both stages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hwflow.ir.node_attributes import Window
 
 @dataclass(frozen=True)
 class WindowGeometry:
-    """A window moving over an image of ``height`` x ``width``; ``pads`` are (top, left, bottom, right)."""
+    """A window sliding over an image of ``height`` x ``width``; ``pads`` are (top, left, bottom, right)."""
 
     height: int
     width: int
@@ -23,14 +23,14 @@ class WindowGeometry:
 
     @classmethod
     def of(cls, window: Window, height: int, width: int) -> WindowGeometry:
-        """A window over such an image."""
+        """Return the geometry of ``window`` over an image of this size."""
         (kh, kw), (sh, sw), (dh, dw) = window.kernel, window.strides, window.dilations
         top, left, bottom, right = window.pads
         return cls(height, width, (kh, kw), (sh, sw), (top, left, bottom, right), (dh, dw))
 
     @property
     def output(self) -> tuple[int, int]:
-        """(rows, columns) of window positions; ONNX operator Conv, output shape with explicit pads."""
+        """Return (rows, columns) of window positions; ONNX operator Conv, output shape with explicit pads."""
         top, left, bottom, right = self.pads
         rows = (self.height + top + bottom - (self.kernel[0] - 1) * self.dilations[0] - 1) // self.strides[0] + 1
         columns = (self.width + left + right - (self.kernel[1] - 1) * self.dilations[1] - 1) // self.strides[1] + 1
@@ -41,7 +41,8 @@ class WindowGeometry:
         return self.kernel[0] * self.kernel[1]
 
     def windows(self, images: IntArray, pad_value: int) -> IntArray:
-        """[frames, height, width, channels] to [frames, rows, columns, taps, channels]; taps in row-major order."""
+        """Gather windows: [frames, height, width, channels] to [frames, rows, columns, taps, channels], taps in
+        row-major order."""
         top, left, bottom, right = self.pads
         padded = np.pad(images, ((0, 0), (top, bottom), (left, right), (0, 0)), constant_values=pad_value)
         rows, columns = self.output
@@ -54,5 +55,5 @@ class WindowGeometry:
         return np.stack(views, axis=3)
 
     def touches_padding(self) -> bool:
-        """Whether any window covers padding."""
+        """Tell whether any window covers padding."""
         return any(self.pads)

@@ -13,8 +13,8 @@ from hwflow.ir.graph import IntArray, Node, Value
 
 
 def image_order(channels: int, pixels: int) -> IntArray:
-    """The order of an image stream: element k = pixel * channels + channel is at channel * pixels + pixel (channels
-    first, as ONNX has it). Read-only: streams of one shape share it while any has it."""
+    """Return the order of an image stream: element k = pixel * channels + channel is at channel * pixels + pixel
+    (channels first, as in ONNX). Read-only: shared by all streams of one shape."""
     order = _orders.get((channels, pixels))
     if order is None:
         order = np.arange(channels * pixels).reshape(channels, pixels).T.reshape(-1)
@@ -27,23 +27,22 @@ _orders: WeakValueDictionary[tuple[int, int], IntArray] = WeakValueDictionary()
 
 
 def image_stream(node: Node, context: LoweringContext) -> Value:
-    """The stream of the node's input (channels, height, width), pixel by pixel."""
+    """Return the stream of the node's input (channels, height, width), pixel by pixel."""
     stream, order = context.stream(node.inputs[0])
     channels, height, width = node.inputs[0].typed.shape
     return context.arranged(stream, order, image_order(channels, height * width), channels)
 
 
 def axis_order(shape: Sequence[int], axis: int) -> IntArray:
-    """The row-major order of a tensor with ``axis`` moved behind the others: pixels of one element for each of its
-    indices."""
+    """Return the row-major order of a tensor with ``axis`` moved last: as channels."""
     return np.moveaxis(np.arange(prod(shape)).reshape(shape), axis, -1).reshape(-1)
 
 
 def along_axis(
     context: LoweringContext, streams: Sequence[Value], order: IntArray, shape: tuple[int, ...], axis: int
 ) -> tuple[list[Value], IntArray, IntArray]:
-    """Streams in ``order``, of tensors of ``shape``, so arranged that every channel has one index along ``axis``; their
-    order then, and these indices. An axis of all elements takes them in whatever order they come."""
+    """Rearrange streams of tensors of ``shape``, which come in ``order``, so that every channel has one index along
+    ``axis``. Return them, their new order, and these indices. An axis of all elements needs no rearranging."""
     indices = np.unravel_index(order, shape)[axis].reshape(streams[0].typed.shape)
     if (indices == indices[0]).all():
         return list(streams), order, indices[0]

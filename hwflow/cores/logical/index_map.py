@@ -1,4 +1,4 @@
-"""Map each element of a frame to its source element, and find the hardware that produces that order."""
+"""Map each element of a frame to its source element, and find the hardware for that order."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ FILL = -1
 
 
 class IndexMap:
-    """``index[k]``: the number of the source frame's element that element k of the result repeats, or :data:`FILL`.
+    """``index[k]`` is the number of the source frame's element that element k of the result repeats, or :data:`FILL`.
 
-    ``elements``: of a source frame; at least one element of it is repeated. Compared by identity: results are kept.
+    ``elements``: elements of a source frame, at least one of which is repeated. Compared by identity, as results are
+    cached.
     """
 
     def __init__(self, index: IntArray, elements: int) -> None:
@@ -33,12 +34,12 @@ class IndexMap:
 
     @cached_property
     def is_identity(self) -> bool:
-        """Whether the map changes nothing."""
+        """Tell whether the map changes nothing."""
         return self.index.size == self.elements and np.array_equal(self.index, np.arange(self.elements))
 
     def words(self, lanes: int) -> IntArray | None:
-        """The map of beats of ``lanes`` successive elements; None where a beat of the result repeats no whole one of
-        the source."""
+        """Return the map of beats of ``lanes`` consecutive elements; None if some beat of the result is not a whole
+        beat of the source."""
         if lanes not in self._words:
             self._words[lanes] = self._of_words(lanes)
         return self._words[lanes]
@@ -54,7 +55,7 @@ class IndexMap:
         return np.where(first == FILL, FILL, first // lanes)
 
     def walk(self, lanes: int) -> AddressWalk:
-        """The loops that make the map of beats of so many lanes, for which there is one."""
+        """Return the loops that generate the map of beats of ``lanes``, which must exist."""
         if lanes not in self._walks:
             words = self.words(lanes)
             assert words is not None, "no map of such beats"
@@ -63,8 +64,8 @@ class IndexMap:
 
     @cached_property
     def least_wiring(self) -> tuple[int, tuple[int | None, ...]]:
-        """The least beat of the source of which each makes one beat of the result, in one way: its elements and, for
-        each element of the result's beat, the one it repeats. At most the whole frame is one."""
+        """Return the smallest source beat from which one beat of the result is always wired in the same way: its
+        elements and, for each element of the result's beat, the element it repeats. At most a whole frame."""
         for parts in sorted(_divisors(int(np.gcd(self.index.size, self.elements))), reverse=True):
             beat = self.elements // parts
             # Two beats tell most of those apart that are not alike.
@@ -80,8 +81,8 @@ class IndexMap:
 
 
 def as_loops(words: IntArray) -> AddressWalk:
-    """Loops that walk through ``words`` (:data:`FILL` where there is none): the fewest tables of the least size that a
-    greedy search finds, from the innermost loop on; one table of all in the worst case."""
+    """Return nested loops that generate ``words`` (:data:`FILL` where there is none), with the fewest and smallest
+    tables that a greedy search from the innermost loop finds; in the worst case one table of all."""
     axes: list[LoopAxis] = []
     rest = words
     while rest.size > 1:
@@ -96,8 +97,8 @@ def as_loops(words: IntArray) -> AddressWalk:
 
 
 def _split(words: IntArray, count: int, *, strided: bool) -> tuple[LoopAxis, IntArray] | None:
-    """``words`` as an innermost loop of ``count`` rounds and what is left for those around it; None where the rounds'
-    offsets differ, or, ``strided``, are no multiples of one stride."""
+    """Split ``words`` into an innermost loop of ``count`` rounds and the rest; None if the rounds' offsets differ or,
+    ``strided``, are no multiples of one stride."""
     rows = words.reshape(-1, count)
     there = rows != FILL
     holes = ~there
@@ -121,6 +122,6 @@ def _split(words: IntArray, count: int, *, strided: bool) -> tuple[LoopAxis, Int
 
 
 def _divisors(number: int) -> list[int]:
-    """Ascending."""
+    """Return the divisors of ``number``, ascending."""
     low = [n for n in range(1, int(number**0.5) + 1) if number % n == 0]
     return sorted({*low, *(number // n for n in low)})

@@ -1,4 +1,4 @@
-"""Weighted sums of neighbours along one axis of a tensor, the weights by the place along it: linear interpolation.
+"""Linear interpolation: weighted sums of neighbours along one axis, with weights by position.
 
 Lowers to a rearranger, which sends each window's elements one after the other, and a sum with weights by position.
 """
@@ -44,7 +44,7 @@ class Interpolate(LogicalOperator[InterpolateAttributes]):
         axis, weights = node.attributes.axis, node.attributes.weights
         shape, result = (value.typed.shape for value in (node.inputs[0], node.outputs[0]))
         window = weights.shape[1]
-        channel = _channel_axis(len(shape), axis, context.wished_channels(node.outputs[0]))
+        channel = _channel_axis(len(shape), axis, context.preferred_channels(node.outputs[0]))
         channels = 1 if channel is None else shape[channel]
         wanted = np.arange(prod(result)) if channel is None else axis_order(result, channel)
         # Of each element of the result, pixel by pixel, the elements of its window.
@@ -58,8 +58,9 @@ class Interpolate(LogicalOperator[InterpolateAttributes]):
         context.bind(node.outputs[0], context.add("position_sum", "sums", [stream], attributes), wanted)
 
 
-def _channel_axis(rank: int, axis: int, wished: int | None) -> int | None:
-    """The axis that the stream takes as channels: not the one along which sums are made; None for no other."""
-    if wished is not None and wished != axis:
-        return wished
+def _channel_axis(rank: int, axis: int, preferred: int | None) -> int | None:
+    """Return the axis that the stream takes as channels: not the one along which sums are made; None if there is no
+    other."""
+    if preferred is not None and preferred != axis:
+        return preferred
     return next((other for other in range(rank) if other != axis), None)

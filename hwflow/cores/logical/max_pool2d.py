@@ -1,7 +1,7 @@
-"""Maximum, or minimum, over a sliding window, channel by channel; padding never wins.
+"""Maximum or minimum over a sliding window, by channel; padding never wins.
 
-A window of padding only is refused by the front end. Lowers to a sliding window padded with the end of the input's
-interval that never wins, and a maximum or minimum; a window over the whole image needs no sliding window.
+The front end refuses windows of padding only. Lowers to a sliding window padded with the end of the input's interval
+that never wins, and a maximum or minimum; a window over the whole image needs no sliding window.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Each pixel of an image times its own constant, the same for all channels.
+"""Multiply each pixel of an image by its own constant, the same for all channels.
 
 Lowers to weighted sums over one pixel each.
 """

@@ -52,9 +52,9 @@ class Reindex(LogicalOperator[ReindexAttributes]):
         position = np.full(order.size + 1, FILL, dtype=np.int64)  # the last one for FILL itself
         position[order] = np.arange(order.size)
         best = None
-        wished = context.wished_channels(node.outputs[0])
+        preferred = context.preferred_channels(node.outputs[0])
         # Row by row, or pixel by pixel of an image.
-        for axis in dict.fromkeys((index.ndim - 1, 0)) if wished is None else (wished,):
+        for axis in dict.fromkeys((index.ndim - 1, 0)) if preferred is None else (preferred,):
             wanted = axis_order(index.shape, axis)
             moved = IndexMap(position[index.reshape(-1)[wanted]], order.size)
             cost = _buffered(moved, index.shape[axis])
@@ -70,7 +70,7 @@ class Reindex(LogicalOperator[ReindexAttributes]):
 
 
 def _buffered(moved: IndexMap, channels: int) -> int:
-    """Elements that hardware must hold to make this order, with beats as wide as it allows."""
+    """Return the elements that hardware must buffer for this order, with beats as wide as possible."""
     if moved.is_identity:
         return 0
     lanes = max(n for n in range(1, channels + 1) if channels % n == 0 and moved.words(n) is not None)

@@ -1,4 +1,4 @@
-"""Operators that move no data in hardware: a new logical shape or order over the same stream."""
+"""Operators that move no data: a new logical shape or order of the same stream."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hwflow.types import TensorType
 
 
 class Reshape(LogicalOperator[ReshapeAttributes]):
-    """Row-major order is kept."""
+    """Changes the shape and keeps row-major order."""
 
     name = "reshape"
     stages = frozenset({Stage.QUANTIZED})
@@ -35,7 +35,7 @@ class Reshape(LogicalOperator[ReshapeAttributes]):
 
 
 class Transpose(LogicalOperator[TransposeAttributes]):
-    """The axes of a frame in another order, without the frame dimension."""
+    """Permutes the axes of a frame; ``perm`` excludes the frame dimension."""
 
     name = "transpose"
     stages = frozenset({Stage.QUANTIZED})

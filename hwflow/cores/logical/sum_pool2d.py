@@ -1,6 +1,6 @@
-"""Sum over a sliding window, channel by channel: average pools, whose division is part of the next quantizer.
+"""Sum over a sliding window, by channel: average pools, whose division is part of the next quantizer.
 
-Lowers to a sliding window and a sum; a window over the whole image, as global pools have it, needs no sliding window.
+Lowers to a sliding window and a sum; a window over the whole image, as in global pools, needs no sliding window.
 """
 
 from __future__ import annotations

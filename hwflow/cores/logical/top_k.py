@@ -1,4 +1,4 @@
-"""The ``k`` greatest along an axis of a frame: their positions, their values, or both."""
+"""The ``k`` greatest elements along an axis of a frame: their positions, their values, or both."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class TopK(LogicalOperator[TopKAttributes]):
     def lower(self, node: Node[TopKAttributes], context: LoweringContext) -> None:
         axis, shape, k = node.attributes.axis, node.inputs[0].typed.shape, node.attributes.k
         stream, order = context.stream(node.inputs[0])
-        inner = side_by_side(order, shape, axis)
+        inner = interleaved_groups(order, shape, axis)
         if inner is None:
             order, inner = axis_order(shape, axis), 1
             stream = context.arranged(stream, context.stream(node.inputs[0])[1], order, shape[axis])
@@ -47,9 +47,9 @@ class TopK(LogicalOperator[TopKAttributes]):
         context.bind(node.outputs[0], result, places[rest].reshape(-1))
 
 
-def side_by_side(order: IntArray, shape: tuple[int, ...], axis: int) -> int | None:
-    """How many groups lie side by side in a stream of this order: each element is followed by those of the others at
-    the same place along ``axis``, then comes the next place. None where elements come in no such order."""
+def interleaved_groups(order: IntArray, shape: tuple[int, ...], axis: int) -> int | None:
+    """Return the number of groups interleaved in a stream of this order: elements at one place along ``axis``, one of
+    each group, are followed by those at the next place. None if the order is different."""
     size = shape[axis]
     places = order // prod(shape[axis + 1 :]) % size
     if size == 1:
@@ -63,7 +63,7 @@ def side_by_side(order: IntArray, shape: tuple[int, ...], axis: int) -> int | No
 
 
 def _without(flat: IntArray, shape: tuple[int, ...], axis: int) -> IntArray:
-    """Flat indices into ``shape`` as those into the shape without the axis."""
+    """Convert flat indices into ``shape`` to those into the shape without the axis."""
     behind = prod(shape[axis + 1 :])
     result: IntArray = flat // (behind * shape[axis]) * behind + flat % behind
     return result

@@ -1,6 +1,6 @@
-"""Matrix-vector units that take whole vectors: weights are constants of the core.
+"""Matrix-vector units that take whole vectors, with constant weights.
 
-Folding: input_lanes = vectors * K, output_lanes = vectors * M, in numbers of vectors that divide those of a frame.
+Folding: input_lanes = vectors * K, output_lanes = vectors * M, where vectors divides the vectors of a frame.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MOST_DIGITS = 400_000  # of all vectors a beat: some million look-up tables, as 
 
 
 class _Matrix:
-    """Of a node, whatever the folding."""
+    """The data of a node that all foldings share."""
 
     def __init__(self, node: Node[MvuAttributes]) -> None:
         self.weights = node.attributes.weights
@@ -46,29 +46,29 @@ class _Matrix:
 
     @cached_property
     def network(self) -> Network:
-        """Sums of shifted inputs. Finding it takes as long as a thousand of a search's other estimates."""
+        """Return the shift-add network. Finding it takes as long as a thousand other estimates of a search."""
         return shift_add_network(self.weights, self.ranges)
 
     @cached_property
     def depth(self) -> int:
-        """Levels of adders."""
+        """Return the levels of adders."""
         return depth_of(self.weights)
 
     @cached_property
     def digits(self) -> int:
-        """Nonzero canonical signed digits of all weights: the bits in which n and 3 n differ."""
+        """Return the nonzero canonical signed digits of all weights: the bits in which n and 3 n differ."""
         weights = np.abs(self.weights)
         return int(np.bitwise_count(weights ^ (3 * weights)).sum())
 
     @cached_property
     def blocks(self) -> int:
-        """Weights that need a multiplier block for a vector: neither 0 nor plus or minus a power of two."""
+        """Return the weights that need a multiplier block for a vector: neither 0 nor plus or minus a power of two."""
         weights = np.abs(self.weights)
         return int(np.count_nonzero(weights & (weights - 1)))
 
 
 class _ConstantMvu(Implementation[MvuAttributes]):
-    """``vectors`` a beat."""
+    """A core that takes ``vectors`` a beat."""
 
     kind: ClassVar[str]
 
@@ -80,7 +80,7 @@ class _ConstantMvu(Implementation[MvuAttributes]):
 
     @classmethod
     def foldings(cls, node: Node[MvuAttributes]) -> list[Folding]:
-        """Those worth looking at, cheapest first."""
+        """Return the useful foldings, cheapest first."""
         matrix = node.once(_Matrix)
         counts = [p for p in range(1, matrix.vectors + 1) if matrix.vectors % p == 0]
         rows, columns = matrix.rows, matrix.columns
@@ -89,11 +89,11 @@ class _ConstantMvu(Implementation[MvuAttributes]):
     @classmethod
     @abstractmethod
     def _offered(cls, matrix: _Matrix, vectors: int) -> bool:
-        """So many vectors a beat are worth looking at."""
+        """Tell whether ``vectors`` a beat are useful."""
 
     @abstractmethod
     def latency(self) -> int:
-        """Cycles from a beat to its result."""
+        """Return the cycles from a beat to its result."""
 
     def cycles(self) -> int:
         return self.matrix.vectors // self.vectors
@@ -116,7 +116,8 @@ class ConstantNetworkMvu(_ConstantMvu):
         return ConstantMatrix.latency_of(-(-self.matrix.depth // SPAN))
 
     def resources(self, decision: Decision, family: str) -> Resources:
-        """Exact adders of a folding that is chosen; before, an estimate that is rather too high."""
+        """Return the resources, from exact adders once the folding is chosen; before, an estimate that is rather too
+        high."""
         matrix = self.matrix
         if decision.provisional:
             return costs.estimated_adder_network(
@@ -131,7 +132,7 @@ class ConstantNetworkMvu(_ConstantMvu):
         return Built(core, [core.i], [core.o])
 
     def _pipeline(self) -> AdderNetwork:
-        """The network with registers."""
+        """Return the network with registers."""
         network = self.matrix.network
         adders = [Adder(*adder, level) for adder, level in zip(network.adders, levels_of(network, SPAN), strict=True)]
         return AdderNetwork(network.inputs, tuple(adders), tuple((o.term, o.shift) for o in network.outputs), SPAN)

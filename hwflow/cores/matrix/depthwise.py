@@ -1,7 +1,7 @@
 """Depthwise convolution over an image stream: each channel of each window times its own weights, added.
 
-Lanes are a part of a pixel, with a multiplier each for one tap of a window after the other, or for each tap of a kernel
-row: as many multipliers a lane as a row has taps say so.
+Lanes are a part of a pixel. A lane has one multiplier for the taps of a window in turn, or one for each tap of a kernel
+row; the folding's number of multipliers tells which.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from hwflow.types import Interval, IntType, TensorType
 
 @dataclass(frozen=True, eq=False)
 class DepthwiseAttributes(Attributes):
-    """``weights`` int64 [taps, channels]; ``pad_value``: what stands in the padding."""
+    """``weights`` int64 [taps, channels]; ``pad_value``: the value of padding."""
 
     geometry: WindowGeometry
     pad_value: int
@@ -130,14 +130,14 @@ def padded_type(node: Node[DepthwiseAttributes]) -> IntType:
 
 
 def buffers(node: Node[DepthwiseAttributes], decision: Decision) -> tuple[int, int, int]:
-    """Words, copies and bits a word of the line buffer."""
+    """Return the words, copies and bits a word of the line buffer."""
     window, folding = _window(node.attributes), decision.folding
     words = buffer_words(line_buffer_rows(node, decision) * window.width * _blocks(node, folding))
     return words, folding.multipliers // folding.input_lanes, folding.input_lanes * node.inputs[0].typed.element.bits
 
 
 def weight_words(node: Node[DepthwiseAttributes], folding: Folding) -> Sequence[int]:
-    """The table: see :class:`hdl_lib.windows.depthwise.Depthwise`."""
+    """Return the weight table, see :class:`hdl_lib.windows.depthwise.Depthwise`."""
     window, weights, lanes = _window(node.attributes), node.attributes.weights, folding.input_lanes
     blocks, row = _blocks(node, folding), _by_row(node, folding)
     (kh, kw), channels = window.kernel, weights.shape[1]
@@ -151,7 +151,7 @@ def weight_words(node: Node[DepthwiseAttributes], folding: Folding) -> Sequence[
 
 
 def _places(node: Node[DepthwiseAttributes], folding: Folding) -> tuple[int, int, int, int]:
-    """Of the table, see :func:`hdl_lib.windows.depthwise.weight_places`."""
+    """Return the address layout of the table, see :func:`hdl_lib.windows.depthwise.weight_places`."""
     return weight_places(core_geometry(_window(node.attributes)), _blocks(node, folding), _by_row(node, folding))
 
 
@@ -166,7 +166,7 @@ def _by_row(node: Node[DepthwiseAttributes], folding: Folding) -> bool:
 
 
 def _steps(node: Node[DepthwiseAttributes], folding: Folding) -> int:
-    """For each window and beat of a pixel."""
+    """Return the steps for each window and beat of a pixel."""
     window = _window(node.attributes)
     return window.kernel[0] if _by_row(node, folding) else window.taps
 

@@ -21,9 +21,9 @@ from hwflow.types import Interval, IntType
 
 @dataclass(frozen=True, eq=False)
 class MvuAttributes(Attributes):
-    """``weights`` int64 [M, K], or [sets, M, K] of which vectors take one after the other in turns;
-    ``pixels_per_vector``: a vector is that many consecutive pixels of the input stream; ``binary``: weights and inputs
-    are 0 and 1, and what is summed is 1 where they are equal, else 0."""
+    """``weights`` int64 [M, K], or [sets, M, K], which consecutive vectors take in turn; ``pixels_per_vector``:
+    consecutive pixels of the input stream that form a vector; ``binary``: weights and inputs are 0 and 1, and the
+    result counts equal ones."""
 
     weights: IntArray
     pixels_per_vector: int
@@ -31,24 +31,24 @@ class MvuAttributes(Attributes):
 
 
 class HasWeights(Protocol):
-    """Attributes with a matrix."""
+    """Attributes with a weight matrix."""
 
     @property
     def weights(self) -> IntArray: ...
 
 
 def sets_of(weights: IntArray) -> list[IntArray]:
-    """The matrices [M, K] that vectors take in turns."""
+    """Return the matrices [M, K] that vectors take in turn."""
     return [weights] if weights.ndim == 2 else list(weights)
 
 
 def ends_of(weights: IntArray) -> tuple[int, int]:
-    """The least and the greatest weight, the zeros of surplus lanes among them."""
+    """Return the least and the greatest weight, including the zeros of surplus lanes."""
     return min(0, int(weights.min())), max(0, int(weights.max()))
 
 
 def weight_range(node: Node[HasWeights]) -> tuple[int, int]:
-    """The same of a node, which is asked for each folding."""
+    """Return :func:`ends_of` of a node, computed once."""
     return node.once(_weight_range)
 
 
@@ -57,7 +57,7 @@ def _weight_range(node: Node[HasWeights]) -> tuple[int, int]:
 
 
 def weight_type(node: Node[HasWeights]) -> IntType:
-    """The narrowest type that holds them."""
+    """Return the narrowest type of a node's weights, including the zeros of surplus lanes."""
     return node.once(_weight_type)
 
 
@@ -66,7 +66,8 @@ def _weight_type(node: Node[HasWeights]) -> IntType:
 
 
 def row_intervals(weights: IntArray, ranges: Sequence[Interval], *, binary: bool) -> tuple[Interval, ...]:
-    """The exact interval of each row of ``weights`` [M, K] over inputs within K ``ranges``: both ends are attained.
+    """Return the exact interval of each row of ``weights`` [M, K] over inputs within K ``ranges``: both ends are
+    attained.
 
     Raises :class:`InternalError` if ``binary`` and a weight or an input may be other than 0 and 1.
     """
@@ -76,8 +77,8 @@ def row_intervals(weights: IntArray, ranges: Sequence[Interval], *, binary: bool
 def group_intervals(
     weights: IntArray, ranges: Sequence[Sequence[Interval]], repeat: int, *, binary: bool
 ) -> tuple[Interval, ...]:
-    """The same for groups of as many rows each, one after the other, whose inputs lie within ranges of their own:
-    ``ranges`` are those of each group, and each of them is that of ``repeat`` inputs side by side."""
+    """Return :func:`row_intervals` of groups of equally many consecutive rows, each with inputs of its own: ``ranges``
+    are those of each group, each for ``repeat`` adjacent inputs."""
     low, high = np.array([[r.lo for r in own] for own in ranges]), np.array([[r.hi for r in own] for own in ranges])
     if binary:
         _check_bits("weights", int(weights.min(initial=0)), int(weights.max(initial=0)))
@@ -93,14 +94,14 @@ def group_intervals(
 
 
 def row_values(weights: IntArray, x: IntArray, *, binary: bool) -> IntArray:
-    """x [..., K] to [..., M], exactly."""
+    """Multiply x [..., K] to [..., M], exactly."""
     factors, zeros = _as_products(weights, binary)
     values = exact_matmul(x, factors)
     return values + zeros if binary else values
 
 
 def _as_products(weights: IntArray, binary: bool) -> tuple[IntArray, IntArray]:
-    """Weights and addends [M] of the sum of products that the rows are."""
+    """Return the weights and addends [M] of the rows as sums of products."""
     if not binary:
         return weights, np.zeros(len(weights), dtype=np.int64)
     return 2 * weights - 1, (1 - weights).sum(axis=1)

@@ -1,9 +1,9 @@
-"""Matrix-vector units whose products are fed from a table of weights, ``pe`` outputs and ``simd`` inputs a cycle.
+"""Matrix-vector units with weights from a table, ``pe`` outputs and ``simd`` inputs a cycle.
 
 Folding: input_lanes = SIMD, output_lanes = PE. Neither needs to divide its channel count: surplus lanes carry zero
-weights, or, binary, a weight of 1 that a bit made 0 never equals. SIMD up to a pixel's channels is a part of a pixel;
-above it, or in foldings of ``whole_vector``, a part of a vector, which is then taken as one pixel: SIMD 7 takes a
-vector of 9 pixels of 64 channels in 83 beats then, not in 9 * 10.
+weights or, if binary, a weight of 1 that an input forced to 0 never equals. SIMD up to a pixel's channels is a part of
+a pixel. Above, or in foldings of ``whole_vector``, it is a part of a vector, taken as one pixel: SIMD 7 then takes a
+vector of 9 pixels of 64 channels in 83 beats, not 9 * 10.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from hwflow.ir.graph import IntArray, Node, Scratch
 
 
 class _Operands:
-    """Of a node, whatever the folding. ``ranges``: the least and the greatest input and weight, the zeros of surplus
-    lanes among the weights; ``units``: what foldings of the same input lanes share."""
+    """The data of a node that all foldings share. ``ranges``: the least and the greatest input and weight, including
+    the zeros of surplus lanes; ``units``: costs that foldings with the same input lanes share."""
 
     def __init__(self, node: Node[MvuAttributes]) -> None:
         self.sets, self.binary = sets_of(node.attributes.weights), node.attributes.binary
@@ -44,8 +44,8 @@ class _Operands:
 
 
 class FoldedMvu(Implementation[MvuAttributes]):
-    """See :class:`hdl_lib.matrices.mvu.Mvu`. ``together``: outputs that share a multiplier; ``synapse``: steps over a
-    vector; ``neuron``: passes over the outputs."""
+    """Implements :class:`hdl_lib.matrices.mvu.Mvu`. ``together``: outputs that share a multiplier; ``synapse``: steps
+    over a vector; ``neuron``: passes over the outputs."""
 
     kind: ClassVar[str]
     together: ClassVar[int] = 1
@@ -63,7 +63,7 @@ class FoldedMvu(Implementation[MvuAttributes]):
 
     @classmethod
     def foldings(cls, node: Node[MvuAttributes], family: costs.Family) -> list[Folding]:
-        """Those worth looking at; none where this kind is no choice."""
+        """Return the useful foldings; none if this kind is not offered."""
         operands = node.once(_Operands)
         if not cls._offered(operands, family):
             return []
@@ -74,21 +74,21 @@ class FoldedMvu(Implementation[MvuAttributes]):
     @classmethod
     @abstractmethod
     def _offered(cls, operands: _Operands, family: costs.Family) -> bool:
-        """The kind is a choice."""
+        """Tell whether the kind suits the operands."""
 
     @classmethod
     def _part(cls, operands: _Operands, family: costs.Family) -> int:
-        """Bits without sign that a multiplier block takes, where operands are cut."""
+        """Return the magnitude bits of a multiplier block's operand if operands are split, else 0."""
         return 0
 
     @property
     def packing(self) -> Packing | None:
-        """How two weights share a multiplier block."""
+        """Return how two weights share a multiplier block, if they do."""
         return None
 
     @property
     def digits(self) -> Digits | None:
-        """The digits of weights that the table has."""
+        """Return the digits of weights that the table holds, if it does."""
         return None
 
     def cycles(self) -> int:
@@ -124,8 +124,8 @@ class FoldedMvu(Implementation[MvuAttributes]):
         return Built(core, [core.i], [core.o], [file])
 
     def weight_words(self) -> IntArray:
-        """Weights as [words, lanes]: word nf * SF + sf of each set holds lane p * SIMD + s; surplus lanes hold zero, or
-        one if binary (inputs there are taken as 0)."""
+        """Return the weights as [words, lanes]: word nf * SF + sf of each set holds lane p * SIMD + s; surplus lanes
+        hold zero, or one if binary (inputs there are taken as 0)."""
         sets, outputs, blocks = self.operands.sets, self.operands.outputs, -(-self.channels // self.simd)
         shape = len(sets), self.neuron * self.pe, self.pixels, blocks * self.simd
         padded = np.full(shape, int(self.operands.binary), dtype=np.int64)
@@ -136,8 +136,8 @@ class FoldedMvu(Implementation[MvuAttributes]):
 
     @property
     def _surplus(self) -> int:
-        """Lanes of the last beat of a pixel (or of a vector taken as one) that carry no channel and would count: only
-        equal bits do, products are zero."""
+        """Return the lanes of the last beat of a pixel (or of a vector taken as one) that carry no channel but would
+        count: only equal bits do, products are zero."""
         return -self.channels % self.simd if self.operands.binary else 0
 
     def _unit(self, family: str) -> costs.Matrix:
@@ -152,12 +152,12 @@ class FoldedMvu(Implementation[MvuAttributes]):
         return units[key]
 
     def _stored(self) -> tuple[IntArray, list[int]]:
-        """The contents of the core's table, [words, lanes], and the bits of each lane."""
+        """Return the contents of the core's table, [words, lanes], and the bits of each lane."""
         words = self.weight_words()
         return words, [self.operands.weight.bits] * words.shape[1]
 
     def _few_words(self, decision: Decision) -> costs.FewWords | None:
-        """The table, where it is so small that the weights in it matter; once the folding is chosen, of most sizes."""
+        """Return the table if it is so small that the values matter; of a chosen folding, up to a larger size."""
         numbers = len(self.operands.sets) * self.synapse * self.neuron * self.simd * self.pe
         most = costs.MOST_KNOWN_BITS if decision.provisional else costs.MOST_CHOSEN_BITS
         if numbers * self.operands.weight.bits > most:
@@ -165,7 +165,7 @@ class FoldedMvu(Implementation[MvuAttributes]):
         return costs.FewWords(bit_table(*self._stored()), self._products(self.weight_words()))
 
     def _products(self, words: IntArray) -> IntArray:
-        """Weights [words, multipliers, weights of one]."""
+        """Return the weights as [words, multipliers, weights of a multiplier]."""
         return words[:, :, None]
 
 
@@ -184,7 +184,7 @@ class BlockMvu(FoldedMvu):
 
 
 class PackedMvu(FoldedMvu):
-    """Two outputs share a multiplier block, where the ranges of inputs and weights leave room for both products."""
+    """Two outputs share a multiplier block, if the ranges of inputs and weights leave room for both products."""
 
     kind = "dsp2"
     together = 2
@@ -206,7 +206,7 @@ class PackedMvu(FoldedMvu):
         return packing
 
     def _stored(self) -> tuple[IntArray, list[int]]:
-        """Pairs of rows, the second one without what the first one borrows."""
+        """Return pairs of rows, the second one less what the first one borrows."""
         words, pe = self.weight_words(), self.pe
         lanes = words.reshape(len(words), pe, self.simd)
         low, high = lanes[:, 0 : pe - 1 : 2], lanes[:, 1::2]
@@ -224,8 +224,8 @@ class PackedMvu(FoldedMvu):
 
 
 class LookupTableMvu(FoldedMvu):
-    """Products of look-up tables. A table has the digits of weights, except where there are no products of several
-    bits, or where a table has all of one's bits."""
+    """Products in look-up tables. The table holds the digits of weights, unless an operand has one bit or both have
+    two."""
 
     kind = "lut"
 
@@ -246,7 +246,7 @@ class LookupTableMvu(FoldedMvu):
 
 
 class XnorMvu(FoldedMvu):
-    """Bits compared and counted."""
+    """Compares and counts bits."""
 
     kind = "xnor"
 
@@ -256,12 +256,12 @@ class XnorMvu(FoldedMvu):
 
 
 def _lane_pairs(channels: int, outputs: int, elements: int, together: int) -> list[tuple[int, int, bool]]:
-    """(PE, SIMD, whole vector) worth looking at for vectors of so many ``elements``; ``together``: outputs that share a
+    """Return the useful (PE, SIMD, whole vector) for vectors of ``elements``; ``together``: outputs that share a
     multiplier.
 
-    Lanes that fit a pixel take what producers offer; more take a vector's, in parts without surplus or with; at last
-    come those that would fit a pixel with a surplus, and take a vector's. Of each kind those are left that no others,
-    of the same or an earlier kind, undercut in steps or multipliers while they have no more of the other.
+    In this order: lanes that fit a pixel, as producers offer them; lanes of a vector without and then with surplus;
+    lanes that would fit a pixel with a surplus, taken of a vector. Each kind keeps only pairs that no other of the same
+    or an earlier kind dominates in steps and multipliers.
     """
     simds = [(0, simd, elements // channels * -(-channels // simd)) for simd in costs.useful_lanes(channels)]
     for simd in costs.useful_lanes(elements):

@@ -1,7 +1,6 @@
-"""Matrix-vector unit: the products of constant matrices with vectors.
+"""Matrix-vector unit: products of constant matrices with vectors.
 
-Its cores are in
-:mod:`hwflow.cores.matrix.folded_mvu` and :mod:`hwflow.cores.matrix.constant_mvu`.
+Its cores are in :mod:`hwflow.cores.matrix.folded_mvu` and :mod:`hwflow.cores.matrix.constant_mvu`.
 """
 
 from __future__ import annotations
@@ -57,7 +56,8 @@ class Mvu(ImplementedOperator[MvuAttributes]):
     def input_view(
         self, node: Node[MvuAttributes], shape: tuple[int, ...], lanes: int, *, whole_vector: bool = False
     ) -> tuple[int, int]:
-        """Up to a pixel's channels lanes are of pixels, beyond that, or where it is said, of vectors."""
+        """Return (pixels, channels): of pixels for lanes up to a pixel's channels, else or with ``whole_vector`` of
+        vectors."""
         pixels, channels = shape
         vector = int(node.attributes.pixels_per_vector)
         if lanes <= channels and not whole_vector:
@@ -78,8 +78,8 @@ _SEVERAL_VECTORS: dict[str, type[Implementation[MvuAttributes]]] = {
 def add_mvu(
     context: LoweringContext, stream: Value, weights: IntArray, pixels_per_vector: int, *, binary: bool
 ) -> Value | None:
-    """The product of ``weights`` with a stream, or ``binary`` the number of equal bits; None, and a refusal, where an
-    operand is too wide for the core."""
+    """Add the product of ``weights`` with a stream, or ``binary`` the number of equal bits; refuse the node and return
+    None if an operand is too wide for the core."""
     weight = IntType.holding(Interval(*ends_of(weights)))
     operands = (("input", stream.typed.element, MAXIMUM_INPUT), ("weight", weight, MAXIMUM_WEIGHT))
     for what, element, maximum in operands:

@@ -1,1 +1,1 @@
-"""Step functions in hardware."""
+"""Requantizers: step functions in hardware."""

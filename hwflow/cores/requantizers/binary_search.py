@@ -1,4 +1,4 @@
-"""Bisection among sorted thresholds, a comparator a stage."""
+"""Binary search among sorted thresholds, a comparator a stage."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from hwflow.types import IntType
 
 
 class BinarySearch(LaneTables[SearchForm]):
-    """See :class:`hdl_lib.requantizers.requantize_search.SearchRequantizer`. Tables: the bounds of each stage, then the
-    results, if they are no plain count; ``x >= threshold`` is ``x > threshold - 1``."""
+    """Implements :class:`hdl_lib.requantizers.requantize_search.SearchRequantizer`. Tables: the bounds of each stage,
+    then the results unless they are a plain count; ``x >= threshold`` is ``x > threshold - 1``."""
 
     def latency(self) -> int:
         values = 0 if self.form.values is None else self.output.bits
@@ -67,10 +67,10 @@ class BinarySearch(LaneTables[SearchForm]):
 
 
 def comparisons(form: SearchForm, lanes: Sequence[IntArray], x: IntType) -> tuple[list[int], int]:
-    """Of a search, each of ``lanes`` with the channels that it serves, inputs of type ``x``: the stages of those
-    comparisons that say the same of all inputs; and of the others how many bits at the low end of what they compare
-    with (the threshold less 1) are 1 in all words: an input's are not looked at there. Where a lane has less channels
-    than others 0 stands in its words."""
+    """Return the stages whose comparison has the same result for all inputs, and the total number of trailing bits that
+    are 1 in all words of a compared bound (threshold less 1), where the input's bits are not read. ``lanes``: the
+    channels that each serves; ``x``: the type of inputs. A lane with fewer channels than others has zeros in its last
+    words."""
     words, idle, ones = max(map(len, lanes)), list[int](), 0
     alike = Counter(channels.tobytes() for channels in lanes)
     for channels in {lane.tobytes(): lane for lane in lanes}.values():
@@ -86,7 +86,7 @@ def comparisons(form: SearchForm, lanes: Sequence[IntArray], x: IntType) -> tupl
 
 @lru_cache(maxsize=8)
 def _compared(form: SearchForm) -> list[tuple[IntArray, IntArray, IntArray]]:
-    """What each stage of each channel compares with: the least, the greatest, and the bits that are 1 in all."""
+    """Return for each stage the bounds of each channel: the least, the greatest, and the bits that are 1 in all."""
     found = []
     for stage in range(form.stages):
         bounds = form.bounds[:, (1 << (form.stages - stage - 1)) - 1 :: 1 << (form.stages - stage)]

@@ -1,7 +1,7 @@
-"""Requantizers with constant parameters in every lane: shifts and sums, no multiplier blocks.
+"""Requantizers with constant parameters in every lane: shifts and adders, no multiplier blocks.
 
-That is where a beat holds whole pixels, or where all channels are alike. Multipliers that are powers of two are always
-made so; for others it is the kind "shift_add" of a folding.
+Possible if a beat holds whole pixels, or if all channels are alike. Multipliers that are powers of two are always
+implemented so; for others it is the folding's kind "shift_add".
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MOST_DIGITS = 12  # of a multiplier: above it a multiplier block is certainly ch
 
 
 class ConstantLanes(RequantizerCore[MultiplyAddShift]):
-    """See :class:`hdl_lib.requantizers.requantize_constant.ConstantRequantizer`."""
+    """Implements :class:`hdl_lib.requantizers.requantize_constant.ConstantRequantizer`."""
 
     kind: ClassVar[str] = "shift_add"
 
@@ -40,7 +40,7 @@ class ConstantLanes(RequantizerCore[MultiplyAddShift]):
         return ConstantRequantizer.latency_of(self.node.once(_Constants).depth)
 
     def resources(self, decision: Decision, family: str) -> Resources:
-        """Networks of adders are exact in the folding that is chosen, and estimated before."""
+        """Return the resources; adders are exact once the folding is chosen, and estimated before."""
         estimated, pixels = decision.provisional and not shifts_only(self.form), self.lanes // self.own
         lanes, width = self.node.once(_Constants).pixel(self.own, family, decision.depth, estimated=estimated)
         return costs.constant_requantizer(family, lanes.times(pixels), width * pixels, self.latency(), decision.depth)
@@ -58,20 +58,20 @@ class ConstantLanes(RequantizerCore[MultiplyAddShift]):
 
 
 def shifts_only(form: MultiplyAddShift) -> bool:
-    """Tell whether every multiplier is a shift."""
+    """Tell whether every multiplier is a power of two."""
     return all(abs(number) & (abs(number) - 1) == 0 for number in set(form.multipliers))
 
 
 def worth_offering(form: MultiplyAddShift) -> bool:
-    """Tell whether sums are an alternative to multiplier blocks."""
+    """Tell whether adders are an alternative to multiplier blocks."""
     numbers = np.array([sorted(set(form.multipliers))])
     digits = sum(np.count_nonzero(place, axis=0) for place in digits_of(numbers)) if numbers.any() else 0
     return not shifts_only(form) and int(np.max(digits)) <= MOST_DIGITS
 
 
 class _Constants:
-    """Of a node, whatever the folding. ``depth``: levels of adders of the deepest product; ``ranges``: of the input of
-    each channel's lane."""
+    """The data of a node that all foldings share. ``depth``: adder levels of the deepest product; ``ranges``: of the
+    input of each channel's lane."""
 
     def __init__(self, node: Node[RequantizeAttributes]) -> None:
         form = form_of(node)
@@ -87,7 +87,7 @@ class _Constants:
         self._pixels: dict[tuple[int, str, int, bool], tuple[Resources, int]] = Scratch()
 
     def pixel(self, own: int, family: str, depth: int, *, estimated: bool) -> tuple[Resources, int]:
-        """The lanes of one pixel, of the first ``own`` channels, and the bits of their results."""
+        """Return the resources of the lanes of a pixel's first ``own`` channels, and the bits of their results."""
         depth = min(depth, REGISTER_DEPTH + 1)  # of a memory the depth does not matter
         key = own, family, depth, estimated
         if key not in self._pixels:
@@ -134,12 +134,12 @@ def _lane(form: MultiplyAddShift, multiplier: int, addend: int, ends: tuple[int,
 
 @lru_cache(maxsize=4096)
 def _product(magnitude: int, ends: tuple[int, int]) -> Network:
-    """Of one lane."""
+    """Return the shift-add network of one lane."""
     return shift_add_network(np.array([[magnitude]]), [ends])
 
 
 def _side_by_side(lanes: Sequence[Network]) -> Network:
-    """Networks of one input and one output each as one network: first all inputs, then the adders."""
+    """Merge networks of one input and one output each into one network: first all inputs, then the adders."""
     inputs = [network.inputs[0] for network in lanes]
     adders: list[LooseAdder] = []
     outputs = []

@@ -1,4 +1,4 @@
-"""Requantizers whose lanes read tables of their own."""
+"""Requantizers in which every lane reads its own tables."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hwflow.ir.node_attributes import RequantizeAttributes
 
 
 class LaneTable(NamedTuple):
-    """A table that every lane has: ``rows``, one a channel, of entries of so many ``bits``."""
+    """A table of every lane: ``rows``, one a channel, of entries of ``bits``."""
 
     name: str
     rows: IntArray
@@ -25,7 +25,7 @@ class LaneTable(NamedTuple):
 
 
 class _Costs:
-    """Of a node's tables, in all foldings: a search asks for the same again and again."""
+    """The costs of a node's tables that all foldings share."""
 
     def __init__(self, node: Node[RequantizeAttributes]) -> None:
         self.lanes: dict[tuple[str, str, int, bytes], Resources] = Scratch()
@@ -33,18 +33,18 @@ class _Costs:
 
 
 class LaneTables(RequantizerCore[F]):
-    """A requantizer whose lanes read tables of their own."""
+    """A requantizer in which every lane reads its own tables."""
 
     @abstractmethod
     def tables(self) -> list[LaneTable]:
-        """Those of each lane, that of results last."""
+        """Return the tables of a lane, results last."""
 
     @abstractmethod
     def registered(self, words: int) -> bool:
-        """A register follows the table of so many words."""
+        """Tell whether a register follows a table of ``words``."""
 
     def tables_cost(self, family: str) -> tuple[Resources, Resources]:
-        """Of all tables, by their words, and of the last one."""
+        """Return the resources of all tables, by their contents, and of the last one."""
         known = self.node.once(_Costs)
         if (family, self.lanes) not in known.all:
             total, last = Resources(), Resources()
@@ -62,11 +62,11 @@ class LaneTables(RequantizerCore[F]):
         return known.all[family, self.lanes]
 
     def channels_of(self, lane: int) -> IntArray:
-        """Whose results a lane computes, one after the other: of channels with parameters of their own."""
+        """Return the channels that a lane processes in turn, modulo those with parameters of their own."""
         return np.arange(lane, self.channels, self.lanes) % self.own
 
     def lane_tables(self, name: str, files: list[MemoryFile]) -> list[list[Table]]:
-        """Those of :meth:`tables`, lane by lane."""
+        """Return the tables of :meth:`tables` for each lane."""
         return [
             [
                 table(
@@ -79,6 +79,6 @@ class LaneTables(RequantizerCore[F]):
         ]
 
     def _words(self, part: LaneTable, lane: int) -> IntArray:
-        """The rows of a lane's channels one after the other; for those that it lacks zeros."""
+        """Return the rows of a lane's channels in turn; missing channels get zeros."""
         own = part.rows[self.channels_of(lane)].reshape(-1)
         return np.pad(own, (0, self.words * part.rows.shape[1] - len(own)))

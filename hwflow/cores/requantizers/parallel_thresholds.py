@@ -1,4 +1,4 @@
-"""A comparator for each threshold, and the number of those reached."""
+"""Parallel thresholds: a comparator for each, and a count of those reached."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hwflow.numerics.requantizers.requantizer import ThresholdForm
 
 
 class ParallelThresholds(RequantizerCore[ThresholdForm]):
-    """See :class:`hdl_lib.requantizers.requantize_thresholds.Thresholds`."""
+    """Implements :class:`hdl_lib.requantizers.requantize_thresholds.Thresholds`."""
 
     def latency(self) -> int:
         return Thresholds.latency_of(self.form.levels, own_bases=not self.form.one_base)
@@ -58,7 +58,7 @@ class ParallelThresholds(RequantizerCore[ThresholdForm]):
         return fields
 
     def _directions(self) -> list[str | int]:
-        """Return the directions that the core needs; none where all thresholds rise."""
+        """Return the directions that the core needs; none if all thresholds rise."""
         if not any(map(any, self.form.falling)):
             return []
         bits = {column: index for index, column in enumerate(self.form.direction_bits)}

@@ -25,7 +25,7 @@ from hwflow.types import Interval, IntType
 
 
 class _Products(RequantizerCore[MultiplyAddShift]):
-    """See :class:`hdl_lib.requantizers.requantize_mas.MultiplyAddShift`."""
+    """Implements :class:`hdl_lib.requantizers.requantize_mas.MultiplyAddShift`."""
 
     def __init__(self, node: Node[RequantizeAttributes], folding: Folding, form: MultiplyAddShift) -> None:
         super().__init__(node, folding, form)
@@ -36,15 +36,15 @@ class _Products(RequantizerCore[MultiplyAddShift]):
     @property
     @abstractmethod
     def digits(self) -> Digits | None:
-        """Those of multipliers, if tables have them."""
+        """Return the digits of multipliers, if tables hold them."""
 
     @abstractmethod
     def blocks(self, family: str) -> int:
-        """Multiplier blocks of all lanes."""
+        """Return the multiplier blocks of all lanes."""
 
     @abstractmethod
     def rows(self, family: str) -> costs.Rows | None:
-        """Products of look-up tables."""
+        """Return the products in look-up tables, if any."""
 
     def latency(self) -> int:
         held = self.lanes * (self.multiplier.bits + self.addend.bits), self.words
@@ -79,7 +79,7 @@ class _Products(RequantizerCore[MultiplyAddShift]):
         return [(factors, bits), (self.padded(self.form.addends), self.addend.bits)]
 
     def _known(self, family: str) -> costs.Parameters | None:
-        """The table, where it is so small that the numbers in it matter."""
+        """Return the table if it is so small that its values matter."""
         if self.channels * (self.multiplier.bits + self.addend.bits) > costs.MOST_KNOWN_BITS:
             return None
         if self.words == 1 and self.digits is None:
@@ -96,7 +96,7 @@ class _Products(RequantizerCore[MultiplyAddShift]):
 
 
 class LookupTableProducts(_Products):
-    """Products of look-up tables, a row for each digit of the multiplier."""
+    """Products in look-up tables, a row for each digit of the multiplier."""
 
     kind: ClassVar[str] = "lut"
 
@@ -128,7 +128,7 @@ class BlockProducts(_Products):
         return None
 
     def blocks(self, family: str) -> int:
-        """Constants of which a part is 0, or plus or minus a power of two, need none for that part."""
+        """Return the multiplier blocks; a part of a constant that is 0 or plus or minus a power of two needs none."""
         shape = shape_of(self.multiplier)
         xs, factors = (
             [(IntType(part.shape.width, part.shape.signed), self.lanes) for part in parts_of(operand, self.part)]
@@ -142,7 +142,8 @@ class BlockProducts(_Products):
         return costs.multiplier_blocks(family, [(x, factor, count) for x, _ in xs for factor, count in factors])
 
     def _half_blocks(self, family: str, xs: Sequence[IntType], factors: Sequence[IntType]) -> int:
-        """The same where blocks take two narrow products: by what each lane's multipliers are."""
+        """Return the multiplier blocks if a block holds two narrow products: by the values of each lane's multipliers.
+        """
         shape = shape_of(self.multiplier)
         lanes = min(self.lanes, self.own)
         times = self.lanes // lanes  # lanes of several pixels are alike
@@ -162,8 +163,7 @@ class BlockProducts(_Products):
 
 @lru_cache(maxsize=1 << 12)
 def _part_constants(multiplier: int, shape: Shape, part: int) -> list[int]:
-    """See :meth:`hdl_lib.requantizers.requantize_mas.MultiplyAddShift.part_constants`: each folding asks for the
-    same."""
+    """Cache :meth:`hdl_lib.requantizers.requantize_mas.MultiplyAddShift.part_constants`, the same for all foldings."""
     return Core.part_constants(multiplier, shape, part)
 
 

@@ -1,4 +1,4 @@
-"""Requantize: a step function a channel, from accumulators (or other integers) to a small integer type."""
+"""Requantize: a step function for each channel, from accumulators (or other integers) to a small integer type."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Parameters of multiply-add-shift requantizers as tables have them, for all foldings of a node at once.
+"""Parameters of multiply-add-shift requantizers as stored in tables, for all foldings of a node at once.
 
-A search asks for the cost of every number of lanes: what follows from the parameters of a channel is computed once and
+A search needs the cost of every number of lanes: what follows from the parameters of a channel is computed once and
 kept with the node.
 """
 
@@ -27,21 +27,21 @@ from hwflow.types import IntType
 
 @dataclass(frozen=True)
 class ParameterBits:
-    """Bits of the channels' multipliers and addends, each [channels, bits], the lowest first."""
+    """The bits of the channels' multipliers and addends, each [channels, bits], lowest first."""
 
     multipliers: costs.BitArray
     addends: costs.BitArray
 
     def table(self, lanes: int) -> costs.BitArray:
-        """Those of a table [words, bits] of so many lanes, at most the channels; surplus lanes have zeros."""
+        """Return the table [words, bits] of ``lanes``, at most the channels; surplus lanes have zeros."""
         return _words(np.concatenate([self.multipliers, self.addends], axis=1), lanes)
 
     def addends_table(self, lanes: int) -> costs.BitArray:
-        """The addends of such words alone."""
+        """Return the addends of these words."""
         return _words(self.addends, lanes)
 
     def addend_zeros(self, lanes: int) -> list[int]:
-        """For each lane how many bits at the low end of its addends are 0 in all words."""
+        """Return for each lane the number of trailing bits of its addends that are 0 in all words."""
         words = self.addends_table(lanes)
         ones: npt.NDArray[np.bool_] = np.logical_or.reduce(words.reshape(len(words), lanes, -1))
         # Where all addends are 0 nothing is added.
@@ -57,7 +57,7 @@ def _words(rows: costs.BitArray, lanes: int) -> costs.BitArray:
 
 
 class ChannelParameters:
-    """Multipliers and addends of a node's multiply-add-shift. ``digits`` hold any of the multipliers."""
+    """The multipliers and addends of a node's multiply-add-shift. ``digits`` can represent all multipliers."""
 
     def __init__(self, node: Node[RequantizeAttributes]) -> None:
         form = form_of(node)
@@ -71,7 +71,7 @@ class ChannelParameters:
         self._fixed: dict[tuple[int, int], Counter[IntType]] = Scratch()
 
     def bits(self, channels: int, *, digits: bool) -> ParameterBits:
-        """Of the first ``channels``; ``digits``: the table has these of the multipliers."""
+        """Return the bits of the first ``channels``; ``digits``: the table stores digits of multipliers."""
         if (digits, channels) not in self._bits:
             multipliers: Sequence[int] = self.form.multipliers[:channels]
             width = self.multiplier.bits
@@ -82,8 +82,8 @@ class ChannelParameters:
         return self._bits[digits, channels]
 
     def row_products(self, family: str, channels: int, lanes: int) -> Resources:
-        """Products of look-up tables of ``lanes`` lanes, at most as many as the first ``channels``, whose tables have
-        at most :data:`hwflow.cores.costs.FEW` words."""
+        """Return the products in look-up tables of ``lanes``, at most the first ``channels``, with tables of at most
+        :data:`hwflow.cores.costs.FEW` words."""
         if (family, channels) not in self._rows:
             offered = [n for n in costs.useful_lanes(channels) if -(-channels // n) <= costs.FEW]
             columns = {n: lane_columns(self.form.multipliers[:channels], n) for n in offered}
@@ -96,7 +96,7 @@ class ChannelParameters:
         return self._rows[family, channels][lanes]
 
     def fixed_factors(self, channels: int, part: int) -> Counter[IntType]:
-        """Parts of the first channels' multipliers that are neither 0 nor plus or minus a power of two."""
+        """Count the parts of the first channels' multipliers that are neither 0 nor plus or minus a power of two."""
         if (channels, part) not in self._fixed:
             parts = parts_of(shape_of(self.multiplier), part)
             constants = [each.of_number(number) for number in self.form.multipliers[:channels] for each in parts]
@@ -113,7 +113,7 @@ def _bits(numbers: Sequence[int], width: int) -> costs.BitArray:
 
 
 def lane_columns(multipliers: Sequence[int], lanes: int) -> list[tuple[int, ...]]:
-    """For each of so many lanes its multiplier in every word; surplus lanes get zeros."""
+    """Return for each of ``lanes`` its multiplier in every word; surplus lanes get zeros."""
     surplus = -len(multipliers) % lanes
     padded = (*multipliers, *[0] * surplus)
     return [padded[lane::lanes] for lane in range(lanes)]

@@ -1,4 +1,4 @@
-"""What the cores of requantizers have in common: a form of step functions, its parameters in tables."""
+"""The common base of requantizer cores: a form of step functions with its parameters in tables."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Field = tuple[IntArray, int]  # of a table, [words, lanes], and its bits
 
 
 def form_of(node: Node[RequantizeAttributes]) -> Form:
-    """The realisation of a requantize node of the dataflow stage; found and proved once."""
+    """Return the hardware form of a requantize node of the dataflow stage; found and proved once."""
     return node.once(_form)
 
 
@@ -36,8 +36,8 @@ def _form(node: Node[RequantizeAttributes]) -> Form:
 class RequantizerCore(Implementation[RequantizeAttributes], Generic[F]):
     """A requantizer of one form, with ``folding.input_lanes`` lanes.
 
-    ``own``: channels with parameters of their own, again in each pixel of a beat; ``channels``: all that lanes take in
-    turns; ``words``: of each lane's table. Where every channel is alike, one word of parameters serves all.
+    ``own``: channels with parameters of their own, the same in each pixel of a beat; ``channels``: all that lanes take
+    in turn; ``words``: of each lane's table. If every channel is alike, one word of parameters serves all.
     """
 
     def __init__(self, node: Node[RequantizeAttributes], folding: Folding, form: F) -> None:
@@ -55,7 +55,7 @@ class RequantizerCore(Implementation[RequantizeAttributes], Generic[F]):
 
     @abstractmethod
     def latency(self) -> int:
-        """Cycles from a beat to its result."""
+        """Return the cycles from a beat to its result."""
 
     def cycles(self) -> int:
         return beats(self.node.inputs[0].typed.shape, self.lanes)
@@ -64,19 +64,19 @@ class RequantizerCore(Implementation[RequantizeAttributes], Generic[F]):
         return beat_by_beat(self.cycles(), self.latency())
 
     def queue_bits(self, family: str, depth: int) -> int:
-        """Of a beat in the queue. A memory made of flip-flops has none for bits that never change and those that are
-        alike, as far as synthesis sees it."""
+        """Return the bits of a beat in the queue. A memory of flip-flops stores neither constant bits nor copies of
+        others, as far as synthesis sees it."""
         flat = costs.FAMILIES[family].lutram is None and depth > REGISTER_DEPTH
         if not flat or sum(step.count + 1 for step in self.steps[: self.own]) > costs.MOST_KNOWN_BITS:
             return self.lanes * self.output.bits
         return changing_bits(self.steps[: self.own], self.lanes, self.output.bits)
 
     def wrapped(self, base: int) -> int:
-        """The value of the output type that is ``base`` modulo its number of values."""
+        """Return the value of the output type that is ``base`` modulo its number of values."""
         return (base - self.output.min) % (1 << self.output.bits) + self.output.min
 
     def padded(self, values: Any) -> IntArray:
-        """One row a channel, of each pixel that a beat holds, to [words, lanes, ...]; surplus lanes get zeros."""
+        """Arrange one row a channel, for each pixel of a beat, as [words, lanes, ...]; surplus lanes get zeros."""
         array = np.array(values[: self.own], dtype=object)  # addends of 16-bit levels pass 64 bits
         array = np.tile(array, (self.channels // self.own, *(1,) * (array.ndim - 1)))
         padded = np.zeros((self.words * self.lanes, *array.shape[1:]), dtype=object)
@@ -84,7 +84,7 @@ class RequantizerCore(Implementation[RequantizeAttributes], Generic[F]):
         return padded.reshape(self.words, self.lanes, *array.shape[1:])
 
     def packed(self, fields: Sequence[Field]) -> tuple[list[int], int]:
-        """Words of fields: lane 0 lowest, in each lane the first field lowest; and the bits of each."""
+        """Return words of fields, lane 0 lowest and in each lane the first field lowest, and the bits of a word."""
         words = [0] * self.words
         offset = 0
         for lane in range(self.lanes):
@@ -95,12 +95,12 @@ class RequantizerCore(Implementation[RequantizeAttributes], Generic[F]):
         return words, offset
 
     def filled(self, fields: Sequence[Field], family: str) -> Resources:
-        """What a table of these fields takes, by its words; nothing if it is one of constants."""
+        """Return the resources of a table of these fields, by its contents; none if it is a single word."""
         return costs.filled_rom(family, *self.packed(fields)) if self.words > 1 else Resources()
 
 
 def table(name: str, words: Sequence[int], width: int, files: list[MemoryFile]) -> Table:
-    """One word is a constant of the core; more go to a memory file."""
+    """Return a table: one word is a constant of the core, more go to a memory file."""
     if len(words) == 1:
         return Table.of_words(words, width)
     files.append(MemoryFile(name, words, width))
@@ -108,8 +108,8 @@ def table(name: str, words: Sequence[int], width: int, files: list[MemoryFile]) 
 
 
 def changing_bits(steps: Sequence[StepFunction], lanes: int, bits: int) -> int:
-    """Bits of a beat's results, of so many ``bits`` each, that change, and are not like another of their lane; the
-    ``steps`` are one a channel, again and again where there are more ``lanes``."""
+    """Return the bits of a beat's results, of ``bits`` each, that change and are no copies of another of their lane;
+    ``steps`` are one a channel, repeated over the ``lanes``."""
     total = 0
     for lane in range(min(lanes, len(steps))):
         values = [value for step in steps[lane::lanes] for value in step.values]

@@ -13,7 +13,7 @@ from hwflow.numerics.requantizers.requantizer import LookupForm
 
 
 class ResultTable(LaneTables[LookupForm]):
-    """See :class:`hdl_lib.requantizers.requantize_lookup.LookupRequantizer`."""
+    """Implements :class:`hdl_lib.requantizers.requantize_lookup.LookupRequantizer`."""
 
     def latency(self) -> int:
         return LookupRequantizer.latency
@@ -49,5 +49,5 @@ class ResultTable(LaneTables[LookupForm]):
 
     @property
     def _span(self) -> int:
-        """Words a channel: a power of two."""
+        """Return the words a channel: a power of two."""
         return 1 << (self.form.span - 1).bit_length()

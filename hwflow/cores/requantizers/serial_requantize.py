@@ -1,6 +1,6 @@
-"""Requantizers that take several cycles per element and no multiplier block, for slow streams.
+"""Requantizers that take several cycles an element and no multiplier block, for slow streams.
 
-The kind "serial" of a folding, whose ``part`` is how many digits of the input a step takes
+The folding's kind is "serial", and its ``part`` the digits of the input taken in a step
 (:mod:`hdl_lib.requantizers.requantize_serial`).
 """
 
@@ -30,8 +30,8 @@ TOGETHER = (1, 2, 3, 5)  # digits a step: with more of them products in one step
 
 
 class SerialProducts(RequantizerCore[MultiplyAddShift]):
-    """See :class:`hdl_lib.requantizers.requantize_serial.SerialMultiplyAddShift`. ``form``: with addends that suit so
-    many digits a step."""
+    """Implements :class:`hdl_lib.requantizers.requantize_serial.SerialMultiplyAddShift`. ``form``: with addends that
+    suit the digits of a step."""
 
     kind: ClassVar[str] = "serial"
 
@@ -44,7 +44,7 @@ class SerialProducts(RequantizerCore[MultiplyAddShift]):
 
     @classmethod
     def foldings(cls, node: Node[RequantizeAttributes]) -> list[Folding]:
-        """An element after the other, the most steps first: where there are parameters for it."""
+        """Return foldings of one element at a time, the most steps first, if there are parameters for them."""
         forms, found = node.once(_SerialForms), dict[int, Folding]()
         for together in TOGETHER:
             steps = forms.digits(together) // together
@@ -59,7 +59,7 @@ class SerialProducts(RequantizerCore[MultiplyAddShift]):
         return super().cycles() * (self.serial.digits // self.folding.part + 1)
 
     def timing(self) -> Timing:
-        """The first step of a beat consumes, the last one produces."""
+        """Return the timing: the first step of a beat consumes, the last one produces."""
         steps = every(self.cycles()).reshape(super().cycles(), -1)
         return Timing((Process(steps.size, {0: steps[:, 0]}, {0: steps[:, -1]}),), (self.latency(),))
 
@@ -87,13 +87,13 @@ class SerialProducts(RequantizerCore[MultiplyAddShift]):
         return Built(core, [core.i], [core.o], [file])
 
     def _pairs(self) -> Pairs:
-        """For each word the lanes' multiplier and addend."""
+        """Return for each word the lanes' multiplier and addend."""
         fields = self.padded(self.form.multipliers), self.padded(self.form.addends)
         return tuple(tuple(zip(*row, strict=True)) for row in zip(*(field.tolist() for field in fields), strict=True))
 
 
 class _SerialForms:
-    """Of a node: parameters whose addends suit so many digits a step, found and proved once."""
+    """Parameters of a node whose addends suit the digits of a step, found and proved once."""
 
     def __init__(self, node: Node[RequantizeAttributes]) -> None:
         form = form_of(node)
@@ -102,11 +102,11 @@ class _SerialForms:
         self._known: dict[int, MultiplyAddShift | None] = {}
 
     def digits(self, together: int) -> int:
-        """Of the input, a multiple of those a step."""
+        """Return the digits of the input, a multiple of those of a step."""
         return SerialSteps(self._input, Shape(1), Shape(1), together).digits
 
     def form(self, together: int) -> MultiplyAddShift | None:
-        """None where there are no such parameters."""
+        """Return the parameters, or None if there are none."""
         digits = self.digits(together)
         if digits not in self._known:
             least = SerialSteps(self._input, Shape(1), Shape(1), together)
@@ -115,8 +115,8 @@ class _SerialForms:
 
 
 def _row_bits(steps: SerialSteps, pairs: Pairs, lanes: int) -> list[int]:
-    """Of each lane how many bits of a digit's product differ from one another: by what two neighbours of its words
-    are, where there are few words; of more all."""
+    """Return for each lane the distinct bits of a digit's product: by adjacent bits of its words if there are few
+    words, else all."""
     if len(pairs) > costs.FEW:
         return [steps.word_shape.width + 1] * lanes
     found = []

@@ -1,8 +1,8 @@
 """Concatenation of tensors along one axis of a frame.
 
-:class:`Concat` is the operator of the quantized stage; attribute ``axis``. Its inputs' streams follow each other in
-turns (:class:`StreamConcat`): channels of each pixel, or pixels, in as many rounds as the axes in front of ``axis``
-have positions; or whole pixels come side by side.
+:class:`Concat` is the operator of the quantized stage; attribute ``axis``. The streams of its inputs follow each other
+in turn (:class:`StreamConcat`): channels of each pixel, or pixels, in as many rounds as the axes before ``axis`` have
+positions; or whole pixels come in parallel.
 """
 
 from __future__ import annotations
@@ -66,15 +66,15 @@ class Concat(LogicalOperator[ConcatAttributes]):
 
 @dataclass(frozen=True, eq=False)
 class StreamConcatAttributes(Attributes):
-    """``axis`` 1: channels, the inputs have as many pixels; 0: pixels, the inputs have as many channels; ``rounds``,
-    along pixels: equal parts of each input's frame that follow each other in turns."""
+    """``axis`` 1: channels, of inputs with equally many pixels; 0: pixels, of inputs with equally many channels;
+    ``rounds``, along pixels: equal parts of each input's frame that are taken in turn."""
 
     axis: int
     rounds: int = 1
 
 
 class StreamConcat(HardwareOperator[StreamConcatAttributes]):
-    """Streams follow each other in turns, or come side by side."""
+    """Concatenates streams in turn, or in parallel."""
 
     name = "stream_concat"
     stages = frozenset({Stage.DATAFLOW, Stage.SCHEDULED})
@@ -95,9 +95,9 @@ class StreamConcat(HardwareOperator[StreamConcatAttributes]):
         return (np.concatenate(parts, axis=2).reshape(frames, -1, channels),)
 
     def foldings(self, node: Node[StreamConcatAttributes], device: Device) -> Sequence[Folding]:
-        """Channels in turns: lanes that fill every beat but a pixel's last one: they divide the channels of all inputs
-        but the last. Whole pixels of all inputs side by side (``whole_vector``; lanes are the output's). Pixels in
-        turns: any, or as many whole pixels as fill every beat of every turn."""
+        """Return the foldings. Channels in turn: lanes that divide the channels of all inputs but the last, so that
+        only a pixel's last beat has surplus lanes. Whole pixels of all inputs in parallel (``whole_vector``; lanes are
+        the output's). Pixels in turn: any lanes, or whole pixels that fill every beat of every turn."""
         if node.attributes.axis == 0:
             turns = gcd(*(value.typed.shape[0] for value in node.inputs)) // node.attributes.rounds
             return [Folding(count, count) for count in costs.stream_lanes((turns, node.outputs[0].typed.shape[1]))]
@@ -112,14 +112,15 @@ class StreamConcat(HardwareOperator[StreamConcatAttributes]):
     def input_view(
         self, node: Node[StreamConcatAttributes], shape: tuple[int, ...], lanes: int, *, whole_vector: bool = False
     ) -> tuple[int, int]:
-        """Channels in turns: an input of fewer channels than lanes has surplus lanes in each of its pixels' beat."""
+        """Return (pixels, channels). Channels in turn: an input of fewer channels than lanes has surplus lanes in every
+        beat."""
         pixels, channels = shape
         return (pixels, channels) if node.attributes.axis == 1 and not whole_vector else grouped(shape, lanes)
 
     def lanes_of(
         self, node: Node[StreamConcatAttributes], index: int, lanes: int, *, whole_vector: bool = False
     ) -> int:
-        """Whole pixels side by side: as many of each input's."""
+        """Return the lanes of input ``index``. Whole pixels in parallel: equally many pixels of each input."""
         if not whole_vector:
             return lanes
         return lanes // int(node.outputs[0].typed.shape[1]) * int(node.inputs[index].typed.shape[1])
@@ -168,7 +169,7 @@ class StreamConcat(HardwareOperator[StreamConcatAttributes]):
 
 
 def _turns(node: Node[StreamConcatAttributes], folding: Folding) -> list[int]:
-    """Beats of each input in a round."""
+    """Return the beats of each input in a round."""
     lanes, shapes = folding.input_lanes, [value.typed.shape for value in node.inputs]
     if node.attributes.axis == 1:
         return [-(-channels // lanes) for _, channels in shapes]
@@ -180,7 +181,7 @@ def _rounds(node: Node[StreamConcatAttributes]) -> int:
 
 
 def _ways(node: Node[ConcatAttributes], axis: int, streams: Sequence[Value]) -> list[StreamConcatAttributes]:
-    """Return what the streams' shapes allow: channels in turns, pixels in turns of as many rounds as the axes
+    """Return the concatenations that the streams' shapes allow: channels in turn, pixels in as many rounds as the axes
     before ``axis`` have positions, or in one round."""
     pixels = {stream.typed.shape[0] for stream in streams}
     channels = {stream.typed.shape[1] for stream in streams}
@@ -198,7 +199,7 @@ def _ways(node: Node[ConcatAttributes], axis: int, streams: Sequence[Value]) -> 
 def _by_rows(
     context: LoweringContext, value: Value, axis: int, stream: Value, order: IntArray
 ) -> tuple[Value, IntArray]:
-    """The stream in row-major order, a pixel for each position in front of ``axis``."""
+    """Return the stream in row-major order, a pixel for each position of the axes before ``axis``."""
     rows = np.arange(order.size)
     return context.arranged(stream, order, rows, prod(value.typed.shape[axis:])), rows
 
@@ -206,7 +207,8 @@ def _by_rows(
 def _order(
     node: Node[ConcatAttributes], streams: Sequence[tuple[Value, IntArray]], axis: int, way: StreamConcatAttributes
 ) -> IntArray:
-    """The order of the output's stream: that of each input's, in flat indices of the output, led through the core."""
+    """Return the order of the output's stream: the inputs' orders, in flat indices of the output, passed through the
+    core."""
     shape = node.outputs[0].typed.shape
     ends = np.cumsum([value.typed.shape[axis] for value in node.inputs])
     parts = np.split(np.arange(prod(shape)).reshape(shape), ends[:-1], axis=axis)
@@ -217,15 +219,15 @@ def _order(
 
 
 def _is_plain(order: IntArray, shape: tuple[int, ...]) -> bool:
-    """Tell whether an order is one that other operators expect: that of an image, or row-major; with at most one axis
-    longer than 1, any order."""
+    """Tell whether other operators expect this order: that of an image, or row-major; any order if at most one axis is
+    longer than 1."""
     if sum(size > 1 for size in shape) <= 1 or np.array_equal(order, np.arange(order.size)):
         return True
     return np.array_equal(order, image_order(shape[0], prod(shape[1:])))
 
 
 def _joined_type(shape: tuple[int, ...], axis: int, inputs: Sequence[TensorType]) -> TensorType:
-    """The type of a concatenation along ``axis``: there each index has the interval it had; along another axis each
+    """Return the type of a concatenation along ``axis``, where each index keeps its interval; along another axis each
     has the hull."""
     known = [t for t in inputs if t.channels]
     if known and known[0].channel_axis % len(shape) != axis:

@@ -1,4 +1,4 @@
-"""An elementwise integer function of several tensors of one shape."""
+"""An elementwise integer function of tensors of one shape."""
 
 from __future__ import annotations
 
@@ -121,14 +121,14 @@ def _tensors(node: Node[ElementwiseAttributes]) -> list[IntArray]:
 
 
 def _beats(constant: IntArray, lanes: int) -> IntArray:
-    """[beats, lanes]: the constant tensor as a stream, 0 in lanes left over."""
+    """Return a constant tensor as a stream [beats, lanes], 0 in surplus lanes."""
     channels = grouped(constant.shape, lanes)[1]
     return np.pad(constant.reshape(-1, channels), ((0, 0), (0, -channels % lanes))).reshape(-1, lanes)
 
 
 def _words(constants: Sequence[IntArray], lanes: int) -> list[IntArray]:
-    """[words, lanes] of the table of each constant tensor: the beats of a frame, or the first ones where all tables
-    begin again behind them, as those of one value a channel do behind every pixel."""
+    """Return the table [words, lanes] of each constant tensor: the beats of a frame, or of the least period of all
+    tables, such as a pixel for one value a channel."""
     beats = [_beats(constant, lanes) for constant in constants]
     if not beats:
         return []
@@ -150,9 +150,8 @@ def _words(constants: Sequence[IntArray], lanes: int) -> list[IntArray]:
 def _tables(
     family: str, words: Sequence[IntArray], bits: Sequence[int], *, chosen: bool
 ) -> tuple[Resources, int | None]:
-    """Tables, of whose elements so many bits are used, and how many of a word's bits are not like another; None where
-    they are not looked at, which takes long: ``chosen``, for the folding that is built, those that never change are not
-    counted."""
+    """Return the resources of the tables, with ``bits`` of each element used, and the distinct bits of a word; None if
+    that takes long to count. ``chosen``: of the folding that is built, constant bits are not counted."""
     if sum(own.size * used for own, used in zip(words, bits, strict=True)) > costs.MOST_KNOWN_BITS:
         total = Resources()
         for own, used in zip(words, bits, strict=True):
@@ -186,7 +185,7 @@ def _interval(attributes: ElementwiseAttributes, ranges: Sequence[Interval]) -> 
 
 
 def _types(node: Node[ElementwiseAttributes]) -> list[IntType]:
-    """The types of all operands."""
+    """Return the types of all operands."""
     left = iter(node.inputs)
     constants = node.attributes.constants
     return [next(left).typed.element if c is None else IntType.holding(_range(c)) for c in constants]

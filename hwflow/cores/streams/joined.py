@@ -1,4 +1,4 @@
-"""The parts common to operators with several input streams of equal shape."""
+"""Base of operators with several input streams of equal shape."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from hwflow.ir.graph import IntArray, Node, Value
 
 
 class Joined(HardwareOperator[A]):
-    """A core behind :class:`hdl_lib.streams.joined.Joined`: a step for each beat of all inputs."""
+    """A core behind :class:`hdl_lib.streams.joined.Joined`, with a step for each beat of all inputs."""
 
     def cycles(self, node: Node[A], folding: Folding) -> int:
         return beats(node.outputs[0].typed.shape, folding.output_lanes)
 
 
 def joined_timing(count: int, latency: int, inputs: int = 2) -> Timing:
-    """The processes of :class:`hdl_lib.streams.joined.Joined` with ``count`` beats a frame: a buffer an input, and the
-    step."""
+    """Return the processes of :class:`hdl_lib.streams.joined.Joined` with ``count`` beats a frame: a buffer for each
+    input, and the step."""
     filled = Wait(inputs, every(count) - Core.buffer_depth)
     buffers = (Process(count, {index: every(count)}, {}, (filled,)) for index in range(inputs))
     waits = tuple(Wait(index, every(count), Core.buffer_latency) for index in range(inputs))
@@ -27,8 +27,8 @@ def joined_timing(count: int, latency: int, inputs: int = 2) -> Timing:
 
 
 def joined_streams(node: Node, context: LoweringContext) -> tuple[list[Value], IntArray]:
-    """The streams of all inputs in one order, and that order: of the orders there are the one that leaves the fewest of
-    them to rearrange, of these the first that is no plain row-major one (an image's, say)."""
+    """Return the streams of all inputs in one order, and that order: the one that needs the fewest rearrangements, if
+    possible not plain row-major (an image's, for example)."""
     found = [context.stream(value) for value in node.inputs]
 
     def cost(place: int) -> tuple[int, bool]:

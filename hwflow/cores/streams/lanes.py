@@ -1,4 +1,4 @@
-"""The hardware of the functions of :mod:`hwflow.ir.integer_functions`, and the cost of a lane of it."""
+"""The hardware of the functions of :mod:`hwflow.ir.integer_functions`, and the cost of its lanes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _COMPARISONS = frozenset({"greater", "greater_or_equal", "less", "less_or_equal"
 def lane_function(
     function: Function, inputs: Sequence[IntType], output: IntType, form: str
 ) -> LaneFunction:
-    """The hardware of one lane; ``form``: of a multiplier."""
+    """Return the hardware of a lane; ``form``: the kind of multiplier."""
     shapes, result = tuple(map(shape_of, inputs)), shape_of(output)
     match function:
         case Simple(name):
@@ -44,7 +44,7 @@ def lane_resources(
     family: str, function: Function, inputs: costs.Operands, output: IntType, lanes: int, form: str,
     tabled: int | None = None,
 ) -> Resources:
-    """Return the cost of so many lanes; ``tabled``: different bits of the second operand's words, if known."""
+    """Return the cost of ``lanes``; ``tabled``: distinct bits of the second operand's words, if known."""
     if isinstance(function, Multiplied):
         x, w = (operand.element for operand in inputs)
         chosen = costs.operands(family, x, w, lanes, form, output.bits)
@@ -91,7 +91,7 @@ def _lane_resources(family: str, function: Function, inputs: costs.Operands, out
 
 
 def used_bits(function: Function, element: IntType, output: IntType) -> int:
-    """Bits of an operand that the result's depend on."""
+    """Return the bits of an operand that the result's bits depend on."""
     if isinstance(function, Times):
         return max(0, min(element.bits, output.bits - zero_bits(function, (None,))))
     modular = isinstance(function, Simple) and function.name in _MODULAR
@@ -99,7 +99,7 @@ def used_bits(function: Function, element: IntType, output: IntType) -> int:
 
 
 def zero_bits(function: Function, constants: Sequence[Any]) -> int:
-    """Least bits of every result that are 0; ``constants``: the operands' values where they are known."""
+    """Return the trailing bits that are 0 in every result; ``constants``: the operands' values where they are known."""
     match function:
         case Times(factor):
             return max(0, (factor & -factor).bit_length() - 1)

@@ -1,4 +1,4 @@
-"""The product of two tensors of one shape, element by element: exact, before any rounding."""
+"""The product of two tensors of one shape, element by element, exact before rounding."""
 
 from __future__ import annotations
 
@@ -86,6 +86,6 @@ def _multiplier(node: Node[ProductAttributes], form: str) -> Multiplier:
 
 
 def _operands(multiplier: Multiplier) -> tuple[IntType, IntType]:
-    """Types of the differences."""
+    """Return the types of the factors, offsets subtracted."""
     x, w = multiplier.input_shape, multiplier.weight_shape
     return IntType(x.width, x.signed), IntType(w.width, w.signed)

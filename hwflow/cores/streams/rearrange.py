@@ -1,7 +1,7 @@
 """Reorder the elements of a frame; elements may be repeated or dropped, and constants inserted.
 
-Two forms: wiring, where each beat is made of one beat (several pixels for one, or a whole frame), and a buffer from
-which beats are read in any order (:mod:`hdl_lib.memories.rearrange`), where beats stay what they are.
+Two forms: wiring, if each result beat is made of one source beat (of several pixels, or a whole frame), and a buffer
+from which whole beats are read in any order (:mod:`hdl_lib.memories.rearrange`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from hwflow.types import Interval, IntType, TensorType
 
 @dataclass(frozen=True, eq=False)
 class RearrangeAttributes(Attributes):
-    """``channels``: of the result; ``fill``: in place of elements that ``map`` does not take from the input."""
+    """``channels``: of the result; ``fill``: the value of elements that ``map`` does not take from the input."""
 
     map: IndexMap
     channels: int
@@ -123,14 +123,14 @@ class Rearrange(HardwareOperator[RearrangeAttributes]):
 
 
 def plan_of(node: Node[RearrangeAttributes], decision: Decision) -> RearrangePlan:
-    """The order and the waiting of the core with a buffer."""
+    """Return the read order and the waits of the core with a buffer."""
     moved: IndexMap = node.attributes.map
     lanes = decision.folding.input_lanes
     return RearrangePlan(moved.walk(lanes), moved.elements // lanes, decision.interval)
 
 
 def wiring_of(node: Node[RearrangeAttributes], folding: Folding) -> tuple[int | None, ...] | None:
-    """Return the source of each lane of a beat if wiring is enough, else None."""
+    """Return the source of each lane of a beat if wiring suffices, else None."""
     moved: IndexMap = node.attributes.map
     beat, sources = moved.least_wiring
     count = folding.input_lanes // beat
@@ -140,7 +140,7 @@ def wiring_of(node: Node[RearrangeAttributes], folding: Folding) -> tuple[int | 
 
 
 def _fits(shape: tuple[int, ...], lanes: int) -> bool:
-    """Tell whether beats of so many lanes have no surplus ones."""
+    """Tell whether beats of ``lanes`` have no surplus lanes."""
     pixels, channels = shape
     if lanes <= channels:
         return channels % lanes == 0

@@ -1,4 +1,4 @@
-"""The sum of two tensors of one shape, each multiplied by integers: exact, before any rounding."""
+"""The sum of two tensors of one shape, each multiplied by integers, exact before rounding."""
 
 from __future__ import annotations
 
@@ -124,12 +124,12 @@ _cost = lru_cache(maxsize=1 << 12)(costs.stream_add)  # equal nodes share their 
 
 
 def _each(values: Sequence[int], count: int) -> list[int]:
-    """One multiplier a channel."""
+    """Return one multiplier for each channel."""
     return [int(m) for m in values] * (count if len(values) == 1 else 1)
 
 
 def _plan(node: Node[ScaledAddAttributes], folding: Folding) -> AddPlan:
-    """How the core is built at this folding, for a pixel where a beat holds several, and for a single lane where all
+    """Return the plan of the core at this folding: of one pixel if a beat holds several, of a single lane if all
     channels are alike."""
     types = tuple(value.typed.element for value in node.inputs)
     multipliers = node.attributes.multipliers

@@ -1,8 +1,7 @@
-"""The ``k`` greatest of each group of elements of a stream: their positions in the group, their values, or both.
+"""The ``k`` greatest elements of each group of a stream: their positions in the group, their values, or both.
 
-The stream is seen as pixels of ``inner`` elements, whatever its own shape: an element for each of so many groups that
-lie side by side; ``window`` pixels are a group's. The result has for each group of pixels one of ``inner * k``
-elements.
+The stream is seen as pixels of ``inner`` elements, whatever its own shape: one element of each of ``inner`` interleaved
+groups; a group spans ``window`` pixels. The result has one pixel of ``inner * k`` elements for each ``window`` pixels.
 
 Lanes are a part of a pixel; with ``k`` = 1 also several pixels of a group (which they divide), with all of ``inner`` an
 output beat, or several whole groups.
@@ -30,7 +29,7 @@ from hwflow.types import Interval, TensorType
 
 @dataclass(frozen=True, eq=False)
 class StreamTopKAttributes(Ranking):
-    """``window``: pixels of a group; ``inner``: groups that lie side by side."""
+    """``window``: pixels of a group; ``inner``: interleaved groups."""
 
     window: int
     inner: int
@@ -114,7 +113,7 @@ class StreamTopK(HardwareOperator[StreamTopKAttributes]):
 
 
 def result_interval(take: str, window: int, values: Interval) -> Interval:
-    """Return the interval of a result's elements."""
+    """Return the interval of the result's elements."""
     if take == "value":
         return values
     if take == "index":
@@ -124,7 +123,7 @@ def result_interval(take: str, window: int, values: Interval) -> Interval:
 
 
 def greatest(groups: IntArray, attributes: Ranking) -> IntArray:
-    """[..., window] to [..., k]."""
+    """Select the greatest: [..., window] to [..., k]."""
     keys = groups if attributes.least else -groups
     window = groups.shape[-1]
     if attributes.last:
@@ -139,7 +138,7 @@ def greatest(groups: IntArray, attributes: Ranking) -> IntArray:
 
 
 def _view(attributes: StreamTopKAttributes, shape: tuple[int, ...]) -> tuple[int, int]:
-    """The stream as pixels of ``inner`` elements."""
+    """Return (pixels, channels) of the stream as pixels of ``inner`` elements."""
     return shape[0] * shape[1] // attributes.inner, attributes.inner
 
 

@@ -1,6 +1,6 @@
-"""Pools over groups of consecutive pixels of a stream, channel by channel: the parts common to maximum and sum.
+"""Pools over groups of consecutive pixels of a stream, by channel: the base of maximum and sum.
 
-Lanes of at most a pixel: one after the other. More input lanes are several pixels of a group (which they divide), then
+Lanes up to a pixel take one pixel after the other. More input lanes are several pixels of a group (which they divide),
 with all channels an output beat, or several whole groups.
 """
 
@@ -26,7 +26,7 @@ from hwflow.ir.graph import Attributes, IntArray, Node, Stage
 
 @dataclass(frozen=True, eq=False)
 class PoolAttributes(Attributes):
-    """``window``: pixels a group; ``least``: the minimum, of a maximum."""
+    """``window``: pixels a group; ``least``: minimum instead of maximum."""
 
     window: int
     least: bool = False
@@ -39,7 +39,7 @@ class GroupPool(HardwareOperator[PoolAttributes]):
 
     @abstractmethod
     def reduce(self, groups: IntArray, attributes: PoolAttributes) -> IntArray:
-        """[frames, groups, window, channels] without the third axis."""
+        """Reduce [frames, groups, window, channels] along the third axis."""
 
     def evaluate(self, attributes: PoolAttributes, inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
         frames, pixels, channels = inputs[0].shape
@@ -83,8 +83,8 @@ def lower_pool(
     node: Node, context: LoweringContext, window: WindowGeometry, pad_value: int, op: str, suffix: str, *,
     least: bool = False,
 ) -> None:
-    """Lower a pool over images to the pixels of each window in turn, and ``op`` over these:
-    the stream itself where a single window is the whole image."""
+    """Lower a pool over images to a sliding window and ``op`` over each window's pixels; without the sliding window if
+    a single window covers the image."""
     stream = image_stream(node, context)
     if window.kernel != (window.height, window.width) or any(window.pads):
         stream = context.add("sliding_window", "window", [stream], SlidingWindowAttributes(window, pad_value))

@@ -1,4 +1,4 @@
-"""Maximum, or minimum, over each group of ``window`` consecutive pixels of a stream, channel by channel."""
+"""Maximum or minimum over each group of ``window`` consecutive pixels of a stream, by channel."""
 
 from __future__ import annotations
 

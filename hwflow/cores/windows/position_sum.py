@@ -1,7 +1,6 @@
-"""Weighted sum over each group of consecutive pixels of a stream, the weights by the group's place in a sequence.
+"""Weighted sum over each group of consecutive pixels of a stream, with weights by the group's position.
 
-All channels have one weight.
-Lanes are a part of a pixel, a multiplier each.
+All channels have the same weight. Lanes are a part of a pixel, with a multiplier each.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ from hwflow.types import Interval, IntType, TensorType
 
 @dataclass(frozen=True, eq=False)
 class PositionSumAttributes(Attributes):
-    """``weights`` int64 [positions, window]; ``repeat``: groups that follow each other with the weights of one
-    position; then come those of the next one, and behind the last position the first again."""
+    """``weights`` int64 [positions, window]; ``repeat``: consecutive groups with the weights of one position. After the
+    last position the first follows again."""
 
     weights: IntArray
     repeat: int
@@ -101,13 +100,13 @@ class PositionSum(HardwareOperator[PositionSumAttributes]):
 
 
 def weight_type(node: Node[PositionSumAttributes]) -> IntType:
-    """The narrowest type that holds every weight."""
+    """Return the narrowest type of all weights."""
     weights = node.attributes.weights
     return IntType.holding(Interval(int(weights.min()), int(weights.max())))
 
 
 def sum_interval(weights: IntArray, operand: Interval) -> Interval:
-    """Of the sums by each of the rows of ``weights`` over elements in ``operand``, together."""
+    """Return the hull of the sums by all rows of ``weights`` over elements in ``operand``."""
     below, above = (np.clip(weights, *ends).sum(axis=1) for ends in ((None, 0), (0, None)))
     least, greatest = above * operand.lo + below * operand.hi, above * operand.hi + below * operand.lo
     return Interval(int(least.min()), int(greatest.max()))

@@ -1,8 +1,7 @@
-"""Sum of the elements so far, over each group of elements of a stream.
+"""Running sum over each group of elements of a stream.
 
-The stream is seen as pixels of ``inner`` elements, whatever its own shape: an element for each of so many groups that
-lie side by side; ``window`` pixels are a group's. Lanes are at most ``inner``: a part of a pixel of the stream, or
-whole ones.
+The stream is seen as pixels of ``inner`` elements, whatever its own shape: one element of each of ``inner`` interleaved
+groups; a group spans ``window`` pixels. Lanes are at most ``inner``: a part of a pixel of the stream, or whole ones.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from hwflow.types import Interval, IntType, TensorType
 
 @dataclass(frozen=True, eq=False)
 class RunningSumAttributes(RunningSums):
-    """``window``: pixels of a group; ``inner``: groups that lie side by side."""
+    """``window``: pixels of a group; ``inner``: interleaved groups."""
 
     window: int
     inner: int
@@ -85,14 +84,14 @@ class RunningSum(HardwareOperator[RunningSumAttributes]):
 
 
 def _blocks(node: Node[RunningSumAttributes], lanes: int) -> int:
-    """Beats of ``inner`` elements: pixels of the stream, or a part of one that beats divide."""
+    """Return the beats of ``inner`` elements: pixels of the stream, or a part of one that beats divide."""
     _, channels = node.inputs[0].typed.shape
     inner = node.attributes.inner
     return beats((inner // channels, channels), lanes) if inner % channels == 0 else inner // lanes
 
 
 def sums_interval(attributes: RunningSums, window: int, operand: Interval) -> Interval:
-    """The interval of all sums over up to ``window`` elements in ``operand``."""
+    """Return the interval of all sums over up to ``window`` elements in ``operand``."""
     counts = (0, window - 1) if attributes.exclusive else (1, window)
     ends = [count * end for count in counts for end in (operand.lo, operand.hi)]
     exact = Interval(min(ends), max(ends))
@@ -100,7 +99,7 @@ def sums_interval(attributes: RunningSums, window: int, operand: Interval) -> In
 
 
 def running_sums(attributes: RunningSums, values: IntArray, axis: int) -> IntArray:
-    """The sums along ``axis``."""
+    """Return the running sums along ``axis``."""
     sums: IntArray = np.cumsum(values, axis=axis, dtype=np.int64)
     if attributes.exclusive:
         sums = sums - values

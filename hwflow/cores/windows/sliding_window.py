@@ -1,7 +1,7 @@
 """Sliding window: an image stream to the stream of its windows' pixels, tap by tap.
 
-Lanes of at most a pixel: the taps come one after the other. More output lanes are whole windows: as many as divide an
-output row, from whole pixels that divide an image row; or all of them, from the whole image.
+Lanes up to a pixel send one tap after the other. More output lanes are whole windows: as many as divide an output row,
+from whole pixels that divide an image row; or all windows, from the whole image.
 
 The schedule decides the rows of the line buffer.
 """
@@ -34,14 +34,14 @@ _SOME_WORDS = 6  # a row: what takes a few cycles from reader to writer no longe
 
 @dataclass(frozen=True, eq=False)
 class SlidingWindowAttributes(Attributes):
-    """``pad_value``: what stands in the padding."""
+    """``pad_value``: the value of padding."""
 
     geometry: WindowGeometry
     pad_value: int
 
 
 class HasGeometry(Protocol):
-    """Attributes with the windows of an image."""
+    """Attributes with a window geometry."""
 
     @property
     def geometry(self) -> WindowGeometry: ...
@@ -146,8 +146,8 @@ class SlidingWindow(HardwareOperator[SlidingWindowAttributes]):
 
 
 def core_pad_value(node: Node[SlidingWindowAttributes]) -> int:
-    """The core's value of a pixel outside the image: where no window reaches there, the result's type need not hold
-    the convolution's, and any value of it will do."""
+    """Return the core's value of pixels outside the image. If no window reaches there, the result's type need not hold
+    the convolution's, and any value will do."""
     element, value = node.outputs[0].typed.element, int(node.attributes.pad_value)
     return min(max(value, element.min), element.max)
 
@@ -155,8 +155,8 @@ def core_pad_value(node: Node[SlidingWindowAttributes]) -> int:
 def serial_processes(
     window: WindowGeometry, blocks: int, per_row_out: int, steps_a_beat: int, rows: int
 ) -> tuple[Process, Process]:
-    """The writer, a step a beat, ``blocks`` a pixel, and the reader, ``per_row_out`` steps an output row of which every
-    ``steps_a_beat``-th produces, around a buffer of ``rows`` image rows."""
+    """Return the processes around a line buffer of ``rows`` image rows: the writer, a step a beat with ``blocks`` a
+    pixel, and the reader, ``per_row_out`` steps an output row of which every ``steps_a_beat``-th produces."""
     out_rows, _ = window.output
     per_row_in = window.width * blocks
     writes, reads = window.height * per_row_in, out_rows * per_row_out
@@ -177,7 +177,7 @@ def serial_processes(
 
 
 def _rows_timing(steps: WindowSteps, rows: int) -> Timing:
-    """The two processes of :mod:`hdl_lib.windows.window_rows`."""
+    """Return the timing of :mod:`hdl_lib.windows.window_rows`."""
     g, words, row_steps = steps.geometry, steps.words, steps.row_steps
     y, word, step = np.arange(g.out_height)[:, None], np.arange(words), np.minimum(np.arange(row_steps), words - 1)
     # The reader, in the step of a word, needs that word of the last image row its windows reach, at least of the first.
@@ -203,13 +203,13 @@ def _rows_timing(steps: WindowSteps, rows: int) -> Timing:
 
 
 def is_serial(node: Node[HasGeometry], folding: Folding) -> bool:
-    """Whether lanes are a part of a pixel, at most one: one tap of a window after the other."""
+    """Tell whether lanes are a part of a pixel, at most one: one tap of a window after the other."""
     channels = node.inputs[0].typed.shape[1]
     return folding.input_lanes <= channels and folding.output_lanes <= channels
 
 
 def is_whole(node: Node[HasGeometry], folding: Folding) -> bool:
-    """Whether a beat is a whole image, and all of its windows."""
+    """Tell whether a beat is a whole image, and all of its windows."""
     (pixels, channels), results = node.inputs[0].typed.shape, node.outputs[0].typed.shape[0]
     whole = Folding(pixels * channels, results * channels)
     return (folding.input_lanes, folding.output_lanes) == (whole.input_lanes, whole.output_lanes)
@@ -217,12 +217,12 @@ def is_whole(node: Node[HasGeometry], folding: Folding) -> bool:
 
 @lru_cache(maxsize=256)  # which keeps what it has computed
 def core_geometry(window: WindowGeometry) -> CoreGeometry:
-    """The same in the cores' terms."""
+    """Return the geometry in the terms of ``hdl_lib``."""
     return CoreGeometry(window.height, window.width, window.kernel, window.strides, window.pads, window.dilations)
 
 
 def steps_of(node: Node[HasGeometry], folding: Folding) -> WindowSteps:
-    """The schedule of whole windows a beat."""
+    """Return the step schedule of whole windows a beat."""
     window = node.attributes.geometry
     channels = node.inputs[0].typed.shape[1]
     pixels, windows = folding.input_lanes // channels, folding.output_lanes // (window.taps * channels)
@@ -230,12 +230,12 @@ def steps_of(node: Node[HasGeometry], folding: Folding) -> WindowSteps:
 
 
 def has_line_buffer(node: Node[HasGeometry]) -> bool:
-    """Whether the schedule decides the rows of a line buffer for the node."""
+    """Tell whether the schedule decides the rows of a line buffer for the node."""
     return node.op in ("sliding_window", "depthwise")
 
 
 def least_rows(node: Node[HasGeometry]) -> int:
-    """The fewest rows of the line buffer with which the core works."""
+    """Return the fewest rows of the line buffer with which the core works."""
     return _least_rows(node.attributes.geometry)
 
 
@@ -245,9 +245,9 @@ def _least_rows(window: WindowGeometry) -> int:
 
 
 def line_buffer_rows(node: Node[HasGeometry], decision: Decision) -> int:
-    """Rows of the line buffer: as decided, else a stride more than the least that works, which lets the writer fill a
-    stride ahead of the reader; of whole windows a beat, whose buffer is released word by word, the least if a row has
-    some words."""
+    """Return the rows of the line buffer: as decided, else a stride more than the fewest, so that the writer fills a
+    stride ahead of the reader; of whole windows a beat, whose buffer is released word by word, the fewest if a row has
+    enough words."""
     if decision.rows is not None:
         return decision.rows
     window = node.attributes.geometry
@@ -258,7 +258,7 @@ def line_buffer_rows(node: Node[HasGeometry], decision: Decision) -> int:
 
 
 def row_bits(node: Node[HasGeometry], folding: Folding) -> int:
-    """Bits of a row of the line buffer, with those of surplus lanes."""
+    """Return the bits of a row of the line buffer, including surplus lanes."""
     lanes, channels = folding.input_lanes, node.inputs[0].typed.shape[1]
     elements = node.attributes.geometry.width * (-(-channels // lanes) * lanes if lanes < channels else channels)
     return int(elements * node.inputs[0].typed.element.bits)

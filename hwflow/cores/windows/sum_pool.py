@@ -1,4 +1,4 @@
-"""Sum over each group of ``window`` consecutive pixels of a stream, channel by channel."""
+"""Sum over each group of ``window`` consecutive pixels of a stream, by channel."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Weighted sum over each group of ``window`` consecutive pixels of a stream, channel by channel.
+"""Weighted sum over each group of ``window`` consecutive pixels of a stream, by channel.
 
-Lanes are a part of a pixel, a multiplier each; surplus lanes of a pixel's last beat have weights of zero.
+Lanes are a part of a pixel, with a multiplier each; surplus lanes of a pixel's last beat have weights of zero.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from hwflow.types import Interval, TensorType
 
 @dataclass(frozen=True, eq=False)
 class WeightedPoolAttributes(Attributes):
-    """``weights`` int64 [sets, window, channels]; groups take the sets in turns."""
+    """``weights`` int64 [sets, window, channels]; groups take the sets in turn."""
 
     weights: IntArray
 
@@ -103,7 +103,7 @@ class WeightedPool(HardwareOperator[WeightedPoolAttributes]):
 
 
 def weight_words(node: Node[WeightedPoolAttributes], folding: Folding) -> Sequence[int]:
-    """The table: a word of lanes for each beat of a group, of all sets."""
+    """Return the table: a word of lanes for each beat of a group, for all sets."""
     weights, lanes = node.attributes.weights, folding.input_lanes
     sets, window, channels = weights.shape
     blocks = -(-channels // lanes)

@@ -1,1 +1,1 @@
-"""The search for foldings, and lower bounds before it."""
+"""The folding search, and lower bounds before it."""

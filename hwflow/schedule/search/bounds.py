@@ -1,11 +1,11 @@
-"""What a model needs at the least, whatever its foldings.
+"""Lower bounds of a model's resources, whatever its foldings.
 
-Whatever resources are worth, a design is worth no less than the sum over its nodes of what the cheapest folding of each
-is worth: all that is left out (queues, width converters) only adds to it. Where a budget is worth less than that, no
-design is within it. Two kinds of worth tell most:
+Under any weights of the resources, a design costs at least the sum of the cheapest folding of each node: all that is
+left out (queues, width converters) only adds to it. If a budget is worth less, no design fits it. Two kinds of weights
+are the most useful:
 
-- Bits of tables and line buffers, which lie in block RAM, look-up tables or flip-flops.
-- Look-up tables with multiplier blocks at so many look-up tables each: products are made of one or the other.
+- Bits of tables and line buffers, which lie in block RAM, look-up tables or flip-flops. - Look-up tables, with a
+multiplier block as so many of them: products are made of one or the other.
 """
 
 from __future__ import annotations
@@ -23,36 +23,36 @@ from hwflow.ir.graph import Graph, IntArray, Node
 from hwflow.schedule.search.exploration import explore
 from hwflow.schedule.search.folding_search import RESOURCES, Budget, Chip
 
-LUT_BITS = 16  # of a table that a look-up table holds
-BLOCK_WORTHS = tuple(1 << k for k in range(13))  # look-up tables that a multiplier block is taken to be worth
+LUT_BITS = 16  # bits of memory in a look-up table
+BLOCK_WEIGHTS = tuple(1 << k for k in range(13))  # look-up tables that a multiplier block counts as
 
 
 class Bounds:
-    """What the nodes of a graph need on a device, each at the cheapest of its foldings."""
+    """Lower bounds of the resources of a graph on a device."""
 
     def __init__(self, graph: Graph, device: Chip, executor: Executor | None = None) -> None:
         self._nodes = dict(zip(graph.nodes, explore(graph, device, executor), strict=True))
-        self.table_bits = _worth(lut=LUT_BITS, ff=1, bram=block_bits(device))
+        self.table_bits = _weights(lut=LUT_BITS, ff=1, bram=block_bits(device))
 
     @cached_property
     def intervals(self) -> list[int]:
-        """Cycles a frame of all foldings, from that of the slowest node at its fastest on."""
+        """Return the cycles a frame of all foldings, ascending from the fastest that the slowest node can reach."""
         fastest = max(int(each.cycles.min()) for each in self._nodes.values())
         found: IntArray = np.unique(np.concatenate([each.cycles for each in self._nodes.values()]))
         return [int(cycles) for cycles in found if cycles >= fastest]
 
     def least_bits(self) -> Mapping[Node, int]:
-        """Bits of tables, line buffers and registers of each node; a block RAM counts as a whole."""
+        """Return the least bits of tables, line buffers and registers of each node; a block RAM counts in full."""
         return {node: self._least(node, self.table_bits, None) for node in self._nodes}
 
     def held_bits(self, budget: Budget) -> int:
-        """Such bits that a budget holds at most."""
+        """Return the bits that a budget holds, counted in the same way."""
         return worth(budget, self.table_bits)
 
     def missing_luts(self, budget: Budget, interval: int | None) -> int:
-        """Look-up tables that are missing at the least for a frame every ``interval`` cycles (of any number, if None)
-        where all multiplier blocks are used; none if this says nothing against the budget."""
-        least = [self._missing(budget, _worth(lut=1, dsp=block), interval) for block in BLOCK_WORTHS]
+        """Return a lower bound of the missing look-up tables at ``interval`` (None: at any), all multiplier blocks
+        used; 0 if no bound exceeds the budget."""
+        least = [self._missing(budget, _weights(lut=1, dsp=block), interval) for block in BLOCK_WEIGHTS]
         bits = self._missing(budget, self.table_bits, interval)
         return max(0, *least, -(-bits // LUT_BITS))
 
@@ -65,9 +65,8 @@ class Bounds:
         return int((needs @ prices).min())
 
     def least_interval(self, budget: Budget) -> int | None:
-        """The least interval of which no bound says that it is not within the budget; None if all are refused.
-
-        What is missing falls as the interval grows."""
+        """Return the least interval that no bound excludes; None if all are excluded. Shortages fall as the interval
+        grows."""
         low, high = 0, len(self.intervals)
         while low < high:
             middle = (low + high) // 2
@@ -78,7 +77,7 @@ class Bounds:
         return self.intervals[low] if low < len(self.intervals) else None
 
     def about_enough(self, interval: int | None = None) -> Resources:
-        """A budget that should hold a design: small foldings, and a quarter more for queues and converters."""
+        """Return a budget that should hold a design: small foldings, and a quarter more for queues and converters."""
         total = np.zeros(len(RESOURCES), dtype=np.int64)
         for found in self._nodes.values():
             needs = found.needs if interval is None else found.needs[found.cycles <= interval]
@@ -86,26 +85,26 @@ class Bounds:
         return Resources(*(-(-5 * int(n) // 4) for n in total))
 
 
-def _worth(**of: int) -> IntArray:
-    """One of each resource: what is not named is worth nothing."""
+def _weights(**of: int) -> IntArray:
+    """Return the weights of the resources; those not named weigh 0."""
     return np.array([of.get(name, 0) for name in RESOURCES], dtype=np.int64)
 
 
-_EVEN = _worth(lut=1, ff=1, dsp=1, bram=100)
+_EVEN = _weights(lut=1, ff=1, dsp=1, bram=100)
 
 
 def worth(budget: Budget, prices: IntArray) -> int:
-    """Of all that a budget has."""
+    """Return the weighted sum of a budget's resources."""
     return sum(int(getattr(budget, name)) * int(price) for name, price in zip(RESOURCES, prices, strict=True))
 
 
 def block_bits(device: Chip) -> int:
-    """Bits of a block RAM."""
+    """Return the bits of a block RAM."""
     return max(words * width for words, width in FAMILIES[device.family].bram_shapes)
 
 
 def weight_bits(node: Node) -> int:
-    """Of a node's weights, each of as many bits as the widest."""
+    """Return the bits of a node's weights, each as wide as the widest."""
     weights: Any = getattr(node.attributes, "weights", None)
     if not isinstance(weights, np.ndarray) or not weights.size:
         return 0

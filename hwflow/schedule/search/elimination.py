@@ -1,12 +1,12 @@
-"""Least sums over tables that share variables: elimination of one variable after the other.
+"""Minimize sums of tables that share variables, by bucket elimination.
 
-A :class:`Table` says of some values of its variables (its *cells*) what they may cost: one of several rows of whole
-numbers (resources). A *selection* is a value of every variable and a row of every table in the cell of these values.
-Under given weights a table's cell counts as its cheapest row, and the least selection is found by bucket elimination
-(Dechter: Bucket elimination, a unifying framework for reasoning, Artificial Intelligence 113, 1999): variables are
-eliminated in an order that keeps the tables small, which takes time linear in the length of a chain and of any graph
-made of chains and branches that meet again. A second pass, backwards, gives for each place of the elimination the least
-that all the rest costs: bounds for the exact search of :mod:`hwflow.schedule.search.selection`.
+A :class:`Table` gives, for some values of its variables (its *cells*), several rows of integer costs (resources). A
+*selection* is a value of every variable and a row of every table in the cell of these values. Under given weights a
+table's cell costs as much as its cheapest row, and the least selection is found by bucket elimination (Dechter: Bucket
+elimination, a unifying framework for reasoning, Artificial Intelligence 113, 1999): variables are eliminated in an
+order that keeps the tables small, in time linear in the length of a chain and of any graph made of chains and branches
+that rejoin. A backward pass gives the least cost of the rest at each point of the elimination: lower bounds for the
+exact search of :mod:`hwflow.schedule.search.selection`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Selection:
-    """The row taken of each table, and their sum."""
+    """The row chosen in each table, and their sum."""
 
     rows: tuple[int, ...]
     needs: IntArray
@@ -46,8 +46,9 @@ Part = tuple[str, int]
 
 @dataclass
 class Bucket:
-    """What is summed when ``variable`` goes: ``tables`` and the messages of ``children``. ``scope``: the variables that
-    it then depends on, ``clique``: these and the variable itself, last. ``parent``: who takes its message."""
+    """One elimination step: ``variable`` is eliminated from the sum of ``tables`` and the messages of ``children``.
+    ``scope``: the variables of the resulting message; ``clique``: these and the variable itself, last. ``parent``: the
+    bucket that takes the message."""
 
     variable: int
     scope: tuple[int, ...]
@@ -61,12 +62,12 @@ class Bucket:
 
     @cached_property
     def parts(self) -> list[Part]:
-        """What it sums, by kind and number."""
+        """Return the summands, by kind and number."""
         return [("table", t) for t in self.tables] + [("message", c) for c in self.children]
 
 
 class Elimination:
-    """Tables over variables of ``sizes`` values each, and the order of their elimination."""
+    """Tables over variables of ``sizes`` values each, and their elimination order."""
 
     def __init__(self, tables: Sequence[Table], sizes: Sequence[int]) -> None:
         self.tables, self.sizes = tables, sizes
@@ -81,7 +82,7 @@ class Elimination:
             np.ravel_multi_index(tuple(t.places.T), tuple(sizes[v] for v in t.variables)) + offset
             for t, offset in zip(tables, self._offsets, strict=False)
         ]
-        # All rows of all tables, cell by cell: one product with the weights serves them all.
+        # All rows of all tables, sorted by cell: one product with the weights serves them all.
         self._first = [0, *np.cumsum([len(t.needs) for t in tables]).tolist()]
         flat = np.concatenate(cells)
         self._order = np.argsort(flat, kind="stable")
@@ -92,7 +93,7 @@ class Elimination:
         self._places[self._cells] = np.arange(len(self._cells))
 
     def weigh(self, weights: FloatArray) -> Weighed:
-        """All cells under ``weights`` of the resources."""
+        """Return the tables under ``weights`` of the resources."""
         rows = self._needs @ weights
         flat = np.full(self._offsets[-1], np.inf)
         flat[self._cells] = np.minimum.reduceat(rows, self._starts)
@@ -104,7 +105,7 @@ class Elimination:
         return Weighed(self, weights, cells, rows)
 
     def rows_of(self, values: Sequence[int], weighed: FloatArray) -> tuple[int, ...]:
-        """The cheapest row of each table where the variables have ``values``; of equal ones the first."""
+        """Return the cheapest row of each table at these ``values`` of the variables; the first of equal ones."""
         chosen = []
         for index, table in enumerate(self.tables):
             cell = 0
@@ -117,8 +118,8 @@ class Elimination:
         return tuple(chosen)
 
     def spread(self, part: Part, table: FloatArray) -> FloatArray:
-        """The table or message with axes of length one for the variables of its bucket's clique that it does not
-        have."""
+        """Return a table or message with an axis for each variable of its bucket's clique, of length one where it does
+        not depend on the variable."""
         order, shape = self._axes[part]
         return table.transpose(order).reshape(shape)
 
@@ -127,6 +128,7 @@ class Elimination:
         return self.tables[index].variables if kind == "table" else self.buckets[index].scope
 
     def sum_of(self, rows: Sequence[int]) -> IntArray:
+        """Return the sum of these rows of the tables."""
         total: IntArray = np.sum([t.needs[r] for t, r in zip(self.tables, rows, strict=True)], axis=0)
         return total
 
@@ -148,12 +150,12 @@ class Weighed:
         self._around: dict[tuple[int, frozenset[Part], tuple[int, ...]], FloatArray] = {}
 
     def _part(self, part: Part) -> FloatArray:
-        """A table or a child's message, with an axis for each variable of its bucket's clique."""
+        """Return a table or a child's message, with an axis for each variable of its bucket's clique."""
         kind, index = part
         return self._order.spread(part, (self._cells if kind == "table" else self._messages)[index])
 
     def selection(self) -> Selection:
-        """A selection with the least sum."""
+        """Return a selection with the least sum."""
         values = [0] * len(self._order.sizes)
         for bucket, total in zip(self._order.buckets[::-1], self._totals[::-1], strict=True):
             values[bucket.variable] = int(np.argmin(total[tuple(values[v] for v in bucket.scope)]))
@@ -162,7 +164,7 @@ class Weighed:
 
     @property
     def outside(self) -> list[FloatArray]:
-        """For each bucket and values of its scope the least sum of all that is not in its message."""
+        """Return for each bucket, by the values of its scope, the least sum of everything outside its message."""
         if self._outside is None:
             buckets = self._order.buckets
             others = self.least
@@ -181,7 +183,7 @@ class Weighed:
         return self._outside
 
     def rest(self, index: int, without: Collection[Part], outside: FloatArray) -> FloatArray:
-        """Over a bucket's clique: ``outside`` of its message and all its parts but those given."""
+        """Sum ``outside`` of a bucket's message and all its parts except ``without``, over its clique."""
         total = outside[..., None]
         for part in self._order.buckets[index].parts:
             if part not in without:
@@ -189,7 +191,8 @@ class Weighed:
         return _of_shape(total, self._order.shapes[index])
 
     def around(self, index: int, without: frozenset[Part], variables: tuple[int, ...]) -> FloatArray:
-        """For values of ``variables``, which are of a bucket's clique, the least sum of all but those parts of it."""
+        """Return, by the values of ``variables`` (of a bucket's clique), the least sum of everything except the parts
+        ``without``."""
         key = index, without, variables
         if key not in self._around:
             clique = self._order.buckets[index].clique
@@ -207,13 +210,14 @@ def _of_shape(array: FloatArray, shape: tuple[int, ...]) -> FloatArray:
 def _axes(
     variables: tuple[int, ...], clique: tuple[int, ...], sizes: Sequence[int]
 ) -> tuple[list[int], list[int]]:
-    """How a table over ``variables`` is transposed and then shaped to have an axis for each variable of ``clique``."""
+    """Return the transposition and shape that give a table over ``variables`` an axis for each variable of ``clique``.
+    """
     order = sorted(range(len(variables)), key=lambda axis: clique.index(variables[axis]))
     return order, [sizes[v] if v in variables else 1 for v in clique]
 
 
 def _buckets(tables: Sequence[Table], sizes: Sequence[int]) -> list[Bucket]:
-    """Eliminate next whatever variable makes the smallest table (of equal ones the first)."""
+    """Eliminate next the variable with the smallest table (the first of equal ones)."""
     near: dict[int, set[int]] = {v: set() for v in range(len(sizes))}
     for table in tables:
         for v in table.variables:
@@ -221,7 +225,7 @@ def _buckets(tables: Sequence[Table], sizes: Sequence[int]) -> list[Bucket]:
     left = {index: set(table.variables) for index, table in enumerate(tables)}
     messages: dict[int, set[int]] = {}
     buckets: list[Bucket] = []
-    spans = {v: (prod(sizes[n] for n in near[v]) * sizes[v], v) for v in near}  # of the tables that would be made
+    spans = {v: (prod(sizes[n] for n in near[v]) * sizes[v], v) for v in near}  # sizes of the resulting tables
     while near:
         _, variable = min(spans.values())
         scope = near.pop(variable)

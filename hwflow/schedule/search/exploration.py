@@ -1,4 +1,4 @@
-"""Every folding of a node, with what it takes: cold, the longest part of a search, and a node's own affair."""
+"""Evaluate every folding of every node under the cost model: the longest part of a search, and parallel by node."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hwflow.ir.graph import Graph, IntArray, Node, Value
 from hwflow.processes import shared
 from hwflow.schedule.converters import View
 
-PROVISIONAL_DEPTH = 2  # beats a queue is taken to hold, at most, before depths are computed
+PROVISIONAL_DEPTH = 2  # greatest FIFO depth assumed before depths are computed
 
 
 class Explored(NamedTuple):
@@ -27,7 +27,7 @@ class Explored(NamedTuple):
 
 
 class _Job(NamedTuple):
-    """A node, the numbers of those of its inputs that are the graph's, the device."""
+    """A node, the indices of its inputs that are graph inputs, and the device."""
 
     node: Node
     synchronised: tuple[int, ...]
@@ -35,18 +35,18 @@ class _Job(NamedTuple):
 
 
 def explore(graph: Graph, device: Device, executor: Executor | None) -> list[Explored]:
-    """Of every node of a graph, in its order; computed here and by ``executor``."""
+    """Return the foldings of every node of a graph, in its order; computed here and by ``executor``."""
     jobs = [_Job(node, graph_inputs(graph, node), device) for node in graph.nodes]
     return shared(_explored, jobs, executor, _weight)
 
 
 def graph_inputs(graph: Graph, node: Node) -> tuple[int, ...]:
-    """The numbers of those of a node's inputs that are the graph's."""
+    """Return the indices of a node's inputs that are graph inputs."""
     return tuple(k for k, value in enumerate(node.inputs) if any(port.value is value for port in graph.inputs))
 
 
 def resources(node: Node, folding: Folding, synchronised: Sequence[int], device: Device) -> Resources:
-    """Of a node, with the frame synchronisers of those of its inputs that are the graph's."""
+    """Return the resources of a node, including the frame synchronisers of the graph inputs that it reads."""
     return _resources(node, folding, hardware(node.op).cycles(node, folding), synchronised, device)
 
 
@@ -63,13 +63,13 @@ def _resources(node: Node, folding: Folding, cycles: int, synchronised: Sequence
 
 
 def inserted(op: str, value: Value, folding: Folding, view: View, device: Device) -> Resources:
-    """Of a node that the plumbing would insert."""
+    """Return the resources of a node that the plumbing would insert."""
     node = Node("", op, [value], [value], ViewAttributes(view))
     return hardware(op).resources(node, Decision(folding, (PROVISIONAL_DEPTH,), provisional=True), device)
 
 
 def lanes_at(reader: Node, value: Value, lanes: int, whole: bool) -> int:
-    """Lanes that ``value`` comes in where a reader's folding has so many input lanes."""
+    """Return the lanes in which a reader takes ``value`` if its folding has ``lanes`` input lanes."""
     return int(hardware(reader.op).lanes_of(reader, reader.inputs.index(value), lanes, whole_vector=whole))
 
 
@@ -85,11 +85,11 @@ def _explored(job: _Job) -> Explored:
 
 
 def _least_depth(made: int, cycles: int) -> int:
-    """Beats that a queue must hold to pass on what its core has ``made`` in so many ``cycles``: an entry is taken for
-    one of them, and for another until its credit is back."""
+    """Return the depth with which a queue passes on ``made`` beats in ``cycles``: a beat occupies an entry for one
+    cycle, and for another until its credit is back."""
     return max(1, min(PROVISIONAL_DEPTH, -(-2 * made // cycles)))
 
 
 def _weight(job: _Job) -> int:
-    """Grows with the number of a node's foldings."""
+    """Estimate the relative cost of exploring a node."""
     return sum(int(getattr(value, "size", 0)) for value in vars(job.node.attributes).values())

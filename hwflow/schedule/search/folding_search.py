@@ -1,19 +1,18 @@
-"""The least initiation interval that fits a budget and the cheapest foldings for it: exact under the cost model but
-where :data:`hwflow.schedule.search.selection.MOST_UNTIL_FOUND` ends the search for any, ``MOST_SUMS`` that for cheaper
-ones.
+"""Search the foldings: the least initiation interval that fits a budget, and the cheapest foldings for it.
 
-The cost model: each node's resources at a folding with queues of the fewest beats that its own pace allows
-(:mod:`hwflow.schedule.search.exploration`), the width converters between nodes whose lanes differ and the frame
-synchroniser of each input, added up. A combination of foldings reaches an interval if each node's cycles do, and fits
-if no sum exceeds the budget. Whether an interval is feasible is monotone in it, so the least one is a binary search
-over the cycles that some folding of some node takes; each step and the cheapest combination at the end are problems of
+The cost model adds up each node's resources at a folding, with queues of the fewest beats that its own rate allows
+(:mod:`hwflow.schedule.search.exploration`), the width converters between nodes whose lanes differ, and the frame
+synchroniser of each input. A combination of foldings reaches an interval if each node's cycles do, and fits if no sum
+exceeds the budget. Feasibility is monotone in the interval, so the least one is found by binary search over the cycles
+of all foldings. Each step, and the cheapest combination at the end, is a problem of
 :mod:`hwflow.schedule.search.selection` whose variables are lanes: a node's table has a row for each folding at its
-input and output lanes, an edge's for each pair of lanes at its ends.
+input and output lanes, an edge's for each pair of lanes at its ends. The result is exact under the cost model unless
+:data:`hwflow.schedule.search.selection.MOST_UNTIL_FOUND` or ``MOST_SUMS`` ends a search early.
 
-Cheap is what takes little of the device, whatever the budget: the price of a design is the sum over the resources of
-the share that it takes of what the device has, times :data:`WEIGHTS`. A multiplier block so costs about as much as the
-look-up tables and flip-flops of a 6-bit product, which makes products of fewer bits cheaper without one; where there
-are too few blocks, look-up tables take over where that is cheapest.
+The price does not depend on the budget: it is the sum over the resources of the share of the device that a design
+takes, times :data:`WEIGHTS`. A multiplier block thus costs about as much as the look-up tables and flip-flops of a
+6-bit product, so that narrower products are cheaper without one; if there are too few blocks, look-up tables take over
+where that is cheapest.
 """
 
 from __future__ import annotations
@@ -37,21 +36,21 @@ from hwflow.ir.graph import Graph, Node, Value
 from hwflow.schedule.converters import View, steps_between
 from hwflow.schedule.search.elimination import IntArray, Selection, Table
 from hwflow.schedule.search.exploration import Explored, explore, graph_inputs, inserted, lanes_at, resources
-from hwflow.schedule.search.selection import cell_by_cell, cheapest
+from hwflow.schedule.search.selection import cheapest, pareto_rows
 
 RESOURCES = Resources._fields
-# Look-up tables are what routing is slow for. (Flip-flops at a quarter make a search at the limits ten times as long.)
+# Look-up tables slow routing down most. (A quarter for flip-flops makes a search at the limits ten times as long.)
 WEIGHTS = {"lut": 1.0, "ff": 1.0, "dsp": 0.1, "bram": 0.25}
-EVEN = {"lut": 1.0, "ff": 1.0, "dsp": 0.2, "bram": 0.5}  # for whether anything fits: any price tells, this one soon
+EVEN = {"lut": 1.0, "ff": 1.0, "dsp": 0.2, "bram": 0.5}  # to decide feasibility: any price would do, this one is fast
 UNLIMITED = 1 << 40
-PRICE_UNITS = 1_000_000_000  # of the price: the whole device's look-up tables cost so many
+PRICE_UNITS = 1_000_000_000  # the price of all of the device's look-up tables
 
 
 _Lanes = tuple[int, bool]  # lanes, and whether they are of a whole vector (see :class:`Folding`)
 
 
 class Chip(Device, Protocol):
-    """A device and what it has."""
+    """A device with its resources."""
 
     @property
     def lut(self) -> int: ...
@@ -65,9 +64,8 @@ class Chip(Device, Protocol):
 
 @dataclass(frozen=True)
 class Budget:
-    """What a design may use at most. ``leeway``: look-up tables beyond ``lut`` that a whole design with its queues may
-    take where that is no limit of the part, nor one that was asked for; the search for foldings does not count with
-    them."""
+    """The resources that a design may use. ``leeway``: look-up tables beyond ``lut`` that a whole design with its
+    queues may take, within the part and the user's own limits; the folding search does not use them."""
 
     lut: int
     ff: int
@@ -77,19 +75,19 @@ class Budget:
 
     @property
     def of_whole_designs(self) -> Budget:
-        """With the leeway."""
+        """Return the budget with its leeway."""
         return Budget(self.lut + self.leeway, self.ff, self.dsp, self.bram)
 
     def shortages(self, need: Resources) -> list[tuple[str, int, int]]:
-        """(resource, needed, there is) for each resource that does not suffice."""
+        """Return (resource, needed, available) for each resource that does not suffice."""
         pairs = [(name, int(getattr(need, name)), int(getattr(self, name))) for name in RESOURCES]
         return [(name, wanted, there) for name, wanted, there in pairs if wanted > there]
 
 
 @dataclass(frozen=True)
 class _Options:
-    """A node's foldings, those that no other of the same lanes undercuts: places of their lanes among the variables'
-    values, ``needs`` [foldings, resources] and ``cycles``."""
+    """A node's nondominated foldings: the indices of their lanes among the variables' values, ``needs`` [foldings,
+    resources] and ``cycles``."""
 
     variables: tuple[int, ...]
     foldings: list[Folding]
@@ -99,7 +97,7 @@ class _Options:
 
 
 class FoldingSearch:
-    """Foldings of one dataflow graph on one device. ``executor``: of processes that help to look at them."""
+    """The foldings of a dataflow graph on a device. ``executor``: of processes that help to evaluate them."""
 
     def __init__(self, graph: Graph, device: Chip, budget: Budget, executor: Executor | None = None) -> None:
         self._graph, self._device, self._budget = graph, device, budget
@@ -107,7 +105,7 @@ class FoldingSearch:
             np.array([round(PRICE_UNITS * each[n] / max(1, getattr(device, n))) for n in RESOURCES], dtype=np.int64)
             for each in (WEIGHTS, EVEN)
         )
-        self._lanes: list[list[_Lanes]] = []  # of each variable, what it can be
+        self._lanes: list[list[_Lanes]] = []  # the values of each variable
         self._outputs: dict[Node, int] = {}  # the variable of a node's output lanes
         self._inputs: dict[Node, int] = {}
         self._bridges: dict[tuple[Any, ...], dict[int, Resources]] = {}
@@ -118,35 +116,37 @@ class FoldingSearch:
 
     @property
     def foldings(self) -> int:
-        """How many foldings there are to choose from, all nodes together."""
+        """Return the number of foldings of all nodes together."""
         return sum(len(o.foldings) for o in self._options.values())
 
     def within(self, budget: Budget) -> FoldingSearch:
-        """The same search for another budget."""
+        """Return the same search for another budget."""
         other = copy(self)
         other._budget = budget
         return other
 
     @cached_property
     def intervals(self) -> list[int]:
-        """Every interval worth asking for, ascending; none is below what each node can reach at its fastest."""
+        """Return all candidate intervals, ascending from the fastest that the slowest node can reach."""
         floor = max(int(o.cycles.min()) for o in self._options.values())
         found: IntArray = np.unique(np.concatenate([o.cycles for o in self._options.values()]))
         return [int(c) for c in found if c >= floor]
 
     def least(self) -> int:
-        """The least feasible interval. Raises :class:`ModelRefused` if nothing fits."""
+        """Return the least feasible interval. Raises :class:`ModelRefused` if nothing fits."""
         index = bisect_left(range(len(self.intervals)), True, key=lambda i: self._fits(self.intervals[i]))
         if index == len(self.intervals):
             raise ModelRefused(self.refusal(self.intervals[-1], None))
         return self.intervals[index]
 
     def best(self) -> tuple[int, dict[Node, Folding]]:
-        """The least feasible interval with its cheapest foldings. Raises :class:`ModelRefused` if nothing fits."""
+        """Return the least feasible interval with its cheapest foldings. Raises :class:`ModelRefused` if nothing fits.
+        """
         return self.for_interval(self.least())
 
     def for_interval(self, interval: int) -> tuple[int, dict[Node, Folding]]:
-        """The cheapest foldings of at most ``interval`` cycles. Raises :class:`ModelRefused` if there are none."""
+        """Return the cheapest foldings of at most ``interval`` cycles. Raises :class:`ModelRefused` if there are none.
+        """
         foldings = self.choose(interval)
         if foldings is None:
             best = None if interval < self.intervals[0] else self.least()
@@ -154,12 +154,12 @@ class FoldingSearch:
         return interval, foldings
 
     def choose(self, interval: int) -> dict[Node, Folding] | None:
-        """The cheapest foldings of at most ``interval`` cycles that fit, if there are any."""
-        found = self._select(interval, self._limits) or self._any(interval)  # where it ended too soon to find some
+        """Return the cheapest foldings of at most ``interval`` cycles that fit, or None."""
+        found = self._select(interval, self._limits) or self._any(interval)  # if the first search ended early
         return None if found is None else found[0]
 
     def total(self, foldings: dict[Node, Folding]) -> Resources:
-        """What the cost model says of a combination."""
+        """Return the resources of a combination under the cost model."""
         total = Resources()
         for node, folding in foldings.items():
             total += self.resources(node, folding)
@@ -170,10 +170,10 @@ class FoldingSearch:
         return total
 
     def resources(self, node: Node, folding: Folding) -> Resources:
-        """Of a node, with the frame synchronisers of the graph inputs that it reads."""
+        """Return the resources of a node, including the frame synchronisers of the graph inputs that it reads."""
         return resources(node, folding, graph_inputs(self._graph, node), self._device)
 
-    # The problem
+    # The selection problem
 
     @property
     def _limits(self) -> IntArray:
@@ -184,7 +184,7 @@ class FoldingSearch:
         return [(n, value, reader) for n in self._graph.nodes for value in n.outputs for reader, _ in consumers[value]]
 
     def _variable(self, lanes: Sequence[_Lanes]) -> tuple[int, IntArray]:
-        """A variable of these values, and the place of each among the different ones."""
+        """Add a variable with these values; return its number and the index of each of ``lanes`` among its values."""
         values = sorted(set(lanes))
         places = {value: place for place, value in enumerate(values)}
         self._lanes.append(values)
@@ -204,7 +204,7 @@ class FoldingSearch:
             variables = self._inputs[node], self._outputs[node]
             columns = np.stack([left, right], axis=1)
         places = columns @ np.array([len(self._lanes[-1]), 1])[-len(variables) :]
-        kept = np.sort(cell_by_cell(places, np.column_stack([needs @ self.price, needs, cycles])))
+        kept = np.sort(pareto_rows(places, np.column_stack([needs @ self.price, needs, cycles])))
         return _Options(variables, [foldings[k] for k in kept], columns[kept], needs[kept], cycles[kept])
 
     def _edge(self, node: Node, value: Value, reader: Node) -> Table:
@@ -215,11 +215,11 @@ class FoldingSearch:
         return Table(ends, places, needs.transpose(1, 0, 2).reshape(len(places), len(RESOURCES)))
 
     def _bridges_to(self, value: Value, reader: Node, here: Sequence[int], there: _Lanes) -> list[Resources]:
-        """Width converters from each of ``here`` to ``there`` lanes."""
+        """Return the resources of the width converters from each of ``here`` to ``there`` lanes."""
         shape, bits, whole = value.typed.shape, value.typed.element.bits, there[1]
         lanes = lanes_at(reader, value, *there)
         target = hardware(reader.op).input_view(reader, shape, lanes, whole_vector=whole)
-        known = self._bridges.setdefault((shape[1], bits, target[1], lanes), {})  # pixels do not matter
+        known = self._bridges.setdefault((shape[1], bits, target[1], lanes), {})  # independent of the number of pixels
         for own in here:
             if own not in known:
                 known[own] = Resources()
@@ -228,7 +228,7 @@ class FoldingSearch:
         return [known[own] for own in here]
 
     def _converter(self, value: Value, view: View, here: int, there: int) -> Resources:
-        key = value.typed.element.bits, here, there, view[1]  # how many pixels there are does not matter
+        key = value.typed.element.bits, here, there, view[1]  # independent of the number of pixels
         if key not in self._converters:
             self._converters[key] = inserted("width_converter", value, Folding(here, there), view, self._device)
         return self._converters[key]
@@ -260,11 +260,11 @@ class FoldingSearch:
     def _fits(self, interval: int) -> bool:
         return self._any(interval) is not None
 
-    # What does not fit
+    # Refusals
 
     def refusal(self, interval: int, best: int | None) -> list[Finding]:
-        """Why nothing fits at ``interval``: the core that is too slow, or which resources are short, by how much and
-        where. ``best``: the least interval that fits, None if none does."""
+        """Explain why nothing fits at ``interval``: the core that is too slow, or which resources are short, by how
+        much and where. ``best``: the least interval that fits, None if none does."""
         if interval < self.intervals[0]:
             slow = max(self._options, key=lambda n: int(self._options[n].cycles.min()))
             message = f"the target must be at least {self.intervals[0]} cycles a frame, not {interval}"
@@ -279,11 +279,11 @@ class FoldingSearch:
         return [self._short(interval, name, need, foldings, remedy) for name in short]
 
     def enough(self, interval: int) -> tuple[Budget, Resources, dict[Node, Folding]]:
-        """The budget, raised by as little as lets foldings of at most ``interval`` cycles fit (at least that of the
-        slowest node at its fastest), what they need and themselves.
+        """Return a sufficient budget for ``interval`` (at least the fastest of the slowest node), raised as little as
+        possible, with the resources and foldings of a design within it.
 
-        Raised is what is short whatever is spent of the rest, and if that alone does not help, one resource more, of
-        all that help the one of which it takes the least share of the device, else two, and so on.
+        Raised are the resources that are short whatever is spent of the others. If that does not help, one more is
+        raised: of all that help, the one with the least share of the device; else two, and so on.
         """
         limits, share = self._limits, [PRICE_UNITS // max(1, int(getattr(self._device, name))) for name in RESOURCES]
         everything = np.full(len(RESOURCES), UNLIMITED)
@@ -321,14 +321,14 @@ class FoldingSearch:
             "device-budget",
             f"model {show(self._graph.name)}",
             f"{name} must be at most {there}, not {wanted}, at {interval} cycles a frame ({wanted - there} too many; "
-            f"node {show(most.name)} ({most.op}) takes most of them: {parts[most]}, at the least {least})",
+            f"largest: node {show(most.name)} ({most.op}) with {parts[most]}, at least {least})",
             remedy,
         )
 
 
 def enough_text(enough: Budget, interval: int, device: Chip) -> str:
-    """The remedy that names a budget that is enough."""
+    """Return the remedy that names a sufficient budget."""
     text = ", ".join(f"{name}={getattr(enough, name)}" for name in RESOURCES)
     larger = any(getattr(enough, name) > getattr(device, name) for name in RESOURCES)
-    act = "use a larger board or a smaller model" if larger else "ask for it by --budget"
-    return f"a budget of {text} is enough at {interval} cycles a frame: {act}"
+    act = "use a larger board or a smaller model" if larger else "request it with --budget"
+    return f"a budget of {text} suffices at {interval} cycles a frame: {act}"

@@ -1,23 +1,22 @@
-"""The cheapest selection within limits, exactly: Lagrangian bounds, then partial sums that no other undercuts.
+"""Find the cheapest selection within limits, exactly: Lagrangian bounds, then labels that no other dominates.
 
-The problem: of tables that share variables (:mod:`hwflow.schedule.search.elimination`) one row each, of which those of
-variables in common agree, with a sum of resources within the limits and of the least price. Without the limits that is
-an elimination of variables. With them:
+The problem: choose one row of each table, consistent in the shared variables
+(:mod:`hwflow.schedule.search.elimination`), such that the sum of resources is within the limits and the price is least.
+Without limits that is plain elimination. With them:
 
-- A *bound*: resources over their limits are charged for. Whatever the charge, no selection within the limits is
-  cheaper than the least one that pays it; the charge for which that bound is highest is found as the dual of a linear
-  program over selections (Dantzig and Wolfe: Decomposition principle for linear programs, Operations Research 8, 1960).
-  Where no mixture of selections is within the limits, there is none at all.
-- The *search*: eliminate variables as before, but of each table keep every partial sum that no other undercuts in price
-  and in all resources, and with which the bound of the whole can be at most a target. The target is a little above the
-  bound at first and is raised until something is found; what is cheapest then is the cheapest of all.
+- *Bound*: resources over their limits are charged for. Under any charge, no selection within the limits is cheaper than
+the least one including its charge. The charge with the highest bound is the dual of a linear program over selections
+(Dantzig and Wolfe: Decomposition principle for linear programs, Operations Research 8, 1960). If no mixture of
+selections is within the limits, no selection is. - *Search*: eliminate variables as before, but keep as labels all
+partial sums that no other dominates in price and resources, and with which the bound of the whole can be at most a
+target. The target starts a little above the bound and is raised until something is found, which then is the cheapest of
+all.
 
-Nothing is dropped but what cannot be part of a better selection: the result is exact whatever the bounds are worth.
-They only decide how long it takes. Where several resources are nearly used up, many selections are nearly as cheap as
-the cheapest, and to tell which one is takes minutes for some tenths of a percent: once something is found, looking for
-something cheaper ends after :data:`MOST_SUMS` partial sums. Whether there is anything at all is exact up to
-:data:`MOST_UNTIL_FOUND` of them: beyond, what is found is what comes of the :data:`BEAM` partial sums at each place
-that leave most room, and if that is nothing, there is taken to be nothing.
+Only what cannot be part of a better selection is dropped, so the result is exact; the bounds only decide how long it
+takes. If several resources are nearly used up, many selections are nearly as cheap as the cheapest, and proving the
+best takes minutes for some tenths of a percent: once something is found, the search ends after :data:`MOST_SUMS`
+labels. Feasibility is exact up to :data:`MOST_UNTIL_FOUND` labels. Beyond, a beam search keeps the :data:`BEAM` labels
+at each point that leave most room; if that finds nothing, the problem counts as infeasible.
 """
 
 from __future__ import annotations
@@ -33,19 +32,20 @@ from hwflow.schedule.search.elimination import Elimination, IntArray, Selection,
 _ROUNDING = 1e-9  # relative; prices and resources are whole numbers below 2**40
 _ROUNDS = 60  # of the linear program: few resources take few
 _FIRST_STEP, _GROWTH = 1 / 4096, 4  # of the target above the bound
-MOST_SUMS = 100_000  # partial sums that are looked at to make what is found cheaper: about a second
-MOST_UNTIL_FOUND = 400_000  # where nothing is found yet
+MOST_SUMS = 100_000  # labels to improve on a known selection: about a second
+MOST_UNTIL_FOUND = 400_000  # labels while none is known
 BEAM = 200
 _FEW = 8
-_TOGETHER = 24  # rows that are looked at at once
+_TOGETHER = 24  # rows compared pairwise
 _EARLIER = np.arange(_TOGETHER)[:, None] < np.arange(_TOGETHER)
-_PIVOTS = 256  # rows that others are compared with: what they all leave may be undercut, and is only carried along
+_PIVOTS = 256  # rows that others are compared with: of the rest, dominated ones may be kept
 
 
 @dataclass
 class _Bound:
-    """What the linear program says: ``least``, the bound; ``best``, the cheapest selection within the limits that came
-    by; ``charged``: weights and the least that anything within the limits must reach under them."""
+    """Result of the linear program. ``least``: the lower bound; ``best``: the cheapest selection within the limits that
+    occurred; ``charged``: weights, and the most that a selection within the limits can cost under them, without and
+    with its price."""
 
     possible: bool = True
     least: float = 0.0
@@ -56,9 +56,9 @@ class _Bound:
 def cheapest(
     tables: Sequence[Table], sizes: Sequence[int], price: IntArray, limits: IntArray, *, any_at_all: bool = False
 ) -> Selection | None:
-    """The selection of the least ``price`` among those within ``limits`` (one of each resource), None if there is none.
+    """Return the selection of the least ``price`` within ``limits`` (one of each resource), or None. Deterministic.
 
-    ``any_at_all``: whichever selection within the limits comes first. Of selections of one price always the same.
+    ``any_at_all``: return whichever selection within the limits is found first.
     """
     reduced = _reduced(tables, sizes)
     if reduced is None:
@@ -83,15 +83,15 @@ def _cost(selection: Selection, price: IntArray) -> int:
 def _reduced(
     tables: Sequence[Table], sizes: Sequence[int]
 ) -> tuple[list[Table], list[int], list[IntArray]] | None:
-    """The tables without values that some table of their variable has no row for, the sizes left and the numbers of the
-    rows left; None if nothing is left of a table."""
+    """Remove values that some table of their variable has no row for. Return the tables and sizes left and the numbers
+    of the rows left, or None if a table becomes empty."""
     rows = [np.arange(len(t.needs)) for t in tables]
     possible = [np.ones(size, dtype=bool) for size in sizes]
     of: list[list[int]] = [[] for _ in sizes]  # each variable's tables
     for index, table in enumerate(tables):
         for v in table.variables:
             of[v].append(index)
-    waiting = dict.fromkeys(range(len(tables)))  # tables of whose variables values have gone
+    waiting = dict.fromkeys(range(len(tables)))  # tables with a variable that lost values
     while waiting:
         index = next(iter(waiting))
         del waiting[index]
@@ -120,10 +120,10 @@ def _reduced(
 
 
 def _bound(order: Elimination, price: IntArray, limits: IntArray, any_at_all: bool) -> _Bound:
-    """The linear program: mixtures of selections, of the least price, with resources within the limits on average.
+    """Solve the linear program: the cheapest mixture of selections with resources within the limits on average.
 
-    Columns are made when they are wanted: the selection that is least under the present charges. Basic columns are
-    selections, what is left of a resource (``slack``) or missing (``short``; only at first).
+    Columns are generated on demand: the selection that is least under the present charges. Basic columns are
+    selections, slack of a resource, or (only at first) a shortage of it.
     """
     bound = _Bound()
     count = len(limits)
@@ -175,13 +175,13 @@ def _bound(order: Elimination, price: IntArray, limits: IntArray, any_at_all: bo
                     return bound
             if weighed.least >= dual[count] - 1e-9:
                 if feasibility:
-                    break  # within rounding of possible: the search decides
+                    break  # feasible within rounding: the search decides
                 return bound
             entering, its_price = np.append(selection.needs / scale, 1.0), _cost(selection, price) / unit
         change = np.linalg.solve(basis, entering)
         ratios = np.where(change > 1e-9, np.maximum(amounts, 0.0) / np.where(change > 1e-9, change, 1.0), np.inf)
         if not feasibility:
-            ratios[short & (np.abs(change) > 1e-9)] = 0.0  # what was missing never comes back
+            ratios[short & (np.abs(change) > 1e-9)] = 0.0  # a shortage that has gone must not return
         leaving = int(np.argmin(ratios))
         if not np.isfinite(ratios[leaving]):
             break
@@ -192,7 +192,7 @@ def _bound(order: Elimination, price: IntArray, limits: IntArray, any_at_all: bo
 def _search(
     order: Elimination, price: IntArray, limits: IntArray, bound: _Bound, any_at_all: bool
 ) -> Selection | None:
-    """The cheapest selection within the limits, or ``any_at_all``."""
+    """Return the cheapest selection within the limits, or with ``any_at_all`` the first one found."""
     best = bound.best
     ceiling = sum(int((t.needs @ price).max()) for t in order.tables) if best is None else _cost(best, price) - 1
     step, left = max(1.0, bound.least * _FIRST_STEP), MOST_UNTIL_FOUND
@@ -208,7 +208,7 @@ def _search(
         if found is not None and any_at_all:
             return found
         left = labels.most
-        if found is not None:  # it may be above the target, where not everything has been looked at
+        if found is not None:  # above the target it may not be the cheapest
             best, ceiling = found, _cost(found, price) - 1
         if target >= ceiling or not labels.left_out:
             break
@@ -218,8 +218,8 @@ def _search(
 
 @dataclass
 class _Relation:
-    """Partial selections: ``values`` [rows, variables] of ``variables``, their ``needs``, and what each is made of:
-    rows of other relations, or of one table."""
+    """Labels: ``values`` [rows, variables] of ``variables`` and ``needs``; ``made_of``: the rows of other relations
+    that each combines; ``table``: the table that the rows are of, if any."""
 
     variables: tuple[int, ...]
     values: IntArray
@@ -232,7 +232,8 @@ class _Relation:
         return _Relation(self.variables, self.values[rows], self.needs[rows], None, origin)
 
     def trace(self, row: int) -> dict[int, int]:
-        """The row of each table that ``row`` is made of. A long chain of nodes is a long chain of relations."""
+        """Return the row of each table that ``row`` combines. Iterative, as a long chain of nodes is a long chain of
+        relations."""
         chosen: dict[int, int] = {}
         waiting = [(self, row)]
         while waiting:
@@ -244,13 +245,13 @@ class _Relation:
 
 
 class _TooMany(Exception):
-    """Partial sums."""
+    """More labels than allowed."""
 
 
 class _Labels:
-    """The search below one target. ``most``: partial sums, of which more raise :class:`_TooMany`; with a ``beam`` any
-    number, but no more than those are kept at each place. ``left_out``: whether anything was that a greater target
-    would not leave out."""
+    """The search below one target. ``most``: the number of labels before :class:`_TooMany` is raised; with a ``beam``
+    there is no such limit, but at most that many are kept at each point. ``left_out``: whether labels were dropped only
+    because of the target."""
 
     def __init__(
         self, order: Elimination, price: IntArray, limits: IntArray, charged: Sequence[tuple[Weighed, float, bool]],
@@ -289,14 +290,14 @@ class _Labels:
                 if not len(joined.needs):
                     return None
             assert joined is not None
-            message = self._undercut_by_none(joined, bucket.scope)
+            message = self._nondominated(joined, bucket.scope)
             if bucket.parent is None:
                 roots.append(message)
             else:
                 messages[index] = message
         whole = roots[0]
         for root in roots[1:]:
-            whole = self._undercut_by_none(self._joined(whole, root), ())
+            whole = self._nondominated(self._joined(whole, root), ())
         within = np.flatnonzero((whole.needs <= self._limits).all(axis=1))
         if not len(within):
             return None
@@ -317,7 +318,8 @@ class _Labels:
         return _Relation(table.variables, table.places, table.needs, number)
 
     def _possible(self, index: int, relation: _Relation, without: set[tuple[str, int]]) -> _Relation:
-        """Rows with which the whole can stay within every bound; ``without``: the parts that they are made of."""
+        """Return the rows with which the whole can stay within every bound; ``without``: the parts that they combine.
+        """
         good = np.ones(len(relation.needs), dtype=bool)
         cheap = good.copy()
         fullest = np.full(len(good), -np.inf)
@@ -334,21 +336,21 @@ class _Labels:
             rows = np.sort(rows[np.argsort(fullest[rows], kind="stable")[: self._beam]])
         return relation.take(rows)
 
-    def _undercut_by_none(self, relation: _Relation, scope: tuple[int, ...]) -> _Relation:
-        """Only the variables of ``scope``, and for each of their values the rows that no other equals or undercuts in
-        price and in all resources that may get short."""
+    def _nondominated(self, relation: _Relation, scope: tuple[int, ...]) -> _Relation:
+        """Project to the variables of ``scope`` and keep, for each of their values, the rows that no other dominates in
+        price and in the resources that may run short."""
         values = relation.values[:, [relation.variables.index(v) for v in scope]]
         keys = np.ravel_multi_index(tuple(values.T), tuple(self._order.sizes[v] for v in scope)) if scope else None
         if keys is None:
             keys = np.zeros(len(values), dtype=np.int64)
         columns = np.column_stack([relation.needs @ self._price, relation.needs[:, self._tight]])
-        rows = cell_by_cell(keys, columns)
+        rows = pareto_rows(keys, columns)
         return _Relation(scope, values[rows], relation.needs[rows], None, [(relation, rows)])
 
 
-def cell_by_cell(keys: IntArray, columns: IntArray) -> IntArray:
-    """Numbers of the rows of ``columns`` that no other of the same key equals or undercuts in every column (of equal
-    ones the first), by key and then as they sort; of very many of a key, some that others do may stay."""
+def pareto_rows(keys: IntArray, columns: IntArray) -> IntArray:
+    """Return the numbers of the nondominated rows of ``columns`` among those of the same key, by key and in lexical
+    order. Of equal rows the first is kept; of very many rows with one key, some dominated ones may stay."""
     order = np.lexsort((*columns.T[::-1], keys))
     sorted_rows = columns[order]
     starts = np.flatnonzero(np.append(True, np.diff(keys[order]) != 0))
@@ -357,19 +359,19 @@ def cell_by_cell(keys: IntArray, columns: IntArray) -> IntArray:
     few = np.flatnonzero((counts > 1) & (counts <= _FEW))
     if len(few):
         places, there = starts[few, None] + np.arange(_FEW), np.arange(_FEW) < counts[few, None]
-        good = _undercut_by_no_other(sorted_rows[np.where(there, places, 0)])
+        good = _dominated_by_no_other(sorted_rows[np.where(there, places, 0)])
         kept[places[there]] = good[there]
     for many in np.flatnonzero(counts > _FEW):
         start, end = starts[many], starts[many] + counts[many]
         kept[start:end] = False
-        kept[start + undercut_by_none(sorted_rows[start:end])] = True
+        kept[start + pareto_front(sorted_rows[start:end])] = True
     found: IntArray = order[kept]
     return found
 
 
-def undercut_by_none(rows: IntArray) -> IntArray:
-    """Places of the rows that no other equals or undercuts in every column (of equal ones the first); of very many,
-    some that others do may stay. Rows ascend by their first column, then the second and so on."""
+def pareto_front(rows: IntArray) -> IntArray:
+    """Return the indices of the rows that no other equals or dominates (the first of equal ones); of very many, some
+    dominated ones may stay. Rows are sorted by their first column, then the second and so on."""
     if rows.shape[1] == 1:
         return np.zeros(1, dtype=np.int64)
     if rows.shape[1] == 2:
@@ -381,19 +383,19 @@ def undercut_by_none(rows: IntArray) -> IntArray:
     missing = _PIVOTS
     while len(left) and missing:
         some = columns[:, :_TOGETHER]
-        count = some.shape[1]  # what undercuts others comes before them
-        first = ~(_undercut(some, some) & _EARLIER[:count, :count]).any(axis=0)
+        count = some.shape[1]  # a row can only be dominated by earlier ones
+        first = ~(_dominates(some, some) & _EARLIER[:count, :count]).any(axis=0)
         pivots = np.flatnonzero(first)[:missing]
         missing -= len(pivots)
         kept.append(left[pivots])
-        good = np.logical_not(_undercut(columns[:, pivots], columns).any(axis=0))  # a pivot undercuts itself
+        good = np.logical_not(_dominates(columns[:, pivots], columns).any(axis=0))  # a pivot dominates itself
         left, columns = left[good], columns[:, good]
     return np.concatenate([*kept, left])
 
 
-def _undercut_by_no_other(groups: IntArray) -> npt.NDArray[np.bool_]:
-    """[groups, rows]: which rows no earlier one of their group equals or undercuts in every column, of groups [groups,
-    rows, columns] of few rows each, sorted by the first column: all pairs at once."""
+def _dominated_by_no_other(groups: IntArray) -> npt.NDArray[np.bool_]:
+    """Tell which rows of ``groups`` [groups, rows, columns] no earlier row of their group equals or dominates: [groups,
+    rows]. Groups are small and sorted by the first column, so that all pairs are compared at once."""
     count = groups.shape[1]
     pairs: npt.NDArray[np.bool_] = np.broadcast_to(_EARLIER[:count, :count], (len(groups), count, count))
     for column in range(1, groups.shape[2]):
@@ -402,8 +404,8 @@ def _undercut_by_no_other(groups: IntArray) -> npt.NDArray[np.bool_]:
     return ~undercut
 
 
-def _undercut(pivots: IntArray, columns: IntArray) -> npt.NDArray[np.bool_]:
-    """[pivots, rows]: whether a pivot equals or undercuts a row in every column; both come as [columns, rows]."""
+def _dominates(pivots: IntArray, columns: IntArray) -> npt.NDArray[np.bool_]:
+    """Tell for [pivots, rows] whether a pivot equals or dominates a row; both come as [columns, rows]."""
     found: npt.NDArray[np.bool_] = pivots[0][:, None] <= columns[0]
     for own, other in zip(pivots[1:], columns[1:], strict=True):
         found &= own[:, None] <= other
@@ -411,7 +413,7 @@ def _undercut(pivots: IntArray, columns: IntArray) -> npt.NDArray[np.bool_]:
 
 
 def _join(left: _Relation, right: _Relation) -> _Relation:
-    """Every pair of rows with the same values of the variables in common."""
+    """Return every pair of rows that agree in the shared variables."""
     common = [v for v in left.variables if v in right.variables]
     keys = []
     for relation in (left, right):

@@ -1,1 +1,1 @@
-"""Exact timing, and which depths sustain an interval."""
+"""Exact timing, and the FIFO depths that sustain an initiation interval."""

@@ -1,9 +1,9 @@
-"""Compute the exact cycle of every event of a self-timed design, frame after frame, from its first one on.
+"""Simulate self-timed execution: compute the exact cycle of every event, frame after frame, from the first one on.
 
 A design is a timed event graph with finite buffers (Baccelli, Cohen, Olsder, Quadrat: Synchronization and Linearity,
-1992, section 2.5): each event comes as soon as what it waits for allows. Once all that a frame depends on comes a
-constant later than for the frame before, so does everything after it. Only steps that others depend on, or that depend
-on others, are visited: the cost grows with beats, not with cycles.
+1992, section 2.5): each event fires as soon as its dependences allow. Once everything that a frame depends on is a
+constant number of cycles later than for the frame before, the run repeats. Only steps with dependences are visited: the
+cost grows with beats, not with cycles.
 """
 
 from __future__ import annotations
@@ -21,11 +21,10 @@ from hwflow.schedule.throughput.firing import NEVER, Firing
 
 @dataclass(frozen=True)
 class Run:
-    """What a full-rate run does: source and sink always willing, cycle 0 is the first input beat.
+    """The output cycles of a full-rate run: source and sink are always ready, and cycle 0 is the first input beat.
 
-    ``outputs``: for each graph output the cycle of every beat's handshake, [frames, beats]. ``first_output``: cycle of
-    each frame's first beat on any output; ``last_output``: of its last beat on all of them. Not ``exact``: cycles that
-    no beat is later than, and the interval in the long run.
+    ``outputs``: for each graph output the cycle of every beat's handshake, [frames, beats]. Unless ``exact``, the
+    cycles are upper bounds and the interval is that of the steady state.
     """
 
     outputs: tuple[Steps, ...]
@@ -33,34 +32,37 @@ class Run:
 
     @property
     def first_output(self) -> tuple[int, ...]:
+        """Return the cycle of each frame's first beat on any output."""
         return tuple(int(c) for c in np.min([o[:, 0] for o in self.outputs], axis=0))
 
     @property
     def last_output(self) -> tuple[int, ...]:
+        """Return the cycle by which each frame's last beat has left every output."""
         return tuple(int(c) for c in np.max([o[:, -1] for o in self.outputs], axis=0))
 
     @property
     def latency(self) -> int:
-        """Cycles from the first input beat to the first output beat of the first frame."""
+        """Return the cycles from the first input beat to the first output beat of the first frame."""
         return self.first_output[0]
 
     @property
     def initiation_interval(self) -> int:
-        """Cycles between the last beats of the last two frames."""
+        """Return the cycles between the last beats of the last two frames."""
         return self.last_output[-1] - self.last_output[-2]
 
 
 def evaluate(plan: Plan, frames: int, graph: EventGraph | None = None) -> Run:
-    """Run ``frames`` frames of a plan. ``graph``: its event graph, where that is known.
+    """Run ``frames`` frames of a plan. ``graph``: its event graph, if already built.
 
-    Raises :class:`InternalError` naming the cores if it deadlocks."""
+    Raises :class:`InternalError` naming the cores if they deadlock.
+    """
     graph = graph or event_graph(plan)
     depths = {channel: plan[channel.node].depths[channel.index] for channel in graph.channels}
-    # A queue that holds all frames never gets full.
+    # A queue that holds all frames never fills.
     firing = Firing(graph, {channel: depth for channel, depth in depths.items() if depth < frames * channel.beats})
     number = {actor: n for n, actor in enumerate(graph.actors)}
-    takers = {channel.value: (number[channel.taker], channel.takes) for channel in graph.channels}
-    outputs = [takers[port.value] for port in plan.graph.outputs if port.value in takers]
+    consumers = {channel.value: (number[channel.consumer], channel.consumes) for channel in graph.channels}
+    outputs = [consumers[port.value] for port in plan.graph.outputs if port.value in consumers]
     found: list[list[Steps]] = [[] for _ in outputs]
     for actor, history, cycles in zip(graph.actors, firing.history, firing.cycles, strict=True):
         history[:], cycles[:] = NEVER, actor.steps
@@ -68,8 +70,8 @@ def evaluate(plan: Plan, frames: int, graph: EventGraph | None = None) -> Run:
         _, stuck = firing.fire(range(len(graph.actors)))
         if stuck:
             raise _deadlock([graph.actors[n] for n in stuck])
-        for (taker, takes), beats in zip(outputs, found, strict=True):
-            beats.append(firing.cycles[taker][takes])
+        for (consumer, consumes), beats in zip(outputs, found, strict=True):
+            beats.append(firing.cycles[consumer][consumes])
         delay = _repeats(firing, frame)
         if delay is not None:
             for beats in found:
@@ -82,9 +84,9 @@ def evaluate(plan: Plan, frames: int, graph: EventGraph | None = None) -> Run:
 
 
 def _repeats(firing: Firing, frame: int) -> int | None:
-    """Return by how many cycles all that the next frame can depend on is later than what the present one could depend
-    on, if that is the same for all: so much later it is then, and all that follow. ``frame``: number of the present
-    one."""
+    """Return by how many cycles every event that the next frame can depend on is later than one frame before, or None
+    unless that is the same for all. From then on every frame is later by that much. ``frame``: the number of the
+    present frame."""
     delays = set()
     for history, cycles in zip(firing.history, firing.cycles, strict=True):
         delays.add(int(history[-1] - history[-1 - len(cycles)]))
@@ -102,7 +104,7 @@ def _deadlock(stuck: list[Actor]) -> InternalError:
         Finding(
             "no-deadlock",
             f"cores {', '.join(owners)}",
-            "queues must be deep enough for every beat to move on, not so small that the cores wait for each other",
+            "FIFO depths must let every beat move on, not deadlock the cores",
             "report this model as a defect of hwflow",
         )
     )

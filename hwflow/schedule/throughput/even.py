@@ -1,14 +1,13 @@
-"""Even schedules: every process spreads its steps over the period, so that only its start is to be found.
+"""Even schedules: every process spreads its steps evenly over the period, so that only its start is unknown.
 
-What :mod:`hwflow.schedule.throughput.periodic` looks for, a schedule in which every event comes ``period`` cycles after
-the same one of the frame before, is known of each process but for one number then. A wait of one process for another
-says by how much it starts later at the least: the most that any of the events says. Starts that satisfy all waits prove
-that the period is kept, and queues need no more room than for what is in them meanwhile. Self-timed hardware with such
-queues is never later than that schedule (Baccelli, Cohen, Olsder, Quadrat: Synchronization and Linearity, 1992, theorem
-3.28 and section 2.5).
+A periodic schedule (:mod:`hwflow.schedule.throughput.periodic`) is then one number for each process. Each dependence
+between two processes gives a minimum distance of their starts: the maximum over their events. Starts that satisfy all
+these constraints prove that the period is sustained, with FIFO depths that hold the backlog of this schedule.
+Self-timed hardware with these depths is never later (Baccelli, Cohen, Olsder, Quadrat: Synchronization and Linearity,
+1992, theorem 3.28 and section 2.5).
 
-Depths found so suffice, but are not the least. They take two looks at each event and hardly any memory: they are for
-frames of many millions of beats.
+Such depths suffice, but are not minimal. They take two passes over the events and little memory, for frames of many
+millions of beats.
 """
 
 from __future__ import annotations
@@ -23,22 +22,22 @@ from hwflow.cores.timing import Steps, every
 from hwflow.ir.graph import Node, Value
 from hwflow.schedule.plan import Plan
 from hwflow.schedule.throughput.evaluate import Run
-from hwflow.schedule.throughput.events import new_waits
+from hwflow.schedule.throughput.events import distinct_waits
 
-SYNC_DEPTH = 2  # of a frame synchroniser, which has no choice
+SYNC_DEPTH = 2  # of a frame synchroniser, fixed
 _FRAMES = 2  # of a run: each is a period later than the one before
-_AT_ONCE = 1 << 18  # events looked at together
-_KEPT = 3  # timings in memory: neighbours are looked at one after the other
-_BITS = 62  # of a number of cycles with what is behind its point
+_CHUNK = 1 << 18  # events processed together
+_KEPT = 3  # timings in memory: neighbours are visited in succession
+_BITS = 62  # of a fixed-point number of cycles
 
 _Process = tuple[Node, int]
-_Later = tuple[_Process, _Process, int]  # the second one starts so many cycles after the first at the least
+_Constraint = tuple[_Process, _Process, int]  # the second starts at least so many cycles after the first
 
 
 @dataclass(frozen=True, eq=False)
-class Pace:
-    """Of a process with ``steps`` a frame the cycle of each after its start, all ``period / steps`` from each other,
-    rounded down. ``at_these``: only these are steps of the process, one after the other."""
+class EvenSteps:
+    """The cycles of a process with ``steps`` a frame after its start, spaced by ``period / steps`` and rounded down.
+    ``at_these``: if given, only these are steps of the process, in order."""
 
     period: int
     steps: int
@@ -46,7 +45,7 @@ class Pace:
 
     @property
     def count(self) -> int:
-        """Steps of the process."""
+        """Return the number of steps a frame."""
         return self.steps if self.at_these is None else len(self.at_these)
 
     @cached_property
@@ -55,11 +54,11 @@ class Pace:
 
     @cached_property
     def _rate(self) -> int:
-        """Cycles from step to step, at least one."""
+        """Return the cycles from step to step, in fixed point, at least one."""
         return (self.period << self._shift) // self.steps
 
     def cycles(self, steps: Steps) -> Steps:
-        """Those of these steps, which ascend; negative ones are of frames before."""
+        """Return the cycles of ``steps``, which ascend; negative ones are of earlier frames."""
         frame, step = _in_frames(steps.astype(np.int64, copy=False), self.count)
         if self.at_these is not None:
             step = self.at_these[step].astype(np.int64, copy=False)
@@ -67,7 +66,7 @@ class Pace:
         return result
 
     def done(self, cycles: Steps) -> Steps:
-        """How many steps, from the first one of the frame on, are no later than each of these cycles, which ascend."""
+        """Return, for each of ``cycles`` (ascending), how many steps since the start of the frame are no later."""
         frame, cycle = _in_frames(cycles, self.period)
         step = np.minimum((((cycle + 1) << self._shift) - 1) // self._rate, self.steps - 1)
         if self.at_these is not None:
@@ -77,165 +76,171 @@ class Pace:
 
 
 @dataclass(frozen=True, eq=False)
-class _End:
-    """Of a queue: the process that makes its beats or takes them, and the step that does so of each."""
+class _QueueEnd:
+    """One end of a queue: the process that produces or consumes its beats, and its step for each beat."""
 
     process: _Process
-    pace: Pace
+    spacing: EvenSteps
     steps: Steps
 
     def cycles(self, beats: Steps) -> Steps:
-        """Of these beats, after the start; negative ones are of frames before."""
+        """Return the cycles of ``beats`` after the start; negative ones are of earlier frames."""
         frame, beat = _in_frames(beats, len(self.steps))
-        return self.pace.cycles(frame * self.pace.count + self.steps[beat])
+        return self.spacing.cycles(frame * self.spacing.count + self.steps[beat])
 
-    def followed(self) -> Pace:
-        """That of a process with a step for each beat."""
-        steps = self.steps if self.pace.at_these is None else self.pace.at_these[self.steps]
-        return Pace(self.pace.period, self.pace.steps, steps)
+    def followed(self) -> EvenSteps:
+        """Return the steps of a process that has one step for each beat, at the same cycles."""
+        steps = self.steps if self.spacing.at_these is None else self.spacing.at_these[self.steps]
+        return EvenSteps(self.spacing.period, self.spacing.steps, steps)
 
     def done(self, cycles: Steps) -> Steps:
-        """How many beats, from the first one of the frame on, are no later than each of these cycles."""
-        steps = self.pace.done(cycles)
-        if len(self.steps) == self.pace.count:
+        """Return, for each of ``cycles``, how many beats since the start of the frame are no later."""
+        steps = self.spacing.done(cycles)
+        if len(self.steps) == self.spacing.count:
             return steps
-        frame, step = _in_frames(steps, self.pace.count)
+        frame, step = _in_frames(steps, self.spacing.count)
         result: Steps = frame * len(self.steps) + self.steps.searchsorted(step, side="left")
         return result
 
 
 class EvenSchedule:
-    """That of a plan whose depths may be open, with a frame every ``period`` cycles, no fewer than the steps of any
-    process. A frame synchroniser makes each beat as it is taken, a queue in a node of its own takes each as it is made:
-    neither has a pace of its own.
+    """The even schedule of a plan, whose depths may be open, with one frame every ``period`` cycles. The period must be
+    at least the steps a frame of every process. A frame synchroniser follows its consumer and a FIFO in a node of its
+    own follows its producer: neither has steps of its own.
 
-    ``starts``: after :meth:`settle` found them, the cycle in which each process begins."""
+    ``starts``: the cycle in which each process begins, once :meth:`settle` has found them.
+    """
 
     def __init__(self, plan: Plan, period: int) -> None:
         self._graph, self.period = plan.graph, period
-        self._makers = plan.graph.producers()
-        self._takers = {value: readers[0][0] for value, readers in plan.graph.consumers().items() if readers}
+        self._producers = plan.graph.producers()
+        self._consumers = {value: readers[0][0] for value, readers in plan.graph.consumers().items() if readers}
         self._timing = lru_cache(_KEPT)(plan.timing)
         self.starts: Mapping[_Process, int] = {}
 
     def settle(self) -> bool:
-        """Find the starts. False if there are none."""
+        """Find the starts; return False if there are none."""
         processes: list[_Process] = []
-        later: list[_Later] = []
+        constraints: list[_Constraint] = []
         for node in self._graph.nodes:
             processes += self._processes(node)
-            later += self._waits(node)
+            constraints += self._waits(node)
             for value in node.inputs:
-                if value in self._makers:
-                    later += self._arrivals(value)
-        starts = least_starts(processes, later)
+                if value in self._producers:
+                    constraints += self._arrivals(value)
+        starts = least_starts(processes, constraints)
         self.starts = starts or {}
         return starts is not None
 
     def allows(self, node: Node) -> bool:
-        """Whether the processes of a core, as it is now, keep the pace by themselves."""
+        """Tell whether the processes of a core, with its present decision, sustain the period by themselves."""
         self._timing.cache_clear()
         return least_starts(self._processes(node), list(self._waits(node))) is not None
 
     def release(self) -> None:
-        """Give up the memory that the timings take."""
+        """Free the memory of the cached timings."""
         self._timing.cache_clear()
 
     def depths(self) -> dict[Value, int]:
-        """Of the queue of each value the least depth with which this very schedule is possible."""
+        """Return for each value the least FIFO depth with which this schedule is possible."""
         found: dict[Value, int] = {}
         for node in self._graph.nodes:
             for value in (*node.inputs, *node.outputs):
-                if value in self._makers and (value in node.inputs or value not in self._takers):
-                    sync = self._makers[value].op == "frame_sync"
+                if value in self._producers and (value in node.inputs or value not in self._consumers):
+                    sync = self._producers[value].op == "frame_sync"
                     found[value] = SYNC_DEPTH if sync else self._depth(value)
         return found
 
     def run(self) -> Run:
-        """Cycles that self-timed hardware with these depths is never later than, whose interval is the period."""
+        """Return upper bounds of the cycles of self-timed hardware with these depths; its interval is the period."""
         outputs = []
         for port in self._graph.outputs:
-            if port.value in self._makers:
-                taken = self._taken(port.value)
-                first = self._start(port.value) + taken.cycles(every(len(taken.steps)))
+            if port.value in self._producers:
+                consumed = self._consumed(port.value)
+                first = self._start(port.value) + consumed.cycles(every(len(consumed.steps)))
                 outputs.append(np.array([first + frame * self.period for frame in range(_FRAMES)]))
         return Run(tuple(outputs), exact=False)
 
-    # --- waits -----------------------------------------------------------------------------------------------------
+    # --- constraints -----------------------------------------------------------------------------------------------
 
     def _processes(self, node: Node) -> list[_Process]:
         return [(node, k) for k in range(len(self._timing(node).processes))]
 
-    def _waits(self, node: Node) -> Iterator[_Later]:
-        """Of a core's processes for each other."""
+    def _waits(self, node: Node) -> Iterator[_Constraint]:
+        """Yield the constraints between the processes of a core."""
         for target, process in enumerate(self._timing(node).processes):
             for wait in process.waits:
-                steps, needs = new_waits(wait)
-                before = _End((node, wait.process), self._pace(node, wait.process), needs)
-                after = _End((node, target), self._pace(node, target), steps)
-                yield before.process, after.process, _apart(before, after) + wait.lag
+                steps, needs = distinct_waits(wait)
+                before = _QueueEnd((node, wait.process), self._spacing(node, wait.process), needs)
+                after = _QueueEnd((node, target), self._spacing(node, target), steps)
+                yield before.process, after.process, _separation(before, after) + wait.lag
 
-    def _arrivals(self, value: Value) -> Iterator[_Later]:
-        """Of who takes a value's beats for who makes them, and of a frame synchroniser for its credits."""
-        made, taken = self._made(value), self._taken(value)
-        yield made.process, taken.process, _apart(made, taken) + self._latency(value)
-        if self._makers[value].op == "frame_sync":
-            yield taken.process, made.process, _apart(taken, made, SYNC_DEPTH) + 1
+    def _arrivals(self, value: Value) -> Iterator[_Constraint]:
+        """Yield the constraint from a value's producer to its consumer, and that of a frame synchroniser's credits."""
+        produced, consumed = self._produced(value), self._consumed(value)
+        yield produced.process, consumed.process, _separation(produced, consumed) + self._latency(value)
+        if self._producers[value].op == "frame_sync":
+            yield consumed.process, produced.process, _separation(consumed, produced, SYNC_DEPTH) + 1
 
     def _depth(self, value: Value) -> int:
-        made, taken = self._made(value), self._taken(value)
-        between = self.starts[made.process] - self._start(value)
-        under_way = (beats + 1 - taken.done(made.cycles(beats) + between - 1) for beats in _parts(len(made.steps)))
-        return max(1, *(int(some.max()) for some in under_way))
+        produced, consumed = self._produced(value), self._consumed(value)
+        between = self.starts[produced.process] - self._start(value)
+        return max(
+            1,
+            *(
+                int((beats + 1 - consumed.done(produced.cycles(beats) + between - 1)).max())
+                for beats in _chunks(len(produced.steps))
+            ),
+        )
 
     # --- ends of queues --------------------------------------------------------------------------------------------
 
-    def _made(self, value: Value) -> _End:
-        node = self._makers[value]
+    def _produced(self, value: Value) -> _QueueEnd:
+        node = self._producers[value]
         index = node.outputs.index(value)
         for k, process in enumerate(self._timing(node).processes):
             if index in process.produces:
-                return _End((node, k), self._pace(node, k), process.produces[index])
+                return _QueueEnd((node, k), self._spacing(node, k), process.produces[index])
         raise KeyError(value)
 
-    def _taken(self, value: Value) -> _End:
-        """Beats of an output are taken as soon as they are there."""
-        if value not in self._takers:
-            made = self._made(value)
-            return _End(made.process, made.followed(), every(len(made.steps)))
-        node = self._takers[value]
+    def _consumed(self, value: Value) -> _QueueEnd:
+        """Return the consuming end. Beats of a graph output are consumed as they arrive."""
+        if value not in self._consumers:
+            produced = self._produced(value)
+            return _QueueEnd(produced.process, produced.followed(), every(len(produced.steps)))
+        node = self._consumers[value]
         index = node.inputs.index(value)
         for k, process in enumerate(self._timing(node).processes):
             if index in process.consumes:
-                return _End((node, k), self._pace(node, k), process.consumes[index])
+                return _QueueEnd((node, k), self._spacing(node, k), process.consumes[index])
         raise KeyError(value)
 
     def _start(self, value: Value) -> int:
-        """Of what takes a value's beats."""
-        if value in self._takers:
-            return self.starts[self._taken(value).process]
-        return self.starts[self._made(value).process] + self._latency(value)
+        """Return the start of the process that consumes a value's beats."""
+        if value in self._consumers:
+            return self.starts[self._consumed(value).process]
+        return self.starts[self._produced(value).process] + self._latency(value)
 
     def _latency(self, value: Value) -> int:
-        node = self._makers[value]
+        node = self._producers[value]
         return self._timing(node).latency[node.outputs.index(value)]
 
-    def _pace(self, node: Node, process: int) -> Pace:
-        if node.op == "frame_sync" and node.outputs[0] in self._takers:
-            return self._taken(node.outputs[0]).followed()
+    def _spacing(self, node: Node, process: int) -> EvenSteps:
+        if node.op == "frame_sync" and node.outputs[0] in self._consumers:
+            return self._consumed(node.outputs[0]).followed()
         if node.op == "fifo":
-            return self._made(node.inputs[0]).followed()
-        return Pace(self.period, self._timing(node).processes[process].steps)
+            return self._produced(node.inputs[0]).followed()
+        return EvenSteps(self.period, self._timing(node).processes[process].steps)
 
 
-def least_starts(processes: Sequence[_Process], later: Sequence[_Later]) -> dict[_Process, int] | None:
-    """The least starts, from 0 on, with these distances between them; None if there are none."""
+def least_starts(processes: Sequence[_Process], constraints: Sequence[_Constraint]) -> dict[_Process, int] | None:
+    """Return the least starts from 0 on that satisfy all constraints, or None if there are none (Bellman-Ford)."""
     starts = dict.fromkeys(processes, 0)
-    for _ in range(len(processes) + 1):  # no way is longer, unless it leads round in a circle
+    for _ in range(len(processes) + 1):  # no path is longer unless there is a positive cycle
         moved = False
-        for first, second, apart in later:
-            if starts[first] + apart > starts[second]:
-                starts[second] = starts[first] + apart
+        for first, second, distance in constraints:
+            if starts[first] + distance > starts[second]:
+                starts[second] = starts[first] + distance
                 moved = True
         if not moved:
             return starts
@@ -243,20 +248,20 @@ def least_starts(processes: Sequence[_Process], later: Sequence[_Later]) -> dict
 
 
 def _in_frames(numbers: Steps, count: int) -> tuple[Steps | int, Steps]:
-    """Frames of so many, and the numbers in these; they ascend, and most are of one frame."""
+    """Split ascending numbers into the frame of ``count`` and the number in it; fast where all are of one frame."""
     first, last = int(numbers[0]) // count, int(numbers[-1]) // count
     if first == last:
         return first, numbers - first * count
     return np.divmod(numbers, count)
 
 
-def _apart(first: _End, second: _End, back: int = 0) -> int:
-    """The most cycles by which a beat of ``first``, so many ``back``, comes later than one of ``second`` if both start
-    at once."""
-    return max(int((first.cycles(beats - back) - second.cycles(beats)).max()) for beats in _parts(len(second.steps)))
+def _separation(first: _QueueEnd, second: _QueueEnd, back: int = 0) -> int:
+    """Return the maximum cycles by which beat b - ``back`` of ``first`` is later than beat b of ``second`` if both
+    processes start at once."""
+    return max(int((first.cycles(beats - back) - second.cycles(beats)).max()) for beats in _chunks(len(second.steps)))
 
 
-def _parts(count: int) -> Iterator[Steps]:
-    """The numbers of so many beats, some at a time."""
-    for begin in range(0, count, _AT_ONCE):
-        yield np.arange(begin, min(count, begin + _AT_ONCE))
+def _chunks(count: int) -> Iterator[Steps]:
+    """Yield the beat numbers below ``count``, :data:`_CHUNK` at a time."""
+    for begin in range(0, count, _CHUNK):
+        yield np.arange(begin, min(count, begin + _CHUNK))

@@ -1,7 +1,7 @@
-"""The event graph of a plan: the events of every actor, and the arcs by which they wait for each other.
+"""The event graph of a plan: the events of every actor and the arcs between them.
 
-Only steps that others depend on, or that depend on others, matter: these are an actor's *events*, the last step of a
-frame always among them. Whatever is computed about a schedule costs as many operations as there are events, not cycles.
+Only steps with dependences matter: these are an actor's *events*, and the last step of a frame always is one. The cost
+of any analysis of a schedule is in events, not cycles.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from hwflow.schedule.plan import Plan
 
 @dataclass(eq=False)
 class Actor:
-    """A process of a core: ``of`` steps a frame, of which those in ``steps`` (ascending) are events. ``node`` is None
-    for what takes the beats of an output."""
+    """A process of a core with ``of`` steps a frame, of which those in ``steps`` (ascending) are events. ``node`` is
+    None for the consumer of a graph output."""
 
     node: Node | None
     of: int
@@ -33,7 +33,7 @@ class Actor:
         return len(self.steps)
 
     def events_at(self, steps: Steps) -> Steps:
-        """Return which events these steps are."""
+        """Return the event numbers of these steps."""
         if self.events == self.of:
             return steps
         found: Steps = np.searchsorted(self.steps, steps)
@@ -42,9 +42,9 @@ class Actor:
 
 @dataclass(eq=False)
 class Arc:
-    """Event ``targets[k]`` of an actor is not before event ``events[k]`` of ``source`` was ``lag`` cycles ago.
+    """Event ``targets[k]`` of ``target`` fires at least ``lag`` cycles after event ``events[k]`` of ``source``.
 
-    Both ascend. ``events`` are relative to the frame: negative ones are of frames before.
+    Both ascend. ``events`` are relative to the frame: negative ones are of earlier frames.
     """
 
     source: Actor
@@ -56,51 +56,51 @@ class Arc:
 
 @dataclass(eq=False)
 class Channel:
-    """The queue of a value: event ``makes[b]`` of ``maker`` makes beat b of a frame, which event ``takes[b]`` of
-    ``taker`` may take ``latency`` cycles later. Output ``index`` of ``node``."""
+    """The queue of a value, output ``index`` of ``node``: event ``produces[b]`` of ``producer`` produces beat b of a
+    frame, and event ``consumes[b]`` of ``consumer`` may consume it ``latency`` cycles later."""
 
     value: Value
     node: Node
     index: int
     latency: int
-    maker: Actor
-    makes: Steps
-    taker: Actor
-    takes: Steps
+    producer: Actor
+    produces: Steps
+    consumer: Actor
+    consumes: Steps
 
     @property
     def beats(self) -> int:
-        return len(self.makes)
+        return len(self.produces)
 
     def arrivals(self) -> Arc:
-        """Return the arc of beats: each is taken when it is there."""
-        return Arc(self.maker, self.makes, self.taker, self.takes, self.latency)
+        """Return the arc of beats: each is consumed once it has arrived."""
+        return Arc(self.producer, self.produces, self.consumer, self.consumes, self.latency)
 
     def credits(self, depth: int) -> Arc:
-        """Return the arc of the credits of a queue of ``depth`` beats: one more is made the cycle after its oldest was
-        taken at the earliest."""
+        """Return the arc of the credits of a queue of ``depth`` beats: a beat is produced at least one cycle after the
+        beat ``depth`` before it was consumed."""
         events = np.empty(self.beats, dtype=np.int32)
         self.fill_credits(depth, events)
-        return Arc(self.taker, events, self.maker, self.makes, 1)
+        return Arc(self.consumer, events, self.producer, self.produces, 1)
 
     def fill_credits(self, depth: int, events: Steps) -> None:
-        """Write the events that :meth:`credits` waits for."""
+        """Write the source events of :meth:`credits` to ``events``."""
         frames, beats = divmod(depth, self.beats)
-        events[:beats] = self.takes[self.beats - beats :] - np.int64((frames + 1) * self.taker.events)
-        events[beats:] = self.takes[: self.beats - beats] - np.int64(frames * self.taker.events)
+        events[:beats] = self.consumes[self.beats - beats :] - np.int64((frames + 1) * self.consumer.events)
+        events[beats:] = self.consumes[: self.beats - beats] - np.int64(frames * self.consumer.events)
 
 
 @dataclass(eq=False)
 class Source:
-    """A graph input: event ``takes[b]`` of ``taker`` takes beat b of a frame."""
+    """A graph input: event ``consumes[b]`` of ``consumer`` consumes beat b of a frame."""
 
-    taker: Actor
-    takes: Steps
+    consumer: Actor
+    consumes: Steps
 
 
 @dataclass
 class EventGraph:
-    """Everything that the timing of a plan consists of. ``waits``: of a core's processes for each other."""
+    """All actors and dependences of a plan. ``waits``: the arcs between processes of one core."""
 
     actors: list[Actor]
     waits: list[Arc]
@@ -109,35 +109,35 @@ class EventGraph:
 
 
 def event_graph(plan: Plan) -> EventGraph:
-    """Return the event graph of a plan whose depths may be open."""
+    """Return the event graph of a plan, whose depths may be open."""
     timings = {node: plan.timing(node) for node in plan.graph.nodes}
     result = EventGraph([], [], [], [])
-    makes: dict[Value, tuple[Actor, Steps]] = {}
-    takes: dict[Value, tuple[Actor, Steps]] = {}
+    produces: dict[Value, tuple[Actor, Steps]] = {}
+    consumes: dict[Value, tuple[Actor, Steps]] = {}
     for node, timing in timings.items():
         core = _actors(node, timing)
         for actor, process in zip(core, timing.processes, strict=True):
             for index, steps in process.consumes.items():
-                takes[node.inputs[index]] = (actor, compact(actor.events_at(steps)))
+                consumes[node.inputs[index]] = (actor, compact(actor.events_at(steps)))
             for index, steps in process.produces.items():
-                makes[node.outputs[index]] = (actor, compact(actor.events_at(steps)))
+                produces[node.outputs[index]] = (actor, compact(actor.events_at(steps)))
         result.actors += core
         result.waits += _waits(timing, core)
     for port in plan.graph.outputs:
-        if port.value in makes:
-            beats = compact(every(len(makes[port.value][1])))
-            takes[port.value] = (Actor(None, len(beats), beats), beats)
-            result.actors.append(takes[port.value][0])
+        if port.value in produces:
+            beats = compact(every(len(produces[port.value][1])))
+            consumes[port.value] = (Actor(None, len(beats), beats), beats)
+            result.actors.append(consumes[port.value][0])
     for node, timing in timings.items():
         for index, value in enumerate(node.outputs):
             latency = timing.latency[index]
-            result.channels.append(Channel(value, node, index, latency, *makes[value], *takes[value]))
-    result.sources = [Source(*taken) for value, taken in takes.items() if value not in makes]
+            result.channels.append(Channel(value, node, index, latency, *produces[value], *consumes[value]))
+    result.sources = [Source(*taken) for value, taken in consumes.items() if value not in produces]
     return result
 
 
 def _actors(node: Node, timing: Timing) -> list[Actor]:
-    """Return the actors of a core: its processes."""
+    """Return the actors of a core, one for each process."""
     return [Actor(node, process.steps, _visited(timing, index)) for index, process in enumerate(timing.processes)]
 
 
@@ -146,7 +146,7 @@ def _waits(timing: Timing, core: list[Actor]) -> list[Arc]:
     arcs = []
     for actor, process in zip(core, timing.processes, strict=True):
         for wait in process.waits:
-            steps, needs = new_waits(wait)
+            steps, needs = distinct_waits(wait)
             source = core[wait.process]
             frame, step = np.divmod(needs, source.of)
             events = frame * source.events + source.events_at(step)
@@ -155,12 +155,14 @@ def _waits(timing: Timing, core: list[Actor]) -> list[Arc]:
 
 
 def _visited(timing: Timing, index: int) -> Steps:
-    """Return the steps of process ``index`` that depend on others or that others depend on, and the last one."""
+    """Return the steps of process ``index`` that have dependences, and the last one."""
     process = timing.processes[index]
     matters = np.zeros(process.steps, dtype=np.bool_)
     matters[-1] = True
-    for steps in (*process.consumes.values(), *process.produces.values(), *(new_waits(w)[0] for w in process.waits)):
+    for steps in (*process.consumes.values(), *process.produces.values()):
         matters[steps] = True
+    for wait in process.waits:
+        matters[distinct_waits(wait)[0]] = True
     for other in timing.processes:
         for wait in other.waits:
             if wait.process == index:
@@ -168,7 +170,7 @@ def _visited(timing: Timing, index: int) -> Steps:
     return compact(np.flatnonzero(matters))
 
 
-def new_waits(wait: Wait) -> tuple[Steps, Steps]:
-    """Return the steps that wait for another step than the one before them did, and for which."""
+def distinct_waits(wait: Wait) -> tuple[Steps, Steps]:
+    """Return the steps that wait for another step than their predecessor does, and the steps waited for."""
     places = np.flatnonzero(np.diff(wait.need, prepend=wait.need[0] - 1))
     return places * wait.steps, wait.need[places]

@@ -1,9 +1,9 @@
-"""Fire the events of a frame: the cycle of each, from what it waits for.
+"""Fire the events of a frame: compute the cycle of each from its dependences.
 
-``cycle[n] = max(cycle[n - 1] + steps between, cycles waited for + lags)`` is computed event by event, in any order in
-which what is waited for comes first. All that is asked about schedules is this walk, a million events a frame, over and
-over, so it is compiled: ``firing.wat`` has it in WebAssembly, of which Wasmtime, the runtime of the packaged yosys,
-makes machine code in some milliseconds. All arrays lie in the memory of that module, where numpy looks at them.
+``cycle[n] = max(cycle[n - 1] + steps between, cycles waited for + lags)`` is computed event by event, in any order that
+respects the dependences. All scheduling is this loop over millions of events, so it is compiled: ``firing.wat`` has it
+in WebAssembly, which Wasmtime, the runtime of the packaged yosys, translates to machine code in some milliseconds. All
+arrays are numpy views of that module's memory.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from hwflow.schedule.throughput.events import Arc, Channel, EventGraph
 
 NEVER = -(1 << 60)  # a cycle before all others: nothing waits for it
 _PAGE = 1 << 16
-# Numbers of a record, as firing.wat has them:
+# Fields of a record, as in firing.wat:
 _ACTOR = _EVENTS, _FIRED, _CYCLES, _STEPS, _FIRST_ARC, _END_OF_ARCS, _MOVED, _SOURCE_MISSED, _EVENT_MISSED = range(9)
 _ARC = _TARGETS, _AWAITED, _COUNT, _PASSED, _SOURCE, _LAG = range(6)
 
@@ -29,16 +29,15 @@ Cycles = npt.NDArray[np.int64]
 
 
 class Firing:
-    """The cycles of a graph's events in a frame and in those before, and the means to compute them.
+    """The cycles of a graph's events in the present frame and earlier ones, and their computation.
 
-    ``cycles``: of each actor of ``graph.actors`` those of the present frame; ``history``: those of the frames before it
-    as well, as many as are waited for, in front of them. Both are views of the module's memory, to be written to.
-    ``readers``: of each actor the numbers of those that wait for it.
+    ``cycles``: for each actor of ``graph.actors`` the cycles of the present frame. ``history``: the same preceded by
+    those of as many earlier frames as are waited for. Both are writable views of the module's memory. ``readers``: for
+    each actor the numbers of those that wait for it.
     """
 
     def __init__(self, graph: EventGraph, most: Mapping[Channel, int]) -> None:
-        """``most``: of each queue that may get full the greatest depth that :meth:`set_depth` may give it, which it has
-        at first."""
+        """``most``: for each queue with credits its initial depth, the greatest that :meth:`set_depth` may give it."""
         number = {actor: n for n, actor in enumerate(graph.actors)}
         arcs: list[tuple[Arc, Channel | None]] = [(arc, None) for arc in graph.waits]
         arcs += [(channel.arrivals(), None) for channel in graph.channels]
@@ -48,7 +47,7 @@ class Firing:
         self._targets = np.array([number[arc.target] for arc, _ in arcs], dtype=np.int64)
         self._credits = {channel: place for place, (_, channel) in enumerate(arcs) if channel}
         self.readers: list[set[int]] = [set() for _ in graph.actors]
-        frames = [1] * len(graph.actors)  # that are waited for, and the one in front of the present one
+        frames = [1] * len(graph.actors)  # earlier frames that are waited for, at least one
         for arc, _ in arcs:
             source = number[arc.source]
             self.readers[source].add(number[arc.target])
@@ -90,16 +89,15 @@ class Firing:
         self._awaited = [words[at : at + len(arc.events)] for (arc, _), (_, at) in zip(arcs, lists_at, strict=True)]
 
     def set_depth(self, channel: Channel, depth: int | None) -> None:
-        """Give a queue another depth; None: as much room as it likes."""
+        """Set a queue's depth; None is unbounded."""
         place = self._credits[channel]
         self._arcs[place, _COUNT] = 0 if depth is None else channel.beats
         if depth is not None:
             channel.fill_credits(depth, self._awaited[place])
 
     def fire(self, actors: Iterable[int]) -> tuple[list[int], list[int]]:
-        """Compute the cycles of these actors' events in the present frame, none earlier than it was; those of the
-        others are what they are. Return the actors of which an event came later, and those that wait for each other
-        and never fire all of their events."""
+        """Compute the cycles of these actors' events in the present frame, none earlier than it was; other actors stay
+        as they are. Return the actors of which an event became later, and those that deadlock."""
         fired = np.fromiter(actors, dtype=np.int64)
         self._actors[:, _FIRED] = self._sizes
         self._actors[fired, _FIRED] = 0
@@ -117,7 +115,7 @@ class Firing:
 
 
 class _Layout:
-    """Where things lie in a memory of 32-bit words: each of them at an even one."""
+    """Allocates places in a memory of 32-bit words, each at an even word."""
 
     def __init__(self) -> None:
         self.size = 0
@@ -129,13 +127,13 @@ class _Layout:
         return iter(self._lists.values())
 
     def place(self, words: int) -> int:
-        """Return the place of so many words."""
+        """Allocate ``words`` words and return their place."""
         place = self.size
         self.size += words + words % 2
         return place
 
     def place_list(self, numbers: Steps) -> int:
-        """Return the place of a list, which is held once whoever uses it."""
+        """Return the place of a list; a list used twice is stored once."""
         if id(numbers) not in self._lists:
             self._lists[id(numbers)] = self.place(len(numbers)), numbers
         return self._lists[id(numbers)][0]
@@ -148,7 +146,7 @@ def _compiled() -> tuple[Engine, Module]:
 
 
 def _instance(size: int) -> tuple[Store, Func, npt.NDArray[np.int32]]:
-    """Return ``fire_all`` of firing.wat with a memory of so many words, and these."""
+    """Return an instance of firing.wat: its store, ``fire_all``, and its memory of ``size`` words."""
     engine, module = _compiled()
     store = Store(engine)
     exports = Instance(store, module, []).exports(store)
@@ -156,5 +154,5 @@ def _instance(size: int) -> tuple[Store, Func, npt.NDArray[np.int32]]:
     assert isinstance(memory, Memory) and isinstance(fire_all, Func)
     memory.grow(store, -(-4 * size // _PAGE))
     buffer = memory.get_buffer_ptr(store)
-    vars(buffer)["store"] = store  # whose memory it is: it lives as long as any view of it
+    vars(buffer)["store"] = store  # owns the memory: keep it alive as long as any view
     return store, fire_all, np.frombuffer(memoryview(buffer), dtype=np.int32)

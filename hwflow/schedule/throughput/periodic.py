@@ -1,16 +1,15 @@
 """Decide whether FIFO depths sustain an initiation interval: find a periodic schedule, or give up.
 
-Frames can follow each other every ``period`` cycles if and only if there is a schedule in which every event comes
+Frames can follow each other every ``period`` cycles if and only if there is a schedule in which every event fires
 ``period`` cycles after the same event of the frame before (Baccelli, Cohen, Olsder, Quadrat: Synchronization and
 Linearity, 1992, theorem 3.28 and section 2.5). Self-timed hardware is then never later than that schedule. So one frame
-tells everything: its cycles are the longest paths of a graph in which an arc that leads into an earlier frame is
-``period`` cycles shorter. They are found by firing the frame again and again, no event earlier than it was and the
-frames before it as many periods earlier: what no longer changes is a proof.
+suffices: its cycles are the longest paths of a graph in which an arc from an earlier frame is ``period`` cycles
+shorter. They are found by firing the frame repeatedly, no event earlier than before: a fixed point is a proof.
 
-Less room only ever makes events later. So a trial of a shorter queue begins with the schedule that is there, at the
-actor that fills the queue, and goes on with whoever waits for an event that moved. Where a circuit of events is too
-slow, they move without end. That is not proved but taken for granted when events have fired so often; near the boundary
-a depth may be refused that would do.
+Smaller depths only make events later. So a trial of a shallower queue starts from the present schedule, at the producer
+of the queue, and continues with the readers of every event that moved. If the cycle mean of a circuit exceeds the
+period, its events move forever. That is assumed, not proved, when events have fired :data:`_PATIENCE` times; near the
+boundary a sufficient depth may be rejected.
 """
 
 from __future__ import annotations
@@ -22,16 +21,16 @@ import numpy as np
 from hwflow.schedule.throughput.events import Actor, Channel, EventGraph
 from hwflow.schedule.throughput.firing import Cycles, Firing
 
-_PATIENCE, _FEW = 3, 1 << 14  # firings of each event in a trial, besides so many of all together
-_FIRST_PATIENCE = 30  # the same for the first schedule, with which all begins
-_EARLY = -(1 << 40)  # a cycle before the schedule
+_PATIENCE, _FEW = 3, 1 << 14  # firings of each event in a trial, plus so many in total
+_FIRST_PATIENCE = 30  # the same for the initial schedule
+_EARLY = -(1 << 40)  # a cycle before any of the schedule
 
 
 class PeriodicSchedule:
-    """A schedule of one frame every ``period`` cycles: at first with all the room in queues that it wants.
+    """A schedule of one frame every ``period`` cycles, at first with unbounded queues.
 
-    ``period`` must be at least the steps a frame of every actor. Beats enter evenly spread over it, so that there are
-    no bursts but those that the cores make; all else comes as soon as it can. ``depths``: of the queues that have one.
+    ``period`` must be at least the steps a frame of every actor. Input beats are spread evenly over it, so that all
+    bursts come from the cores; every other event fires as soon as it can. ``depths``: of the queues that have one.
     """
 
     def __init__(self, graph: EventGraph, period: int) -> None:
@@ -40,26 +39,26 @@ class PeriodicSchedule:
         self._number = {actor: n for n, actor in enumerate(graph.actors)}
 
     def settle(self, depths: Mapping[Channel, int]) -> bool:
-        """Find the schedule with these depths, and with all the room in the other queues that it wants. False, and it
-        is of no more use, if there is none as far as patience goes."""
+        """Find the schedule with these depths, other queues unbounded. Return False if none is found within the
+        patience; the object is then of no further use."""
         self.depths = dict(depths)
-        self._make_place(depths, map(self._first_cycles, self.graph.actors))
+        self._allocate(depths, map(self._first_cycles, self.graph.actors))
         if not self._settle(range(len(self.graph.actors)), _FIRST_PATIENCE):
             return False
-        self._make_place({c: self.depths.get(c) or self.backlog(c) for c in self.graph.channels}, self._taken_out())
+        self._allocate({c: self.depths.get(c) or self.backlog(c) for c in self.graph.channels}, self._saved_cycles())
         return True
 
     def release(self) -> None:
-        """Give up the memory that the schedule takes, of a large frame at once: it is of no more use."""
+        """Free the memory of the schedule, which is then of no further use."""
         del self._firing
 
     def shrink(self, channel: Channel, depth: int) -> bool:
-        """Give a queue ``depth`` beats. False, and nothing changed, if the period could then not be kept, as far as
-        patience goes."""
+        """Set a queue's depth. Return False, with nothing changed, if the period is not sustained within the patience.
+        """
         if depth > self._most[channel]:
-            self._make_place({**self._most, channel: depth}, self._taken_out())
+            self._allocate({**self._most, channel: depth}, self._saved_cycles())
         self._firing.set_depth(channel, depth)
-        good = self._settle([self._number[channel.maker]], _PATIENCE)
+        good = self._settle([self._number[channel.producer]], _PATIENCE)
         if good:
             self.depths[channel] = depth
         else:
@@ -67,15 +66,15 @@ class PeriodicSchedule:
         return good
 
     def least(self, channel: Channel) -> int:
-        """Return a depth that no queue of this channel can do with less than: an entry holds a beat for as long as it
-        takes to arrive, and a cycle more until its credit is back, and all beats come every period."""
+        """Return a lower bound of a queue's depth: an entry is taken from the production of a beat until its credit is
+        back, ``latency`` + 1 cycles, and all beats of a frame must pass within a period."""
         return max(1, -(-channel.beats * (channel.latency + 1) // self.period))
 
     def backlog(self, channel: Channel) -> int:
-        """Return the least depth with which this very schedule is possible."""
-        made, taken = self._cycles(channel.maker)[channel.makes], self._cycles(channel.taker)[channel.takes]
-        # Credits back by the time of beat b: of all beats ever, those taken before. Those of a frame are taken within a
-        # period from its first on.
+        """Return the least depth with which this schedule is possible."""
+        made, taken = self._cycles(channel.producer)[channel.produces], self._cycles(channel.consumer)[channel.consumes]
+        # Credits returned by the time of beat b: all beats consumed before. Those of a frame are consumed within a
+        # period of its first.
         frames, cycles = np.divmod(made - 1 - taken[0], self.period)
         back = frames * channel.beats + np.searchsorted(taken - taken[0], cycles, side="right")
         return max(1, int((np.arange(1, channel.beats + 1) - back).max()))
@@ -84,18 +83,18 @@ class PeriodicSchedule:
         return self._firing.cycles[self._number[actor]]
 
     def _first_cycles(self, actor: Actor) -> Cycles:
-        if any(source.taker is actor for source in self.graph.sources):
+        if any(source.consumer is actor for source in self.graph.sources):
             return actor.steps.astype(np.int64) * self.period // actor.of
         return np.full(actor.events, _EARLY)
 
-    def _taken_out(self) -> list[Cycles]:
-        """Return the cycles of all actors; the memory that they were in is given up."""
+    def _saved_cycles(self) -> list[Cycles]:
+        """Return copies of the cycles of all actors and free the memory that they were in."""
         cycles = [own.copy() for own in self._firing.cycles]
         del self._firing
         return cycles
 
-    def _make_place(self, most: Mapping[Channel, int], cycles: Iterable[Cycles]) -> None:
-        """Make place for the credits of queues of at least such depths, and put the cycles of all actors there."""
+    def _allocate(self, most: Mapping[Channel, int], cycles: Iterable[Cycles]) -> None:
+        """Allocate credits of queues of at least these depths, and write the cycles of all actors."""
         self._most = {channel: (depth // channel.beats + 1) * channel.beats for channel, depth in most.items()}
         self._firing = Firing(self.graph, self._most)
         for channel in most:
@@ -108,16 +107,17 @@ class PeriodicSchedule:
                 self._neighbours[reader].add(number)
 
     def _put(self, number: int, cycles: Cycles) -> None:
-        """Write an actor's cycles of the present frame, and of those before as many periods earlier."""
+        """Write an actor's cycles of the present frame, and of each earlier frame one period less."""
         frames = self._firing.history[number].reshape(-1, len(cycles))
         periods = np.arange(len(frames) - 1, -1, -1, dtype=np.int64) * self.period
         np.subtract(cycles, periods[:, np.newaxis], out=frames)
 
     def _settle(self, first: Iterable[int], patience: int) -> bool:
-        """Fire until nothing moves. False, and nothing changed, if patience ends before.
+        """Fire to a fixed point. Return False, with nothing changed, if the patience ends before.
 
         Actors near the first ones settle first, then those twice as far: nearly all circuits are between neighbours,
-        and take patience only with those."""
+        and exhaust the patience for those only.
+        """
         active = set(first)
         near, reach = set(active), 1
         before: dict[int, Cycles] = {}
@@ -147,5 +147,5 @@ class PeriodicSchedule:
         return False
 
     def _events(self, actors: Iterable[int]) -> int:
-        """Return how many events a frame these actors have."""
+        """Return the total number of events a frame of these actors."""
         return sum(self.graph.actors[number].events for number in actors)

@@ -114,7 +114,7 @@ def test_the_remedy_helps(seed: int) -> None:
             assert not budget.shortages(schedule(graph, PART, budget).resources)
         except ModelRefused as refused:
             refusals += 1
-            texts = set(re.findall(r"lut=(\d+), ff=(\d+), dsp=(\d+), bram=(\d+) is enough at (\d+)", str(refused)))
+            texts = set(re.findall(r"lut=(\d+), ff=(\d+), dsp=(\d+), bram=(\d+) suffices at (\d+)", str(refused)))
             *enough, interval = map(int, texts.pop())
             assert not texts
             raised = [name for name, _, _ in budget.shortages(Resources(*enough))]

@@ -319,11 +319,11 @@ def test_a_target_that_does_not_fit_is_refused_with_what_would(monkeypatch: pyte
     with pytest.raises(ModelRefused) as raised:
         search.for_interval(2)
     assert str(raised.value) == (
-        "error: model 'random': lut must be at most 29, not 40, at 2 cycles a frame (11 too many; node 'dense0_mvu' "
-        "(mvu) takes most of them: 20, at the least 20) [device-budget]\n"
+        "error: model 'random': lut must be at most 29, not 40, at 2 cycles a frame (11 too many; largest: node "
+        "'dense0_mvu' (mvu) with 20, at least 20) [device-budget]\n"
         "  remedy: ask for fewer frames a second: 8 cycles a frame fit\n"
-        "error: model 'random': dsp must be at most 9, not 24, at 2 cycles a frame (15 too many; node 'dense0_mvu' "
-        "(mvu) takes most of them: 24, at the least 24) [device-budget]\n"
+        "error: model 'random': dsp must be at most 9, not 24, at 2 cycles a frame (15 too many; largest: node "
+        "'dense0_mvu' (mvu) with 24, at least 24) [device-budget]\n"
         "  remedy: ask for fewer frames a second: 8 cycles a frame fit"
     )
 
@@ -333,16 +333,16 @@ def test_a_model_that_fits_at_no_rate_is_refused(monkeypatch: pytest.MonkeyPatch
     stub_costs(monkeypatch)
     search = FoldingSearch(dense(1, 6, 4), PART, Budget(19, 1000, 1, 20))
     remedy = (
-        "  remedy: a budget of lut=20, ff=1000, dsp=2, bram=20 is enough at 24 cycles a frame: ask for it by --budget"
+        "  remedy: a budget of lut=20, ff=1000, dsp=2, bram=20 suffices at 24 cycles a frame: request it with --budget"
     )
     for ask in (search.best, lambda: search.for_interval(24)):
         with pytest.raises(ModelRefused) as raised:
             ask()
         assert str(raised.value) == (
-            "error: model 'random': lut must be at most 19, not 20, at 24 cycles a frame (1 too many; node "
-            f"'dense0_mvu' (mvu) takes most of them: 10, at the least 10) [device-budget]\n{remedy}\n"
-            "error: model 'random': dsp must be at most 1, not 2, at 24 cycles a frame (1 too many; node "
-            f"'dense0_mvu' (mvu) takes most of them: 2, at the least 2) [device-budget]\n{remedy}"
+            "error: model 'random': lut must be at most 19, not 20, at 24 cycles a frame (1 too many; largest: node "
+            f"'dense0_mvu' (mvu) with 10, at least 10) [device-budget]\n{remedy}\n"
+            "error: model 'random': dsp must be at most 1, not 2, at 24 cycles a frame (1 too many; largest: node "
+            f"'dense0_mvu' (mvu) with 2, at least 2) [device-budget]\n{remedy}"
         )
 
 

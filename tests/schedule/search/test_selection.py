@@ -9,7 +9,7 @@ import pytest
 
 from hwflow.schedule.search import selection as solver
 from hwflow.schedule.search.elimination import Elimination, IntArray, Selection, Table
-from hwflow.schedule.search.selection import cell_by_cell, cheapest, undercut_by_none
+from hwflow.schedule.search.selection import cheapest, pareto_front, pareto_rows
 
 PRICE = np.array([3, 2, 40], dtype=np.int64)
 
@@ -109,9 +109,9 @@ def test_least_sums_and_what_is_outside() -> None:
 
 def test_rows_that_others_undercut() -> None:
     rows = np.array([[1, 5, 5], [1, 5, 5], [2, 6, 4], [2, 7, 5], [3, 4, 9], [4, 4, 4]], dtype=np.int64)
-    assert undercut_by_none(rows).tolist() == [0, 2, 4, 5]
-    assert undercut_by_none(rows[:, :2]).tolist() == [0, 4]
-    assert undercut_by_none(rows[:, :1]).tolist() == [0]
+    assert pareto_front(rows).tolist() == [0, 2, 4, 5]
+    assert pareto_front(rows[:, :2]).tolist() == [0, 4]
+    assert pareto_front(rows[:, :1]).tolist() == [0]
 
 
 def test_each_key_has_rows_that_no_other_of_it_undercuts() -> None:
@@ -127,7 +127,7 @@ def test_each_key_has_rows_that_no_other_of_it_undercuts() -> None:
                 for other in rows
             )
         }
-        found = cell_by_cell(keys, columns)
+        found = pareto_rows(keys, columns)
         assert [rows[k] for k in found] == sorted(best), (count, values)
         assert all(rows.index(rows[k]) == k for k in found), "of equal rows the first"
 
@@ -136,7 +136,7 @@ def test_of_many_rows_some_that_others_undercut_may_stay() -> None:
     """Of more than the rows that others are compared with, those stay that these do not undercut."""
     plane = np.array([(a, b, 600 - a - b) for a in range(20) for b in range(20)], dtype=np.int64)
     worse = plane + np.array([20, 0, 0])
-    kept = undercut_by_none(np.concatenate([plane, worse]))
+    kept = pareto_front(np.concatenate([plane, worse]))
     assert kept[: len(plane)].tolist() == list(range(len(plane)))
     least = plane[:256]
     stays = [k for k, row in enumerate(worse.tolist()) if not (least <= row).all(axis=1).any()]

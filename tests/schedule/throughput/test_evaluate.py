@@ -25,7 +25,7 @@ def test_random_networks(seed: int) -> None:
     plan, frames = random_network(seed), 4
     expected = simulate(plan, frames)
     if expected is None:
-        with pytest.raises(InternalError, match="queues must be deep enough for every beat to move on"):
+        with pytest.raises(InternalError, match="FIFO depths must let every beat move on"):
             subject.evaluate(plan, frames)
         return
     run = subject.evaluate(plan, frames)
@@ -120,7 +120,7 @@ def test_a_fork_whose_branches_need_each_other_stands_still_without_room() -> No
     assert finding.where == "cores 'the fork', 'the join'"
     assert (
         finding.message
-        == "queues must be deep enough for every beat to move on, not so small that the cores wait for each other"
+        == "FIFO depths must let every beat move on, not deadlock the cores"
     )
     assert finding.remedy == "report this model as a defect of hwflow"
     assert subject.evaluate(fork_and_join(2, 4), 2).outputs[0].tolist() == [[7, 8, 9, 10], [15, 16, 17, 18]]

@@ -18,7 +18,7 @@ from hwflow.schedule.plan import Plan
 from hwflow.schedule.schedule import Schedule, planned, schedule
 from hwflow.schedule.search.folding_search import Budget
 from hwflow.schedule.throughput.evaluate import evaluate
-from hwflow.schedule.throughput.even import EvenSchedule, Pace
+from hwflow.schedule.throughput.even import EvenSchedule, EvenSteps
 from hwflow.types import IntType
 from tests.schedule.cycles import ANY, LANE, simulate
 from tests.schedule.graphs import Builder, dataflow
@@ -41,10 +41,10 @@ def chain(timings: list[Timing]) -> Plan:
 
 def test_a_pace_by_hand() -> None:
     """Four steps in ten cycles: 0, 2, 5, 7."""
-    pace = Pace(10, 4)
+    pace = EvenSteps(10, 4)
     assert pace.cycles(np.arange(-4, 8)).tolist() == [-10, -8, -5, -3, 0, 2, 5, 7, 10, 12, 15, 17]
     assert pace.done(np.arange(-3, 11)).tolist() == [0, 0, 0, 1, 1, 2, 2, 2, 3, 3, 4, 4, 4, 5]
-    some = Pace(10, 4, np.array([1, 2]))  # cycles 2 and 5
+    some = EvenSteps(10, 4, np.array([1, 2]))  # cycles 2 and 5
     assert some.cycles(np.arange(-1, 3)).tolist() == [-5, 2, 5, 12]
     assert some.done(np.arange(-5, 13)).tolist() == [0] * 7 + [1] * 3 + [2] * 7 + [3]
 
