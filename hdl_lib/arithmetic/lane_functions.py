@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from amaranth.hdl import Cat, Const, Module, Mux, Shape, Signal, Value
 
 from hdl_lib.arithmetic.adder_tree import tree_levels
-from hdl_lib.arithmetic.multiplier import Multiplier, interval
+from hdl_lib.arithmetic.multiplier import Multiplier, ProductForm, interval
 from hdl_lib.arithmetic.signed_sum import Register, Summand, planned, signed_digits, signed_sum
 from hdl_lib.blocks import less
 
@@ -151,7 +151,7 @@ class Product(LaneFunction):
 
     inputs: tuple[Shape, ...]
     output: Shape
-    form: str
+    form: ProductForm
 
     @property
     def multiplier(self) -> Multiplier:

@@ -8,6 +8,7 @@ behind every adder. The multiples 3x and -x depend on the input alone, so all pr
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cached_property
 
 from amaranth.hdl import Cat, Const, Module, Mux, Shape, Value
@@ -17,7 +18,21 @@ from hdl_lib.arithmetic.adder_tree import Term, registered, shape_of
 from hdl_lib.arithmetic.block_product import BLOCK_LATENCY, block_product
 from hdl_lib.arithmetic.wide_product import WideProduct, shifted_sum
 
-FORMS = ("dsp", "lut")
+
+class ProductForm(StrEnum):
+    """What makes the products of a core. The values are the words of reports and of cores' arguments."""
+
+    NONE = ""  # there are no products, or the core has no choice
+    DSP = "dsp"  # multiplier blocks
+    DSP2 = "dsp2"  # multiplier blocks of two products each (:mod:`hdl_lib.arithmetic.packed_product`)
+    LUT = "lut"  # look-up tables
+    XNOR = "xnor"  # comparisons of single bits
+    SHIFT_ADD = "shift_add"  # adders of shifted inputs, for factors that never change
+    SERIAL = "serial"  # look-up tables, some digits of the input a step
+
+
+FORMS = (ProductForm.DSP, ProductForm.LUT)  # of a product by itself
+IN_BLOCKS = (ProductForm.DSP, ProductForm.DSP2)
 BLOCK = 16  # bits of operands that every family's synthesis puts into multiplier blocks by itself
 PART = 17  # bits without a sign that a multiplier block of 18 by 18 bits with sign takes, as ECP5 has it
 DIGIT = 2  # bits of the weight a row of the form "lut" takes
@@ -54,7 +69,7 @@ class Multiplier:
 
     input_shape: Shape
     weight_shape: Shape
-    form: str
+    form: ProductForm
     part: int | None = None
     ranges: tuple[tuple[int, int], tuple[int, int]] | None = None
 
@@ -62,7 +77,7 @@ class Multiplier:
     def wide(self) -> WideProduct | None:
         """The product of parts where there is one."""
         widest = max(self.input_shape.width, self.weight_shape.width)
-        if self.form != "dsp" or self._single_bit or self.part is None or widest <= BLOCK:
+        if self.form != ProductForm.DSP or self._single_bit or self.part is None or widest <= BLOCK:
             return None
         return WideProduct(self.input_shape, self.weight_shape, self.part)
 
@@ -71,7 +86,7 @@ class Multiplier:
         """Products a synthesizer may put into multiplier blocks: 1 or 0, or those of parts."""
         if self.wide is not None:
             return self.wide.blocks
-        return int(self.form == "dsp" and not self._single_bit)
+        return int(self.form == ProductForm.DSP and not self._single_bit)
 
     @property
     def products(self) -> tuple[int, int]:
@@ -109,11 +124,12 @@ class Multiplier:
 
     @property
     def _rows(self) -> bool:
-        return self.form == "lut" and not self._single_bit and not self._table
+        return self.form == ProductForm.LUT and not self._single_bit and not self._table
 
     @property
     def _table(self) -> bool:
-        return self.form == "lut" and self.ranges is not None and self.input_shape.width == self.weight_shape.width == 2
+        two_bits = self.input_shape.width == self.weight_shape.width == 2
+        return self.form == ProductForm.LUT and self.ranges is not None and two_bits
 
     @property
     def _digits(self) -> list[tuple[int, int]]:

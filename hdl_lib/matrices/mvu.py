@@ -9,14 +9,14 @@ from amaranth.lib.wiring import In, Out
 from hdl_lib.arithmetic.digit_product import Digits
 from hdl_lib.arithmetic.lane_sums import gathered
 from hdl_lib.arithmetic.multiplier import FORMS as PRODUCTS
-from hdl_lib.arithmetic.multiplier import PART
+from hdl_lib.arithmetic.multiplier import PART, ProductForm
 from hdl_lib.arithmetic.packed_product import Packing
 from hdl_lib.blocks import count_up, delayed, loop
 from hdl_lib.matrices.mvu_rows import connect_rows, parts_of, row_of
 from hdl_lib.memories.rom import Rom, Table, lies_far, lies_in_block
 from hdl_lib.streams.output_queue import OutputQueue
 
-FORMS = (*PRODUCTS, "dsp2", "xnor")
+FORMS = (*PRODUCTS, ProductForm.DSP2, ProductForm.XNOR)
 MAXIMUM_INPUT = 32  # bits
 MAXIMUM_WEIGHT = 40
 Ranges = tuple[tuple[int, int], tuple[int, int]]  # least and greatest of the inputs, of the weights
@@ -105,7 +105,7 @@ class Mvu(wiring.Component):
         synapse_fold: int,
         neuron_fold: int,
         weights: Table,
-        multiplier: str,
+        multiplier: ProductForm,
         depth: int,
         part: int = PART,
         ranges: Ranges | None = None,
@@ -154,13 +154,13 @@ class Mvu(wiring.Component):
             raise ValueError("Mvu accumulator_shape must have at least 1 bit, not 0; leave out rows that are all zero")
         if self.multiplier not in FORMS:
             raise ValueError(f'Mvu multiplier must be "dsp", "dsp2", "lut" or "xnor", not {self.multiplier!r}')
-        if self.multiplier == "xnor":
+        if self.multiplier == ProductForm.XNOR:
             for name in ("input_shape", "weight_shape"):
                 if getattr(self, name) != Shape(1):
                     raise ValueError(f'Mvu {name} must be unsigned(1) for "xnor", not {getattr(self, name)!r}')
-        if (self.packing is None) == (self.multiplier == "dsp2"):
+        if (self.packing is None) == (self.multiplier == ProductForm.DSP2):
             raise ValueError('Mvu packing must be given for "dsp2", and for nothing else')
-        if self.digits is not None and (self.multiplier != "lut" or self.input_shape.width < 2):
+        if self.digits is not None and (self.multiplier != ProductForm.LUT or self.input_shape.width < 2):
             raise ValueError('Mvu digits must be given for "lut" only, with inputs of 2 bits or more')
         if self.group < 1 or self.synapse_fold % self.group:
             raise ValueError(
@@ -185,15 +185,15 @@ class Mvu(wiring.Component):
 
     @staticmethod
     def latency_of(
-        *, input_shape, weight_shape, simd: int, synapse_fold: int, neuron_fold: int, multiplier: str, part: int = PART,
-        ranges: Ranges | None = None, digits: Digits | None = None,
+        *, input_shape, weight_shape, simd: int, synapse_fold: int, neuron_fold: int, multiplier: ProductForm,
+        part: int = PART, ranges: Ranges | None = None, digits: Digits | None = None,
     ) -> int:
         """Cycles from the step that produces to ``o.valid`` with an empty queue."""
         row = row_of(
             Shape.cast(input_shape), Shape.cast(weight_shape), simd, multiplier, part, ranges, digits, synapse_fold > 1
         )
         inputs = _input_latency(synapse_fold, neuron_fold)
-        accumulators = int(synapse_fold > 1 or multiplier == "dsp2")
+        accumulators = int(synapse_fold > 1 or multiplier == ProductForm.DSP2)
         return inputs + row.operand_latency + row.latency + accumulators + 1
 
     @property

@@ -16,7 +16,7 @@ from hdl_lib.arithmetic.accumulator import accumulator, controls
 from hdl_lib.arithmetic.adder_tree import Term, registered
 from hdl_lib.arithmetic.digit_product import Digits, DigitSum
 from hdl_lib.arithmetic.lane_sums import LaneSum, Layouts, ports, sums_over_lanes
-from hdl_lib.arithmetic.multiplier import Multiplier
+from hdl_lib.arithmetic.multiplier import IN_BLOCKS, Multiplier, ProductForm
 from hdl_lib.arithmetic.packed_product import PackedSum, Packing
 from hdl_lib.matrices.dot_product import MatchCount, ProductSum
 from hdl_lib.shared import SharedComponent
@@ -26,16 +26,17 @@ RowSum = ProductSum | MatchCount | DigitSum
 
 
 def row_of(
-    input_shape: Shape, weight_shape: Shape, simd: int, form: str, part: int, ranges: Ranges | None,
+    input_shape: Shape, weight_shape: Shape, simd: int, form: ProductForm, part: int, ranges: Ranges | None,
     digits: Digits | None, accumulated: bool,
 ) -> RowSum:
     """Return what computes a row of the matrix; parameters as of :class:`hdl_lib.matrices.mvu.Mvu`. ``accumulated``: an
     accumulator takes the bit that is still to be added."""
-    if form == "xnor":
+    if form == ProductForm.XNOR:
         return MatchCount(simd)
     if digits is not None:
         return DigitSum(input_shape, digits, simd, accumulated)
-    return ProductSum(Multiplier(input_shape, weight_shape, "dsp" if form == "dsp2" else form, part, ranges), simd)
+    single = ProductForm.DSP if form in IN_BLOCKS else form  # of a row without a partner
+    return ProductSum(Multiplier(input_shape, weight_shape, single, part, ranges), simd)
 
 
 class Rows(SharedComponent):
@@ -100,7 +101,7 @@ def parts_of(
         return [Rows(row, operands, weight_shape, shape, accumulated, settled) for _ in range(pe)]
     assert isinstance(row, ProductSum), "the last row of an odd number is one of products"
     single = row.multiplier
-    product = Multiplier(single.input_shape, packing.operand_shape, "dsp", single.part)
+    product = Multiplier(single.input_shape, packing.operand_shape, ProductForm.DSP, single.part)
     pair = PackedSum(packing, product, row.lanes, accumulated)
     parts = [Rows(pair, operands, Shape(packing.bits), shape, accumulated, True) for _ in range(pe // 2)]
     if pe % 2:

@@ -8,7 +8,7 @@ from amaranth.hdl import Module, Shape, Signal, Value
 
 from hdl_lib.arithmetic.adder_tree import Term, registered, tree_levels
 from hdl_lib.arithmetic.block_product import BLOCK_LATENCY, block_product
-from hdl_lib.arithmetic.multiplier import FORMS, PART, Multiplier, interval
+from hdl_lib.arithmetic.multiplier import FORMS, PART, Multiplier, ProductForm, interval
 from hdl_lib.arithmetic.signed_sum import Register, Summand, planned, signed_digits, signed_sum
 from hdl_lib.blocks import count_up
 from hdl_lib.memories.rom import Rom, Table
@@ -62,7 +62,7 @@ class StreamAdd(Joined):
         lanes: int,
         channels: int,
         multipliers: Sequence[Sequence[int]],
-        multiplier: str,
+        multiplier: ProductForm,
         depth: int,
         part: int = PART,
         tables: Sequence[Table | None] = (None, None),
@@ -176,7 +176,7 @@ class AddPlan:
         lanes: int,
         channels: int,
         multipliers: Sequence[Sequence[int]],
-        form: str,
+        form: ProductForm,
         part: int = PART,
     ) -> None:
         self.input_shapes = tuple(input_shapes)
@@ -211,7 +211,7 @@ class AddPlan:
         values = self.multipliers[index]
         value = values[0] if len(values) == 1 or lane >= len(values) else values[lane]
         digits = signed_digits(value)
-        if self.form == "lut" or len(digits) == 1 or self.input_shapes[index].width == 1:
+        if self.form == ProductForm.LUT or len(digits) == 1 or self.input_shapes[index].width == 1:
             return [(1, digits)]
         parts, rest, bit = [], abs(value), 0
         while rest:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from amaranth.hdl import Module, Shape
 
 from hdl_lib.arithmetic.adder_tree import Term, registered, shape_of
-from hdl_lib.arithmetic.multiplier import FORMS, Multiplier, interval
+from hdl_lib.arithmetic.multiplier import FORMS, Multiplier, ProductForm, interval
 from hdl_lib.streams.joined import Joined
 
 
@@ -47,7 +47,7 @@ class StreamProduct(Joined):
         *,
         lanes: int,
         offsets: Sequence[int],
-        multiplier: str,
+        multiplier: ProductForm,
         depth: int,
     ) -> None:
         if multiplier not in FORMS:
@@ -57,7 +57,7 @@ class StreamProduct(Joined):
         self.multiplier = self.multiplier_of(self.input_shapes, self.offsets, multiplier)
 
     @staticmethod
-    def multiplier_of(input_shapes: Sequence[Shape], offsets: Sequence[int], multiplier: str) -> Multiplier:
+    def multiplier_of(input_shapes: Sequence[Shape], offsets: Sequence[int], multiplier: ProductForm) -> Multiplier:
         """Return the multiplier of the differences."""
         shapes = []
         for shape, offset in zip(input_shapes, offsets, strict=True):
@@ -66,7 +66,7 @@ class StreamProduct(Joined):
         return Multiplier(shapes[0], shapes[1], multiplier)
 
     @staticmethod
-    def latency_of(input_shapes: Sequence[Shape], offsets: Sequence[int], multiplier: str) -> int:
+    def latency_of(input_shapes: Sequence[Shape], offsets: Sequence[int], multiplier: ProductForm) -> int:
         """Cycles from a step to ``o.valid``."""
         product = StreamProduct.multiplier_of(input_shapes, offsets, multiplier)
         return 1 + product.operand_latency + product.latency + 1

@@ -13,7 +13,7 @@ from amaranth.lib.wiring import In, Out
 
 from hdl_lib.arithmetic.accumulator import accumulator, controls
 from hdl_lib.arithmetic.adder_tree import adder_tree, tree_levels
-from hdl_lib.arithmetic.multiplier import PART, Multiplier, interval
+from hdl_lib.arithmetic.multiplier import PART, Multiplier, ProductForm, interval
 from hdl_lib.blocks import block_count, count_up, delayed, loop
 from hdl_lib.memories.release_steps import present_change
 from hdl_lib.memories.rom import Rom, Table, lies_in_block
@@ -86,7 +86,7 @@ class Depthwise(wiring.Component):
         pad_value: int = 0,
         padded_shape: Shape,
         rows: int,
-        multiplier: str,
+        multiplier: ProductForm,
         part: int = PART,
         depth: int,
     ) -> None:
@@ -137,7 +137,8 @@ class Depthwise(wiring.Component):
 
     @staticmethod
     def latency_of(
-        padded_shape: Shape, weight_shape: Shape, geometry: WindowGeometry, row: bool, multiplier: str, part: int = PART
+        padded_shape: Shape, weight_shape: Shape, geometry: WindowGeometry, row: bool, multiplier: ProductForm,
+        part: int = PART,
     ) -> int:
         """Cycles from the step that produces a beat to ``o.valid``: 3 for the elements, 1 more where windows touch
         padding and products are made in multiplier blocks, the operand's and the product's (see

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from amaranth.hdl import Module, Shape, Signal, Value
 
-from hdl_lib.arithmetic.multiplier import PART
+from hdl_lib.arithmetic.multiplier import PART, ProductForm
 from hdl_lib.blocks import block_count
 from hdl_lib.memories.address_walk import AddressWalk, LoopAxis
 from hdl_lib.memories.rom import Table
@@ -51,7 +51,7 @@ class PositionSum(WeightedPool):
         *,
         repeat: int,
         weights: Table,
-        multiplier: str,
+        multiplier: ProductForm,
         part: int = PART,
         depth: int,
     ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from amaranth.hdl import Module, Mux, Shape, Signal, Value
 
 from hdl_lib.arithmetic.adder_tree import Term, registered
-from hdl_lib.arithmetic.multiplier import PART, Multiplier, interval
+from hdl_lib.arithmetic.multiplier import PART, Multiplier, ProductForm, interval
 from hdl_lib.blocks import block_count, count_up, delayed
 from hdl_lib.memories.rom import Rom, Table, lies_in_block
 from hdl_lib.windows.pool import GroupPool
@@ -62,7 +62,7 @@ class WeightedPool(GroupPool):
         window: int,
         *,
         weights: Table,
-        multiplier: str,
+        multiplier: ProductForm,
         part: int = PART,
         depth: int,
     ) -> None:
@@ -82,7 +82,7 @@ class WeightedPool(GroupPool):
 
     @staticmethod
     def weighted_latency_of(
-        shape: Shape, weight_shape: Shape, multiplier: str, part: int = PART, *, table: tuple[int, int]
+        shape: Shape, weight_shape: Shape, multiplier: ProductForm, part: int = PART, *, table: tuple[int, int]
     ) -> int:
         """Cycles from the step that produces a beat to ``o.valid``; ``table``: bits of a word of the weights, words."""
         product = Multiplier(Shape.cast(shape), Shape.cast(weight_shape), multiplier, part)

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from amaranth.lib.wiring import Component
 
+from hdl_lib.arithmetic.multiplier import ProductForm
 from hwflow.cores.timing import Timing
 from hwflow.ir.graph import Attributes, IntArray, Node, Stage, Value
 from hwflow.types import TensorType
@@ -38,10 +39,9 @@ class Resources(NamedTuple):
 
 @dataclass(frozen=True)
 class Folding:
-    """Lanes of each input and output stream (elements a beat), the multipliers busy in every step and their kind ("dsp"
-    or "lut", "" without). ``part``: magnitude bits of a multiplier block's operand, for cores that split their
-    operands; of the kind "serial", the digits of the input taken in a step
-    (:mod:`hwflow.cores.requantizers.serial_requantize`); else 0.
+    """Lanes of each input and output stream (elements a beat), the multipliers busy in every step and what makes their
+    products. ``part``: magnitude bits of a multiplier block's operand, for cores that split their operands; of serial
+    products, the digits of the input taken in a step (:mod:`hwflow.cores.requantizers.serial_requantize`); else 0.
 
     ``whole_vector``: input lanes are of a vector of several pixels, taken as one pixel (see
     :mod:`hwflow.cores.matrix.mvu`), though they are no more than a pixel's channels; or those of a core that takes
@@ -54,7 +54,7 @@ class Folding:
     input_lanes: int
     output_lanes: int
     multipliers: int = 0
-    multiplier: str = ""
+    multiplier: ProductForm = ProductForm.NONE
     part: int = 0
     whole_vector: bool = False
 

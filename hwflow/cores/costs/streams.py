@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from math import ceil, lcm
 
 from hdl_lib.arithmetic.adder_tree import shape_of
+from hdl_lib.arithmetic.multiplier import ProductForm
 from hdl_lib.memories.storage import REGISTER_DEPTH
 from hdl_lib.streams.stream_add import AddPlan
 from hwflow.cores.costs.basics import adders, bits, chain, count_up, joint_step, skid_buffer
@@ -31,7 +32,7 @@ MOST_KNOWN_BITS = 4096  # of a table that is looked at
 
 def add_multipliers(family: str, plan: AddPlan, pixels: int = 1) -> int:
     """Multiplier blocks of a core of :mod:`hdl_lib.streams.stream_add`; ``pixels``: as many as a beat holds."""
-    if plan.form != "dsp":
+    if plan.form != ProductForm.DSP:
         return 0
     made = []
     for index, (shape, product) in enumerate(zip(plan.input_shapes, plan.products, strict=True)):
@@ -53,7 +54,7 @@ def stream_add(
     """Skid buffers, products or sums of shifted inputs (see :mod:`hdl_lib.streams.stream_add`), tables of multipliers.
     ``pixels``: as many as a beat holds; ``plan`` is for one of them."""
     lanes = plan.lanes
-    inside = FAMILIES[family].dsp_registers if plan.form == "dsp" else 0  # registers that are a block's own
+    inside = FAMILIES[family].dsp_registers if plan.form == ProductForm.DSP else 0  # registers that are a block's own
     total = Resources()
     for index, x in enumerate(inputs):
         product = plan.products[index]
@@ -87,7 +88,7 @@ def stream_add(
         total += table + Resources(ff=2 * lanes * x.bits)
         operand_latency = 0 if inside else product.operand_latency
         total += Resources(ff=different * operand_latency)
-        if plan.form == "lut" and blocks <= FEW and min(x.bits, w.bits) > 1:
+        if plan.form == ProductForm.LUT and blocks <= FEW and min(x.bits, w.bits) > 1:
             made = Resources()
             for lane in range(lanes):
                 own = values[lane::lanes]
@@ -135,7 +136,7 @@ def _stored(plan: AddPlan, lane: int, depth: int) -> int:
 
 def stream_product(
     family: str, inputs: Sequence[IntType], offsets: Sequence[int], x: IntType, w: IntType, out: IntType, lanes: int,
-    kind: str, latency: int, depth: int,
+    kind: ProductForm, latency: int, depth: int,
 ) -> Resources:
     """Skid buffers, differences (of types ``x`` and ``w``), products, so many cycles of ``latency``."""
     total = Resources(lut=4, ff=latency + 1)
@@ -145,7 +146,7 @@ def stream_product(
         places = difference.bits - (offset & -offset).bit_length() + 1 if offset else 0
         total += Resources(lut=lanes * adders(places, 1, family).lut, ff=lanes * difference.bits)
     total += products(family, x, w, lanes, kind, out.bits) + operands(family, x, w, lanes, kind, out.bits)
-    if operands(family, x, w, 1, kind).ff and not (kind == "dsp" and FAMILIES[family].dsp_registers):
+    if operands(family, x, w, 1, kind).ff and not (kind == ProductForm.DSP and FAMILIES[family].dsp_registers):
         total += Resources(ff=lanes * w.bits)
     return total + queue(family, lanes * out.bits, depth)
 

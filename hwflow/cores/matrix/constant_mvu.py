@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from hdl_lib.arithmetic.adder_network import Adder, AdderNetwork
-from hdl_lib.arithmetic.multiplier import BLOCK
+from hdl_lib.arithmetic.multiplier import BLOCK, ProductForm
 from hdl_lib.matrices.constant_matrix import ConstantMatrix
 from hdl_lib.matrices.constant_products import ConstantProducts
 from hwflow.cores import costs
@@ -70,7 +70,7 @@ class _Matrix:
 class _ConstantMvu(Implementation[MvuAttributes]):
     """A core that takes ``vectors`` a beat."""
 
-    kind: ClassVar[str]
+    kind: ClassVar[ProductForm]
 
     def __init__(self, node: Node[MvuAttributes], folding: Folding) -> None:
         super().__init__(node, folding)
@@ -106,7 +106,7 @@ class ConstantNetworkMvu(_ConstantMvu):
     """Sums of shifted inputs (:mod:`hwflow.numerics.shift_add`), without multiplier blocks: see
     :class:`hdl_lib.matrices.constant_matrix.ConstantMatrix`."""
 
-    kind = "shift_add"
+    kind = ProductForm.SHIFT_ADD
 
     @classmethod
     def _offered(cls, matrix: _Matrix, vectors: int) -> bool:
@@ -142,7 +142,7 @@ class ConstantBlockMvu(_ConstantMvu):
     """A multiplier block for each weight, for several vectors a beat: see
     :class:`hdl_lib.matrices.constant_products.ConstantProducts`."""
 
-    kind = "dsp"
+    kind = ProductForm.DSP
 
     @classmethod
     def _offered(cls, matrix: _Matrix, vectors: int) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hdl_lib.arithmetic.multiplier import BLOCK, PART
+from hdl_lib.arithmetic.multiplier import BLOCK, FORMS, PART, ProductForm
 from hdl_lib.memories.rom import Table
 from hdl_lib.windows.depthwise import Depthwise as Core
 from hdl_lib.windows.depthwise import buffer_words, weight_places
@@ -60,14 +60,14 @@ class Depthwise(HardwareOperator[DepthwiseAttributes]):
         return int(node.attributes.weights.size) * int(node.outputs[0].typed.shape[0])
 
     def foldings(self, node: Node[DepthwiseAttributes], device: Device) -> Sequence[Folding]:
-        kinds: tuple[str, ...] = ("dsp", "lut")
+        kinds: tuple[ProductForm, ...] = FORMS
         element, weight, kernel = padded_type(node), weight_type(node), _window(node.attributes).kernel
         if costs.product_is_cheap_in_luts(element, weight):
-            kinds = ("lut",)
+            kinds = (ProductForm.LUT,)
         part = costs.FAMILIES[device.family].dsp_width - 1 if max(element.bits, weight.bits) > BLOCK else 0
         lanes = costs.useful_lanes(node.inputs[0].typed.shape[1])
         taps = list(dict.fromkeys((1, kernel[1])))
-        parts = {"dsp": part, "lut": 0}
+        parts = {ProductForm.DSP: part, ProductForm.LUT: 0}
         found = [Folding(n, n, n * t, kind, parts[kind]) for n in lanes for t in taps for kind in kinds]
         return sorted(found, key=lambda folding: folding.multipliers)
 

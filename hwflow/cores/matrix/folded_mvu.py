@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 
 from hdl_lib.arithmetic.digit_product import Digits
-from hdl_lib.arithmetic.multiplier import BLOCK, PART
+from hdl_lib.arithmetic.multiplier import BLOCK, PART, ProductForm
 from hdl_lib.arithmetic.packed_product import WIDEST_INPUT, Packing, borrowed
 from hdl_lib.matrices.mvu import Mvu as Core
 from hdl_lib.memories.rom import Table
@@ -40,14 +40,14 @@ class _Operands:
         interval = node.inputs[0].typed.interval
         self.ranges = (interval.lo, interval.hi), weight_range(node)
         self.cheap = not self.binary and costs.product_is_cheap_in_luts(self.x, self.weight)
-        self.units: dict[tuple[str, int, str, int, bool], costs.Matrix] = Scratch()
+        self.units: dict[tuple[str, int, ProductForm, int, bool], costs.Matrix] = Scratch()
 
 
 class FoldedMvu(Implementation[MvuAttributes]):
     """Implements :class:`hdl_lib.matrices.mvu.Mvu`. ``together``: outputs that share a multiplier; ``synapse``: steps
     over a vector; ``neuron``: passes over the outputs."""
 
-    kind: ClassVar[str]
+    kind: ClassVar[ProductForm]
     together: ClassVar[int] = 1
 
     def __init__(self, node: Node[MvuAttributes], folding: Folding) -> None:
@@ -172,7 +172,7 @@ class FoldedMvu(Implementation[MvuAttributes]):
 class BlockMvu(FoldedMvu):
     """A multiplier block for each product, or several where operands are wide."""
 
-    kind = "dsp"
+    kind = ProductForm.DSP
 
     @classmethod
     def _offered(cls, operands: _Operands, family: costs.Family) -> bool:
@@ -186,7 +186,7 @@ class BlockMvu(FoldedMvu):
 class PackedMvu(FoldedMvu):
     """Two outputs share a multiplier block, if the ranges of inputs and weights leave room for both products."""
 
-    kind = "dsp2"
+    kind = ProductForm.DSP2
     together = 2
 
     @classmethod
@@ -227,7 +227,7 @@ class LookupTableMvu(FoldedMvu):
     """Products in look-up tables. The table holds the digits of weights, unless an operand has one bit or both have
     two."""
 
-    kind = "lut"
+    kind = ProductForm.LUT
 
     @classmethod
     def _offered(cls, operands: _Operands, family: costs.Family) -> bool:
@@ -248,7 +248,7 @@ class LookupTableMvu(FoldedMvu):
 class XnorMvu(FoldedMvu):
     """Compares and counts bits."""
 
-    kind = "xnor"
+    kind = ProductForm.XNOR
 
     @classmethod
     def _offered(cls, operands: _Operands, family: costs.Family) -> bool:

@@ -15,6 +15,7 @@ from typing import ClassVar
 import numpy as np
 
 from hdl_lib.arithmetic.adder_network import Adder, AdderNetwork
+from hdl_lib.arithmetic.multiplier import ProductForm
 from hdl_lib.memories.storage import REGISTER_DEPTH
 from hdl_lib.requantizers.requantize_constant import ConstantLane, ConstantRequantizer
 from hwflow.cores import costs
@@ -34,7 +35,7 @@ MOST_DIGITS = 12  # of a multiplier: above it a multiplier block is certainly ch
 class ConstantLanes(RequantizerCore[MultiplyAddShift]):
     """Implements :class:`hdl_lib.requantizers.requantize_constant.ConstantRequantizer`."""
 
-    kind: ClassVar[str] = "shift_add"
+    kind: ClassVar[ProductForm] = ProductForm.SHIFT_ADD
 
     def latency(self) -> int:
         return ConstantRequantizer.latency_of(self.node.once(_Constants).depth)

@@ -10,7 +10,7 @@ from typing import ClassVar
 from amaranth.hdl import Shape
 
 from hdl_lib.arithmetic.digit_product import Digits
-from hdl_lib.arithmetic.multiplier import PART
+from hdl_lib.arithmetic.multiplier import PART, ProductForm
 from hdl_lib.arithmetic.wide_product import parts_of
 from hdl_lib.requantizers.requantize_mas import MultiplyAddShift as Core
 from hwflow.cores import costs
@@ -98,7 +98,7 @@ class _Products(RequantizerCore[MultiplyAddShift]):
 class LookupTableProducts(_Products):
     """Products in look-up tables, a row for each digit of the multiplier."""
 
-    kind: ClassVar[str] = "lut"
+    kind: ClassVar[ProductForm] = ProductForm.LUT
 
     @property
     def digits(self) -> Digits:
@@ -118,7 +118,7 @@ class LookupTableProducts(_Products):
 class BlockProducts(_Products):
     """Products in multiplier blocks."""
 
-    kind: ClassVar[str] = ""
+    kind: ClassVar[ProductForm] = ProductForm.NONE
 
     @property
     def digits(self) -> None:

@@ -12,6 +12,7 @@ from typing import ClassVar
 import numpy as np
 from amaranth.hdl import Shape
 
+from hdl_lib.arithmetic.multiplier import ProductForm
 from hdl_lib.memories.rom import Table
 from hdl_lib.requantizers.requantize_serial import WORDS, SerialMultiplyAddShift, SerialSteps
 from hwflow.cores import costs
@@ -33,7 +34,7 @@ class SerialProducts(RequantizerCore[MultiplyAddShift]):
     """Implements :class:`hdl_lib.requantizers.requantize_serial.SerialMultiplyAddShift`. ``form``: with addends that
     suit the digits of a step."""
 
-    kind: ClassVar[str] = "serial"
+    kind: ClassVar[ProductForm] = ProductForm.SERIAL
 
     def __init__(self, node: Node[RequantizeAttributes], folding: Folding, form: MultiplyAddShift) -> None:
         own = node.once(_SerialForms).form(folding.part)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from hdl_lib.arithmetic.lane_functions import LaneFunction
+from hdl_lib.arithmetic.multiplier import FORMS, ProductForm
 from hdl_lib.memories.rom import Table
 from hdl_lib.streams.elementwise import READ_LATENCY
 from hdl_lib.streams.elementwise import Elementwise as Core
@@ -68,7 +69,7 @@ class Elementwise(LogicalOperator[ElementwiseAttributes], Joined[ElementwiseAttr
         lanes = costs.stream_lanes(node.outputs[0].typed.shape)
         if not isinstance(node.attributes.function, Multiplied):
             return [Folding(count, count) for count in lanes]
-        kinds = ("lut",) if costs.product_is_cheap_in_luts(*_types(node)) else ("dsp", "lut")
+        kinds = (ProductForm.LUT,) if costs.product_is_cheap_in_luts(*_types(node)) else FORMS
         return [Folding(count, count, 0, kind) for count in lanes for kind in kinds]
 
     def timing(self, node: Node[ElementwiseAttributes], decision: Decision) -> Timing:

@@ -7,6 +7,7 @@ from typing import Any
 
 from hdl_lib.arithmetic.divider import Divider
 from hdl_lib.arithmetic.lane_functions import Absolute, Expression, Extremum, LaneFunction, Multiple, Product, Shift
+from hdl_lib.arithmetic.multiplier import ProductForm
 from hwflow.cores import costs
 from hwflow.cores.amaranth_shapes import shape_of
 from hwflow.cores.operator import Resources
@@ -18,7 +19,7 @@ _COMPARISONS = frozenset({"greater", "greater_or_equal", "less", "less_or_equal"
 
 
 def lane_function(
-    function: Function, inputs: Sequence[IntType], output: IntType, form: str
+    function: Function, inputs: Sequence[IntType], output: IntType, form: ProductForm
 ) -> LaneFunction:
     """Return the hardware of a lane; ``form``: the kind of multiplier."""
     shapes, result = tuple(map(shape_of, inputs)), shape_of(output)
@@ -35,20 +36,20 @@ def lane_function(
             return Multiple(shapes, result, factor)
         case Shifted(left, bits):
             return Shift(shapes, result, left, bits)
-        case Division(form):
-            return Divider(shapes, result, form)
+        case Division(kind):
+            return Divider(shapes, result, kind)
     raise AssertionError(f"{function} has no hardware")
 
 
 def lane_resources(
-    family: str, function: Function, inputs: costs.Operands, output: IntType, lanes: int, form: str,
+    family: str, function: Function, inputs: costs.Operands, output: IntType, lanes: int, form: ProductForm,
     tabled: int | None = None,
 ) -> Resources:
     """Return the cost of ``lanes``; ``tabled``: distinct bits of the second operand's words, if known."""
     if isinstance(function, Multiplied):
         x, w = (operand.element for operand in inputs)
         chosen = costs.operands(family, x, w, lanes, form, output.bits)
-        waiting = chosen.ff and not (form == "dsp" and costs.FAMILIES[family].dsp_registers)
+        waiting = chosen.ff and not (form == ProductForm.DSP and costs.FAMILIES[family].dsp_registers)
         different = lanes * w.bits if tabled is None else tabled
         held = Resources(ff=different) if waiting else Resources()
         return costs.products(family, x, w, lanes, form, output.bits) + chosen + held

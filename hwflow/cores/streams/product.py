@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hdl_lib.arithmetic.multiplier import Multiplier
+from hdl_lib.arithmetic.multiplier import FORMS, Multiplier, ProductForm
 from hdl_lib.streams.stream_product import StreamProduct as Core
 from hwflow.cores import costs
 from hwflow.cores.amaranth_shapes import shape_of
@@ -43,9 +43,9 @@ class Product(LogicalOperator[ProductAttributes], Joined[ProductAttributes]):
         context.bind(node.outputs[0], result, order)
 
     def foldings(self, node: Node[ProductAttributes], device: Device) -> Sequence[Folding]:
-        kinds: tuple[str, ...] = ("dsp", "lut")
-        if costs.product_is_cheap_in_luts(*_operands(_multiplier(node, "dsp"))):
-            kinds = ("lut",)
+        kinds: tuple[ProductForm, ...] = FORMS
+        if costs.product_is_cheap_in_luts(*_operands(_multiplier(node, ProductForm.DSP))):
+            kinds = (ProductForm.LUT,)
         lanes = costs.stream_lanes(node.outputs[0].typed.shape)
         return [Folding(count, count, 0, kind) for count in lanes for kind in kinds]
 
@@ -80,7 +80,7 @@ def _factors(interval: Interval, offset: int) -> tuple[int, int]:
     return interval.lo - offset, interval.hi - offset
 
 
-def _multiplier(node: Node[ProductAttributes], form: str) -> Multiplier:
+def _multiplier(node: Node[ProductAttributes], form: ProductForm) -> Multiplier:
     shapes = [shape_of(value.typed.element) for value in node.inputs]
     return Core.multiplier_of(shapes, node.attributes.offsets, form)
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from hdl_lib.arithmetic.multiplier import PART
+from hdl_lib.arithmetic.multiplier import PART, ProductForm
 from hdl_lib.memories.rom import Table
 from hdl_lib.streams.stream_add import AddPlan
 from hdl_lib.streams.stream_add import StreamAdd as Core
@@ -75,10 +75,10 @@ class ScaledAdd(LogicalOperator[ScaledAddAttributes], Joined[ScaledAddAttributes
     def foldings(self, node: Node[ScaledAddAttributes], device: Device) -> Sequence[Folding]:
         found = []
         for count in costs.stream_lanes(node.outputs[0].typed.shape):
-            in_blocks = Folding(count, count, 0, "dsp", part=costs.FAMILIES[device.family].dsp_width - 1)
+            in_blocks = Folding(count, count, 0, ProductForm.DSP, part=costs.FAMILIES[device.family].dsp_width - 1)
             if costs.add_multipliers(device.family, _plan(node, in_blocks)):
                 found.append(in_blocks)
-            found.append(Folding(count, count, 0, "lut"))
+            found.append(Folding(count, count, 0, ProductForm.LUT))
         return found
 
     def timing(self, node: Node[ScaledAddAttributes], decision: Decision) -> Timing:
@@ -145,6 +145,6 @@ def _plan(node: Node[ScaledAddAttributes], folding: Folding) -> AddPlan:
 @lru_cache(maxsize=1024)  # the search for foldings asks for the same again and again
 def _planned(
     types: tuple[IntType, ...], width: int, lanes: int, channels: int, multipliers: tuple[tuple[int, ...], ...],
-    form: str, part: int,
+    form: ProductForm, part: int,
 ) -> AddPlan:
     return AddPlan([shape_of(t) for t in types], width, lanes, channels, multipliers, form, part)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hdl_lib.arithmetic.multiplier import BLOCK, PART
+from hdl_lib.arithmetic.multiplier import BLOCK, FORMS, PART, ProductForm
 from hdl_lib.memories.rom import Table
 from hdl_lib.windows.weighted_pool import WeightedPool as Core
 from hwflow.cores import costs
@@ -53,13 +53,13 @@ class WeightedPool(HardwareOperator[WeightedPoolAttributes]):
         return int(pixels * channels)
 
     def foldings(self, node: Node[WeightedPoolAttributes], device: Device) -> Sequence[Folding]:
-        kinds: tuple[str, ...] = ("dsp", "lut")
+        kinds: tuple[ProductForm, ...] = FORMS
         element, weight = node.inputs[0].typed.element, weight_type(node)
         if costs.product_is_cheap_in_luts(element, weight):
-            kinds = ("lut",)
+            kinds = (ProductForm.LUT,)
         part = costs.FAMILIES[device.family].dsp_width - 1 if max(element.bits, weight.bits) > BLOCK else 0
         lanes = costs.useful_lanes(node.inputs[0].typed.shape[1])
-        return [Folding(n, n, n, kind, part if kind == "dsp" else 0) for n in lanes for kind in kinds]
+        return [Folding(n, n, n, kind, part if kind == ProductForm.DSP else 0) for n in lanes for kind in kinds]
 
     def cycles(self, node: Node[WeightedPoolAttributes], folding: Folding) -> int:
         return beats(node.inputs[0].typed.shape, folding.input_lanes)

@@ -7,7 +7,7 @@ from functools import cache
 
 from amaranth.hdl import Shape
 
-from hdl_lib.arithmetic.multiplier import BLOCK, Multiplier
+from hdl_lib.arithmetic.multiplier import BLOCK, Multiplier, ProductForm
 from hdl_lib.memories.rom import lies_in_block
 from hdl_lib.windows.depthwise import ARRIVAL, Depthwise, buffer_words, masks
 from hdl_lib.windows.window_geometry import WindowGeometry
@@ -22,7 +22,7 @@ from hwflow.types import IntType
 
 
 def depthwise_weights(
-    family: str, x: IntType, w: IntType, words: Sequence[int] | None, depth: int, lanes: int, kind: str,
+    family: str, x: IntType, w: IntType, words: Sequence[int] | None, depth: int, lanes: int, kind: ProductForm,
     changing: Changing | None = None,
 ) -> Resources:
     """The table of ``depth`` words (looked at where they are given) and the products of ``lanes`` weights;
@@ -34,17 +34,17 @@ def depthwise_weights(
         return total + Resources(ff=changing_bits(words, width).bits if near else 0)
     total = rom(family, depth, width, changing)
     total += Resources(ff=(width if changing is None else changing.bits) if near else 0)
-    if kind == "dsp" and max(x.bits, w.bits) > BLOCK and min(x.bits, w.bits) > 1:
+    if kind == ProductForm.DSP and max(x.bits, w.bits) > BLOCK and min(x.bits, w.bits) > 1:
         total += wide_product(family, x, w, lanes)
     else:
         total += products(family, x, w, lanes, kind)
-    weights = lanes * w.bits if kind == "dsp" and min(x.bits, w.bits) > 1 else 0
+    weights = lanes * w.bits if kind == ProductForm.DSP and min(x.bits, w.bits) > 1 else 0
     return total + operands(family, x, w, lanes, kind) + Resources(ff=weights)
 
 
 def depthwise(
     family: str, geometry: WindowGeometry, source: IntType, x: IntType, w: IntType, result: IntType, lanes: int,
-    blocks: int, row: bool, rows: int, kind: str, depth: int,
+    blocks: int, row: bool, rows: int, kind: ProductForm, depth: int,
 ) -> Resources:
     """All but table and products: line buffers, the walk through them, sums, queue. ``x``: of the elements with
     padding; ``row``: a kernel row a step; ``rows``: of the buffer."""

@@ -14,7 +14,7 @@ from hdl_lib.arithmetic.accumulator import GROUP
 from hdl_lib.arithmetic.adder_tree import shape_of
 from hdl_lib.arithmetic.block_product import BLOCK_LATENCY
 from hdl_lib.arithmetic.digit_product import Digits
-from hdl_lib.arithmetic.multiplier import BLOCK, PART
+from hdl_lib.arithmetic.multiplier import BLOCK, IN_BLOCKS, PART, ProductForm
 from hdl_lib.arithmetic.packed_product import Packing
 from hdl_lib.matrices.mvu import Mvu
 from hdl_lib.memories.rom import lies_far, lies_in_block
@@ -130,7 +130,7 @@ class Matrix:
     x: IntType
     w: IntType
     accumulator: IntType
-    kind: str
+    kind: ProductForm
     part: int
     simd: int
     synapse: int
@@ -186,7 +186,7 @@ class Matrix:
 
     @cached_property
     def _in_blocks(self) -> bool:
-        return self.kind in ("dsp", "dsp2") and min(self.x.bits, self.w.bits) > 1
+        return self.kind in IN_BLOCKS and min(self.x.bits, self.w.bits) > 1
 
     @cached_property
     def _inside(self) -> int:
@@ -194,19 +194,19 @@ class Matrix:
         return FAMILIES[self.family].dsp_registers
 
     @cached_property
-    def _multiplier(self) -> str:
+    def _multiplier(self) -> ProductForm:
         """The kind of a product's."""
-        return "dsp" if self.kind == "dsp2" else self.kind
+        return ProductForm.DSP if self.kind == ProductForm.DSP2 else self.kind
 
     @cached_property
     def _wide(self) -> bool:
         """Tell whether blocks take parts of the operands."""
-        return self.kind == "dsp" and max(self.x.bits, self.w.bits) > BLOCK and self._in_blocks
+        return self.kind == ProductForm.DSP and max(self.x.bits, self.w.bits) > BLOCK and self._in_blocks
 
     @cached_property
     def _corners(self) -> tuple[int, int] | None:
         """The least and the greatest product, where a table has all of one's bits."""
-        if self.kind != "lut" or self.ranges is None or not self.x.bits == self.w.bits == 2:
+        if self.kind != ProductForm.LUT or self.ranges is None or not self.x.bits == self.w.bits == 2:
             return None
         corners = [a * b for a in self.ranges[0] for b in self.ranges[1]]
         return min(corners), max(corners)
@@ -214,7 +214,7 @@ class Matrix:
     @cached_property
     def _operands(self) -> Resources:
         """Return the cost that all rows' products share."""
-        if self.kind == "xnor" or self._corners is not None or self.digits is not None:
+        if self.kind == ProductForm.XNOR or self._corners is not None or self.digits is not None:
             return Resources()
         return operands(self.family, self.x, self.w, self.simd, self._multiplier)
 
@@ -241,7 +241,7 @@ class Matrix:
     @cached_property
     def _ahead(self) -> tuple[int, int]:
         """Cycles between a step and the table's, with a single pass over the outputs and with several."""
-        own = int(self.kind not in ("dsp", "dsp2") and self._operands.ff > 0)
+        own = int(self.kind not in IN_BLOCKS and self._operands.ff > 0)
         return own, own + int(self.synapse > 1)
 
     @cached_property
@@ -269,7 +269,7 @@ class Matrix:
     def _accumulator(self) -> tuple[int, int]:
         """Look-up tables of a row's, without and with a carry that it adds, one place longer."""
         bits = self.accumulator.bits
-        term = self.simd.bit_length() if self.kind == "xnor" else bits
+        term = self.simd.bit_length() if self.kind == ProductForm.XNOR else bits
         return accumulating(self.family, bits, term), carried_chain(self.family, bits)
 
     def _accumulators(self, pe: int) -> Resources:
@@ -283,7 +283,7 @@ class Matrix:
     ) -> Resources:
         """Products and sums of a table that is not looked at; ``idle``: multiplier blocks that synthesis saves;
         ``soft``: weights [words, lanes] of products that are made of look-up tables."""
-        if self.kind == "xnor":
+        if self.kind == ProductForm.XNOR:
             return match_counts(self.family, pe, self.simd, self.accumulator.bits, words == 1)
         total, rows = self._operands + Resources(dsp=self._blocks(pe, idle)), pe
         if self.packing is not None:
@@ -311,8 +311,9 @@ class Matrix:
         family, x, w, simd, packing = self.family, self.x, self.w, self.simd, self.packing
         words, stored = len(known.table), pe * self.accumulator.bits
         if not self._in_blocks:
-            few = known.weights[:, :, 0].reshape(-1, pe, simd) if self.kind == "lut" and words <= FEW else None
-            return self._products(pe, words) if few is None else self._tables(few), stored
+            if self.kind != ProductForm.LUT or words > FEW:
+                return self._products(pe, words), stored
+            return self._tables(known.weights[:, :, 0].reshape(-1, pe, simd)), stored
         if words == 1 and max(x.bits, w.bits) <= BLOCK:
             if self._inside:
                 return self._fixed_products(pe, depth, known)
@@ -324,7 +325,8 @@ class Matrix:
         signed = w.signed if packing is None else packing.operand_shape.signed
         least = FAMILIES[family].dsp_product - x.bits
         idle = known.idle(simd, signed, least)
-        each = products(family, x, w if packing is None else IntType(packing.operand_shape.width, True), 1, "dsp")
+        factor = w if packing is None else IntType(packing.operand_shape.width, True)
+        each = products(family, x, factor, 1, ProductForm.DSP)
         total = self._products(pe, words, idle, soft) + each._replace(dsp=0).times(-idle)
         narrower = known.narrower(x, w, simd, packing, least)
         return total + Resources(ff=-(BLOCK_LATENCY - self._inside) * narrower), stored

@@ -10,6 +10,7 @@ from math import ceil
 from amaranth.hdl import Shape
 
 from hdl_lib.arithmetic.block_product import BLOCK_LATENCY
+from hdl_lib.arithmetic.multiplier import ProductForm
 from hdl_lib.arithmetic.wide_product import WideProduct
 from hwflow.cores.costs.basics import SHORT, adder, adders, chain
 from hwflow.cores.costs.family import FAMILIES
@@ -101,12 +102,12 @@ SOFT_PRODUCT = 1.6  # look-up tables a bit of one operand and the other, of a pr
 
 
 @lru_cache(maxsize=1 << 12)
-def products(family: str, x: IntType, w: IntType, count: int, kind: str, limit: int | None = None) -> Resources:
+def products(family: str, x: IntType, w: IntType, count: int, kind: ProductForm, limit: int | None = None) -> Resources:
     """``count`` products in registers; in multiplier blocks with three behind each."""
     if min(x.bits, w.bits) == 1:  # a selection, of several bits by the register's reset
         width = product_bits(x, w)
         return Resources(lut=count if width == 1 else 0, ff=count * width)
-    if kind == "dsp":
+    if kind == ProductForm.DSP:
         blocks = multiplier_blocks(family, [(x, w, count)])
         inside = 0  # bits of the registers behind the product that are its block's, or the first of its blocks'
         if blocks:
@@ -164,13 +165,13 @@ def _lut_product(x: int, w: int, limit: int) -> Resources:
 
 
 @lru_cache(maxsize=1 << 12)
-def operands(family: str, x: IntType, w: IntType, count: int, kind: str, limit: int | None = None) -> Resources:
+def operands(family: str, x: IntType, w: IntType, count: int, kind: ProductForm, limit: int | None = None) -> Resources:
     """The operands of multiplier blocks, or the multiples of the inputs that products made of LUTs select from, of
     which bits of the product from ``limit`` on need none. The lowest bit of all multiples but 0 is the same; synthesis
     sees that but where it is a carry chain's."""
     if min(x.bits, w.bits) == 1:
         return Resources()
-    if kind == "dsp":
+    if kind == ProductForm.DSP:
         return Resources(ff=_outside(family, x, w) * count)
     limit = x.bits + w.bits if limit is None else limit
     total = Resources(ff=min(x.bits, limit))

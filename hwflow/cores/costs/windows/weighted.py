@@ -8,7 +8,7 @@ from math import gcd
 from amaranth.hdl import Shape
 
 from hdl_lib.arithmetic.block_product import BLOCK_LATENCY
-from hdl_lib.arithmetic.multiplier import BLOCK, Multiplier
+from hdl_lib.arithmetic.multiplier import BLOCK, Multiplier, ProductForm
 from hdl_lib.memories.rom import lies_in_block
 from hdl_lib.windows.weighted_pool import WeightedPool, arrival_of
 from hwflow.cores.costs.basics import chain, count_up, loop
@@ -27,7 +27,7 @@ MOST_KNOWN_BITS = 4096  # of a table that is looked at
 
 def weighted_pool(
     family: str, x: IntType, w: IntType, result: IntType, lanes: int, words: Sequence[int], blocks: int, window: int,
-    kind: str, depth: int,
+    kind: ProductForm, depth: int,
 ) -> Resources:
     """A pool of products: the table, the products, what a sum pool takes."""
     total, table = _table(family, x, w, words, lanes * w.bits, kind), (lanes * w.bits, len(words))
@@ -36,7 +36,7 @@ def weighted_pool(
 
 
 def products_of_table(
-    family: str, x: IntType, w: IntType, words: Sequence[int], lanes: int, kind: str
+    family: str, x: IntType, w: IntType, words: Sequence[int], lanes: int, kind: ProductForm
 ) -> tuple[Resources, int, int]:
     """Products with the ``lanes`` weights of a table's words, how many of them are not always 0, and bits at their low
     ends that are."""
@@ -45,26 +45,26 @@ def products_of_table(
     if several and len(words) <= FEW and len(words) * lanes * w.bits <= MOST_KNOWN_BITS:
         columns = [column for column in _columns(words, lanes, w) if any(column)]
         lanes = len(columns)  # the others' results never change
-    if columns is not None and kind == "lut":
+    if columns is not None and kind == ProductForm.LUT:
         for column in columns:
             total += lut_product(family, x, w, column)
     elif columns is not None and len(words) == 1 and max(x.bits, w.bits) <= BLOCK:
         total += _constants(family, x, w, [column[0] for column in columns])
     else:
-        if kind == "dsp" and max(x.bits, w.bits) > BLOCK and several:
+        if kind == ProductForm.DSP and max(x.bits, w.bits) > BLOCK and several:
             total += wide_product(family, x, w, lanes)
         else:
             total += products(family, x, w, lanes, kind)
-        if kind == "dsp" and several and len(words) > 1:
+        if kind == ProductForm.DSP and several and len(words) > 1:
             total += Resources(ff=lanes * w.bits)
         total += operands(family, x, w, lanes, kind)
-    zeros = sum(map(_zeros, columns or ())) if kind == "lut" else 0
+    zeros = sum(map(_zeros, columns or ())) if kind == ProductForm.LUT else 0
     return total, lanes, zeros
 
 
 def position_sum(
     family: str, x: IntType, w: IntType, result: IntType, lanes: int, weights: Sequence[Sequence[int]], repeat: int,
-    blocks: int, kind: str, depth: int,
+    blocks: int, kind: ProductForm, depth: int,
 ) -> Resources:
     """A pool of products by one weight for all lanes; ``weights``: those of each position."""
     window, flat = len(weights[0]), [weight & (1 << w.bits) - 1 for row in weights for weight in row]
@@ -73,10 +73,10 @@ def position_sum(
         total += loop(repeat) + loop(blocks) + loop(window)
     # What digits have in common saves nothing where the mapper has a slice's multiplexers: as measured.
     few = FAMILIES[family].carry_bits == 1
-    if kind == "lut" and min(x.bits, w.bits) > 1 and few and len(flat) * w.bits <= MOST_KNOWN_BITS:
+    if kind == ProductForm.LUT and min(x.bits, w.bits) > 1 and few and len(flat) * w.bits <= MOST_KNOWN_BITS:
         total += lut_product(family, x, w, [weight for row in weights for weight in row]).times(lanes)
         return total + _sums(family, x, w, result, lanes, table, blocks, window, kind, depth)
-    if kind == "dsp" and max(x.bits, w.bits) > BLOCK:
+    if kind == ProductForm.DSP and max(x.bits, w.bits) > BLOCK:
         total += wide_product(family, x, w, lanes)
     else:
         total += products(family, x, w, lanes, kind)
@@ -84,7 +84,7 @@ def position_sum(
     return total + _sums(family, x, w, result, lanes, table, blocks, window, kind, depth)
 
 
-def _table(family: str, x: IntType, w: IntType, words: Sequence[int], width: int, kind: str) -> Resources:
+def _table(family: str, x: IntType, w: IntType, words: Sequence[int], width: int, kind: ProductForm) -> Resources:
     """The table of words of ``width`` bits, its address, and the register between its block RAM, where it has one, and
     products whose operands have a register."""
     near = Multiplier(Shape(x.bits, x.signed), Shape(w.bits, w.signed), kind).operand_latency
@@ -95,7 +95,7 @@ def _table(family: str, x: IntType, w: IntType, words: Sequence[int], width: int
 
 def _sums(
     family: str, x: IntType, w: IntType, result: IntType, lanes: int, table: tuple[int, int], blocks: int, window: int,
-    kind: str, depth: int, zeros: int = 0,
+    kind: ProductForm, depth: int, zeros: int = 0,
 ) -> Resources:
     """What a sum pool takes; its own registers of a beat are those of the products. ``table``: bits of a word of the
     weights, words; ``zeros``: bits at the low ends of all lanes' sums that are always 0."""
