@@ -46,7 +46,7 @@ def place_route(out: Path, options: Sequence[str]) -> dict[str, Any]:
     part = board["part"]
     arguments = nextpnr.arguments(
         part, netlist=PACKED, constraints=board["constraints"], placed="board/route.placed", report=REPORT,
-        mhz=float(board["clock"]["design_mhz"]), way=nextpnr.WAYS[part["family"]][0],
+        mhz=float(board["clock"]["design_mhz"]), strategy=nextpnr.STRATEGIES[part["family"]][0],
     )
     for option in {option for option in options if option.startswith("--")} & set(arguments):
         place = arguments.index(option)  # nextpnr takes an option but once

@@ -20,7 +20,7 @@ from hwflow.api.output_folder import Output
 from hwflow.codegen import verilog
 from hwflow.codegen.board.board_files import check_streams, write_board
 from hwflow.codegen.conversion import Conversion
-from hwflow.codegen.cores import apart
+from hwflow.codegen.cores import separate
 from hwflow.codegen.host_models import HostModel, host_table
 from hwflow.codegen.manifest import manifest
 from hwflow.codegen.report import add_synthesis, report
@@ -136,7 +136,7 @@ def _write_verilog(
     name = design.model.resolved.name
     with ThreadPoolExecutor(1) as thread:
         finding = thread.submit(YOSYS.find)
-        top = Top(design.schedule.plan, apart(design.conversion or Conversion(executor)))
+        top = Top(design.schedule.plan, separate(design.conversion or Conversion(executor)))
         yosys = finding.result()
 
     def run_yosys(script: str, cwd: Path, output: str) -> None:

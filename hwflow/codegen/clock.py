@@ -17,7 +17,8 @@ _STEP = Fraction(1, 200)  # of the search for the next clock above
 
 
 def clock_for(board: Board, mhz: float | None) -> ClockPlan:
-    """Return the board's own clock (None), or the highest up to ``mhz`` that its PLL makes, at most one percent below.
+    """Return the board's own clock (None), or the highest up to ``mhz`` that its PLL can generate, at most one percent
+    below.
 
     Raises :class:`UsageError` that names the nearest available clock.
     """

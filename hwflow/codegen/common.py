@@ -1,4 +1,4 @@
-"""Modules that cores of a design share: queues and width converters, one module for all that are alike."""
+"""Share modules between the cores of a design: queues and width converters, one module for all equal ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hwflow.processes import shared
 
 
 def linked(modules: Sequence[CoreModule], executor: Executor | None) -> list[CoreModule]:
-    """Add the shared modules, each after the first module that needs it. Converted here and by ``executor``."""
+    """Add the shared modules, each after the first module that instantiates it. Converted here and by ``executor``."""
     made: dict[Common, _Made] = {}
     waiting = _kinds(modules)
     while waiting:  # what is common may have something in common
@@ -43,12 +43,12 @@ def _converted(job: _Job) -> _Made:
 
 
 def _kinds(modules: Iterable[CoreModule | _Made]) -> list[Common]:
-    """Return the shared modules that they name, each once."""
+    """Return the distinct shared modules that ``modules`` instantiate."""
     return list(dict.fromkeys(common for module in modules for common in module.common.values()))
 
 
 def _name(common: Common) -> str:
-    """Name a shared module: no name of a core, nor of its submodules, has a number after a dot."""
+    """Name a shared module: no name of a core or of its submodules has a number after a dot."""
     numbers = "x".join(str(value) for _, value in common.key if isinstance(value, int))
     words = "".join(f"_{value}" for _, value in common.key if isinstance(value, str) and value != "auto")
     return f"{TOP}.{common.kind.module_name}.{numbers}{words}"

@@ -17,31 +17,31 @@ from hwflow.schedule.plan import Plan
 
 
 class Conversion:
-    """Makes modules of the cores of a plan, here and by ``executor``."""
+    """Converts the cores of a plan to modules, here and by ``executor``."""
 
     def __init__(self, executor: Executor | None = None) -> None:
         self._executor = executor
         self._work: Work[Hashable, Job, CoreModule] = Work(core_module, executor, weight)
 
     def begin(self, plan: Plan) -> None:
-        """Let the executor begin with the cores of a plan of which only FIFO depths are open. :meth:`modules` converts
-        again those of which anything else has changed."""
+        """Start converting the cores of a plan of which only FIFO depths are open. :meth:`modules` converts again those
+        that have changed otherwise."""
         names = identifiers([node.name for node in plan.graph.nodes])
-        nodes = {node: names[node.name] for node in plan.graph.nodes if _is_of_the_search(node)}
+        nodes = {node: names[node.name] for node in plan.graph.nodes if _has_open_depth(node)}
         self._work.begin(_jobs(plan, nodes))
 
     def modules(self, plan: Plan, names: Mapping[Node, str]) -> list[CoreModule]:
-        """Return the modules of these nodes, all of a plan's, each with the name of its instance."""
+        """Return the modules of these nodes, all of a plan's, named as their instances."""
         made = zip(self._work.results(_jobs(plan, names)).values(), names, strict=True)
         return linked([_with_depth(module, plan[node].depth) for module, node in made], self._executor)
 
 
 def _jobs(plan: Plan, names: Mapping[Node, str]) -> dict[Hashable, Job]:
-    """Return the jobs by all that may change during buffer sizing."""
+    """Return the conversion jobs, keyed by all that may change during buffer sizing."""
     jobs: dict[Hashable, Job] = {}
     for node, instance in names.items():
         decision, sent = plan[node], node
-        if _is_of_the_search(node):
+        if _has_open_depth(node):
             decision = replace(decision, depths=(OPEN_DEPTH,))
             # Nobody changes what is being sent.
             sent = replace(node, kept=dict(node.kept))
@@ -49,7 +49,7 @@ def _jobs(plan: Plan, names: Mapping[Node, str]) -> dict[Hashable, Job]:
     return jobs
 
 
-def _is_of_the_search(node: Node) -> bool:
+def _has_open_depth(node: Node) -> bool:
     """Tell whether a node has one queue, on whose depth nothing else in its core depends."""
     return node.op not in PLUMBING and len(node.outputs) == 1
 

@@ -18,7 +18,7 @@ from hwflow.schedule.plan import Plan
 
 @dataclass(frozen=True)
 class Stream:
-    """The signals of one of a core's streams; ``payload`` as plain bits."""
+    """The signals of a core's stream; ``payload`` as plain bits."""
 
     payload: Value
     valid: Value
@@ -27,8 +27,8 @@ class Stream:
 
 @dataclass(frozen=True)
 class Core:
-    """``inputs`` and ``outputs`` in the node's order; ``error``: the signal that a frame was malformed, if any;
-    ``rtlil``: its separate module, if any, with the shared ones that it is the first to need."""
+    """A placed core. ``inputs`` and ``outputs`` in the node's order; ``error``: the signal of a malformed frame, if
+    any; ``rtlil``: its separate module, if any, with the shared modules that it is the first to instantiate."""
 
     body: Elaboratable
     inputs: list[Stream]
@@ -47,7 +47,7 @@ def inline(plan: Plan, names: Mapping[Node, str]) -> list[Core]:
     return [_component(hardware(node.op).build(node, plan[node], name)) for node, name in names.items()]
 
 
-def apart(conversion: Conversion | None = None) -> Placed:
+def separate(conversion: Conversion | None = None) -> Placed:
     """Place instances of separate modules, converted by ``conversion``."""
 
     def placed(plan: Plan, names: Mapping[Node, str]) -> list[Core]:

@@ -34,7 +34,7 @@ def host_table(
     graph: Graph, model: ResolvedModel, streams: Iterable[StreamPort], prefix: HostModel | None,
     suffix: HostModel | None,
 ) -> dict[str, Any]:
-    """Return `host` of the manifest: for prefix and suffix file, nodes, inputs and outputs; None where the host runs
+    """Return `host` of the manifest: for prefix and suffix file, nodes, inputs and outputs; None if the host runs
     nothing.
 
     ``graph`` is the quantized one (it has the scales), ``streams`` are the design's.

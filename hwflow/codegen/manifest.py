@@ -1,4 +1,4 @@
-"""manifest.json: what a simulator or a host must know of an emitted design."""
+"""manifest.json: the description of an emitted design for simulators and hosts."""
 
 from __future__ import annotations
 
@@ -69,12 +69,12 @@ def _stream(stream: StreamPort) -> dict[str, Any]:
 
 
 def rational(value: Fraction) -> str:
-    """Exactly: "numerator/denominator"."""
+    """Format exactly, as "numerator/denominator"."""
     return f"{value.numerator}/{value.denominator}"
 
 
 def _names(graph: Graph, top: Top) -> dict[str, str]:
-    """Map each ONNX node to the HDL instances that do its work (comma-separated); hardware nodes without one by their
+    """Map each ONNX node to the HDL instances that implement it (comma-separated), and other hardware nodes by their
     own name."""
     table: dict[str, list[str]] = {}
     for node in graph.nodes:

@@ -1,4 +1,4 @@
-"""The memories of a design: queues, line buffers and tables, the shapes of the family's memories, and unused bits."""
+"""The memories of a design: queues, line buffers and tables, their storage and unused bits."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from hwflow.schedule.plan import Plan
 
 @dataclass(frozen=True)
 class Memory:
-    """``kind``: "fifo", "line_buffer" or "table" (weights, parameters of requantizers). ``storage``: "block", "lutram"
-    (distributed RAM), "register" or "logic". ``bits``: ``words * width``. ``block_rams``: the primitives it takes, each
-    used as ``shape`` (words, bits). ``waste_bits``: the unused bits of those (of a table, beyond the bits that change)
-    or of distributed RAM of 16 rows by 4 bits; 0 for registers and logic."""
+    """A memory. ``kind``: "fifo", "line_buffer" or "table" (weights, parameters of requantizers). ``storage``: "block",
+    "lutram" (distributed RAM), "register" or "logic". ``bits``: ``words * width``. ``block_rams``: the primitives it
+    takes, each used as ``shape`` (words, bits). ``waste_bits``: the unused bits of those (of a table, beyond the bits
+    that change) or of distributed RAM of 16 rows by 4 bits; 0 for registers and logic."""
 
     name: str
     kind: str
@@ -73,7 +73,7 @@ def queue_style(node: Node, decision: Decision, index: int) -> str:
 
 
 def _line_buffers(node: Node, decision: Decision, family: str) -> list[Memory]:
-    """Return one memory, or with whole windows a beat one per row; none where a beat is a whole image."""
+    """Return one memory, or with whole windows a beat one for each row; none if a beat is a whole image."""
     folding, rows = decision.folding, line_buffer_rows(node, decision)
     if node.op == "depthwise":
         words, copies, width = buffers(node, decision)
@@ -91,7 +91,7 @@ def _line_buffers(node: Node, decision: Decision, family: str) -> list[Memory]:
 
 
 def _of(family: str, name: str, kind: str, words: int, width: int, storage: str, columns: int = 0) -> Memory:
-    """``columns``: of a table, whose constant bits take no block RAM."""
+    """Describe a memory. ``columns``: of a table, whose constant bits take no block RAM."""
     if storage == "lutram" and costs.FAMILIES[family].lutram is None:
         storage = "register"
     blocks, shape, waste = 0, None, 0

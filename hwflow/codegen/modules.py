@@ -1,7 +1,7 @@
-"""Cores as separate modules, each converted to RTLIL by itself, so that conversions can run in parallel.
+"""Convert cores to RTLIL as separate modules, so that conversions can run in parallel.
 
-Parts that a core has several of (:mod:`hdl_lib.shared`) are modules, too, each converted once. Those that cores share
-are left to :mod:`hwflow.codegen.common`: a module only names them.
+Repeated parts of a core (:mod:`hdl_lib.shared`) are modules, too, each converted once. Modules that cores share are
+only instantiated; :mod:`hwflow.codegen.common` adds them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TOP = "hwflow_top"
 
 
 class Job(NamedTuple):
-    """A node and what is decided for it, with the names of its instance and its module."""
+    """A node and its decision, with the names of its instance and its module."""
 
     node: Node
     decision: Decision
@@ -44,19 +44,19 @@ class Common:
     key: tuple[tuple[str, int | str | None], ...]
 
     def with_depth(self, depth: int) -> Common:
-        """Return it with this depth, if it has none yet."""
+        """Set the depth, if it is open."""
         key = tuple((name, depth if name == "depth" and value is None else value) for name, value in self.key)
         return Common(self.kind, key)
 
     def build(self) -> CommonComponent:
-        """Build one."""
+        """Build the component."""
         made: Callable[..., CommonComponent] = self.kind
         return made(**dict(self.key))
 
 
 @dataclass(frozen=True)
 class ModulePort:
-    """``width`` bits; ``out``: an output."""
+    """A port of ``width`` bits; ``out``: an output."""
 
     name: str
     width: int
@@ -65,12 +65,12 @@ class ModulePort:
 
 @dataclass(frozen=True)
 class CoreModule:
-    """A core's module and those below it (``name.submodule``) as RTLIL, names legal in Verilog.
+    """A core's module and those below it (``name.submodule``) as RTLIL, with names legal in Verilog.
 
-    ``ports``: beside clk and rst, those of the component's signature, the parts of a name joined by two underscores.
-    ``inputs`` and ``outputs``: the prefixes of its streams' ports, in the node's order. ``common``: shared modules that
-    ``rtlil`` instantiates but does not contain, by the name used there; a core that is itself shared has no ``rtlil``,
-    and itself there by its ``name``.
+    ``ports``: besides clk and rst, those of the component's signature, with the parts of a name joined by two
+    underscores. ``inputs`` and ``outputs``: the prefixes of its streams' ports, in the node's order. ``common``: shared
+    modules that ``rtlil`` instantiates but does not contain, by the name used there; a core that is itself shared has
+    no ``rtlil``, and is in ``common`` by its ``name``.
     """
 
     name: str
@@ -98,14 +98,14 @@ def core_module(job: Job) -> CoreModule:
 
 
 def common_module(common: Common, name: str) -> tuple[str, dict[str, Common]]:
-    """Return its module as RTLIL, and the shared modules that this names, as in :class:`CoreModule`."""
+    """Return its module as RTLIL, and the shared modules that this instantiates, as in :class:`CoreModule`."""
     component = common.build()
     return _rtlil(component, name, component)
 
 
 class _Parts:
-    """The platform of a core: makes one module, ``core.name``, for all shared components that are alike, except
-    ``itself``, whose module is the core's."""
+    """The platform of a core: creates one module, ``core.name``, for all equal shared components, except ``itself``,
+    whose module is the core's."""
 
     def __init__(self, core: str, itself: SharedComponent | None = None) -> None:
         self._core = core
@@ -119,14 +119,14 @@ class _Parts:
 
     @property
     def common(self) -> dict[str, Common]:
-        """Return those that other cores may share."""
+        """Return the components that other cores may share."""
         return {
             legal(name): Common(type(part), part.key)
             for part, name in self._modules.values() if isinstance(part, CommonComponent)
         }
 
     def share(self, component: SharedComponent) -> Instance | Module:
-        """Return an instance connected to its ports."""
+        """Return an instance connected to the component's ports."""
         if component is self._itself:
             return component.build()
         kind = type(component), component.key
@@ -140,8 +140,8 @@ class _Parts:
 
 
 def _rtlil(component: Component, name: str, itself: SharedComponent | None = None) -> tuple[str, dict[str, Common]]:
-    """Return module ``name`` with its submodules and parts as RTLIL, and the shared ones that it lacks. A shared
-    component gives only the latter, unless it is ``itself`` the module."""
+    """Return module ``name`` with its submodules and parts as RTLIL, and the shared modules that it lacks. For a shared
+    component only the latter, unless it is ``itself`` the module."""
     parts = _Parts(name, itself)
     with uncollected():
         if isinstance(component, CommonComponent) and component is not itself:
@@ -170,8 +170,8 @@ def _converted(component: Component, hardware: Elaboratable, name: str, platform
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Disable Python's cyclic garbage collector: a netlist is very many live objects, and scanning them again and again
-    takes as long as making them."""
+    """Disable Python's cyclic garbage collector: a netlist has very many live objects, and scanning them repeatedly
+    takes as long as creating them."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -182,7 +182,7 @@ def uncollected() -> Iterator[None]:
 
 
 def _ports(component: Component) -> dict[str, tuple[Value, bool]]:
-    """Return the value of each port of a component, and whether it is an output."""
+    """Return for each port of a component its value and whether it is an output."""
     return {
         "__".join(str(part) for part in path): (Value.cast(value), member.flow == Out)
         for path, member, value in component.signature.flatten(component)

@@ -41,8 +41,7 @@ def report(
     host_work: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Return the report before synthesis; :func:`add_synthesis` fills in the rest. ``files``: the tables of the cores;
-    ``host_work``: what `host` has besides the nodes' names.
-    """
+    ``host_work``: the entries of `host` besides the nodes' names."""
     plan, graph = schedule.plan, schedule.graph
     macs = sum(OPERATORS[n.op].macs(n) for n in graph.nodes)
     multipliers = sum(plan.folding(n).multipliers for n in graph.nodes)
@@ -86,7 +85,7 @@ def add_synthesis(
     resources: Mapping[str, int],
     seconds: Mapping[str, float],
 ) -> None:
-    """Enter the results of synthesis and place and route: resources of the design alone, the target clock."""
+    """Add the results of synthesis and place and route: resources of the design alone, the target clock."""
     if clock_mhz is not None:
         table["clock"]["target_mhz"] = clock_mhz
         table["timing"]["frames_per_second"] = clock_mhz * 1e6 / table["timing"]["initiation_interval"]
@@ -138,8 +137,8 @@ def _fifo(node: Node, decision: Decision, index: int) -> dict[str, Any]:
 
 
 def _exactness(graph: Graph) -> dict[str, Any]:
-    """Return every requantizer, its form, and that it was proved equal to its step functions (an unproved one is never
-    built)."""
+    """Return every requantizer with its form, and that it was proved equal to its step functions (an unproved one is
+    never built)."""
     forms = [
         {
             "name": n.name,
@@ -163,7 +162,7 @@ FORMS = {
 
 
 def _requantizer(node: Node) -> dict[str, Any]:
-    """Return form, widths and proof of one requantizer."""
+    """Return form, widths and proof of a requantizer."""
     form, source = form_of(node), node.inputs[0].typed
     return {
         "form": FORMS[type(form)],

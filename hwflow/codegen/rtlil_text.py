@@ -10,7 +10,7 @@ from hwflow.codegen.verilog_names import KEYWORDS
 def readable(text: str) -> str:
     """Make public names legal Verilog identifiers, not keywords: hierarchy dots become double underscores.
 
-    Initial contents of written memories are dropped: nothing reads a word before it is written.
+    Initial contents of written memories are dropped: no word is read before it is written.
     """
     text = _NAME.sub(lambda match: "\\" + legal(match.group(1)), text)
     return "".join(

@@ -25,14 +25,14 @@ LAYERS_FILE = "testbench/layers.v"
 
 @dataclass(frozen=True)
 class Tap:
-    """Output ``value`` of ``node``. ``base``: the stream whose elements it carries, before any plumbing; ``maker``: the
-    node that made that (None: an input). ``view``: (pixels, channels) of a frame; only the last of a pixel's beats may
-    have surplus ``lanes``."""
+    """A tap on output ``value`` of ``node``. ``base``: the stream whose elements it carries, before any plumbing;
+    ``producer``: the node that produces ``base`` (None: an input). ``view``: (pixels, channels) of a frame; only the
+    last of a pixel's beats may have surplus ``lanes``."""
 
     node: Node
     value: Value
     base: Value
-    maker: Node | None
+    producer: Node | None
     lanes: int
     view: tuple[int, int]
     payload: Signal
@@ -44,13 +44,13 @@ class Tap:
         return self.payload, self.valid, self.ready
 
     def table(self, instance: str) -> dict[str, Any]:
-        """Return its entry in the manifest's `streams`."""
+        """Return the tap's entry in the manifest's `streams`."""
         element = self.value.typed.element
         return {
             "port": self.payload.name.removesuffix("__payload"),
             "instance": instance,
             "op": self.node.op,
-            "nodes": [] if self.maker is None else list(self.maker.sources),
+            "nodes": [] if self.producer is None else list(self.producer.sources),
             "stream": self.base.name,
             "moved": self.base is not self.value,
             "pixels": self.view[0],
@@ -62,8 +62,8 @@ class Tap:
 
 
 def taps(plan: Plan, names: Mapping[str, str]) -> list[Tap]:
-    """Return a tap on every core's output of a plan, in the graph's order. ``names``: instances by node name."""
-    makers = plan.graph.producers()
+    """Return a tap on every core's output, in the graph's order. ``names``: instances by node name."""
+    producers = plan.graph.producers()
     base: dict[Value, Value] = {}
     result = []
     for node in plan.graph.nodes:
@@ -76,12 +76,12 @@ def taps(plan: Plan, names: Mapping[str, str]) -> list[Tap]:
             name = names[node.name] if len(node.outputs) == 1 else f"{names[node.name]}__{index}"
             width = lanes * value.typed.element.bits
             signals = [Signal(n, name=f"{name}__{s}") for s, n in (("payload", width), ("valid", 1), ("ready", 1))]
-            result.append(Tap(node, value, base[value], makers.get(base[value]), lanes, view, *signals))
+            result.append(Tap(node, value, base[value], producers.get(base[value]), lanes, view, *signals))
     return result
 
 
 def with_layers(text: str, top: str, taps: Iterable[Tap]) -> str:
-    """Duplicate module ``top``, whose taps are output ports, in RTLIL: with these ports as :data:`LAYERS_TOP`, and by
+    """Duplicate module ``top`` in RTLIL, whose taps are output ports: as :data:`LAYERS_TOP` with these ports, and under
     its own name with wires instead."""
     found = re.search(rf"(?ms)^(?:attribute [^\n]*\n)*module \\{top}\n.*?^end\n", text)
     assert found is not None, "the module is there"

@@ -1,4 +1,4 @@
-"""The top level: cores wired along the graph's edges, AXI4-Stream outside."""
+"""The top level: cores connected along the graph's edges, with AXI4-Stream ports."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from hwflow.types import TensorType
 
 @dataclass(frozen=True)
 class StreamPort:
-    """One AXI4-Stream of the top level: ``prefix`` of its signal names, ``lanes`` elements of ``element_bytes`` bytes a
-    beat, of which only the last one of each of the ``view``'s pixels, (pixels, channels), may have surplus lanes."""
+    """An AXI4-Stream port of the top level: ``prefix`` of its signal names, ``lanes`` elements of ``element_bytes``
+    bytes a beat. Only the last beat of each pixel of ``view``, (pixels, channels), may have surplus lanes."""
 
     port: Port
     prefix: str
@@ -42,12 +42,12 @@ class StreamPort:
 
     @property
     def bytes(self) -> int:
-        """Bytes of a beat."""
+        """Return the bytes of a beat."""
         return self.lanes * self.element_bytes
 
 
 class Top(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annotations
-    """The Amaranth side of ``hwflow_top``; ``ports`` after construction, ``files``: its memory files. ``placed``: how
+    """The Amaranth module of ``hwflow_top``; ``ports`` after construction, ``files``: its memory files. ``placed``: how
     cores are instantiated (:mod:`hwflow.codegen.cores`)."""
 
     def __init__(self, plan: Plan, placed: Placed = inline) -> None:
@@ -81,17 +81,17 @@ class Top(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annotation
 
     @property
     def files(self) -> list[MemoryFile]:
-        """The memory files that the cores read."""
+        """Return the memory files that the cores read."""
         return [file for core in self.cores.values() for file in core.files]
 
     @property
     def ports(self) -> list[Signal]:
-        """clk, rst, the streams, error."""
+        """Return clk, rst, the streams and error."""
         return [self.domain.clk, self.domain.rst, *self._signals.values(), self.error]
 
     @property
     def tap_ports(self) -> list[Signal]:
-        """Payload, valid and ready of each tap, all outputs."""
+        """Return payload, valid and ready of each tap, all outputs."""
         return [signal for tap in self.taps for signal in tap.signals]
 
     def elaborate(self, platform: object) -> Module:
@@ -146,7 +146,7 @@ class Top(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annotation
 
 
 def memory_text(file: MemoryFile) -> str:
-    """Return its ``$readmemh`` file."""
+    """Return the text of its ``$readmemh`` file."""
     return readmemh_text(file.words, file.width)
 
 

@@ -1,4 +1,4 @@
-"""Convert Amaranth to readable Verilog-2005, by way of RTLIL and yosys."""
+"""Convert Amaranth to readable Verilog-2005, through RTLIL and yosys."""
 
 from __future__ import annotations
 
@@ -75,12 +75,12 @@ LAYERS_HEADER = """\
 def emitted(
     top: Top, model: str, folder: Path, run_yosys: Callable[[str, Path, str], None], about: Sequence[str] = ()
 ) -> Iterator[None]:
-    """Write ``folder``/design.v and testbench/layers.v (see :mod:`hwflow.codegen.taps`) while the body runs; both are
-    complete, and temporary files gone, when it has ended.
+    """Write ``folder``/design.v and testbench/layers.v (see :mod:`hwflow.codegen.taps`) while the body runs. On exit
+    both are complete and temporary files are gone.
 
-    ``run_yosys(script, cwd, output)`` runs the yosys script of that name in that folder, which makes that file; it may
-    be called from two threads at once. ``about``: further lines of design.v's header. The top's cores must be separate
-    modules.
+    ``run_yosys(script, cwd, output)`` runs the yosys script of that name in that folder, which writes the file
+    ``output``; it may be called from two threads at once. ``about``: further lines of design.v's header. The top's
+    cores must be separate modules.
     """
     parts = _in_parts([core.rtlil for core in top.cores.values()])
     with ThreadPoolExecutor(len(parts)) as threads:

@@ -1,4 +1,4 @@
-"""ONNX names to Verilog identifiers: readable, legal in Verilog-2005, unique."""
+"""Convert ONNX names to Verilog identifiers: readable, legal in Verilog-2005, unique."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ MOST_CHARACTERS = 100
 
 
 def identifier(name: str) -> str:
-    """``name`` as a Verilog identifier: letters lose their accents, other characters become underscores, a leading
-    digit or a keyword gets 'n_'; of a long one the middle is left out."""
+    """Convert ``name`` to a Verilog identifier: letters lose their accents, other characters become underscores, a
+    leading digit or a keyword gets 'n_', and a long name loses its middle."""
     plain = "".join(c for c in unicodedata.normalize("NFKD", name) if not unicodedata.combining(c))
     text = re.sub(r"_+", "_", re.sub(r"[^A-Za-z0-9_]", "_", plain)).strip("_") or "n"
     if len(text) > MOST_CHARACTERS:
@@ -45,9 +45,9 @@ def identifier(name: str) -> str:
 
 
 def identifiers(names: Iterable[str], reserved: Iterable[str] = ()) -> dict[str, str]:
-    """A unique identifier for each name; those that would be the same (also but for case) are numbered in order.
+    """Return a unique identifier for each name; equal ones (ignoring case) are numbered in order.
 
-    None is one of ``reserved``, and none has two underscores in a row: those are for names made from several.
+    None is in ``reserved``, and none has two underscores in a row: those are for compound names.
     """
     result: dict[str, str] = {}
     taken = {word.lower() for word in reserved}

@@ -1,1 +1,1 @@
-"""External tools: find, check the version, run, parse what they report."""
+"""External tools: find them, check versions, run them, parse their reports."""

@@ -1,7 +1,7 @@
 """Build ``OUT/`` with ``OUT/board/board.json`` to a netlist or a bitstream, step by step, with a log of each.
 
-Everything runs in ``OUT`` with relative paths, so that ``$readmemh("weights/...")`` resolves as it does in simulation
-and the folder can be moved; ``OUT/board/build.sh`` repeats it.
+All tools run in ``OUT`` with relative paths, so that ``$readmemh("weights/...")`` resolves as in simulation and the
+folder can be moved; ``OUT/board/build.sh`` repeats the build.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TOP_VERILOG = "board/top.v"
 STATISTICS = "board/statistics.json"
 NETLIST = "board/top.json"
 PACKED = "board/packed.json"  # with registers in the blocks, see hwflow.toolchain.packing
-PLACED_BLOCKS = "board/packed_places.json"  # with places for multiplier blocks, for ways that take them
+PLACED_BLOCKS = "board/packed_places.json"  # with places for multiplier blocks, for strategies that take them
 SYNTHESIS = "board/synthesis.ys"
 RENAMED_SYNTHESIS = "board/synthesis_renamed.ys"  # the same with other names, when yosys dies in the first
 REPORT = "board/place_route.json"
@@ -38,7 +38,7 @@ PLACE_ROUTE_LOG = "board/place_route.log"
 
 @dataclass(frozen=True)
 class Flow:
-    """The tools of one family, and what their files are called."""
+    """The tools of a family, and the names of their files."""
 
     place_route: Tool
     packer: Tool
@@ -60,13 +60,15 @@ def build(
     out: Path, until: Literal["netlist", "bitstream"] = "bitstream", progress: Progress | None = None,
     heard: routing.Heard | None = None, another: Callable[[], bool] | None = None,
 ) -> BuildResult:
-    """Synthesize and, unless ``until`` is "netlist", place, route and pack what ``write_board`` left in ``out/board``.
+    """Synthesize and, unless ``until`` is "netlist", place, route and pack what ``write_board`` wrote to ``out/board``.
 
     ``progress`` is called with a line as each step starts, ``heard`` with the progress of place and route; ``another``
-    as in :func:`hwflow.toolchain.routing.place_route`. Raises :class:`ToolError` when a tool is missing or fails (with
-    the end of its log; :class:`~hwflow.toolchain.routing.NotRouted` where routing does not converge),
-    :class:`UsageError` when there is no ``board/board.json``. Missed timing is reported, not raised. When yosys crashes
-    while mapping the logic, it is retried with the design's names changed (``synthesis_retry.log``).
+    as in :func:`hwflow.toolchain.routing.place_route`. Missed timing is reported, not raised. When yosys crashes while
+    mapping the logic, it is retried with the design's names changed (``synthesis_retry.log``).
+
+    Raises :class:`ToolError` when a tool is missing or fails (with the end of its log;
+    :class:`~hwflow.toolchain.routing.NotRouted` if routing does not converge), :class:`UsageError` without
+    ``board/board.json``.
     """
     out = out.resolve()
     board = _description(out)
@@ -78,16 +80,16 @@ def build(
     found = {tool.name: tool.find() for tool in tools}  # all are there before the first one runs
     design_mhz = float(board["clock"]["design_mhz"])
     files = routing.Files(flow.placed, REPORT, PLACE_ROUTE_LOG)
-    ways = nextpnr.WAYS[part["family"]]
+    strategies = nextpnr.STRATEGIES[part["family"]]
 
-    def place_route_arguments(files: routing.Files, way: Sequence[str]) -> list[str]:
+    def place_route_arguments(files: routing.Files, strategy: Sequence[str]) -> list[str]:
         return nextpnr.arguments(
-            part, netlist=PLACED_BLOCKS if nextpnr.takes_places(way) else PACKED, constraints=board["constraints"],
-            placed=files.placed, report=files.report, mhz=design_mhz, way=way,
+            part, netlist=PLACED_BLOCKS if nextpnr.takes_places(strategy) else PACKED, constraints=board["constraints"],
+            placed=files.placed, report=files.report, mhz=design_mhz, strategy=strategy,
         )
 
     pack_arguments = flow.pack_arguments(part, placed=flow.placed, bitstream=flow.bitstream)
-    _write_scripts(out, board, flow, place_route_arguments(files, ways[0]), pack_arguments)
+    _write_scripts(out, board, flow, place_route_arguments(files, strategies[0]), pack_arguments)
     seconds: dict[str, float] = {}
     say = progress or (lambda line: None)
     steps, reused = UpToDate(out), list[str]()
@@ -152,17 +154,18 @@ def build(
     fmax = met = None
     if until == "bitstream":
         placed = [PACKED, board["constraints"]]
-        called = [found[flow.place_route.name].version_text, [place_route_arguments(files, way) for way in ways]]
+        commands = [place_route_arguments(files, strategy) for strategy in strategies]
+        called = [found[flow.place_route.name].version_text, commands]
         facts = as_before("place_route", called, placed)
         if facts is None:
             start = time.monotonic()
-            if any(nextpnr.takes_places(way) for way in ways) and (
+            if any(nextpnr.takes_places(strategy) for strategy in strategies) and (
                 blocks := place_file(part["device"], out / PACKED, out / PLACED_BLOCKS)
             ):
                 say(f"places: {blocks} multiplier blocks")
             try:
                 routed = routing.place_route(
-                    out, flow.place_route, found[flow.place_route.name], files, place_route_arguments, ways, say,
+                    out, flow.place_route, found[flow.place_route.name], files, place_route_arguments, strategies, say,
                     heard, another,
                 )
             except routing.NotRouted as error:
@@ -170,7 +173,7 @@ def build(
                 raise
             finally:
                 seconds["place_route"] = time.monotonic() - start
-            facts = {"seconds": seconds["place_route"], "way": list(routed.way)}
+            facts = {"seconds": seconds["place_route"], "way": list(routed.strategy)}
             steps.note("place_route", called, placed, (flow.placed, REPORT, PLACE_ROUTE_LOG), facts)
         _write_scripts(out, board, flow, place_route_arguments(files, facts["way"]), pack_arguments)
         clocks, used, available = nextpnr.read_report(out / REPORT, part["family"])
@@ -199,10 +202,8 @@ def build(
 
 
 def write_top_verilog(out: Path, found: Found | None = None) -> Path:
-    """Write ``board/top.v``, the board's top without the design as Verilog for simulators, and return its path.
-    ``found``: the yosys to run, if known.
-
-    :func:`build` writes it as well; this is for simulating without a synthesis. A vendor's tool gets the same file.
+    """Write ``board/top.v``, the board's top without the design, as Verilog for simulators and vendors' tools; return
+    its path. For simulation without synthesis: :func:`build` writes it as well. ``found``: the yosys to run, if known.
     """
     out = out.resolve()
     board = _description(out)
@@ -217,7 +218,8 @@ def write_top_verilog(out: Path, found: Found | None = None) -> Path:
 
 
 def write_vendor_project(out: Path) -> None:
-    """Write the scripts for a vendor's tool (:mod:`hwflow.toolchain.vendor`) to ``out/board``, for a board with one."""
+    """Write the scripts for a vendor's tool (:mod:`hwflow.toolchain.vendor`) to ``out/board``, if the board needs one.
+    """
     board = _description(out)
     if board.get("vendor"):
         vendor.write_project(out, board)

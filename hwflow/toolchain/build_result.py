@@ -1,4 +1,4 @@
-"""What a build found, with open tools or a vendor's."""
+"""The result of a build, with open or vendor tools."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from hwflow.toolchain.nextpnr import ClockResult
 
 @dataclass(frozen=True)
 class BuildResult:
-    """What a build found.
+    """The result of a build.
 
     ``resources`` (``lut``, ``ff``, ``dsp``, ``bram``) are of the whole board's top: after place and route nextpnr's
     counts (``lut``: ECP5 TRELLIS_COMB, that is look-up tables including carry and distributed RAM; iCE40 logic cells),
     before that those of the netlist (:data:`hwflow.toolchain.yosys.CELLS`). ``design_resources`` are the netlist's for
     the design (``hwflow_top``) alone: LUTs, flip-flops and block RAMs after synthesis, multiplier blocks after packing
     (:mod:`hwflow.toolchain.packing`). ``fmax_mhz`` is the design clock's, ``available`` the part's as nextpnr counts
-    it; None and {} before place and route, where ``timing_met`` is None, too. ``seconds`` has an entry per step:
+    it. Before place and route they are None and {}, and ``timing_met`` is None. ``seconds`` has an entry per step:
     ``synthesis``, ``registers`` (:mod:`hwflow.toolchain.packing`), ``place_route``, ``pack``. Paths are absolute.
-    ``reused``: the steps that were up to date (:mod:`hwflow.toolchain.up_to_date`); their seconds are those of the
-    earlier run.
+    ``reused``: the steps that were up to date (:mod:`hwflow.toolchain.up_to_date`), with the seconds of the earlier
+    run.
     """
 
     design_clock_mhz: float

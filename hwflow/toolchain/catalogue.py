@@ -1,4 +1,4 @@
-"""Every external tool hwflow can call. A new one is one line here."""
+"""All external tools that hwflow can call, a line each."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TOOLS = (
 
 
 def all_tools() -> tuple[Tool, ...]:
-    """Return the tools, in the order ``hwflow doctor`` shows them. Importing them runs none."""
+    """Return the tools, in the order ``hwflow doctor`` shows them, without running any."""
     tools = []
     for module, name in TOOLS:
         tool = getattr(importlib.import_module(f"hwflow.toolchain.{module}"), name)

@@ -1,4 +1,4 @@
-"""Check the external tools: path, version, minimum version, and how to install what is missing."""
+"""Check the external tools: path, version, minimum version, and how to install missing ones."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from hwflow.toolchain.tool import Tool
 
 @dataclass(frozen=True)
 class ToolStatus:
-    """One tool: ``good`` if the installation hwflow would use is present and new enough.
+    """The status of a tool: ``good`` if the installation that hwflow would use is present and new enough.
 
     ``where``: "" if missing, else the program's path or "wheel"; ``version``: "" if missing or unknown; ``minimum``: ""
-    if any version is enough; ``install``: the command; ``problem``: "" if good, else what is wrong.
+    if any version suffices; ``install``: the command; ``problem``: "" if good, else what is wrong.
     """
 
     name: str
@@ -31,7 +31,7 @@ class ToolStatus:
 def doctor(tools: Iterable[Tool] | None = None) -> list[ToolStatus]:
     """Probe ``tools`` (default: all). Starts each program once to ask its version; never raises for a missing one.
 
-    A yowasp-* tool compiles itself when it is started for the first time: that takes a minute or two.
+    A yowasp-* tool compiles itself when it is first started, which takes a minute or two.
     """
     return [_status(tool) for tool in (all_tools() if tools is None else tools)]
 

@@ -1,4 +1,4 @@
-"""nextpnr: place and route, and what it reports."""
+"""nextpnr: place and route, and its report."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ UTILIZATION: Mapping[str, Mapping[str, Mapping[str, float]]] = {
 # always does, with a lower clock.
 _NEGOTIATING = ("--router", "router2")
 _SEEDS: Sequence[Sequence[str]] = tuple(("--seed", str(seed)) for seed in (1, 2, 3))
-WAYS: Mapping[str, Sequence[Sequence[str]]] = {
+STRATEGIES: Mapping[str, Sequence[Sequence[str]]] = {
     "ecp5": (
         ("--seed", "1"), ("--seed", "2", *_NEGOTIATING, "--tmg-ripup"),
         ("--seed", "3"), ("--seed", "1", *_NEGOTIATING),
@@ -88,18 +88,18 @@ WAYS: Mapping[str, Sequence[Sequence[str]]] = {
 """By family, nextpnr options to place and route a design with, in the order in which they are tried."""
 
 
-def takes_places(way: Sequence[str]) -> bool:
-    """Tell whether a way begins with placed multiplier blocks (:mod:`hwflow.toolchain.packing.block_places`).
+def takes_places(strategy: Sequence[str]) -> bool:
+    """Tell whether a strategy begins with placed multiplier blocks (:mod:`hwflow.toolchain.packing.block_places`).
 
-    That makes wires shorter and logic denser, which suits the negotiating router; the default one was seen to route a
+    They shorten wires and make logic denser, which suits the negotiating router; the default one was seen to route a
     looser placement sooner.
     """
-    return "router2" in way
+    return "router2" in strategy
 
 
 @dataclass(frozen=True)
 class ClockResult:
-    """One clock net after routing, in MHz."""
+    """A clock net after routing, in MHz."""
 
     name: str
     constraint_mhz: float
@@ -112,16 +112,16 @@ class ClockResult:
 
 def arguments(
     part: Mapping[str, str], *, netlist: str, constraints: str, placed: str, report: str, mhz: float,
-    way: Sequence[str],
+    strategy: Sequence[str],
 ) -> list[str]:
-    """Return nextpnr's command line. Missed timing is no failure: the bitstream is made, and the report says so.
+    """Return nextpnr's command line. Missed timing is not a failure: the bitstream is written, and the report says so.
 
-    ``mhz``: the design's clock; ECP5 and iCE40 derive it from the oscillator's constraint and the PLL. ``way``: one of
-    :data:`WAYS`.
+    ``mhz``: the design's clock; ECP5 and iCE40 derive it from the oscillator's constraint and the PLL. ``strategy``:
+    one of :data:`STRATEGIES`.
 
-    Raises :class:`ToolError` for a part nextpnr does not know.
+    Raises :class:`ToolError` for a part that nextpnr does not know.
     """
-    common = ["--json", netlist, "--report", report, "--timing-allow-fail", *way]
+    common = ["--json", netlist, "--report", report, "--timing-allow-fail", *strategy]
     if part["family"] == "gowin":
         return [
             "--device", part["device"], "--vopt", f"family={part['database']}", "--vopt", f"cst={constraints}", *common,

@@ -39,16 +39,16 @@ GOWIN_PACK = Tool(
 
 
 def ecppack_arguments(part: Mapping[str, str], *, placed: str, bitstream: str) -> list[str]:
-    """ecppack's command line: a compressed bitstream."""
+    """Return ecppack's command line, for a compressed bitstream."""
     return ["--compress", "--input", placed, "--bit", bitstream]
 
 
 def icepack_arguments(part: Mapping[str, str], *, placed: str, bitstream: str) -> list[str]:
-    """icepack's command line."""
+    """Return icepack's command line."""
     return [placed, bitstream]
 
 
 def gowin_pack_arguments(part: Mapping[str, str], *, placed: str, bitstream: str) -> list[str]:
-    """gowin_pack's command line. The pins of the configuration flash become the design's after configuration: the
-    boards use some of them."""
+    """Return gowin_pack's command line. The pins of the configuration flash belong to the design after configuration,
+    since boards use some of them."""
     return ["-d", part["database"], "--sspi_as_gpio", "--mspi_as_gpio", "-o", bitstream, placed]

@@ -12,8 +12,8 @@ Phase = Literal["packing", "placing", "routing"]
 @dataclass(frozen=True)
 class PlaceRouteProgress:
     """nextpnr's progress. ``iteration``: of its placer, or of its router (router1 counts thousands of routed
-    connections); ``left``: unrouted connections, or overused wires, None before routing; ``late``: connections that
-    still miss timing, where the router reports them."""
+    connections); ``left``: unrouted connections or overused wires, None before routing; ``late``: connections that
+    still miss timing, if the router reports them."""
 
     phase: Phase
     iteration: int = 0
@@ -43,7 +43,7 @@ _SECOND_ROUTER = re.compile(r"iter=(\d+) wires=\d+ overused=(\d+) overuse=\d+(?:
 
 
 def read_progress(line: str) -> PlaceRouteProgress | None:
-    """Parse a line of nextpnr's log; None if it tells no progress."""
+    """Parse a line of nextpnr's log; None if it shows no progress."""
     said = line.removeprefix("Info:").strip()
     for beginning, progress in _BEGINNINGS:
         if said.startswith(beginning):

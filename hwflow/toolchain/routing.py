@@ -1,8 +1,8 @@
-"""Place and route, with several sets of options in parallel, until a result meets timing.
+"""Place and route with several strategies in parallel, until a result meets timing.
 
-A router may not converge on one placement, and route another one of the same design in minutes. So if the first way
-takes long, a second runs beside it; one that does not converge (:class:`Watch`) makes room for the next; the first
-result that meets timing ends all others.
+A router may not converge on one placement, and route another one of the same design in minutes. So if the first
+strategy takes long, a second runs beside it; one that does not converge (:class:`Watch`) makes room for the next; the
+first result that meets timing ends all others.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ from hwflow.toolchain.tool import Found, Stop, Tool, run
 Heard = Callable[[PlaceRouteProgress], None]
 Command = Callable[["Files", Sequence[str]], list[str]]
 
-FIRST = 2  # ways that are tried before another design is looked for; as many run side by side
-ALONE_SECONDS = 30.0  # what is done by then needs no second way beside it
-LOOK_SECONDS = 1.0  # after which running ways are looked at
-REPORTS = 30  # of a router in a row, in which what is left must become a tenth less: else it leads nowhere
-PATIENCE = 1.5  # times as long as packing and placing took, routing may take
-LEAST_SECONDS = 60.0  # or so long, where that is more
-LONGER = 1.5  # times as long as the first result took, others may take that are for its timing alone
-NEARLY = 0.03  # of its clock that a result may miss for more ways to be worth it: seeds differ by 5 % and more
+FIRST = 2  # attempts before another design is tried; as many run in parallel
+ALONE_SECONDS = 30.0  # before a second attempt starts beside the first
+POLL_SECONDS = 1.0
+REPORTS = 30  # consecutive reports of a router in which the rest must shrink by a tenth, else it does not converge
+PATIENCE = 1.5  # limit of the routing time, relative to packing and placing
+LEAST_SECONDS = 60.0  # least such limit
+LONGER = 1.5  # limit of attempts for better timing, relative to the time of the first result
+NEARLY = 0.03  # share of its clock that a result may miss for more attempts to pay: seeds differ by 5 % and more
 REMEDY = "if the design does not fit, ask for fewer frames a second (--fps) or choose a larger board"
 
 
 @dataclass(frozen=True)
 class Files:
-    """The files that place and route writes, below the output folder."""
+    """The files that place and route writes, relative to the output folder."""
 
     placed: str
     report: str
     log: str
 
-    def of_way(self, number: int) -> Files:
-        """Return the files of a way: these for the first one, others beside them for the rest."""
+    def of_attempt(self, number: int) -> Files:
+        """Return the files of an attempt: these for the first one, others beside them for the rest."""
         if number == 1:
             return self
         return Files(*(str(Path(name).with_stem(f"{Path(name).stem}_{number}")) for name in self.names))
@@ -54,22 +54,22 @@ class Files:
 
 @dataclass(frozen=True)
 class Routed:
-    """A placed and routed design. ``way``: its options; ``missed``: the share by which the worst clock misses its
+    """A placed and routed design. ``strategy``: its options; ``missed``: the share by which the worst clock misses its
     target, 0 or less if all meet theirs."""
 
-    way: Sequence[str]
+    strategy: Sequence[str]
     missed: float
 
 
 class NotRouted(ToolError):
-    """None of the ways tried gave a routed design. ``seconds``: spent in vain, by step."""
+    """No strategy gave a routed design. ``seconds``: spent in vain, by step."""
 
     seconds: Mapping[str, float] = {}
 
 
 @dataclass
 class Watch:
-    """Decides from one way's progress and time whether it still converges."""
+    """Decides from an attempt's progress and time whether it still converges."""
 
     clock: Callable[[], float] = time.monotonic
     _placed: float | None = None  # seconds that packing and placing took
@@ -81,7 +81,7 @@ class Watch:
         self._start = self.clock()
 
     def hear(self, progress: PlaceRouteProgress) -> None:
-        """Note the progress."""
+        """Record progress."""
         if progress.phase != "routing":
             return
         if self._placed is None:
@@ -93,7 +93,7 @@ class Watch:
             self._reports += 1
 
     def hopeless(self) -> str | None:
-        """Return why it does not, or None as long as it may."""
+        """Return why routing does not converge, or None while it may."""
         if self._placed is None:
             return None
         left = "" if self._left is None else f"{self._left:,} wire{'s' if self._left != 1 else ''} left"
@@ -105,8 +105,8 @@ class Watch:
 
 
 @dataclass
-class _Way:
-    """One way, with the ``seconds`` that it took. ``begun``: placing has begun."""
+class _Attempt:
+    """Place and route with one strategy, and the ``seconds`` that it took. ``begun``: placing has begun."""
 
     number: int
     options: Sequence[str]
@@ -119,27 +119,27 @@ class _Way:
 
 
 class _Race:
-    """Ways in parallel, as many as the machine has cores for, and the best result so far."""
+    """Attempts in parallel, as many as the machine has cores for, and the best result so far."""
 
     def __init__(self, out: Path, tool: Tool, found: Found, command: Command, say: Callable[[str], None]) -> None:
         self._out, self._tool, self._found, self._command, self._say = out, tool, found, command, say
         self._at_once = min(FIRST, os.cpu_count() or 1)
         self._pool = ThreadPoolExecutor(self._at_once)
-        self._running: dict[Future[float], _Way] = {}
+        self._running: dict[Future[float], _Attempt] = {}
         self.heard: Heard | None = None
-        self.best: _Way | None = None
+        self.best: _Attempt | None = None
         self.missed = 1.0  # by the best one, as in :class:`Routed`
         self.failures: list[Finding] = []
 
-    def run(self, ways: Sequence[_Way], last: _Way) -> None:
+    def run(self, attempts: Sequence[_Attempt], last: _Attempt) -> None:
         """Run until one of these meets timing, or all have ended. ``last`` has no time limit."""
-        waiting = list(ways)
+        waiting = list(attempts)
         while waiting or self._running:
             alone = self._since_start() if self._running else ALONE_SECONDS
             if waiting and alone >= ALONE_SECONDS and len(self._running) < self._at_once:
                 self._begin(waiting.pop(0), last)
                 continue
-            limits = [LOOK_SECONDS]
+            limits = [POLL_SECONDS]
             if waiting and len(self._running) < self._at_once:
                 limits.append(ALONE_SECONDS - alone)
             if self.best is not None:
@@ -151,53 +151,53 @@ class _Race:
                 return
 
     def _since_start(self) -> float:
-        """Return the seconds since the latest of the running ways began."""
-        return time.monotonic() - max(way.start for way in self._running.values())
+        """Return the seconds since the latest running attempt began."""
+        return time.monotonic() - max(attempt.start for attempt in self._running.values())
 
-    def _begin(self, way: _Way, last: _Way) -> None:
+    def _begin(self, attempt: _Attempt, last: _Attempt) -> None:
         tool = f"{self._tool.name} {self._found.version_text}".removesuffix(" unknown")
-        self._say(f"place_route: {tool}" + (f", way {way.number}" if way.number > 1 else ""))
-        way.start = time.monotonic()
-        way.watch = None if way is last else Watch()
-        self._running[self._pool.submit(self._run, way)] = way
+        self._say(f"place_route: {tool}" + (f", attempt {attempt.number}" if attempt.number > 1 else ""))
+        attempt.start = time.monotonic()
+        attempt.watch = None if attempt is last else Watch()
+        self._running[self._pool.submit(self._run, attempt)] = attempt
 
-    def _run(self, way: _Way) -> float:
+    def _run(self, attempt: _Attempt) -> float:
         def listen(line: str) -> None:
             progress = read_progress(line)
             if progress is None:
                 return
-            way.begun = way.begun or progress.phase != "packing"
-            if self.heard is not None and all(way.number <= other.number for other in [*self._running.values()]):
+            attempt.begun = attempt.begun or progress.phase != "packing"
+            if self.heard is not None and all(attempt.number <= other.number for other in [*self._running.values()]):
                 self.heard(progress)
-            if way.watch is not None:
-                way.watch.hear(progress)
+            if attempt.watch is not None:
+                attempt.watch.hear(progress)
 
-        files = way.files
+        files = attempt.files
         run(
-            self._found, self._command(files, way.options), self._out, self._out / files.log,
+            self._found, self._command(files, attempt.options), self._out, self._out / files.log,
             step=f"place_route ({self._tool.name})", remedy=REMEDY, outputs=(files.placed, files.report), heard=listen,
-            stop=way.stop,
+            stop=attempt.stop,
         )
         return _missed(self._out / files.report)
 
     def _wait(self, seconds: float) -> None:
-        """Wait until one ends, or so long; note its result, and stop ways that do not converge.
+        """Wait until an attempt ends, or ``seconds``; record its result, and stop attempts that do not converge.
 
-        Raises :class:`ToolError` where no other way can help: the tool fails before it places anything.
+        Raises :class:`ToolError` if no other attempt can help: the tool fails before it places anything.
         """
         done, others = wait(self._running, seconds, FIRST_COMPLETED)
         for future in others:
-            way = self._running[future]
-            if way.watch is not None and (reason := way.watch.hopeless()) is not None:
-                way.stop(reason)
+            attempt = self._running[future]
+            if attempt.watch is not None and (reason := attempt.watch.hopeless()) is not None:
+                attempt.stop(reason)
         for future in done:
-            way = self._running.pop(future)
-            way.seconds = time.monotonic() - way.start
+            attempt = self._running.pop(future)
+            attempt.seconds = time.monotonic() - attempt.start
             try:
                 missed = future.result()
             except ToolError as error:
                 finding = error.findings[0]
-                if not way.begun and finding.rule != "tool-stopped" and self.best is None:
+                if not attempt.begun and finding.rule != "tool-stopped" and self.best is None:
                     raise
                 self.failures.append(finding)
                 self._say(f"place_route: {finding.message.partition(' (log: ')[0]}")
@@ -205,59 +205,60 @@ class _Race:
             if missed > 0:
                 self._say(f"place_route: timing missed by {missed:.0%}")
             if self.best is None or missed < self.missed:
-                self.best, self.missed = way, missed
+                self.best, self.missed = attempt, missed
 
     def end(self) -> None:
-        """End all running ways."""
-        for way in self._running.values():
-            way.stop("another way finished first")
+        """Stop all running attempts."""
+        for attempt in self._running.values():
+            attempt.stop("another attempt finished first")
         self._pool.shutdown()
 
 
 def place_route(
-    out: Path, tool: Tool, found: Found, files: Files, command: Command, ways: Sequence[Sequence[str]],
+    out: Path, tool: Tool, found: Found, files: Files, command: Command, strategies: Sequence[Sequence[str]],
     say: Callable[[str], None], heard: Heard | None = None, another: Callable[[], bool] | None = None,
 ) -> Routed:
     """Place and route in ``out`` and leave the best result in ``files``.
 
-    ``ways``: options of ``tool``, in the order in which they are tried; ``command`` makes its arguments of them. The
-    first result that meets timing ends all. Where one misses, those beside it get :data:`LONGER` times its time, and
-    the better result is kept. ``another``: asked when the :data:`FIRST` ways gave no result whether the caller has an
-    easier design; if so, no other way is tried. Where the best of them nearly meets timing (:data:`NEARLY`) the other
-    ways are tried, too. The last way has no time limit, unless there is a result. ``say`` is called with a line as each
-    way starts or is given up, ``heard`` with the progress of the first one running.
+    ``strategies``: options of ``tool``, in the order in which they are tried; ``command`` turns them into its
+    arguments. The first result that meets timing ends all attempts. If it misses, those beside it get :data:`LONGER`
+    times its time, and the better result is kept. ``another`` is asked, when the :data:`FIRST` strategies gave no
+    result, whether the caller has an easier design; if so, no other strategy is tried. If the best of them nearly meets
+    timing (:data:`NEARLY`), the others are tried, too. The last strategy has no time limit, unless there is a result.
+    ``say`` is called with a line as each attempt starts or is given up, ``heard`` with the progress of the first one
+    running.
 
-    Raises :class:`NotRouted` if no way gave a result, :class:`ToolError` if the tool fails before it places anything,
-    with the end of its log.
+    Raises :class:`NotRouted` if no strategy gave a result, :class:`ToolError` if the tool fails before it places
+    anything, with the end of its log.
     """
     race = _Race(out, tool, found, command, say)
     race.heard = heard
-    all_ways = [_Way(number, way, files.of_way(number)) for number, way in enumerate(ways, 1)]
+    attempts = [_Attempt(number, strategy, files.of_attempt(number)) for number, strategy in enumerate(strategies, 1)]
     try:
-        race.run(all_ways[:FIRST], all_ways[-1])
+        race.run(attempts[:FIRST], attempts[-1])
         if race.best is None:
-            further = not (another is not None and len(all_ways) > FIRST and another())
+            further = not (another is not None and len(attempts) > FIRST and another())
         else:
             further = 0 < race.missed <= NEARLY
         if further:
-            race.run(all_ways[FIRST:], all_ways[-1])
+            race.run(attempts[FIRST:], attempts[-1])
     finally:
         race.end()
     if race.best is None:
         raise NotRouted(race.failures[0])
-    _keep(out, all_ways, race.best)
+    _keep(out, attempts, race.best)
     return Routed(race.best.options, race.missed)
 
 
-def _keep(out: Path, ways: Sequence[_Way], best: _Way) -> None:
-    """Keep the best way's files in the place of the first one's, and the logs of the others."""
-    first = ways[0].files
+def _keep(out: Path, attempts: Sequence[_Attempt], best: _Attempt) -> None:
+    """Move the best attempt's files to the place of the first one's, and keep the logs of the others."""
+    first = attempts[0].files
     if best.number > 1:
         (out / first.log).replace(out / Path(first.log).with_stem(f"{Path(first.log).stem}_1"))
         for name, kept in zip(best.files.names, first.names, strict=True):
             (out / name).replace(out / kept)
-    for way in ways[1:]:
-        for name in (way.files.placed, way.files.report):
+    for attempt in attempts[1:]:
+        for name in (attempt.files.placed, attempt.files.report):
             (out / name).unlink(missing_ok=True)
 
 

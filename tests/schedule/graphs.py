@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from hwflow.codegen import verilog
-from hwflow.codegen.cores import apart
+from hwflow.codegen.cores import separate
 from hwflow.codegen.manifest import manifest
 from hwflow.codegen.top import Top, memory_text
 from hwflow.cores.registry import OPERATORS
@@ -200,7 +200,7 @@ def dataflow(graph: Graph) -> Graph:
 
 def emit(scheduled: Schedule, folder: Path) -> Path:
     """An output folder: Verilog, memory files, manifest."""
-    top = Top(scheduled.plan, apart())
+    top = Top(scheduled.plan, separate())
     yosys = YOSYS.find()
 
     def run_yosys(script: str, cwd: Path, output: str) -> None:

@@ -13,7 +13,7 @@ from hwflow.codegen.board.board_files import write_board
 from hwflow.errors import ToolError, UsageError
 from hwflow.toolchain import build as build_module
 from hwflow.toolchain.build import FLOWS, PACKED, PLACED_BLOCKS, build, write_top_verilog
-from hwflow.toolchain.nextpnr import WAYS, arguments, takes_places
+from hwflow.toolchain.nextpnr import STRATEGIES, arguments, takes_places
 from tests.codegen.plus_one import emit
 
 ROOT = Path(__file__).parents[2]
@@ -200,7 +200,7 @@ def test_missed_timing_is_reported_and_still_gives_a_bitstream(tmp_path):
 def test_an_unknown_part_is_refused():
     part = {"family": "ecp5", "device": "LFE9", "package": "CABGA381", "speed_grade": "6"}
     with pytest.raises(ToolError) as error:
-        arguments(part, netlist="n", constraints="c", placed="p", report="r", mhz=100, way=WAYS["ecp5"][0])
+        arguments(part, netlist="n", constraints="c", placed="p", report="r", mhz=100, strategy=STRATEGIES["ecp5"][0])
     assert str(error.value) == (
         "error: part 'LFE9': device must be one of LFE5U-12F, LFE5U-25F, LFE5U-45F, LFE5U-85F, LFE5UM-25F, LFE5UM-45F, "
         "LFE5UM-85F, LFE5UM5G-25F, LFE5UM5G-45F, LFE5UM5G-85F, iCE40LP1K, iCE40LP4K, iCE40LP8K, iCE40HX1K, iCE40HX4K, "
@@ -211,10 +211,10 @@ def test_an_unknown_part_is_refused():
 def test_the_script_gives_blocks_their_places_for_ways_that_take_them(tmp_path):
     out = emit(tmp_path / "out")
     board = write_board(out, find_board("ulx3s_85f"))
-    for way in WAYS["ecp5"]:
+    for way in STRATEGIES["ecp5"]:
         netlist = PLACED_BLOCKS if takes_places(way) else PACKED
         command = arguments(
-            board["part"], netlist=netlist, constraints="c", placed="p", report="r", mhz=100, way=way,
+            board["part"], netlist=netlist, constraints="c", placed="p", report="r", mhz=100, strategy=way,
         )
         build_module._write_scripts(out, board, FLOWS["ecp5"], command, [])
         script = (out / "board" / "build.sh").read_text()

@@ -10,7 +10,7 @@ import pytest
 
 from hwflow.errors import ToolError
 from hwflow.toolchain import routing
-from hwflow.toolchain.nextpnr import NEXTPNR_ECP5, WAYS
+from hwflow.toolchain.nextpnr import NEXTPNR_ECP5, STRATEGIES
 from hwflow.toolchain.place_route_progress import PlaceRouteProgress
 from hwflow.toolchain.routing import Files, NotRouted, Watch, place_route
 from hwflow.toolchain.tool import Found
@@ -50,7 +50,7 @@ def routed(tmp_path, monkeypatch):
     def route(*ways: str, alone: float = 600.0, another=None, heard=None):
         monkeypatch.setattr(routing, "ALONE_SECONDS", alone)
         monkeypatch.setattr(routing, "LEAST_SECONDS", 1.0)
-        monkeypatch.setattr(routing, "LOOK_SECONDS", 0.1)
+        monkeypatch.setattr(routing, "POLL_SECONDS", 0.1)
         monkeypatch.setattr(os, "cpu_count", lambda: 2)
         said: list[str] = []
         found = Found((sys.executable, "-c", PROGRAM), "PATH", (9, 9), "9.9")
@@ -68,15 +68,15 @@ def routed(tmp_path, monkeypatch):
 
 def test_what_is_fast_enough_at_once_needs_no_other_way(routed, tmp_path):
     result, said = routed("reached(100)", "reached(120)")
-    assert result.way == ["reached(100)"] and result.missed == 0
+    assert result.strategy == ["reached(100)"] and result.missed == 0
     assert said == [START]
     assert sorted(os.listdir(tmp_path)) == ["placed", "report.json", "route.log"]
 
 
 def test_the_first_in_time_wins_and_the_other_one_ends(routed, tmp_path):
     result, said = routed("hang()", "say('me'); reached(110)", alone=0.0)
-    assert result.way == ["say('me'); reached(110)"]
-    assert said == [START, f"{START}, way 2"]
+    assert result.strategy == ["say('me'); reached(110)"]
+    assert said == [START, f"{START}, attempt 2"]
     assert (tmp_path / "placed").read_text() == "say('me'); reached(110)"
     assert (tmp_path / "route.log").read_text() == "me\n" and (tmp_path / "route_1.log").exists()
     assert {name for name in os.listdir(tmp_path) if not name.startswith("hangs")} == {
@@ -86,8 +86,8 @@ def test_the_first_in_time_wins_and_the_other_one_ends(routed, tmp_path):
 
 def test_what_leads_nowhere_makes_place_for_the_next(routed, tmp_path):
     result, said = routed("stuck()", "reached(100)")
-    assert result.way == ["reached(100)"]
-    assert said == [START, STUCK, f"{START}, way 2"]
+    assert result.strategy == ["reached(100)"]
+    assert said == [START, STUCK, f"{START}, attempt 2"]
     assert "1000 |" in (tmp_path / "route_1.log").read_text()
 
 
@@ -106,7 +106,7 @@ def test_what_leads_nowhere_makes_place_for_the_next(routed, tmp_path):
 )
 def test_what_misses_its_timing_is_done_once_more(routed, tmp_path, ways, kept, missed):
     result, said = routed(*ways)
-    assert result.way == [kept]
+    assert result.strategy == [kept]
     assert [line.removeprefix("place_route: timing missed by ") for line in said if "missed" in line] == missed
     assert (tmp_path / "placed").read_text() == kept
 
@@ -124,13 +124,13 @@ def test_where_there_is_another_design_no_third_way_is_tried(routed):
 def test_where_there_is_none_all_ways_are(routed):
     asked = []
     result, said = routed("stuck()", "stuck()", "reached(100)", alone=0.0, another=lambda: asked.append(1))
-    assert result.way == ["reached(100)"] and asked == [1]
-    assert said == [START, f"{START}, way 2", STUCK, STUCK, f"{START}, way 3"]
+    assert result.strategy == ["reached(100)"] and asked == [1]
+    assert said == [START, f"{START}, attempt 2", STUCK, STUCK, f"{START}, attempt 3"]
 
 
 def test_the_last_way_may_take_as_long_as_it_likes(routed):
     patient = "say('Info: Routing..'); [row(n, 87) for n in range(1, 99)]; reached(100)"
-    assert routed("stuck()", "stuck()", patient, alone=0.0)[0].way == [patient]
+    assert routed("stuck()", "stuck()", patient, alone=0.0)[0].strategy == [patient]
 
 
 def test_a_tool_that_fails_before_it_places_is_an_error_at_once(routed):
@@ -142,8 +142,8 @@ def test_a_tool_that_fails_before_it_places_is_an_error_at_once(routed):
 
 def test_a_way_that_fails_later_is_followed_by_another(routed):
     result, said = routed("lost()", "reached(100)")
-    assert result.way == ["reached(100)"]
-    assert said == [START, "place_route: exit status must be 0, not 3", f"{START}, way 2"]
+    assert result.strategy == ["reached(100)"]
+    assert said == [START, "place_route: exit status must be 0, not 3", f"{START}, attempt 2"]
 
 
 def test_the_first_that_runs_is_heard(routed):
@@ -154,8 +154,8 @@ def test_the_first_that_runs_is_heard(routed):
 
 
 def test_ways_differ_in_what_they_do():
-    assert all(len({tuple(way) for way in ways}) == len(ways) > routing.FIRST for ways in WAYS.values())
-    assert [("router2" in way, "--tmg-ripup" in way) for way in WAYS["ecp5"]] == [
+    assert all(len({tuple(way) for way in ways}) == len(ways) > routing.FIRST for ways in STRATEGIES.values())
+    assert [("router2" in way, "--tmg-ripup" in way) for way in STRATEGIES["ecp5"]] == [
         (False, False), (True, True), (False, False), (True, False),
     ]
 

@@ -1,1 +1,1 @@
-"""A board's design around the core: top, clock, files for the tools."""
+"""A board's design around the core: top level, clock, files for the tools."""

@@ -1,4 +1,4 @@
-"""A design as a block of a Zynq's system: AXI4-Streams to a DMA engine, in transfers of whole frames."""
+"""A design as an IP block of a Zynq system: AXI4-Streams to a DMA engine, in transfers of whole frames."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _INDEX = 32  # bits of a frame's number; they wrap
 
 
 class AxiTop(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annotations
-    """``hwflow_top`` between streams of a power of two of bytes a beat, ``tlast`` at the end of transfers.
+    """``hwflow_top`` between streams whose beats have a power of two of bytes, with ``tlast`` at the end of transfers.
 
     A beat of the design is in the low bytes of a beat of the stream (``input_bytes``, ``output_bytes`` wide); the other
-    bytes are ignored, and sent as zero. A transfer, ended by ``s_axis_tlast``, is any number of whole frames; their
-    results are one transfer, too. A transfer that ends within a frame raises ``error``: the design drops the frame, and
-    the result has no end.
+    bytes are ignored on input and zero on output. A transfer, ended by ``s_axis_tlast``, is any number of whole frames,
+    and so is the transfer of their results. A transfer that ends within a frame raises ``error``: the design drops the
+    frame, and the result has no end.
 
     Ports: ``aclk``, ``aresetn``, ``s_axis_*``, ``m_axis_*`` (with ``tkeep``, all ones) and ``error``, as AMD's IP
     packager recognises them by name.
@@ -53,7 +53,7 @@ class AxiTop(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annotat
 
     @property
     def ports(self) -> list[Any]:
-        """Every signal of the interface."""
+        """Return every signal of the interface."""
         return [
             self.aclk, self.aresetn, self.s_tdata, self.s_tvalid, self.s_tready, self.s_tlast,
             self.m_tdata, self.m_tkeep, self.m_tvalid, self.m_tready, self.m_tlast, self.error,

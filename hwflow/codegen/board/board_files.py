@@ -35,8 +35,8 @@ def frame_ports(manifest: Mapping[str, Any]) -> tuple[list[FramePort], list[Fram
 
 
 def check_streams(board: Board, model: str, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
-    """Raise :class:`UsageError` for a design with several inputs or outputs on a board without a serial line, which
-    they would share: a DMA engine has one channel each way."""
+    """Raise :class:`UsageError` for a design with several inputs or outputs on a board with a DMA engine, which has one
+    channel each way; on a serial line they take turns."""
     if board.zynq is not None and (len(inputs), len(outputs)) != (1, 1):
         raise UsageError(
             Finding(
@@ -49,12 +49,13 @@ def check_streams(board: Board, model: str, inputs: Sequence[Any], outputs: Sequ
 
 
 def write_board(out: Path, board: Board, clock_mhz: float | Fraction | None = None) -> dict[str, Any]:
-    """Elaborate the board's top for the design in ``out`` and write ``out/board/``; return what ``board.json`` holds.
+    """Elaborate the board's top for the design in ``out`` and write ``out/board/``; return the contents of
+    ``board.json``.
 
     Files: ``top.il`` (RTLIL), pins and clocks (``top.lpf``, ``top.pcf``, ``top.cst``, ``top.xdc``, ``top.qsf`` and
-    ``top.sdc``), ``simulation.v`` (:data:`SIMULATION_TOP`: the top with ports ``clk``, ``uart_rx``, ``uart_tx``
-    whatever the board calls its pins), ``board.json``. A Zynq's top has no pins: only
-    :class:`hwflow.codegen.board.axi_top.AxiTop` and ``board.json`` are written.
+    ``top.sdc``), ``simulation.v`` (:data:`SIMULATION_TOP`: the top with ports ``clk``, ``uart_rx``, ``uart_tx`` on
+    every board), ``board.json``. A Zynq's top has no pins: only :class:`hwflow.codegen.board.axi_top.AxiTop` and
+    ``board.json`` are written.
     """
     manifest = json.loads((out / "manifest.json").read_text())
     check_streams(board, manifest["model"], manifest["inputs"], manifest["outputs"])
@@ -108,7 +109,7 @@ def write_board(out: Path, board: Board, clock_mhz: float | Fraction | None = No
 def _serial_files(
     folder: Path, board: Board, top: BoardTop, sources: Sequence[FramePort], sinks: Sequence[FramePort]
 ) -> dict[str, Any]:
-    """Write the top behind a serial port and its pins; return its part of ``board.json``, whose bytes are those of a
+    """Write the top behind a serial port and its pins. Return its part of ``board.json``, where bytes are those of a
     frame of all streams, in the order of the manifest's ports."""
     plan = board.platform().prepare(top, name=TOP, emit_src=False)
     constraints = [f"{TOP}.{ending}" for ending in board.tools.constraints]
@@ -147,7 +148,7 @@ def _serial_files(
 def _link(
     board: Board, baud: int | None, input_bytes: int, output_bytes: int, rate_in: Fraction, rate_out: Fraction
 ) -> dict[str, Any]:
-    """Bound the throughput of the link to the host, which carries ``rate_in`` bytes a second in and, at the same time,
+    """Return the link to the host, with a bound of its throughput: ``rate_in`` bytes a second in and, simultaneously,
     ``rate_out`` out; a frame has so many bytes, padding included. (A Zynq's memory port: 8 bytes a cycle each way.)"""
     most = min(rate_in / input_bytes, rate_out / output_bytes)
     return {

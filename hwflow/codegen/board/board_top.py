@@ -1,6 +1,6 @@
-"""The board's top: clock, reset, serial shell, and the emitted design unchanged (``design.v``).
+"""The board's top level: clock, reset, serial shell, and the emitted design unchanged (``design.v``).
 
-The design is an instance of the Verilog module ``hwflow_top``, so a bitstream is made of the very file that is
+The design is an instance of the Verilog module ``hwflow_top``, so that a bitstream contains the very file that is
 simulated.
 """
 
@@ -39,14 +39,14 @@ IDLE_SECONDS = Fraction(1, 10)
 
 @dataclass(frozen=True)
 class FramePort:
-    """One stream of the design: bytes a beat and beats a frame."""
+    """A stream of the design: bytes a beat and beats a frame."""
 
     bytes_per_beat: int
     beats: int
 
     @property
     def bytes(self) -> int:
-        """Bytes a frame."""
+        """Return the bytes a frame."""
         return self.bytes_per_beat * self.beats
 
 
@@ -78,9 +78,9 @@ _TURN = {"lut": 240, "ff": 160}
 
 
 def surroundings(board: Board, frame_bytes: int, queued: Sequence[int] = ()) -> dict[str, int]:
-    """Return the same for all that a board has around the design: a shell, or a Zynq's DMA engine and interconnect.
+    """Return the resources of everything around the design: a shell, or a Zynq's DMA engine and interconnect.
 
-    ``queued``: bytes of a frame of each stream with a queue, where several share the line.
+    ``queued``: bytes of a frame of each stream with a queue, if several share the line.
     """
     if board.zynq:
         return dict(_DMA)
@@ -93,11 +93,11 @@ def surroundings(board: Board, frame_bytes: int, queued: Sequence[int] = ()) -> 
 
 
 class BoardTop(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annotations
-    """Clock input, PLL, reset, :class:`UartShell` and ``hwflow_top``; where the design has several inputs or outputs,
-    these take turns on the line, frame by frame (:mod:`hdl_lib.links.stream_turns`).
+    """Clock input, PLL, reset, :class:`UartShell` and ``hwflow_top``. Several inputs or outputs take turns on the line,
+    frame by frame (:mod:`hdl_lib.links.stream_turns`).
 
-    ``shell`` (with ``divisor``, ``frames_in_flight``, ``idle_timeout``) and ``clock`` have what a host must know. Reset
-    is released :data:`RESET_SECONDS` after the PLL locks. The design's reset follows the shell's ``core_reset``
+    ``shell`` (with ``divisor``, ``frames_in_flight``, ``idle_timeout``) and ``clock`` are the parameters for a host.
+    Reset is released :data:`RESET_SECONDS` after the PLL locks. The design's reset follows the shell's ``core_reset``
     :data:`RESET_STAGES` cycles later, long before another byte can arrive.
     """
 
@@ -126,7 +126,7 @@ class BoardTop(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annot
 
     @property
     def reset_cycles(self) -> int:
-        """Cycles of the design's clock from PLL lock to the end of reset."""
+        """Return the cycles of the design's clock from PLL lock to the end of reset."""
         return int(self.clock.frequency_hz * RESET_SECONDS)
 
     def elaborate(self, platform: Any) -> Module:
@@ -211,7 +211,7 @@ class BoardTop(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annot
         return result
 
     def _outputs(self, m: Module, core_reset: Signal, resetting: Signal) -> dict[str, Any]:
-        """Connect the design's outputs, which are ignored while it is in reset or about to be."""
+        """Connect the design's outputs, which are ignored during its reset and just before."""
         shell = self.shell
         if len(self.sinks) == 1:
             valid = Signal()
@@ -234,7 +234,7 @@ class BoardTop(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annot
 
 
 def _connections(way: str, prefix: str, data: Any, valid: Any, ready: Any, last: Any) -> dict[str, Any]:
-    """Return the ports of an AXI4-Stream of the design; ``way``: "i" for an input of it, "o" for an output."""
+    """Return the ports of an AXI4-Stream of the design; ``way``: "i" for an input, "o" for an output."""
     back = "o" if way == "i" else "i"
     return {
         f"{way}_{prefix}_tdata": data, f"{way}_{prefix}_tvalid": valid, f"{back}_{prefix}_tready": ready,

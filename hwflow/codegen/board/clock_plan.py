@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ZynqDividers:
-    """The two dividers in a row, 1 to 63 each, from the processors' PLL to the logic (AMD UG585, FPGA0_CLK_CTRL)."""
+    """Two dividers in series, 1 to 63 each, from the processors' PLL to the logic (AMD UG585, FPGA0_CLK_CTRL)."""
 
     input_hz: Fraction
     first: int
@@ -25,7 +25,7 @@ class ZynqDividers:
 
     @property
     def output_hz(self) -> Fraction:
-        """The design's clock, exactly."""
+        """Return the design's clock, exactly."""
         return self.input_hz / (self.first * self.second)
 
 
@@ -35,9 +35,9 @@ _ZYNQ_LARGEST = 63
 
 @dataclass(frozen=True)
 class ClockPlan:
-    """The design's clock: its exact frequency, and the settings of the PLL that makes it (None: the oscillator itself).
+    """The design's clock: its exact frequency, and the settings of its PLL (None: the oscillator itself).
 
-    ``settings``: the family's, as its ``find`` in :data:`FAMILIES` returns them.
+    ``settings``: of the family, as ``find`` in :data:`FAMILIES` returns them.
     """
 
     frequency_hz: Fraction
@@ -46,8 +46,8 @@ class ClockPlan:
 
 @dataclass(frozen=True)
 class ClockFamily:
-    """How parts of a family make a clock: the settings for a frequency (:class:`ValueError` out of range), a core with
-    ``clk_in``, ``clk_out`` and ``lock`` for these settings, and the output range."""
+    """The clocking of a family: how to find settings for a frequency (:class:`ValueError` out of range), a PLL core
+    with ``clk_in``, ``clk_out`` and ``lock`` for these settings, and the output range."""
 
     find: Callable[[Part, int, Fraction], Any]
     pll: Callable[[Any], Any]
@@ -84,7 +84,7 @@ def output_range(board: Board) -> tuple[int, int]:
 
 
 def plan_clock(board: Board, target_mhz: float | Fraction | None = None) -> ClockPlan:
-    """Return the highest clock not above ``target_mhz`` (default: the board's) that the board can make, exactly.
+    """Return the highest clock not above ``target_mhz`` (default: the board's) that the board can generate, exactly.
 
     Raises :class:`UsageError` if it is out of the PLL's range.
     """
@@ -107,7 +107,7 @@ def plan_clock(board: Board, target_mhz: float | Fraction | None = None) -> Cloc
 
 
 def _zynq_dividers(input_hz: int, target_hz: Fraction) -> ZynqDividers:
-    """Find the highest clock not above ``target_hz``; among equals the larger first divider."""
+    """Find the highest clock not above ``target_hz``; of equal ones the larger first divider."""
     low, high = ZYNQ_OUTPUT_HZ
     if not low <= target_hz <= high:
         raise ValueError(

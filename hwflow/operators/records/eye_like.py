@@ -1,4 +1,4 @@
-"""EyeLike: ones on a diagonal of a matrix of a tensor's sizes, which is a constant."""
+"""EyeLike: ones on a diagonal of a matrix of a tensor's sizes, a constant."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hwflow.operators.record import Operator, attributes
 
 
 def eye_like(state: Lowering, node: OnnxNode) -> View:
-    """EyeLike of known sizes has been folded: here one is the number of frames."""
+    """Refuse EyeLike of an unknown number of frames; of known sizes it has been folded."""
     raise refuse(
         node, "frame-axis", "the sizes of the matrix must be known, not the first one be any number of frames",
         "give the model a fixed first size, or the node a constant of the matrix's shape",
@@ -19,7 +19,7 @@ def eye_like(state: Lowering, node: OnnxNode) -> View:
 
 
 def _error(step: Step) -> Errors:
-    """Nothing is rounded."""
+    """Return zero: nothing is rounded."""
     result: Errors = 0.0 * step.output.astype(float)
     return result
 

@@ -1,4 +1,4 @@
-"""What limits of several operators say, in the same words."""
+"""Phrases that the limits of several operators share."""
 
 from __future__ import annotations
 

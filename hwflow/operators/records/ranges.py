@@ -1,4 +1,4 @@
-"""Range: numbers from a start to a limit, which are constants."""
+"""Range: numbers from a start to a limit, which must be constants."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from hwflow.operators.record import Operator, attributes
 
 
 def range_of(state: Lowering, node: OnnxNode) -> View:
-    """Range of constants has been folded: here one of them is computed at run time."""
+    """Refuse Range with a parameter computed at run time; of constants it has been folded."""
     for index, what in enumerate(("start", "limit", "delta")):
         constant(state, node, index, what)
     raise refuse(node, "constant-parameter", "the numbers must be computable before the first frame", "store them")
 
 
 def _length(bounds: Sequence[Array]) -> tuple[int, ...] | None:
-    """max(0, ceil((limit - start) / delta)); onnx infers it of some element types only (1.23.2)."""
+    """Return max(0, ceil((limit - start) / delta)); onnx infers it of some element types only (1.23.2)."""
     if any(bound.size != 1 for bound in bounds):
         return None
     start, limit, delta = (float(bound.reshape(-1)[0]) for bound in bounds)

@@ -1,4 +1,4 @@
-"""Operators without hardware: why not, and what is known of them where the host runs them."""
+"""Operators without hardware: why not, and their facts for when the host runs them."""
 
 from __future__ import annotations
 

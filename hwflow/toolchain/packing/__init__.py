@@ -1,16 +1,16 @@
 """Pack a netlist between synthesis and place and route: move flip-flops into the registers of blocks.
 
 Yosys maps a product to a multiplier block and a memory to a block RAM, and leaves the registers around them in the
-fabric, so that the routing to the block adds to its own delay. :func:`pack` moves them into the block: the same
-function, cycle by cycle, with shorter paths. ``design.v`` stays portable: it does not depend on packing.
+fabric, where routing to the block adds to its own delay. :func:`pack` moves them into the block: the same function,
+cycle by cycle, with shorter paths. ``design.v`` stays portable: it does not depend on packing.
 
-Afterwards a block's operands with their sign on several pins are shifted up, until it is on one; and cells with very
-many readers are copied, so that each copy stands among its readers (``copies.py``). A separate pass places multiplier
-blocks where most of a part's are used (``block_places.py``).
+Then operands of blocks whose sign takes several pins are shifted up, until it takes one, and cells with a high fan-out
+are copied, so that each copy stands among its readers (``copies.py``). A separate pass places multiplier blocks if most
+of a part's are used (``block_places.py``).
 
-Memories are packed first, because a read without output register is the slowest, then multipliers, each in the
-netlist's order; a flip-flop is absorbed where it is found first. Where a block can hold two products, pairs of blocks
-become one. Packing is idempotent.
+Memories are packed first, because a read without output register is slowest, then multipliers, each in the netlist's
+order; a flip-flop is absorbed where it is found first. If a block can hold two products, pairs of blocks are merged.
+Packing is idempotent.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _COPIES: dict[str, Callable[[Netlist], int]] = {"ecp5": ecp5.copy_outputs}  # iC
 
 @dataclass(frozen=True)
 class Packing:
-    """What :func:`pack` did.
+    """The result of :func:`pack`.
 
-    By kind of block: how many there were, the flip-flops absorbed, the blocks merged into others. Then the flip-flops
-    and look-up tables copied, and the pins of blocks freed (constant now).
+    By kind of block: the number of blocks, the flip-flops absorbed, the blocks merged into others. Then the flip-flops
+    and look-up tables copied, and the pins of blocks freed (now constant).
     """
 
     blocks: dict[str, int]

@@ -1,7 +1,7 @@
-"""Place multiplier blocks where a design uses most of a part's.
+"""Place multiplier blocks if a design uses most of a part's.
 
-nextpnr's analytic placer first lets blocks overlap, then legalizes them one after the other: where all of a part's
-blocks are used, the last ones end far from their neighbours (a DS-CNN with 153 blocks: wire length 87,000 tiles before
+nextpnr's analytic placer first lets blocks overlap, then legalizes them one after the other: if all of a part's blocks
+are used, the last ones end far from their neighbours (a DS-CNN with 153 blocks: wire length 87,000 tiles before
 legalization, 294,000 after). So they are placed here, all at once, and the placer puts the rest around them (118,000).
 Block RAMs have room between each other; nextpnr does better with those.
 
@@ -55,7 +55,7 @@ SITES: Mapping[str, Sequence[Site]] = {
 
 
 def place_blocks(netlist: Netlist, device: str) -> int:
-    """Place each multiplier block on ``device``; return how many. Places none if the part is not known, or the design
+    """Place each multiplier block on ``device``; return the number placed: none if the part is not known, or the design
     takes at most :data:`SHARE` of its blocks."""
     sites = SITES.get(device.rpartition("-")[2], ())
     blocks = list(netlist.cells(BLOCK))
@@ -67,7 +67,7 @@ def place_blocks(netlist: Netlist, device: str) -> int:
 
 
 def pulls(netlist: Netlist, blocks: Sequence[str]) -> Floats:
-    """Return the weight between each two blocks."""
+    """Return the weights between blocks, [blocks, blocks]."""
     cluster = _clusters(netlist, blocks)
     nets: dict[tuple[int, ...], int] = {}  # with how many nets have the same pins
     for net in netlist.nets():
@@ -98,7 +98,7 @@ def pulls(netlist: Netlist, blocks: Sequence[str]) -> Floats:
 
 
 def _clusters(netlist: Netlist, blocks: Sequence[str]) -> dict[str, int]:
-    """Number the clusters of cells that stand together; those of the blocks come first, in order."""
+    """Number the clusters of cells that are placed together; those of the blocks come first, in order."""
     leader: dict[str, str] = {}
     size: dict[str, int] = {}
     apart = {*blocks, PORT}
@@ -137,14 +137,14 @@ def arrange(pull: Floats, sites: Sequence[Site]) -> list[Site]:
 
 
 def _in_line(pull: Floats) -> NDArray[Any]:
-    """Return the blocks in the order of a one-dimensional placement."""
+    """Return the blocks in the order of a one-dimensional spectral placement."""
     sums = pull.sum(1) + 1e-9
     _, vectors = np.linalg.eigh((np.diag(sums) - pull) / np.sqrt(np.outer(sums, sums)))
     return np.argsort(vectors[:, min(1, len(pull) - 1)] / np.sqrt(sums), kind="stable")
 
 
 def _anneal(pull: Floats, distance: Floats, site: NDArray[Any]) -> None:
-    """Move blocks among the sites, or swap them, until little is gained."""
+    """Move and swap blocks among the sites by simulated annealing."""
     count = len(site)
     holder = np.full(len(distance), -1)
     holder[site] = np.arange(count)

@@ -71,7 +71,7 @@ def _readers(netlist: Netlist, pins: Sequence[Pin], blocks: Collection[str], rea
 
 
 def _divide(netlist: Netlist, name: str, output: str, groups: Sequence[Sequence[_Reader]]) -> int:
-    """Give each of ``groups`` but the first, which stays with the original, a copy; return how many."""
+    """Give each of ``groups`` a copy, except the first, which stays with the original; return the number of copies."""
     driven = netlist.bit(name, output)
     for group in groups[1:]:
         pins = [pin for reader in group for pin in reader.pins]
@@ -82,7 +82,7 @@ def _divide(netlist: Netlist, name: str, output: str, groups: Sequence[Sequence[
 
 
 def _groups(found: Sequence[_Reader], readers: int) -> list[list[_Reader]]:
-    """Return each copy's readers, a load of at most ``readers``: of neighbours, or an even share of a core's."""
+    """Group readers by copy, with a load of at most ``readers``: neighbours, or an even share of a core's."""
     movable = sorted((r for r in found if r.pins[0][0] != PORT), key=lambda r: (_core(r.pins[0]), r.pins))
     result: list[list[_Reader]] = [[]]
     for _, group in groupby(movable, key=lambda reader: _core(reader.pins[0])):
@@ -94,8 +94,8 @@ def _groups(found: Sequence[_Reader], readers: int) -> list[list[_Reader]]:
 
 
 def _even_parts(members: Sequence[_Reader], readers: int) -> list[list[_Reader]]:
-    """Split in order, no part's load above an even share of the fewest possible copies. Loads are not divided, so there
-    may be more parts than that."""
+    """Split in order, so that no part's load exceeds an even share of the fewest possible copies. Loads are not
+    divided, so there may be more parts than that."""
     load = _load(members)
     share = load / -(-load // readers)
     parts: list[list[_Reader]] = [[]]
@@ -111,6 +111,6 @@ def _load(members: Sequence[_Reader]) -> int:
 
 
 def _core(pin: Pin) -> str:
-    """Return the design's instance that a cell stands in, with a trailing point; "" outside the design."""
+    """Return the design's instance that a cell is in, with a trailing dot; "" outside the design."""
     path = pin[0].split(".")
     return ".".join(path[:2]) + "." if len(path) > 2 else ""

@@ -1,4 +1,4 @@
-"""ECP5: registers into the multipliers MULT18X18D and the block RAMs DP16KD.
+"""ECP5: pack registers into the multipliers MULT18X18D and the block RAMs DP16KD.
 
 Sources: Lattice FPGA-TN-02205 (ECP5 sysDSP usage guide), FPGA-TN-02204 (ECP5 memory usage guide).
 """
@@ -61,8 +61,8 @@ def pack_multiplier(netlist: Netlist, name: str) -> int:
     """Move the registers around a MULT18X18D into it; return the flip-flops removed.
 
     After it: one level of flip-flops, the product's only readers, becomes the output register, two become pipeline and
-    output register. Before it: those of both operands or none, since nextpnr times only these. A flip-flop with other
-    readers stays and is copied.
+    output register. Before it: those of both operands or none, since nextpnr times no other case. A flip-flop with
+    other readers stays and is copied.
     """
     parameters = netlist.parameters(name)
     if any(str(parameters.get(f"REG_{stage}_CLK", "NONE")) != "NONE" for stage in STAGES):
@@ -149,7 +149,7 @@ def _take_over(netlist: Netlist, name: str, pins: Iterable[str], bank: Bank) -> 
 
 
 def _agree(controls: Iterable[Control]) -> bool:
-    """Tell whether the block's one clock and its enables suffice."""
+    """Tell whether one clock and the block's enables suffice."""
     controls = list(controls)
     return len({c.clock for c in controls}) == 1 and len({c.enable for c in controls}) <= ENABLES
 
@@ -168,5 +168,5 @@ def _configure(netlist: Netlist, name: str, stages: dict[str, Control]) -> None:
 
 
 def _width(parameter: object) -> int:
-    """A parameter as yosys writes numbers: 32 binary digits, or a number."""
+    """Parse a parameter as yosys writes numbers: 32 binary digits, or a number."""
     return int(parameter, 2) if isinstance(parameter, str) else int(str(parameter))

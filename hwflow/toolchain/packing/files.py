@@ -1,4 +1,4 @@
-"""Packing from file to file."""
+"""Pack and place netlists from file to file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def pack_file(family: str, source: str | Path, target: str | Path) -> Packing:
 
 
 def place_file(device: str, source: str | Path, target: str | Path) -> int:
-    """Write the netlist in ``source`` to ``target`` with its blocks placed on ``device``; return how many were."""
+    """Write the netlist in ``source`` to ``target`` with its blocks placed on ``device``; return the number placed."""
     design = json.loads(Path(source).read_text())
     placed = place_blocks(Netlist(design), device)
     Path(target).write_text(json.dumps(design) + "\n")

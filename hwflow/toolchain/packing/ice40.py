@@ -1,4 +1,4 @@
-"""iCE40: registers into the multiplier block SB_MAC16, and two products of at most 8 by 8 bits into one block.
+"""iCE40: pack registers into the multiplier block SB_MAC16, and two products of at most 8 by 8 bits into one block.
 
 Sources: Lattice FPGA-TN-02007 (DSP function usage guide for iCE40 devices), SBT ICE Technology Library.
 """
@@ -76,7 +76,8 @@ Kind = tuple[int | None, int | None]
 
 @dataclass(frozen=True)
 class _Half:
-    """A product that takes half a block: the cell, its two operands (the pins' names first), what else must agree."""
+    """A product that takes half a block: the cell, its two operands (with the names of their pins), and everything else
+    that must agree."""
 
     name: str
     operands: tuple[tuple[str, Kind], tuple[str, Kind]]
@@ -84,7 +85,7 @@ class _Half:
 
 
 def _half(netlist: Netlist, name: str) -> _Half | None:
-    """Return None for a wider product."""
+    """Return the product of a block as a half; None for a wider product."""
     if not _is_product(netlist, name):
         return None
     output = netlist.bits(name, "O")
@@ -98,17 +99,17 @@ def _half(netlist: Netlist, name: str) -> _Half | None:
 
 
 def _core(scope: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the instances up to the core, without those of its parts that are alike."""
+    """Return the instances up to the core, without those of its repeated parts."""
     while scope and _PART.fullmatch(scope[-1]):
         scope = scope[:-1]
     return scope
 
 
 def _operand(netlist: Netlist, name: str, operand: str) -> Kind | None:
-    """Return None for more than 8 bits.
+    """Return the kind of an operand; None for more than 8 bits.
 
     A number below 128 is the same with and without a sign. A constant is the same behind a register once that has
-    loaded, and until then the product is what the other operand's register makes of it.
+    loaded, and until then the other operand's register determines the product.
     """
     bits = netlist.bits(name, operand)
     if len(bits) != 2 * HALF:
@@ -128,7 +129,7 @@ def _operand(netlist: Netlist, name: str, operand: str) -> Kind | None:
 
 
 def _joined(first: _Half, second: _Half, strict: bool) -> list[tuple[str, str, Kind]] | None:
-    """Return the pins of both for each operand of the block, with their common kind; None where they differ.
+    """Return the pins of both for each operand of the block, with their common kind; None if they differ.
 
     ``strict``: an operand of either kind goes only with another one.
     """
@@ -181,7 +182,7 @@ def _is_product(netlist: Netlist, name: str) -> bool:
 
 
 def _flag(netlist: Netlist, name: str, parameter: str) -> int:
-    """A parameter as yosys writes it, in binary digits; 0 for one that is not given."""
+    """Parse a parameter in binary digits, as yosys writes it; 0 for a missing one."""
     return int(str(netlist.parameters(name).get(parameter, "0")), 2)
 
 

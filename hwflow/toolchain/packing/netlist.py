@@ -67,24 +67,24 @@ class Netlist:
                 self._readers.get(bit, {}).pop((name, port), None)
 
     def cells(self, *types: str) -> Iterator[str]:
-        """The names of the cells of these types, in the netlist's order."""
+        """Return the names of the cells of these types, in the netlist's order."""
         return iter([name for name, cell in self._cells.items() if cell["type"] in types])
 
     def holds(self, name: str) -> bool:
-        """Tell whether there is such a cell."""
+        """Tell whether the cell exists."""
         return name in self._cells
 
     def kind(self, name: str) -> str:
-        """The type of a cell; "" for the module's ports."""
+        """Return the type of a cell; "" for the module's ports."""
         return str(self._cells[name]["type"]) if name != PORT else ""
 
     def parameters(self, name: str) -> dict[str, Any]:
-        """The parameters of a cell, to read and to change."""
+        """Return the parameters of a cell, which may be changed."""
         parameters: dict[str, Any] = self._cells[name]["parameters"]
         return parameters
 
     def attributes(self, name: str) -> dict[str, Any]:
-        """The attributes of a cell, to read and to change."""
+        """Return the attributes of a cell, which may be changed."""
         attributes: dict[str, Any] = self._cells[name].setdefault("attributes", {})
         return attributes
 
@@ -95,11 +95,11 @@ class Netlist:
             yield [cell for cell, _ in ((driver,) if driver is not None else ())] + [c for c, _ in self.readers(bit)]
 
     def bits(self, name: str, port: str) -> list[Bit]:
-        """What a port of a cell is connected to, least significant bit first; [] for one that is open or absent."""
+        """Return the bits of a cell's port, least significant first; [] if it is open or absent."""
         return list(self._cells[name]["connections"].get(port, ()))
 
     def bit(self, name: str, port: str, default: Bit = "x") -> Bit:
-        """What a port of one bit is connected to; ``default`` for one that is open."""
+        """Return the bit of a one-bit port; ``default`` if it is open."""
         return next(iter(self.bits(name, port)), default)
 
     def connect(self, name: str, port: str, bits: list[Bit], direction: str | None = None) -> None:
@@ -118,13 +118,13 @@ class Netlist:
         self._cells[name]["port_directions"].pop(port, None)
 
     def remove(self, name: str) -> None:
-        """Remove a cell; what it drove is left without a driver."""
+        """Remove a cell; the nets that it drove are left without a driver."""
         for port in self._cells[name]["connections"]:
             self._forget(name, port)
         del self._cells[name]
 
     def inputs(self, name: str) -> list[Bit]:
-        """What the input ports of a cell are connected to."""
+        """Return the bits of all input ports of a cell."""
         cell = self._cells[name]
         ports = [port for port, way in cell["port_directions"].items() if way != "output"]
         return [bit for port in ports for bit in cell["connections"].get(port, ())]
@@ -132,7 +132,7 @@ class Netlist:
     def copy(self, name: str, output: str, scope: str) -> Bit:
         """Add a copy of the cell ``name`` with a new net on its port ``output``; return the net.
 
-        Its name is ``scope`` (instances, each with a trailing point), the last part of the cell's name, and a number.
+        Its name is ``scope`` (instances, each with a trailing dot), the last part of the cell's name, and a number.
         """
         cell = self._cells[name]
         bit = self._free
@@ -151,10 +151,10 @@ class Netlist:
         return self._drivers.get(bit) if isinstance(bit, int) else None
 
     def readers(self, bit: Bit) -> list[Pin]:
-        """The pins that read a bit."""
+        """Return the pins that read a bit."""
         return list(self._readers.get(bit, ())) if isinstance(bit, int) else []
 
     def scope(self, bit: Bit) -> tuple[str, ...]:
         """Return the instances in the flattened module, outermost first, of a net's longest name; () for the top module
-        itself, and for a net that only synthesis has named."""
+        itself, and for a net named by synthesis."""
         return self._scopes.get(bit, ()) if isinstance(bit, int) else ()

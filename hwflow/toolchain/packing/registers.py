@@ -1,4 +1,4 @@
-"""Flip-flops of a mapped netlist as registers: when they load, and their initial value."""
+"""Find registers in a mapped netlist: flip-flops with their control and initial value."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hwflow.toolchain.packing.netlist import Bit, Netlist
 
 @dataclass(frozen=True)
 class Control:
-    """When a register loads: at ``clock``'s rising edge while ``enable`` is 1 ("1": always)."""
+    """The control of a register: it loads at the rising edge of ``clock`` while ``enable`` is 1 ("1": always)."""
 
     clock: Bit
     enable: Bit
@@ -31,9 +31,9 @@ RegisterOf = Callable[[Netlist, str], Register | None]  # the register a cell is
 
 @dataclass(frozen=True)
 class Bank:
-    """Registers that load together, before or after the pins of a block.
+    """Registers under one control, before or after the pins of a block.
 
-    ``bits``: what the pins are connected to once the block has the registers. ``cells``: the flip-flops, each once.
+    ``bits``: the connections of the pins once the block contains the registers. ``cells``: the flip-flops, each once.
     """
 
     control: Control
@@ -45,7 +45,7 @@ def registers_before(netlist: Netlist, bits: Sequence[Bit], register_of: Registe
     """Return the registers that drive ``bits``, all under one control.
 
     Constants are allowed: a product of a constant and a register that starts with 0 is 0 until both have loaded. None
-    where another bit is not a register's, and where all are constant.
+    if another bit does not come from a register, or all are constant.
     """
     loads: list[Bit] = []
     found: dict[str, Register] = {}
@@ -64,9 +64,9 @@ def registers_before(netlist: Netlist, bits: Sequence[Bit], register_of: Registe
 
 
 def registers_behind(netlist: Netlist, bits: Sequence[Bit], register_of: RegisterOf) -> Bank | None:
-    """Return the registers that alone read ``bits``, all under one control; unread bits are left out.
+    """Return the registers that are the only readers of ``bits``, all under one control; unread bits are skipped.
 
-    None where a bit has another reader, and where no bit has any.
+    None if a bit has another reader, or no bit has any.
     """
     outputs: list[Bit] = []
     found: dict[str, Register] = {}
@@ -85,7 +85,7 @@ def registers_behind(netlist: Netlist, bits: Sequence[Bit], register_of: Registe
 
 
 def remove_unread(netlist: Netlist, cells: Sequence[str], register_of: RegisterOf) -> int:
-    """Remove those of these registers that have no reader; return how many."""
+    """Remove the registers of ``cells`` that have no reader; return the number removed."""
     removed = 0
     for name in cells:
         register = register_of(netlist, name)
@@ -96,7 +96,8 @@ def remove_unread(netlist: Netlist, cells: Sequence[str], register_of: RegisterO
 
 
 def ecp5_register(netlist: Netlist, name: str) -> Register | None:
-    """The TRELLIS_FF ``name``; None if it has a reset, starts with 1, or takes the clock or the enable inverted."""
+    """Return the TRELLIS_FF ``name`` as a register; None if it has a reset, starts with 1, or inverts its clock or
+    enable."""
     if netlist.kind(name) != "TRELLIS_FF":
         return None
     parameters = netlist.parameters(name)
@@ -112,7 +113,7 @@ def ecp5_register(netlist: Netlist, name: str) -> Register | None:
 
 
 def ice40_register(netlist: Netlist, name: str) -> Register | None:
-    """The SB_DFF or SB_DFFE ``name``; None for the types with a reset or the falling edge."""
+    """Return the SB_DFF or SB_DFFE ``name`` as a register; None for types with a reset or the falling edge."""
     kind = netlist.kind(name)
     if kind not in ("SB_DFF", "SB_DFFE"):
         return None
@@ -121,7 +122,7 @@ def ice40_register(netlist: Netlist, name: str) -> Register | None:
 
 
 def _register(netlist: Netlist, name: str, control: Control, input_port: str) -> Register | None:
-    """The register, unless its clock or its enable is a constant that stops it, or a pin is open."""
+    """Return the register, unless a constant stops its clock or enable, or a pin is open."""
     d, q = netlist.bits(name, input_port), netlist.bits(name, "Q")
     runs = isinstance(control.clock, int) and (control.enable == "1" or isinstance(control.enable, int))
     return Register(name, control, d[0], q[0]) if runs and len(d) == len(q) == 1 else None

@@ -1,7 +1,7 @@
 """Projects for vendors' tools: scripts in ``OUT/board/`` that one command runs, here or where the tool is installed.
 
-The scripts are files of this package, the same for every design; ``settings.tcl`` has what differs. Paths are relative
-to the folder, so it can be moved.
+The scripts are files of this package, the same for every design; ``settings.tcl`` holds the differences. Paths are
+relative to the folder, so that it can be moved.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ QUARTUS = Tool(
 
 @dataclass(frozen=True)
 class Project:
-    """The tool, its arguments, what it writes to ``board/``, and the files that go there, by name."""
+    """The tool, its arguments, its outputs in ``board/``, and the files that go there, by name."""
 
     tool: Tool
     arguments: tuple[str, ...]
@@ -80,14 +80,14 @@ def is_here(toolchain: str) -> bool:
 
 
 def project_of(board: Mapping[str, Any]) -> Project:
-    """Return the project for what ``board.json`` describes."""
+    """Return the project for the contents of ``board.json``."""
     if "zynq" in board:
         return OVERLAY
     return CYCLONE if board["toolchain"] == "quartus" else PINS
 
 
 def write_project(out: Path, board: Mapping[str, Any]) -> None:
-    """Write the scripts to ``out/board``: ``build.sh`` runs all. ``board``: what ``board.json`` holds."""
+    """Write the scripts to ``out/board``; ``build.sh`` runs them. ``board``: the contents of ``board.json``."""
     folder = out / "board"
     project = project_of(board)
     for name, file in project.files.items():
