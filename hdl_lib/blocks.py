@@ -1,4 +1,4 @@
-"""Channel blocks, loop counters and delayed control: the parts common to cores with a static schedule."""
+"""Channel blocks, loop counters and delayed control, shared by cores with a static schedule."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from amaranth.hdl import Cat, Const, Module, Signal, Value, ValueLike
 
 
 def block_count(channels: int, lanes: int) -> int:
-    """Beats a pixel: ``ceil(channels / lanes)``.
+    """Return the beats a pixel: ``ceil(channels / lanes)``.
 
     Raises ValueError unless both are at least 1.
     """
@@ -18,15 +18,16 @@ def block_count(channels: int, lanes: int) -> int:
 
 
 def less(left: ValueLike, right: ValueLike) -> Value:
-    """``left < right``, as the sign of the difference: a single carry chain, where a signed comparison takes two."""
+    """Return ``left < right``, as the sign of the difference: a single carry chain, where a signed comparison takes
+    two."""
     return (left - right).as_signed()[-1]
 
 
 def loop(m: Module, name: str, count: int, advance: Value, *, start: int = 0) -> Value:
-    """A loop of ``count`` rounds that moves on in every cycle with ``advance``; returns "this is the last round".
+    """Build a loop of ``count`` rounds that advances in every cycle with ``advance``; return "this is the last round".
 
     The result is a register (a constant for one round), so that nested loops cost one AND each. ``start``: the round
-    it is in after reset, below ``count``.
+    after reset, below ``count``.
     """
     if count == 1:
         return Const(1)
@@ -41,7 +42,7 @@ def loop(m: Module, name: str, count: int, advance: Value, *, start: int = 0) ->
 
 
 def count_up(m: Module, name: str, count: int, advance: Value) -> Signal:
-    """A register that counts 0 to ``count - 1`` over and over, one up in every cycle with ``advance``."""
+    """Return a register that counts 0 to ``count - 1`` repeatedly, one up in every cycle with ``advance``."""
     value = Signal(range(max(count, 2)), name=name)
     if count & (count - 1):
         wrap = Signal(name=f"{name}_wrap")  # the value is the greatest one
@@ -56,10 +57,10 @@ def count_up(m: Module, name: str, count: int, advance: Value) -> Signal:
 
 
 def delayed(m: Module, name: str, value: Value, cycles: int, *, reset: bool = True) -> Value:
-    """``value`` as it was ``cycles`` cycles ago; in the cycles after reset 0, or anything without ``reset`` and for a
+    """Return ``value`` delayed by ``cycles``; 0 in the cycles after reset, or unspecified without ``reset`` and for a
     signal without a reset.
 
-    One shift register, called ``<name>_delayed``, the latest value in its low bits.
+    A single shift register, called ``<name>_delayed``, with the latest value in its low bits.
     """
     if cycles == 0:
         return value

@@ -1,5 +1,5 @@
-"""Parts of which a core, or a design, has several that are alike: one module with several instances, where the platform
-makes modules so."""
+"""Components that occur several times in a core, or a design: one module with several instances, if the platform
+supports it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class SharedComponent(wiring.Component):
         super().__init__(dict(members))
 
     def build(self) -> Module:
-        """Its hardware."""
+        """Build its hardware."""
         raise NotImplementedError("each shared component builds its own hardware")
 
     def elaborate(self, platform: object) -> Any:

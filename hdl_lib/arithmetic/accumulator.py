@@ -13,8 +13,8 @@ GROUP = 8  # sums that share the registers of their control signals
 
 
 def controls(m: Module, count: int, update: Value, last: Value) -> Iterator[tuple[Signal, Signal]]:
-    """``update`` and ``last`` a cycle later for each of ``count`` accumulators, in registers of their own for each
-    :data:`GROUP` of them: the ones given belong to the terms of the *next* cycle."""
+    """Yield ``update`` and ``last`` one cycle later for each of ``count`` accumulators, from separate registers for
+    each :data:`GROUP` of them. The arguments belong to the terms of the *next* cycle."""
     group_update = group_last = Signal()
     for index in range(count):
         if index % GROUP == 0:
@@ -29,15 +29,15 @@ def controls(m: Module, count: int, update: Value, last: Value) -> Iterator[tupl
 def accumulator(
     m: Module, name: str, term: Term, carry: Value | None, shape: Shape, update: Value, last: Value
 ) -> Term:
-    """Modulo the width of ``shape``, the sum of the terms of all cycles with ``update`` up to one with ``last`` as
-    well.
+    """Accumulate modulo the width of ``shape``: sum the terms of all cycles with ``update``, up to and including one
+    with ``last``.
 
-    ``carry`` is a bit that is still to be added to the term. The result is there in the cycle after the last term, for
-    that cycle, in a register called ``result<name>``.
+    ``carry`` is a pending carry of the term. The result is available in the cycle after the last term, for that cycle,
+    in a register called ``result<name>``.
 
-    What is carried on is zero again behind the last term of a sum, and the sum goes to another register: a multiplexer
-    in front of the adder would be in its path. ``last`` must never come without ``update``: then the zero is the
-    flip-flops' reset, which takes no tables.
+    The accumulator is zero again after the last term of a sum, and the sum goes to another register: a multiplexer in
+    front of the adder would be in its path. ``last`` must never come without ``update``: then the zero is the
+    flip-flops' reset, which takes no look-up tables.
     """
     carried = Signal(shape, name=f"accumulator{name}")
     result = Signal(shape, name=f"result{name}", reset_less=True)

@@ -1,4 +1,4 @@
-"""A network of adders that multiplies vectors with a constant matrix, and the registers that make it a pipeline."""
+"""A pipelined network of adders that multiplies vectors by a constant matrix."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ class Adder(NamedTuple):
 
     @property
     def operands(self) -> tuple[int, ...]:
-        """The terms it adds."""
+        """Return the terms it adds."""
         return (self.right,) if self.left is None else (self.left, self.right)
 
 
 @dataclass(frozen=True)
 class AdderNetwork:
-    """Terms ``0 .. len(inputs) - 1`` are the inputs, the next ones the adders, each of terms before it.
+    """A network whose terms ``0 .. len(inputs) - 1`` are the inputs, followed by the adders, each of earlier terms.
 
-    ``inputs``: the interval of each input. ``outputs``: for each a term and a shift to the left, or None and 0 for
-    zero. ``span``: levels of adders between registers.
+    ``inputs``: the interval of each input. ``outputs``: for each a term and a left shift, or None and 0 for zero.
+    ``span``: levels of adders between registers.
 
-    Timing: from the inputs, which must be registers, to the outputs, which are registers, :attr:`stages` cycles; a
-    vector a cycle. A term is in a register behind its stage, and in more of them up to the last stage it is used in.
+    Timing: :attr:`stages` cycles from the inputs, which must be registers, to the outputs, which are registers; a
+    vector a cycle. A term is registered at its stage, and again at every further stage up to its last use.
     """
 
     inputs: tuple[tuple[int, int], ...]
@@ -71,22 +71,22 @@ class AdderNetwork:
 
     @cached_property
     def intervals(self) -> list[tuple[int, int]]:
-        """The interval of every term."""
+        """Return the interval of every term."""
         return [*self.inputs, *((adder.low, adder.high) for adder in self.adders)]
 
     @cached_property
     def term_stages(self) -> list[int]:
-        """The stage of every term: 0 for inputs."""
+        """Return the stage of every term: 0 for inputs."""
         return [0] * len(self.inputs) + [-(-adder.level // self.span) for adder in self.adders]
 
     @property
     def stages(self) -> int:
-        """Cycles from the inputs to the outputs."""
+        """Return the cycles from the inputs to the outputs."""
         return max(self.term_stages, default=0)
 
     @cached_property
     def delays(self) -> list[int]:
-        """Registers in series after every term, without an input's own."""
+        """Return the registers in series after every term, excluding an input's own."""
         stages = self.term_stages
         delays = [0] * len(stages)
         for number, adder in enumerate(self.adders, len(self.inputs)):
@@ -100,17 +100,17 @@ class AdderNetwork:
 
     @property
     def flip_flops(self) -> int:
-        """Flip-flops of all registers but those of the inputs."""
+        """Return the flip-flops of all registers, excluding those of the inputs."""
         return sum(delay * shape_of(*ends).width for delay, ends in zip(self.delays, self.intervals, strict=True))
 
     def output_shape(self, index: int) -> Shape:
-        """The narrowest shape of an output without the bits below its shift."""
+        """Return the narrowest shape of an output without the bits below its shift."""
         term, _ = self.outputs[index]
         return Shape(0) if term is None else shape_of(*self.intervals[term])
 
     def build(self, m: Module, name: str, inputs: Sequence[Value]) -> list[Value]:
-        """The outputs' terms, without their shifts, from registers with the inputs; registers are called
-        ``<name>_<term>_<stage>``."""
+        """Build the network on registers with the inputs; return the outputs' terms, without their shifts. Registers
+        are called ``<name>_<term>_<stage>``."""
         stages = self.term_stages
         # copies[t][k]: term t in the stage that is k after its own; an input has no stage 0.
         copies: list[list[Value]] = []
@@ -143,7 +143,7 @@ class AdderNetwork:
 
 
 def _cut(value: Value, low: int, high: int) -> Value:
-    """``value``, known to lie in ``low .. high``, in no more bits than that takes."""
+    """Truncate ``value``, known to lie in ``low .. high``, to the bits that this takes."""
     shape = shape_of(low, high)
     if shape.width >= len(value):
         return value

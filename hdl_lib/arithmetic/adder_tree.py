@@ -11,7 +11,7 @@ from amaranth.utils import ceil_log2
 
 @dataclass(frozen=True)
 class Term:
-    """A hardware value and the interval ``low .. high`` it is known to stay in."""
+    """A hardware value and an interval ``low .. high`` that contains it."""
 
     value: ValueLike
     low: int
@@ -19,7 +19,7 @@ class Term:
 
 
 def shape_of(low: int, high: int, limit: int | None = None) -> Shape:
-    """The narrowest shape that holds ``low .. high``, cut to ``limit`` bits (sums modulo ``2**limit``)."""
+    """Return the narrowest shape that holds ``low .. high``, limited to ``limit`` bits (sums modulo ``2**limit``)."""
     if low < 0:
         shape = Shape(max((~low).bit_length(), (high if high >= 0 else ~high).bit_length()) + 1, signed=True)
     else:
@@ -28,9 +28,9 @@ def shape_of(low: int, high: int, limit: int | None = None) -> Shape:
 
 
 def registered(m: Module, name: str, term: Term, limit: int | None = None, *, keep: bool = False) -> Term:
-    """``term`` one cycle later, in a register called ``name``. The register has no reset: it carries data only.
+    """Return ``term`` one cycle later, in a register called ``name`` without reset, as it carries data only.
 
-    ``keep``: synthesis must leave the register where it is.
+    ``keep``: synthesis must not move the register.
     """
     attributes = {"keep": 1} if keep else {}
     register = Signal(shape_of(term.low, term.high, limit), name=name, reset_less=True, attrs=attributes)
@@ -39,12 +39,12 @@ def registered(m: Module, name: str, term: Term, limit: int | None = None, *, ke
 
 
 def tree_levels(terms: int) -> int:
-    """Register levels of :func:`adder_tree` over so many terms, which is its latency in cycles."""
+    """Return the register levels of :func:`adder_tree` over ``terms``, its latency in cycles."""
     return ceil_log2(terms)
 
 
 def adder_tree(m: Module, name: str, terms: Sequence[Term], limit: int | None = None) -> Term:
-    """The sum of ``terms`` after ``tree_levels(len(terms))`` cycles, one sum a cycle.
+    """Return the sum of ``terms`` after ``tree_levels(len(terms))`` cycles, one sum a cycle.
 
     Exact, or with ``limit`` modulo ``2**limit``. Registers are called ``<name>_<level>_<index>``.
     """

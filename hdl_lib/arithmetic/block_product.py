@@ -2,10 +2,10 @@
 
 A multiplier block has registers at its operands, in its middle and after the product (MULT18X18D: input, pipeline and
 output registers; SB_MAC16: input and output registers). A core writes them as plain registers: one directly at each
-operand, with no logic between it and the ``*``, and :data:`BLOCK_LATENCY` behind the product. Packed into blocks the
-first two of these cost nothing, and where they are not packed the multiplication has a cycle to itself. The last one
-stays beside the logic that reads the product: blocks stand in a few rows of a device, and the way from there takes most
-of a cycle (4 ns were seen on an LFE5U-85F).
+operand, with no logic between it and the ``*``, and :data:`BLOCK_LATENCY` behind the product. The first two of these
+are free once packed into blocks; unpacked, the multiplication has a cycle to itself. The last one stays beside the
+logic that reads the product: blocks stand in a few rows of a device, and the route from there takes most of a cycle (4
+ns were seen on an LFE5U-85F).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ BLOCK_LATENCY = 3
 
 
 def block_product(m: Module, name: str, product: Term) -> Term:
-    """``product``, the operator between two registers, :data:`BLOCK_LATENCY` cycles later.
+    """Return ``product``, an operator between two registers, :data:`BLOCK_LATENCY` cycles later.
 
     Its registers are called ``<name>_product``, ``<name>_output`` and ``name``.
     """

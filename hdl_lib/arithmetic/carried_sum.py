@@ -12,7 +12,7 @@ from hdl_lib.arithmetic.adder_tree import Term, registered
 
 @dataclass(frozen=True)
 class Carried:
-    """A sum with a pending carry: the true sum is ``carry``, a bit, more."""
+    """A sum with a pending carry: the exact sum is ``term`` plus ``carry``, a bit."""
 
     term: Term
     carry: Value
@@ -31,11 +31,11 @@ def carried_sum(a: Value, b: Value, carry: Value) -> Value:
 
 
 def carried_tree(m: Module, name: str, terms: Sequence[Carried], limit: int) -> Carried:
-    """As :func:`hdl_lib.arithmetic.adder_tree.adder_tree`, of sums with carries: of the two carries at an adder it
-    takes one and hands the other on. Registers are called ``sum<name>_<level>_<index>`` and
+    """Add sums with pending carries as :func:`hdl_lib.arithmetic.adder_tree.adder_tree` does: each adder takes one of
+    the two carries and passes the other on. Registers are called ``sum<name>_<level>_<index>`` and
     ``carry<name>_<level>_<index>``.
 
-    The intervals of ``terms`` are without the carry.
+    The intervals of ``terms`` exclude the carry.
     """
     level = 0
     while len(terms) > 1:

@@ -1,11 +1,11 @@
-"""Products of an input and a stored weight made of look-up tables, the weight in signed digits of radix 4.
+"""Products of an input and a stored weight in look-up tables, with the weight in signed digits of radix 4.
 
 A digit within -2 .. 1 is two bits in two's complement, and a bit of its product with the input is a function of these
-two and of two bits of the input: one 4-input table. Of a negative digit's product the table gives the complement, which
-is one less; the missing one goes into the carry input of the next adder, or is handed on. Digits of this set
-reach from ``-2 * (4**n - 1) / 3`` to ``(4**n - 1) / 3``; where the weights go further the top digit has the value 2 as
-well, and three bits. (Recoding in signed digits of radix 4: O. L. MacSorley, "High-Speed Arithmetic in Binary
-Computers", 1961; here it is done beforehand, since weights are constants.)
+two and two bits of the input: one 4-input table. For a negative digit the table gives the complement of the product,
+which is one less; the missing one becomes the carry input of the next adder, or stays pending. Digits of this set reach
+from ``-2 * (4**n - 1) / 3`` to ``(4**n - 1) / 3``; if weights go further, the top digit also has the value 2, and three
+bits. (Recoding in signed digits of radix 4: O. L. MacSorley, "High-Speed Arithmetic in Binary Computers", 1961; here it
+is done beforehand, since weights are constants.)
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Range = tuple[int, int]
 
 @dataclass(frozen=True)
 class Digits:
-    """``count`` digits, the least significant first; ``wide``: the top one is within -2 .. 2, not -2 .. 1."""
+    """A number of ``count`` digits, least significant first; ``wide``: the top digit is within -2 .. 2, not -2 .. 1."""
 
     count: int
     wide: bool
@@ -42,16 +42,16 @@ class Digits:
 
     @property
     def bits(self) -> int:
-        """Bits of a weight in the table."""
+        """Return the bits of a weight in the table."""
         return 2 * self.count + self.wide
 
     @property
     def range(self) -> Range:
-        """The least and the greatest weight."""
+        """Return the least and the greatest weight."""
         return self.part(0, self.count)
 
     def part(self, first: int, end: int) -> Range:
-        """The least and the greatest number that the digits ``first .. end - 1`` make."""
+        """Return the least and the greatest number of the digits ``first .. end - 1``."""
         ones = ((1 << 2 * (end - first)) - 1) // 3
         more = 1 << 2 * (end - first - 1) if self.wide and end == self.count else 0
         return -2 * ones, ones + more
@@ -72,8 +72,8 @@ class Digits:
 class DigitSum:
     """``sum over lanes of input * weight`` for weights in ``digits``.
 
-    Timing: a register behind every adder, within a product and between them; one more for the last carry unless the sum
-    behind takes it (``accumulated``). A sum a cycle.
+    Timing: a register behind every adder, within a product and between products, and one more for the last carry unless
+    an accumulator takes it (``accumulated``). One sum a cycle.
     """
 
     input_shape: Shape
@@ -83,38 +83,38 @@ class DigitSum:
 
     @property
     def products(self) -> Range:
-        """The least and the greatest product."""
+        """Return the least and the greatest product."""
         low, high = self._bounds(0, self.digits.count)
         return low + 1, high
 
     @property
     def operand_latency(self) -> int:
-        """Cycles from an input to its operand: inputs are taken as they are."""
+        """Return the cycles from an input to its operand: 0, as inputs are used directly."""
         return 0
 
     @property
     def weight_lead(self) -> int:
-        """Cycles that weights come before operands: none."""
+        """Return by how many cycles weights come before operands: 0."""
         return 0
 
     @property
     def product_latency(self) -> int:
-        """Cycles from an operand and a weight to their product."""
+        """Return the cycles from an operand and a weight to their product."""
         return max(1, tree_levels(self.digits.count))
 
     @property
     def latency(self) -> int:
-        """Cycles from operands and weights to the sum."""
+        """Return the cycles from operands and weights to the sum."""
         return self.product_latency + tree_levels(self.lanes) + int(not self.accumulated)
 
     def operand(self, m: Module, name: str, x: Value) -> Operand:
-        """The input itself."""
+        """Return the input itself."""
         return Operand(x)
 
     def sum(
         self, m: Module, name: str, operands: Sequence[Operand], weights: Sequence[Value], limit: int
     ) -> tuple[Term, Value | None]:
-        """The sum modulo ``2**limit``, and the bit still to be added to it if ``accumulated``; ``weights``:
+        """Return the sum modulo ``2**limit``, and its pending carry if ``accumulated``; ``weights``:
         :attr:`Digits.bits` a lane. Registers are called ``product<name>_<lane>...``, ``carry<name>...`` and
         ``sum<name>...``."""
         products = [
@@ -125,7 +125,7 @@ class DigitSum:
         return (total.term, total.carry) if self.accumulated else (total.settled(m, f"sum{name}_exact", limit), None)
 
     def product(self, m: Module, name: str, x: Value, weight: Value) -> Carried:
-        """A product, less a bit that is to be added; :attr:`product_latency` cycles later."""
+        """Return a product with its pending carry, :attr:`product_latency` cycles later."""
         parts = [(place, place + 1, self._row(x, weight, place)) for place in range(self.digits.count)]
         level = 0
         while len(parts) > 1 or level == 0:
@@ -148,12 +148,13 @@ class DigitSum:
         return parts[0][2]
 
     def _bounds(self, first: int, end: int) -> Range:
-        """The least and the greatest product of an input with the number that some digits make, a bit missing."""
+        """Return the least and the greatest product of an input and the number of some digits, excluding the carry."""
         products = [a * b for a in interval(self.input_shape) for b in self.digits.part(first, end)]
         return min(products) - 1, max(products)
 
     def _row(self, x: Value, weight: Value, place: int) -> Carried:
-        """The product with a digit: of a negative one the complement of its magnitude's."""
+        """Return the product with a digit: of a negative digit the complement of the magnitude's product, and a carry.
+        """
         last = place == self.digits.count - 1
         digit = weight[2 * place : self.digits.bits if last else 2 * place + 2]
         magnitude = Mux(digit[0], x, Mux(digit[1], x.shift_left(1), 0))

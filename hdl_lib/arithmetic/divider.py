@@ -14,13 +14,13 @@ FORMS = ("quotient", "remainder", "modulus")
 
 @dataclass(frozen=True)
 class Divider(LaneFunction):
-    """The first operand divided by the second: restoring division of the magnitudes, then the sign.
+    """Divides the first operand by the second: restoring division of the magnitudes, then the sign.
 
-    ``form``: "quotient" (towards zero), "remainder" (with the sign of the dividend, as C's), "modulus" (with the sign
-    of the divisor, as Python's). A divisor of 0 gives 0 in every form.
+    ``form``: "quotient" (towards zero), "remainder" (with the sign of the dividend, as in C), "modulus" (with the sign
+    of the divisor, as in Python). A divisor of 0 gives 0 in every form.
 
-    Stages: 1 for the magnitudes, 1 for each bit of the dividend, and for the sign, unless no operand has one, 1 of a
-    quotient or remainder, 3 of a modulus (the complement to the divisor, the choice, the sign).
+    Stages: 1 for the magnitudes, 1 for each bit of the dividend, and for the sign, if any operand has one, 1 for a
+    quotient or remainder, 3 for a modulus (the complement to the divisor, the choice, the sign).
 
     Source: restoring division, Koren, Computer Arithmetic Algorithms, chapter 3.
     """
@@ -35,7 +35,7 @@ class Divider(LaneFunction):
 
     @property
     def signed(self) -> bool:
-        """Whether the result may have either sign."""
+        """Tell whether the result may have either sign."""
         return self.inputs[0].signed or (self.inputs[1].signed and self.form != "remainder")
 
     @property

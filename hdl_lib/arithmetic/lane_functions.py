@@ -1,8 +1,8 @@
-"""Elementwise functions of several streams, each as a pipeline with a register after every step.
+"""Elementwise functions of several streams, as pipelines with a register after every step.
 
-A function takes one hardware value an operand and gives its result ``stages`` cycles later, one result a cycle. Results
-are exact modulo ``2**width`` of the output's shape. An operand may be a constant (:class:`amaranth.hdl.Const`), for
-which there are no registers. Division is in :mod:`hdl_lib.arithmetic.divider`.
+A function takes one hardware value for each operand and gives its result ``stages`` cycles later, one result a cycle.
+Results are exact modulo ``2**width`` of the output's shape. An operand may be a constant (:class:`amaranth.hdl.Const`),
+which needs no registers. Division is in :mod:`hdl_lib.arithmetic.divider`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from hdl_lib.blocks import less
 
 
 def held(m: Module, name: str, value: Value, shape: Shape | None = None) -> Value:
-    """``value`` one cycle later, in a register called ``name`` without reset; a constant stays what it is."""
+    """Return ``value`` one cycle later, in a register called ``name`` without reset; a constant is returned as it is.
+    """
     if isinstance(value, Const):
         return value
     register = Signal(value.shape() if shape is None else shape, name=name, reset_less=True)
@@ -29,8 +30,8 @@ def held(m: Module, name: str, value: Value, shape: Shape | None = None) -> Valu
 
 
 class LaneFunction(ABC):
-    """The function of a lane of :class:`hdl_lib.streams.elementwise.Elementwise`. ``inputs``: the operands' shapes;
-    ``output``: that of the result."""
+    """A function of one lane of :class:`hdl_lib.streams.elementwise.Elementwise`. ``inputs``: the shapes of the
+    operands; ``output``: the shape of the result."""
 
     inputs: tuple[Shape, ...]
     output: Shape
@@ -38,11 +39,11 @@ class LaneFunction(ABC):
     @property
     @abstractmethod
     def stages(self) -> int:
-        """Cycles from the operands to the result, at least 1."""
+        """Return the cycles from the operands to the result, at least 1."""
 
     @abstractmethod
     def build(self, m: Module, name: str, operands: Sequence[Value]) -> Value:
-        """The result, in a register; all registers are called ``<name>...``."""
+        """Return the result, in a register; all registers are called ``<name>...``."""
 
 
 _EXPRESSIONS: Mapping[str, Callable[..., Value]] = {
@@ -68,7 +69,7 @@ EXPRESSIONS = tuple(_EXPRESSIONS)
 
 @dataclass(frozen=True)
 class Expression(LaneFunction):
-    """One of :data:`EXPRESSIONS`: at most one carry chain, then a register."""
+    """A function of :data:`EXPRESSIONS`: at most one carry chain, then a register."""
 
     inputs: tuple[Shape, ...]
     output: Shape
@@ -107,7 +108,7 @@ class Extremum(LaneFunction):
 
 @dataclass(frozen=True)
 class Absolute(LaneFunction):
-    """The operand without its sign."""
+    """The magnitude of the operand."""
 
     inputs: tuple[Shape, ...]
     output: Shape
@@ -121,25 +122,25 @@ class Absolute(LaneFunction):
 
 
 def negative(value: Value) -> Value:
-    """One bit: whether the number is below 0."""
+    """Return a bit: the number is below 0."""
     if isinstance(value, Const):
         return Const(int(value.value < 0), 1)
     return value[-1] if value.shape().signed else Const(0, 1)
 
 
 def not_zero(value: Value) -> Value:
-    """One bit: whether the number is not 0."""
+    """Return a bit: the number is not 0."""
     return Const(int(value.value != 0), 1) if isinstance(value, Const) else value.any()
 
 
 def negated_if(condition: Value, number: Value, width: int) -> Value:
-    """``-number`` where ``condition`` (one bit) holds, else ``number``, which has no sign; modulo ``2**width``."""
+    """Return ``-number`` if ``condition`` (one bit), else ``number``, which is unsigned; modulo ``2**width``."""
     padded = Cat(number, Const(0, max(0, width - len(number))))[:width]
     return ((padded ^ condition.replicate(width)) + condition)[:width]
 
 
 def magnitude(value: Value) -> Value:
-    """The number without its sign, in as many bits."""
+    """Return the magnitude of a number, in as many bits."""
     if isinstance(value, Const):
         return Const(abs(value.value), len(value))
     return negated_if(value[-1], value.as_unsigned(), len(value)) if value.shape().signed else value
@@ -155,7 +156,7 @@ class Product(LaneFunction):
 
     @property
     def multiplier(self) -> Multiplier:
-        """What multiplies."""
+        """Return the multiplier."""
         return Multiplier(self.inputs[0], self.inputs[1], self.form)
 
     @property
@@ -173,7 +174,7 @@ class Product(LaneFunction):
 
 @dataclass(frozen=True)
 class Multiple(LaneFunction):
-    """The operand times a constant: a tree of adders over the constant's signed digits
+    """The operand times a constant: an adder tree over the constant's signed digits
     (:mod:`hdl_lib.arithmetic.signed_sum`)."""
 
     inputs: tuple[Shape, ...]
@@ -185,13 +186,13 @@ class Multiple(LaneFunction):
         return max(1, tree_levels(len(self.summands(None))))
 
     def summands(self, value: Value | None) -> list[Summand]:
-        """The summands of ``value``; of None to plan them."""
+        """Return the summands of ``value``; with None those of a planned sum."""
         low, high = interval(self.inputs[0])
         digits = [digit for digit in signed_digits(self.factor) if digit[0] < self.output.width] or [(0, False)]
         return [Summand(value, low, high, bit, minus, "x") for bit, minus in digits]
 
     def registers(self) -> list[Register]:
-        """The registers of the tree."""
+        """Return the registers of the tree."""
         return planned(self.summands(None), self.stages, self.output.width)
 
     def build(self, m: Module, name: str, operands: Sequence[Value]) -> Value:
@@ -202,10 +203,10 @@ class Multiple(LaneFunction):
 
 @dataclass(frozen=True)
 class Shift(LaneFunction):
-    """The first operand shifted by the second one: a register for each bit of the distance.
+    """The first operand shifted by the second one, with a register for each bit of the distance.
 
-    ``bits``: of the type that is shifted (a power of two). A distance outside of 0 .. ``bits`` - 1 gives 0, of a
-    negative number shifted right -1 (BitShift 28 of the ONNX standard).
+    ``bits``: of the shifted type (a power of two). A distance outside 0 .. ``bits`` - 1 gives 0, or -1 for a negative
+    number shifted right (BitShift 28 of the ONNX standard).
     """
 
     inputs: tuple[Shape, ...]
@@ -215,7 +216,7 @@ class Shift(LaneFunction):
 
     @property
     def levels(self) -> int:
-        """Bits of a distance within range that can be set."""
+        """Return the bits of a distance within range that can be set."""
         return min(self.bits.bit_length() - 1, self.inputs[1].width - int(self.inputs[1].signed))
 
     @property

@@ -1,7 +1,7 @@
 """Sums over lanes, for any kind of product: of all lanes at once, or of equal groups of lanes.
 
-A group's sum takes as many cycles as its lanes' part of the tree of all, so that the registers are the same either way.
-Groups are instances of one module (:mod:`hdl_lib.shared`).
+The sum of a group takes as many cycles as its part of the tree of all lanes, so that the registers are the same either
+way. Groups are instances of one module (:mod:`hdl_lib.shared`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MULTIPLES = ("x", "triple", "negative")
 
 
 def gathered(m: Module, operands: Sequence[Operand]) -> dict[str, data.View]:
-    """The operands of all lanes, for each of :data:`MULTIPLES` that they have."""
+    """Gather the operands of all lanes, for each of :data:`MULTIPLES` that they have."""
     found = {}
     for name in MULTIPLES:
         values = [getattr(operand, name) for operand in operands]
@@ -39,7 +39,7 @@ def gathered(m: Module, operands: Sequence[Operand]) -> dict[str, data.View]:
 
 
 def ports(operands: Layouts, weight_bits: int) -> dict[str, In]:
-    """Members that take the operands and the weights of all lanes: those of ``operands``, and weights."""
+    """Return the members for the operands and the weights of all lanes: those of ``operands``, and ``weights``."""
     found = {name: In(layout) for name, layout in operands.items()}
     return found | {"weights": In(data.ArrayLayout(weight_bits, operands["x"].length))}
 
@@ -49,8 +49,7 @@ def sums_over_lanes(
 ) -> dict[str, Sum]:
     """Sum the lanes by ``kind``, modulo ``2**limit``: "sum", or "low" and "high" of packed weights.
 
-    The carry is always left pending, so that this takes a cycle less than ``kind`` says where that
-    has no accumulator behind it.
+    The carry always stays pending, which takes a cycle less than ``kind.latency`` without an accumulator.
     """
     together = _together(kind)
     if 2 * together > kind.lanes:
@@ -70,10 +69,10 @@ def sums_over_lanes(
 
 
 class _Lanes(SharedComponent):
-    """A group of lanes: what ``kind`` makes of them, ``levels`` levels of a tree behind the products.
+    """A group of lanes: the sum of ``kind``, with ``levels`` levels of a tree behind the products.
 
-    Members: those of :func:`ports`; for each sum, called ``name``, Out(its shape), and ``name_carry``: Out(1) where
-    there is a bit that is still to be added.
+    Members: those of :func:`ports`; for each sum ``name``: Out(its shape), and ``name_carry``: Out(1) if it has a
+    pending carry.
     """
 
     def __init__(self, kind: LaneSum, operands: Layouts, weight_shape: Shape, limit: int, levels: int) -> None:
@@ -93,7 +92,7 @@ class _Lanes(SharedComponent):
 
     @property
     def sums(self) -> dict[str, Sum]:
-        """The results."""
+        """Return the results."""
         return {
             name: (Term(getattr(self, name), *self._bounds[name]), getattr(self, f"{name}_carry") if carried else None)
             for name, carried in _results(self._kind).items()
@@ -119,7 +118,8 @@ class _Lanes(SharedComponent):
 
 
 def _together(kind: LaneSum) -> int:
-    """Lanes of a group: a power of two, about as many as there are groups, and no fewer than ``kind`` takes in one."""
+    """Return the lanes of a group: a power of two, about as many as there are groups, at least the minimum of ``kind``.
+    """
     least = 1
     if isinstance(kind, MatchCount):
         least = kind.TABLES
@@ -129,7 +129,7 @@ def _together(kind: LaneSum) -> int:
 
 
 def _levels(kind: LaneSum) -> int:
-    """Cycles from its products, or from the bits that are counted, to its sum."""
+    """Return the cycles from the products, or from the counted bits, to the sum."""
     if isinstance(kind, MatchCount):
         return kind.latency
     if isinstance(kind, PackedSum):
@@ -138,7 +138,7 @@ def _levels(kind: LaneSum) -> int:
 
 
 def _results(kind: LaneSum) -> dict[str, bool]:
-    """The names of its sums, with whether a bit is still to be added."""
+    """Return the names of the sums, with whether they have a pending carry."""
     return {"low": False, "high": True} if isinstance(kind, PackedSum) else {"sum": isinstance(kind, DigitSum)}
 
 
@@ -154,7 +154,7 @@ def _sums(
 
 
 def _tree(m: Module, name: str, sums: Sequence[Sum], limit: int) -> Sum:
-    """The sum of sums, with a carry where they have carries."""
+    """Return the sum of sums, with a pending carry if they have carries."""
     carried = [Carried(term, carry) for term, carry in sums if carry is not None]
     if not carried:
         return adder_tree(m, f"sum{name}", [term for term, _ in sums], limit), None

@@ -1,8 +1,8 @@
-"""Products of an input and a weight with registers behind, as a multiplier block or as sums of partial products.
+"""Registered products of an input and a weight, in a multiplier block or as sums of partial products.
 
 The form "lut" takes the weight two bits at a time: such a digit selects 0, x, 2x or 3x (in the top digit of a signed
 weight 0, x, -2x or -x), which costs two 4-input tables a bit, and the selected rows are added in a tree with a register
-behind every adder. The multiples 3x and -x depend on the input alone, so all products of one input share them.
+behind every adder. The multiples 3x and -x depend on the input alone, so that all products of one input share them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ DIGIT = 2  # bits of the weight a row of the form "lut" takes
 
 
 def interval(shape: Shape) -> tuple[int, int]:
-    """The least and the greatest value of ``shape``."""
+    """Return the least and the greatest value of ``shape``."""
     if shape.signed:
         return -(1 << shape.width - 1), (1 << shape.width - 1) - 1
     return 0, (1 << shape.width) - 1
@@ -56,15 +56,15 @@ class Operand:
 
 @dataclass(frozen=True)
 class Multiplier:
-    """How ``input_shape`` times ``weight_shape`` is built in the form "dsp" or "lut".
+    """A multiplier of ``input_shape`` by ``weight_shape`` in the form "dsp" or "lut".
 
     A product with an operand of a single bit is a selection in either form and takes no multiplier block. In the form
-    "dsp" operands of more than 16 bits are cut into parts of ``part`` bits without sign, or one more with sign
-    (:mod:`hdl_lib.arithmetic.wide_product`); with no ``part`` it is one product, which synthesis cuts.
+    "dsp", operands of more than 16 bits are split into parts of ``part`` bits unsigned, or one more signed
+    (:mod:`hdl_lib.arithmetic.wide_product`); without ``part`` it is one product, which synthesis splits.
 
-    ``ranges``: the least and the greatest input and weight, where they are known. Used for operands of two bits each in
-    the form "lut": every bit of such a product is a table of four inputs, and {-1, 0, 1} times {-1, 0, 1} has two.
-    Products with other operands than these are unspecified, but zero where one is zero.
+    ``ranges``: the least and the greatest input and weight, if known. Used for operands of two bits each in the form
+    "lut": every bit of such a product is a table of four inputs, and {-1, 0, 1} times {-1, 0, 1} has two bits. Products
+    with operands outside these ranges are unspecified, but zero if one is zero.
     """
 
     input_shape: Shape
@@ -75,7 +75,7 @@ class Multiplier:
 
     @cached_property
     def wide(self) -> WideProduct | None:
-        """The product of parts where there is one."""
+        """Return the product of parts, if operands are split."""
         widest = max(self.input_shape.width, self.weight_shape.width)
         if self.form != ProductForm.DSP or self._single_bit or self.part is None or widest <= BLOCK:
             return None
@@ -83,14 +83,14 @@ class Multiplier:
 
     @property
     def blocks(self) -> int:
-        """Products a synthesizer may put into multiplier blocks: 1 or 0, or those of parts."""
+        """Return the products that synthesis may map to multiplier blocks: 1 or 0, or those of parts."""
         if self.wide is not None:
             return self.wide.blocks
         return int(self.form == ProductForm.DSP and not self._single_bit)
 
     @property
     def products(self) -> tuple[int, int]:
-        """The least and the greatest product."""
+        """Return the least and the greatest product."""
         if not self._table:
             return self._bounds(0, self.weight_shape.width)
         assert self.ranges is not None, "only products of known ranges are tables"
@@ -99,7 +99,7 @@ class Multiplier:
 
     @property
     def latency(self) -> int:
-        """Cycles from operands to product."""
+        """Return the cycles from operands to product."""
         if self.wide is not None:
             return self.wide.latency
         if self.blocks:
@@ -108,14 +108,14 @@ class Multiplier:
 
     @property
     def operand_latency(self) -> int:
-        """Cycles from an input to its :class:`Operand`: 1 where multiples are computed or a multiplier block wants its
-        operand in a register, else 0."""
+        """Return the cycles from an input to its :class:`Operand`: 1 if multiples are computed or a multiplier block
+        needs its operand in a register, else 0."""
         return int(self._triple or self._negative or self.blocks > 0)
 
     @property
     def weight_lead(self) -> int:
-        """Cycles that a product takes its weight before its operand: 1 for a multiplier block, which has the
-        weight in a register too, else 0."""
+        """Return by how many cycles a product takes its weight before its operand: 1 for a multiplier block, which
+        registers the weight too, else 0."""
         return int(self.blocks > 0)
 
     @property
@@ -133,13 +133,13 @@ class Multiplier:
 
     @property
     def _digits(self) -> list[tuple[int, int]]:
-        """First bit and end of every digit of the weight."""
+        """Return the first bit and the end of every digit of the weight."""
         width = self.weight_shape.width
         return [(bit, min(bit + DIGIT, width)) for bit in range(0, width, DIGIT)]
 
     @property
     def _triple(self) -> bool:
-        """Whether some digit, of two bits without sign, takes the value 3."""
+        """Tell whether some digit, of two unsigned bits, takes the value 3."""
         full = self.weight_shape.width // DIGIT
         whole_top_is_signed = self.weight_shape.signed and self.weight_shape.width % DIGIT == 0
         return self._rows and full - int(whole_top_is_signed) > 0
@@ -149,7 +149,7 @@ class Multiplier:
         return self._rows and self.weight_shape.signed
 
     def operand(self, m: Module, name: str, x: Value) -> Operand:
-        """The operand for an input, ``operand_latency`` cycles later; its registers are called ``<name>...``."""
+        """Return the operand for an input, ``operand_latency`` cycles later; its registers are called ``<name>...``."""
         if not self.operand_latency:
             return Operand(x)
         low, high = interval(self.input_shape)
@@ -161,8 +161,8 @@ class Multiplier:
         return Operand(registered(m, f"{name}_operand", Term(x, low, high)).value, triple, negative)
 
     def product(self, m: Module, name: str, operand: Operand, weight: Value) -> Term:
-        """The product, ``latency`` cycles after its operand and ``weight_lead`` more after its weight; its registers
-        are called ``<name>...``."""
+        """Return the product, ``latency`` cycles after its operand and ``weight_lead`` more after its weight; its
+        registers are called ``<name>...``."""
         width = self.weight_shape.width
         if self.weight_lead:
             weight = Value.cast(registered(m, f"{name}_weight", Term(weight, *interval(self.weight_shape))).value)
@@ -190,7 +190,7 @@ class Multiplier:
         return Term(rows[0][2], *self._bounds(0, width))
 
     def _tabled(self, x: Value, weight: Value) -> Term:
-        """The product of two bits and two, a table of 16 entries for each of its bits."""
+        """Return the product of two bits by two, a table of 16 entries for each of its bits."""
         shape = shape_of(*self.products)
         numbers = [[Const(pattern, s).value for pattern in range(4)] for s in (self.input_shape, self.weight_shape)]
         products = [numbers[0][pattern & 3] * numbers[1][pattern >> 2] for pattern in range(16)]
@@ -203,7 +203,7 @@ class Multiplier:
         return Term(value.as_signed() if shape.signed else value, *self.products)
 
     def _bounds(self, first: int, end: int) -> tuple[int, int]:
-        """Least and greatest product of an input and the weight's bits first..end taken as a number."""
+        """Return the least and the greatest product of an input and the weight's bits first..end as a number."""
         part = Shape(end - first, self.weight_shape.signed and end == self.weight_shape.width)
         products = [a * b for a in interval(self.input_shape) for b in interval(part)]
         return min(products), max(products)
@@ -215,7 +215,7 @@ class Multiplier:
         return x * weight
 
     def _row(self, operand: Operand, digit: Value, top: bool) -> Value:
-        """The input times one digit."""
+        """Return the input times one digit."""
         x, signed = operand.x, top and self.weight_shape.signed
         if len(digit) == 1:
             return Mux(digit[0], operand.negative if signed else x, 0)

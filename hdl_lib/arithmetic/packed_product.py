@@ -1,13 +1,13 @@
 """Two products that share a factor in one multiplier block: ``x * (high * 2**shift + low)``.
 
 The product of an input with two packed weights is ``high product * 2**shift + low product``. Its lower ``shift`` bits
-are the low product, if that fits them with its sign; the bits above are the high product, less one where the low
-product is negative (the principle: Y. Fu et al., "Deep Learning with INT8 Optimization on Xilinx Devices", Xilinx
-WP486, 2016). The same holds for sums of such products, so that as many products as ``shift`` leaves room for are added
-before they are split; the missing ones go into the carry inputs of the adders behind.
+are the low product, if they hold it with its sign; the bits above are the high product, less one if the low product is
+negative (the principle: Y. Fu et al., "Deep Learning with INT8 Optimization on Xilinx Devices", Xilinx WP486, 2016).
+The same holds for sums of such products, so that as many products as ``shift`` leaves room for are added before they
+are split; the missing ones become carry inputs of the adders behind.
 
-A packed operand is made of bits of the table without logic: below the bits of the low weight, its sign to fill
-``shift`` bits, above the high weight, less one where the low one is negative (:func:`borrowed`): so tables store it.
+A packed operand consists of bits of the table, without logic: at the bottom the low weight, sign-extended to ``shift``
+bits, above it the high weight, less one if the low one is negative (:func:`borrowed`), as tables store it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ WIDEST_INPUT = 18  # of all of them
 
 
 def borrowed(high: Any, low: Any) -> Any:
-    """Return what the table stores for the weight ``high`` beside ``low`` (numbers, or arrays of them)."""
+    """Return the table's entry for the weight ``high`` beside ``low`` (numbers, or arrays of them)."""
     return high - (low < 0)
 
 
@@ -43,9 +43,9 @@ def _corners(a: Range, b: Range) -> Range:
 
 @dataclass(frozen=True)
 class Packing:
-    """How two weights within ``weights`` share a multiplier block for inputs within ``inputs``.
+    """The layout of two weights within ``weights`` in a multiplier block, for inputs within ``inputs``.
 
-    ``shift``: bits of a low product, or of a sum of ``2**levels`` of them. Inputs outside ``inputs`` are right beside
+    ``shift``: bits of a low product, or of a sum of ``2**levels`` of them. Inputs outside ``inputs`` are correct beside
     two weights of zero only.
     """
 
@@ -56,8 +56,8 @@ class Packing:
 
     @classmethod
     def of(cls, inputs: Range, weights: Range, lanes: int, block: tuple[int, int]) -> Packing | None:
-        """For sums of ``lanes`` products, those splits as late as ``block`` (see :data:`BLOCKS`) allows; None where two
-        products do not fit it, or all are zero."""
+        """Return the packing for sums of ``lanes`` products that splits as late as ``block`` (see :data:`BLOCKS`)
+        allows; None if two products do not fit it, or all are zero."""
         if _signed_bits(inputs) > block[1]:
             return None
         if inputs == (0, 0) or weights == (0, 0):
@@ -72,44 +72,44 @@ class Packing:
 
     @property
     def low_shape(self) -> Shape:
-        """The shape of the low weight in the table."""
+        """Return the shape of the low weight in the table."""
         return shape_of(*self.weights)
 
     @property
     def high_shape(self) -> Shape:
-        """The shape of the high weight in the table, after the borrow."""
+        """Return the shape of the high weight in the table, after the borrow."""
         return shape_of(self.weights[0] - (self.weights[0] < 0), self.weights[1])
 
     @property
     def bits(self) -> int:
-        """Bits of two weights in the table, the low one in the least significant bits."""
+        """Return the bits of two weights in the table, the low one in the least significant bits."""
         return self.low_shape.width + self.high_shape.width
 
     @cached_property
     def operand(self) -> Range:
-        """The least and the greatest pattern ``stored high weight * 2**shift + lower bits`` that may stand in the
-        table, whether or not there are weights for it."""
+        """Return the least and the greatest pattern ``stored high weight * 2**shift + lower bits`` that the table may
+        hold, whether or not there are weights for it."""
         low, high = interval(self.high_shape)
         return low << self.shift, (high + 1 << self.shift) - 1
 
     @property
     def operand_shape(self) -> Shape:
-        """The shape of the packed operand."""
+        """Return the shape of the packed operand."""
         return Shape(self.shift + self.high_shape.width, self.high_shape.signed)
 
     @property
     def products(self) -> Range:
-        """The least and the greatest product of an input with a weight."""
+        """Return the least and the greatest product of an input and a weight."""
         return _corners(self.inputs, self.weights)
 
     @property
     def packed_products(self) -> Range:
-        """The least and the greatest product of an input with two packed weights."""
+        """Return the least and the greatest product of an input and two packed weights."""
         low, high = self.weights
         return _corners(self.inputs, ((low << self.shift) + low, (high << self.shift) + high))
 
     def packed(self, weights: Value) -> Value:
-        """The operand of :attr:`bits` of the table: wiring only."""
+        """Return the operand for :attr:`bits` of the table: wiring only."""
         low, high = weights[: self.low_shape.width], weights[self.low_shape.width :]
         missing = self.shift - len(low)
         fill = low[-1].replicate(missing) if self.low_shape.signed else Const(0, missing)
@@ -118,7 +118,7 @@ class Packing:
 
 
 def _signed_bits(ends: Range) -> int:
-    """Bits with sign that hold an interval."""
+    """Return the bits with sign that hold an interval."""
     return max(bound.bit_length() if bound >= 0 else (~bound).bit_length() for bound in ends) + 1
 
 
@@ -126,8 +126,8 @@ def _signed_bits(ends: Range) -> int:
 class PackedSum:
     """``sum over lanes of input * weight`` for two rows of weights.
 
-    Timing: the product's latency, one a level of the adder tree, and one more for the last carry unless the sum behind
-    takes it (``accumulated``); a pair of sums a cycle.
+    Timing: the product's latency, one for each level of the adder tree, and one more for the last carry unless an
+    accumulator takes it (``accumulated``); a pair of sums a cycle.
     """
 
     packing: Packing
@@ -137,18 +137,18 @@ class PackedSum:
 
     @property
     def products(self) -> Range:
-        """The least and the greatest product of either row."""
+        """Return the least and the greatest product of either row."""
         return self.packing.products
 
     @property
     def latency(self) -> int:
-        """Cycles from operands to the sums; weights come the multiplier's ``weight_lead`` earlier."""
+        """Return the cycles from operands to the sums; weights come the multiplier's ``weight_lead`` earlier."""
         return self.multiplier.latency + tree_levels(self.lanes) + int(not self.accumulated)
 
     def sums(
         self, m: Module, names: tuple[str, str], operands: Sequence[Operand], weights: Sequence[Value], limit: int
     ) -> tuple[Term, tuple[Term, Value | None]]:
-        """The low row's sum and the high row's modulo ``2**limit``, the latter with the bit still to be added to it if
+        """Return the low row's sum and the high row's modulo ``2**limit``, the latter with its pending carry if
         ``accumulated``; ``weights``: :attr:`Packing.bits` a lane. Registers are called ``product<low name>_<lane>``,
         ``packed<low name>_...``, ``carry<high name>_...`` and ``sum<name>_...``."""
         width = shape_of(*self.packing.packed_products).width
@@ -165,8 +165,8 @@ class PackedSum:
 def split_sums(
     m: Module, names: tuple[str, str], packing: Packing, products: Sequence[Term], limit: int, accumulated: bool
 ) -> tuple[Term, tuple[Term, Value | None]]:
-    """The sums of the low and of the high products of packed ``products``, as :meth:`PackedSum.sums` has them,
-    ``tree_levels(len(products))`` cycles later, or without ``accumulated`` one more."""
+    """Return the sums of the low and of the high products of packed ``products``, in the form of
+    :meth:`PackedSum.sums`, ``tree_levels(len(products))`` cycles later, or without ``accumulated`` one more."""
     group = 1 << packing.levels
     lows, highs = [], []
     for index in range(0, len(products), group):

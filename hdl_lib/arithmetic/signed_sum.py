@@ -1,7 +1,7 @@
 """Multiplication by constants as sums of shifted inputs: canonical signed digits, and the tree that adds them.
 
-A constant in canonical signed digit form has the least number of digits that are not 0, no two of them neighbours
-(Reitwiesner, "Binary arithmetic", Advances in Computers 1, 1960). Each is an input shifted and added or subtracted.
+A constant in canonical signed digit form has the fewest nonzero digits, no two of them adjacent (Reitwiesner, "Binary
+arithmetic", Advances in Computers 1, 1960). Each is an input shifted and added or subtracted.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from hdl_lib.arithmetic.adder_tree import shape_of
 
 
 def signed_digits(constant: int) -> list[tuple[int, bool]]:
-    """(bit, whether it is subtracted) for each digit that is not 0, least bit first."""
+    """Return (bit, is subtracted) for each nonzero digit, least bit first."""
     digits, bit = [], 0
     while constant:
         if constant & 1:
@@ -29,10 +29,9 @@ def signed_digits(constant: int) -> list[tuple[int, bool]]:
 
 @dataclass(frozen=True)
 class Summand:
-    """``value << shift``, subtracted if ``negative``; ``value`` lies in ``low .. high``, is exact in its lower bits.
+    """``value << shift``, subtracted if ``negative``; ``value`` is within ``low .. high`` and exact in its lower bits.
 
-    ``value`` is None in a sum that is only planned (see :func:`planned`); then ``key`` says what it is: synthesis makes
-    one of equal ones.
+    In a planned sum (:func:`planned`) ``value`` is None and ``key`` identifies it: synthesis merges equal ones.
     """
 
     value: Value | None
@@ -45,7 +44,7 @@ class Summand:
 
 @dataclass(frozen=True)
 class Register:
-    """A register of a tree: its bits, how many of them an adder makes (0: a copy), and bits of what it subtracts."""
+    """A register of a tree: its bits, how many of them come from an adder (0: a copy), and bits of the subtrahend."""
 
     width: int
     added: int
@@ -53,8 +52,8 @@ class Register:
 
 
 def sum_of(p: Summand, q: Summand) -> tuple[Summand, int]:
-    """The sum of two summands and the bits its adder has: the low bits of the less shifted one pass by, where it is not
-    subtracted. Two summands that are subtracted give one that is."""
+    """Return the sum of two summands and the bits of its adder: low bits of the less shifted one bypass it unless that
+    is subtracted. Two subtracted summands give a subtracted one."""
     if p.negative == q.negative:
         if p.shift > q.shift:
             p, q = q, p
@@ -78,7 +77,7 @@ def sum_of(p: Summand, q: Summand) -> tuple[Summand, int]:
 
 
 def _extended(value: Value, width: int) -> Value:
-    """``value`` with at least ``width`` bits."""
+    """Extend ``value`` to at least ``width`` bits."""
     missing = width - len(value)
     if missing <= 0:
         return value
@@ -86,8 +85,8 @@ def _extended(value: Value, width: int) -> Value:
 
 
 def signed_sum(m: Module, name: str, summands: Sequence[Summand], levels: int, width: int) -> Value:
-    """The sum modulo ``2**width``, ``levels`` cycles later: a tree with a register behind every adder, in which what
-    has nothing to be added to is handed on. ``levels`` is at least :func:`tree_levels` of the summands, and 1."""
+    """Return the sum modulo ``2**width``, ``levels`` cycles later: a tree with a register behind every adder, in which
+    summands without a partner are passed on. ``levels`` is at least :func:`tree_levels` of the summands, and 1."""
     parts = list(summands)
     for level in range(levels):
         sums = []
@@ -105,7 +104,7 @@ def signed_sum(m: Module, name: str, summands: Sequence[Summand], levels: int, w
 
 
 def planned(summands: Sequence[Summand], levels: int, width: int) -> list[Register]:
-    """The registers of :func:`signed_sum` for summands of these intervals, shifts and signs."""
+    """Return the registers of :func:`signed_sum` for summands of these intervals, shifts and signs."""
     registers, parts = [], list(summands)
     for level in range(levels):
         made = _level(parts, level + 1 == levels)
@@ -118,7 +117,7 @@ def planned(summands: Sequence[Summand], levels: int, width: int) -> list[Regist
 
 
 def _subtracted(pair: Sequence[Summand], total: Summand) -> int:
-    """Bits of what is subtracted for ``total``, the sum of a pair or, at the end, its negative."""
+    """Return the bits of the subtrahend for ``total``, the sum of a pair or, at the end, its negative."""
     negative = [part for part in pair if part.negative]
     if len(negative) < len(pair):
         return sum(shape_of(part.low, part.high).width for part in negative)
@@ -126,7 +125,7 @@ def _subtracted(pair: Sequence[Summand], total: Summand) -> int:
 
 
 def _level(parts: Sequence[Summand], last: bool) -> list[tuple[Summand, int]]:
-    """The sums of a level with their adders' bits; the last one leaves nothing that is to be subtracted."""
+    """Return the sums of a level with their adders' bits; the last level leaves nothing subtracted."""
     made = []
     for index in range(0, len(parts), 2):
         pair = parts[index : index + 2]

@@ -1,4 +1,4 @@
-"""Products of operands too wide for a multiplier block: the sum of the products of their parts."""
+"""Products of operands too wide for a multiplier block, as sums of products of their parts."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ class Part:
     shape: Shape
 
     def of(self, operand: Value) -> Value:
-        """These bits of the operand."""
+        """Return these bits of the operand."""
         bits = operand[self.first : self.first + self.shape.width]
         return bits.as_signed() if self.shape.signed else bits
 
     def of_number(self, number: int) -> int:
-        """These bits of a constant operand."""
+        """Return these bits of a constant operand."""
         width = self.shape.width
         bits = number >> self.first & ((1 << width) - 1)
         return bits - (1 << width) if self.shape.signed and bits >> (width - 1) else bits
 
     @property
     def interval(self) -> tuple[int, int]:
-        """The least and the greatest number."""
+        """Return the least and the greatest number."""
         width = self.shape.width
         return (-(1 << width - 1), (1 << width - 1) - 1) if self.shape.signed else (0, (1 << width) - 1)
 
 
 def parts_of(shape: Shape, part: int) -> list[Part]:
-    """``shape`` cut from the bottom into numbers of ``part`` bits without sign; the top one may have a sign, and one
-    bit more for it."""
+    """Split ``shape`` from the bottom into numbers of ``part`` unsigned bits; the top one may be signed, with one bit
+    more."""
     parts, first = [], 0
     while shape.width - first > part + shape.signed:
         parts.append(Part(first, Shape(part)))
@@ -56,19 +56,19 @@ class Summand:
 
     @property
     def shape(self) -> Shape:
-        """The shape of the number."""
+        """Return the shape of the number."""
         return shape_of(self.low, self.high)
 
     @property
     def end(self) -> int:
-        """The place above its bits."""
+        """Return the bit position above it."""
         return self.first + self.shape.width
 
 
 @dataclass(frozen=True)
 class Sum:
-    """A register of the tree: what it holds, the bits by which its two summands are shifted against each other, and
-    the bits of the adder in front of it (None and 0: there is none, one summand is kept)."""
+    """A register of the tree: its contents, the shift between its two summands, and the bits of the adder in front of
+    it (None and 0: a single summand is passed on)."""
 
     summand: Summand
     distance: int | None
@@ -77,11 +77,11 @@ class Sum:
 
 @dataclass(frozen=True)
 class WideProduct:
-    """``x * w`` with operands cut into parts of at most ``part`` bits without sign, or one more with sign.
+    """``x * w`` with operands split into parts of at most ``part`` bits unsigned, or one more signed.
 
-    Timing: the products of parts are there after :data:`hdl_lib.arithmetic.block_product.BLOCK_LATENCY` cycles. Those
-    without sign whose bits do not meet are one number without an adder. The numbers are added in a tree with a register
-    behind every adder. ``latency`` cycles; a product a cycle.
+    Timing: the products of parts are available after :data:`hdl_lib.arithmetic.block_product.BLOCK_LATENCY` cycles.
+    Unsigned ones whose bits do not overlap are concatenated without an adder. The resulting numbers are added in a tree
+    with a register behind every adder. ``latency`` cycles; a product a cycle.
     """
 
     x_shape: Shape
@@ -90,29 +90,29 @@ class WideProduct:
 
     @cached_property
     def pairs(self) -> list[tuple[Part, Part]]:
-        """The parts that are multiplied with each other, the least significant products first."""
+        """Return the pairs of parts to multiply, the least significant products first."""
         pairs = [(x, w) for x in parts_of(self.x_shape, self.part) for w in parts_of(self.w_shape, self.part)]
         return sorted(pairs, key=lambda pair: pair[0].first + pair[1].first)
 
     @property
     def blocks(self) -> int:
-        """Multiplier blocks: products with a part of a single bit are selections and need none."""
+        """Return the multiplier blocks: products with a part of a single bit are selections and need none."""
         return sum(min(x.shape.width, w.shape.width) > 1 for x, w in self.pairs)
 
     @property
     def latency(self) -> int:
-        """Cycles from operands to product."""
+        """Return the cycles from operands to product."""
         return BLOCK_LATENCY + tree_levels(len(self.groups))
 
     @cached_property
     def summands(self) -> list[Summand]:
-        """The product of each pair."""
+        """Return the product of each pair."""
         return [Summand(x.first + w.first, *_corners(x.interval, w.interval)) for x, w in self.pairs]
 
     @cached_property
     def groups(self) -> list[list[int]]:
-        """The products that are put into one number: none but the top one may be negative, and the bits of each are
-        above those of the one below."""
+        """Group the products that are concatenated: only the top one may be negative, and the bits of each are above
+        those of the one below."""
         groups: list[list[int]] = []
         for index, summand in enumerate(self.summands):
             for group in groups:
@@ -126,7 +126,7 @@ class WideProduct:
 
     @cached_property
     def levels(self) -> list[list[Sum]]:
-        """The registers of each level of the tree."""
+        """Return the registers of each level of the tree."""
         levels: list[list[Sum]] = []
         summands = [self._sum([self.summands[index] for index in group]) for group in self.groups]
         while len(summands) > 1:
@@ -143,7 +143,7 @@ class WideProduct:
         return levels
 
     def product(self, m: Module, name: str, x: Value, w: Value) -> Term:
-        """The product, ``latency`` cycles later; its registers are called ``<name>_part<index>`` and
+        """Return the product, ``latency`` cycles later; its registers are called ``<name>_part<index>`` and
         ``<name>_sum<level>_<index>``, the last one ``name``."""
         products = []
         for index, ((x_part, w_part), summand) in enumerate(zip(self.pairs, self.summands, strict=True)):
@@ -170,7 +170,7 @@ class WideProduct:
         return Summand(first, low, high)
 
     def _concatenated(self, group: list[int], products: list[Value]) -> Value:
-        """The products of a group as one number."""
+        """Return the products of a group as one number."""
         bits: Value = products[group[0]]
         base = self.summands[group[0]].first
         for index in group[1:]:
@@ -180,13 +180,14 @@ class WideProduct:
 
 
 def _corners(x: tuple[int, int], w: tuple[int, int]) -> tuple[int, int]:
-    """The least and the greatest product."""
+    """Return the least and the greatest product."""
     products = [a * b for a in x for b in w]
     return min(products), max(products)
 
 
 def part_product(x: Value, w: Value) -> Value:
-    """``x * w``; with an operand of a single bit a selection, which synthesis would put into a multiplier block."""
+    """Return ``x * w``; with an operand of a single bit a selection, which synthesis would otherwise map to a
+    multiplier block."""
     for factor, bit in ((x, w), (w, x)):
         if len(bit) == 1:
             return Mux(bit[0], -factor if bit.shape().signed else factor, 0)
@@ -194,7 +195,7 @@ def part_product(x: Value, w: Value) -> Value:
 
 
 def shifted_sum(low: Value, high: Value, distance: int) -> Value:
-    """``low + (high << distance)``. The bits of ``low`` below the other pass by the adder."""
+    """Return ``low + (high << distance)``. The bits of ``low`` below ``high`` bypass the adder."""
     if len(low) < distance:  # then there is nothing to add but a sign
         fill = low[-1].replicate(distance - len(low)) if low.shape().signed else Const(0, distance - len(low))
         bits: Value = Cat(low, fill)

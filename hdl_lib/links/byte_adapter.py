@@ -10,7 +10,8 @@ from hdl_lib.blocks import loop
 
 
 def beat_layout(bytes_per_beat: int) -> data.StructLayout:
-    """A beat: ``data`` (the first byte in the least significant bits) and ``last`` (1 in a frame's last beat)."""
+    """Return the layout of a beat: ``data`` (the first byte in the least significant bits) and ``last`` (1 in a frame's
+    last beat)."""
     return data.StructLayout({"data": 8 * bytes_per_beat, "last": 1})
 
 
@@ -77,7 +78,7 @@ class BytesToBeats(wiring.Component):
 
 
 class BeatsToBytes(wiring.Component):
-    """Unpacks beats into bytes; ``last`` is not looked at (the receiver counts).
+    """Unpacks beats into bytes; ``last`` is ignored (the receiver counts).
 
     Parameters
     ----------

@@ -20,7 +20,8 @@ def _check(frames: list[tuple[int, int]]) -> None:
 
 
 def _turn(m: Module, frames: list[tuple[int, int]], advance) -> Signal:
-    """Whose turn it is: stream k for the bytes of its frame, one a cycle with ``advance``, then the next stream."""
+    """Return the index of the active stream: k for the bytes of its frame, one a cycle with ``advance``, then the next
+    one."""
     sizes = [bytes_per_beat * beats for bytes_per_beat, beats in frames]
     turn = Signal(range(len(sizes)))
     left = Signal(range(max(sizes)), init=sizes[0] - 1)  # bytes of its frame behind the next one
@@ -36,7 +37,7 @@ def _turn(m: Module, frames: list[tuple[int, int]], advance) -> Signal:
 
 
 def _queued(m: Module, name: str, depth: int, source, sink) -> None:
-    """A queue of beats between two streams of :func:`beat_layout`."""
+    """Insert a queue of beats between two streams of :func:`beat_layout`."""
     queue = SyncFIFOBuffered(width=len(source.payload.as_value()), depth=depth)
     m.submodules[name] = queue
     m.d.comb += [
@@ -118,7 +119,7 @@ class StreamsToBytes(wiring.Component):
     Members
     -------
     i0, i1, ... : In(stream.Signature(beat_layout(bytes)))
-        Beats; ``last`` is not looked at.
+        Beats; ``last`` is ignored.
     o : Out(stream.Signature(8))
         Bytes, the least significant of a beat first.
 

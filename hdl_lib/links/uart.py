@@ -13,7 +13,7 @@ MINIMUM_DIVISOR = 4
 
 
 def divisor_for(clock_hz: int | float | Fraction, baud: int) -> int:
-    """Clock cycles a bit: the integer nearest to ``clock_hz / baud``.
+    """Return the clock cycles a bit: the integer nearest to ``clock_hz / baud``.
 
     Raises :class:`ValueError` when the integer is below :data:`MINIMUM_DIVISOR` or its baud rate is more than 2 % off
     (a receiver that samples in mid-bit tolerates 5 % between both ends; the rest is left to the other end).

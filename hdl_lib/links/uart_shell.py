@@ -1,4 +1,4 @@
-"""A design's streams on a serial line: everything between the two pins of a board and the AXI4-Streams of a core."""
+"""A design's streams on a serial line: the shell between the two pins of a board and the AXI4-Streams of a core."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class UartShell(wiring.Component):
     s_axis_tdata, s_axis_tvalid, s_axis_tready, s_axis_tlast
         To the core's input.
     m_axis_tdata, m_axis_tvalid, m_axis_tready, m_axis_tlast
-        From the core's output. ``m_axis_tlast`` is not looked at.
+        From the core's output. ``m_axis_tlast`` is ignored.
 
     Timing
     ------

@@ -1,4 +1,4 @@
-"""Vectors times a constant matrix, fully parallel."""
+"""Multiplication of vectors by a constant matrix, fully parallel."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ConstantMatrix(wiring.Component):
     ------
     One step a beat, at the first cycle with ``i.valid`` and a credit; ``latency`` cycles later ``o.valid``: 1 for the
     input's register, ``network.stages``, 1 for the output queue. Initiation interval 1 cycle a beat. Under backpressure
-    no step begins; those begun go on.
+    no step begins; those begun continue.
 
     Ordering
     --------
@@ -74,12 +74,12 @@ class ConstantMatrix(wiring.Component):
 
     @staticmethod
     def latency_of(stages: int) -> int:
-        """Cycles from a step to ``o.valid`` for a network of so many stages."""
+        """Return the cycles from a step to ``o.valid`` for a network of ``stages``."""
         return 2 + stages
 
     @property
     def latency(self) -> int:
-        """This core's :meth:`latency_of`."""
+        """Return this core's :meth:`latency_of`."""
         return self.latency_of(self.network.stages)
 
     def elaborate(self, platform: object) -> Module:

@@ -1,4 +1,4 @@
-"""Vectors times a constant matrix, with a multiplier block per weight."""
+"""Multiplication of vectors by a constant matrix, with a multiplier block for each weight."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class ConstantProducts(wiring.Component):
     One step a beat, at the first cycle with ``i.valid`` and a credit; ``latency`` cycles later ``o.valid``. Stages:
     input, operands, three for products (:mod:`hdl_lib.arithmetic.block_product`), levels of the adder tree of the row
     with most weights, output queue. Initiation interval 1 cycle a beat. Under backpressure no step begins; those begun
-    go on.
+    continue.
 
     Ordering
     --------
@@ -74,12 +74,12 @@ class ConstantProducts(wiring.Component):
 
     @staticmethod
     def latency_of(terms: int) -> int:
-        """Cycles from a step to ``o.valid``; ``terms``: nonzero weights of the row with most of them."""
+        """Return the cycles from a step to ``o.valid``; ``terms``: the most nonzero weights of a row."""
         return 3 + BLOCK_LATENCY + tree_levels(max(1, terms))
 
     @property
     def latency(self) -> int:
-        """This core's :meth:`latency_of`."""
+        """Return this core's :meth:`latency_of`."""
         return self.latency_of(self._terms)
 
     @property
@@ -107,7 +107,7 @@ class ConstantProducts(wiring.Component):
         return m
 
     def _row(self, m: Module, name: str, row: Sequence[int], xs: Sequence[Value]) -> Value:
-        """The sum of a row's products."""
+        """Return the sum of a row's products."""
         low, high = interval(self.input_shape)
         products = []
         for k, (weight, x) in enumerate(zip(row, xs, strict=True)):
@@ -124,7 +124,7 @@ class ConstantProducts(wiring.Component):
 
 
 def _times(x: Value, weight: int) -> Value:
-    """The product; by a power of two a shift, which synthesis would put into a multiplier block if it is negative."""
+    """Return the product; by a power of two a shift, as synthesis would map a negative one to a multiplier block."""
     if abs(weight) & (abs(weight) - 1):
         return x * Const(weight)
     shifted = x.shift_left(abs(weight).bit_length() - 1)

@@ -1,7 +1,7 @@
-"""The sum that a row of a matrix-vector unit makes of a beat: of products, or the count of equal bits.
+"""The sum over a beat in a row of a matrix-vector unit: of products, or the count of equal bits.
 
-Both have a register after every step, so that a sum leaves every cycle, ``latency`` cycles after its operands and
-``weight_lead`` more after its weights.
+Both have a register after every step: one sum a cycle, ``latency`` cycles after its operands and ``weight_lead`` more
+after its weights.
 """
 
 from __future__ import annotations
@@ -25,31 +25,31 @@ class ProductSum:
 
     @property
     def products(self) -> tuple[int, int]:
-        """The least and the greatest product."""
+        """Return the least and the greatest product."""
         return self.multiplier.products
 
     @property
     def operand_latency(self) -> int:
-        """Cycles from an input to its operand."""
+        """Return the cycles from an input to its operand."""
         return self.multiplier.operand_latency
 
     @property
     def weight_lead(self) -> int:
-        """By how many cycles the weights come before the operands."""
+        """Return by how many cycles weights come before operands."""
         return self.multiplier.weight_lead
 
     @property
     def latency(self) -> int:
-        """Cycles from operands to the sum."""
+        """Return the cycles from operands to the sum."""
         return self.multiplier.latency + tree_levels(self.lanes)
 
     def operand(self, m: Module, name: str, x: Value) -> Operand:
-        """What the sums of all rows take of an input, ``operand_latency`` cycles later."""
+        """Return the operand of an input for all rows, ``operand_latency`` cycles later."""
         return self.multiplier.operand(m, name, x)
 
     def sum(self, m: Module, name: str, operands: Sequence[Operand], weights: Sequence[Value], limit: int) -> Term:
-        """The sum modulo ``2**limit``; ``name`` is the row's, its registers are called ``product<name>_<lane>...`` and
-        ``sum<name>...``."""
+        """Return the sum modulo ``2**limit``; ``name`` is the row's, its registers are called
+        ``product<name>_<lane>...`` and ``sum<name>...``."""
         products = [
             self.multiplier.product(m, f"product{name}_{s}", operand, weight)
             for s, (operand, weight) in enumerate(zip(operands, weights, strict=True))
@@ -59,14 +59,14 @@ class ProductSum:
 
 @dataclass(frozen=True)
 class MatchCount:
-    """``number of lanes whose input bit equals the weight bit``: the popcount of an XNOR.
+    """The number of lanes whose input bit equals the weight bit: the popcount of an XNOR.
 
-    With -1 and 1 for the bits 0 and 1 a product is 1 where the bits are equal, so that the sum of products is twice
-    this number less the lanes (M. Courbariaux et al., "Binarized Neural Networks", 2016).
+    With -1 and 1 for the bits 0 and 1 a product is 1 if the bits are equal, so that the sum of products is twice this
+    number less the lanes (M. Courbariaux et al., "Binarized Neural Networks", 2016).
 
     Two lanes are counted in one step: both bits of their count are functions of four bits, a 4-input table each. The
-    next two steps add two such counts, then two counts of four, in tables as well: a carry chain of so few bits costs
-    more. Adders follow.
+    next two steps add two such counts, then two counts of four, in tables as well, since a carry chain of so few bits
+    costs more. Adders follow.
     """
 
     TABLES: ClassVar[int] = 8
@@ -76,30 +76,30 @@ class MatchCount:
 
     @property
     def products(self) -> tuple[int, int]:
-        """The least and the greatest count of a lane."""
+        """Return the least and the greatest count of a lane."""
         return 0, 1
 
     @property
     def operand_latency(self) -> int:
-        """Cycles from an input to its operand: inputs are taken as they are."""
+        """Return the cycles from an input to its operand: 0, as inputs are used directly."""
         return 0
 
     @property
     def weight_lead(self) -> int:
-        """Cycles that weights come before operands: none."""
+        """Return by how many cycles weights come before operands: 0."""
         return 0
 
     @property
     def latency(self) -> int:
-        """Cycles from operands to the count."""
+        """Return the cycles from operands to the count."""
         return max(1, tree_levels(self.lanes))
 
     def operand(self, m: Module, name: str, x: Value) -> Operand:
-        """The input itself."""
+        """Return the input itself."""
         return Operand(x)
 
     def sum(self, m: Module, name: str, operands: Sequence[Operand], weights: Sequence[Value], limit: int) -> Term:
-        """The count modulo ``2**limit``; ``name`` is the row's, its registers are called
+        """Return the count modulo ``2**limit``; ``name`` is the row's, its registers are called
         ``count<name>_<lanes>_<index>`` and ``sum<name>...``."""
         equal = [~(operand.x[0] ^ weight[0]) for operand, weight in zip(operands, weights, strict=True)]
         counts = [
@@ -125,9 +125,9 @@ def _count_of_bits(bits: Sequence[Value]) -> Term:
 
 
 def _sum_of_counts(counts: Sequence[Term]) -> Term:
-    """The sum of one or two counts of at most 2, or at most 4.
+    """Return the sum of one or two counts of at most 2, or at most 4.
 
-    The highest count has one bit set, so that no carry goes into the place of that bit if a count has it.
+    The highest count has one bit set, so that no carry goes into that bit's position if a count has it.
     """
     if len(counts) == 1:
         return counts[0]

@@ -23,7 +23,7 @@ Ranges = tuple[tuple[int, int], tuple[int, int]]  # least and greatest of the in
 
 
 def _input_latency(synapse_fold: int, neuron_fold: int) -> int:
-    """Cycles from a step to its inputs: one more where they come from a memory, which has a register behind it."""
+    """Return the cycles from a step to its inputs: one more if they come from a memory with a register behind it."""
     return 3 if synapse_fold > 1 and neuron_fold > 1 else 2
 
 
@@ -188,7 +188,7 @@ class Mvu(wiring.Component):
         *, input_shape, weight_shape, simd: int, synapse_fold: int, neuron_fold: int, multiplier: ProductForm,
         part: int = PART, ranges: Ranges | None = None, digits: Digits | None = None,
     ) -> int:
-        """Cycles from the step that produces to ``o.valid`` with an empty queue."""
+        """Return the cycles from the producing step to ``o.valid`` with an empty queue."""
         row = row_of(
             Shape.cast(input_shape), Shape.cast(weight_shape), simd, multiplier, part, ranges, digits, synapse_fold > 1
         )
@@ -198,7 +198,7 @@ class Mvu(wiring.Component):
 
     @property
     def latency(self) -> int:
-        """This core's :meth:`latency_of`."""
+        """Return this core's :meth:`latency_of`."""
         return self.latency_of(
             input_shape=self.input_shape,
             weight_shape=self.weight_shape,
@@ -265,7 +265,7 @@ class Mvu(wiring.Component):
         return m
 
     def _schedule(self, m: Module, step: Signal) -> tuple[Signal, Signal, Signal]:
-        """The next step: whether it consumes, whether it produces; its sf. All registers."""
+        """Return registers of the next step: whether it consumes, whether it produces, and its sf."""
         consumes = Signal(init=1)
         produces = Signal(init=self.synapse_fold == 1)
         synapse = Signal(range(self.synapse_fold))
@@ -282,13 +282,13 @@ class Mvu(wiring.Component):
         return consumes, produces, synapse
 
     def _address(self, m: Module, step: Signal) -> Signal:
-        """The address of the next step's weights."""
+        """Return the address of the next step's weights."""
         return count_up(m, "weight", self.weights.depth, step)
 
     def _inputs(
         self, m: Module, step: Signal, consumes: Signal, produces: Signal, synapse: Signal
     ) -> list[Signal]:
-        """The lanes of the step's input beat, as many cycles after the step as :func:`_input_latency` says."""
+        """Return the lanes of the step's input beat, :func:`_input_latency` cycles after the step."""
         beat = data.ArrayLayout(self.input_shape, self.simd)
         arrived = Signal(beat, reset_less=True)
         used = Signal(beat, reset_less=True)

@@ -1,7 +1,7 @@
 """The rows of a matrix-vector unit: their sums over a beat, accumulated over the beats of a vector.
 
-All rows take the same operands, and each takes its own weights, which are bits of a word of the table. Rows that are
-alike are instances of one module (:mod:`hdl_lib.shared`).
+All rows take the same operands, and each takes its own weights, which are bits of a word of the table. Equal rows are
+instances of one module (:mod:`hdl_lib.shared`).
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def row_of(
     input_shape: Shape, weight_shape: Shape, simd: int, form: ProductForm, part: int, ranges: Ranges | None,
     digits: Digits | None, accumulated: bool,
 ) -> RowSum:
-    """Return what computes a row of the matrix; parameters as of :class:`hdl_lib.matrices.mvu.Mvu`. ``accumulated``: an
-    accumulator takes the bit that is still to be added."""
+    """Return the sum of a row of the matrix; parameters as of :class:`hdl_lib.matrices.mvu.Mvu`. ``accumulated``: an
+    accumulator takes the pending carry."""
     if form == ProductForm.XNOR:
         return MatchCount(simd)
     if digits is not None:
@@ -94,8 +94,8 @@ def parts_of(
     row: RowSum, pe: int, operands: Layouts, weight_shape: Shape, shape: Shape, accumulated: bool,
     packing: Packing | None,
 ) -> list[Rows]:
-    """``pe`` rows, the lowest first: with ``packing`` two at a time, and a last one of an odd number by itself. ``row``
-    computes a row by itself, whose weights have ``weight_shape``."""
+    """Return ``pe`` rows, the lowest first: with ``packing`` two at a time, and a last one of an odd number by itself.
+    ``row`` is the sum of a single row, whose weights have ``weight_shape``."""
     if packing is None:
         settled = isinstance(row, DigitSum)
         return [Rows(row, operands, weight_shape, shape, accumulated, settled) for _ in range(pe)]
@@ -113,10 +113,10 @@ def connect_rows(
     m: Module, parts: Sequence[Rows], operands: Mapping[str, data.View], word: Value, update: Value | None,
     last: Value | None,
 ) -> list[Value]:
-    """Make ``parts`` submodules; returns the rows' results.
+    """Add ``parts`` as submodules; return the rows' results.
 
-    ``word``: the weights of a lane of a part, lane after lane, part after part. ``update`` and ``last``: as
-    :func:`hdl_lib.arithmetic.accumulator.controls` wants them, where the parts have accumulators.
+    ``word``: the weights of a lane of a part, lane after lane, part after part. ``update`` and ``last``: arguments of
+    :func:`hdl_lib.arithmetic.accumulator.controls`, if the parts have accumulators.
     """
     rows = sum(len(part.results) for part in parts)
     groups = [] if update is None or last is None else list(controls(m, rows, update, last))

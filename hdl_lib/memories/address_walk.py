@@ -16,8 +16,8 @@ from hdl_lib.memories.rom import Rom
 
 @dataclass(frozen=True)
 class LoopAxis:
-    """A loop of ``count`` rounds. Round k adds ``k * stride``; or ``table[k]`` where there is a table, in which None
-    says that the whole step has no address."""
+    """A loop of ``count`` rounds. Round k adds ``k * stride``, or ``table[k]`` if there is a table, in which None means
+    that the whole step has no address."""
 
     count: int
     stride: int = 0
@@ -33,20 +33,20 @@ class LoopAxis:
 
     @property
     def offsets(self) -> tuple[int | None, ...]:
-        """The offset that each iteration adds."""
+        """Return the offset that each round adds."""
         return self.table or tuple(k * self.stride for k in range(self.count))
 
     @property
     def known(self) -> tuple[int, ...]:
-        """The offsets there are."""
+        """Return the offsets that are not None."""
         return tuple(offset for offset in self.offsets if offset is not None)
 
 
 @dataclass(frozen=True)
 class AddressWalk:
-    """Loops, the outermost first, and the address ``start`` they add to. All addresses are at least 0.
+    """A loop nest, outermost loop first, and the address ``start`` that the loops add to. All addresses are at least 0.
 
-    Timing: a step moves the innermost loop on; its address is there ``latency`` cycles later.
+    Timing: a step advances the innermost loop; its address is available ``latency`` cycles later.
     """
 
     axes: tuple[LoopAxis, ...]
@@ -54,22 +54,23 @@ class AddressWalk:
 
     @property
     def steps(self) -> int:
-        """Steps of the whole loop nest."""
+        """Return the steps of the whole loop nest."""
         return prod(axis.count for axis in self.axes)
 
     @property
     def tables(self) -> list[LoopAxis]:
-        """The loops whose offsets are looked up."""
+        """Return the loops with a table."""
         return [axis for axis in self.axes if axis.table]
 
     @property
     def latency(self) -> int:
-        """Cycles from a step to its address: two for tables (memory, output register), one a level of their sums."""
+        """Return the cycles from a step to its address: two for tables (memory, output register), one for each level of
+        their sums."""
         tables = len(self.tables)
         return 2 + ceil_log2(tables + 1) if tables else 0
 
     def addresses(self) -> list[int | None]:
-        """The whole sequence, in order; None for a step without an address."""
+        """Return the whole sequence, in order; None for a step without an address."""
         sequence: list[int | None] = [self.start]
         for axis in self.axes:
             sequence = [
@@ -80,8 +81,9 @@ class AddressWalk:
         return sequence
 
     def elaborate_on(self, m: Module, step: Value) -> tuple[Value, Value, list[Value]]:
-        """The hardware, walking in every cycle with ``step``: the address of the step ``latency`` cycles ago, "it has
-        none", and for each loop "this step is the last one of its last round", a function of registers alone."""
+        """Build the walk, which advances in every cycle with ``step``; return the address of the step ``latency``
+        cycles ago, "it has none", and for each loop "this step is the last one of its last round", a function of
+        registers alone."""
         done: list[Value] = []
         inner_last: Value = Const(1)
         advances: list[Value] = []
@@ -113,8 +115,8 @@ class AddressWalk:
         return terms[0].as_unsigned(), delayed(m, "walk_outside", any_outside, level), done
 
     def _strided(self, m: Module, step: Value, done: Sequence[Value]) -> Signal:
-        """The start and what all loops without a table add: one register, which each step moves by what the outermost
-        loop that moves on adds, less what the loops within it have added."""
+        """Return a register with the start plus the offsets of all loops without a table. Each step changes it by the
+        stride of the outermost loop that advances, less the offsets of the loops within."""
         axes = self.axes
         spans = [0 if axis.table else axis.stride * (axis.count - 1) for axis in axes]
         low = self.start + sum(min(0, span) for span in spans)
@@ -133,7 +135,7 @@ class AddressWalk:
         return address
 
     def _looked_up(self, m: Module, number: int, axis: LoopAxis, advance: Value) -> tuple[Value, Value]:
-        """"No address" and the offset of a loop with a table, two cycles behind its steps."""
+        """Return "no address" and the offset of a loop with a table, two cycles after its steps."""
         shape = Shape.cast(range(min(0, *axis.known), max(0, *axis.known) + 1))
         mask = (1 << shape.width) - 1
         words = [1 << shape.width if offset is None else offset & mask for offset in axis.table]

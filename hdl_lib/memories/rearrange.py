@@ -29,10 +29,10 @@ MOST_GROUPED = 64
 
 @dataclass(frozen=True)
 class RearrangePlan:
-    """When the beats of a frame are needed and released, and how many the buffer holds.
+    """The schedule of a rearranger: when the beats of a frame are needed and released, and how many are buffered.
 
     ``beats``: of an input frame. ``walk``: for each output beat the number of the input beat it repeats. ``interval``:
-    cycles a frame that the buffer must keep up with, at least :attr:`cycles`, which None stands for.
+    cycles a frame that the buffer must sustain, at least :attr:`cycles`, the default.
     """
 
     walk: AddressWalk
@@ -41,13 +41,13 @@ class RearrangePlan:
 
     @property
     def has_holes(self) -> bool:
-        """Whether some output beats repeat none."""
+        """Tell whether some output beats repeat none."""
         return any(None in axis.table for axis in self.walk.axes)
 
     @cached_property
     def rounds(self) -> int:
-        """The grains in which reader and writer wait for each other: those of the outermost loop, or several of them
-        together; 1 where they would need too many phases."""
+        """Return the rounds after which reader and writer synchronise: those of the outermost loop, or several of them
+        together; 1 if they would need too many phases."""
         outer = self.walk.axes[0].count
         for group in range(1, min(outer, MOST_GROUPED + 1)):
             if outer % group == 0 and len(_phases(self.beats, *self._bounds(outer // group))) <= MOST_PHASES:
@@ -56,61 +56,61 @@ class RearrangePlan:
 
     @property
     def group(self) -> int:
-        """Rounds of the outermost loop in one round."""
+        """Return the rounds of the outermost loop in one round."""
         return self.walk.axes[0].count // self.rounds
 
     @property
     def steps(self) -> int:
-        """Output beats a round."""
+        """Return the output beats a round."""
         return self.walk.steps // self.rounds
 
     @cached_property
     def needed(self) -> list[int]:
-        """For each round the beats of the frame, from the first, that must have come in: at least one, so that nothing
-        of a frame comes out before it comes in."""
+        """Return for each round the number of the frame's beats that must have arrived: at least one, so that nothing
+        of a frame leaves before it arrives."""
         return self._bounds(self.rounds)[0]
 
     @cached_property
     def released(self) -> list[int]:
-        """For each round the beats of the frame, from the first, that are no longer needed behind it; behind the last
+        """Return for each round the number of the frame's beats that are no longer needed after it; after the last
         round all of them and :attr:`skipped` of the next frame."""
         return self._bounds(self.rounds)[1]
 
     @property
     def skipped(self) -> int:
-        """Beats at a frame's beginning that no output repeats."""
+        """Return the beats at a frame's beginning that no output repeats."""
         return self.released[-1] - self.beats
 
     @cached_property
     def phases(self) -> tuple[ReleaseStep, ...]:
-        """The changes behind each round of a frame, equal neighbours gathered."""
+        """Return the changes after each round of a frame, with equal neighbours merged."""
         return _phases(self.beats, self.needed, self.released)
 
     @property
     def cycles(self) -> int:
-        """The fewest cycles a frame."""
+        """Return the fewest cycles a frame."""
         return max(self.beats, self.walk.steps)
 
     @property
     def writer_lag(self) -> int:
-        """Cycles from a reader step to the first one in which what it read may be overwritten."""
+        """Return the cycles from a reader step until its beat may be overwritten."""
         return self.walk.latency + 2
 
     @property
     def least_rows(self) -> int:
-        """The fewest beats the buffer must hold."""
+        """Return the fewest beats that the buffer must hold."""
         before = [self.skipped, *self.released[:-1]]
         return max(1, *(need - release for need, release in zip(self.needed, before, strict=True)))
 
     @cached_property
-    def lasting_rows(self) -> int:
-        """Beats of buffer with which a frame can follow every :attr:`interval` cycles: as many as lie in it, in the one
-        of two schedules of that pace that needs fewer; where the interval is :attr:`cycles`, no fewer do."""
-        return max(self.least_rows, min(self._held(*self._early()), self._held(*self._late())))
+    def sustaining_rows(self) -> int:
+        """Return the beats of buffer that sustain a frame every :attr:`interval` cycles: the backlog of the better of
+        two schedules; minimal if the interval is :attr:`cycles`."""
+        return max(self.least_rows, min(self._backlog(*self._early()), self._backlog(*self._late())))
 
-    def _held(self, reads: list[int], written: Callable[[int], int]) -> int:
-        """The most beats that lie in the buffer in a schedule: of a frame the cycle each round begins in, and how many
-        beats have been written before a cycle; what belongs to the next frame is an interval later."""
+    def _backlog(self, reads: list[int], written: Callable[[int], int]) -> int:
+        """Return the most beats in the buffer in a schedule, given by the cycle in which each round of a frame begins,
+        and the number of beats written before a cycle; the next frame is an interval later."""
         before = [self.skipped, *self.released[:-1]]
         ends = (start + self.steps - 1 + self.writer_lag for start in reads)
         # The next beat beyond the ones released so far needs the place that a round gives back.
@@ -122,7 +122,7 @@ class RearrangePlan:
         return self.cycles if self.interval is None else self.interval
 
     def _early(self) -> tuple[list[int], Callable[[int], int]]:
-        """Writes that follow each other from the frame's beginning, rounds as early as that lets them be."""
+        """Return the schedule of consecutive writes from the frame's beginning, with rounds as early as possible."""
         period, steps, reads = self._interval, self.steps, list(self.needed)
         for _ in range(2):  # the last round delays the next frame's first one
             reads[0] = max(reads[0], reads[-1] + steps - period)
@@ -136,7 +136,8 @@ class RearrangePlan:
         return reads, written
 
     def _late(self) -> tuple[list[int], Callable[[int], int]]:
-        """Rounds that follow each other, writes as late as they can be, in groups of what a round needs first."""
+        """Return the schedule of consecutive rounds, with writes as late as possible, grouped by the round that needs
+        them first."""
         period = self._interval
         reads = [index * self.steps for index in range(self.rounds)]
         groups = [(need, have) for need, have in zip(self.needed, [0, *self.needed[:-1]], strict=True)]
@@ -160,14 +161,14 @@ class RearrangePlan:
 
     @cached_property
     def rows(self) -> int:
-        """Beats of the buffer: :attr:`lasting_rows`, up to a power of two where that is less than a frame (addresses
-        then wrap by themselves)."""
-        power = 1 << (self.lasting_rows - 1).bit_length()
-        return power if power < self.beats else max(self.beats, self.lasting_rows)
+        """Return the beats of the buffer: :attr:`sustaining_rows`, rounded up to a power of two if that is less than a
+        frame (addresses then wrap by themselves)."""
+        power = 1 << (self.sustaining_rows - 1).bit_length()
+        return power if power < self.beats else max(self.beats, self.sustaining_rows)
 
     def _bounds(self, rounds: int) -> tuple[list[int], list[int]]:
-        """:attr:`needed` and :attr:`released` of so many rounds: the ends of what the outermost loop adds to the ends
-        of what those within it do."""
+        """Return :attr:`needed` and :attr:`released` for ``rounds``: the outermost loop's offsets added to the extremes
+        of the loops within."""
         outer, *inner = self.walk.axes
         low, high = self.walk.start, self.walk.start
         for axis in inner:
@@ -253,12 +254,12 @@ class Rearrange(wiring.Component):
 
     @staticmethod
     def latency_of(plan: RearrangePlan) -> int:
-        """Cycles from a reader step to ``o.valid``: the walk, its place in the buffer, memory, register, queue."""
+        """Return the cycles from a reader step to ``o.valid``: walk, row of the buffer, memory, register, queue."""
         return plan.walk.latency + 5
 
     @property
     def latency(self) -> int:
-        """This core's :meth:`latency_of`."""
+        """Return this core's :meth:`latency_of`."""
         return self.latency_of(self.plan)
 
     def elaborate(self, platform: object) -> Module:
@@ -299,7 +300,7 @@ class Rearrange(wiring.Component):
         return m
 
     def _elaborate_writer(self, m: Module, buffer: memory.Memory) -> Value:
-        """Write each accepted beat one cycle later; returns "a beat is accepted"."""
+        """Write each accepted beat one cycle later; return "a beat is accepted"."""
         accept = Signal()
         write = buffer.write_port()
         write_enable = Signal()
@@ -316,7 +317,7 @@ class Rearrange(wiring.Component):
     def _elaborate_counts(
         self, m: Module, accept: Value, round_done: Value, queue: OutputQueue, issue: Signal
     ) -> None:
-        """The two counts through which writer and reader wait for each other."""
+        """Build the two counts through which writer and reader wait for each other."""
         plan = self.plan
         needed, released = present_change(m, plan.phases, round_done)
         # Beats the writer may take, less one; beats taken beyond those the round waits for. The sign says "none".
@@ -337,7 +338,7 @@ class Rearrange(wiring.Component):
         m.d.comb += [self.i.ready.eq(spare >= 0), issue.eq((lead >= 0) & queue.available)]
 
     def _elaborate_place(self, m: Module, address: Value, frame_done: Value) -> Signal:
-        """The row of the buffer that holds input beat ``address`` of the frame, two cycles later."""
+        """Return the row of the buffer with input beat ``address`` of the frame, two cycles later."""
         rows, beats = self.plan.rows, self.plan.beats
         base = Signal(range(max(2, rows)), name="frame_place")
         with m.If(frame_done):
@@ -349,7 +350,7 @@ class Rearrange(wiring.Component):
 
 
 def _wrapped(value: Value, rows: int) -> Value:
-    """``value``, below ``2 * rows`` unless ``rows`` is a power of two, modulo ``rows``."""
+    """Return ``value`` modulo ``rows``; it is below ``2 * rows`` unless ``rows`` is a power of two."""
     if rows & (rows - 1) == 0:
         return value[: (rows - 1).bit_length()] if rows > 1 else Const(0)
     less = (value - rows).as_signed()

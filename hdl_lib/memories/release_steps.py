@@ -1,4 +1,4 @@
-"""What the end of each round of a walk through a circular buffer changes, for those who wait: a fixed sequence."""
+"""The fixed sequence of changes after each round of a walk through a circular buffer."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from amaranth.hdl import Const, Module, Signal, Value
 
 @dataclass(frozen=True)
 class ReleaseStep:
-    """``count`` successive rounds (output rows, say) after each of which ``needed`` units more (image rows, beats) must
-    be in the buffer, and ``released`` more are no longer needed."""
+    """``count`` consecutive rounds (of output rows, for example) after each of which ``needed`` more units (image rows,
+    beats) must be in the buffer, and ``released`` more are no longer needed."""
 
     count: int
     needed: int
@@ -19,7 +19,7 @@ class ReleaseStep:
 
 
 def gathered(changes: Sequence[tuple[int, int]]) -> tuple[ReleaseStep, ...]:
-    """A frame's (needed, released), round by round, equal neighbours in one step."""
+    """Merge equal neighbours of a frame's (needed, released), given round by round."""
     steps: list[ReleaseStep] = []
     for needed, released in changes:
         if steps and (steps[-1].needed, steps[-1].released) == (needed, released):
@@ -30,8 +30,8 @@ def gathered(changes: Sequence[tuple[int, int]]) -> tuple[ReleaseStep, ...]:
 
 
 def present_change(m: Module, steps: Sequence[ReleaseStep], done: Value) -> tuple[Value, Value]:
-    """What the end of the present round changes (needed, released), functions of registers; ``done``: it ends in this
-    cycle."""
+    """Return the change (needed, released) after the present round, as functions of registers; ``done``: the round ends
+    in this cycle."""
     if len(steps) == 1:
         return Const(steps[0].needed), Const(steps[0].released)
     needed = Signal(range(max(step.needed for step in steps) + 1))

@@ -52,7 +52,7 @@ class Table:
 
     @classmethod
     def of_words(cls, words: Sequence[int], width: int) -> Table:
-        """A table of these words."""
+        """Return a table of these words."""
         return cls(tuple(words), None, width, len(words))
 
 
@@ -72,27 +72,28 @@ FAR_BITS = 16384  # about a block RAM of the larger families
 
 @cache
 def lies_in_block(width: int, depth: int) -> bool:
-    """Tell whether a table is large enough for block RAMs of 18 Kbit. Where its words go to multiplier blocks
-    alone, neither can be placed near the other in a device that is full of them: a register halves the distance."""
+    """Tell whether a table is large enough for block RAMs of 18 Kbit. If its words go to multiplier blocks alone,
+    neither can be placed near the other in a device that is full of them: a register halves the distance."""
     blocks = min(-(-(-(-depth // words) * width) // bits) for words, bits in (_BANK_SHAPES[0], *_BLOCK_SHAPES))
     return width * depth > BLOCK_BITS * blocks
 
 
 def lies_far(width: int, depth: int) -> bool:
-    """Whether a table takes so many block RAMs that some lie far from what reads them: its words then want a register
-    on their way."""
+    """Tell whether a table takes so many block RAMs that some are far from its reader, so that its words need a
+    register on the way."""
     return width * depth >= FAR_BITS
 
 
 @cache
 def bank_words(width: int, depth: int) -> int:
-    """Words of a bank of a table: 512, 1024 or 2048, the rows of block RAMs of 18 Kbit, or ``depth`` for one bank.
+    """Return the words of a bank of a table: 512, 1024 or 2048, the rows of block RAMs of 18 Kbit, or ``depth`` for one
+    bank.
 
-    Banks lie side by side in the rows of one memory where that takes fewer block RAMs than a row for every word.
-    Synthesis would find the same memory by itself, but would choose among the words in front of the output register,
-    which then is not the block RAM's own. Of a few deep banks, words are chosen by fewer look-up tables, of many
-    shallow ones fewer block RAMs stay empty; the cheaper ones are taken. Where rows would be wider than a cell may be,
-    in tables many times what a part holds, there is one bank.
+    Banks lie side by side in the rows of one memory if that takes fewer block RAMs than a row for every word. Synthesis
+    would find the same memory by itself, but would select the bank in front of the output register, which then is not
+    the block RAM's own. Few deep banks take fewer look-up tables to select, many shallow ones leave fewer block RAMs
+    empty; the cheaper choice is taken. If rows would be wider than a cell may be, in tables many times what a part
+    holds, there is one bank.
     """
     found = []
     for words, bits in _BANK_SHAPES:
@@ -111,13 +112,13 @@ def bank_words(width: int, depth: int) -> int:
 
 
 def banks_of(width: int, depth: int) -> int:
-    """Banks that a table is stored in, 1 or more (:func:`bank_words`)."""
+    """Return the banks that a table is stored in, 1 or more (:func:`bank_words`)."""
     return -(-depth // bank_words(width, depth))
 
 
 def readmemh_text(words: Sequence[int], width: int) -> str:
-    """A table's ``$readmemh`` file: one word a line, fixed number of hexadecimal digits, address 0 first. Of a table in
-    banks (:func:`bank_words`) a line is a row: word ``r`` of each bank, bank 0 in the lowest bits."""
+    """Return a table's ``$readmemh`` file: one word a line, with a fixed number of hexadecimal digits, address 0 first.
+    For a table in banks (:func:`bank_words`) a line is a row: word ``r`` of each bank, bank 0 in the lowest bits."""
     rows = _rows(words, width)
     digits = -(-banks_of(width, len(words)) * width // 4)
     some = (rows[begin : begin + _ROWS_AT_ONCE] for begin in range(0, len(rows), _ROWS_AT_ONCE))
@@ -170,18 +171,18 @@ class Rom(wiring.Component):
     ) -> None:
         self._table = Table(init, file, width, depth)
         self._output_register = output_register
-        # A port of no bits is not Verilog: a table of one word keeps an address bit that is not looked at.
+        # A port of no bits is not Verilog: a table of one word keeps an address bit that is ignored.
         self.address_width = max(1, ceil_log2(depth))
         super().__init__({"addr": In(self.address_width), "data": Out(width)})
 
     @classmethod
     def of_table(cls, table: Table, *, output_register: bool = False) -> Rom:
-        """The memory that holds ``table``."""
+        """Return the memory that holds ``table``."""
         return cls(table.width, table.depth, init=table.words, file=table.file, output_register=output_register)
 
     @property
     def latency(self) -> int:
-        """Cycles from ``addr`` to ``data``."""
+        """Return the cycles from ``addr`` to ``data``."""
         return 2 if self._output_register else 1
 
     def elaborate(self, platform: object) -> Module:
@@ -199,7 +200,7 @@ class Rom(wiring.Component):
         return m
 
     def _elaborate_rows(self, m: Module, banks: int) -> Signal:
-        """The memory; returns the row read a cycle ago."""
+        """Build the memory; return the row read a cycle ago."""
         table = self._table
         # A single word is a register that never changes: synthesis makes a constant of it.
         constant = table.words[0] if table.words is not None and table.depth == 1 else None
@@ -227,7 +228,7 @@ class Rom(wiring.Component):
         return row
 
     def _elaborate_choice(self, m: Module, row: Signal, banks: int) -> None:
-        """The bank's word of a row. What chooses is registered once for every few bits: those lie far apart."""
+        """Select the bank's word of a row. The selection is registered once for every few bits, which are far apart."""
         width = self._table.width
         bank = self.addr[ceil_log2(bank_words(width, self._table.depth)) :]
         if self._output_register:

@@ -1,8 +1,7 @@
-"""The three storages behind every queue: shift registers, an async-read memory, a sync-read memory.
+"""The storages of queues: shift registers, an async-read memory, a sync-read memory.
 
-All have the same members and none checks its own room: whoever pushes knows (by a credit, or by ``full``) that an
-entry is free. Use :class:`hdl_lib.streams.fifo.Fifo` or :class:`hdl_lib.streams.output_queue.OutputQueue`, which do
-that.
+All have the same members and none checks its own room: the pusher knows (by a credit, or by ``full``) that an entry is
+free. Use :class:`hdl_lib.streams.fifo.Fifo` or :class:`hdl_lib.streams.output_queue.OutputQueue`, which do that.
 
 Members of each storage:
     ``push`` (in 1), ``payload`` (in, ``shape``): write an entry; the caller guarantees ``~full``.
@@ -27,9 +26,9 @@ _LATENCY = {"register": 1, "lutram": 1, "block": 3}
 
 
 def style_of(shape, depth, style="auto", *, block=True):
-    """The storage style that ``style`` stands for: itself, or for ``"auto"`` the one that is cheapest by size.
+    """Return the storage style: ``style`` itself, or for ``"auto"`` the cheapest by size.
 
-    ``block=False`` keeps "auto" to the styles with a latency of one cycle.
+    ``block=False`` limits "auto" to the styles with a latency of one cycle.
     """
     if style in STYLES:
         return style
@@ -41,13 +40,14 @@ def style_of(shape, depth, style="auto", *, block=True):
 
 
 def latency_of(style):
-    """Cycles from a push into an empty storage of this style ("register", "lutram" or "block") to ``o.valid``."""
+    """Return the cycles from a push into an empty storage of this style ("register", "lutram" or "block") to
+    ``o.valid``."""
     return _LATENCY[style]
 
 
 def check_depth(depth, *, later=True):
-    """Raise :class:`ValueError` unless ``depth`` is an integer of at least 1, or (``later``) None: it will be known
-    when the queue itself is made (see :class:`hdl_lib.streams.output_queue.OutputQueue`)."""
+    """Raise :class:`ValueError` unless ``depth`` is an integer of at least 1, or (``later``) None: known when the queue
+    itself is built (see :class:`hdl_lib.streams.output_queue.OutputQueue`)."""
     if depth is None and later:
         return
     if not isinstance(depth, int) or depth < 1:
@@ -55,12 +55,12 @@ def check_depth(depth, *, later=True):
 
 
 def storage_for(shape, depth, style):
-    """A storage of ``depth`` entries of ``shape``; ``style`` is "register", "lutram" or "block"."""
+    """Return a storage of ``depth`` entries of ``shape``; ``style`` is "register", "lutram" or "block"."""
     return {"register": RegisterStorage, "lutram": LutramStorage, "block": BlockStorage}[style](shape, depth)
 
 
 def count(m, counter, up, down):
-    """``counter`` goes up by one in a cycle with ``up``, down with ``down``, and stays with both.
+    """Count ``counter`` up by one in a cycle with ``up``, down with ``down``, and not at all with both.
 
     The adder waits for ``up`` alone; ``down``, which may come later in the cycle, goes to the enable.
     """
@@ -69,7 +69,7 @@ def count(m, counter, up, down):
 
 
 def flag_full(m, full, level, depth, push, pop):
-    """``full``, a register: ``level`` is ``depth``."""
+    """Drive the register ``full``: ``level`` is ``depth``."""
     with m.If(push ^ pop):
         m.d.sync += full.eq(push & (level == depth - 1))
 
@@ -140,7 +140,7 @@ class RegisterStorage(_Storage):
 
 
 def _advance(pointer, rows):
-    """The next value of a row pointer that runs through ``rows`` rows."""
+    """Return the next value of a row pointer through ``rows`` rows."""
     return pointer + 1 if rows & (rows - 1) == 0 else Mux(pointer == rows - 1, 0, pointer + 1)
 
 
@@ -198,12 +198,12 @@ class LutramStorage(_Storage):
 class BlockStorage(_Storage):
     """A memory with synchronous read (block RAM), its read register and an output register behind it.
 
-    A beat goes memory -> ``read_data`` (the memory's own register) -> ``o.payload``; each of the two moves on when the
-    next place is free or becomes free in the same cycle, so nothing waits that need not. All three together hold
-    ``depth`` beats. Nothing stands between the two registers, so that both may be the block RAM's own.
+    A beat goes memory -> ``read_data`` (the memory's own register) -> ``o.payload``; each of the two advances when the
+    next place is free or becomes free in the same cycle, so that no beat waits without need. All three together hold
+    ``depth`` beats. No logic is between the two registers, so that both may be the block RAM's own.
 
-    Parameters: ``shape`` (any Amaranth shape), ``depth`` (entries, at least 1).
-    Members: see the module. Timing: latency 3; one beat a cycle. Ordering: first in, first out.
+    Parameters: ``shape`` (any Amaranth shape), ``depth`` (entries, at least 1). Members: see the module. Timing:
+    latency 3; one beat a cycle. Ordering: first in, first out.
     """
 
     def __init__(self, shape, depth):

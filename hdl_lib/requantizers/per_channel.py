@@ -1,4 +1,4 @@
-"""The parts common to requantizers: a step per beat, and a table of parameters with a word per block."""
+"""The base of requantizers: a step per beat, and a table of parameters with a word per block."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class PerChannel(wiring.Component):
 
     @property
     def latency(self) -> int:
-        """Cycles from a step to ``o.valid``."""
+        """Return the cycles from a step to ``o.valid``."""
         raise AttributeError("each requantizer has its own latency")
 
     def __init__(self, input_shape: Shape, output_shape: Shape, *, lanes: int, channels: int, depth: int) -> None:
@@ -50,7 +50,7 @@ class PerChannel(wiring.Component):
             )
 
     def _issue(self, m: Module) -> tuple[OutputQueue, Signal]:
-        """The output queue and the step; the caller drives ``queue.payload`` in the cycle before ``o.valid``."""
+        """Return the output queue and the step; the caller drives ``queue.payload`` in the cycle before ``o.valid``."""
         m.submodules.queue = queue = OutputQueue(self.o.payload.shape(), self.depth)
         step = Signal()
         m.d.comb += [
@@ -63,7 +63,7 @@ class PerChannel(wiring.Component):
         return queue, step
 
     def _operands(self, m: Module, step: Value, table: Table) -> tuple[list[Value], Value]:
-        """The input's lanes and the block's word of the table, both in registers, 2 cycles after the step."""
+        """Return the input's lanes and the block's word of the table, both in registers, 2 cycles after the step."""
         arrived, operand = (Signal(self.i.payload.shape(), name=name, reset_less=True) for name in ("arrived", "x"))
         m.d.sync += [arrived.eq(self.i.payload), operand.eq(arrived)]
         m.submodules.parameters = rom = Rom.of_table(table, output_register=True)
@@ -72,8 +72,8 @@ class PerChannel(wiring.Component):
 
 
 def limited(m: Module, lane: int, quotient: Term, low: int, high: int, shape: Shape) -> Value:
-    """A lane's result within ``low .. high``, of ``shape``: comparisons and low bits in registers, the choice behind
-    them."""
+    """Return a lane's result clamped to ``low .. high``, of ``shape``: comparisons and low bits in registers, the
+    choice behind them."""
     shifted = quotient.value
     body = Signal(shape, name=f"body_{lane}", reset_less=True)
     m.d.sync += body.eq(shifted)

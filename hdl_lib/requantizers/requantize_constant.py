@@ -24,10 +24,10 @@ FEW_BITS = 3  # which a look-up table of four inputs takes beside a bit of the r
 
 @dataclass(frozen=True)
 class ConstantLane:
-    """What one lane computes: the sum of a product and a constant, and the limits of its result.
+    """The function of one lane: the sum of a product and a constant, and the limits of its result.
 
-    ``product``: the interval of ``product >> distance``, of which all bits of the product are, or None for a product
-    of 0 (``distance``: bits); ``negative``: it is subtracted. The others are as in :class:`ConstantRequantizer`.
+    ``product``: the interval of ``product >> distance``, which loses no set bit, or None for a product of 0;
+    ``negative``: it is subtracted. The others are as in :class:`ConstantRequantizer`.
     """
 
     product: tuple[int, int] | None
@@ -40,14 +40,14 @@ class ConstantLane:
     rounding: str
 
     def sum_interval(self) -> tuple[int, int]:
-        """The interval of the sum, rounding included."""
+        """Return the interval of the sum, rounding included."""
         low, high = (0, 0) if self.product is None else (end << self.distance for end in self.product)
         if self.negative:
             low, high = -high, -low
         return low + self.offset(), high + self.offset()
 
     def carry_bits(self) -> int:
-        """Bits of the carry chain of the sum: those of the result without what passes by."""
+        """Return the bits of the sum's carry chain: those of the result without those that bypass it."""
         upper = self.offset() >> self.distance
         if self.product is None or (not upper and not self.negative):
             return 0
@@ -55,12 +55,12 @@ class ConstantLane:
         return max(0, shape_of(*self.sum_interval()).width - passing)
 
     def offset(self) -> int:
-        """The constant: the addend and what rounding adds."""
+        """Return the constant: the addend plus the rounding constant."""
         half = 1 << self.shift >> 1
         return self.addend + {"floor": 0, "half_even": half, "half_odd": half - 1}[self.rounding]
 
     def limits(self) -> tuple[int | None, int | None]:
-        """Sums shifted below the one and above the other are limited; None where none is."""
+        """Return the bounds of shifted sums below and above which they are clamped; None if never."""
         least, greatest = (end >> self.shift for end in self.sum_interval())
         # A tie moves a quotient of the other parity by one: beyond a limit of that parity.
         low = self.low + (self.rounding == "half_even" and self.low & 1)
@@ -68,12 +68,12 @@ class ConstantLane:
         return low if least < low else None, high if greatest > high else None
 
     def quotient_bits(self) -> int:
-        """Bits of the sum shifted."""
+        """Return the bits of the shifted sum."""
         return max(shape_of(*self.sum_interval()).width, self.shift + 1) - self.shift
 
     def limited_at_once(self) -> bool:
-        """Whether so few upper bits of the sum tell what is limited that each bit of the result is a function of one
-        of the sum's and these."""
+        """Tell whether so few upper bits of the sum decide the clamping that each bit of the result is a function of
+        one bit of the sum and these."""
         low, high = self.limits()
         least, _ = self.sum_interval()
         upper = self.quotient_bits()
@@ -86,7 +86,7 @@ class ConstantLane:
         return (low is None or low <= 0) and upper - first <= FEW_BITS
 
     def result_shape(self) -> Shape:
-        """The narrowest shape of the results."""
+        """Return the narrowest shape of the results."""
         low, high = (end >> self.shift for end in self.sum_interval())
         low -= self.rounding == "half_even" and low & 1
         high += self.rounding == "half_odd" and not high & 1
@@ -120,7 +120,7 @@ class ConstantRequantizer(wiring.Component):
     ------
     One step a beat, at the first cycle with ``i.valid`` and a credit; ``latency`` cycles later ``o.valid``. Stages:
     input, those of the network, sum, result, output queue. Initiation interval 1 cycle a beat. Under backpressure no
-    step begins; those begun go on.
+    step begins; those begun continue.
 
     Ordering
     --------
@@ -178,17 +178,17 @@ class ConstantRequantizer(wiring.Component):
 
     @staticmethod
     def latency_of(stages: int) -> int:
-        """Cycles from a step to ``o.valid`` for products of so many stages."""
+        """Return the cycles from a step to ``o.valid`` for products of ``stages``."""
         return 4 + stages
 
     @property
     def latency(self) -> int:
-        """This core's :meth:`latency_of`."""
+        """Return this core's :meth:`latency_of`."""
         return self.latency_of(self.products.stages)
 
     @cached_property
     def lanes(self) -> list[ConstantLane]:
-        """Every lane's sum and limits."""
+        """Return every lane's sum and limits."""
         ends = [None if term is None else self.products.intervals[term] for term, _ in self.products.outputs]
         return [
             ConstantLane(product, distance, negative, addend, self.shift, self.low, self.high, self.rounding)
@@ -226,7 +226,7 @@ class ConstantRequantizer(wiring.Component):
         return m
 
     def _sum(self, m: Module, lane: int, product: Value) -> Value:
-        """The product and the constant, in a register; bits that meet zeros pass by the adder."""
+        """Return the product plus the constant, in a register; bits that meet zeros bypass the adder."""
         term, distance = self.products.outputs[lane]
         offset = self.lanes[lane].offset()
         value: Value = Const(offset)
@@ -244,10 +244,10 @@ class ConstantRequantizer(wiring.Component):
         return Value.cast(registered(m, f"sum_{lane}", Term(value, *self.lanes[lane].sum_interval())).value)
 
     def _result(self, m: Module, lane: int, total: Value) -> Value:
-        """The sum shifted, ties to even or odd, limited.
+        """Return the shifted sum, with ties to even or odd, clamped.
 
-        Where a few upper bits tell what is limited, the result is in a register. Elsewhere each bit would be a function
-        of all bits of the sum: comparisons and low bits are in registers, the choice is behind them.
+        If a few upper bits decide the clamping, the result is in a register. Otherwise each bit would be a function of
+        all bits of the sum: comparisons and low bits are in registers, the choice is behind them.
         """
         # Wide enough that the bits of the remainder and the last one of the quotient are there.
         wide = Signal(Shape(max(len(total), self.shift + 1), total.shape().signed), name=f"total_{lane}")
@@ -273,12 +273,12 @@ class ConstantRequantizer(wiring.Component):
 
 
 def _zeros(number: int) -> int:
-    """Zeros at the low end of a number that is not 0."""
+    """Return the trailing zeros of a number other than 0."""
     return (number & -number).bit_length() - 1
 
 
 def _above(value: Value, limit: int) -> Value:
-    """``value > limit``: for one below a power of two a look at the upper bits."""
+    """Return ``value > limit``: by the upper bits if the limit is one below a power of two."""
     if limit >= 0 and limit & (limit + 1) == 0:
         upper = value[limit.bit_length() : len(value) - value.shape().signed]
         return upper.any() & ~value[-1] if value.shape().signed else upper.any()
@@ -286,7 +286,7 @@ def _above(value: Value, limit: int) -> Value:
 
 
 def _below(value: Value, limit: int) -> Value:
-    """``value < limit``: for 0 and minus a power of two a look at the upper bits."""
+    """Return ``value < limit``: by the upper bits if the limit is 0 or minus a power of two."""
     if not value.shape().signed:
         return less(value, limit)
     if limit <= 0 and -limit & (-limit - 1) == 0:

@@ -1,4 +1,4 @@
-"""Requantization by reading the result from a table."""
+"""Requantization by a table of results."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class LookupRequantizer(PerChannel):
     ------
     One step a beat, at the first cycle with ``i.valid`` and a credit; ``latency`` (5) cycles later ``o.valid``. Stages:
     input, address, table, its output register, output queue. Initiation interval 1 cycle a beat. Under backpressure no
-    step begins; those begun go on.
+    step begins; those begun continue.
 
     Ordering
     --------

@@ -17,12 +17,12 @@ ROUNDINGS = ("floor", "half_even", "half_odd")
 
 
 def _is_shift(constant: int) -> bool:
-    """A product with ``constant`` needs no multiplier: 0, or plus or minus a power of two."""
+    """Tell whether a product with ``constant`` needs no multiplier: 0, or plus or minus a power of two."""
     return abs(constant) & (abs(constant) - 1) == 0
 
 
 def _shifted(x: Value, constant: int) -> Value:
-    """``constant * x`` for a constant as :func:`_is_shift` says."""
+    """Return ``constant * x`` for a constant that satisfies :func:`_is_shift`."""
     if constant == 0:
         return Const(0)
     value = x.shift_left(abs(constant).bit_length() - 1)
@@ -65,7 +65,7 @@ class MultiplyAddShift(PerChannel):
     in parts, each product of two parts in a block of its own: see :meth:`latency_of` and :meth:`multipliers_of`. With
     ``digits`` there are no stages for operands, but one for each level of the sum of a product's rows.
     Where the parameters come from a block RAM and go to multiplier blocks, they and the input have one more register.
-    Initiation interval 1 cycle a beat. Under backpressure no step begins; those begun go on.
+    Initiation interval 1 cycle a beat. Under backpressure no step begins; those begun continue.
 
     Ordering
     --------
@@ -133,10 +133,10 @@ class MultiplyAddShift(PerChannel):
         input_shape: Shape, multiplier_shape: Shape, rounding: str = "floor", part: int = PART,
         digits: Digits | None = None, table: tuple[int, int] = (1, 1),
     ) -> int:
-        """Cycles from a step to ``o.valid``: 9 if both operands fit a multiplier block (``part`` bits, or one more with
-        sign), 10 if one of them takes two, or both do, and one more if the parameters, in a ``table`` of so many bits a
-        word and words, lie in a block RAM; with ``digits`` 5 and the levels of a tree over so many, at least one; one
-        more if ``rounding`` is not "floor"."""
+        """Return the cycles from a step to ``o.valid``: 9 if both operands fit a multiplier block (``part`` bits, or
+        one more with sign), 10 if one of them takes two, or both do, and one more if the parameters, in a ``table`` of
+        (bits a word, words), lie in a block RAM; with ``digits`` 5 and the levels of a tree over them, at least one;
+        one more if ``rounding`` is not "floor"."""
         if digits is not None:
             return 5 + max(1, tree_levels(digits.count)) + (rounding != "floor")
         xs, multipliers = (parts_of(Shape.cast(shape), part) for shape in (input_shape, multiplier_shape))
@@ -148,13 +148,13 @@ class MultiplyAddShift(PerChannel):
     def has_near_register(
         input_shape: Shape, multiplier_shape: Shape, part: int, table: tuple[int, int]
     ) -> bool:
-        """Whether parameters, in a ``table`` of so many bits a word and words, have a register between their block RAM
-        and multiplier blocks."""
+        """Tell whether parameters, in a ``table`` of (bits a word, words), have a register between their block RAM and
+        multiplier blocks."""
         return lies_in_block(*table) and MultiplyAddShift.multipliers_of(input_shape, multiplier_shape, part) > 0
 
     @property
     def latency(self) -> int:
-        """This core's :meth:`latency_of`."""
+        """Return this core's :meth:`latency_of`."""
         return self.latency_of(
             self.input_shape, self.multiplier_shape, self.rounding, self.part, self.digits,
             (self.parameters.width, self.parameters.depth),
@@ -162,28 +162,28 @@ class MultiplyAddShift(PerChannel):
 
     @property
     def _factor_bits(self) -> int:
-        """Bits of a multiplier in the table."""
+        """Return the bits of a multiplier in the table."""
         return self.multiplier_shape.width if self.digits is None else self.digits.bits
 
     @staticmethod
     def part_widths(shape: Shape, part: int = PART) -> list[int]:
-        """Bits of each part an operand is cut into, the least significant one first."""
+        """Return the bits of each part of an operand, the least significant one first."""
         return [p.shape.width for p in parts_of(Shape.cast(shape), part)]
 
     @staticmethod
     def multipliers_of(input_shape: Shape, multiplier_shape: Shape, part: int = PART) -> int:
-        """Multiplier blocks a lane: the products of two parts, but those with a part of a single bit need none."""
+        """Return the multiplier blocks a lane: one for each product of two parts, none if a part has a single bit."""
         widths = [MultiplyAddShift.part_widths(s, part) for s in (input_shape, multiplier_shape)]
         return sum(w > 1 for w in widths[0]) * sum(w > 1 for w in widths[1])
 
     @staticmethod
     def part_constants(number: int, shape: Shape, part: int = PART) -> list[int]:
-        """The parts of a multiplier that is the constant ``number``."""
+        """Return the parts of a multiplier that is the constant ``number``."""
         return [p.of_number(number) for p in parts_of(Shape.cast(shape), part)]
 
     @property
     def constants(self) -> tuple[int, ...]:
-        """Each lane's multiplier where it is a constant (a table of a single word given as a number); else nothing."""
+        """Return each lane's multiplier if it is a constant (a table of a single word given as a number); else ()."""
         if self.parameters.words is None or self.parameters.depth > 1 or self.digits is not None:
             return ()
         width = self.multiplier_shape.width + self.addend_shape.width
@@ -192,8 +192,8 @@ class MultiplyAddShift(PerChannel):
 
     @property
     def multipliers(self) -> int:
-        """Multiplier blocks in all, none with ``digits``. Products with a constant of 0, or plus or minus a power of
-        two, need none."""
+        """Return the multiplier blocks of all lanes, none with ``digits``. Products with a constant of 0, or plus or
+        minus a power of two, need none."""
         if self.digits is not None:
             return 0
         if not self.constants:
@@ -207,8 +207,8 @@ class MultiplyAddShift(PerChannel):
 
     @staticmethod
     def _sums(xs: list[Part], multipliers: list[Part]) -> list[list[tuple[Part, Part]]]:
-        """The products of all parts, gathered so that each gathering is a concatenation: bit ranges that follow each
-        other, all but the top one without sign."""
+        """Gather the products of all parts into concatenations: consecutive bit ranges, all but the top one unsigned.
+        """
         pairs = sorted(((x, c) for x in xs for c in multipliers), key=lambda pair: pair[0].first + pair[1].first)
         gatherings: list[list[tuple[Part, Part]]] = []
         for x, c in pairs:
@@ -247,13 +247,13 @@ class MultiplyAddShift(PerChannel):
 
     @property
     def _total(self) -> tuple[int, int]:
-        """The least and the greatest ``multiplier * x + addend``."""
+        """Return the least and the greatest ``multiplier * x + addend``."""
         corners = [a * b for a in interval(self.input_shape) for b in interval(self.multiplier_shape)]
         addend_low, addend_high = interval(self.addend_shape)
         return min(corners) + addend_low, max(corners) + addend_high
 
     def _add_rows(self, m: Module, lane: int, x: Value, multiplier: Value, addend: Value) -> Term:
-        """``multiplier * x + addend`` in a register, the multiplier as digits; all three come from registers."""
+        """Return ``multiplier * x + addend`` in a register, the multiplier as digits; all three come from registers."""
         assert self.digits is not None
         low, high = self._total
         rows = DigitSum(self.input_shape, self.digits, 1, accumulated=True)
@@ -265,7 +265,7 @@ class MultiplyAddShift(PerChannel):
         return registered(m, f"sum_{lane}", Term(whole, low, high))
 
     def _multiply_add(self, m: Module, lane: int, x: Value, multiplier: Value, addend: Value) -> Term:
-        """``multiplier * x + addend`` in a register; all three are in registers first."""
+        """Return ``multiplier * x + addend`` in a register; all three are registered first."""
         low, high = self._total
         shape = shape_of(low, high)
         addend_low, addend_high = interval(self.addend_shape)
@@ -302,10 +302,10 @@ class MultiplyAddShift(PerChannel):
         return Term(total.as_signed() if shape.signed else total, low, high)
 
     def _quotient(self, m: Module, lane: int, total: Term) -> Term:
-        """The sum shifted; rounded to nearest in a register of its own.
+        """Return the shifted sum, rounded to nearest in a register of its own.
 
-        Adds 1 to the quotient rounded down if the remainder is more than half, or just half and the quotient is not the
-        one ties go to: an adder of the quotient's width only.
+        Adds 1 to the quotient rounded down if the remainder is more than half, or exactly half and the quotient has the
+        wrong parity: an adder of the quotient's width only.
         """
         shift = self.shift
         if self.rounding == "floor":

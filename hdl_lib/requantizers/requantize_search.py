@@ -16,13 +16,14 @@ SMALL = 16  # words of a table that look-up tables hold: it is read without an o
 
 
 def read_latency(depth: int) -> int:
-    """Cycles from an address to the word of a table of ``depth`` words: 0 for a constant, 1, or 2 beyond 16 words."""
+    """Return the cycles from an address to the word of a table of ``depth`` words: 0 for a constant, 1, or 2 beyond 16
+    words."""
     return 0 if depth == 1 else 1 if depth <= SMALL else 2
 
 
 def value_latency(width: int, depth: int) -> int:
-    """Cycles from an address to the result of a table of ``depth`` results of ``width`` bits: one more from several
-    banks."""
+    """Return the cycles from an address to the result of a table of ``depth`` results of ``width`` bits: one more with
+    several banks."""
     return read_latency(depth) + (banks_of(width, depth) > 1)
 
 
@@ -57,7 +58,7 @@ class SearchRequantizer(PerChannel):
     input; for each comparison the reading of its bound (no cycle for a constant, one for a table of up to 16 words, two
     beyond) and the comparison; the reading of the value (one or two cycles, three from a table in several banks) if
     there are ``values``; output queue.
-    Initiation interval 1 cycle a beat. Under backpressure no step begins; those begun go on.
+    Initiation interval 1 cycle a beat. Under backpressure no step begins; those begun continue.
 
     Ordering
     --------
@@ -119,8 +120,8 @@ class SearchRequantizer(PerChannel):
 
     @staticmethod
     def latency_of(stages: int, table_blocks: int, *, values: int) -> int:
-        """Cycles from a step to ``o.valid``, with so many blocks of words in each table; ``values``: bits of a result
-        that is read, 0 if none is."""
+        """Return the cycles from a step to ``o.valid``, with ``table_blocks`` blocks of words in each table;
+        ``values``: bits of a result that is read, 0 if none is."""
         reads = [read_latency(table_blocks << stage) for stage in range(stages)]
         if values:
             reads.append(value_latency(values, table_blocks << stages))
@@ -128,7 +129,7 @@ class SearchRequantizer(PerChannel):
 
     @property
     def latency(self) -> int:
-        """This core's :meth:`latency_of`."""
+        """Return this core's :meth:`latency_of`."""
         return self.latency_of(self.stages, self.table_blocks, values=self.output_shape.width if self.values else 0)
 
     def elaborate(self, platform: object) -> Module:
@@ -166,7 +167,7 @@ class SearchRequantizer(PerChannel):
     def _read(
         self, m: Module, name: str, tables: Sequence[Table], block: Value, found: Sequence[Value]
     ) -> list[Value]:
-        """Each lane's word, ``read_latency`` cycles later."""
+        """Return each lane's word, ``read_latency`` cycles later."""
         words: list[Value] = []
         for lane, table in enumerate(tables):
             if table.depth == 1:
@@ -181,7 +182,7 @@ class SearchRequantizer(PerChannel):
 
 
 def _later(m: Module, name: str, value: Value, cycles: int) -> Value:
-    """``value`` as it was ``cycles`` cycles ago, in registers without reset: data."""
+    """Return ``value`` delayed by ``cycles``, in data registers without reset."""
     for cycle in range(cycles if len(value) else 0):
         register = Signal.like(value, name=f"{name}_{cycle}", reset_less=True)
         m.d.sync += register.eq(value)

@@ -21,14 +21,13 @@ WORDS = 2
 
 @dataclass(frozen=True)
 class SerialSteps:
-    """How ``multiplier * x + addend`` is made of the digits of ``x``, ``together`` of them a step.
+    """The digits of ``x``, ``together`` of them a step, from which ``multiplier * x + addend`` is computed.
 
-    The input's digits 0 .. 3 of radix 4 (of two's complement with the top bit turned over), less 2 each, are digits of
-    an input that is :attr:`offset` less. Such a digit is two bits, and a bit of its product with a word is one table of
-    four inputs. Each step adds the multiplier times digits, the least significant ones first, and what it leaves is
-    divided by ``4**together``, so that the sum never gets longer than a word and the digits of a step. What is shifted
-    out does not come back: addend plus ``multiplier * offset`` must be a multiple of ``4**digits``, and is added, by so
-    much smaller, in the last step.
+    The input's digits 0 .. 3 of radix 4 (of two's complement with the top bit inverted), less 2 each, are digits of the
+    input less :attr:`offset`. Such a digit is two bits, and a bit of its product with a word is one 4-input table. Each
+    step adds the multiplier times digits, least significant first, and divides the sum by ``4**together``, so that it
+    never gets longer than a word and the digits of a step. Bits shifted out are lost: addend plus ``multiplier *
+    offset`` must be a multiple of ``4**digits``, and is added in the last step, divided by that.
     """
 
     input_shape: Shape
@@ -38,23 +37,23 @@ class SerialSteps:
 
     @property
     def digits(self) -> int:
-        """Digits of the input, a multiple of those of a step."""
+        """Return the digits of the input, a multiple of those of a step."""
         return -(-self.input_shape.width // (2 * self.together)) * self.together
 
     @property
     def offset(self) -> int:
-        """The input less what its digits make."""
+        """Return the input less the value of its digits."""
         twos = 2 * (4**self.digits - 1) // 3
         return twos - (1 << 2 * self.digits - 1 if self.input_shape.signed else 0)
 
     @property
     def count(self) -> int:
-        """Steps an element."""
+        """Return the steps an element."""
         return self.digits // self.together + 1
 
     @property
     def word_shape(self) -> Shape:
-        """The shape of a word of the table."""
+        """Return the shape of a word of the table."""
         multipliers = interval(self.multiplier_shape)
         moved = [multiplier * self.offset for multiplier in multipliers]
         low, high = interval(self.addend_shape)
@@ -62,7 +61,7 @@ class SerialSteps:
         return Shape(shape_of(min(-1, *ends), max(ends)).width, signed=True)
 
     def stored(self, multiplier: int, addend: int) -> tuple[int, int]:
-        """The two words for a channel, as patterns of their bits."""
+        """Return the two words for a channel, as bit patterns."""
         mask = (1 << self.word_shape.width) - 1
         high, low = divmod(addend + multiplier * self.offset, 4**self.digits)
         if low:
@@ -152,12 +151,12 @@ class SerialMultiplyAddShift(PerChannel):
 
     @staticmethod
     def serial_latency_of(together: int) -> int:
-        """Cycles from a beat's last step to ``o.valid``."""
+        """Return the cycles from a beat's last step to ``o.valid``."""
         return 5 + together
 
     @property
     def latency(self) -> int:
-        """This core's :meth:`serial_latency_of`."""
+        """Return this core's :meth:`serial_latency_of`."""
         return self.serial_latency_of(self.steps.together)
 
     def elaborate(self, platform: object) -> Module:
@@ -196,7 +195,7 @@ class SerialMultiplyAddShift(PerChannel):
         return m
 
     def _digits(self, m: Module, lane: int, first: Value, last: Value) -> list[Signal]:
-        """The digits of a step, 2 cycles later. In the step of the addend a 1 and above it nothing."""
+        """Return the digits of a step, 2 cycles later; in the addend's step a 1 and zeros above it."""
         together, bits = self.steps.together, 2 * self.steps.digits
         # Between its first and its last step a beat never waits: nothing here asks for steps.
         turned = Signal(bits, name=f"turned_{lane}")
@@ -217,7 +216,7 @@ class SerialMultiplyAddShift(PerChannel):
     def _sum(
         self, m: Module, lane: int, digits: list[Signal], word: Value, update: Value, ends: Value
     ) -> Term:
-        """The sum of all steps of a beat, shifted, in a register: of the step ``ends``, a cycle later."""
+        """Return the shifted sum of all steps of a beat, in a register, one cycle after ``ends``."""
         together, width = self.steps.together, self.steps.word_shape.width
         rows = []
         for place, digit in enumerate(digits):
@@ -256,7 +255,7 @@ class SerialMultiplyAddShift(PerChannel):
 
     @property
     def _total(self) -> tuple[int, int]:
-        """The least and the greatest ``multiplier * x + addend``."""
+        """Return the least and the greatest ``multiplier * x + addend``."""
         corners = [a * b for a in interval(self.steps.input_shape) for b in interval(self.steps.multiplier_shape)]
         low, high = interval(self.steps.addend_shape)
         return min(corners) + low, max(corners) + high

@@ -44,7 +44,7 @@ class Thresholds(PerChannel):
     One step a beat, at the first cycle with ``i.valid`` and a credit; ``latency`` cycles later ``o.valid``. Stages:
     input, input again with the thresholds, comparisons, counts of four comparisons, one for each level of the sum of
     these counts (and of the channel's base), output queue. Initiation interval 1 cycle a beat. Under backpressure no
-    step begins; those begun go on.
+    step begins; those begun continue.
 
     Ordering
     --------
@@ -95,13 +95,13 @@ class Thresholds(PerChannel):
 
     @staticmethod
     def latency_of(levels: int, *, own_bases: bool = False) -> int:
-        """Cycles from a step to ``o.valid``: ``5 + ceil(log2(ceil(levels / 4)))``; with a base for each channel
-        ``5 + ceil(log2(ceil(levels / 4) + 1))``."""
+        """Return the cycles from a step to ``o.valid``: ``5 + ceil(log2(ceil(levels / 4)))``; with a base for each
+        channel ``5 + ceil(log2(ceil(levels / 4) + 1))``."""
         return 5 + tree_levels(-(-levels // GROUP) + own_bases)
 
     @property
     def latency(self) -> int:
-        """This core's :meth:`latency_of`."""
+        """Return this core's :meth:`latency_of`."""
         return self.latency_of(self.levels, own_bases=self.base is None)
 
     def elaborate(self, platform: object) -> Module:

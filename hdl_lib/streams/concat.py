@@ -67,7 +67,7 @@ class Concat(wiring.Component):
 
     @property
     def i(self) -> list[stream.Interface]:
-        """The inputs, in order."""
+        """Return the inputs, in order."""
         return [getattr(self, f"i{k}") for k in range(len(self.shapes))]
 
     def elaborate(self, platform: object) -> Module:

@@ -39,7 +39,7 @@ class Elementwise(Joined):
     ------
     As :class:`hdl_lib.streams.joined.Joined` says; :attr:`latency` cycles from a step to ``o.valid``: 2 for a table's
     memory and the register behind it if there is one, the function's stages, 1 for the output queue. Initiation
-    interval 1 cycle a beat. Under backpressure no step begins; those begun go on.
+    interval 1 cycle a beat. Under backpressure no step begins; those begun continue.
 
     Ordering
     --------
@@ -64,12 +64,12 @@ class Elementwise(Joined):
 
     @staticmethod
     def latency_of(function: LaneFunction, *, tables: bool) -> int:
-        """Cycles from a step to ``o.valid``; ``tables``: whether there are any."""
+        """Return the cycles from a step to ``o.valid``; ``tables``: whether there are any."""
         return (READ_LATENCY if tables else 0) + function.stages + 1
 
     @property
     def latency(self) -> int:
-        """This core's :meth:`latency_of`."""
+        """Return this core's :meth:`latency_of`."""
         return self.latency_of(self.function, tables=bool(self.tables))
 
     def elaborate(self, platform: object) -> Module:
@@ -98,7 +98,7 @@ class Elementwise(Joined):
         return m
 
     def _arrived(self, m: Module, name: str, value: Value) -> Value:
-        """An element of a stream when those of the tables come."""
+        """Return an element of a stream, delayed to match those of the tables."""
         for stage in range(READ_LATENCY if self.tables else 0):
             value = held(m, f"{name}_{stage}", value)
         return value

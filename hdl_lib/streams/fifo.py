@@ -44,17 +44,17 @@ class Fifo(CommonComponent):
 
     @cached_property
     def storage(self):
-        """The storage of the beats."""
+        """Return the storage of the beats."""
         return storage_for(self.shape, self.depth, self.style)
 
     @property
     def latency(self):
-        """Cycles from the input handshake to ``o.valid`` of an empty queue."""
+        """Return the cycles from the input handshake to ``o.valid`` of an empty queue."""
         return latency_of(self.style)
 
     @staticmethod
     def latency_of(shape: Any, depth: int, style: str = "auto") -> int:
-        """:attr:`latency` of ``Fifo(shape, depth, style=style)``."""
+        """Return :attr:`latency` of ``Fifo(shape, depth, style=style)``."""
         return latency_of(style_of(shape, depth, style))
 
     def build(self):

@@ -35,7 +35,7 @@ class Fork(wiring.Component):
 
     @staticmethod
     def latency_of(style: str) -> int:
-        """Cycles from a step to ``valid`` on a branch whose queue is of this style."""
+        """Return the cycles from a step to ``valid`` on a branch whose queue has this style."""
         return latency_of("register" if style == "auto" else style)
 
     def __init__(

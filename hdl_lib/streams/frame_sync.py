@@ -1,4 +1,4 @@
-"""Check the ``last`` marks of an incoming stream against the frame's fixed length, and mend malformed frames."""
+"""Check the ``last`` marks of an incoming stream against the frame's fixed length, and repair malformed frames."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Interleave pixels of several streams."""
+"""Interleave the pixels of several streams."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Interleave(wiring.Component):
 
     @property
     def i(self) -> list[stream.Interface]:
-        """The inputs, in order."""
+        """Return the inputs, in order."""
         return [getattr(self, f"i{k}") for k in range(len(self.shapes))]
 
     def elaborate(self, platform: object) -> Module:

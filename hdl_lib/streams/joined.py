@@ -1,4 +1,4 @@
-"""The parts common to cores with several input streams of equal shape: each step takes a beat of all."""
+"""The base of cores with several input streams of equal shape: each step takes a beat of all."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Joined(wiring.Component):
 
     @property
     def latency(self) -> int:
-        """Cycles from a step to ``o.valid``."""
+        """Return the cycles from a step to ``o.valid``."""
         raise AttributeError("each core has its own latency")
 
     def __init__(
@@ -66,11 +66,11 @@ class Joined(wiring.Component):
 
     @property
     def sources(self) -> list[Any]:
-        """The input streams."""
+        """Return the input streams."""
         return [getattr(self, name) for name in NAMES[: len(self.input_shapes)]]
 
     def _issue(self, m: Module) -> tuple[OutputQueue, Signal, list[data.View]]:
-        """The output queue, the step and all inputs' payloads in the cycle of the step; the caller drives
+        """Return the output queue, the step, and all inputs' payloads in the cycle of the step; the caller drives
         ``queue.payload`` in the cycle before ``o.valid``."""
         m.submodules.queue = queue = OutputQueue(self.o.payload.shape(), self.depth)
         step = Signal()

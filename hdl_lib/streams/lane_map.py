@@ -1,4 +1,4 @@
-"""Permute every beat's lanes: wiring."""
+"""Permute the lanes of every beat: wiring."""
 
 from __future__ import annotations
 

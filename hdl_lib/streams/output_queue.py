@@ -1,4 +1,4 @@
-"""The FIFO that every core ends in: a step takes a credit when issued, and pushes its result when it is ready."""
+"""The FIFO at the end of every core: a step takes a credit when issued, and pushes its result when it is ready."""
 
 from functools import cached_property
 
@@ -53,17 +53,17 @@ class OutputQueue(CommonComponent):
 
     @cached_property
     def storage(self):
-        """The storage of the beats."""
+        """Return the storage of the beats."""
         return storage_for(self.shape, self.depth, self.style)
 
     @cached_property
     def spare(self):
-        """One less than the number of credits left: its sign bit alone says that there is none."""
+        """Return a register of the credits left, less one: its sign bit alone says that there are none."""
         return Signal(range(-1, self.depth), init=self.depth - 1, name="spare")
 
     @property
     def latency(self):
-        """Cycles from a push into the empty queue to ``o.valid``."""
+        """Return the cycles from a push into the empty queue to ``o.valid``."""
         return latency_of("register" if self.style == "auto" else self.style)
 
     def build(self):

@@ -40,14 +40,14 @@ class StreamAdd(Joined):
     Members
     -------
     a, b: In(stream). Elements of the inputs.
-    o: Out(stream). Sums; lanes beyond ``channels`` in a pixel's last beat carry anything.
+    o: Out(stream). Sums; lanes beyond ``channels`` in a pixel's last beat are unspecified.
 
     Timing
     ------
     As :class:`hdl_lib.streams.joined.Joined` says; :attr:`latency` cycles from a step to ``o.valid``: the products
     where there are any (4 in the form "dsp"; with a table 2 and those of
     :class:`hdl_lib.arithmetic.multiplier.Multiplier`), a register for each level of the sum, 1 for the output queue.
-    Initiation interval 1 cycle a beat. Under backpressure no step begins; those begun go on.
+    Initiation interval 1 cycle a beat. Under backpressure no step begins; those begun continue.
 
     Ordering
     --------
@@ -91,12 +91,12 @@ class StreamAdd(Joined):
 
     @property
     def table_shapes(self) -> tuple[Shape | None, ...]:
-        """Shape of a multiplier in the table of ``a`` and of ``b``; None where there is no table."""
+        """Return the shape of a multiplier in the table of ``a`` and of ``b``; None without a table."""
         return self.plan.table_shapes
 
     @property
     def latency(self) -> int:
-        """Cycles from a step to ``o.valid``."""
+        """Return the cycles from a step to ``o.valid``."""
         return self.plan.latency
 
     def elaborate(self, platform: object) -> Module:
@@ -163,7 +163,7 @@ class StreamAdd(Joined):
 
 
 class AddPlan:
-    """How a :class:`StreamAdd` is built: what is a table, a product, a sum of shifted inputs, and when it is ready.
+    """The structure of a :class:`StreamAdd`: its tables, products and sums of shifted inputs, and their timing.
 
     ``products``: the multiplier of each input that has a table, else None; ``product_latency``: cycles from a step to
     the summands; ``levels``: of the sum.
@@ -206,8 +206,8 @@ class AddPlan:
         return self.product_latency + self.levels + 1
 
     def constant(self, index: int, lane: int) -> list[tuple[int, list[tuple[int, bool]]]]:
-        """The multiplier of a lane as a sum of parts, each ``factor`` times the sum of its digits; the factor is an odd
-        number above 1 where a multiplier block makes the product, else 1."""
+        """Return the multiplier of a lane as a sum of parts, each ``factor`` times the sum of its digits; the factor is
+        an odd number above 1 if a multiplier block computes the product, else 1."""
         values = self.multipliers[index]
         value = values[0] if len(values) == 1 or lane >= len(values) else values[lane]
         digits = signed_digits(value)
@@ -222,7 +222,7 @@ class AddPlan:
         return parts
 
     def tabled_latency(self, index: int) -> int:
-        """Cycles from a step to the product of an input with a table."""
+        """Return the cycles from a step to the product of an input with a table."""
         product = self.products[index]
         assert product is not None, "only inputs with a table have a product"
         return _READ_LATENCY + product.operand_latency + product.latency
@@ -242,12 +242,12 @@ class AddPlan:
         return result
 
     def registers(self, lane: int) -> list[Register]:
-        """The registers of a lane's sum."""
+        """Return the registers of a lane's sum."""
         return planned(self.summands(lane), self.levels, self.width)
 
 
 def _shape_holding(values: Sequence[int]) -> Shape:
-    """The narrowest shape for all of ``values``."""
+    """Return the narrowest shape for all of ``values``."""
     low, high = min(values), max(values)
     if low >= 0:
         return Shape(max(1, high.bit_length()))

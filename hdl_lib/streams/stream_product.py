@@ -33,7 +33,7 @@ class StreamProduct(Joined):
     ------
     As :class:`hdl_lib.streams.joined.Joined` says; :meth:`latency_of` cycles from a step to ``o.valid``: 1 for the
     differences (a register where the offset is 0), those of the multiplier, 1 for the output queue. Initiation interval
-    1 cycle a beat. Under backpressure no step begins; those begun go on.
+    1 cycle a beat. Under backpressure no step begins; those begun continue.
 
     Ordering
     --------
@@ -58,7 +58,7 @@ class StreamProduct(Joined):
 
     @staticmethod
     def multiplier_of(input_shapes: Sequence[Shape], offsets: Sequence[int], multiplier: ProductForm) -> Multiplier:
-        """Return the multiplier of the differences."""
+        """Return the multiplier of the factors, offsets subtracted."""
         shapes = []
         for shape, offset in zip(input_shapes, offsets, strict=True):
             low, high = interval(Shape.cast(shape))
@@ -67,13 +67,13 @@ class StreamProduct(Joined):
 
     @staticmethod
     def latency_of(input_shapes: Sequence[Shape], offsets: Sequence[int], multiplier: ProductForm) -> int:
-        """Cycles from a step to ``o.valid``."""
+        """Return the cycles from a step to ``o.valid``."""
         product = StreamProduct.multiplier_of(input_shapes, offsets, multiplier)
         return 1 + product.operand_latency + product.latency + 1
 
     @property
     def latency(self) -> int:
-        """This core's :meth:`latency_of`."""
+        """Return this core's :meth:`latency_of`."""
         return self.latency_of(self.input_shapes, self.offsets, self.multiplier.form)
 
     def elaborate(self, platform: object) -> Module:

@@ -15,7 +15,7 @@ TAKES = ("index", "value", "both")
 
 
 def index_bits(window: int) -> int:
-    """Bits of a position among ``window`` pixels, at least 1."""
+    """Return the bits of a position among ``window`` pixels, at least 1."""
     return max(1, (window - 1).bit_length())
 
 
@@ -33,7 +33,7 @@ def result_shape(shape: Shape, window: int, take: str) -> Shape:
 
 
 class _Candidate:
-    """An element and its position, as bits: the position below, none where it is not needed."""
+    """The bit layout of an element and its position: the position below, absent if not needed."""
 
     def __init__(self, shape: Shape, window: int, take: str) -> None:
         self.shape = shape
@@ -45,12 +45,12 @@ class _Candidate:
         return candidate[self.place :].as_signed() if self.shape.signed else candidate[self.place :]
 
     def taken(self, candidate: Value) -> Value:
-        """The element of the result."""
+        """Return the element of the result."""
         return candidate[: self.place] if self.take == "index" else candidate
 
 
 class TopK(GroupPool):
-    """The ``k`` greatest of each ``window`` successive pixels, channel by channel, the greatest first: positions in the
+    """The ``k`` greatest of each ``window`` consecutive pixels, by channel, the greatest first: positions in the
     group, values, or both. Of equal ones the first comes first. By insertion: each element is compared with the ``k``
     best so far at once.
 
@@ -70,7 +70,7 @@ class TopK(GroupPool):
     -------
     i: In(stream). The pixels of each group.
     o: Out(stream). For each group a pixel of ``channels * k`` elements, ``lanes * k`` a beat: the ``k`` of the first
-        channel, then those of the second. Lanes of channels beyond ``channels`` carry anything.
+        channel, then those of the second. Lanes of channels beyond ``channels`` are unspecified.
 
     Timing
     ------
@@ -104,7 +104,7 @@ class TopK(GroupPool):
         return Cat(self._candidate.taken(running[place]) for place in range(self.lanes * self.k))
 
     def _terms(self, m: Module, step: Value) -> tuple[list[Value], int]:
-        """Each element behind its position, which all lanes have in common."""
+        """Return each element above its position, which all lanes share."""
         beats, wait = super()._terms(m, step)
         position = count_up(m, "position", self.window, self._pixel_done)
         held = Signal(index_bits(self.window), name="position_1", reset_less=True)
@@ -130,7 +130,7 @@ class TopK(GroupPool):
 
 
 class TopTree(TreePool):
-    """The greatest of each ``window`` successive pixels, channel by channel, several pixels a beat: its position in the
+    """The greatest of each ``window`` consecutive pixels, by channel, several pixels a beat: its position in the
     group, its value, or both. Of equal ones the first.
 
     Parameters
@@ -185,7 +185,8 @@ class TopTree(TreePool):
             m.d.sync += start.eq(Mux(start == self.window - self.pixels, 0, start + self.pixels))
 
     def _tree(self, m: Module, name: str, values: list[Value]) -> Value:
-        """The best element above its place among ``values``: a bit for each level says which of two it was."""
+        """Return the best element above its position among ``values``: a bit for each level says which of two it was.
+        """
         level = 0
         best = [(Const(0, 0), value) for value in values]
         while len(best) > 1:

@@ -1,4 +1,4 @@
-"""Convert a stream to another number of lanes a beat."""
+"""Convert a stream to another number of lanes."""
 
 from functools import cached_property
 from math import lcm
@@ -71,7 +71,7 @@ class WidthConverter(CommonComponent):
 
     @cached_property
     def stages(self):
-        """What its beats pass, by name."""
+        """Return the stages that its beats pass, by name."""
         lanes_in, lanes_out, channels = self.lanes_in, self.lanes_out, self.channels
         if lanes_out % lanes_in == 0 or lanes_in < lanes_out == channels:
             return {"up": Up(self.shape, channels, lanes_in, lanes_out, self.depth)}
@@ -85,7 +85,7 @@ class WidthConverter(CommonComponent):
 
     @property
     def latency(self):
-        """Cycles from the first step that completes an output beat to ``o.valid``."""
+        """Return the cycles from the first step that completes an output beat to ``o.valid``."""
         return len(self.stages)
 
     def build(self):
@@ -118,7 +118,7 @@ class _Converter(wiring.Component):
         self.queue = OutputQueue(self.o.payload.shape(), depth)
 
     def _last(self, m, step):
-        """A signal that is high while the input beat to come is its pixel's last; ``step``: that beat is taken."""
+        """Return a signal that is high while the next input beat is its pixel's last; ``step``: that beat is taken."""
         last = Signal(name="last_beat")
         m.d.comb += last.eq(self.beat == self.beats_in - 1)
         with m.If(step):
@@ -127,19 +127,19 @@ class _Converter(wiring.Component):
 
     @property
     def _surplus(self):
-        """Number of surplus lanes in a pixel's last input beat."""
+        """Return the number of surplus lanes in a pixel's last input beat."""
         return -self.channels % self.lanes_in
 
     def _cleared(self, last):
-        """The input payload, its surplus lanes at 0 while ``last``."""
+        """Return the input payload, with its surplus lanes 0 while ``last``."""
         payload = Value.cast(self.i.payload)
         used = (self.lanes_in - self._surplus) * self.element
         return Cat(payload[:used], Mux(last, 0, payload[used:])) if self._surplus else payload
 
 
 class Up(_Converter):
-    """``lanes_out = ratio * lanes_in``: beats are collected; the ratio-th, or the pixel's last, completes one. Where
-    ``lanes_out`` is the whole pixel, its last beat may be one with surplus lanes."""
+    """``lanes_out = ratio * lanes_in``: beats are collected; the ratio-th, or the pixel's last, completes one. If
+    ``lanes_out`` is the whole pixel, its last beat may have surplus lanes."""
 
     def __init__(self, shape, channels, lanes_in, lanes_out, depth):
         super().__init__(shape, channels, lanes_in, lanes_out, depth)
@@ -188,7 +188,7 @@ class Up(_Converter):
 
 
 class Down(_Converter):
-    """``lanes_in = ratio * lanes_out``: the first part of a beat is sent as it is taken, the rest from registers. Where
+    """``lanes_in = ratio * lanes_out``: the first part of a beat is sent as it is taken, the rest from registers. If
     ``lanes_in`` is the whole pixel, its last part may have surplus lanes."""
 
     def __init__(self, shape, channels, lanes_in, lanes_out, depth):

@@ -1,8 +1,8 @@
 """Depthwise convolution over an image stream: windows from a circular buffer, each channel's pixels times its weights.
 
-What :class:`hdl_lib.windows.sliding_window.SlidingWindow` and :class:`hdl_lib.windows.weighted_pool.WeightedPool` do
-one behind the other, with nothing between: a channel's taps follow each other, so that one running sum a lane is
-enough.
+The function of :class:`hdl_lib.windows.sliding_window.SlidingWindow` followed by
+:class:`hdl_lib.windows.weighted_pool.WeightedPool`, without a stream between: a channel's taps follow each other, so
+that one running sum a lane suffices.
 """
 
 from __future__ import annotations
@@ -127,12 +127,12 @@ class Depthwise(wiring.Component):
 
     @property
     def taps(self) -> int:
-        """Taps of a step."""
+        """Return the taps of a step."""
         return self.geometry.kernel[1] if self.row else 1
 
     @property
     def words(self) -> int:
-        """Words of the buffer."""
+        """Return the words of the buffer."""
         return buffer_words(self.rows * self.geometry.width * self.blocks)
 
     @staticmethod
@@ -140,10 +140,10 @@ class Depthwise(wiring.Component):
         padded_shape: Shape, weight_shape: Shape, geometry: WindowGeometry, row: bool, multiplier: ProductForm,
         part: int = PART,
     ) -> int:
-        """Cycles from the step that produces a beat to ``o.valid``: 3 for the elements, 1 more where windows touch
-        padding and products are made in multiplier blocks, the operand's and the product's (see
+        """Return the cycles from the producing step to ``o.valid``: 3 for the elements, 1 more if windows touch padding
+        and products are in multiplier blocks, the operand's and the product's (see
         :class:`hdl_lib.arithmetic.multiplier.Multiplier`), one for each level of the sum over a kernel row, 1 for the
-        running sum where there are several steps a window, 1 for the queue."""
+        running sum if a window has several steps, 1 for the queue."""
         product = Multiplier(Shape.cast(padded_shape), Shape.cast(weight_shape), multiplier, part)
         taps = geometry.kernel[1] if row else 1
         steps = geometry.kernel[0] * geometry.kernel[1] // taps
@@ -152,7 +152,7 @@ class Depthwise(wiring.Component):
 
     @property
     def latency(self) -> int:
-        """This core's :meth:`latency_of`."""
+        """Return this core's :meth:`latency_of`."""
         product = self.multiplier
         return self.latency_of(
             self.padded_shape, self.weight_shape, self.geometry, self.row, product.form, product.part or PART
@@ -206,7 +206,7 @@ class Depthwise(wiring.Component):
         return m
 
     def _write(self, m: Module) -> tuple[Value, list[memory.Memory]]:
-        """Write each accepted beat one cycle later; returns "the last beat of an image row is accepted" and the copies
+        """Write each accepted beat one cycle later; return "the last beat of an image row is accepted" and the copies
         of the buffer."""
         accept, payload = Signal(name="accept"), Value.cast(self.i.payload)
         m.d.comb += accept.eq(self.i.valid & self.i.ready)
@@ -227,7 +227,7 @@ class Depthwise(wiring.Component):
         return written, buffers
 
     def _count_rows(self, m: Module, written: Value, read: Value, lead_there: Signal) -> None:
-        """The two row counts through which writer and reader wait for each other."""
+        """Build the two row counts through which writer and reader wait for each other."""
         geometry = self.geometry
         needed, released = present_change(m, geometry.row_steps, read)
         first = geometry.needed_rows(0)
@@ -249,7 +249,7 @@ class Depthwise(wiring.Component):
         m.d.comb += [self.i.ready.eq(spare >= 0), lead_there.eq(lead >= 0)]
 
     def _words(self, m: Module, walk: _Walk, buffers: list[memory.Memory]) -> tuple[list[Value], list[Value]]:
-        """For each tap of a step its word, and whether it lies outside of the image, :data:`ARRIVAL` cycles later."""
+        """Return for each tap of a step its word, and whether it is outside the image, :data:`ARRIVAL` cycles later."""
         words: list[Value] = []
         beyond: list[Value] = []
         for tap, buffer in enumerate(buffers):
@@ -318,13 +318,13 @@ class _Lane(SharedComponent):
 
 
 def masks(geometry: WindowGeometry, product: Multiplier) -> int:
-    """Cycles that padding has to itself: 1 where elements may be padding and go into multiplier blocks, whose own
-    operand registers take what comes as it is; else 0, padding being a reset of the next registers."""
+    """Return the cycles for padding: 1 if elements may be padding and go into multiplier blocks, whose own operand
+    registers have no multiplexer; else 0, as padding is a reset of the next registers."""
     return int(product.blocks > 0 and touches_padding(geometry))
 
 
 def touches_padding(geometry: WindowGeometry) -> bool:
-    """Whether some window covers padding."""
+    """Tell whether some window covers padding."""
     g = geometry
     rows = (g.pads[0], g.stride[0], g.out_height, g.reach[0], g.height)
     columns = (g.pads[1], g.stride[1], g.out_width, g.reach[1], g.width)
@@ -334,20 +334,22 @@ def touches_padding(geometry: WindowGeometry) -> bool:
 
 
 def buffer_words(least: int) -> int:
-    """Words of a circular buffer of at least so many: a power of two, in which addresses wrap by themselves."""
+    """Return the words of a circular buffer of at least ``least``: a power of two, in which addresses wrap by
+    themselves."""
     return 1 << max(1, (least - 1).bit_length())
 
 
 def weight_places(geometry: WindowGeometry, blocks: int, row: bool) -> tuple[int, int, int, int]:
-    """Of an address of the weights the bits of the kernel column, of the kernel row, of the block; and the words."""
+    """Return the bits of the kernel column, of the kernel row and of the block in an address of the weights; and the
+    words."""
     kh, kw = geometry.kernel
     bits = [(count - 1).bit_length() for count in (1 if row else kw, kh, blocks)]
     return bits[0], bits[1], bits[2], 1 << sum(bits)
 
 
 class _Walk:
-    """Where the reader is: everything here belongs to its next step, ``issue``, and is a register or a function of
-    registers. Innermost are the taps of a window and block, then the blocks, the columns, the rows."""
+    """The position of the reader: everything here belongs to its next step, ``issue``, and is a register or a function
+    of registers. Innermost are the taps of a window and block, then the blocks, the columns, the rows."""
 
     def __init__(self, m: Module, core: Depthwise, issue: Signal) -> None:
         self._m, self._core, self.issue = m, core, issue
@@ -404,7 +406,8 @@ class _Walk:
         return (self.address + tap * g.dilation[1] * self._core.blocks)[: len(self.address)]
 
     def _loop(self, name: str, count: int, advance: Value) -> tuple[Signal | None, Value]:
-        """A loop that moves on with ``advance``: its count (None for one round), and "this is the last round"."""
+        """Build a loop that advances with ``advance``; return its count (None for one round) and "this is the last
+        round"."""
         if count == 1:
             return None, Const(1)
         value = Signal(range(count), name=name)
@@ -417,7 +420,7 @@ class _Walk:
         return value, last
 
     def _position(self, name: str, start: int, stride: int, count: int, advance: Value, last: Value) -> Signal | None:
-        """Of the window's first column or row in the image, where it moves."""
+        """Return the image position of the window's first column or row, if it moves."""
         if count == 1:
             return None
         value = Signal(range(min(start, 0), max(start + stride * (count - 1), 0) + 1), name=name, init=start)
@@ -430,7 +433,7 @@ class _Walk:
         position: Signal | None, start: int, stride: int, count: int, dilation: int, size: int, which: Signal | None,
         taps: range,
     ) -> list[Value]:
-        """Terms of which one is true where a tap, ``which`` of ``taps``, lies outside of the image in one direction."""
+        """Return terms of which one is true if a tap, ``which`` of ``taps``, is outside the image in one direction."""
         terms: list[Value] = []
         end = start + stride * (count - 1)
         for tap in taps:

@@ -1,4 +1,4 @@
-"""The maximum, or the sum, over groups of pixels."""
+"""Maximum or sum over groups of pixels."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ REGISTER_BLOCKS = 4  # up to so many beats a pixel the running results circulate
 
 
 class GroupPool(wiring.Component):
-    """One result (or ``results`` of them) for each ``window`` successive pixels, channel by channel: a running result
-    of each channel that every pixel of the group changes. A subclass says how, in :meth:`_combine`, and whether only a
+    """One result (or ``results`` of them) for each ``window`` consecutive pixels, by channel: a running result of each
+    channel, updated by every pixel of the group. A subclass defines the update in :meth:`_combine`, and whether only a
     group's last pixel gives a result or ``_every`` one."""
 
     _name = "result"
@@ -46,25 +46,26 @@ class GroupPool(wiring.Component):
 
     @staticmethod
     def latency_of(channels: int, lanes: int) -> int:
-        """Cycles from the step that produces a beat to ``o.valid``."""
+        """Return the cycles from the producing step to ``o.valid``."""
         return 3 if block_count(channels, lanes) <= REGISTER_BLOCKS else 4
 
     @property
     def latency(self) -> int:
-        """This core's :meth:`latency_of`."""
+        """Return this core's :meth:`latency_of`."""
         return self.latency_of(self.channels, self.lanes)
 
     def _combine(self, beat: Value, before: Value, first: Value) -> Value:
-        """The running result of a lane after ``beat``; ``before`` is the one before unless this is the ``first``."""
+        """Return the running result of a lane after ``beat``; ``before`` is the previous one unless this is the
+        ``first``."""
         raise NotImplementedError("each pool combines in its own way")
 
     def _running(self) -> data.ArrayLayout:
-        """The running results of a beat's lanes."""
+        """Return the layout of the running results of a beat's lanes."""
         layout: data.ArrayLayout = self.o.payload.shape()
         return layout
 
     def _payload(self, running: data.View) -> Value:
-        """The output's beat of the running results behind a group's last pixel."""
+        """Return the output's beat from the running results after a group's last pixel."""
         return running.as_value()
 
     def elaborate(self, platform: object) -> Module:
@@ -97,14 +98,14 @@ class GroupPool(wiring.Component):
         return m
 
     def _terms(self, m: Module, step: Value) -> tuple[list[Value], int]:
-        """Return what each lane of a step's beat adds to the running result, and how many cycles, at least 1, after the
-        step."""
+        """Return what each lane of a step's beat contributes to the running result, and after how many cycles, at least
+        1."""
         beat = Signal(self.i.payload.shape(), reset_less=True)
         m.d.sync += beat.eq(self.i.payload)
         return [beat[lane] for lane in range(self.lanes)], 1
 
     def _in_registers(self, m: Module, step: Value, first: Value) -> tuple[Value, int]:
-        """The running results in a ring of one register a block; returns the newest and its delay from the step."""
+        """Hold the running results in a ring of one register a block; return the newest and its delay from the step."""
         terms, wait = self._terms(m, step)
         layout = self._running()
         ring = [Signal(layout, name=f"{self._name}_{block}", reset_less=True) for block in range(self.blocks)]
@@ -116,8 +117,8 @@ class GroupPool(wiring.Component):
         return self._payload(ring[0]), wait + 1
 
     def _in_memory(self, m: Module, step: Value, first: Value) -> tuple[Value, int]:
-        """The same in a memory of one word a block, which is written 3 cycles after it was read: sooner than it is
-        read again."""
+        """Hold the running results in a memory of one word a block, written 3 cycles after it was read, before it is
+        read again; return the newest and its delay from the step."""
         layout = self._running()
         # A word is never read and written in one cycle.
         m.submodules[f"{self._name}s"] = results = memory.Memory(
@@ -159,7 +160,7 @@ def _registered(m: Module, name: str, value: Value) -> Signal:
 
 
 class MaxPool(GroupPool):
-    """The maximum, or ``least`` the minimum, over each ``window`` successive pixels, channel by channel.
+    """The maximum, or ``least`` the minimum, over each ``window`` consecutive pixels, by channel.
 
     Parameters
     ----------
@@ -201,7 +202,7 @@ class MaxPool(GroupPool):
 
 
 class SumPool(GroupPool):
-    """The sum over each ``window`` successive pixels, channel by channel.
+    """The sum over each ``window`` consecutive pixels, by channel.
 
     Exact modulo ``2**result_shape.width``: right wherever the sums lie in the range of ``result_shape``.
 
@@ -215,7 +216,7 @@ class SumPool(GroupPool):
     i: In(stream). ``window`` pixels for each output pixel, such as
     :class:`hdl_lib.windows.sliding_window.SlidingWindow` sends,
         or, with ``window`` pixels a frame, the frame as it comes.
-    o: Out(stream). The sums; lanes beyond ``channels`` in a pixel's last beat carry anything.
+    o: Out(stream). The sums; lanes beyond ``channels`` in a pixel's last beat are unspecified.
 
     Timing
     ------

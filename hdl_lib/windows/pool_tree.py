@@ -1,4 +1,4 @@
-"""The maximum, or the sum, over groups of pixels, several or all of which come at once."""
+"""Maximum or sum over groups of pixels, several or all of which come at once."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from hdl_lib.streams.output_queue import OutputQueue
 
 
 class TreePool(wiring.Component):
-    """One result for each ``window`` successive pixels, channel by channel, of ``pixels`` pixels a beat: trees over a
-    beat's pixels, a running result over beats. A subclass says how, in :meth:`_tree` and :meth:`_combine`."""
+    """One result for each ``window`` consecutive pixels, by channel, with ``pixels`` pixels a beat: trees over a beat's
+    pixels, a running result over beats. A subclass defines them in :meth:`_tree` and :meth:`_combine`."""
 
     _name = "result"
 
@@ -42,32 +42,33 @@ class TreePool(wiring.Component):
 
     @staticmethod
     def latency_of(pixels: int, window: int) -> int:
-        """Cycles from the step that produces a beat to ``o.valid``."""
+        """Return the cycles from the producing step to ``o.valid``."""
         return tree_levels(min(pixels, window)) + (pixels < window) + 1
 
     @property
     def latency(self) -> int:
-        """This core's :meth:`latency_of`."""
+        """Return this core's :meth:`latency_of`."""
         return self.latency_of(self.pixels, self.window)
 
     def _tree(self, m: Module, name: str, values: list[Value]) -> Value:
-        """All values combined, ``tree_levels(len(values))`` cycles later."""
+        """Combine all values, ``tree_levels(len(values))`` cycles later."""
         raise NotImplementedError("each pool combines in its own way")
 
     def _combine(self, beat: Value, before: Value, first: Value) -> Value:
-        """The running result of a lane after ``beat``; ``before`` is the one before unless this is the ``first``."""
+        """Return the running result of a lane after ``beat``; ``before`` is the previous one unless this is the
+        ``first``."""
         raise NotImplementedError("each pool combines in its own way")
 
     def _running(self) -> ShapeLike:
-        """The shape of a lane's running result."""
+        """Return the shape of a lane's running result."""
         return self.result_shape
 
     def _payload(self, result: Value) -> Value:
-        """A lane's element of the output's beat."""
+        """Return a lane's element of the output's beat."""
         return result
 
     def _count_rounds(self, m: Module, arrives: Value) -> None:
-        """For subclasses that need the number of a group's beat whose tree's results are there with ``arrives``."""
+        """Count a group's beats as the tree's results come with ``arrives``, for subclasses that need the number."""
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -104,7 +105,7 @@ class TreePool(wiring.Component):
 
 
 class MaxPoolTree(TreePool):
-    """The maximum, or ``least`` the minimum, over each ``window`` successive pixels, channel by channel, several pixels
+    """The maximum, or ``least`` the minimum, over each ``window`` consecutive pixels, by channel, several pixels
     a beat.
 
     Parameters
@@ -162,7 +163,7 @@ class MaxPoolTree(TreePool):
 
 
 class SumPoolTree(TreePool):
-    """The sum over each ``window`` successive pixels, channel by channel, several pixels a beat.
+    """The sum over each ``window`` consecutive pixels, by channel, several pixels a beat.
 
     Exact modulo ``2**result_shape.width``: right wherever the sums lie in the range of ``result_shape``.
 

@@ -12,8 +12,8 @@ from hdl_lib.windows.weighted_pool import WeightedPool
 
 
 class PositionSum(WeightedPool):
-    """The sum over each ``window`` successive pixels of each pixel times a constant of its own, the same for all of its
-    channels; the constants change from group to group.
+    """Weighted sum over each ``window`` consecutive pixels, with a weight for each pixel and the same for all channels;
+    the weights change from group to group.
 
     Exact modulo ``2**result_shape.width``: right wherever the sums lie in the range of ``result_shape``.
 
@@ -22,12 +22,12 @@ class PositionSum(WeightedPool):
     shape, weight_shape, result_shape, channels, lanes, window, multiplier, part, depth: as for
         :class:`hdl_lib.windows.weighted_pool.WeightedPool`.
     weights: a word a weight: for each position its ``window`` weights.
-    repeat: successive groups of one position; then comes the next position, behind the last one the first.
+    repeat: consecutive groups of one position; then comes the next position, behind the last one the first.
 
     Members
     -------
     i: In(stream). ``window`` pixels for each output pixel.
-    o: Out(stream). The sums; lanes beyond ``channels`` in a pixel's last beat carry anything.
+    o: Out(stream). The sums; lanes beyond ``channels`` in a pixel's last beat are unspecified.
 
     Timing
     ------
@@ -72,7 +72,7 @@ class PositionSum(WeightedPool):
 
     @staticmethod
     def walk_of(positions: int, repeat: int, window: int, blocks: int) -> AddressWalk:
-        """The order in which the weights are read, step by step."""
+        """Return the order in which the weights are read, step by step."""
         axes = (LoopAxis(positions, window), LoopAxis(repeat, 0), LoopAxis(window, 1), LoopAxis(blocks, 0))
         return AddressWalk(axes)
 

@@ -1,4 +1,4 @@
-"""Sums of all pixels so far, over groups of pixels."""
+"""Running sums over groups of pixels."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hdl_lib.windows.pool import GroupPool
 
 
 class RunningSum(GroupPool):
-    """For each pixel the sum of those of its group up to it, channel by channel; a group is ``window`` successive
+    """For each pixel the sum of those of its group up to it, by channel; a group is ``window`` consecutive
     pixels.
 
     Exact modulo ``2**result_shape.width``: right wherever the sums lie in the range of ``result_shape``.
@@ -27,13 +27,13 @@ class RunningSum(GroupPool):
     Members
     -------
     i: In(stream). The pixels of each group.
-    o: Out(stream). As many pixels; lanes beyond ``channels`` in a pixel's last beat carry anything.
+    o: Out(stream). As many pixels; lanes beyond ``channels`` in a pixel's last beat are unspecified.
 
     Timing
     ------
     A step each input beat, which needs a credit; :attr:`latency` cycles later the beat shows on ``o.valid``: 3 with up
-    to 4 beats a pixel, else 4. Initiation interval 1 cycle a beat. Under backpressure no step begins; those begun go
-    on.
+    to 4 beats a pixel, else 4. Initiation interval 1 cycle a beat. Under backpressure no step begins; those begun
+    continue.
 
     Ordering
     --------

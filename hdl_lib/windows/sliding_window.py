@@ -104,12 +104,13 @@ class SlidingWindow(wiring.Component):
         pads: tuple[int, int, int, int] = (0, 0, 0, 0),
         dilation: tuple[int, int] = (1, 1),
     ) -> int:
-        """The least legal ``rows``: the most image rows an output row needs and the ones before it did not release."""
+        """Return the least valid ``rows``: the most image rows that an output row needs and earlier ones did not
+        release."""
         return WindowGeometry(height, width, kernel, stride, pads, dilation).minimum_rows
 
     @property
     def words(self) -> int:
-        """Words of the row buffer, ``lanes`` elements each."""
+        """Return the words of the row buffer, ``lanes`` elements each."""
         return self.rows * self.geometry.width * self.blocks
 
     def elaborate(self, platform: object) -> Module:
@@ -148,7 +149,7 @@ class SlidingWindow(wiring.Component):
         return m
 
     def _elaborate_writer_address(self, m: Module, buffer: memory.Memory) -> Value:
-        """Write each accepted beat one cycle later; returns "the last beat of a row is accepted"."""
+        """Write each accepted beat one cycle later; return "the last beat of a row is accepted"."""
         accept = Signal()
         m.d.comb += accept.eq(self.i.valid & self.i.ready)
         write = buffer.write_port()
@@ -167,7 +168,7 @@ class SlidingWindow(wiring.Component):
     def _elaborate_row_counts(
         self, m: Module, row_written: Value, row_read: Value, queue: OutputQueue, issue: Value
     ) -> None:
-        """The two row counts through which writer and reader wait for each other."""
+        """Build the two row counts through which writer and reader wait for each other."""
         geometry = self.geometry
         needed, released = present_change(m, geometry.row_steps, row_read)
         first = geometry.needed_rows(0)
@@ -191,8 +192,8 @@ class SlidingWindow(wiring.Component):
         m.d.comb += [self.i.ready.eq(spare_rows >= 0), issue.eq((lead >= 0) & queue.available)]
 
     def _elaborate_reader_address(self, m: Module) -> tuple[Value, Value, Signal, Value]:
-        """Walk the windows: the word's address in this step, whether it lies outside the image, the step, and "it is
-        an output row's last step"."""
+        """Walk the windows; return the word's address in this step, whether it is outside the image, the step, and "it
+        is an output row's last step"."""
         geometry = self.geometry
         (kh, kw), (sh, sw), (dh, dw) = geometry.kernel, geometry.stride, geometry.dilation
         top, left = geometry.pads[:2]

@@ -1,4 +1,4 @@
-"""Weighted sums over groups of pixels, channel by channel: a depthwise convolution after its sliding window."""
+"""Weighted sums over groups of pixels, by channel: a depthwise convolution after its sliding window."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ARRIVAL = 2
 
 
 class WeightedPool(GroupPool):
-    """The sum over each ``window`` successive pixels, channel by channel, of each element times a constant.
+    """The sum over each ``window`` consecutive pixels, by channel, of each element times a constant.
 
     Exact modulo ``2**result_shape.width``: right wherever the sums lie in the range of ``result_shape``.
 
@@ -35,7 +35,7 @@ class WeightedPool(GroupPool):
     -------
     i: In(stream). ``window`` pixels for each output pixel, such as
     :class:`hdl_lib.windows.sliding_window.SlidingWindow` sends. o: Out(stream). The sums; lanes beyond ``channels`` in
-    a pixel's last beat carry anything.
+    a pixel's last beat are unspecified.
 
     Timing
     ------
@@ -84,13 +84,14 @@ class WeightedPool(GroupPool):
     def weighted_latency_of(
         shape: Shape, weight_shape: Shape, multiplier: ProductForm, part: int = PART, *, table: tuple[int, int]
     ) -> int:
-        """Cycles from the step that produces a beat to ``o.valid``; ``table``: bits of a word of the weights, words."""
+        """Return the cycles from the producing step to ``o.valid``; ``table``: (bits of a word of the weights, words).
+        """
         product = Multiplier(Shape.cast(shape), Shape.cast(weight_shape), multiplier, part)
         return arrival_of(product, *table) + product.operand_latency + product.latency + 2
 
     @property
     def latency(self) -> int:
-        """This core's :meth:`weighted_latency_of`."""
+        """Return this core's :meth:`weighted_latency_of`."""
         product, table = self.multiplier, (self.weights.width, self.weights.depth)
         return self.weighted_latency_of(self.shape, self.weight_shape, product.form, product.part or PART, table=table)
 
@@ -108,7 +109,7 @@ class WeightedPool(GroupPool):
         return terms, arrival + product.operand_latency + product.latency
 
     def _weights(self, m: Module, step: Value, ahead: int) -> list[Value]:
-        """Each lane's weight of a step, ``ahead`` cycles behind it."""
+        """Return each lane's weight of a step, ``ahead`` cycles after it."""
         word = self._word(m, count_up(m, "weight", self.weights.depth, step), ahead)
         weights: list[Value] = []
         for lane in range(self.lanes):
@@ -118,8 +119,8 @@ class WeightedPool(GroupPool):
         return weights
 
     def _word(self, m: Module, address: Value, ahead: int) -> Value:
-        """The table's word at ``address``, ``ahead`` cycles behind it; in a register near what reads it where the table
-        lies in a block RAM and there is a cycle for that."""
+        """Return the table's word at ``address``, ``ahead`` cycles after it; in a register near its reader if the table
+        is in a block RAM and there is a cycle for that."""
         m.submodules.weights = rom = Rom.of_table(self.weights, output_register=True)
         ahead, word = ahead - rom.latency, rom.data
         if ahead and lies_in_block(self.weights.width, self.weights.depth):
@@ -134,6 +135,6 @@ class WeightedPool(GroupPool):
 
 
 def arrival_of(product: Multiplier, width: int, depth: int) -> int:
-    """Cycles from a step to its beat: :data:`ARRIVAL`, and one more where the weights, ``depth`` words of ``width``
-    bits, go from a block RAM to multiplier blocks, for a register between them."""
+    """Return the cycles from a step to its beat: :data:`ARRIVAL`, and one more if the weights, ``depth`` words of
+    ``width`` bits, go from a block RAM to multiplier blocks, for a register between them."""
     return ARRIVAL + int(product.blocks > 0 and lies_in_block(width, depth))

@@ -1,7 +1,7 @@
-"""Geometry of the windows of a convolution or pooling: their place in the image, and the rows they need when.
+"""Geometry of the windows of a convolution or pool: their position in the image, and the rows they need when.
 
-Plain integers, no hardware. Rows and columns are counted in pixels from 0; a window that extends over the image's edge
-has negative coordinates or some of ``height`` and above there.
+Plain integers, no hardware. Rows and columns are counted in pixels from 0; a window that extends beyond the image has
+negative coordinates or some of ``height`` and above there.
 """
 
 from __future__ import annotations
@@ -48,55 +48,55 @@ class WindowGeometry:
 
     @property
     def reach(self) -> tuple[int, int]:
-        """Rows and columns from a window's first pixel to its last, both counted."""
+        """Return the rows and columns from a window's first pixel to its last, both included."""
         (kh, kw), (dh, dw) = self.kernel, self.dilation
         return (kh - 1) * dh + 1, (kw - 1) * dw + 1
 
     @property
     def out_height(self) -> int:
-        """Output rows."""
+        """Return the output rows."""
         return (self.height + self.pads[0] + self.pads[2] - self.reach[0]) // self.stride[0] + 1
 
     @property
     def out_width(self) -> int:
-        """Output columns."""
+        """Return the output columns."""
         return (self.width + self.pads[1] + self.pads[3] - self.reach[1]) // self.stride[1] + 1
 
     def needed_rows(self, row: int) -> int:
-        """Rows of the image, counted from the top, that must be there before output row ``row``: at least one, so
-        that no output of a frame comes before its input, even where the windows lie above the image altogether.
-        """
+        """Return how many rows of the image, from the top, must have arrived before output row ``row``: at least one,
+        so that no output of a frame comes before its input, even if the windows are entirely above the image."""
         return min(max(row * self.stride[0] - self.pads[0] + self.reach[0], 1), self.height)
 
     def released_rows(self, row: int) -> int:
-        """Rows of the image, counted from the top, that are no longer needed after output row ``row``."""
+        """Return how many rows of the image, from the top, are no longer needed after output row ``row``."""
         if row == self.out_height - 1:
             return self.height
         return min(max((row + 1) * self.stride[0] - self.pads[0], 0), self.height)
 
     def _before(self, row: int) -> int:
-        """Rows released before output row ``row``."""
+        """Return the rows released before output row ``row``."""
         return self.released_rows(row - 1) if row else 0
 
     @property
     def minimum_rows(self) -> int:
-        """Least number of image rows a buffer must hold: the most an output row needs and the ones before did not
-        release."""
+        """Return the least number of image rows that a buffer must hold: the most that an output row needs and earlier
+        ones did not release."""
         return max(1, *(self.needed_rows(row) - self._before(row) for row in range(self.out_height)))
 
     @property
     def greatest_surplus(self) -> int:
-        """How far the released rows can be ahead of the rows that are surely in the buffer by then."""
+        """Return by how much the released rows can exceed the rows that are certainly in the buffer by then."""
         return max(self.released_rows(row) - self.needed_rows(row) for row in range(self.out_height))
 
     @property
     def greatest_lead(self) -> int:
-        """How far the rows released before an output row can be ahead of those it needs (0 or less: behind)."""
+        """Return by how much the rows released before an output row can exceed those it needs (0 or less: they do not).
+        """
         return max(self._before(row) - self.needed_rows(row) for row in range(self.out_height))
 
     @cached_property
     def row_steps(self) -> tuple[ReleaseStep, ...]:
-        """The changes after each output row of a frame, equal neighbours gathered."""
+        """Return the changes after each output row of a frame, with equal neighbours merged."""
         changes = []
         for row in range(self.out_height):
             following = self.height + self.needed_rows(0) if row == self.out_height - 1 else self.needed_rows(row + 1)

@@ -1,4 +1,4 @@
-"""Wire the whole image in one beat to all its windows in one beat."""
+"""All windows of an image in one beat, from the whole image in one beat: wiring."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class WindowImage(wiring.Component):
 
     @staticmethod
     def pixels(geometry: WindowGeometry) -> list[list[int | None]]:
-        """For each window the image pixel of each tap, None for one outside the image."""
+        """Return for each window the image pixel of each tap, None for one outside the image."""
         g = geometry
 
         def pixel(y: int, x: int) -> int | None:

@@ -91,22 +91,22 @@ class WindowRows(wiring.Component):
 
     @staticmethod
     def latency_of(steps: WindowSteps) -> int:
-        """Cycles from a step that produces to ``o.valid``."""
+        """Return the cycles from a producing step to ``o.valid``."""
         return (4 if steps.words > 1 else 2) + int(steps.masked)
 
     @staticmethod
     def lag_of(words: int) -> int:
-        """Cycles from a writer step to the first reader step that may use its word."""
+        """Return the cycles from a writer step to the first reader step that may use its word."""
         return 2 if words > 1 else 1
 
     @property
     def latency(self) -> int:
-        """This core's :meth:`latency_of`."""
+        """Return this core's :meth:`latency_of`."""
         return self.latency_of(self.steps)
 
     @property
     def lag(self) -> int:
-        """As :meth:`lag_of`."""
+        """Return this core's :meth:`lag_of`."""
         return self.lag_of(self.steps.words)
 
     def elaborate(self, platform: object) -> Module:
@@ -158,8 +158,8 @@ class WindowRows(wiring.Component):
         return m
 
     def _elaborate_writer(self, m: Module) -> tuple[Value, Signal, list[Value], Signal]:
-        """The banks. Returns "a word comes in", "there is room for one" (to be driven), the word each bank shows, and
-        the place these are read at (to be driven)."""
+        """Build the banks. Return "a word comes in", "there is room for one" (to be driven), the word each bank shows,
+        and the read address (to be driven)."""
         words = self.steps.words
         free, accept = Signal(name="free"), Signal(name="accept")
         m.d.comb += [self.i.ready.eq(free), accept.eq(self.i.valid & free)]
@@ -203,8 +203,8 @@ class WindowRows(wiring.Component):
     def _elaborate_columns(
         self, m: Module, row: int, banks: list[Value], choice: Value, outside: Value, shifts: Value
     ) -> dict[int, list[list[Signal]]]:
-        """The shift registers of a kernel row: for each place in a word that is used, for each number of words back
-        the pixel's channels."""
+        """Build the shift registers of a kernel row: for each used place in a word, for each number of words back, the
+        pixel's channels."""
         width, registers = self.shape.width, {}
         for place, oldest in self.steps.ages.items():
             registers[place] = [
@@ -231,11 +231,11 @@ class WindowRows(wiring.Component):
 
 
 class _Reader:
-    """The reader's control. What belongs to a step is in registers by then: counters run a step ahead of them.
+    """The reader's control. Everything that belongs to a step is registered: counters run a step ahead.
 
     ``issue``: the reader's step; with it: ``word`` to read, ``produces``, ``rows``/``banks`` (for each kernel row
-    whether it is inside the image, and its bank) and ``columns`` (for each range of beats whether the one that the
-    step sends is within it).
+    whether it is inside the image, and its bank) and ``columns`` (for each range of beats whether it contains the one
+    that the step sends).
     """
 
     def __init__(self, m: Module, core: WindowRows, written: Value, free: Signal, available: Value) -> None:
@@ -247,14 +247,15 @@ class _Reader:
         self._counts(written, free, available)
 
     def _register(self, name: str, following: Value, first: int, shape: object = 1) -> Signal:
-        """What is ``first`` in a frame's first step and then what ``following`` says of the step ahead."""
+        """Return a register that is ``first`` in a frame's first step and then ``following`` of the step ahead."""
         register = Signal(shape, name=name, init=first)
         with self._m.If(self.issue):
             self._m.d.sync += register.eq(following)
         return register
 
     def _walk(self) -> None:
-        """Word, output row, and the ends of rows and frames, of the step ahead; all begin with a frame's step 1."""
+        """Count word, output row, and the ends of rows and frames, for the step ahead; all begin with a frame's step 1.
+        """
         m, steps = self._m, self.steps
         words, rows = steps.words, steps.geometry.out_height
         short, long = steps.row_steps, steps.row_steps + steps.tail  # of a frame's last row
@@ -276,7 +277,7 @@ class _Reader:
         self.word = self._register("word", self._place, 0, range(max(2, words))) if words > 1 else Const(0)
 
     def _outputs(self) -> None:
-        """Tell which steps send a beat, and which beat of its output row."""
+        """Determine which steps send a beat, and which beat of its output row."""
         m, steps = self._m, self.steps
         length = steps.row_steps
         start = -steps.delay % length  # of the steps whose beats the first ones would send
@@ -314,7 +315,7 @@ class _Reader:
             self.columns[low, high] = inside
 
     def _inputs(self) -> None:
-        """For each kernel row whether it is inside the image and the bank it is in."""
+        """Determine for each kernel row whether it is inside the image, and its bank."""
         m, steps, rows = self._m, self.steps, self._core.rows
         g = steps.geometry
         self.rows: dict[int, Value] = {}
@@ -333,7 +334,7 @@ class _Reader:
                 m.d.sync += bank.eq(Mux(frame_end, turned(m, bank, over, rows), turned(m, bank, g.stride[0], rows)))
 
     def _counts(self, written: Value, free: Signal, available: Value) -> None:
-        """The counts of words through which writer and reader wait for each other."""
+        """Build the counts of words through which writer and reader wait for each other."""
         m, g, words, rows = self._m, self.steps.geometry, self.steps.words, self._core.rows
         needs = [
             (g.needed_rows(y + 1) if y + 1 < g.out_height else g.height + g.needed_rows(0)) - g.needed_rows(y)
@@ -393,8 +394,8 @@ def connect_windows(
     shape: Shape,
     pad_value: int,
 ) -> None:
-    """Connect a queue, in which each pixel of a beat is once, to the stream ``o`` of whole windows: for each window's
-    taps which of the pixels, None for one that is never inside the image."""
+    """Connect a queue with each pixel of a beat once to the stream ``o`` of whole windows: for the taps of each window
+    the index of the pixel, None for one that is never inside the image."""
     m.d.comb += [o.valid.eq(queue.o.valid), queue.o.ready.eq(o.ready)]
     taps = [place for window in windows for place in window]
     for index, place in enumerate(taps):
@@ -431,7 +432,7 @@ def _later(m: Module, name: str, value: Value, cycles: int) -> Value:
 
 
 def within(value: Value, low: int, high: int, greatest: int) -> Value:
-    """``low <= value <= high`` of a value that is never more than ``greatest``, where it matters."""
+    """Return ``low <= value <= high`` for a value of at most ``greatest``, with only the comparisons needed."""
     terms: list[Value] = []
     if low > 0:
         terms.append(value.any() if low == 1 else value >= low)
@@ -443,7 +444,7 @@ def within(value: Value, low: int, high: int, greatest: int) -> Value:
 
 
 def turned(m: Module, bank: Value, amount: int, banks: int) -> Value:
-    """``bank + amount`` modulo ``banks``, as a table."""
+    """Return ``bank + amount`` modulo ``banks``, as a table."""
     if amount % banks == 0:
         return bank
     result = Signal(range(max(2, banks)), name=f"turned_{amount % banks}")
@@ -455,7 +456,8 @@ def turned(m: Module, bank: Value, amount: int, banks: int) -> Value:
 
 
 def chosen(values: list[Value], choice: Value) -> Value:
-    """The value at place ``choice``: a tree of multiplexers, one level a bit; a choice beyond them gives any."""
+    """Return the value at index ``choice``: a tree of multiplexers, one level a bit; unspecified for a choice beyond
+    them."""
     bit = 0
     while len(values) > 1:
         values = [

@@ -1,9 +1,9 @@
 """The static schedule of a sliding window that reads whole words of an image row and sends whole windows.
 
 Plain integers, no hardware. A reader goes over the image rows of one output row after another, word by word (a word is
-``pixels`` successive pixels of a row, of all kernel rows at once), and keeps the words it still needs in shift
-registers. A beat is ``windows`` successive windows of an output row. It leaves, always from the same places of the
-registers, as soon as every column is there that a window of any such beat takes from the image.
+``pixels`` consecutive pixels of a row, of all kernel rows at once), and keeps the words it still needs in shift
+registers. A beat is ``windows`` consecutive windows of an output row. It leaves, always from the same places of the
+registers, as soon as every column has arrived that a window of any such beat takes from the image.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from hdl_lib.windows.window_geometry import WindowGeometry
 
 @dataclass(frozen=True)
 class WindowSteps:
-    """Steps of the reader; ``pixels`` a word, which divide the image's width, ``windows`` a beat, which divide the
+    """The steps of the reader; ``pixels`` a word, which divide the image's width, ``windows`` a beat, which divide the
     output's width.
 
-    Where an output row has several beats, the columns from a beat's first window to the next one's (``windows`` times
-    the horizontal stride) must be whole words. Raises ValueError otherwise.
+    If an output row has several beats, the columns from a beat's first window to the next one's (``windows`` times the
+    horizontal stride) must be whole words. Raises ValueError otherwise.
     """
 
     geometry: WindowGeometry
@@ -39,37 +39,38 @@ class WindowSteps:
 
     @property
     def words(self) -> int:
-        """Words of an image row."""
+        """Return the words of an image row."""
         return self.geometry.width // self.pixels
 
     @property
     def row_steps(self) -> int:
-        """Steps of an output row: one for each word, more if its beats take more."""
+        """Return the steps of an output row: one for each word, more if its beats take more."""
         return max(self.words, (self.beats - 1) * self.period + 1)
 
     @property
     def beats(self) -> int:
-        """Beats of an output row."""
+        """Return the beats of an output row."""
         return self.geometry.out_width // self.windows
 
     @property
     def shift(self) -> int:
-        """Columns from a beat's windows to the next one's."""
+        """Return the columns from a beat's windows to the next one's."""
         return self.windows * self.geometry.stride[1]
 
     @property
     def period(self) -> int:
-        """Steps from beat to beat within an output row."""
+        """Return the steps from beat to beat within an output row."""
         return self.shift // self.pixels if self.beats > 1 else 1
 
     def offset(self, window: int, column: int) -> int:
-        """Image column of a window's kernel column, from that of the beat's first word."""
+        """Return the image column of a window's kernel column, relative to that of the beat's first word."""
         g = self.geometry
         return window * g.stride[1] + column * g.dilation[1] - g.pads[1]
 
     @cached_property
     def columns(self) -> dict[int, tuple[int, int]]:
-        """The offsets that are inside the image in some beat of an output row: in which, first and last."""
+        """Return the offsets that are inside the image in some beat of an output row, with the first and last such
+        beat."""
         found = {}
         for offset in sorted({self.offset(w, c) for w in range(self.windows) for c in range(self.geometry.kernel[1])}):
             inside = [b for b in range(self.beats) if 0 <= b * self.shift + offset < self.geometry.width]
@@ -79,12 +80,12 @@ class WindowSteps:
 
     @property
     def masked(self) -> bool:
-        """Whether a column is inside the image in some beats of an output row, and outside in others."""
+        """Tell whether a column is inside the image in some beats of an output row, and outside in others."""
         return any(span != (0, self.beats - 1) for span in self.columns.values())
 
     @cached_property
     def kernel_rows(self) -> dict[int, tuple[int, int]]:
-        """The kernel rows that are inside the image in some output row: in which, first and last."""
+        """Return the kernel rows that are inside the image in some output row, with the first and last such row."""
         g = self.geometry
         found = {}
         for row in range(g.kernel[0]):
@@ -96,22 +97,22 @@ class WindowSteps:
 
     @cached_property
     def delay(self) -> int:
-        """Steps from that with a beat's first word to that which sends the beat."""
+        """Return the steps from the one with a beat's first word to the one that sends the beat."""
         return max(0, *(offset // self.pixels for offset in self.columns), 0)
 
     @property
     def tail(self) -> int:
-        """Steps of a frame after its last row's, for the beats that are left."""
+        """Return the steps of a frame after its last row's, for the remaining beats."""
         return max(0, (self.beats - 1) * self.period + self.delay - (self.row_steps - 1))
 
     @property
     def steps(self) -> int:
-        """Steps of a frame."""
+        """Return the steps of a frame."""
         return self.geometry.out_height * self.row_steps + self.tail
 
     @cached_property
     def ages(self) -> dict[int, int]:
-        """For each place in a word that beats take a pixel from: in how many words back at most."""
+        """Return for each place in a word from which beats take a pixel how many words back it is at most."""
         ages: dict[int, int] = {}
         for offset in self.columns:
             age = self.delay - offset // self.pixels
@@ -119,5 +120,5 @@ class WindowSteps:
         return ages
 
     def sends(self, row: int, beat: int) -> int:
-        """The step that sends a beat of an output row."""
+        """Return the step that sends a beat of an output row."""
         return row * self.row_steps + beat * self.period + self.delay

@@ -124,9 +124,9 @@ def test_the_buffer_keeps_the_pace_and_is_the_least_that_does(order: list[int], 
     if words.max() < 0:
         return
     plan = RearrangePlan(as_loops(words), 12)
-    assert cycles_a_frame(plan, plan.lasting_rows) == plan.cycles
-    assert plan.lasting_rows == plan.least_rows or cycles_a_frame(plan, plan.lasting_rows - 1) > plan.cycles
-    assert plan.rows >= plan.lasting_rows
+    assert cycles_a_frame(plan, plan.sustaining_rows) == plan.cycles
+    assert plan.sustaining_rows == plan.least_rows or cycles_a_frame(plan, plan.sustaining_rows - 1) > plan.cycles
+    assert plan.rows >= plan.sustaining_rows
 
 
 @given(st.lists(st.integers(-1, 11), min_size=1, max_size=24), st.integers(1, 4), st.integers(0, 40))
@@ -138,12 +138,12 @@ def test_a_slower_pace_needs_no_larger_buffer(order: list[int], inner: int, slow
         return
     quick = RearrangePlan(as_loops(words), 12)
     plan = RearrangePlan(quick.walk, 12, quick.cycles + slower)
-    assert plan.lasting_rows <= quick.lasting_rows
-    assert cycles_a_frame(plan, plan.lasting_rows) <= quick.cycles + slower
+    assert plan.sustaining_rows <= quick.sustaining_rows
+    assert cycles_a_frame(plan, plan.sustaining_rows) <= quick.cycles + slower
 
 
 def test_a_whole_frame_needs_a_second_one_only_as_long_as_they_overlap() -> None:
     """Twelve beats backwards: read for twelve cycles, free two later, written for twelve."""
     walk = as_loops(np.arange(12)[::-1])
-    rows = {slower: RearrangePlan(walk, 12, 12 + slower).lasting_rows for slower in (0, 1, 2, 13, 14)}
+    rows = {slower: RearrangePlan(walk, 12, 12 + slower).sustaining_rows for slower in (0, 1, 2, 13, 14)}
     assert rows == {0: 25, 1: 24, 2: 23, 13: 12, 14: 12}
