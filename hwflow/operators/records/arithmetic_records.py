@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-from hwflow.frontend.context import Handler
 from hwflow.frontend.frames import axes
 from hwflow.frontend.views import Integers, Reals
 from hwflow.ir.integer_functions import MAXIMUM, MINIMUM, Division, Magnitude, Simple
 from hwflow.onnxspec.graphs import operator_names as names
 from hwflow.operators.elementwise import arithmetic, integers, islands, ordering
 from hwflow.operators.float_errors import linear_errors, move_errors
-from hwflow.operators.record import Operator, attributes
+from hwflow.operators.record import Attributes, Operator, attributes
 from hwflow.operators.records import phrases
 
 _BROADCAST = (0, 1)  # of operator sets before 7: without an axis the shapes are aligned at their ends, as ever since
 
 
-def _comparison(function: Simple) -> Handler:
-    return integers.or_real(integers.always(function), ordering.comparison(function))
+def _comparison(name: str, function: Simple, honours: Attributes | None = None) -> Operator:
+    return Operator(
+        name, lower=integers.or_real(integers.always(function), ordering.comparison(function)), honours=honours or {},
+        limits=phrases.COMPARED, becomes=("elementwise",), needs=(Integers, Reals), frames=axes.ELEMENTWISE,
+        error=move_errors.compared
+    )
+
+
+def _of_integers(name: str, make: integers.Make, limits: str, honours: Attributes | None = None) -> Operator:
+    """Return the record of an operator on integer or bool tensors alone."""
+    return Operator(
+        name, lower=integers.or_real(make), honours=honours or {}, limits=limits, becomes=("elementwise",),
+        needs=(Integers,), frames=axes.ELEMENTWISE
+    )
 
 
 RECORDS: tuple[Operator, ...] = (
@@ -32,30 +43,12 @@ RECORDS: tuple[Operator, ...] = (
         becomes=("elementwise", "scaled_add"), frames=axes.ELEMENTWISE, error=linear_errors.add, by_type=True,
         followed=True, integer_operands=True, accumulates=True, affine=True
     ),
-    Operator(
-        "And", lower=integers.or_real(integers.always(Simple("and"))), honours=attributes(broadcast=_BROADCAST),
-        limits=phrases.LOGICAL, becomes=("elementwise",), needs=(Integers,), frames=axes.ELEMENTWISE
-    ),
-    Operator(
-        "BitShift", lower=integers.or_real(integers.bit_shift), honours=attributes(direction=("LEFT", "RIGHT")),
-        limits=phrases.BITS, becomes=("elementwise",), needs=(Integers,), frames=axes.ELEMENTWISE
-    ),
-    Operator(
-        "BitwiseAnd", lower=integers.or_real(integers.always(Simple("and"))), limits=phrases.BITS,
-        becomes=("elementwise",), needs=(Integers,), frames=axes.ELEMENTWISE
-    ),
-    Operator(
-        "BitwiseNot", lower=integers.or_real(integers.always(Simple("not"))), limits=phrases.INTEGER,
-        becomes=("elementwise",), needs=(Integers,), frames=axes.ELEMENTWISE
-    ),
-    Operator(
-        "BitwiseOr", lower=integers.or_real(integers.always(Simple("or"))), limits=phrases.BITS,
-        becomes=("elementwise",), needs=(Integers,), frames=axes.ELEMENTWISE
-    ),
-    Operator(
-        "BitwiseXor", lower=integers.or_real(integers.always(Simple("xor"))), limits=phrases.BITS,
-        becomes=("elementwise",), needs=(Integers,), frames=axes.ELEMENTWISE
-    ),
+    _of_integers("And", integers.always(Simple("and")), phrases.LOGICAL, attributes(broadcast=_BROADCAST)),
+    _of_integers("BitShift", integers.bit_shift, phrases.BITS, attributes(direction=("LEFT", "RIGHT"))),
+    _of_integers("BitwiseAnd", integers.always(Simple("and")), phrases.BITS),
+    _of_integers("BitwiseNot", integers.always(Simple("not")), phrases.INTEGER),
+    _of_integers("BitwiseOr", integers.always(Simple("or")), phrases.BITS),
+    _of_integers("BitwiseXor", integers.always(Simple("xor")), phrases.BITS),
     Operator(
         "Div", lower=integers.or_real(integers.always(Division("quotient")), arithmetic.div),
         honours=attributes(broadcast=_BROADCAST),
@@ -63,31 +56,11 @@ RECORDS: tuple[Operator, ...] = (
         becomes=("elementwise", "requantize"), real_only=True, frames=axes.ELEMENTWISE, error=linear_errors.div,
         affine=True
     ),
-    Operator(
-        "Equal", lower=_comparison(Simple("equal")),
-        honours=attributes(broadcast=_BROADCAST), limits=phrases.COMPARED, becomes=("elementwise",),
-        needs=(Integers, Reals), frames=axes.ELEMENTWISE, error=move_errors.compared
-    ),
-    Operator(
-        "Greater", lower=_comparison(Simple("greater")),
-        honours=attributes(broadcast=_BROADCAST), limits=phrases.COMPARED, becomes=("elementwise",),
-        needs=(Integers, Reals), frames=axes.ELEMENTWISE, error=move_errors.compared
-    ),
-    Operator(
-        "GreaterOrEqual", lower=_comparison(Simple("greater_or_equal")),
-        limits=phrases.COMPARED, becomes=("elementwise",), needs=(Integers, Reals), frames=axes.ELEMENTWISE,
-        error=move_errors.compared
-    ),
-    Operator(
-        "Less", lower=_comparison(Simple("less")),
-        honours=attributes(broadcast=_BROADCAST), limits=phrases.COMPARED, becomes=("elementwise",),
-        needs=(Integers, Reals), frames=axes.ELEMENTWISE, error=move_errors.compared
-    ),
-    Operator(
-        "LessOrEqual", lower=_comparison(Simple("less_or_equal")),
-        limits=phrases.COMPARED, becomes=("elementwise",), needs=(Integers, Reals), frames=axes.ELEMENTWISE,
-        error=move_errors.compared
-    ),
+    _comparison("Equal", Simple("equal"), attributes(broadcast=_BROADCAST)),
+    _comparison("Greater", Simple("greater"), attributes(broadcast=_BROADCAST)),
+    _comparison("GreaterOrEqual", Simple("greater_or_equal")),
+    _comparison("Less", Simple("less"), attributes(broadcast=_BROADCAST)),
+    _comparison("LessOrEqual", Simple("less_or_equal")),
     Operator(
         "Max", lower=integers.or_real(integers.always(MAXIMUM), ordering.extreme(MAXIMUM)),
         limits=f"any number: {phrases.COMPARED}", becomes=("elementwise",), needs=(Integers, Reals),
@@ -102,10 +75,7 @@ RECORDS: tuple[Operator, ...] = (
         limits=f"any number: {phrases.COMPARED}", becomes=("elementwise",), needs=(Integers, Reals),
         frames=axes.ELEMENTWISE, error=linear_errors.extremum
     ),
-    Operator(
-        "Mod", lower=integers.or_real(integers.mod), honours=attributes("fmod"), limits=f"{phrases.INTEGER}, fmod too",
-        becomes=("elementwise",), needs=(Integers,), frames=axes.ELEMENTWISE
-    ),
+    _of_integers("Mod", integers.mod, f"{phrases.INTEGER}, fmod too", attributes("fmod")),
     Operator(
         names.MUL, lower=integers.or_real(integers.always(integers.Product()), arithmetic.mul),
         honours=attributes(broadcast=_BROADCAST),
@@ -117,14 +87,8 @@ RECORDS: tuple[Operator, ...] = (
         "Neg", lower=arithmetic.neg, limits=f"of reals and {phrases.INTEGER}", becomes=("elementwise", "requantize"),
         frames=axes.ELEMENTWISE, error=move_errors.absolute
     ),
-    Operator(
-        "Not", lower=integers.or_real(integers.always(Simple("not"))), limits="bool tensors", becomes=("elementwise",),
-        needs=(Integers,), frames=axes.ELEMENTWISE
-    ),
-    Operator(
-        "Or", lower=integers.or_real(integers.always(Simple("or"))), honours=attributes(broadcast=_BROADCAST),
-        limits=phrases.LOGICAL, becomes=("elementwise",), needs=(Integers,), frames=axes.ELEMENTWISE
-    ),
+    _of_integers("Not", integers.always(Simple("not")), "bool tensors"),
+    _of_integers("Or", integers.always(Simple("or")), phrases.LOGICAL, attributes(broadcast=_BROADCAST)),
     Operator(
         "Sub", lower=integers.or_real(integers.always(Simple("sub")), arithmetic.sub),
         honours=attributes(broadcast=_BROADCAST),
@@ -142,8 +106,5 @@ RECORDS: tuple[Operator, ...] = (
         limits=f"a bool tensor in hardware, or constant; branches: {phrases.COMPARED}", becomes=("elementwise",),
         needs=(Integers, Reals), frames=axes.ELEMENTWISE, error=move_errors.chosen
     ),
-    Operator(
-        "Xor", lower=integers.or_real(integers.always(Simple("xor"))), honours=attributes(broadcast=_BROADCAST),
-        limits=phrases.LOGICAL, becomes=("elementwise",), needs=(Integers,), frames=axes.ELEMENTWISE
-    ),
+    _of_integers("Xor", integers.always(Simple("xor")), phrases.LOGICAL, attributes(broadcast=_BROADCAST)),
 )

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from hwflow.frontend.context import finite
 from hwflow.frontend.frames import axes
+from hwflow.numerics.functions.function import Elementwise
 from hwflow.numerics.functions.piecewise import HardSigmoid, LeakyRelu, Round, Sign, ThresholdedRelu
 from hwflow.numerics.functions.power import Reciprocal, Sqrt
 from hwflow.numerics.functions.smooth import (
@@ -25,15 +28,30 @@ from hwflow.numerics.rounding import Rounding
 from hwflow.onnxspec.graphs import operator_names as names
 from hwflow.onnxspec.graphs.operator_facts import OutputMode
 from hwflow.onnxspec.reference import evaluator_defects, framewise
+from hwflow.onnxspec.resolving.resolved_model import OnnxNode
 from hwflow.onnxspec.shapes import size_facts
 from hwflow.operators.elementwise import islands
 from hwflow.operators.float_errors import function_errors, linear_errors, move_errors
-from hwflow.operators.record import Operator, attributes
+from hwflow.operators.float_errors.step_errors import Rule
+from hwflow.operators.record import Attributes, Operator, attributes
 from hwflow.operators.records import phrases
 
 # Without training there are no statistics and no mask. Source: the texts of onnx's schemas.
 _TEST = OutputMode("is_test", off=True, refused=False)
 _NO_TRAINING = OutputMode("training_mode", off=False, refused=True)
+
+
+def _function(
+    name: str, function: Elementwise | Callable[[OnnxNode], Elementwise], error: Rule,
+    honours: Attributes | None = None, limits: str = phrases.FUNCTION,
+) -> Operator:
+    """Return the record of a function of one operand, which becomes part of the next quantizer's."""
+    make = (lambda node: function) if isinstance(function, Elementwise) else function
+    return Operator(
+        name, lower=islands.unary(make), honours=honours or {}, limits=limits, becomes=("requantize",),
+        frames=axes.ELEMENTWISE, error=error
+    )
+
 
 RECORDS: tuple[Operator, ...] = (
     Operator(  # momentum: of training alone
@@ -51,14 +69,9 @@ RECORDS: tuple[Operator, ...] = (
         limits="between real types; of integer and bool tensors; of reals to integers of at most 16 bits",
         becomes=("elementwise",), frames=axes.ELEMENTWISE, error=move_errors.cast, followed=True, keeps_elements=True
     ),
-    Operator(
-        "Ceil", lower=islands.unary(lambda node: Round(Rounding.CEIL)), limits=phrases.FUNCTION,
-        becomes=("requantize",), frames=axes.ELEMENTWISE, error=move_errors.monotone
-    ),
-    Operator(
-        "Celu", lower=islands.unary(lambda node: Celu(islands.divisor(node, "alpha", 1.0))),
-        honours=attributes("alpha"), limits=phrases.FUNCTION, becomes=("requantize",), frames=axes.ELEMENTWISE,
-        error=function_errors.celu
+    _function("Ceil", Round(Rounding.CEIL), move_errors.monotone),
+    _function(
+        "Celu", lambda node: Celu(islands.divisor(node, "alpha", 1.0)), function_errors.celu, attributes("alpha")
     ),
     Operator(
         "Clip", lower=islands.clip, honours=attributes("max", "min"),
@@ -71,105 +84,55 @@ RECORDS: tuple[Operator, ...] = (
         limits="inference: no mask, training_mode false", frames=axes.elementwise(0), error=move_errors.dropout,
         output_modes={1: _TEST, 6: _TEST}
     ),
-    Operator(
-        "Elu", lower=islands.unary(lambda node: Elu(finite(node, "alpha", 1.0))), honours=attributes("alpha"),
-        limits=phrases.FUNCTION, becomes=("requantize",), frames=axes.ELEMENTWISE, error=function_errors.elu
+    _function("Elu", lambda node: Elu(finite(node, "alpha", 1.0)), function_errors.elu, attributes("alpha")),
+    _function("Erf", Erf(), function_errors.erf),
+    _function("Exp", Exp(), function_errors.exp),
+    _function("Floor", Round(Rounding.FLOOR), move_errors.monotone),
+    _function(
+        "Gelu", lambda node: Gelu(node.attributes.get("approximate", "none") == "tanh"),
+        function_errors.gelu, attributes(approximate=("none", "tanh"))
     ),
-    Operator(
-        "Erf", lower=islands.unary(lambda node: Erf()), limits=phrases.FUNCTION, becomes=("requantize",),
-        frames=axes.ELEMENTWISE, error=function_errors.erf
+    _function(
+        "HardSigmoid", lambda node: HardSigmoid(finite(node, "alpha", 0.2), finite(node, "beta", 0.5)),
+        function_errors.hard_sigmoid, attributes("alpha", "beta")
     ),
-    Operator(
-        "Exp", lower=islands.unary(lambda node: Exp()), limits=phrases.FUNCTION, becomes=("requantize",),
-        frames=axes.ELEMENTWISE, error=function_errors.exp
-    ),
-    Operator(
-        "Floor", lower=islands.unary(lambda node: Round(Rounding.FLOOR)), limits=phrases.FUNCTION,
-        becomes=("requantize",), frames=axes.ELEMENTWISE, error=move_errors.monotone
-    ),
-    Operator(
-        "Gelu", lower=islands.unary(lambda node: Gelu(node.attributes.get("approximate", "none") == "tanh")),
-        honours=attributes(approximate=("none", "tanh")), limits=phrases.FUNCTION, becomes=("requantize",),
-        frames=axes.ELEMENTWISE, error=function_errors.gelu
-    ),
-    Operator(
-        "HardSigmoid",
-        lower=islands.unary(lambda node: HardSigmoid(finite(node, "alpha", 0.2), finite(node, "beta", 0.5))),
-        honours=attributes("alpha", "beta"), limits=phrases.FUNCTION, becomes=("requantize",), frames=axes.ELEMENTWISE,
-        error=function_errors.hard_sigmoid
-    ),
-    Operator(
-        "HardSwish", lower=islands.unary(lambda node: HardSwish()), limits=phrases.FUNCTION, becomes=("requantize",),
-        frames=axes.ELEMENTWISE, error=function_errors.hard_swish
-    ),
+    _function("HardSwish", HardSwish(), function_errors.hard_swish),
     Operator(
         names.IDENTITY, lower=islands.identity, limits="", frames=axes.ELEMENTWISE, error=move_errors.identity,
         keeps_elements=True
     ),
-    Operator(
-        "LeakyRelu", lower=islands.unary(lambda node: LeakyRelu(finite(node, "alpha", 0.01))),
-        honours=attributes("alpha"), limits=phrases.FUNCTION, becomes=("requantize",), frames=axes.ELEMENTWISE,
-        error=function_errors.leaky_relu
+    _function(
+        "LeakyRelu", lambda node: LeakyRelu(finite(node, "alpha", 0.01)),
+        function_errors.leaky_relu, attributes("alpha")
     ),
-    Operator(
-        "Log", lower=islands.unary(lambda node: Log()), limits=f"{phrases.FUNCTION}, of positive numbers",
-        becomes=("requantize",), frames=axes.ELEMENTWISE, error=function_errors.log
-    ),
-    Operator(
-        "Mish", lower=islands.unary(lambda node: Mish()), limits=phrases.FUNCTION, becomes=("requantize",),
-        frames=axes.ELEMENTWISE, error=function_errors.mish
-    ),
+    _function("Log", Log(), function_errors.log, limits=f"{phrases.FUNCTION}, of positive numbers"),
+    _function("Mish", Mish(), function_errors.mish),
     Operator(
         "PRelu", lower=islands.prelu, limits=f"constant slope; {phrases.FUNCTION}", becomes=("requantize",),
         real_only=True, frames=axes.elementwise(raised_since=7), error=function_errors.prelu, sizes=size_facts.SLOPE
     ),
-    Operator(
-        "Reciprocal", lower=islands.unary(lambda node: Reciprocal()),
-        limits=f"{phrases.FUNCTION}, of numbers other than 0", becomes=("requantize",), frames=axes.ELEMENTWISE,
-        error=function_errors.reciprocal
+    _function(
+        "Reciprocal", Reciprocal(), function_errors.reciprocal, limits=f"{phrases.FUNCTION}, of numbers other than 0"
     ),
     Operator(
         "Relu", lower=islands.relu, limits=f"{phrases.FUNCTION}; {phrases.INTEGER}", becomes=("requantize",),
         frames=axes.ELEMENTWISE, error=move_errors.monotone, by_type=True, integer_operands=True, affine=True
     ),
-    Operator(
-        "Round", lower=islands.unary(lambda node: Round(Rounding.ROUND)), limits=phrases.FUNCTION,
-        becomes=("requantize",), frames=axes.ELEMENTWISE, error=move_errors.monotone
+    _function("Round", Round(Rounding.ROUND), move_errors.monotone),
+    _function(
+        "Selu", lambda node: Selu(finite(node, "alpha", 1.67326319), finite(node, "gamma", 1.05070102)),
+        function_errors.selu, attributes("alpha", "gamma")
     ),
-    Operator(
-        "Selu",
-        lower=islands.unary(lambda node: Selu(finite(node, "alpha", 1.67326319), finite(node, "gamma", 1.05070102))),
-        honours=attributes("alpha", "gamma"), limits=phrases.FUNCTION, becomes=("requantize",), frames=axes.ELEMENTWISE,
-        error=function_errors.selu
+    _function("Sigmoid", Sigmoid(), function_errors.sigmoid),
+    _function("Sign", Sign(), move_errors.monotone),
+    _function("Softplus", Softplus(), function_errors.softplus),
+    _function("Softsign", Softsign(), function_errors.softsign),
+    _function(
+        "Sqrt", Sqrt(), function_errors.square_root, limits=f"{phrases.FUNCTION}, of numbers that are not negative"
     ),
-    Operator(
-        "Sigmoid", lower=islands.unary(lambda node: Sigmoid()), limits=phrases.FUNCTION, becomes=("requantize",),
-        frames=axes.ELEMENTWISE, error=function_errors.sigmoid
-    ),
-    Operator(
-        "Sign", lower=islands.unary(lambda node: Sign()), limits=phrases.FUNCTION, becomes=("requantize",),
-        frames=axes.ELEMENTWISE, error=move_errors.monotone
-    ),
-    Operator(
-        "Softplus", lower=islands.unary(lambda node: Softplus()), limits=phrases.FUNCTION, becomes=("requantize",),
-        frames=axes.ELEMENTWISE, error=function_errors.softplus
-    ),
-    Operator(
-        "Softsign", lower=islands.unary(lambda node: Softsign()), limits=phrases.FUNCTION, becomes=("requantize",),
-        frames=axes.ELEMENTWISE, error=function_errors.softsign
-    ),
-    Operator(
-        "Sqrt", lower=islands.unary(lambda node: Sqrt()),
-        limits=f"{phrases.FUNCTION}, of numbers that are not negative", becomes=("requantize",),
-        frames=axes.ELEMENTWISE, error=function_errors.square_root
-    ),
-    Operator(
-        "Tanh", lower=islands.unary(lambda node: Tanh()), limits=phrases.FUNCTION, becomes=("requantize",),
-        frames=axes.ELEMENTWISE, error=function_errors.tanh
-    ),
-    Operator(
-        "ThresholdedRelu", lower=islands.unary(lambda node: ThresholdedRelu(finite(node, "alpha", 1.0))),
-        honours=attributes("alpha"), limits=phrases.FUNCTION, becomes=("requantize",), frames=axes.ELEMENTWISE,
-        error=function_errors.thresholded_relu
+    _function("Tanh", Tanh(), function_errors.tanh),
+    _function(
+        "ThresholdedRelu", lambda node: ThresholdedRelu(finite(node, "alpha", 1.0)),
+        function_errors.thresholded_relu, attributes("alpha")
     ),
 )

@@ -83,8 +83,7 @@ RECORDS: tuple[Operator, ...] = (
         keeps_rank=True
     ),
     Operator(
-        "MatMulIntegerToFloat", domains=MICROSOFT, lower=microsoft.matmul_integer_to_float,
-        quantized=True,
+        "MatMulIntegerToFloat", domains=MICROSOFT, lower=microsoft.matmul_integer_to_float, quantized=True,
         limits=f"one constant operand; not along the frame axis; {phrases.WEIGHTS}", becomes=("dense",), heavy=True,
         work=linear_work.product(0),
         frames=matrix_products.matmul(0, 1, columns=(3, 5, 6)),
@@ -93,8 +92,7 @@ RECORDS: tuple[Operator, ...] = (
     ),
     Operator(
         "NhwcMaxPool", domains=MICROSOFT, lower=microsoft.nhwc_max_pool,
-        honours=attributes(*_POOLED, "dilations", auto_pad=AUTO_PADS),
-        quantized=True,
+        honours=attributes(*_POOLED, "dilations", auto_pad=AUTO_PADS), quantized=True,
         limits=f"{phrases.POOL}; of integers; channels last", becomes=("max_pool2d",), heavy=True, frames=axes.IMAGE,
         error=quantizer_errors.exact_integers, form=dialect_forms.MAX_POOL, shape=dialects.nhwc_max_pool,
         evaluate=microsoft_operators.nhwc_max_pool
@@ -110,8 +108,7 @@ RECORDS: tuple[Operator, ...] = (
         differences=(runtime_differences.SATURATION, runtime_differences.FLOAT32)
     ),
     Operator(
-        "QLinearAdd", domains=MICROSOFT, lower=microsoft.qlinear_add,
-        quantized=True,
+        "QLinearAdd", domains=MICROSOFT, lower=microsoft.qlinear_add, quantized=True,
         limits="two streams of shapes that broadcast, or a constant", becomes=("scaled_add",),
         frames=axes.elementwise(0, 3), error=quantizer_errors.of_integers,
         data=(0, 3), framewise=framewise.data(0, 3), form=dialect_forms.BINARY, shape=dialects.binary,
@@ -119,8 +116,7 @@ RECORDS: tuple[Operator, ...] = (
     ),
     Operator(
         "QLinearAveragePool", domains=MICROSOFT, lower=microsoft.qlinear_average_pool,
-        honours=attributes(*_POOLED, "channels_last", "count_include_pad", auto_pad=AUTO_PADS),
-        quantized=True,
+        honours=attributes(*_POOLED, "channels_last", "count_include_pad", auto_pad=AUTO_PADS), quantized=True,
         limits=f"{phrases.POOL}; channels first or last", becomes=("sum_pool2d",), heavy=True, frames=axes.IMAGE,
         error=quantizer_errors.of_integers,
         framewise=framewise.data(0), form=dialect_forms.AVERAGE_POOL, shape=dialects.average_pool,
@@ -128,8 +124,7 @@ RECORDS: tuple[Operator, ...] = (
         differences=(runtime_differences.ROUNDING, runtime_differences.FLOAT32)
     ),
     Operator(
-        "QLinearConcat", domains=MICROSOFT, lower=microsoft.qlinear_concat, honours=attributes("axis"),
-        quantized=True,
+        "QLinearConcat", domains=MICROSOFT, lower=microsoft.qlinear_concat, honours=attributes("axis"), quantized=True,
         limits=f"streams, and constants between them; {phrases.AXES}", becomes=("concat",), frames=axes.concat(2, 3),
         error=quantizer_errors.of_integers, framewise=framewise.inner_axis,
         form=dialect_forms.CONCAT, shape=dialects.concat, levels=microsoft_operators.joined_levels,
@@ -152,8 +147,7 @@ RECORDS: tuple[Operator, ...] = (
         differences=(runtime_differences.FLOAT32,)
     ),
     Operator(
-        "QLinearMul", domains=MICROSOFT, lower=microsoft.qlinear_mul,
-        quantized=True,
+        "QLinearMul", domains=MICROSOFT, lower=microsoft.qlinear_mul, quantized=True,
         limits="two streams of shapes that broadcast, or a constant", becomes=("product",),
         frames=axes.elementwise(0, 3), error=quantizer_errors.of_integers,
         data=(0, 3), framewise=framewise.data(0, 3), form=dialect_forms.BINARY, shape=dialects.binary,
@@ -176,8 +170,7 @@ RECORDS: tuple[Operator, ...] = (
         differences=(runtime_differences.FLOAT32,)
     ),
     Operator(
-        "QLinearWhere", domains=MICROSOFT, lower=microsoft.qlinear_where,
-        quantized=True,
+        "QLinearWhere", domains=MICROSOFT, lower=microsoft.qlinear_where, quantized=True,
         limits=f"a bool tensor in hardware, or constant; branches: {phrases.COMPARED}", becomes=("elementwise",),
         frames=axes.elementwise(0, 1, 4),
         error=quantizer_errors.of_integers,
@@ -198,31 +191,27 @@ RECORDS: tuple[Operator, ...] = (
         form=dialect_forms.SIGNS, shape=dialects.same, levels=qonnx_operators.bipolar_quant
     ),
     Operator(
-        "IntQuant", domains=QONNX, lower=qonnx.quant, honours=attributes(*_LEVELS),
-        quantized=True,
+        "IntQuant", domains=QONNX, lower=qonnx.quant, honours=attributes(*_LEVELS), quantized=True,
         limits=f"{phrases.SCALE}; 1 to 16 bits", becomes=("requantize",), frames=axes.ELEMENTWISE,
         error=quantizer_errors.of_quotients, data=(0,), framewise=framewise.data(0),
         form=dialect_forms.LEVELS, shape=dialects.same, levels=qonnx_operators.quant
     ),
     Operator(  # out_dtype: a name for what the numbers are
         "MultiThreshold", domains=QONNX, lower=qonnx.multi_threshold,
-        honours=attributes("out_bias", "out_dtype", "out_scale", data_layout=qonnx.LAYOUTS),
-        quantized=True,
+        honours=attributes("out_bias", "out_dtype", "out_scale", data_layout=qonnx.LAYOUTS), quantized=True,
         limits="constant thresholds, for the tensor or a channel", becomes=("requantize",), frames=axes.IMAGE,
         error=quantizer_errors.of_thresholds, framewise=framewise.data(0),
         form=dialect_forms.THRESHOLDS, shape=dialects.multi_threshold, levels=qonnx_operators.multi_threshold,
         keeps_rank=True, remade=True
     ),
     Operator(
-        "Quant", domains=QONNX, lower=qonnx.quant, honours=attributes(*_LEVELS),
-        quantized=True,
+        "Quant", domains=QONNX, lower=qonnx.quant, honours=attributes(*_LEVELS), quantized=True,
         limits=f"{phrases.SCALE}; 1 to 16 bits; every rounding mode", becomes=("requantize",), frames=axes.ELEMENTWISE,
         error=quantizer_errors.of_quotients, data=(0,), framewise=framewise.data(0),
         form=dialect_forms.LEVELS, shape=dialects.same, levels=qonnx_operators.quant
     ),
     Operator(
-        "Trunc", domains=QONNX, lower=qonnx.trunc, honours=attributes(*_LEVELS),
-        quantized=True,
+        "Trunc", domains=QONNX, lower=qonnx.trunc, honours=attributes(*_LEVELS), quantized=True,
         limits="constant scales whose ratio is a power of two, and bit widths", becomes=("requantize",),
         frames=axes.ELEMENTWISE, error=quantizer_errors.of_quotients, data=(0,),
         framewise=framewise.data(0), form=dialect_forms.CUT_OFF, shape=dialects.same, levels=qonnx_operators.trunc,
