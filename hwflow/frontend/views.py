@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from fractions import Fraction
 from math import gcd
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -189,6 +189,18 @@ def rearranged(values: Fractions, shape: tuple[int, ...], change: Callable[[Any]
     if values.size == 1:
         return values.reshape(())
     return compact(change(np.broadcast_to(values, shape)))
+
+
+Moved = TypeVar("Moved", bound=Integers | Reals)
+
+
+def relocated(view: Moved, value: Value, shape: tuple[int, ...], change: Callable[[Any], Any]) -> Moved:
+    """Return ``view`` with its elements moved by ``change`` to a frame of ``shape``, which ``value`` holds."""
+    if isinstance(view, Reals):
+        parameters = (view.scale, view.zero_point, *view.functions)
+        scale, zero_point, *functions = (rearranged(v, view.shape, change) for v in parameters)
+        view = replace(view, scale=scale, zero_point=zero_point, functions=tuple(functions))
+    return replace(view, value=value, shape=shape)
 
 
 def changed(view: View, change: Callable[[Any], Any]) -> View:

@@ -12,10 +12,10 @@ import numpy as np
 from hwflow.display import show
 from hwflow.frontend.context import Lowering, constant, made, reals, refuse
 from hwflow.frontend.frames import axes
-from hwflow.frontend.views import Anchor, Integers, Reals, View, fractions, rearranged
+from hwflow.frontend.views import Anchor, Integers, Reals, View, fractions
 from hwflow.ir.graph import IntArray
 from hwflow.ir.integer_functions import Simple
-from hwflow.ir.node_attributes import ReshapeAttributes, Window
+from hwflow.ir.node_attributes import Window
 from hwflow.onnxspec.reference import framewise
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
 from hwflow.operators.elementwise.alignment import aligned
@@ -25,6 +25,7 @@ from hwflow.operators.float_errors.step_errors import Errors, Step, gamma, magni
 from hwflow.operators.linear.pools import window_sum
 from hwflow.operators.linear.window import integers_of
 from hwflow.operators.moves.moves import placed, with_zero
+from hwflow.operators.moves.reshapes import reshaped
 from hwflow.operators.record import Operator, attributes
 
 
@@ -49,16 +50,11 @@ def col2im(state: Lowering, node: OnnxNode) -> View:
     sums = _sums(state, node, reals(state, node, 0), shape, prod(block), sources)
     target = (shape[1] // prod(block), *image)
     origin = "" if sums.functions else state.real_origin(node)
-    value = state.add("reshape", node, [sums.value], ReshapeAttributes(target), origin=origin)
-    scale, zero_point, *functions = (
-        rearranged(v, sums.shape, lambda array: array.reshape(target))
-        for v in (sums.scale, sums.zero_point, *sums.functions)
-    )
-    if functions:
-        return replace(
-            sums, value=value, shape=target, scale=scale, zero_point=zero_point, functions=tuple(functions)
-        )
-    return replace(made(value, target, scale, zero_point, node), low=sums.low, high=sums.high)
+    result = reshaped(state, node, sums, target, origin=origin)
+    if result.functions:
+        return result
+    exact = made(result.value, target, result.scale, result.zero_point, node)
+    return replace(exact, low=sums.low, high=sums.high)
 
 
 def _sizes(state: Lowering, node: OnnxNode, place: int, what: str) -> tuple[int, ...]:

@@ -6,7 +6,7 @@ Axes are those of a frame. Integer tensors wrap to their type after each step, w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import prod
@@ -25,12 +25,12 @@ from hwflow.frontend.views import (
     changed,
     compact,
     fractions,
-    rearranged,
+    relocated,
     uniform,
 )
-from hwflow.ir.graph import Fractions, IntArray, Value
+from hwflow.ir.graph import Fractions, IntArray
 from hwflow.ir.integer_functions import Simple
-from hwflow.ir.node_attributes import ReindexAttributes, ReshapeAttributes, TransposeAttributes
+from hwflow.ir.node_attributes import ReindexAttributes
 from hwflow.numerics.requantizers.staircase import LIMIT
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
 from hwflow.operators.elementwise import integers
@@ -40,6 +40,7 @@ from hwflow.operators.elementwise.keys import times
 from hwflow.operators.elementwise.lattice import from_zero, plain, whole_zero_point
 from hwflow.operators.linear.matmul import product_with
 from hwflow.operators.linear.pools import whole, window_sum
+from hwflow.operators.moves.reshapes import reshaped, transposed
 from hwflow.types import IntType
 
 Names = tuple[str, ...]
@@ -106,24 +107,10 @@ class Contraction:
     def _shape(self, names: Names) -> tuple[int, ...]:
         return tuple(self._sizes[name] for name in names) or (1,)
 
-    def _with(
-        self, view: Integers | Reals, value: Value, shape: tuple[int, ...], change: Callable[[Any], Any]
-    ) -> Integers | Reals:
-        """Return ``view`` with its elements moved, as in ``value``."""
-        if isinstance(view, Integers):
-            return Integers(value, shape, view.low, view.high)
-        scale, zero_point, *functions = (
-            rearranged(v, view.shape, change) for v in (view.scale, view.zero_point, *view.functions)
-        )
-        return replace(
-            view, value=value, shape=shape, scale=scale, zero_point=zero_point, functions=tuple(functions)
-        )
-
     def _in_shape(self, view: Integers | Reals, shape: tuple[int, ...]) -> Integers | Reals:
         if view.shape == shape:
             return view
-        value = self._state.add("reshape", self._node, [view.value], ReshapeAttributes(shape), origin="")
-        return self._with(view, value, shape, lambda array: array.reshape(shape))
+        return reshaped(self._state, self._node, view, shape)
 
     def _spread(self, stream: Stream, names: Names) -> Stream:
         """Broadcast ``stream`` to the axes ``names``, in this order."""
@@ -131,8 +118,7 @@ class Contraction:
         own = tuple(name for name in names if name in stream.names)
         if own != stream.names:
             perm = tuple(stream.names.index(name) for name in own)
-            value = self._state.add("transpose", self._node, [view.value], TransposeAttributes(perm), origin="")
-            view = self._with(view, value, self._shape(own), lambda array: array.transpose(perm))
+            view = transposed(self._state, self._node, view, perm)
         if own == names:
             return Stream(view, names)
         shape, short = self._shape(names), tuple(self._sizes[name] if name in own else 1 for name in names)
@@ -144,7 +130,7 @@ class Contraction:
 
         index = change(np.arange(prod(view.shape)))
         value = self._state.add("reindex", self._node, [view.value], ReindexAttributes(index, 0), origin="")
-        return Stream(self._with(view, value, shape, change), names)
+        return Stream(relocated(view, value, shape, change), names)
 
     # Integer tensors, whose products and sums wrap.
 
@@ -327,14 +313,11 @@ class Contraction:
         """Return the node's result in its shape. ``moved``: elements were only moved."""
         view, state, node = stream.view, self._state, self._node
         if isinstance(view, Integers):
-            value = state.add("reshape", node, [view.value], ReshapeAttributes(shape))
-            return Integers(value, shape, view.low, view.high)
-        value = state.add("reshape", node, [view.value], ReshapeAttributes(shape), origin=state.real_origin(node))
-        result = self._with(view, value, shape, lambda array: array.reshape(shape))
-        assert isinstance(result, Reals), "reals stay reals"
+            return reshaped(state, node, view, shape, origin=None)
+        result = reshaped(state, node, view, shape, origin=state.real_origin(node))
         if moved or view.functions:
             return replace(result, after=tuple(dict.fromkeys((*view.after, node.name))))
-        exact = made(value, shape, result.scale, result.zero_point, node)
+        exact = made(result.value, shape, result.scale, result.zero_point, node)
         return replace(exact, low=view.low, high=view.high, nodes=tuple(n for n in view.nodes if n != node.name))
 
 

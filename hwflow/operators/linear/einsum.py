@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 from string import ascii_letters
 from typing import Any
@@ -17,7 +17,7 @@ from hwflow.frontend.context import Lowering, reals, refuse, require_finite
 from hwflow.frontend.frames.axes import Rule
 from hwflow.frontend.frames.frame_model import Build, set_attribute
 from hwflow.frontend.stream_types import COMPUTED_TYPES, REAL_TYPES
-from hwflow.frontend.views import Constant, Integers, QuantizedConstant, Reals, View, changed, rearranged
+from hwflow.frontend.views import Constant, Integers, QuantizedConstant, Reals, View, changed, relocated
 from hwflow.ir.node_attributes import ReindexAttributes, ReshapeAttributes
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
 from hwflow.operators.elementwise import integers
@@ -193,17 +193,8 @@ def _stream(
         value = state.add("reshape", node, [view.value], ReshapeAttributes(shape), origin="")
     else:
         value = state.add("reindex", node, [view.value], ReindexAttributes(order.reshape(shape), 0), origin="")
-    if isinstance(view, Integers):
-        return Stream(Integers(value, shape, view.low, view.high), names)
-
-    def change(array: Any) -> Any:
-        return array.reshape(-1)[order.reshape(-1)].reshape(shape)
-
-    scale, zero_point, *functions = (
-        rearranged(v, view.shape, change) for v in (view.scale, view.zero_point, *view.functions)
-    )
-    moved = replace(view, value=value, shape=shape, scale=scale, zero_point=zero_point, functions=tuple(functions))
-    return Stream(moved, names)
+    flat = order.reshape(-1)
+    return Stream(relocated(view, value, shape, lambda array: array.reshape(-1)[flat].reshape(shape)), names)
 
 
 def _work(node: OnnxNode, shape: Shapes) -> int:

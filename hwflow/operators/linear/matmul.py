@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
 from fractions import Fraction
 from math import prod
 from typing import Any
@@ -21,7 +19,6 @@ from hwflow.frontend.views import (
     changed,
     compact,
     fractions,
-    rearranged,
     uniform,
 )
 from hwflow.ir.node_attributes import DenseAttributes, ReshapeAttributes, TransposeAttributes
@@ -30,8 +27,7 @@ from hwflow.operators.elementwise.lattice import from_zero, plain, whole_zero_po
 from hwflow.operators.linear.linear import meaning, product, upright
 from hwflow.operators.linear.weights import integer_weights
 from hwflow.operators.moves.moves import broadcast
-
-Change = Callable[[Any], Any]
+from hwflow.operators.moves.reshapes import reshaped, transposed
 
 PRODUCT_OF_STREAMS = (
     "one operand must be constant, not both computed at run time: hardware holds the matrix that it multiplies by",
@@ -141,21 +137,10 @@ def _batched(
 def _turned(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
     """Swap the last two axes of ``view``."""
     axes = len(view.shape)
-    perm = (*range(axes - 2), axes - 1, axes - 2)
-    value = state.add("transpose", node, [view.value], TransposeAttributes(perm), origin="")
-    return _with(view, value, tuple(view.shape[a] for a in perm), lambda v: v.transpose(perm))
+    return transposed(state, node, view, (*range(axes - 2), axes - 1, axes - 2))
 
 
 def _in_shape(state: Lowering, node: OnnxNode, view: Reals, shape: tuple[int, ...]) -> Reals:
     """Reshape to the node's result."""
-    shape = shape or (1,)
-    value = state.add("reshape", node, [view.value], ReshapeAttributes(shape), origin=state.real_origin(node))
-    result = _with(view, value, shape, lambda v: v.reshape(shape))
-    return made(value, shape, result.scale, result.zero_point, node)
-
-
-def _with(view: Reals, value: Any, shape: tuple[int, ...], change: Change) -> Reals:
-    scale, zero_point, *functions = (
-        rearranged(v, view.shape, change) for v in (view.scale, view.zero_point, *view.functions)
-    )
-    return replace(view, value=value, shape=shape, scale=scale, zero_point=zero_point, functions=tuple(functions))
+    result = reshaped(state, node, view, shape or (1,), origin=state.real_origin(node))
+    return made(result.value, result.shape, result.scale, result.zero_point, node)

@@ -8,13 +8,13 @@ from fractions import Fraction
 from math import prod
 
 from hwflow.frontend.context import Handler, Lowering, constant, given, integer, made, reals, refuse
-from hwflow.frontend.views import Integers, Reals, View, rearranged, varying_axes
-from hwflow.ir.node_attributes import ReshapeAttributes, TransposeAttributes
+from hwflow.frontend.views import Integers, Reals, View, varying_axes
 from hwflow.onnxspec.resolving.resolved_model import Attribute, OnnxNode
 from hwflow.operators.elementwise.keys import summable, times
 from hwflow.operators.elementwise.lattice import plain
 from hwflow.operators.elementwise.ranks import alike
 from hwflow.operators.linear.pools import greatest, sums_of_window, whole, window_sum
+from hwflow.operators.moves.reshapes import reshaped, transposed
 
 
 def _reduce(operation: str) -> Handler:
@@ -55,7 +55,7 @@ def reduced(
         result = sums(state, node, image, whole(image.shape), shape, origin="")
         if operation == "sum":
             result = times(result, Fraction(prod(image.shape[1:])))
-    return _reshaped(state, node, result, state.frame_shape(node.outputs[0]))
+    return _result(state, node, result, state.frame_shape(node.outputs[0]))
 
 
 reduce_max, reduce_mean, reduce_min, reduce_sum = (_reduce(name) for name in ("max", "mean", "min", "sum"))
@@ -89,33 +89,17 @@ def _as_image(
     perm = (*kept, *reduced)
     channels = prod(view.shape[axis] for axis in kept)
     shape = (channels, 1, prod(view.shape) // channels)
-    value = view.value
     if perm != tuple(range(len(perm))):
-        value = state.add("transpose", node, [value], TransposeAttributes(perm), origin="")
-    value = state.add("reshape", node, [value], ReshapeAttributes(shape), origin="")
-    if isinstance(view, Integers):
-        return Integers(value, shape, view.low, view.high)
-    scale, zero_point, *functions = (
-        rearranged(v, view.shape, lambda array: array.transpose(perm).reshape(shape))
-        for v in (view.scale, view.zero_point, *view.functions)
-    )
-    return replace(view, value=value, shape=shape, scale=scale, zero_point=zero_point, functions=tuple(functions))
+        view = transposed(state, node, view, perm)
+    return reshaped(state, node, view, shape)
 
 
-def _reshaped(state: Lowering, node: OnnxNode, view: View, shape: tuple[int, ...]) -> Integers | Reals:
+def _result(state: Lowering, node: OnnxNode, view: View, shape: tuple[int, ...]) -> Integers | Reals:
     """Reshape the results, one per kept element."""
     assert isinstance(view, Integers | Reals), "results of hardware"
     origin = None if isinstance(view, Integers) or state.real_origin(node) else ""
-    value = state.add("reshape", node, [view.value], ReshapeAttributes(shape), origin=origin)
-    if isinstance(view, Integers):
-        return Integers(value, shape, view.low, view.high)
-
-    scale, zero_point, *functions = (
-        v.reshape(() if v.size == 1 else shape) for v in (view.scale, view.zero_point, *view.functions)
-    )
-    if functions:
-        return replace(
-            view, value=value, shape=shape, scale=scale, zero_point=zero_point, functions=tuple(functions)
-        )
-    result = made(value, shape, scale, zero_point, node)
-    return replace(result, low=view.low, high=view.high)
+    result = reshaped(state, node, view, shape, origin=origin)
+    if isinstance(result, Integers) or result.functions:
+        return result
+    exact = made(result.value, shape, result.scale, result.zero_point, node)
+    return replace(exact, low=result.low, high=result.high)

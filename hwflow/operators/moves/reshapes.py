@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
-from typing import Any
-
-import numpy as np
 
 from hwflow.display import show
-from hwflow.frontend.context import Lowering, moved, reals, refuse
-from hwflow.frontend.views import Constant, Integers, QuantizedConstant, View, compact
+from hwflow.frontend.context import Lowering, reals, refuse
+from hwflow.frontend.views import Constant, Integers, Moved, QuantizedConstant, Reals, View, changed, relocated
 from hwflow.ir.node_attributes import ReshapeAttributes, TransposeAttributes
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
 
@@ -26,27 +24,16 @@ def reshape(state: Lowering, node: OnnxNode) -> View:
             f"{prod(source_shape)}, not {prod(target)} {list(target)}",
             "reshape each frame, with all of its elements, to (frames, ...)",
         )
-    if isinstance(view, Constant):
-        return Constant(view.array.reshape(target))
-    if isinstance(view, QuantizedConstant):
-        source = view.integers.shape
-        scale, zero_point = (_reshaped(v, source, target) for v in (view.scale, view.zero_point))
-        return QuantizedConstant(view.integers.reshape(target), scale, zero_point)
+    if isinstance(view, Constant | QuantizedConstant):
+        return changed(view, lambda array: array.reshape(target))
     if not isinstance(view, Integers):
         view = reals(state, node, 0)
-    shape = state.frame_shape(node.outputs[0])
     origin = None if isinstance(view, Integers) else state.real_origin(node)
-    value = state.add("reshape", node, [view.value], ReshapeAttributes(shape), origin=origin)
-    if isinstance(view, Integers):
-        return Integers(value, shape, view.low, view.high)
-    old = view.shape
-    return moved(view, node, value, shape, lambda v: _reshaped(v, old, shape))
+    return _after(reshaped(state, node, view, state.frame_shape(node.outputs[0]), origin=origin), node)
 
 
-def _reshaped(values: Any, source: tuple[int, ...], target: tuple[int, ...]) -> Any:
-    if values.size == 1:
-        return values.reshape(())
-    return compact(np.broadcast_to(values, source).reshape(target))
+def _after(view: Integers | Reals, node: OnnxNode) -> Integers | Reals:
+    return view if isinstance(view, Integers) else replace(view, after=(*view.after, node.name))
 
 
 def transpose(state: Lowering, node: OnnxNode) -> View:
@@ -61,11 +48,8 @@ def transpose(state: Lowering, node: OnnxNode) -> View:
             node, "transpose-perm", f"perm must be a permutation of the {rank} axes, not {list(perm)}",
             "correct the attribute",
         )
-    if isinstance(view, Constant):
-        return Constant(view.array.transpose(perm))
-    if isinstance(view, QuantizedConstant):
-        scale, zero_point = (_transposed(v, perm) for v in (view.scale, view.zero_point))
-        return QuantizedConstant(view.integers.transpose(perm), scale, zero_point)
+    if isinstance(view, Constant | QuantizedConstant):
+        return changed(view, lambda array: array.transpose(perm))
     if not isinstance(view, Integers):
         view = reals(state, node, 0)
     if perm[0] != 0:
@@ -75,12 +59,20 @@ def transpose(state: Lowering, node: OnnxNode) -> View:
         )
     axes = tuple(a - 1 for a in perm[1:]) or (0,)
     origin = None if isinstance(view, Integers) else state.real_origin(node)
-    value = state.add("transpose", node, [view.value], TransposeAttributes(axes), origin=origin)
-    shape = tuple(view.shape[a] for a in axes)
-    if isinstance(view, Integers):
-        return Integers(value, shape, view.low, view.high)
-    return moved(view, node, value, shape, lambda v: _transposed(v, axes))
+    return _after(transposed(state, node, view, axes, origin=origin), node)
 
 
-def _transposed(values: Any, perm: tuple[int, ...]) -> Any:
-    return values.reshape(()) if values.size == 1 else values.transpose(perm)
+def reshaped(
+    state: Lowering, node: OnnxNode, view: Moved, shape: tuple[int, ...], *, origin: str | None = ""
+) -> Moved:
+    """Return ``view`` in another shape of a frame; ``origin`` as for :meth:`Lowering.add`."""
+    value = state.add("reshape", node, [view.value], ReshapeAttributes(shape), origin=origin)
+    return relocated(view, value, shape, lambda array: array.reshape(shape))
+
+
+def transposed(
+    state: Lowering, node: OnnxNode, view: Moved, perm: tuple[int, ...], *, origin: str | None = ""
+) -> Moved:
+    """Return ``view`` with the axes of a frame in another order; ``origin`` as for :meth:`Lowering.add`."""
+    value = state.add("transpose", node, [view.value], TransposeAttributes(perm), origin=origin)
+    return relocated(view, value, tuple(view.shape[axis] for axis in perm), lambda array: array.transpose(perm))

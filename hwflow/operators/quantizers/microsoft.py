@@ -7,15 +7,13 @@ Rounding precedes the zero point, as in QuantizeLinear (some of onnxruntime's ow
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 
 from hwflow.display import show
 from hwflow.frontend.context import Lowering, behind, constant, exact_constant, finite, given, integer, refuse
-from hwflow.frontend.views import Integers, QuantizedConstant, Reals, View, as_array, fractions, rearranged
+from hwflow.frontend.views import Integers, Moved, QuantizedConstant, Reals, View, as_array, fractions
 from hwflow.ir.graph import Fractions
-from hwflow.ir.node_attributes import TransposeAttributes
 from hwflow.numerics.functions.piecewise import LeakyRelu
 from hwflow.numerics.functions.smooth import Sigmoid
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
@@ -27,6 +25,7 @@ from hwflow.operators.linear.pools import averaged, globally_averaged, pooled, r
 from hwflow.operators.linear.reductions import reduced
 from hwflow.operators.moves.joins import joined
 from hwflow.operators.moves.moves import broadcast, over_constant
+from hwflow.operators.moves.reshapes import transposed
 from hwflow.operators.quantizers.qlinear import fixed, operand, requantized, stream
 
 _FOLD = "compute the node's result when the model is exported"
@@ -78,30 +77,16 @@ def qlinear_leaky_relu(state: Lowering, node: OnnxNode) -> View:
     return requantized(state, node, behind(stream(state, node, 0, 1, 2), node, function), 3, 4)
 
 
-def _channels_first(state: Lowering, node: OnnxNode, view: Integers | Reals) -> Integers | Reals:
+def _channels_first(state: Lowering, node: OnnxNode, view: Moved) -> Moved:
     """Transpose an image from (..., channels) to (channels, ...)."""
     axes = range(len(view.shape))
-    return _transposed(state, node, view, (axes[-1], *axes[:-1]))
+    return transposed(state, node, view, (axes[-1], *axes[:-1]))
 
 
-def _channels_last(state: Lowering, node: OnnxNode, view: Integers | Reals) -> Integers | Reals:
-    return _transposed(state, node, view, (*range(1, len(view.shape)), 0), last=True)
-
-
-def _transposed(
-    state: Lowering, node: OnnxNode, view: Integers | Reals, perm: tuple[int, ...], *, last: bool = False
-) -> Integers | Reals:
-    """Add a Transpose; ``last``: its integers are the node's result."""
-    origin = None if last and isinstance(view, Integers) else ""
-    value = state.add("transpose", node, [view.value], TransposeAttributes(perm), origin=origin)
-    shape = tuple(view.shape[axis] for axis in perm)
-    if isinstance(view, Integers):
-        return replace(view, value=value, shape=shape)
-    scale, zero_point, *functions = (
-        rearranged(v, view.shape, lambda array: array.transpose(perm))
-        for v in (view.scale, view.zero_point, *view.functions)
-    )
-    return replace(view, value=value, shape=shape, scale=scale, zero_point=zero_point, functions=tuple(functions))
+def _channels_last(state: Lowering, node: OnnxNode, view: Moved) -> Moved:
+    """Transpose back; the integers of an integer tensor are the node's result."""
+    origin = None if isinstance(view, Integers) else ""
+    return transposed(state, node, view, (*range(1, len(view.shape)), 0), origin=origin)
 
 
 def qlinear_average_pool(state: Lowering, node: OnnxNode) -> View:
@@ -125,10 +110,7 @@ def _averaged_last(
     state: Lowering, node: OnnxNode, view: Reals, average: Callable[[Reals], Reals]
 ) -> View:
     """Apply ``average`` to an image with channels moved first; return it with channels last, quantized."""
-    first = _channels_first(state, node, view)
-    assert isinstance(first, Reals), "reals stay reals"
-    last = _channels_last(state, node, average(first))
-    assert isinstance(last, Reals), "reals stay reals"
+    last = _channels_last(state, node, average(_channels_first(state, node, view)))
     return requantized(state, node, last, 3, 4)
 
 
