@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from hwflow.display import printable, shortened
 
@@ -76,6 +76,11 @@ class HwflowError(Exception):
     def __init__(self, findings: Finding | Iterable[Finding]) -> None:
         self.findings: tuple[Finding, ...] = (findings,) if isinstance(findings, Finding) else tuple(findings)
         super().__init__("\n".join(str(f) for f in self.findings))
+
+    @classmethod
+    def of(cls, rule: str, where: str, message: str, remedy: str, output: tuple[str, ...] = ()) -> Self:
+        """Return the error of one finding."""
+        return cls(Finding(rule, where, message, remedy, output=output))
 
 
 class ModelRefused(HwflowError):

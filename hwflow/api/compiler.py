@@ -285,13 +285,11 @@ def dataflow(quantized: Graph) -> Graph:
     """Return the dataflow graph; refuse a model that leaves nothing to hardware."""
     graph = pipeline.run(quantized, pipeline.DATAFLOW)
     if not graph.nodes:
-        raise ModelRefused(
-            Finding(
-                "hardware-operator", f"model {show(graph.name)}",
-                "at least one operator must be left for hardware, not none: outputs are inputs in another shape",
-                f"let hardware begin before what the host does there: {DECLARE}" if quantized.prefix
-                else "there is nothing to compile",
-            )
+        raise ModelRefused.of(
+            "hardware-operator", f"model {show(graph.name)}",
+            "at least one operator must be left for hardware, not none: outputs are inputs in another shape",
+            f"let hardware begin before what the host does there: {DECLARE}" if quantized.prefix
+            else "there is nothing to compile",
         )
     return graph
 

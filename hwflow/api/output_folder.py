@@ -104,7 +104,7 @@ def room_in(folder: Path, named: Path) -> Iterator[None]:
             f"{written:,} were written, {free:,} are free"
         )
         remedy = "make room, or choose a folder of another disk with -o"
-        raise ToolError(Finding("output-space", f"folder {show_path(named)}", message, remedy)) from None
+        raise ToolError.of("output-space", f"folder {show_path(named)}", message, remedy) from None
 
 
 def check_writable(out: Path) -> None:
@@ -125,13 +125,10 @@ def _check_writable(out: Path) -> None:
         if os.path.ismount(path):
             raise _unwritable(out, "it is the root of a file system, which cannot be replaced")
         if any(path.iterdir()) and not (path / "manifest.json").is_file():
-            raise UsageError(
-                Finding(
-                    "output-folder",
-                    f"output {show_path(os.path.abspath(out))}",
-                    "must be a new, an empty or an earlier output folder, not one with other files",
-                    "choose another folder with -o",
-                )
+            raise UsageError.of(
+                "output-folder", f"output {show_path(os.path.abspath(out))}",
+                "must be a new, an empty or an earlier output folder, not one with other files",
+                "choose another folder with -o",
             )
     above = path.parent
     while not above.exists():
@@ -208,22 +205,15 @@ def _busy(out: Path, beside: Path) -> UsageError:
     who = ""
     with suppress(OSError, ValueError):
         who = f" (process {int((beside / 'lock').read_text())})"
-    return UsageError(
-        Finding(
-            "output-folder",
-            f"output {show_path(os.path.abspath(out))}",
-            f"must be written by one command at a time, not while another writes it{who}",
-            "wait for its end, or choose another folder with -o",
-        )
+    return UsageError.of(
+        "output-folder", f"output {show_path(os.path.abspath(out))}",
+        f"must be written by one command at a time, not while another writes it{who}",
+        "wait for its end, or choose another folder with -o",
     )
 
 
 def _unwritable(out: Path, reason: str) -> UsageError:
-    return UsageError(
-        Finding(
-            "output-folder",
-            f"output {show_path(os.path.abspath(out))}",
-            f"must be a folder that can be written, but {reason}",
-            "choose another folder with -o",
-        )
+    return UsageError.of(
+        "output-folder", f"output {show_path(os.path.abspath(out))}",
+        f"must be a folder that can be written, but {reason}", "choose another folder with -o",
     )

@@ -77,11 +77,9 @@ def board_named(name: str) -> Board:
         return find_board(name)
     except UnknownBoard as unknown:
         known = ", ".join(unknown.known)
-        raise UsageError(
-            Finding(
-                "known-board", "option --board", f"board must be one of {known}, not {show(name)}",
-                f"{did_you_mean(name, unknown.known)}see 'hwflow boards'",
-            )
+        raise UsageError.of(
+            "known-board", "option --board", f"board must be one of {known}, not {show(name)}",
+            f"{did_you_mean(name, unknown.known)}see 'hwflow boards'",
         ) from None
 
 
@@ -89,19 +87,15 @@ def check_until(until: str | None, board: Board | None = None) -> None:
     """Raise :class:`UsageError` unless ``until`` is a step of :data:`UNTIL` that ``board``'s toolchain has (None: as
     far as the installed tools go)."""
     if until is not None and until not in UNTIL:
-        raise UsageError(
-            Finding(
-                "known-step", "option --until", f"must be one of {', '.join(UNTIL)}, not {show(until)}",
-                f"{did_you_mean(until, UNTIL)}choose one",
-            )
+        raise UsageError.of(
+            "known-step", "option --until", f"must be one of {', '.join(UNTIL)}, not {show(until)}",
+            f"{did_you_mean(until, UNTIL)}choose one",
         )
     if until == "netlist" and board is not None and board.tools.vendor:
-        raise UsageError(
-            Finding(
-                "known-step", "option --until",
-                f"must be verilog or bitstream on {board.name}, not 'netlist': {board.tools.title} keeps its netlists",
-                "choose one, or leave the option out",
-            )
+        raise UsageError.of(
+            "known-step", "option --until",
+            f"must be verilog or bitstream on {board.name}, not 'netlist': {board.tools.title} keeps its netlists",
+            "choose one, or leave the option out",
         )
 
 
@@ -122,7 +116,7 @@ def requested(
     with gathered.check():
         if fps is not None and not fps > 0:
             message = f"frames a second must be greater than 0, not {fps:g}"
-            raise UsageError(Finding("positive-fps", "option --fps", message, "give a rate"))
+            raise UsageError.of("positive-fps", "option --fps", message, "give a rate")
     with gathered.check():
         if known is None:
             check_positive(clock_mhz)

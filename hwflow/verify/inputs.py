@@ -46,10 +46,8 @@ def choose_inputs(
     ``labelled``: read an array ``label``, too. Raises :class:`UsageError` for a file that does not fit.
     """
     if frames is not None and frames < 1:
-        raise UsageError(
-            Finding(
-                "positive-frames", "option --frames", f"must be at least 1, not {frames}", "give a number of frames"
-            )
+        raise UsageError.of(
+            "positive-frames", "option --frames", f"must be at least 1, not {frames}", "give a number of frames",
         )
     if given is not None:
         return _from_file(model, Path(given), frames, labelled)
@@ -160,7 +158,7 @@ def _arrays(path: Path, where: str) -> dict[str, npt.NDArray[Any]]:
 
 def _unreadable(where: str, reason: str) -> UsageError:
     message = f"must be a readable .npz file, but: {reason}"
-    return UsageError(Finding("inputs-file", where, message, "write it with numpy.savez"))
+    return UsageError.of("inputs-file", where, message, "write it with numpy.savez")
 
 
 def _converted(array: npt.NDArray[Any], dtype: str) -> npt.NDArray[Any]:

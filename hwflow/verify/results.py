@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hwflow.display import show, show_path
-from hwflow.errors import Finding, UsageError
+from hwflow.errors import UsageError
 from hwflow.onnxspec import OnnxNode
 from hwflow.onnxspec.graphs.operator_facts import OperatorFacts, facts_of
 from hwflow.onnxspec.reading.numpy_tensors import plain
@@ -103,7 +103,7 @@ def _beside(path: Path) -> Path:
 
 
 def _unwritable(message: str) -> UsageError:
-    return UsageError(Finding("results-file", "option --output", message, "choose another name"))
+    return UsageError.of("results-file", "option --output", message, "choose another name")
 
 
 def _is_class(model: Model, name: str) -> bool:

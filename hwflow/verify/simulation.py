@@ -124,30 +124,20 @@ def simulate(
     report = on_frames or (lambda done, frames: None)
     path = Path(target)
     if simulator not in SIMULATORS:
-        raise UsageError(
-            Finding(
-                "known-simulator",
-                "option --simulator",
-                f"must be one of {', '.join(SIMULATORS)}, not {show(simulator)}",
-                "choose one",
-            )
+        raise UsageError.of(
+            "known-simulator", "option --simulator", f"must be one of {', '.join(SIMULATORS)}, not {show(simulator)}",
+            "choose one",
         )
     if not 0 <= stall < 1:
-        raise UsageError(
-            Finding(
-                "probability",
-                "option --stall",
-                f"must be at least 0 and less than 1, not {stall:g}",
-                "choose one such as 0.3",
-            )
+        raise UsageError.of(
+            "probability", "option --stall", f"must be at least 0 and less than 1, not {stall:g}",
+            "choose one such as 0.3",
         )
     if seed < 0:
-        raise UsageError(
-            Finding("positive-seed", "option --seed", f"must be at least 0, not {seed}", "give another number")
-        )
+        raise UsageError.of("positive-seed", "option --seed", f"must be at least 0, not {seed}", "give another number")
     if layers and simulator != "verilator":
         message = f"must be with '--simulator verilator', not {simulator}"
-        raise UsageError(Finding("layers-simulator", "option --layers", message, "leave out --simulator"))
+        raise UsageError.of("layers-simulator", "option --layers", message, "leave out --simulator")
     require_file(inputs)
     if wave is not None:
         _check_wave(Path(wave))
@@ -156,10 +146,10 @@ def simulate(
     if path.is_dir():
         if dimensions:
             message = f"must belong to a model, but {show_path(path)} is an output folder, whose sizes are fixed"
-            raise UsageError(Finding("dimension-option", "option --dim", message, "leave it out"))
+            raise UsageError.of("dimension-option", "option --dim", message, "leave it out")
         if input_types:
             message = f"must belong to a model, but {show_path(path)} is an output folder, whose inputs are fixed"
-            raise UsageError(Finding("input-type-option", OPTION, message, "leave it out"))
+            raise UsageError.of("input-type-option", OPTION, message, "leave it out")
         model = _compiled_model(path)
         chosen = choose_inputs(model, path / "model.onnx", inputs, frames, np.random.default_rng(seed))
         with room_in(path, path):
@@ -192,23 +182,17 @@ def _check_wave(wave: Path) -> None:
     try:
         wave_format(wave)
     except ValueError as error:
-        raise UsageError(
-            Finding("wave-file", "option --wave", str(error), "choose another name")
-        ) from None
+        raise UsageError.of("wave-file", "option --wave", str(error), "choose another name") from None
     if not wave.absolute().parent.is_dir():
         message = f"folder {show_path(wave.parent)} must exist"
-        raise UsageError(Finding("wave-file", "option --wave", message, "make it first"))
+        raise UsageError.of("wave-file", "option --wave", message, "make it first")
     there = wave.exists()
     try:
         wave.open("ab").close()
     except OSError as error:
-        raise UsageError(
-            Finding(
-                "wave-file",
-                "option --wave",
-                f"must be a file that can be written, but: {error.strerror}",
-                "choose another name",
-            )
+        raise UsageError.of(
+            "wave-file", "option --wave", f"must be a file that can be written, but: {error.strerror}",
+            "choose another name",
         ) from None
     if not there:
         wave.unlink()
@@ -221,13 +205,9 @@ def _compiled_model(out: Path) -> Model:
         input_types = {str(name): str(text) for name, text in table.get("input_types", {}).items()}
     except (OSError, ValueError, AttributeError, KeyError, TypeError) as error:
         reason = "it has no manifest.json" if isinstance(error, OSError) else "its manifest.json is damaged"
-        raise UsageError(
-            Finding(
-                "output-folder",
-                f"folder {show_path(out)}",
-                f"must be an output folder of 'hwflow synth', but {reason}",
-                "run 'hwflow synth' first",
-            )
+        raise UsageError.of(
+            "output-folder", f"folder {show_path(out)}", f"must be an output folder of 'hwflow synth', but {reason}",
+            "run 'hwflow synth' first",
         ) from None
     _refuse_changed(out)
     return load(out / "model.onnx", dimensions, input_types=input_types)
@@ -247,9 +227,7 @@ def _refuse_changed(out: Path) -> None:
 
 
 def _damaged(out: Path, error: Exception) -> UsageError:
-    return UsageError(
-        Finding("output-folder", f"folder {show_path(out)}", str(error), "run 'hwflow synth' again")
-    )
+    return UsageError.of("output-folder", f"folder {show_path(out)}", str(error), "run 'hwflow synth' again")
 
 
 def _run(
@@ -280,11 +258,9 @@ def _run(
     except (ManifestError, VectorError) as error:
         raise _damaged(out, error) from None
     except SimulatorFailed as error:
-        raise ToolError(
-            Finding(
-                "simulator-run", error.step, f"must succeed, not fail (log: {error.log})", "read the log",
-                output=tuple(error.tail.splitlines()),
-            )
+        raise ToolError.of(
+            "simulator-run", error.step, f"must succeed, not fail (log: {error.log})", "read the log",
+            output=tuple(error.tail.splitlines()),
         ) from None
     findings = list(_findings(result, interval, latency, stall, exact))
     wrong = None if inside is None else inside.first

@@ -45,7 +45,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from hwflow.errors import Finding, InternalError
+from hwflow.errors import InternalError
 from hwflow.numerics.accumulator_bounds import width_of
 from hwflow.numerics.requantizers.staircase import IntArray, Staircase
 from hwflow.numerics.requantizers.step_function import StepFunction
@@ -285,11 +285,9 @@ def _proved(
     pairs = [chosen[s] for s in steps]
     form = MultiplyAddShift(tuple(m for m, _ in pairs), tuple(b for _, b in pairs), shift, low, high, rounding)
     if not proves(form, steps):
-        raise InternalError(
-            Finding(
-                "requantizer-proved", "multiply-add-shift search",
-                f"{form} must satisfy every threshold, not fail one", "report this model as a defect of hwflow",
-            )
+        raise InternalError.of(
+            "requantizer-proved", "multiply-add-shift search", f"{form} must satisfy every threshold, not fail one",
+            "report this model as a defect of hwflow",
         )
     return form
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hwflow.errors import Finding, InternalError
+from hwflow.errors import InternalError
 from hwflow.numerics.accumulator_bounds import width_of
 from hwflow.numerics.requantizers import multiply_add_shift as mas
 from hwflow.numerics.requantizers.multiply_add_shift import (
@@ -497,11 +497,9 @@ def realise(steps: Sequence[StepFunction], input_bits: int, input_signed: bool) 
     lanes = _ceil_div(len(steps), CHANNELS_A_LANE) if least_cost is None else 1
     best = min(forms, key=lambda form: cost(form, input_bits, lanes))
     if not proves(best, steps):
-        raise InternalError(
-            Finding(
-                "requantizer-proved", f"requantizer of {len(steps)} channels",
-                f"{type(best).__name__} must equal its step functions on the whole interval, not differ",
-                "report this model as a defect of hwflow",
-            )
+        raise InternalError.of(
+            "requantizer-proved", f"requantizer of {len(steps)} channels",
+            f"{type(best).__name__} must equal its step functions on the whole interval, not differ",
+            "report this model as a defect of hwflow",
         )
     return best

@@ -8,7 +8,7 @@ from pathlib import Path
 import onnx
 
 from hwflow.display import show_path
-from hwflow.errors import Finding, ModelRefused, NoSuchModel
+from hwflow.errors import ModelRefused, NoSuchModel
 from hwflow.onnxspec.reading.wire import MAX_DEPTH, exceeds_depth, find_truncation
 
 # Protobuf's own limit for one message; larger models keep their tensors in files beside the model.
@@ -18,7 +18,7 @@ _EXPORT_AGAIN = "give the path of an .onnx file (binary protobuf); export the mo
 
 
 def _refuse(path: Path, message: str, remedy: str, rule: str = "model-file") -> ModelRefused:
-    return ModelRefused(Finding(rule, f"file {show_path(path)}", message, remedy))
+    return ModelRefused.of(rule, f"file {show_path(path)}", message, remedy)
 
 
 def _reason(error: BaseException) -> str:
@@ -33,7 +33,7 @@ def _read_bytes(path: Path) -> bytes:
     try:
         if not path.exists():
             message = "the model file must exist, but there is no such file"
-            raise NoSuchModel(Finding("model-file", f"file {show_path(path)}", message, "check the path"))
+            raise NoSuchModel.of("model-file", f"file {show_path(path)}", message, "check the path")
         if path.is_dir():
             raise _refuse(
                 path, "the model must be a file, not a folder", "give the path of the .onnx file in the folder"

@@ -9,7 +9,7 @@ from pathlib import Path
 import onnx
 
 from hwflow.display import show_path
-from hwflow.errors import Finding, UsageError
+from hwflow.errors import UsageError
 
 
 def write_model(model: onnx.ModelProto, path: str | os.PathLike[str]) -> None:
@@ -31,13 +31,10 @@ def write_model(model: onnx.ModelProto, path: str | os.PathLike[str]) -> None:
         if beside is not None:
             beside.unlink(missing_ok=True)
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise UsageError(
-            Finding(
-                "output-file",
-                f"output {show_path(path)}",
-                f"must be a file that can be written, but the system says: {' '.join(reason.split())}",
-                "choose another path",
-            )
+        raise UsageError.of(
+            "output-file", f"output {show_path(path)}",
+            f"must be a file that can be written, but the system says: {' '.join(reason.split())}",
+            "choose another path",
         ) from error
 
 

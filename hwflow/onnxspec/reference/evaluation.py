@@ -13,7 +13,7 @@ import onnx.reference
 from onnx.reference.op_run import OpRun
 
 from hwflow.display import show
-from hwflow.errors import Finding, ModelRefused
+from hwflow.errors import ModelRefused
 from hwflow.onnxspec import dialect_operators
 from hwflow.onnxspec.graphs.inline import VERSIONS_DOMAIN, called_node
 from hwflow.onnxspec.graphs.operator_facts import facts_of
@@ -55,8 +55,8 @@ class Region:
                 continue
             node = producers.get(name)
             if node is None:
-                raise ModelRefused(
-                    Finding("region-closed", f"value {show(name)}", "must be fed, not missing", "give it as an input")
+                raise ModelRefused.of(
+                    "region-closed", f"value {show(name)}", "must be fed, not missing", "give it as an input",
                 )
             if id(node) not in chosen:
                 chosen.add(id(node))
@@ -119,12 +119,10 @@ class Region:
     def _refusal(self, error: Exception) -> ModelRefused:
         reason = " ".join(str(error).split())
         where = " and ".join(f"value {show(name)}" for name in self.outputs)
-        return ModelRefused(
-            Finding(
-                "reference-evaluator", where,
-                f"must be what ONNX's reference evaluator can compute, but it failed: {reason}",
-                "check the model with 'hwflow check'",
-            )
+        return ModelRefused.of(
+            "reference-evaluator", where,
+            f"must be what ONNX's reference evaluator can compute, but it failed: {reason}",
+            "check the model with 'hwflow check'",
         )
 
     def again(self, node: onnx.NodeProto, inputs: Sequence[AnyArray | None]) -> AnyArray:

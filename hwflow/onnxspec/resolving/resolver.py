@@ -150,7 +150,6 @@ class _Resolver:
         self._inliner: Inliner | None = None
         self._folder: Folder | None = None
         self.inference = Inference(self.values, self.constants, model.ir_version)
-        self._schemas: dict[tuple[str, int, str], onnx.defs.OpSchema | None] = {}
         self._attributes: dict[Hashable, dict[str, Attribute]] = {}
         self._left_alone: set[Hashable] = set()  # operators whose definition needs others than those to keep
 
@@ -224,15 +223,9 @@ class _Resolver:
                 flat.graph.sparse_initializer.append(tensor)
         return flat
 
-    def _schema(self, op_type: str, version: int, domain: str) -> onnx.defs.OpSchema | None:
-        key = (op_type, version, domain)
-        if key not in self._schemas:
-            self._schemas[key] = find_schema(op_type, version, domain)
-        return self._schemas[key]
-
     def _live(self) -> set[int]:
         """Return the indices of the nodes that an output depends on."""
-        makers = {name: i for i, node in enumerate(self.scope.nodes) for name in node.outputs if name}
+        makers = self.scope.makers
         live: set[int] = set()
         pending = [makers[name] for name in self.outputs if name in makers]
         while pending:
@@ -294,14 +287,11 @@ class _Resolver:
             if replacement is not None:
                 self.inlined += len(replacement)
                 if self.inlined > MAX_INLINED:
-                    raise ModelRefused(
-                        Finding(
-                            "inlined-size",
-                            item.where,
-                            f"functions and branches must put at most {MAX_INLINED} nodes into the model, but there "
-                            "are more",
-                            "write the model with fewer calls",
-                        )
+                    raise ModelRefused.of(
+                        "inlined-size", item.where,
+                        f"functions and branches must put at most {MAX_INLINED} nodes into the model, but there "
+                        "are more",
+                        "write the model with fewer calls",
                     )
                 pending.append(iter(replacement))
 
@@ -328,7 +318,7 @@ class _Resolver:
         """Infer the shapes of the results of a node with subgraphs, as far as possible."""
         node = item.proto
         self._take_declared(node)
-        schema = self._schema(node.op_type, item.imports[node.domain], node.domain)
+        schema = find_schema(node.op_type, item.imports[node.domain], node.domain)
         if schema is None or all(name in self.values for name in node.output if name):
             return
         visible = (name for name in (*node.input, *inner_reads(node)) if name in self.values)
@@ -381,7 +371,7 @@ class _Resolver:
         schema = None
         version = item.imports[node.domain]
         if node.domain not in DIALECT_DOMAINS:
-            schema = self._schema(node.op_type, version, node.domain)
+            schema = find_schema(node.op_type, version, node.domain)
         key: Hashable | None = None
         try:
             if node.op_type == CONSTANT:

@@ -77,7 +77,6 @@ class _Comparison:
         self.inference = inference
         self.result = Agreement()
         self.conflicts: set[frozenset[tuple[str | None, int]]] = set()
-        self.makers: dict[int, dict[str, int]] = {}
 
     def run(self, declared: Iterable[tuple[TypeSite, TypeForm]]) -> Agreement:
         runs: dict[int, list[tuple[int, Run]]] = {}
@@ -136,10 +135,7 @@ class _Comparison:
         scope = site.scope
         if site.name in scope.initializers:
             return "its initializer has"
-        number = self.numbers[id(scope)]
-        if number not in self.makers:
-            self.makers[number] = {name: i for i, node in enumerate(scope.nodes) for name in node.outputs if name}
-        maker = self.makers[number].get(site.name)
+        maker = scope.makers.get(site.name)
         if maker is not None:
             return f"{scope.where(maker)} gives it"
         return "the node that carries the graph gives it" if scope.parent is not None else "follows from the graph"

@@ -19,6 +19,7 @@ from hwflow.onnxspec.graphs.operator_facts import OperatorFacts, facts_of
 from hwflow.onnxspec.graphs.schemas import has_body
 from hwflow.onnxspec.reading.guard import Budget, GaveUp, guarded
 from hwflow.onnxspec.reading.numpy_tensors import DTYPE_NAMES, ELEMENT_TYPES, to_tensor
+from hwflow.onnxspec.reading.skeleton import write_defaults
 from hwflow.onnxspec.resolving.resolved_model import Array, Attribute, ValueInfo
 from hwflow.onnxspec.shapes.dialect_forms import objections
 from hwflow.onnxspec.shapes.dialects import ShapeError
@@ -72,19 +73,10 @@ def _infer_function(
     opsets: Sequence[onnx.OperatorSetIdProto],
     ir_version: int,
 ) -> dict[str, onnx.TypeProto]:
-    """Infer through the body of an operator that is defined by a function, which onnx only does for a whole model.
-
-    The schema's defaults are written out first: onnx 1.23.2 otherwise fails on bodies that refer to them
-    (MeanVarianceNormalization).
-    """
+    """Infer through the body of an operator that is defined by a function, which onnx only does for a whole model."""
     call = onnx.NodeProto()
     call.CopyFrom(node)
-    given = {a.name for a in node.attribute}
-    call.attribute.extend(
-        declared.default_value
-        for name, declared in schema.attributes.items()
-        if name not in given and declared.default_value.type
-    )
+    write_defaults(call, schema.since_version)
     graph = helper.make_graph(
         [call],
         "node",

@@ -70,12 +70,10 @@ class GraphEvaluator:
 
     def _failed(self, error: Exception) -> ModelRefused:
         reason = " ".join(str(error).split()) or type(error).__name__
-        return ModelRefused(
-            Finding(
-                "reference-evaluator", self.where,
-                f"the graph must be what ONNX's reference evaluator can compute, but it failed: {reason[:500]}",
-                "use operators that the evaluator has; to compile the model as it is, give its path to hwflow",
-            )
+        return ModelRefused.of(
+            "reference-evaluator", self.where,
+            f"the graph must be what ONNX's reference evaluator can compute, but it failed: {reason[:500]}",
+            "use operators that the evaluator has; to compile the model as it is, give its path to hwflow",
         )
 
 

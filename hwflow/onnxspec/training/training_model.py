@@ -108,11 +108,9 @@ class TrainingModel:
         """
         if index is not None and not 0 <= index < len(self._steps):
             last = len(self._steps) - 1
-            raise UsageError(
-                Finding(
-                    "training-step", "train_step", f"index must be from 0 to {last}, not {index}",
-                    f"the model has {len(self._steps)} training_info {'entry' if last == 0 else 'entries'}",
-                )
+            raise UsageError.of(
+                "training-step", "train_step", f"index must be from 0 to {last}, not {index}",
+                f"the model has {len(self._steps)} training_info {'entry' if last == 0 else 'entries'}",
             )
         chosen = range(len(self._steps)) if index is None else [index]
         feeds = _checked(inputs, [self._steps[i].training for i in chosen])

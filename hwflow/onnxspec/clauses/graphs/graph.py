@@ -11,9 +11,13 @@ from hwflow.onnxspec.clauses.graphs.soundness import RENAME, double_assignments,
 from hwflow.onnxspec.clauses.models.functions import repeated_inputs
 from hwflow.onnxspec.clauses.rules import Context, Hit, Rule, listed
 from hwflow.onnxspec.graphs.scopes import ANNOTATIONS, INITIALIZERS, INPUTS, OUTPUTS, VALUE_INFO, Kind, Scope
+from hwflow.onnxspec.graphs.sites import TypeSite
+from hwflow.onnxspec.graphs.typeforms import TypeForm, read_type
+from hwflow.onnxspec.reading.skeleton import clean_form
+from hwflow.onnxspec.shapes.inference import contradict
 
 _TRAINING = (Kind.INITIALIZATION, Kind.ALGORITHM)
-_TENSORS = ("tensor_type", "sparse_tensor_type")
+_TENSORS = ("tensor", "sparse tensor")
 _ANNOTATION_KEYS = frozenset({"SCALE_TENSOR", "ZERO_POINT_TENSOR"})
 # QONNX's library stores its own facts about tensors (as text) in the annotations of every model that it writes.
 _QONNX_KEYS = frozenset({"finn_datatype", "tensor_layout", "tensor_sparsity"})
@@ -120,51 +124,36 @@ def _repeated_outputs(scope: Scope) -> Iterator[Hit]:
 # Types and shapes of the main graph's inputs and outputs
 
 
-def _interface(context: Context) -> Iterator[tuple[Scope, int, int, str, onnx.ValueInfoProto]]:
-    """Yield the inputs and outputs of the main graph: (scope, section, index, "input 'x'", value)."""
-    if not context.scopes:
-        return
-    graph = context.model.graph
-    for section, kind, infos in ((INPUTS, "input", graph.input), (OUTPUTS, "output", graph.output)):
-        for index, info in enumerate(infos):
-            yield context.scopes[0], section, index, f"{kind} {show(info.name) if info.name else index}", info
+def _interface(context: Context) -> Iterator[tuple[TypeSite, TypeForm]]:
+    """Yield the types of the main graph's inputs and outputs."""
+    for site, form in zip(context.types, context.forms, strict=True):
+        if site.scope is context.scopes[0] and site.role in ("input", "output"):
+            yield site, form
 
 
-def _lack(type_: onnx.TypeProto) -> str | None:
+def _lack(form: TypeForm) -> str | None:
     """Return what the type leaves undefined, or None; looks into sequences, optionals and maps."""
-    while True:
-        kind = type_.WhichOneof("value")
-        if kind is None:
-            return "it has none"
-        if kind in _TENSORS:
-            return None if getattr(type_, kind).elem_type else "its elem_type is UNDEFINED"
-        if kind == "map_type":
-            if not type_.map_type.key_type:
-                return "the key_type of its map is UNDEFINED"
-            type_ = type_.map_type.value_type
-        elif kind == "sequence_type":
-            type_ = type_.sequence_type.elem_type
-        elif kind == "optional_type":
-            type_ = type_.optional_type.elem_type
-        else:
-            return None
+    for level in form:
+        if level.kind in _TENSORS:
+            return None if level.code else "its elem_type is UNDEFINED"
+        if level.kind == "map" and not level.code:
+            return "the key_type of its map is UNDEFINED"
+    return None if form and form[-1].kind == "opaque" else "it has none"
 
 
 def _types_given(context: Context) -> Iterator[Hit]:
-    for scope, section, index, place, info in _interface(context):
-        lack = _lack(info.type)
-        if lack is not None and info.type.WhichOneof("value") not in (None, *_TENSORS):
-            lack = f"for what it holds {lack}"
+    for site, form in _interface(context):
+        lack = _lack(form)
         if lack is not None:
-            yield Hit(scope.at(section, index), place, f"{place} must have a type, but {lack}")
+            inside = "for what it holds " if form and form[0].kind not in _TENSORS else ""
+            yield Hit(site.position, site.where, f"{site.where} must have a type, but {inside}{lack}")
 
 
 def _shapes_given(context: Context) -> Iterator[Hit]:
-    for scope, section, index, place, info in _interface(context):
-        kind = info.type.WhichOneof("value")
-        if kind in _TENSORS and not getattr(info.type, kind).HasField("shape"):
-            message = f"{place} must have a shape (at least its rank), but it has none"
-            yield Hit(scope.at(section, index), place, message)
+    for site, form in _interface(context):
+        if form and form[0].kind in _TENSORS and form[0].dims is None:
+            message = f"{site.where} must have a shape (at least its rank), but it has none"
+            yield Hit(site.position, site.where, message)
 
 
 # Initializers as inputs
@@ -244,24 +233,6 @@ def _described_values(context: Context) -> Iterator[Hit]:
     yield from _entries_agree(context)
 
 
-def _contradict(one: onnx.TypeProto, other: onnx.TypeProto) -> bool:
-    """Tell whether no value can have both types; unknown parts fit anything."""
-    kinds = one.WhichOneof("value"), other.WhichOneof("value")
-    if None in kinds:
-        return False
-    if kinds[0] != kinds[1] or kinds[0] not in _TENSORS:
-        return bool(one != other)
-    a, b = getattr(one, kinds[0]), getattr(other, kinds[0])
-    if a.elem_type and b.elem_type and a.elem_type != b.elem_type:
-        return True
-    if not (a.HasField("shape") and b.HasField("shape")):
-        return False
-    return len(a.shape.dim) != len(b.shape.dim) or any(
-        x.HasField("dim_value") and y.HasField("dim_value") and x.dim_value != y.dim_value
-        for x, y in zip(a.shape.dim, b.shape.dim, strict=True)
-    )
-
-
 def _repeated_entries(scope: Scope, graph: onnx.GraphProto) -> Iterator[Hit]:
     if len(set(scope.described)) == len(scope.described):
         return
@@ -270,7 +241,8 @@ def _repeated_entries(scope: Scope, graph: onnx.GraphProto) -> Iterator[Hit]:
         if name not in first:
             first[name] = index
             continue
-        agree = not _contradict(graph.value_info[first[name]].type, graph.value_info[index].type)
+        types = (clean_form(read_type(graph.value_info[place].type)) for place in (first[name], index))
+        agree = not contradict(*types)
         yield Hit(
             scope.at(VALUE_INFO, index),
             f"value {show(name)}{scope.label}",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 import onnx
@@ -26,108 +26,64 @@ _BINDINGS = ANNOTATIONS + 1  # after everything of the graph whose outputs are b
 _INITIALIZATION, _UPDATE = "initialization_binding", "update_binding"
 
 
-def _bindings(training: onnx.TrainingInfoProto, which: str) -> Sequence[onnx.StringStringEntryProto]:
-    found: Sequence[onnx.StringStringEntryProto] = (
-        training.initialization_binding if which == _INITIALIZATION else training.update_binding
-    )
-    return found
+def _bound(context: Context, which: str) -> Iterator[tuple[int, int, onnx.StringStringEntryProto]]:
+    """Yield the bindings of that kind, after the indices of training_info and of the binding in it."""
+    for index, training in enumerate(context.model.training_info):
+        for k, binding in enumerate(getattr(training, which)):
+            yield index, k, binding
 
 
-def _place(which: str, index: int, k: int, key: str) -> tuple[Position, str]:
-    """Return position and ``where`` of binding ``k`` of ``training_info[index]``."""
+def _hit(which: str, index: int, k: int, key: str, message: str) -> Hit:
+    """Return a hit about binding ``k`` of ``training_info[index]``."""
     position = (TRAINING, 2 * index + (which == _UPDATE), _BINDINGS, k)
-    return position, f"{which} {show(key) if key else k} of training_info[{index}]"
+    return Hit(position, f"{which} {show(key) if key else k} of training_info[{index}]", message)
 
 
 def _keys(which: str, context: Context) -> Iterator[Hit]:
     """Check that keys are dense initializers of the main graph or of the entry's algorithm graph."""
-    main = context.model.graph
-    names: set[str] | None = None
-    for index, training in enumerate(context.model.training_info):
-        bindings = _bindings(training, which)
-        if not bindings:
+    main, trainings = context.model.graph, context.model.training_info
+    names = {tensor.name for tensor in main.initializer} if trainings else set()
+    own = [{tensor.name for tensor in training.algorithm.initializer} for training in trainings]
+    for index, k, binding in _bound(context, which):
+        key = binding.key
+        if key and (key in names or key in own[index]):
             continue
-        if names is None:
-            names = {tensor.name for tensor in main.initializer}
-        own = {tensor.name for tensor in training.algorithm.initializer}
-        for k, binding in enumerate(bindings):
-            key = binding.key
-            if key and (key in names or key in own):
-                continue
-            position, where = _place(which, index, k, key)
-            sparse = (*main.sparse_initializer, *training.algorithm.sparse_initializer)
-            if key and any(tensor.values.name == key for tensor in sparse):
-                found = "which is a sparse one"
-            else:
-                found = "which is none of theirs"
-            yield Hit(
-                position,
-                where,
-                "the key must name an initializer (a dense tensor) of the main graph or of the algorithm graph of "
-                f"training_info[{index}], not {show(key)}, {found}",
-            )
+        sparse = (*main.sparse_initializer, *trainings[index].algorithm.sparse_initializer)
+        is_sparse = key and any(tensor.values.name == key for tensor in sparse)
+        found = "which is a sparse one" if is_sparse else "which is none of theirs"
+        message = "the key must name an initializer (a dense tensor) of the main graph or of the algorithm graph of "
+        yield _hit(which, index, k, key, f"{message}training_info[{index}], not {show(key)}, {found}")
 
 
-def _initialization_values(context: Context) -> Iterator[Hit]:
-    for index, training in enumerate(context.model.training_info):
-        if not training.initialization_binding or not training.initialization.ByteSize():
+def _values(which: str, context: Context) -> Iterator[Hit]:
+    trainings = context.model.training_info
+    update = which == _UPDATE
+    graphs = [training.algorithm if update else training.initialization for training in trainings]
+    outputs = [{output.name for output in graph.output} for graph in graphs]
+    main = {output.name for output in context.model.graph.output} if update else set()  # onnx.proto allows these too
+    kind, more = ("algorithm", " or of the main graph") if update else ("initialization", "")
+    for index, k, binding in _bound(context, which):
+        if not update and not graphs[index].ByteSize():
             continue  # TRN-14 reports the missing graph
-        outputs = {output.name for output in training.initialization.output}
-        for k, binding in enumerate(training.initialization_binding):
-            if not binding.value or binding.value not in outputs:
-                position, where = _place(_INITIALIZATION, index, k, binding.key)
-                yield Hit(
-                    position,
-                    where,
-                    f"the value must name an output of the initialization graph of training_info[{index}], "
-                    f"not {show(binding.value)}, which is none",
-                )
+        if not binding.value or not (binding.value in outputs[index] or binding.value in main):
+            graph = f"the {kind} graph of training_info[{index}]{more}"
+            message = f"the value must name an output of {graph}, not {show(binding.value)}, which is none"
+            yield _hit(which, index, k, binding.key, message)
 
 
-def _update_values(context: Context) -> Iterator[Hit]:
-    for index, training in enumerate(context.model.training_info):
-        if not training.update_binding:
-            continue
-        outputs = {output.name for output in training.algorithm.output}
-        outputs.update(output.name for output in context.model.graph.output)  # onnx.proto allows these too
-        for k, binding in enumerate(training.update_binding):
-            if not binding.value or binding.value not in outputs:
-                position, where = _place(_UPDATE, index, k, binding.key)
-                yield Hit(
-                    position,
-                    where,
-                    f"the value must name an output of the algorithm graph of training_info[{index}] or of the main "
-                    f"graph, not {show(binding.value)}, which is none",
-                )
-
-
-def _initialization_keys_unique(context: Context) -> Iterator[Hit]:
-    for index, training in enumerate(context.model.training_info):
-        seen: set[str] = set()  # several entries may share keys: they run in sequence
-        for k, binding in enumerate(training.initialization_binding):
-            if binding.key and binding.key in seen:
-                position, where = _place(_INITIALIZATION, index, k, binding.key)
-                yield Hit(
-                    position,
-                    where,
-                    f"keys must be distinct, but {show(binding.key)} is bound already in this training_info",
-                )
-            seen.add(binding.key)
-
-
-def _update_keys_unique(context: Context) -> Iterator[Hit]:
-    seen: dict[str, int] = {}
-    for index, training in enumerate(context.model.training_info):
-        for k, binding in enumerate(training.update_binding):
-            if binding.key and binding.key in seen:
-                position, where = _place(_UPDATE, index, k, binding.key)
-                yield Hit(
-                    position,
-                    where,
-                    "keys must be distinct over all update_bindings of the model, but "
-                    f"{show(binding.key)} is bound already in training_info[{seen[binding.key]}]",
-                )
-            seen.setdefault(binding.key, index)
+def _keys_unique(which: str, context: Context) -> Iterator[Hit]:
+    seen: dict[tuple[int, str], int] = {}
+    for index, k, binding in _bound(context, which):
+        # Entries may share keys of initialization_binding: they run in sequence.
+        key = (0 if which == _UPDATE else index, binding.key)
+        if binding.key and key in seen:
+            found = f"but {show(binding.key)} is bound already in"
+            message = f"keys must be distinct, {found} this training_info"
+            if which == _UPDATE:
+                message = f"keys must be distinct over all update_bindings of the model, {found} "
+                message += f"training_info[{seen[key]}]"
+            yield _hit(which, index, k, binding.key, message)
+        seen.setdefault(key, index)
 
 
 def _initialization_there(context: Context) -> Iterator[Hit]:
@@ -284,19 +240,20 @@ def _same_names(node_names: set[str], value_infos: set[str], algorithm: Scope) -
             yield Hit(algorithm.at(VALUE_INFO, index), where, message, "remove one of them", "warning")
 
 
-_Check = Callable[[Context], Iterator[Hit]]
-_initialization_keys: _Check = partial(_keys, _INITIALIZATION)
-_update_keys: _Check = partial(_keys, _UPDATE)
 _NO_SUCH_INITIALIZER = "bind an initializer, or remove the binding"
+_BOUND_TWICE = "remove all bindings of the key but one"
 
 # Training information exists from IR version 7.
 RULES = (
-    Rule("TRN-04", "MUST", _initialization_keys, _NO_SUCH_INITIALIZER, since_ir=7),
-    Rule("TRN-05", "MUST", _initialization_values, "bind to an output of the initialization graph", since_ir=7),
-    Rule("TRN-06", "MUST", _initialization_keys_unique, "remove all bindings of the key but one", since_ir=7),
-    Rule("TRN-08", "MUST", _update_keys, _NO_SUCH_INITIALIZER, since_ir=7),
-    Rule("TRN-09", "MUST", _update_values, "bind to an output of the algorithm graph", since_ir=7),
-    Rule("TRN-10", "MUST", _update_keys_unique, "remove all bindings of the key but one", since_ir=7),
+    Rule("TRN-04", "MUST", partial(_keys, _INITIALIZATION), _NO_SUCH_INITIALIZER, since_ir=7),
+    Rule(
+        "TRN-05", "MUST", partial(_values, _INITIALIZATION), "bind to an output of the initialization graph",
+        since_ir=7,
+    ),
+    Rule("TRN-06", "MUST", partial(_keys_unique, _INITIALIZATION), _BOUND_TWICE, since_ir=7),
+    Rule("TRN-08", "MUST", partial(_keys, _UPDATE), _NO_SUCH_INITIALIZER, since_ir=7),
+    Rule("TRN-09", "MUST", partial(_values, _UPDATE), "bind to an output of the algorithm graph", since_ir=7),
+    Rule("TRN-10", "MUST", partial(_keys_unique, _UPDATE), _BOUND_TWICE, since_ir=7),
     # Without the graph there is nothing to bind to: an error although the clause says MAY.
     Rule("TRN-14", "MAY", _initialization_there, "add the initialization graph, or remove the bindings", since_ir=7),
     Rule("TRN-17", "MUST", _combination, "make the graphs fit together", since_ir=7),

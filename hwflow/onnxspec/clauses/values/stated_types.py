@@ -77,14 +77,10 @@ def _optional_type(form: TypeForm) -> str | None:
             continue
         if place + 1 == len(form):
             return f"the optional{_inside(form, place)} must state its element type, but it does not"
-        if form[place + 1].kind in ("optional", "opaque"):
-            return (
-                f"the optional{_inside(form, place)} must hold a tensor, a sparse tensor, a sequence or a map, "
-                f"not another {form[place + 1].kind}"
-                if form[place + 1].kind == "optional"
-                else f"the optional{_inside(form, place)} must hold a tensor, a sparse tensor, a sequence or a map, "
-                "not an opaque type"
-            )
+        found = {"optional": "another optional", "opaque": "an opaque type"}.get(form[place + 1].kind)
+        if found is not None:
+            allowed = "a tensor, a sparse tensor, a sequence or a map"
+            return f"the optional{_inside(form, place)} must hold {allowed}, not {found}"
     return None
 
 

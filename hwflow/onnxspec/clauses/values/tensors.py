@@ -23,31 +23,12 @@ def _element_types(context: Context) -> Iterator[Hit]:
             found = element_types.describe(stored.code)
             message = f"the tensor's data_type must be an element type of ONNX (1 to {_LAST}), not {found}"
             yield Hit(stored.position, stored.where, message)
-    for site in context.types:
-        for code in _stated(site.type):
-            if code not in element_types.BY_CODE:
-                found = element_types.describe(code)
-                message = f"the type's elem_type must be an element type of ONNX (1 to {_LAST}), not {found}"
-                yield Hit(site.position, site.where, message)
-                break
-
-
-def _stated(kind: onnx.TypeProto) -> Iterator[int]:
-    """Yield the element types of all tensors in a type."""
-    pending = [kind]
-    while pending:
-        kind = pending.pop()
-        which = kind.WhichOneof("value")
-        if which == "tensor_type":
-            yield kind.tensor_type.elem_type
-        elif which == "sparse_tensor_type":
-            yield kind.sparse_tensor_type.elem_type
-        elif which == "sequence_type":
-            pending.append(kind.sequence_type.elem_type)
-        elif which == "optional_type":
-            pending.append(kind.optional_type.elem_type)
-        elif which == "map_type":
-            pending.append(kind.map_type.value_type)
+    for site, form in zip(context.types, context.forms, strict=True):
+        code = next((v.code for v in form if "tensor" in v.kind and v.code not in element_types.BY_CODE), None)
+        if code is not None:
+            found = element_types.describe(code)
+            message = f"the type's elem_type must be an element type of ONNX (1 to {_LAST}), not {found}"
+            yield Hit(site.position, site.where, message)
 
 
 def _inside(context: Context) -> Iterator[StoredTensor]:
