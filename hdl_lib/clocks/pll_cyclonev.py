@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from amaranth import Const, Instance, Module
-from amaranth.lib import wiring
-from amaranth.lib.wiring import In, Out
+
+from hdl_lib.clocks.pll import Pll, check_frequencies, unreachable
 
 INPUT_HZ = (5_000_000, 325_000_000)
 DETECTOR_HZ = (5_000_000, 325_000_000)
@@ -47,13 +47,7 @@ def find_cyclonev_pll(input_hz: int | Fraction, target_hz: int | Fraction) -> Cy
     Among equals the faster phase detector, then the faster VCO (less jitter). Raises :class:`ValueError` when input or
     target is out of the part's range.
     """
-    input_hz, target_hz = Fraction(input_hz), Fraction(target_hz)
-    for name, value, (low, high) in (("input", input_hz, INPUT_HZ), ("target", target_hz, OUTPUT_HZ)):
-        if not low <= value <= high:
-            raise ValueError(
-                f"{name} frequency of a Cyclone V PLL must be {low / 1e6:g} to {high / 1e6:g} MHz, "
-                f"not {float(value) / 1e6:g} MHz"
-            )
+    input_hz, target_hz = check_frequencies("a Cyclone V", input_hz, target_hz, INPUT_HZ, OUTPUT_HZ)
     found = []
     for n in range(1, LARGEST_DIVIDER + 1):
         if not DETECTOR_HZ[0] <= input_hz / n <= DETECTOR_HZ[1]:
@@ -66,10 +60,7 @@ def find_cyclonev_pll(input_hz: int | Fraction, target_hz: int | Fraction) -> Cy
             if VCO_HZ[0] <= vco <= VCO_HZ[1] and c <= LARGEST_DIVIDER and whole:
                 found.append(settings)
     if not found:
-        raise ValueError(
-            f"target frequency must be reachable from {float(input_hz) / 1e6:g} MHz with a Cyclone V PLL, "
-            f"not {float(target_hz) / 1e6:g} MHz"
-        )
+        raise unreachable("a Cyclone V", input_hz, target_hz)
     return max(found, key=lambda s: (s.output_hz, -s.n, s.vco_hz))
 
 
@@ -77,7 +68,7 @@ def _mhz(hz: Fraction) -> str:
     return f"{hz.numerator // 1_000_000}.{hz.numerator % 1_000_000:06d} MHz"
 
 
-class CycloneVPll(wiring.Component):
+class CycloneVPll(Pll):
     """altera_pll in integer mode with one output.
 
     Parameters
@@ -86,17 +77,8 @@ class CycloneVPll(wiring.Component):
 
     Members
     -------
-    clk_in : In(1)
-        From an input buffer, at ``settings.input_hz``.
-    clk_out : Out(1)
-        At ``settings.output_hz``.
-    lock : Out(1)
-        Asynchronous.
+    As of :class:`hdl_lib.clocks.pll.Pll`.
     """
-
-    def __init__(self, settings: CycloneVPllSettings):
-        self.settings = settings
-        super().__init__({"clk_in": In(1), "clk_out": Out(1), "lock": Out(1)})
 
     def elaborate(self, platform):
         m = Module()

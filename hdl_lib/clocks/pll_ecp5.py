@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from amaranth import Const, Instance, Module, Signal
-from amaranth.lib import wiring
-from amaranth.lib.wiring import In, Out
+
+from hdl_lib.clocks.pll import Pll, check_frequencies, unreachable
 
 INPUT_HZ = (8_000_000, 400_000_000)
 DETECTOR_HZ = (10_000_000, 400_000_000)
@@ -59,13 +59,7 @@ def find_ecp5_pll(input_hz: int | Fraction, target_hz: int | Fraction) -> Ecp5Pl
     Among equals: the primary output before the secondary, the faster phase detector (less jitter), the VCO nearest
     to the middle of its range. Raises :class:`ValueError` when input or target is out of the part's range.
     """
-    input_hz, target_hz = Fraction(input_hz), Fraction(target_hz)
-    for name, value, (low, high) in (("input", input_hz, INPUT_HZ), ("target", target_hz, OUTPUT_HZ)):
-        if not low <= value <= high:
-            raise ValueError(
-                f"{name} frequency of an ECP5 PLL must be {low / 1e6:g} to {high / 1e6:g} MHz, "
-                f"not {float(value) / 1e6:g} MHz"
-            )
+    input_hz, target_hz = check_frequencies("an ECP5", input_hz, target_hz, INPUT_HZ, OUTPUT_HZ)
     best: tuple[tuple[Fraction, bool, Fraction, Fraction], Ecp5PllSettings] | None = None
     middle = Fraction(sum(VCO_HZ), 2)
     for reference in range(1, LARGEST_DIVIDER + 1):
@@ -89,14 +83,11 @@ def find_ecp5_pll(input_hz: int | Fraction, target_hz: int | Fraction) -> Ecp5Pl
                 if best is None or key > best[0]:
                     best = (key, settings)
     if best is None:
-        raise ValueError(
-            f"target frequency must be reachable from {float(input_hz) / 1e6:g} MHz with an ECP5 PLL, "
-            f"not {float(target_hz) / 1e6:g} MHz"
-        )
+        raise unreachable("an ECP5", input_hz, target_hz)
     return best[1]
 
 
-class Ecp5Pll(wiring.Component):
+class Ecp5Pll(Pll):
     """EHXPLLL with fixed dividers.
 
     Parameters
@@ -105,17 +96,8 @@ class Ecp5Pll(wiring.Component):
 
     Members
     -------
-    clk_in : In(1)
-        From an input buffer, at ``settings.input_hz``.
-    clk_out : Out(1)
-        At ``settings.output_hz``.
-    lock : Out(1)
-        Asynchronous.
+    As of :class:`hdl_lib.clocks.pll.Pll`.
     """
-
-    def __init__(self, settings: Ecp5PllSettings):
-        self.settings = settings
-        super().__init__({"clk_in": In(1), "clk_out": Out(1), "lock": Out(1)})
 
     def elaborate(self, platform):
         s = self.settings

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from amaranth import Const, Instance, Module
-from amaranth.lib import wiring
-from amaranth.lib.wiring import In, Out
+
+from hdl_lib.clocks.pll import Pll, check_frequencies, unreachable
 
 OUTPUT_DIVIDERS = (2, 4, 8, 16, 32, 48, 64, 80, 96, 112, 128)
 LARGEST_DIVIDER = 64
@@ -67,14 +67,8 @@ def find_gowin_pll(limits: GowinPllLimits, input_hz: int | Fraction, target_hz: 
     Among equals the faster phase detector (less jitter), then the VCO nearest to the middle of its range. Raises
     :class:`ValueError` when input or target is out of the part's range.
     """
-    input_hz, target_hz = Fraction(input_hz), Fraction(target_hz)
-    ranges = (("input", input_hz, limits.detector_hz), ("target", target_hz, limits.output_hz))
-    for name, value, (low, high) in ranges:
-        if not low <= value <= high:
-            raise ValueError(
-                f"{name} frequency of a {limits.device} PLL must be {low / 1e6:g} to {high / 1e6:g} MHz, "
-                f"not {float(value) / 1e6:g} MHz"
-            )
+    name = f"a {limits.device}"
+    input_hz, target_hz = check_frequencies(name, input_hz, target_hz, limits.detector_hz, limits.output_hz)
     middle = Fraction(sum(limits.vco_hz), 2)
     found = []
     for idiv in range(LARGEST_DIVIDER):
@@ -89,14 +83,11 @@ def find_gowin_pll(limits: GowinPllLimits, input_hz: int | Fraction, target_hz: 
                 if limits.vco_hz[0] <= settings.vco_hz <= limits.vco_hz[1]:
                     found.append(settings)
     if not found:
-        raise ValueError(
-            f"target frequency must be reachable from {float(input_hz) / 1e6:g} MHz with a {limits.device} PLL, "
-            f"not {float(target_hz) / 1e6:g} MHz"
-        )
+        raise unreachable(name, input_hz, target_hz)
     return max(found, key=lambda s: (s.output_hz, s.detector_hz, -abs(s.vco_hz - middle)))
 
 
-class GowinPll(wiring.Component):
+class GowinPll(Pll):
     """rPLL with fixed dividers.
 
     Parameters
@@ -105,17 +96,8 @@ class GowinPll(wiring.Component):
 
     Members
     -------
-    clk_in : In(1)
-        From an input buffer, at ``settings.input_hz``.
-    clk_out : Out(1)
-        At ``settings.output_hz``.
-    lock : Out(1)
-        Asynchronous.
+    As of :class:`hdl_lib.clocks.pll.Pll`.
     """
-
-    def __init__(self, settings: GowinPllSettings):
-        self.settings = settings
-        super().__init__({"clk_in": In(1), "clk_out": Out(1), "lock": Out(1)})
 
     def elaborate(self, platform):
         s = self.settings

@@ -11,8 +11,8 @@ from fractions import Fraction
 from typing import Any
 
 from amaranth import Const, Instance, Module
-from amaranth.lib import wiring
-from amaranth.lib.wiring import In, Out
+
+from hdl_lib.clocks.pll import Pll, check_frequencies, unreachable
 
 INPUT_HZ = (10_000_000, 133_000_000)
 DETECTOR_HZ = (10_000_000, 133_000_000)
@@ -55,13 +55,7 @@ def find_ice40_pll(input_hz: int | Fraction, target_hz: int | Fraction) -> Ice40
     Among equals the faster phase detector (less jitter). Raises :class:`ValueError` when input or target is out of the
     part's range.
     """
-    input_hz, target_hz = Fraction(input_hz), Fraction(target_hz)
-    for name, value, (low, high) in (("input", input_hz, INPUT_HZ), ("target", target_hz, OUTPUT_HZ)):
-        if not low <= value <= high:
-            raise ValueError(
-                f"{name} frequency of an iCE40 PLL must be {low / 1e6:g} to {high / 1e6:g} MHz, "
-                f"not {float(value) / 1e6:g} MHz"
-            )
+    input_hz, target_hz = check_frequencies("an iCE40", input_hz, target_hz, INPUT_HZ, OUTPUT_HZ)
     best: Ice40PllSettings | None = None
     for divr in range(16):
         detector = input_hz / (divr + 1)
@@ -77,14 +71,11 @@ def find_ice40_pll(input_hz: int | Fraction, target_hz: int | Fraction) -> Ice40
             if best is None or settings.output_hz > best.output_hz:
                 best = settings
     if best is None:
-        raise ValueError(
-            f"target frequency must be reachable from {float(input_hz) / 1e6:g} MHz with an iCE40 PLL, "
-            f"not {float(target_hz) / 1e6:g} MHz"
-        )
+        raise unreachable("an iCE40", input_hz, target_hz)
     return best
 
 
-class Ice40Pll(wiring.Component):
+class Ice40Pll(Pll):
     """SB_PLL40_PAD or SB_PLL40_CORE with fixed dividers.
 
     Parameters
@@ -105,9 +96,8 @@ class Ice40Pll(wiring.Component):
     """
 
     def __init__(self, settings: Ice40PllSettings, pad: Any = None):
-        self.settings = settings
         self.pad = pad
-        super().__init__({"clk_in": In(1), "clk_out": Out(1), "lock": Out(1)})
+        super().__init__(settings)
 
     def elaborate(self, platform):
         s = self.settings

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from amaranth import Const, Instance, Module, Signal
-from amaranth.lib import wiring
-from amaranth.lib.wiring import In, Out
+
+from hdl_lib.clocks.pll import Pll, check_frequencies, unreachable
 
 INPUT_HZ = (19_000_000, 800_000_000)
 DETECTOR_HZ = (19_000_000, 450_000_000)
@@ -50,13 +50,7 @@ def find_xilinx7_pll(input_hz: int | Fraction, target_hz: int | Fraction) -> Xil
     Among equals the faster phase detector, then the faster VCO (less jitter). Raises :class:`ValueError` when input or
     target is out of the part's range.
     """
-    input_hz, target_hz = Fraction(input_hz), Fraction(target_hz)
-    for name, value, (low, high) in (("input", input_hz, INPUT_HZ), ("target", target_hz, OUTPUT_HZ)):
-        if not low <= value <= high:
-            raise ValueError(
-                f"{name} frequency of a 7 series PLL must be {low / 1e6:g} to {high / 1e6:g} MHz, "
-                f"not {float(value) / 1e6:g} MHz"
-            )
+    input_hz, target_hz = check_frequencies("a 7 series", input_hz, target_hz, INPUT_HZ, OUTPUT_HZ)
     found = []
     for reference in range(1, LARGEST_REFERENCE + 1):
         detector = input_hz / reference
@@ -68,14 +62,11 @@ def find_xilinx7_pll(input_hz: int | Fraction, target_hz: int | Fraction) -> Xil
             if VCO_HZ[0] <= vco <= VCO_HZ[1] and divider <= LARGEST_OUTPUT and vco / divider >= OUTPUT_HZ[0]:
                 found.append(Xilinx7PllSettings(input_hz, reference, feedback, divider))
     if not found:
-        raise ValueError(
-            f"target frequency must be reachable from {float(input_hz) / 1e6:g} MHz with a 7 series PLL, "
-            f"not {float(target_hz) / 1e6:g} MHz"
-        )
+        raise unreachable("a 7 series", input_hz, target_hz)
     return max(found, key=lambda s: (s.output_hz, s.detector_hz, s.vco_hz))
 
 
-class Xilinx7Pll(wiring.Component):
+class Xilinx7Pll(Pll):
     """PLLE2_BASE with fixed dividers, and a global clock buffer (BUFG) behind it.
 
     Parameters
@@ -84,17 +75,8 @@ class Xilinx7Pll(wiring.Component):
 
     Members
     -------
-    clk_in : In(1)
-        From an input buffer, at ``settings.input_hz``.
-    clk_out : Out(1)
-        At ``settings.output_hz``.
-    lock : Out(1)
-        Asynchronous.
+    As of :class:`hdl_lib.clocks.pll.Pll`.
     """
-
-    def __init__(self, settings: Xilinx7PllSettings):
-        self.settings = settings
-        super().__init__({"clk_in": In(1), "clk_out": Out(1), "lock": Out(1)})
 
     def elaborate(self, platform):
         s = self.settings
