@@ -1,0 +1,244 @@
+"""Packets to a carrier: answers, and the bytes of one pipe, kept until they are acknowledged."""
+
+from __future__ import annotations
+
+from amaranth import Cat, Const, Module, Mux, Signal
+from amaranth.lib import memory, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl_lib.links.packets import CHECK, HEADER, PACKET_BYTE, Kind, crc32
+from hdl_lib.links.ring import Ring
+
+# What calls for a packet of its own, the most urgent first.
+ANSWERS = {"open": Kind.OPENED, "identify": Kind.IDENTITY, "statistics": Kind.COUNTERS, "damaged": Kind.DAMAGED}
+
+
+class PacketSender(wiring.Component):
+    """The board's sending side of docs/reference/protocol.md.
+
+    The core's bytes stay in a ring until they are acknowledged. What was sent of them is where the ring is read; to
+    send again is to read again from the acknowledged offset on. It has no timer.
+
+    Parameters
+    ----------
+    size : int
+        Bytes of the ring, a power of two: 4 to 32,768.
+    most_payload : int
+        Bytes of payload in a packet at most, a power of two.
+    receivable : int
+        Bytes of the receiver's ring, a power of two.
+    identity : bytes
+        The payload of IDENTITY: 1 to 256 bytes.
+    counters : int
+        Bytes of the payload of COUNTERS.
+
+    Members
+    -------
+    i : In(stream.Signature(8))
+        The pipe's bytes. None is taken while ``begun`` is high.
+    o : Out(stream.Signature(PACKET_BYTE))
+        Packets.
+    acknowledged, unacknowledged : Out
+        The offset up to which the pipe is acknowledged (32 bits), and the bytes in the ring from there on.
+    begin, offset, acknowledge, advance, room, rewind, answer, open, identify, statistics, damaged : In
+        What :class:`hdl_lib.links.packet_receiver.PacketReceiver` says (``damaged``: what calls for DAMAGED).
+    arrived, read : In
+        Of the receiver's pipe: the offset up to which it has arrived, and the place in its ring up to which it is read.
+    begun : Out(1)
+        From the cycle behind ``begin`` until a packet of the session before is out, for one cycle at least; high after
+        reset. The core must be reset while it is high.
+    place, byte : Out, In(8)
+        The byte of the counters that is wanted, and that byte in the same cycle.
+
+    Timing
+    ------
+    A byte a cycle inside header, payload of the pipe, and CRC; up to 10 more cycles a packet. A byte of the pipe shows
+    in a packet 11 bytes and up to 12 cycles after it was accepted. All outputs are functions of registers.
+    """
+
+    def __init__(self, size: int, most_payload: int, receivable: int, identity: bytes, counters: int):
+        for name, value in (("size", size), ("most_payload", most_payload), ("receivable", receivable)):
+            if not isinstance(value, int) or not 1 <= value <= 32_768 or value & (value - 1):
+                raise ValueError(f"{name} must be a power of two of at most 32768 (bytes), not {value!r}")
+        if not 1 <= len(identity) <= 256:
+            raise ValueError(f"identity must have 1 to 256 bytes, not {len(identity)}")
+        self.ring = Ring(size)
+        self.most_payload, self.receivable, self.identity, self.counters = most_payload, receivable, identity, counters
+        strobes = ("begin", "acknowledge", "rewind", "answer", *ANSWERS)
+        super().__init__(
+            {
+                "i": In(stream.Signature(8)),
+                "o": Out(stream.Signature(PACKET_BYTE)),
+                "acknowledged": Out(32),
+                "unacknowledged": Out(range(size + 1)),
+                "offset": In(32),
+                "advance": In(range(2 * size)),
+                "room": In(range(size + 1)),
+                "arrived": In(32),
+                "read": In(range(2 * receivable)),
+                "begun": Out(1, init=1),
+                "place": Out(range(counters)),
+                "byte": In(8),
+                **{name: In(1) for name in strobes},
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.ring = ring = self.ring
+        m.submodules.crc = crc = crc32().create()
+        bits = len(ring.at)
+        acknowledged = self.acknowledged[:bits]  # its place in the ring
+        high = self.acknowledged[bits:]
+
+        # The core's side of the ring.
+        made = Signal.like(ring.at)  # the place behind its last byte
+        start = Signal()  # reading begins again where it is acknowledged
+        end = Signal.like(ring.at)  # of the packet under way
+        m.d.comb += [
+            self.unacknowledged.eq(made - acknowledged),
+            self.i.ready.eq(((made ^ acknowledged) != ring.size) & ~self.begun),
+            ring.write.eq(self.i.valid & self.i.ready),
+            ring.place.eq(made),
+            ring.byte.eq(self.i.payload),
+            ring.end.eq(end),
+            ring.start.eq(acknowledged),
+            ring.restart.eq(start),
+        ]
+        with m.If(start & self.begun):
+            m.d.sync += [made.eq(acknowledged), self.begun.eq(0)]
+        with m.Elif(ring.write):
+            m.d.sync += made.eq(made + 1)
+
+        # What the receiver says; a packet under way ends first. Where more is acknowledged than was sent since the last
+        # start, reading begins again behind it, too.
+        offset = Cat(ring.at, (high + (ring.at < acknowledged))[: len(high)])  # of the byte that is read next
+        room, rewind = Signal(range(ring.size + 1)), Signal()
+        moved, flown = Signal(bits + 1), Signal(bits)
+        m.d.comb += [moved.eq(acknowledged + self.advance), flown.eq(ring.at - acknowledged)]
+        with m.If(start):
+            m.d.sync += rewind.eq(0)
+        with m.If(self.begin):
+            m.d.sync += [self.acknowledged.eq(self.offset), self.begun.eq(1), room.eq(0)]
+        with m.Elif(self.acknowledge & ~self.begun):
+            m.d.sync += [acknowledged.eq(moved), room.eq(self.room)]
+            with m.If(moved[-1]):
+                m.d.sync += high.eq(high + 1)
+            with m.If(start | rewind | (self.advance > flown)):
+                m.d.sync += rewind.eq(1)
+        with m.If(self.rewind):
+            m.d.sync += rewind.eq(1)
+
+        # What the packet says of the other pipe.
+        told = Signal(range(2 * self.receivable))  # `read` as the last packet said it
+        unread, fresh, grown = Signal.like(told), Signal.like(told), Signal()
+        half = max(1, self.receivable // 2).bit_length() - 1
+        m.d.comb += [unread.eq(self.arrived - self.read), fresh.eq(self.read - told)]
+        m.d.sync += grown.eq(fresh[half:].any())
+        free = Signal(16)
+        m.d.comb += free.eq(self.receivable - unread)
+
+        # One packet after the other. What a packet answers is forgotten as it begins, unless it comes just then.
+        wanted = {name: Signal(name=f"wanted_{name}") for name in ANSWERS}
+        answering, due = Signal(), Signal()
+        code, piped = Signal(3), Signal()  # of the next packet: the kind's low bits; its payload is the pipe's
+        unsent, allowed, budget = Signal(bits), Signal(bits + 1), Signal(bits)
+        header = Signal(8 * HEADER, reset_less=True)
+        step, check = Signal(range(HEADER)), Signal(range(CHECK))
+        byte, offered, move, checking = Signal(8), Signal(), Signal(), Signal()
+        m.d.comb += [
+            piped.eq(code == Kind.BOARD_DATA & 7),
+            move.eq(offered & (~self.o.valid | self.o.ready)),
+            crc.data.eq(byte),
+            crc.valid.eq(move & ~checking),
+        ]
+        with m.If(self.o.ready):
+            m.d.sync += self.o.valid.eq(0)
+        with m.If(move):
+            m.d.sync += [self.o.valid.eq(1), self.o.payload.data.eq(byte), self.o.payload.last.eq(0)]
+
+        # The identity is read a cycle behind its place.
+        m.submodules.identity = rom = memory.Memory(shape=8, depth=len(self.identity), init=self.identity)
+        fact = rom.read_port()
+        place, settled = Signal(range(max(len(self.identity), self.counters))), Signal()
+        m.d.comb += [fact.addr.eq(place), self.place.eq(place)]
+        m.d.sync += settled.eq(~move)
+
+        with m.FSM(name="state"):
+            with m.State("Gauge"):
+                m.d.comb += crc.start.eq(1)
+                m.d.sync += [unsent.eq(made - ring.at), allowed.eq(room - flown), due.eq(answering | grown)]
+                m.next = "Limit"
+            with m.State("Limit"):
+                # bytes acknowledged since then make what is allowed too little, never too much
+                m.d.sync += budget.eq(Mux(allowed[-1], 0, Mux(allowed[:-1] < unsent, allowed, unsent)))
+                m.next = "Choose"
+            with m.State("Choose"):
+                m.d.sync += [code.eq(Kind.BOARD_DATA & 7), step.eq(0), place.eq(0)]
+                for name, kind in reversed(ANSWERS.items()):
+                    with m.If(wanted[name]):
+                        m.d.sync += code.eq(kind & 7)
+                with m.If(budget > self.most_payload):
+                    m.d.sync += budget.eq(self.most_payload)
+                with m.If(self.begun | rewind | Cat(wanted.values()).any() | due | (budget != 0)):
+                    m.next = "Begin"
+                with m.Else():
+                    m.next = "Gauge"
+            with m.State("Begin"):
+                # everything a header says is taken in one cycle
+                m.d.sync += header.eq(Cat(code, Const(0x80 >> 3, 5), offset, self.arrived, free))
+                with m.If(self.begun | rewind):
+                    m.d.comb += start.eq(1)
+                    m.d.sync += end.eq(acknowledged)
+                    m.next = "Gauge"
+                with m.Else():
+                    m.d.sync += told.eq(self.read)
+                    for name, kind in ANSWERS.items():
+                        with m.If(code == kind & 7):
+                            m.d.sync += wanted[name].eq(0)
+                    with m.If(code[2]):  # DATA, DAMAGED
+                        m.d.sync += answering.eq(0)
+                    with m.If(piped):
+                        m.d.sync += end.eq(ring.at + budget)
+                    m.next = "Header"
+            with m.State("Header"):
+                m.d.comb += [byte.eq(header[:8]), offered.eq(1)]
+                with m.If(move):
+                    m.d.sync += [header.eq(header >> 8), step.eq(step + 1)]
+                    with m.If(step == HEADER - 1):
+                        with m.If(code == Kind.IDENTITY & 7):
+                            m.next = "Identity"
+                        with m.Elif(code == Kind.COUNTERS & 7):
+                            m.next = "Counters"
+                        with m.Else():
+                            m.next = "Pipe"
+            with m.State("Pipe"):
+                m.d.comb += [byte.eq(ring.o.payload), offered.eq(ring.o.valid), ring.o.ready.eq(move)]
+                with m.If(ring.empty):
+                    m.next = "Check"
+            with m.State("Identity"):
+                m.d.comb += [byte.eq(fact.data), offered.eq(settled)]
+                with m.If(move):
+                    m.d.sync += place.eq(place + 1)
+                    with m.If(place == len(self.identity) - 1):
+                        m.next = "Check"
+            with m.State("Counters"):
+                m.d.comb += [byte.eq(self.byte), offered.eq(1)]
+                with m.If(move):
+                    m.d.sync += place.eq(place + 1)
+                    with m.If(place == self.counters - 1):
+                        m.next = "Check"
+            with m.State("Check"):
+                m.d.comb += [byte.eq(crc.crc.word_select(check, 8)), offered.eq(1), checking.eq(1)]
+                with m.If(move):
+                    m.d.sync += check.eq(check + 1)
+                    with m.If(check == CHECK - 1):
+                        m.d.sync += self.o.payload.last.eq(1)
+                        m.next = "Gauge"
+
+        for name, flag in wanted.items():
+            with m.If(getattr(self, name)):
+                m.d.sync += flag.eq(1)
+        with m.If(self.answer):
+            m.d.sync += answering.eq(1)
+        return m
