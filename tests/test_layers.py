@@ -86,6 +86,10 @@ LAYERS = (
         "it travels with the emitted folder, as hwflow_testbench, and runs there without the compiler",
     ),
     Layer(
+        ("hwflow.host.runtime",), ("numpy", "onnxruntime", "serial"),
+        "it travels with the output folder, as hwflow_host, and runs there without the compiler",
+    ),
+    Layer(
         ("hwflow.boards",), ("amaranth", "amaranth_boards", "hdl_lib"), "a board is data that every part may read"
     ),
     Layer(("hdl_lib",), ("amaranth",), "the cores are usable without hwflow"),
@@ -212,7 +216,10 @@ def _around_display(tree: ast.AST) -> list[str]:
 
 
 # What travels without hwflow, and programs that tools run, write for no terminal.
-ELSEWHERE = ("hwflow.sim", "hwflow.boards", "hwflow.display", "hwflow.cli.terminal", "hwflow.toolchain.packing")
+ELSEWHERE = (
+    "hwflow.sim", "hwflow.boards", "hwflow.display", "hwflow.cli.terminal", "hwflow.toolchain.packing",
+    "hwflow.host.runtime",
+)
 
 
 def test_strings_are_shown_by_display() -> None:
