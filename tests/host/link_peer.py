@@ -102,7 +102,7 @@ class Pipes:
 
     def header(self, kind: int, offset: int, payload: bytes = b"") -> bytes:
         self.told = self.free()
-        fields = (offset % WRAP, 4), (self.arrived, 4), (min(self.told, 65535) if self.session is not None else 0, 2)
+        fields = (offset % WRAP, 4), (self.arrived, 4), (min(self.told, 65535), 2)
         body = bytes([kind]) + b"".join(n.to_bytes(size, "little") for n, size in fields) + payload
         return body + binascii.crc32(body).to_bytes(4, "little")
 

@@ -236,7 +236,7 @@ class Link:
         self.found = packets.identity_from(packet.payload) or self.found
         if not self._open:
             return
-        if packet.offset == packet.acknowledged == packet.room == 0:
+        if packet.offset == packet.acknowledged == 0:
             self.reset = True
         else:
             ahead = distance(packet.acknowledged, self._sent_base + self._acknowledged)
