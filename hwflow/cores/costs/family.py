@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import ceil
 
 
 @dataclass(frozen=True)
@@ -17,11 +16,9 @@ class Family:
     sum, in a carry cell.
     ``bram_cost``, ``lutram_cost``: what memory_libmap charges for a primitive, in bits of a memory made of flip-flops
     (a sixteenth of that for a read-only one); the cheapest way wins. ``dsp_registers``: behind a product that yosys
-    itself takes into a block, with those of one operand. ``together``: look-up tables of the AND (or the OR) of so many
-    bits, from two, as measured: on ECP5 the mapper takes a slice's multiplexers for fewer levels where that pays in
-    time, whatever it takes of tables. ``dsp_least``: products with an operand of fewer bits are made of look-up tables.
-    ``dsp_wide``: widest signed operand of a multiplier beside one of ``dsp_width``, where that is more (0: the same).
-    ``basis``: the family whose measured constants are taken, where there are some beside these.
+    itself takes into a block, with those of one operand. ``dsp_least``: products with an operand of fewer bits are
+    made of look-up tables. ``dsp_wide``: widest signed operand of a multiplier beside one of ``dsp_width``, where that
+    is more (0: the same). ``basis``: the family whose measured constants are taken, where there are some beside these.
     """
 
     bram_shapes: tuple[tuple[int, int], ...]
@@ -33,7 +30,6 @@ class Family:
     dsp_product: int
     carry_bits: int
     dsp_registers: int
-    together: tuple[int, ...]
     dsp_least: int = 2
     dsp_wide: int = 0
     basis: str = "ecp5"
@@ -53,21 +49,12 @@ class Family:
         """Tell whether a product of operands of ``a`` and ``b`` bits is made in multiplier blocks."""
         return min(a, b) >= self.dsp_least and a + b >= self.dsp_product
 
-    def all_of(self, inputs: int) -> int:
-        """Look-up tables of an AND of so many bits."""
-        if inputs < 2:
-            return 0
-        known = self.together
-        return known[inputs - 2] if inputs - 2 < len(known) else ceil((inputs - 1) / 3)
-
-
-_ECP5_ALL_OF = (1, 1, 1, 2, 4, 5, 9, 3, 9, 10, 4, 10, 11, 5, 6, 6, 15, 15, 17, 17, 11, 23, 11, 9)
 
 FAMILIES = {
     "ecp5": Family(
-        ((16384, 1), (8192, 2), (4096, 4), (2048, 9), (1024, 18), (512, 36)), 128, 4, 4, 18, 0, 0, 2, 0, _ECP5_ALL_OF
+        ((16384, 1), (8192, 2), (4096, 4), (2048, 9), (1024, 18), (512, 36)), 128, 4, 4, 18, 0, 0, 2, 0
     ),
-    "ice40": Family(((256, 16), (512, 8), (1024, 4), (2048, 2)), 64, None, 0, 16, 8, 11, 1, 1, (), basis="ice40"),
+    "ice40": Family(((256, 16), (512, 8), (1024, 4), (2048, 2)), 64, None, 0, 16, 8, 11, 1, 1, basis="ice40"),
 }
 
 # Families whose cores were not measured take the ECP5's model: 4-input look-up tables and carry cells of two bits. That

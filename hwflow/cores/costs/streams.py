@@ -14,7 +14,6 @@ from hwflow.cores.costs.changing import changing_bits
 from hwflow.cores.costs.family import FAMILIES
 from hwflow.cores.costs.memory import block_queue, filled_rom, queue, rom
 from hwflow.cores.costs.products.known_multipliers import lut_product, table_words
-from hwflow.cores.costs.products.narrow_sums import narrow_sum
 from hwflow.cores.costs.products.product_sums import (
     multiplier_blocks,
     operands,
@@ -104,11 +103,6 @@ def stream_add(
         total += count_up(blocks)
     stored = 0
     for lane in range(lanes):
-        narrow = narrow_sum(inputs, plan.summands(lane), plan.levels, plan.width) if _plain(plan, lane) else None
-        if narrow is not None:
-            total += narrow.resources
-            stored += narrow.bits
-            continue
         stored += _stored(plan, lane, depth)
         for register in plan.registers(lane):
             total += Resources(lut=chain(family, register.added), ff=register.width)
@@ -119,11 +113,6 @@ def stream_add(
     for x in inputs:
         total += skid_buffer(pixels * lanes * x.bits, family)
     return total + queue(family, pixels * stored, depth)
-
-
-def _plain(plan: AddPlan, lane: int) -> bool:
-    """Tell whether the summands are the inputs themselves."""
-    return not any(plan.products) and all(plan.constant(index, lane)[0][0] == 1 for index in range(len(plan.products)))
 
 
 def _stored(plan: AddPlan, lane: int, depth: int) -> int:

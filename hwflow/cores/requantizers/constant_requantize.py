@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import chain
 from typing import ClassVar
 
 import numpy as np
@@ -107,12 +106,11 @@ class _Constants:
             key: [network.carry_bits(adder) for adder in network.adders]
             for key, network in networks.items() if network
         }
-        longest = costs.longest_path(lanes.values(), chain.from_iterable(chains.values()))
         total, width = Resources(), 0
         for key, count in alike.items():
             number, _, ends = key
             network = networks[number, ends]
-            each = costs.constant_lane(family, lanes[key], depth, longest)
+            each = costs.constant_lane(family, lanes[key], depth)
             if network is not None:
                 pipeline = _pipeline(network, levels_of(network, 1, stages))
                 each += costs.constant_product(family, chains[number, ends], pipeline, stages)

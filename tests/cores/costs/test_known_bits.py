@@ -5,12 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from hdl_lib.arithmetic.digit_product import Digits
-from hdl_lib.arithmetic.signed_sum import Summand
 from hdl_lib.memories.rom import banks_of
 from hwflow.cores import costs
 from hwflow.cores.costs.products.digit_rows import row_product
 from hwflow.cores.costs.products.multiple_rows import multiple_product
-from hwflow.cores.costs.products.narrow_sums import narrow_sum
 from hwflow.cores.operator import Resources
 from hwflow.cores.requantizers.binary_search import comparisons
 from hwflow.cores.requantizers.requantizer_core import changing_bits
@@ -18,22 +16,7 @@ from hwflow.numerics.requantizers.requantizer import SearchForm
 from hwflow.numerics.requantizers.step_function import StepFunction
 from hwflow.types import IntType
 
-BIT, U4, I4 = IntType(1, False), IntType(4, False), IntType(4, True)
-
-
-def test_a_sum_of_two_bits() -> None:
-    """5 a - 3 b: 0, 5, -3 and 2, of whose four bits the lowest is the third one as well. In front of it 5 a and -3 b
-    are copies of a and b."""
-    summands = [Summand(None, 0, 1, 0, False, 0), Summand(None, 0, 1, 2, False, 0)]
-    summands += [Summand(None, 0, 1, 0, False, 1), Summand(None, 0, 1, 2, True, 1)]
-    found = narrow_sum([BIT, BIT], summands, 2, 4)
-    assert found is not None
-    assert found.bits == 3
-    assert found.resources == Resources(lut=3, ff=2 + 3)
-
-
-def test_a_sum_of_more_bits_than_a_table_has_is_not_one() -> None:
-    assert narrow_sum([U4, BIT], [Summand(None, 0, 15, 0, False, 0)], 1, 4) is None
+U4, I4 = IntType(4, False), IntType(4, True)
 
 
 def test_a_digit_that_is_1_or_0_clears_registers() -> None:

@@ -3,7 +3,7 @@ made once, what is 0 in all words not at all."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 
 from hdl_lib.arithmetic.adder_tree import shape_of
 from hdl_lib.arithmetic.digit_product import Digits
@@ -17,20 +17,18 @@ Key = Hashable
 
 
 def shared_sums(
-    family: str, rows: Sequence[Sequence[Key | None]], low: int, high: int, limit: int, *, carried: bool,
-    bits: Mapping[Key, int] | None = None,
+    family: str, rows: Sequence[Sequence[Key | None]], low: int, high: int, limit: int, *, carried: bool
 ) -> Resources:
     """The adder trees of ``rows`` of terms within ``low .. high``, cut to ``limit`` bits; None: a term that is 0. A
     register is behind every adder and every term that is left over; ``carried``: sums are one place longer, and hand
-    a carry on; ``bits``: of a term those that differ from one another and are not 0, where they are known."""
-    known = bits or {}
+    a carry on."""
 
     def width(count: int) -> int:
         return int(min(limit, shape_of(count * low - carried, count * high).width))
 
     total, made = Resources(), set()
     for row in rows:
-        terms = [(key, 1, known.get(key, width(1))) for key in row]  # a sum, of so many lanes, of so many bits
+        terms = [(key, 1, width(1)) for key in row]  # a sum, of so many lanes, of so many bits
         while len(terms) > 1:
             sums: list[tuple[Key | None, int, int]] = []
             for index in range(0, len(terms), 2):
@@ -71,29 +69,14 @@ def digit_sums(
 
 
 def table_products(
-    family: str, weights: IntArray, low: int, high: int, limit: int, product: Callable[[int], Resources], *,
-    gated: bool = False,
+    family: str, weights: IntArray, low: int, high: int, limit: int, product: Callable[[int], Resources]
 ) -> Resources:
     """Products within ``low .. high`` that are a table a bit, or a choice (``product``: of so many bits), and their
-    sums. ``gated``: an input's bit is 1 where the weight counts, so that bits of weights that are alike in all words
-    are one for each input."""
-    total, rows = Resources(), []
-    made: set[tuple[int, tuple[int, ...]]] = set()
-    width = int(shape_of(low, high).width)
-    for row in weights.transpose(1, 2, 0).tolist():
-        keys = [(lane, tuple(words)) if any(words) else None for lane, words in enumerate(row)]
-        rows.append(keys)
-        for key in keys:
-            if key is not None and key not in made:
-                made.add(key)
-                total += Resources() if gated else product(width)
-    single: dict[Key, int] = {}
-    if gated:
-        bits = set()
-        for lane, words in made:
-            own = {tuple(word >> bit & 1 for word in words) for bit in range(width)} - {(0,) * len(words)}
-            single[lane, words] = len(own)
-            bits |= {(lane, column) for column in own}
-        each = product(1) if width == 1 else Resources(ff=1)  # of several bits by their registers' reset
-        total += each.times(len(bits))
-    return total + shared_sums(family, rows, low, high, limit, carried=False, bits=single)
+    sums."""
+    rows = [
+        [(lane, tuple(words)) if any(words) else None for lane, words in enumerate(row)]
+        for row in weights.transpose(1, 2, 0).tolist()
+    ]
+    made = {key for keys in rows for key in keys if key is not None}
+    total = product(int(shape_of(low, high).width)).times(len(made))
+    return total + shared_sums(family, rows, low, high, limit, carried=False)

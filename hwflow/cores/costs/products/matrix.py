@@ -11,8 +11,6 @@ import numpy.typing as npt
 from amaranth.hdl import Shape
 
 from hdl_lib.arithmetic.accumulator import GROUP
-from hdl_lib.arithmetic.adder_tree import shape_of
-from hdl_lib.arithmetic.block_product import BLOCK_LATENCY
 from hdl_lib.arithmetic.digit_product import Digits
 from hdl_lib.arithmetic.multiplier import BLOCK, IN_BLOCKS, PART, ProductForm
 from hdl_lib.arithmetic.packed_product import Packing
@@ -32,7 +30,6 @@ from hwflow.cores.costs.products.product_sums import (
     match_counts,
     multiplier_blocks,
     operands,
-    product_bits,
     products,
     sum_tree,
     wide_product,
@@ -96,19 +93,6 @@ class FewWords:
         needed = self._needed(simd, signed, least)
         numbers = [(lane % simd, *numbers) for lane, numbers in enumerate(self.weights[0].tolist())]
         return [[key in needed for key in numbers[row : row + simd]] for row in range(0, len(numbers), simd)]
-
-    def narrower(self, x: IntType, w: IntType, simd: int, packing: Packing | None, least: int) -> int:
-        """Bits by which the products with weights that never change are narrower than any weight's, in all."""
-        if len(self.table) > 1:
-            return 0
-        widest = product_bits(x, w) if packing is None else x.bits + packing.operand_shape.width
-        signed = w.signed if packing is None else packing.operand_shape.signed
-        bits = 0
-        for _, *numbers in self._needed(simd, signed, least):
-            weight = numbers[0] if packing is None else numbers[0] + (numbers[1] << packing.shift)
-            ends = sorted((weight * x.min, weight * x.max))
-            bits += max(0, widest - int(shape_of(*ends).width))
-        return bits
 
 
 def _significant(number: int, signed: bool) -> int:
@@ -327,9 +311,7 @@ class Matrix:
         idle = known.idle(simd, signed, least)
         factor = w if packing is None else IntType(packing.operand_shape.width, True)
         each = products(family, x, factor, 1, ProductForm.DSP)
-        total = self._products(pe, words, idle, soft) + each._replace(dsp=0).times(-idle)
-        narrower = known.narrower(x, w, simd, packing, least)
-        return total + Resources(ff=-(BLOCK_LATENCY - self._inside) * narrower), stored
+        return self._products(pe, words, idle, soft) + each._replace(dsp=0).times(-idle), stored
 
     def _tables(self, few: IntArray) -> Resources:
         """Products of look-up tables with weights [words, rows, lanes], and their sums."""
@@ -342,8 +324,7 @@ class Matrix:
             return self._products(few.shape[1], len(few))
         corners = [a * b for a in (x.min, x.max) for b in (w.min, w.max)]
         return table_products(
-            family, few, min(corners), max(corners), limit, lambda bits: Resources(lut=int(bits == 1), ff=bits),
-            gated=x.bits == 1,
+            family, few, min(corners), max(corners), limit, lambda bits: Resources(lut=int(bits == 1), ff=bits)
         )
 
     def _fixed_products(self, pe: int, depth: int, known: FewWords) -> tuple[Resources, int]:

@@ -172,7 +172,8 @@ def operands(family: str, x: IntType, w: IntType, count: int, kind: ProductForm,
     if min(x.bits, w.bits) == 1:
         return Resources()
     if kind == ProductForm.DSP:
-        return Resources(ff=_outside(family, x, w) * count)
+        # A block that has registers has the operands'.
+        return Resources(ff=0 if FAMILIES[family].dsp_registers else x.bits * count)
     limit = x.bits + w.bits if limit is None else limit
     total = Resources(ff=min(x.bits, limit))
     if w.bits > 2 or not w.signed:
@@ -218,18 +219,6 @@ def match_counts(family: str, rows: int, lanes: int, limit: int, constant: bool)
                 lut += copies * (width + (width == 4) if n <= 8 else place * ceil(width / place))
         counts = sums
     return Resources(lut=round(lut), ff=round(ff))
-
-
-def _outside(family: str, x: IntType, w: IntType) -> int:
-    """Bits of the operands' registers that are not a multiplier block's; of weights' those alone that would be where
-    products are not split. A block has the register of a number without a sign beside one with a sign not."""
-    device = FAMILIES[family]
-    if not device.dsp_registers:
-        return x.bits
-    parts, others = _parts(x, w, device.dsp_width), _parts(w, x, device.dsp_width)
-    soft = [part for part in parts if not all(device.in_block(part, other) for other in others)]
-    held = x.bits if (w.signed and not x.signed) or x.bits + w.bits < device.dsp_product else sum(soft)
-    return held + (w.bits if len(soft) < len(parts) and soft else 0)
 
 
 def _cut(family: str, x: IntType, w: IntType) -> int:

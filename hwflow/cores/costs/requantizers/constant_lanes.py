@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from math import ceil, inf
+from math import ceil
 
 from hdl_lib.arithmetic.adder_tree import shape_of
 from hdl_lib.memories.storage import REGISTER_DEPTH
@@ -15,30 +14,10 @@ from hwflow.cores.costs.family import FAMILIES
 from hwflow.cores.costs.memory import queue
 from hwflow.cores.operator import Resources
 
-# Synthesis maps for the least delay of a core's longest path and, off that path, for few tables. Of slices with
-# multiplexers between look-up tables a function of many inputs is fast and large, or slow and small.
-LONG_CHAIN = 20  # bits: a longer carry chain takes longer than any function here
-WIDE_TABLE = 8  # inputs of a function up to which a pair of tables in a row would take longer
 
-
-def longest_path(lanes: Iterable[ConstantLane], carries: Iterable[int]) -> float:
-    """Inputs of the function that has the most in all ``lanes`` of a core; infinite beside a long carry chain.
-    ``carries``: bits of the carry chains of the products."""
-    inputs, chains = [0], list(carries)
-    for lane in lanes:
-        if lane.product is not None:
-            chains.append(lane.carry_bits())
-            if lane.rounding != "floor":
-                inputs.append(_tie_inputs(lane))
-            for comparison in _comparisons(lane):
-                inputs.append(comparison.inputs)
-                chains.append(0 if comparison.inputs else comparison.difference)
-    return inf if max(chains, default=0) > LONG_CHAIN else max(inputs)
-
-
-def constant_lane(family: str, lane: ConstantLane, depth: int, longest: float) -> Resources:
+def constant_lane(family: str, lane: ConstantLane, depth: int) -> Resources:
     """A sum with a constant, ties, limits: a register for what each of them is compared to, and a choice, in front of
-    a queue of ``depth`` entries. ``longest``: see :func:`longest_path`."""
+    a queue of ``depth`` entries."""
     if lane.product is None:
         return Resources()
     device, (low, high), result = FAMILIES[family], lane.sum_interval(), lane.result_shape().width
@@ -46,32 +25,28 @@ def constant_lane(family: str, lane: ConstantLane, depth: int, longest: float) -
     # Bits of the constant's own, and those that are only shifted out, are in no register.
     dropped = max(lane.distance, lane.shift if lane.rounding == "floor" else 0)
 
-    def together(inputs: int) -> int:
-        fast = longest <= max(WIDE_TABLE, inputs)
-        return device.all_of(inputs) if fast else ceil((inputs - 1) / 3)
-
     luts = 0
     if lane.negative and device.carry_bits == 1:  # a carry cell reads the complement of what is subtracted
         luts += int(shape_of(*lane.product).width)
-    if lane.rounding != "floor":
-        luts += max(1, together(_tie_inputs(lane)))
+    if lane.rounding != "floor":  # of the result's last bit: those that are shifted out and the sum's own
+        luts += max(1, _all_of(lane.shift - lane.distance + 1))
     comparisons = _comparisons(lane)
     for comparison in comparisons:
         if comparison.inputs:
-            luts += together(comparison.inputs)
+            luts += _all_of(comparison.inputs)
         else:
             luts += difference(family, comparison.difference)
             luts += comparison.complemented if device.carry_bits == 1 else 0
-    luts += result * _choices(family, lane, depth, longest)
+    luts += result * _choices(family, lane, depth)
     carries = lane.carry_bits()
     if device.carry_bits == 1:  # a carry cell stands alone where its sum's bit is dropped
         carries = min(carries, max(0, width - dropped))
     return Resources(lut=luts + adder(family, carries), ff=max(0, width - dropped) + result + len(comparisons))
 
 
-def _tie_inputs(lane: ConstantLane) -> int:
-    """Of the result's last bit: those that are shifted out and the sum's own."""
-    return lane.shift - lane.distance + 1
+def _all_of(inputs: int) -> int:
+    """Look-up tables of an AND of so many bits."""
+    return ceil((inputs - 1) / 3)
 
 
 @dataclass(frozen=True)
@@ -113,7 +88,7 @@ def _looked_at(distance: int, quotient: int) -> int:
     return quotient - max(0, distance.bit_length() - 1) if distance else 1
 
 
-def _choices(family: str, lane: ConstantLane, depth: int, longest: float) -> int:
+def _choices(family: str, lane: ConstantLane, depth: int) -> int:
     """Look-up tables of a bit that limits choose, beside a queue's own."""
     wide = FAMILIES[family].carry_bits > 1
     at_once, flags = _limited(lane)
@@ -123,18 +98,13 @@ def _choices(family: str, lane: ConstantLane, depth: int, longest: float) -> int
         return int(flags > 1 or wide)
     if not 1 < depth <= REGISTER_DEPTH:
         return 1
-    # A queue's registers choose between this and the entry above. One flag fits the look-up tables of that. Of two,
-    # each of these becomes a pair where that is faster, but for the last entry, which has the table of the one below.
-    if flags == 1:
-        return 0
-    return depth - 1 if wide and longest <= WIDE_TABLE else 1
+    # A queue's registers choose between this and the entry above. One flag fits the look-up tables of that.
+    return int(flags > 1)
 
 
 def constant_requantizer(family: str, lanes: Resources, width: int, latency: int, depth: int) -> Resources:
     """All ``lanes``, whose results have so many bits together, with a queue behind them."""
     return lanes + Resources(lut=4, ff=latency) + queue(family, width, depth)
-
-
 
 
 def _zeros(number: int) -> int:
