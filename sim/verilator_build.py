@@ -1,4 +1,4 @@
-"""Build the bulk harness of an emitted design: compile Verilator's C++ and ours into one program.
+"""Build the programs that simulate a design: compile Verilator's C++ and ours into one.
 
 Verilator's own makefiles are not used: they need `python` and `make`, compile files sequentially, and compile
 Verilator's run-time library again for every design. Here the library is compiled once into the user's cache folder, and
@@ -21,59 +21,41 @@ from pathlib import Path
 
 from . import programs
 from .errors import SimulatorFailed, tail_of
-from .manifest import Design, Stream
-from .taps import Tap
 
 _HERE = Path(__file__).resolve().parent / "verilator"
 _SMALL = 300_000  # bytes of generated C++ below which one compiler call is fastest: each call parses the same headers
 _LARGE = 5_000_000  # bytes above which optimizing takes minutes: of designs with a frame in a few cycles
-_PREFIX = "Vdut"
 _TRACE = {None: [], "vcd": ["--trace"], "fst": ["--trace-fst"]}
 
 
 @dataclass(frozen=True)
 class Build:
-    """A harness program ready to run. ``seconds``: of the build; ``reused``: it was cached."""
+    """A program ready to run. ``seconds``: of the build; ``reused``: it was cached."""
 
     program: Path
     seconds: float
     reused: bool
 
 
-def pins_header(design: Design, taps: Sequence[Tap] = ()) -> str:
-    """Return the C++ header with the names and widths of the model's ports."""
-    error = f"&m.{design.error}" if design.error else "nullptr"
-    lines = [
-        f'#include "{_PREFIX}.h"',
-        f"typedef {_PREFIX} Model;",
-        f"static uint8_t* model_clock(Model& m) {{ return &m.{design.clock}; }}",
-        f"static uint8_t* model_reset(Model& m) {{ return &m.{design.reset}; }}",
-        f"static const uint8_t* model_error(Model& m) {{ (void)m; return {error}; }}",
-        "static std::vector<Pins> model_pins(Model& m) {",
-    ]
-    for s in design.streams:
-        words = (s.tdata_bytes + 3) // 4
-        size = 4 * words if words != 2 else 8
-        size = {1: 1, 2: 2}.get(s.tdata_bytes, size)
-        message = f"{s.port}_tdata must be {8 * s.tdata_bytes} bits wide"
-        lines.append(f'    static_assert(sizeof(m.{s.port}_tdata) == {size}, "{message}");')
-    lines.append("    return {")
-    lines += [f"        {_pins(s)}," for s in design.streams]
-    lines += ["    };", "}", "static std::vector<Tap> model_taps(Model& m) {", "    (void)m;", "    return {"]
-    lines += [f"        {_tap(tap)}," for tap in taps]
-    return "\n".join([*lines, "    };", "}", ""])
+@dataclass(frozen=True)
+class Recipe:
+    """What a program is made of.
 
+    ``name``: the program's; ``prefix``: of Verilator's C++; ``top``: the module that is simulated; ``verilog``: the
+    files with it and all below; ``cpp``: our C++, with headers beside it; ``headers``: generated ones, {name: text}.
+    """
 
-def _tap(tap: Tap) -> str:
-    payload, valid, ready = (
-        "&m." + f"{tap.port}__{pin}".replace("__", "___05F") for pin in ("payload", "valid", "ready")
-    )  # as Verilator spells two underscores
-    return f'{{"{tap.port}", {tap.bytes}, {payload}, {valid}, {ready}}}'
+    name: str
+    prefix: str
+    top: str
+    verilog: tuple[Path, ...]
+    cpp: tuple[Path, ...]
+    headers: Mapping[str, str]
 
-
-def _pins(s: Stream) -> str:
-    flags = ", ".join(f"&m.{s.port}_{pin}" for pin in ("tvalid", "tready", "tlast"))
-    return f'{{"{s.port}", {str(s.is_output).lower()}, {s.tdata_bytes}, &m.{s.port}_tdata, {flags}}}'
+    def files(self) -> list[Path]:
+        """All files that decide the program."""
+        folders = sorted({file.parent for file in self.cpp})
+        return [*self.verilog, *(file for folder in folders for file in sorted(folder.iterdir()) if file.is_file())]
 
 
 def cache_folder(environment: Mapping[str, str]) -> Path:
@@ -111,7 +93,7 @@ class _Builder:
 
 
 def build(
-    design: Design,
+    recipe: Recipe,
     *,
     command: Sequence[str],
     environment: Mapping[str, str],
@@ -119,29 +101,26 @@ def build(
     wave: str | None = None,
     optimize: str | None = None,
     jobs: int | None = None,
-    taps: Sequence[Tap] = (),
 ) -> Build:
-    """Make (or find) the harness program of ``design`` under ``folder``.
+    """Make (or find) the program of ``recipe`` under ``folder``.
 
     ``command``: how Verilator is called (prefix and environment additions); ``wave``: "vcd" or "fst" to support;
     ``optimize``: the C++ compiler's level (default: -O1 for small designs, whose compilation dominates, else -O2; none
-    for designs so large that it would take minutes); ``taps``: streams of the design to record.
+    for designs so large that it would take minutes).
 
     Raises :class:`SimulatorFailed` with the log's tail.
     """
     begin = time.monotonic()
-    flags = ["--cc", "--prefix", _PREFIX, "--top-module", design.top, "-O3", "--no-timing", "-Wno-fatal"]
+    flags = ["--cc", "--prefix", recipe.prefix, "--top-module", recipe.top, "-O3", "--no-timing", "-Wno-fatal"]
     flags += _TRACE[wave]
-    header = pins_header(design, taps)
     hashed = hashlib.sha256()
-    ours = sorted(_HERE.iterdir())
-    for part in (*command, *sorted(map(str, environment.items())), *flags, str(optimize), header):
+    for part in (*command, *sorted(map(str, environment.items())), *flags, str(optimize), *recipe.headers.values()):
         hashed.update(part.encode() + b"\0")
-    for file in (*design.sources, *ours):
+    for file in recipe.files():
         hashed.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
     target = folder / hashed.hexdigest()[:16]
-    if (target / "harness").is_file():
-        return Build(target / "harness", time.monotonic() - begin, True)
+    if (target / recipe.name).is_file():
+        return Build(target / recipe.name, time.monotonic() - begin, True)
 
     folder.mkdir(parents=True, exist_ok=True)
     work = folder / f"{target.name}.{os.getpid()}"
@@ -151,25 +130,26 @@ def build(
     log_path = folder / "build.log"
     builder = _Builder(command, environment, log, log_path)
     try:
-        (work / "hwflow_pins.h").write_text(header)
-        arguments = [*flags, "--Mdir", str(work), str(_HERE / "waivers.vlt"), *map(str, design.sources)]
+        for name, text in recipe.headers.items():
+            (work / name).write_text(text)
+        arguments = [*flags, "--Mdir", str(work), str(_HERE / "waivers.vlt"), *map(str, recipe.verilog)]
         builder.call("verilate the design", [*builder.command, *arguments], work)
-        _compile(builder, work, optimize, jobs or os.cpu_count() or 1)
+        _compile(builder, recipe, work, optimize, jobs or os.cpu_count() or 1)
         for file in work.iterdir():
-            if file.name != "harness":
+            if file.name != recipe.name:
                 file.unlink()
         with contextlib.suppress(OSError):  # someone else was faster: theirs is as good
             work.rename(target)
     finally:
         log_path.write_text("\n".join(log))
         shutil.rmtree(work, ignore_errors=True)
-    return Build(target / "harness", time.monotonic() - begin, False)
+    return Build(target / recipe.name, time.monotonic() - begin, False)
 
 
-def _compile(builder: _Builder, work: Path, optimize: str | None, jobs: int) -> None:
-    """Compile the generated C++, the harness and (if not cached) the run-time library; link ``work/harness``."""
+def _compile(builder: _Builder, recipe: Recipe, work: Path, optimize: str | None, jobs: int) -> None:
+    """Compile the generated C++, ours and (if not cached) the run-time library; link the program."""
     root = builder.root()
-    makefiles = (work / f"{_PREFIX}_classes.mk").read_text() + (work / f"{_PREFIX}.mk").read_text()
+    makefiles = "".join((work / f"{recipe.prefix}{ending}.mk").read_text() for ending in ("_classes", ""))
     defines = {"VM_COVERAGE": "0", "VM_SC": "0", "VM_TIMING": "0", "VM_TRACE_SAIF": "0", "VERILATOR": "1"}
     defines |= dict(re.findall(r"^(VM_(?:TRACE\w*|TIMING|SC|COVERAGE)) *= *([01])$", makefiles, re.MULTILINE))
     include = [
@@ -192,9 +172,9 @@ def _compile(builder: _Builder, work: Path, optimize: str | None, jobs: int) -> 
     small = size < _SMALL
     level = optimize or ("-O1" if small else "-O2" if size < _LARGE else "-O0")
     if small:
-        units.append(([*generated, _HERE / "harness.cpp"], level))
+        units.append(([*generated, *recipe.cpp], level))
     else:
-        groups: list[list[Path]] = [[_HERE / "harness.cpp"], *([] for _ in range(jobs - 1))]
+        groups: list[list[Path]] = [[*recipe.cpp], *([] for _ in range(jobs - 1))]
         for file in sorted(fast, key=lambda f: -f.stat().st_size):
             min(groups, key=lambda g: sum(f.stat().st_size for f in g)).append(file)
         units += [(group, level) for group in groups if group]
@@ -237,7 +217,7 @@ def _compile(builder: _Builder, work: Path, optimize: str | None, jobs: int) -> 
     for fresh, target in moves:
         fresh.replace(target)
     builder.call(
-        "link", [*builder.compiler, *map(str, objects), *libraries, "-pthread", "-o", str(work / "harness")], work
+        "link", [*builder.compiler, *map(str, objects), *libraries, "-pthread", "-o", str(work / recipe.name)], work
     )
 
 

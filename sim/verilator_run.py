@@ -17,6 +17,7 @@ from .run_options import check_probability, wave_format
 from .taps import Tap, files
 from .vectors import Vectors, pack
 from .verilator_build import build
+from .verilator_harness import harness_recipe
 
 
 def run_verilator(
@@ -55,14 +56,13 @@ def run_verilator(
     check_probability("gap", stall if gap is None else gap)
     folder = build_folder or design.directory / "testbench" / "build" / "verilator"
     built = build(
-        design,
+        harness_recipe(design, taps),
         command=command,
         environment=environment or {},
         folder=folder,
         wave=wave_format(wave),
         optimize=optimize,
         jobs=jobs,
-        taps=taps,
     )
     begin = time.monotonic()
     log = folder / "run.log"

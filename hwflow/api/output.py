@@ -30,6 +30,7 @@ from hwflow.errors import UsageError
 from hwflow.host.boundary_models import port_inputs, prefix_model, suffix_model
 from hwflow.onnxspec import write_model
 from hwflow.sim import digests
+from hwflow.sim.simulated_board import write_simulation
 from hwflow.sim.testbench import VECTORS, write_overlay_host, write_testbench
 from hwflow.toolchain import build as toolchain_build
 from hwflow.toolchain import tool, vendor
@@ -180,6 +181,8 @@ def _write_verilog(
             toolchain_build.write_vendor_project(folder)
             if board.zynq:
                 write_overlay_host(folder)
+            else:
+                write_simulation(folder)
     integers = port_inputs(design.model, frames)
     write_testbench(folder, golden_vectors(design.model, folder, integers), TESTBENCH_FRAMES)
     read = (*table["sources"], *table["weights"], table["layers"]["source"], VECTORS, *_MODELS)

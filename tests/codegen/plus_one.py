@@ -23,6 +23,7 @@ def emit(out: Path) -> Path:
         "format": 1, "top": "hwflow_top", "model": "plus_one", "clock": "clk", "reset": "rst", "error": "error",
         "sources": ["design.v"], "weights": ["weights/increment.mem"],
         "inputs": [stream("x", "s_axis")], "outputs": [stream("y", "m_axis")],
+        "timing": {"initiation_interval": 4, "latency": 2, "frames": 4},
     }
     (out / "manifest.json").write_text(json.dumps(manifest))
     return out

@@ -14,13 +14,12 @@ from tests.sim import designs
 
 
 @pytest.fixture(scope="session")
-def verilator(tmp_path_factory):
+def verilator():
     """run(out, vectors, **options) with Verilator and the bulk harness; its run-time library is compiled once."""
     found = VERILATOR.find()
-    environment = {**found.environment, "HWFLOW_CACHE": str(tmp_path_factory.mktemp("cache"))}
 
     def run(out, vectors, **options):
-        return run_verilator(out, vectors, command=found.command, environment=environment, **options)
+        return run_verilator(out, vectors, command=found.command, environment=found.environment, **options)
 
     return run
 

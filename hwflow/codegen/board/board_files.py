@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 TOP = "top"  # module name of the board's top
 BLOCK = "hwflow_axis"  # of a block in a system that others make: a name that nothing else has
 SIMULATION_TOP = "board_simulation"
+_QUIET_CYCLES = 20_000  # at the least: of what a core does behind its last frame
 
 
 def frame_ports(manifest: Mapping[str, Any]) -> tuple[list[FramePort], list[FramePort]]:
@@ -54,8 +55,8 @@ def write_board(out: Path, board: Board, clock_mhz: float | Fraction | None = No
 
     Files: ``top.il`` (RTLIL), pins and clocks (``top.lpf``, ``top.pcf``, ``top.cst``, ``top.xdc``, ``top.qsf`` and
     ``top.sdc``), ``simulation.v`` (:data:`SIMULATION_TOP`: the top with ports ``clk``, ``uart_rx``, ``uart_tx`` on
-    every board), ``board.json``. A Zynq's top has no pins: only :class:`hwflow.codegen.board.axi_top.AxiTop` and
-    ``board.json`` are written.
+    every board), ``simulation/settings.h``, ``board.json``. A Zynq's top has no pins: only
+    :class:`hwflow.codegen.board.axi_top.AxiTop` and ``board.json`` are written.
     """
     manifest = json.loads((out / "manifest.json").read_text())
     check_streams(board, manifest["model"], manifest["inputs"], manifest["outputs"])
@@ -102,8 +103,24 @@ def write_board(out: Path, board: Board, clock_mhz: float | Fraction | None = No
         }
     else:
         description |= _serial_files(folder, board, BoardTop(board, sources, sinks, clock), sources, sinks)
+        write_settings(folder / "simulation", description, manifest["timing"])
     (folder / "board.json").write_text(json.dumps(description, indent=1) + "\n")
     return description
+
+
+def write_settings(folder: Path, description: Mapping[str, Any], timing: Mapping[str, int]) -> None:
+    """Write ``settings.h``: what the simulated board (:mod:`hwflow.sim.simulated_board`) must know of a board.
+
+    While the core works on a frame nothing need move on the line. ``QUIET_CYCLES``, after which a simulated board
+    sleeps, are longer."""
+    settings = {
+        "CLOCK_HZ": description["clock"]["design_mhz"] * 1e6,
+        "BAUD": float(description["uart"]["baud"]),
+        "STARTUP_CYCLES": description["simulation"]["startup_cycles"],
+        "QUIET_CYCLES": max(_QUIET_CYCLES, 4 * (timing["latency"] + timing["initiation_interval"])),
+    }
+    folder.mkdir(exist_ok=True)
+    (folder / "settings.h").write_text("".join(f"#define {name} {value}\n" for name, value in settings.items()))
 
 
 def _serial_files(

@@ -1,0 +1,151 @@
+"""A board in a simulator that a host opens as it opens a board's port: the whole top, pins included, in Verilator."""
+
+from __future__ import annotations
+
+import json
+import mmap
+import shutil
+import signal
+import struct
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from . import programs
+from .errors import ManifestError, SimError, SimulatorFailed, tail_of
+from .verilator_build import Recipe, build
+
+FOLDER = "board/simulation"  # of an output folder: all that a simulated board is made of beside the Verilog
+_PROGRAM = Path(__file__).resolve().parent / "verilator" / "board"
+_PRIMITIVES = Path(__file__).resolve().parent / "verilog"
+_STATUS = (  # `struct Status` in carrier.h
+    "cycles", "to_board", "to_host", "lost", "added", "flipped", "delayed", "duplicated", "framing", "resets",
+)
+
+
+def write_simulation(out: Path) -> None:
+    """Write into ``out``, beside the board's own files, what its simulation needs: the program, and models of the
+    part's primitives. ``sh OUT/board/simulation/build.sh`` builds it without hwflow."""
+    folder = out / FOLDER
+    folder.mkdir(exist_ok=True)
+    for file in sorted(_PROGRAM.iterdir()):
+        shutil.copyfile(file, folder / file.name)
+    shutil.copyfile(_PRIMITIVES.parent / "verilator" / "waivers.vlt", folder / "waivers.vlt")
+    shutil.copyfile(_PRIMITIVES / f"{_board(out)['part']['family']}.v", folder / "primitives.v")
+
+
+def _board(out: Path) -> dict[str, Any]:
+    path = out / "board" / "board.json"
+    try:
+        found: dict[str, Any] = json.loads(path.read_text())
+    except OSError as error:
+        raise ManifestError(f"{path}: must be a readable file ({error.strerror})") from None
+    except ValueError as error:
+        raise ManifestError(f"{path}: must be JSON ({error})") from None
+    if "simulation" not in found:
+        raise ManifestError(f"{path}: must be of a board with a serial port, not of {found.get('board')}")
+    return found
+
+
+class SimulatedBoard:
+    """Context manager: builds the board of an output folder (see :func:`.verilator_build.build`), runs it, ends it.
+
+    ``port`` is the terminal to open. The board runs as fast as it can while bytes move, some million cycles a second
+    at the best, and sleeps when the design is quiet. So a host had better take the time from :meth:`seconds`, which is
+    the board's own and goes on with the clock on the wall while the board sleeps.
+    """
+
+    def __init__(
+        self,
+        out: Path | str,
+        *,
+        command: Sequence[str],
+        environment: Mapping[str, str] | None = None,
+        faults: float = 0.0,
+        seed: int = 0,
+        build_folder: Path | None = None,
+        optimize: str | None = None,
+        jobs: int | None = None,
+    ) -> None:
+        """``out``: the output folder; ``command``, ``environment``: how Verilator is called; ``faults``: the share of
+        the bytes, both ways, that are lost, preceded by another one, changed in a bit, delayed (with all behind them,
+        by up to 100 bytes' time) or repeated, each of the five equally often; ``seed``: of these, and of what is
+        undefined when the board starts; ``build_folder``: where the program is kept (default
+        ``OUT/testbench/build/board``); ``optimize``, ``jobs``: see :func:`.verilator_build.build`."""
+        if not 0 <= faults <= 1:
+            raise SimError(f"faults must be from 0 to 1, not {faults}")
+        self.out = Path(out).resolve()
+        self._build_folder = build_folder or self.out / "testbench" / "build" / "board"
+        self._command, self._environment = command, dict(environment or {})
+        self._optimize, self._jobs = optimize, jobs
+        self._arguments = ["--faults", repr(faults), "--seed", str(seed)]
+        self._stack = ExitStack()
+
+    def __enter__(self) -> SimulatedBoard:
+        """Build and start. Raises :class:`ManifestError`, :class:`SimulatorFailed`, KeyboardInterrupt."""
+        board = _board(self.out)
+        folder = self.out / FOLDER
+        verilog = (
+            self.out / board["simulation"]["source"], self.out / "board" / "top.v",
+            *(self.out / name for name in board["sources"]), folder / "primitives.v",
+        )
+        recipe = Recipe(
+            "board", "Vboard", board["simulation"]["top"], verilog, (folder / "main.cpp", folder / "serial.cpp"), {}
+        )
+        missing = [file for file in (*verilog, *recipe.cpp, folder / "settings.h") if not file.is_file()]
+        if missing:
+            raise ManifestError(f"{missing[0]}: must be there to simulate the board, not missing")
+        built = build(
+            recipe, command=self._command, environment=self._environment, folder=self._build_folder,
+            optimize=self._optimize, jobs=self._jobs,
+        )
+        with ExitStack() as stack:
+            scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hwflow-sim-")))
+            self._log = self._build_folder / "run.log"
+            log = stack.enter_context(self._log.open("w"))
+            self._program = stack.enter_context(
+                programs.started(
+                    [str(built.program), *self._arguments, "--status", str(scratch / "status")], cwd=self.out,
+                    text=True, stdout=subprocess.PIPE, stderr=log,
+                )
+            )
+            assert self._program.stdout is not None, "it is a pipe"
+            self.port = self._program.stdout.readline().strip()
+            if not self.port:
+                raise self._failed("start the simulated board")
+            with (scratch / "status").open("rb") as file:
+                self._status = mmap.mmap(file.fileno(), 8 * len(_STATUS), access=mmap.ACCESS_READ)
+            self._hz = board["clock"]["design_mhz"] * 1e6
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop. Raises :class:`SimulatorFailed` if the simulation had ended by itself."""
+        ended = self._program.poll() is not None
+        self._stack.close()
+        if ended:
+            raise self._failed("simulate the board") from error
+
+    def seconds(self) -> float:
+        """Return the simulated time since the board was switched on."""
+        return float(self.counters()["cycles"] / self._hz)
+
+    def counters(self) -> dict[str, int]:
+        """Return what has happened so far: ``cycles`` of the design's clock, those slept through included; bytes sent
+        ``to_board`` and ``to_host``; bytes ``lost``, ``added``, ``flipped``, ``delayed`` and ``duplicated``; bytes of
+        the board's with a wrong stop bit (``framing``); ``resets``."""
+        return dict(zip(_STATUS, struct.unpack(f"={len(_STATUS)}Q", self._status[:]), strict=True))
+
+    def reset(self) -> None:
+        """Configure the board anew, as a power cycle does; what is on the line goes on."""
+        self._program.send_signal(signal.SIGUSR1)
+
+    def _failed(self, step: str) -> SimulatorFailed:
+        status = self._program.wait()
+        return SimulatorFailed(step, self._log, tail_of(f"{self._log.read_text()}\nexit status {status}"))
