@@ -49,7 +49,6 @@ from hwflow.cores.costs.products.adder_network import estimated_adder_network as
 from hwflow.cores.costs.products.adder_network import estimated_constant_product as estimated_constant_product
 from hwflow.cores.costs.products.depthwise import depthwise as depthwise
 from hwflow.cores.costs.products.depthwise import depthwise_weights as depthwise_weights
-from hwflow.cores.costs.products.digit_rows import row_products as row_products
 from hwflow.cores.costs.products.fixed_factors import FixedFactor as FixedFactor
 from hwflow.cores.costs.products.fixed_factors import blocks_of as blocks_of
 from hwflow.cores.costs.products.fixed_factors import blocks_of_tables as blocks_of_tables
@@ -69,6 +68,7 @@ from hwflow.cores.costs.products.product_sums import products as products
 from hwflow.cores.costs.products.product_sums import split_sums as split_sums
 from hwflow.cores.costs.products.product_sums import sum_tree as sum_tree
 from hwflow.cores.costs.products.product_sums import wide_product as wide_product
+from hwflow.cores.costs.products.row_sums import digit_products as digit_products
 from hwflow.cores.costs.rearranged import lane_map as lane_map
 from hwflow.cores.costs.rearranged import rearrange as rearrange
 from hwflow.cores.costs.requantizers.constant_lanes import constant_lane as constant_lane

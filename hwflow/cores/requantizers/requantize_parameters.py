@@ -67,7 +67,7 @@ class ChannelParameters:
         self.multiplier, self.addend = IntType(*form.multiplier_type), IntType(*form.addend_type)
         self.digits = Digits.of((min(0, *form.multipliers), max(0, *form.multipliers)))
         self._bits: dict[tuple[bool, int], ParameterBits] = Scratch()
-        self._rows: dict[tuple[str, int], dict[int, Resources]] = Scratch()
+        self._rows: dict[tuple[str, int, int], Resources] = Scratch()
         self._fixed: dict[tuple[int, int], Counter[IntType]] = Scratch()
 
     def bits(self, channels: int, *, digits: bool) -> ParameterBits:
@@ -84,16 +84,11 @@ class ChannelParameters:
     def row_products(self, family: str, channels: int, lanes: int) -> Resources:
         """Return the products in look-up tables of ``lanes``, at most the first ``channels``, with tables of at most
         :data:`hwflow.cores.costs.FEW` words."""
-        if (family, channels) not in self._rows:
-            offered = [n for n in costs.useful_lanes(channels) if -(-channels // n) <= costs.FEW]
-            columns = {n: lane_columns(self.form.multipliers[:channels], n) for n in offered}
-            different = list(dict.fromkeys(column for each in columns.values() for column in each))
-            products = costs.row_products(family, self.input, self.digits, different)
-            made = dict(zip(different, products, strict=True))
-            self._rows[family, channels] = {
-                n: sum((made[c] for c in each), Resources()) for n, each in columns.items()
-            }
-        return self._rows[family, channels][lanes]
+        key = family, channels, lanes
+        if key not in self._rows:
+            columns = lane_columns(self.form.multipliers[:channels], lanes)
+            self._rows[key] = costs.digit_products(family, self.input, self.digits, columns, range(lanes))
+        return self._rows[key]
 
     def fixed_factors(self, channels: int, part: int) -> Counter[IntType]:
         """Count the parts of the first channels' multipliers that are neither 0 nor plus or minus a power of two."""

@@ -7,8 +7,7 @@ import numpy as np
 from hdl_lib.arithmetic.digit_product import Digits
 from hdl_lib.memories.rom import banks_of
 from hwflow.cores import costs
-from hwflow.cores.costs.products.digit_rows import row_product
-from hwflow.cores.costs.products.multiple_rows import multiple_product
+from hwflow.cores.costs.products.row_sums import digit_products, multiple_product
 from hwflow.cores.operator import Resources
 from hwflow.cores.requantizers.binary_search import comparisons
 from hwflow.cores.requantizers.requantizer_core import changing_bits
@@ -21,16 +20,16 @@ U4, I4 = IntType(4, False), IntType(4, True)
 
 def test_a_digit_that_is_1_or_0_clears_registers() -> None:
     """1 or 0 in one digit: the input's 4 bits in registers with a reset, the sign's copy among them."""
-    assert row_product("ecp5", I4, Digits(1, False), (1, 0)) == Resources(lut=0, ff=4)
+    assert digit_products("ecp5", I4, Digits(1, False), [(1, 0)], [0]) == Resources(lut=0, ff=4)
 
 
 def test_a_negative_digit_is_a_complement() -> None:
     """-1 or 0: a table for each of the 4 bits, and the bit that is missing."""
-    assert row_product("ecp5", I4, Digits(1, False), (-1, 0)) == Resources(lut=4, ff=5)
+    assert digit_products("ecp5", I4, Digits(1, False), [(-1, 0)], [0]) == Resources(lut=4, ff=5)
 
 
 def test_an_upper_digit_that_is_always_0_is_not_added() -> None:
-    assert row_product("ecp5", I4, Digits(2, False), (1, 0)) == Resources(lut=0, ff=4)
+    assert digit_products("ecp5", I4, Digits(2, False), [(1, 0)], [0]) == Resources(lut=0, ff=4)
 
 
 def test_multiples_of_the_input() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hwflow.cores.costs.products.multiple_rows import multiple_product
+from hwflow.cores.costs.products.row_sums import multiple_product
 from hwflow.cores.operator import Resources
 from hwflow.types import IntType
 

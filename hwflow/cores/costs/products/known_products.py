@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Sequence
 from hdl_lib.arithmetic.adder_tree import shape_of
 from hdl_lib.arithmetic.digit_product import Digits
 from hwflow.cores.costs.basics import carried_chain, chain
-from hwflow.cores.costs.products.digit_rows import joint_row_products
+from hwflow.cores.costs.products.row_sums import digit_products
 from hwflow.cores.operator import Resources
 from hwflow.ir.graph import IntArray
 from hwflow.types import IntType
@@ -56,7 +56,7 @@ def digit_sums(
         for row in weights.transpose(1, 2, 0).tolist()
     ]
     made = list({key: None for keys in rows for key in keys if key is not None})
-    products = joint_row_products(family, x, digits, [words for _, words in made], [lane for lane, _ in made])
+    products = digit_products(family, x, digits, [words for _, words in made], [lane for lane, _ in made])
     corners = [a * b for a in (x.min, x.max) for b in digits.range]
     low, high = min(corners), max(corners)
     total = products + shared_sums(family, rows, low, high, limit, carried=True)

@@ -45,7 +45,7 @@ class Parameters:
 @dataclass(frozen=True)
 class Rows:
     """Products of look-up tables, a row for each of the ``digits``; ``products``: what those of all lanes take
-    (:func:`hwflow.cores.costs.products.digit_rows.row_products`), where their multipliers are looked at."""
+    (:func:`hwflow.cores.costs.products.row_sums.digit_products`), where their multipliers are looked at."""
 
     digits: Digits
     products: Resources | None = None

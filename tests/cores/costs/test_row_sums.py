@@ -1,4 +1,4 @@
-"""Products of look-up tables counted in arrays, against bits that are followed one by one."""
+"""Sums of rows counted in arrays, against bits that are followed one by one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from hdl_lib.arithmetic.digit_product import Digits
 from hwflow.cores.costs.basics import carried_chain, chain
-from hwflow.cores.costs.products.digit_rows import MOST_WORDS, joint_row_products, row_product, row_products
+from hwflow.cores.costs.products.row_sums import digit_products
 from hwflow.cores.operator import Resources
 from hwflow.types import IntType
 
@@ -33,19 +33,23 @@ class Plain:
     def __init__(self, family: str, x: IntType, digits: Digits) -> None:
         self.family, self.x, self.digits = family, x, digits
         self.luts = 0
-        self.in_front: set[Bit] = set()
+        self.in_front: set[Bit] = set()  # of the first adders, and what is in the registers behind these
+        self.behind: set[Bit] = set()
         self.registers: list[set[Bit]] = []
-        self.sums: set[Bit] = set()
+        self.sums: dict[Bit, int] = {}
 
     @property
     def resources(self) -> Resources:
-        return Resources(lut=self.luts, ff=sum(map(len, self.registers)))
+        luts = sum(self.tables(bit, register=False) for bit in self.in_front)
+        luts += sum(self.tables(bit, register=True) for bit in self.behind - self.in_front)
+        return Resources(lut=self.luts + luts, ff=sum(map(len, self.registers)))
 
     def choice(self, lane: Hashable, words: Sequence[tuple[str, int] | int]) -> Bit:
         """A bit that in each word is 0, 1, or ("x" or "not x", place)."""
         if len(set(words)) == 1 and isinstance(words[0], int):
             return str(words[0])
-        return "choice", lane, tuple(words)
+        literals = any(isinstance(word, tuple) for word in words)
+        return "choice", lane if literals else None, tuple(words)
 
     def input_bit(self, digit: int, place: int) -> tuple[str, int] | int:
         """At a place of the input times a digit, less one of a negative digit."""
@@ -93,16 +97,15 @@ class Plain:
                 if upper is not None:
                     end = upper[1]
                     distance = 2 * (upper[0] - first)
-                    bits = self.added(bits, upper[2], upper[3], distance, (lane, first, *columns[first:end]), level)
+                    bits = self.added(bits, upper[2], upper[3], distance, (first, end), level)
                 self.hold({*bits, carry}, level)
                 sums.append((first, end, bits, carry))
             parts, level = sums, level + 1
 
     def added(
-        self, lower: list[Bit], upper: list[Bit], carry: Bit, distance: int, name: tuple[Hashable, ...], level: int
+        self, lower: list[Bit], upper: list[Bit], carry: Bit, distance: int, span: tuple[int, int], level: int
     ) -> list[Bit]:
-        first, end = name[1], name[1] + len(name) - 2  # type: ignore[operator]
-        width = self.width(first, end)  # type: ignore[arg-type]
+        width = self.width(*span)
         lower = (lower + lower[-1:] * width)[:width]
         upper = (upper + upper[-1:] * width)[: width - distance]
         pairs = list(zip(lower[distance:], upper, strict=True))
@@ -110,34 +113,31 @@ class Plain:
         if carry == ZERO:
             kept = next((k for k, pair in enumerate(pairs) if ZERO not in pair), len(pairs))
         passing = [b if a == ZERO else a for a, b in pairs[:kept]]
-        places = len(pairs) - kept
-        if places and ("sum", name) not in self.sums:
-            self.sums.add(("sum", name))
+        places, name = len(pairs) - kept, (span, tuple(pairs), carry)
+        if name not in self.sums:
+            self.sums[name] = len(self.sums)
             self.luts += (chain if carry in (ZERO, ONE) else carried_chain)(self.family, places)
             if not level:
-                new = {bit for pair in pairs[kept:] for bit in pair} - self.in_front
-                self.luts += sum(self.tables(bit, register=False) for bit in new)
-                self.in_front |= new
-        return [*lower[:distance], *passing, *(("sum", name, place) for place in range(places))]
+                self.in_front |= {bit for pair in pairs[kept:] for bit in pair}
+        return [*lower[:distance], *passing, *(("sum", self.sums[name], place) for place in range(places))]
 
     def hold(self, bits: set[Bit], level: int) -> None:
         if level == len(self.registers):
             self.registers.append(set())
-        new = bits - self.registers[level] - {ZERO, ONE}
-        self.registers[level] |= new
+        self.registers[level] |= bits - {ZERO, ONE}
         if not level:
-            self.luts += sum(self.tables(bit, register=True) for bit in new - self.in_front)
+            self.behind |= bits - {ZERO, ONE}
 
 
 def test_products_by_themselves_and_together() -> None:
     """-1 or 0 of one input twice is made once; of two inputs the bit that is missing is one for both."""
-    alone = row_product("ecp5", I4, Digits(1, False), (-1, 0))
-    assert alone == Resources(lut=4, ff=4 + 1)
     digits = Digits(1, False)
-    together = joint_row_products("ecp5", I4, digits, [(-1, 0), (-1, 0)], [0, 1])
+    alone = digit_products("ecp5", I4, digits, [(-1, 0)], [0])
+    assert alone == Resources(lut=4, ff=4 + 1)
+    together = digit_products("ecp5", I4, digits, [(-1, 0), (-1, 0)], [0, 1])
     assert together == Resources(lut=2 * 4, ff=2 * 4 + 1)
-    assert joint_row_products("ecp5", I4, digits, [(-1, 0), (-1, 0)], [0, 0]) == alone
-    assert row_products("ecp5", I4, digits, []) == []
+    assert digit_products("ecp5", I4, digits, [(-1, 0), (-1, 0)], [0, 0]) == alone
+    assert digit_products("ecp5", I4, digits, [], []) == Resources()
 
 
 @pytest.mark.parametrize("family", ["ecp5", "ice40"])
@@ -148,25 +148,12 @@ def test_against_bits_one_by_one(family: str, seed: int) -> None:
     reach = 1 << int(random.integers(1, 20))
     low, high = -int(random.integers(0, reach + 1)), int(random.integers(1, reach + 1))
     digits = Digits.of((low, high))
-    words = int(random.integers(1, MOST_WORDS + 1))
+    words = int(random.integers(1, 17))
     numbers = random.integers(low, high + 1, (12, words)) * (random.random((12, words)) < random.random())
     numbers[6:, : words // 2] = numbers[:6, : words // 2]
-    weights = [tuple(row) for row in numbers.tolist()]
-    expected = []
-    for row in weights:
-        plain = Plain(family, x, digits)
-        plain.product(0, row)
-        expected.append(plain.resources)
-    assert row_products(family, x, digits, weights) == expected
-    keys = list(dict.fromkeys((lane % 3, row) for lane, row in enumerate(weights) if any(row)))
+    keys = list(dict.fromkeys((lane % 3, tuple(row)) for lane, row in enumerate(numbers.tolist()) if any(row)))
     plain = Plain(family, x, digits)
     for lane, row in keys:
         plain.product(lane, row)
-    found = joint_row_products(family, x, digits, [row for _, row in keys], [lane for lane, _ in keys])
+    found = digit_products(family, x, digits, [row for _, row in keys], [lane for lane, _ in keys])
     assert found == plain.resources
-
-
-def test_tables_of_different_length() -> None:
-    """Each is as if it were alone."""
-    digits, weights = Digits.of((-100, 100)), [(3, -7, 50), (1,), (0, 0), (-64, 5)]
-    assert row_products("ecp5", I4, digits, weights) == [row_product("ecp5", I4, digits, row) for row in weights]
