@@ -210,8 +210,8 @@ def test_findings_in_subgraphs_say_where() -> None:
         "error: node 'n' (Neg) in 'else_branch' of node 'choose' (If): output 'x' must have a name of its own, but an "
         "input of graph 'graph' has that name too [NOD-27]\n  remedy: rename one of them",
         "error: node 'r' (Relu) in 'then_branch' of node 'choose' (If): input 'lost' must be a graph input, "
-        "an initializer or the output of a node, but nothing makes it [NOD-05]\n"
-        "  remedy: add what makes 'lost', or read another value",
+        "an initializer or the output of a node, but nothing computes it [NOD-05]\n"
+        "  remedy: add the node that computes 'lost', or read another value",
     ]
 
 

@@ -196,10 +196,10 @@ class Inliner:
         """Return the nodes of a branch that replace the If node ``item``, and the branch's initializers by new name."""
         graph, call, prefix = attribute.g, item.proto, self._prefix(item.name, attribute.name)
         names: dict[str, str] = {}
-        made = {name for node in graph.node for name in node.output if name}
+        computed = {name for node in graph.node for name in node.output if name}
         copies: list[tuple[str, str]] = []  # outputs that no node of the branch computes, or duplicates
         for output, actual in zip(graph.output, call.output, strict=False):
-            if actual and output.name in made and output.name not in names:
+            if actual and output.name in computed and output.name not in names:
                 names[output.name] = actual
             elif actual:
                 copies.append((output.name, actual))

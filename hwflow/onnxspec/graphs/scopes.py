@@ -270,20 +270,20 @@ class Scope:
         ]
 
     @cached_property
-    def made(self) -> frozenset[str]:
+    def computed(self) -> frozenset[str]:
         """Names of the nodes' outputs."""
         names = frozenset(self.results)
         return names.difference(("",)) if "" in names else names
 
     @cached_property
-    def makers(self) -> dict[str, int]:
+    def producers(self) -> dict[str, int]:
         """The index of the first node that computes each value."""
-        makers: dict[str, int] = {}
+        producers: dict[str, int] = {}
         for index, node in enumerate(self.nodes):
             for name in node.outputs:
                 if name:
-                    makers.setdefault(name, index)
-        return makers
+                    producers.setdefault(name, index)
+        return producers
 
     @cached_property
     def held(self) -> frozenset[str]:
@@ -309,7 +309,7 @@ class Scope:
     @cached_property
     def defined(self) -> frozenset[str]:
         """All value names this graph itself defines."""
-        return self.made | self.entered
+        return self.computed | self.entered
 
     @cached_property
     def visible(self) -> Set[str]:
@@ -320,8 +320,8 @@ class Scope:
     def defined_once(self) -> bool:
         """Whether no value has two definitions in this graph; input and initializer of one name count as one."""
         return (
-            len(self.made) + self.results.count("") == len(self.results)
-            and self.made.isdisjoint(self.entered)
+            len(self.computed) + self.results.count("") == len(self.results)
+            and self.computed.isdisjoint(self.entered)
             and len(set(self.inputs)) == len(self.inputs)
         )
 

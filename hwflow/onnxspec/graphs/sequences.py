@@ -34,7 +34,7 @@ def sequence_contents(
     """Return the known shapes of the tensors in the sequence ``name``, each once. Dimension variables of known size are
     replaced by it."""
     number = next(number for number, other in enumerate(scopes) if other is scope)
-    makers = {out: node for node in scope.nodes for out in node.outputs if out}
+    producers = {out: node for node in scope.nodes for out in node.outputs if out}
     found: dict[Shape, None] = {}
     pending, seen = [name], {name}
 
@@ -47,7 +47,7 @@ def sequence_contents(
 
     while pending:
         current = pending.pop()
-        node = makers.get(current)
+        node = producers.get(current)
         inner: str | None = None
         if node is None or node.domain:
             value(_visible(scopes, inference, scope, number, current))

@@ -38,7 +38,7 @@ def cut(
     unless no node computes it. Operator sets, IR version, functions and initializers are those of ``model``. A variable
     frame axis stays variable; all other sizes are numbers.
 
-    Raises ValueError if something needed is neither given, nor constant, nor made by a node.
+    Raises ValueError if something needed is neither given, nor constant, nor computed by a node.
     """
     graph = model.graph
     constants = {t.name: t for t in graph.initializer}
@@ -48,11 +48,11 @@ def cut(
     chosen, reads = _walk(graph, producers, given, outputs)
     names = [*(i.name for i in graph.input), *(o for node in graph.node for o in node.output)]
     inputs = tuple(dict.fromkeys(n for n in names if n in given and (n in reads or n in outputs)))
-    made = {output for index in chosen for output in graph.node[index].output}
+    computed = {output for index in chosen for output in graph.node[index].output}
     held = [n for n in (*constants, *sparse) if (n in reads or n in outputs) and n not in given]
-    missing = [n for n in dict.fromkeys((*reads, *outputs)) if n not in made and n not in inputs and n not in held]
+    missing = [n for n in dict.fromkeys((*reads, *outputs)) if n not in computed and n not in inputs and n not in held]
     if missing:
-        raise ValueError(f"{show(missing[0])} must be given, constant, or made by a node")
+        raise ValueError(f"{show(missing[0])} must be given, constant, or computed by a node")
 
     part = onnx.ModelProto()
     part.ir_version, part.domain, part.model_version = model.ir_version, model.domain, model.model_version
@@ -68,7 +68,7 @@ def cut(
     part.graph.node.extend(graph.node[index] for index in sorted(chosen))
     part.graph.initializer.extend(constants[n] for n in held if n in constants)
     part.graph.sparse_initializer.extend(sparse[n] for n in held if n in sparse)
-    inner = made.intersection(resolved.values).difference(outputs)
+    inner = computed.intersection(resolved.values).difference(outputs)
     part.graph.value_info.extend(infos.info(i.name) for i in graph.value_info if i.name in inner)
     part.functions.extend(_functions(model, part))
     return SubModel(part, inputs, tuple(outputs))

@@ -327,7 +327,7 @@ def _strip(
 ) -> None:
     """Clean the stated types of the graph's values and outputs with ``declared``, else remove them except for values
     that onnx cannot infer. These get at least an empty type: onnx rejects readers of untyped values."""
-    unknown = _unknown_makers(scope, versions, functions)
+    unknown = _unknown_outputs(scope, versions, functions)
     said = {}
     if declared or unknown:
         said = {info.name: clean_form(reader.read(info.type)) for info in (*graph.value_info, *graph.output)}
@@ -347,7 +347,7 @@ def _strip(
             info.type.SetInParent()
 
 
-def _unknown_makers(scope: Scope, versions: Mapping[str, int], functions: Collection[tuple[str, str]]) -> set[str]:
+def _unknown_outputs(scope: Scope, versions: Mapping[str, int], functions: Collection[tuple[str, str]]) -> set[str]:
     """Return the values of operators that inference does not know, whose types only the model states."""
     kinds = {(node.domain, node.op_type) for node in scope.nodes}.difference(functions)
     unknown = {kind for kind in kinds if not _is_inferable(kind[1], versions.get(kind[0], 1), kind[0])}

@@ -42,7 +42,9 @@ class Mended:
     substitute: Callable[[str, int, Tell], type[OpRun] | None]
 
 
-def made(name: str, version: int, bases: tuple[type, ...], run: Callable[..., tuple[AnyArray]]) -> type[OpRun]:
+def operator_class(
+    name: str, version: int, bases: tuple[type, ...], run: Callable[..., tuple[AnyArray]]
+) -> type[OpRun]:
     """Make an operator class: the evaluator finds it by its name and takes default attributes from ``op_schema``."""
     schema = onnx.defs.get_schema(name, version, "")
     return type(name, bases, {"op_domain": "", "op_schema": schema, "_run": run})
@@ -58,6 +60,6 @@ def exactly(
             tell(attributes, inputs)
             return (result(inputs, attributes),)
 
-        return made(name, version, (OpRun,), run) if before is None or version < before else None
+        return operator_class(name, version, (OpRun,), run) if before is None or version < before else None
 
     return substitute

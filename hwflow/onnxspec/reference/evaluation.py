@@ -164,8 +164,8 @@ class Region:
         return onnx.reference.ReferenceEvaluator(graph, opsets=versions, functions=functions, new_ops=new_ops)
 
     def _substitutes(self, opsets: Sequence[onnx.OperatorSetIdProto]) -> list[type[OpRun]]:
-        made = substitutes(opset_map(opsets).get("", self.version), self.defects.add)
-        return [*made, *dialect_operators.operators()]
+        replaced = substitutes(opset_map(opsets).get("", self.version), self.defects.add)
+        return [*replaced, *dialect_operators.operators()]
 
     def _is_framewise(self) -> bool:
         framed = set(self.feeds)

@@ -24,7 +24,7 @@ from hwflow.onnxspec.dialect_operators.quantizer_levels import Levels
 from hwflow.onnxspec.graphs.operator_facts import all_facts
 from hwflow.onnxspec.graphs.schemas import find_schema
 from hwflow.onnxspec.reference.conv_transpose import conv_transpose
-from hwflow.onnxspec.reference.defect import AnyArray, Attributes, Defect, Inputs, Mended, Tell, exactly, made
+from hwflow.onnxspec.reference.defect import AnyArray, Attributes, Defect, Inputs, Mended, Tell, exactly, operator_class
 
 FIRST_DEQUANTIZE = 19
 """The evaluator has no DequantizeLinear of an earlier operator set."""
@@ -219,13 +219,13 @@ def _saturating(name: str, version: int, tell: Tell) -> type[OpRun]:
         result: tuple[AnyArray] = own._run(self, x, scale, *rest, **attributes)
         return result
 
-    return made(name, version, (own,), run)
+    return operator_class(name, version, (own,), run)
 
 
 def _later_dequantize(name: str, version: int, tell: Tell) -> type[OpRun] | None:
     if version >= FIRST_DEQUANTIZE:
         return None
-    return made(name, version, (DequantizeLinear_19,), DequantizeLinear_19._run)
+    return operator_class(name, version, (DequantizeLinear_19,), DequantizeLinear_19._run)
 
 
 def _limits(attributes: Attributes, inputs: Inputs) -> AnyArray | None:

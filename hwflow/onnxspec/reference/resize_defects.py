@@ -12,7 +12,7 @@ from onnx.reference.op_run import OpRun
 from onnx.reference.ops.op_resize import Resize
 from onnx.reference.ops.op_upsample import Upsample
 
-from hwflow.onnxspec.reference.defect import AnyArray, Defect, Inputs, Mended, Tell, made
+from hwflow.onnxspec.reference.defect import AnyArray, Defect, Inputs, Mended, Tell, operator_class
 from hwflow.onnxspec.reference.resize_matrices import FIRST_MODES, Line, coordinate, lines, nearest, resize
 
 _FIRST_UPSAMPLE = 7  # operator set; before there was an experimental one
@@ -148,7 +148,7 @@ def _resize(name: str, version: int, tell: Tell) -> type[OpRun]:
         policy = attributes.pop("keep_aspect_ratio_policy", "stretch")  # earlier versions have none
         return own(self, x, roi, *absent, keep_aspect_ratio_policy=policy, **attributes)
 
-    return made(name, version, (OpRun,), run)
+    return operator_class(name, version, (OpRun,), run)
 
 
 def _upsample(name: str, version: int, tell: Tell) -> type[OpRun] | None:
@@ -160,7 +160,7 @@ def _upsample(name: str, version: int, tell: Tell) -> type[OpRun] | None:
             return (resize(x, attributes, version, None, scales),)
         return own(self, x, *inputs, **attributes)
 
-    return made(name, version, (OpRun,), run) if version >= _FIRST_UPSAMPLE else None
+    return operator_class(name, version, (OpRun,), run) if version >= _FIRST_UPSAMPLE else None
 
 
 RESIZE = Mended(

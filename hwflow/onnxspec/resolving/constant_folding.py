@@ -121,21 +121,21 @@ class Folder:
         outputs = [name for name in node.output if name]
         if any(name not in values or math.prod(values[name].shape) > _MAX_ELEMENTS for name in outputs):
             return None
-        made = sum(math.prod(values[name].shape) for name in outputs)
+        computed = sum(math.prod(values[name].shape) for name in outputs)
         read = sum(constants[name].size for name in node.input if name)
         text = any(values[name].dtype == "string" for name in (*node.input, *node.output) if name)
-        self.take(made)
+        self.take(computed)
         work = partial(_evaluate, node, values, constants, opsets, ir_version)
         operator = facts_of(node.domain, node.op_type)
         bounded = node.domain == "" and (operator.proportional or operator.elementwise)
-        if bounded and made + read <= _MOST_HERE and not text:
+        if bounded and computed + read <= _MOST_HERE and not text:
             return work()
         return self.guarded(work)
 
     def take(self, elements: int) -> None:
         """Count computed ``elements``."""
         if elements > self._left:
-            raise GaveUp(f"the graph makes more than {self._most} elements of its constants")
+            raise GaveUp(f"the graph computes more than {self._most} elements of its constants")
         self._left -= elements
 
     def guarded(self, work: Callable[[], T]) -> T:

@@ -101,14 +101,14 @@ def _elements(
             return None
         shapes[inner.name] = tuple(d.dim_value for d in kind.shape.dim)
     shapes.update((tensor.name, tuple(tensor.dims)) for tensor in body.initializer)
-    made = [name for node in graph.node for name in node.output if name]
-    if not all(name in shapes for name in [*made, *(info.name for info in graph.output)]):
+    computed = [name for node in graph.node for name in node.output if name]
+    if not all(name in shapes for name in [*computed, *(info.name for info in graph.output)]):
         return None
     first_output = 1 if first_state else 0  # a Loop's body reads the step and the condition, and computes the condition
     for number in range(states):
         if shapes[graph.output[first_output + number].name] != inputs[first_state + number][0]:
             return None
-    return sum(math.prod(shapes[name]) for name in made) + len(made) + 1
+    return sum(math.prod(shapes[name]) for name in computed) + len(computed) + 1
 
 
 def fold_loop(
@@ -179,7 +179,7 @@ def _run(
 
     evaluator = ReferenceEvaluator(body)
     scanned: list[list[Array]] = []
-    made: Any
+    results: Any
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         if node.op_type == LOOP:
@@ -189,10 +189,10 @@ def _run(
                 raise ValueError("what has no steps gives no shapes")
             for step in range(steps):
                 arguments = [np.array(step, np.int64), np.array(go), *current]
-                made = evaluator.run(None, {**feeds, **dict(zip(formal, arguments, strict=True))})
-                current = made[1 : 1 + states]
-                scanned.append(made[1 + states :])
-                go = bool(np.asarray(made[0]).reshape(-1)[0])
+                results = evaluator.run(None, {**feeds, **dict(zip(formal, arguments, strict=True))})
+                current = results[1 : 1 + states]
+                scanned.append(results[1 + states :])
+                go = bool(np.asarray(results[0]).reshape(-1)[0])
                 if not go:
                     break
         else:
@@ -201,8 +201,8 @@ def _run(
             axes = list(attributes["scan_input_axes"].ints) if "scan_input_axes" in attributes else [0] * len(rows)
             for step in range(steps):
                 taken = [np.take(row, step, axis) for row, axis in zip(rows, axes, strict=True) if row is not None]
-                made = evaluator.run(None, {**feeds, **dict(zip(formal, [*current, *taken], strict=True))})
-                current = made[:states]
-                scanned.append(made[states:])
+                results = evaluator.run(None, {**feeds, **dict(zip(formal, [*current, *taken], strict=True))})
+                current = results[:states]
+                scanned.append(results[states:])
     last = [np.asarray(array) for array in current]
     return [*last, *(np.stack(column) for column in zip(*scanned, strict=True))]

@@ -225,14 +225,14 @@ class _Resolver:
 
     def _live(self) -> set[int]:
         """Return the indices of the nodes that an output depends on."""
-        makers = self.scope.makers
+        producers = self.scope.producers
         live: set[int] = set()
-        pending = [makers[name] for name in self.outputs if name in makers]
+        pending = [producers[name] for name in self.outputs if name in producers]
         while pending:
             index = pending.pop()
             if index not in live:
                 live.add(index)
-                pending.extend(makers[name] for name in self.scope.nodes[index].reads if name in makers)
+                pending.extend(producers[name] for name in self.scope.nodes[index].reads if name in producers)
         return live
 
     def _read_initializers(self, live: set[int]) -> None:
@@ -568,8 +568,8 @@ class _Resolver:
         records, flat, inlined = len(self.records), len(self.flat), self.inlined
         outputs = {name: self.values[name] for name in node.output if name}
         self._visit_all(self.inliner.function(item, *body, context=f" in the definition of {item.where}"))
-        made = self.records[records:]
-        if all(not new.opaque and (new.node.domain, new.node.op_type) in self.keep for new in made):
+        added = self.records[records:]
+        if all(not new.opaque and (new.node.domain, new.node.op_type) in self.keep for new in added):
             del self.flat[flat - 1]  # the node itself, visited last
             self.inlined += 1
             return True

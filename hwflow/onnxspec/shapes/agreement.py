@@ -63,8 +63,8 @@ def conflict_text(conflict: Conflict, what: str) -> str:
     sizes = f"{_bound_text(first)} and {_bound_text(second)}"
     if len(names) == 2:
         return (
-            f"dimension variables {show(names[0])} and {show(names[1])} must have one size, for the model makes them "
-            f"equal, but they are {sizes}"
+            f"dimension variables {show(names[0])} and {show(names[1])} must have one size, because the model makes "
+            f"them equal, but they are {sizes}"
         )
     if names:
         return f"dimension variable {show(names[0])} must have one size in the whole model, but it is {sizes}"
@@ -135,7 +135,7 @@ class _Comparison:
         scope = site.scope
         if site.name in scope.initializers:
             return "its initializer has"
-        maker = scope.makers.get(site.name)
-        if maker is not None:
-            return f"{scope.where(maker)} gives it"
+        producer = scope.producers.get(site.name)
+        if producer is not None:
+            return f"{scope.where(producer)} gives it"
         return "the node that carries the graph gives it" if scope.parent is not None else "follows from the graph"

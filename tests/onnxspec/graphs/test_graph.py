@@ -164,8 +164,8 @@ def test_findings_of_two_branches_do_not_mix() -> None:
 
 
 def nested(depth: int, values: int) -> onnx.ModelProto:
-    """A graph of ``values`` values, and ``depth`` graphs in it, in one another; the innermost reads what nothing makes
-    and the first value."""
+    """A graph of ``values`` values, and ``depth`` graphs in it, in one another; the innermost reads what nothing
+    computes and the first value."""
     innermost = graph("innermost", node("Add", ["v0", "lost"], ["o"], name="add"), output="o")
     proto = model([], outputs=[value("v0", [1, 4])])
     current = proto.graph
@@ -192,8 +192,8 @@ def test_findings_two_thousand_graphs_deep() -> None:
     found = [str(f) for f in validate(nested(2_000, 10)) if f.rule == "NOD-05"]
     assert found == [
         "error: node 'add' (Add) in 'then_branch' of node 'if1999' (If), 2000 graphs deep: input 'lost' must be a "
-        "graph input, an initializer or the output of a node, but nothing makes it [NOD-05]\n"
-        "  remedy: add what makes 'lost', or read another value"
+        "graph input, an initializer or the output of a node, but nothing computes it [NOD-05]\n"
+        "  remedy: add the node that computes 'lost', or read another value"
     ]
 
 
@@ -264,7 +264,7 @@ def test_scopes_know_their_order() -> None:
     assert scope.in_order
     assert scope.defined_once
     assert scope.results == ("a", "y", "")
-    assert scope.makers == {"a": 0, "y": 1}
+    assert scope.producers == {"a": 0, "y": 1}
     for wrong in (nodes[::-1], [nodes[1]], [node("Sum", ["x", "y"], ["y"])]):
         (scope,) = scopes(model(wrong))
         assert not scope.in_order

@@ -86,7 +86,7 @@ def test_an_output_that_is_an_input() -> None:
 
 def test_something_missing() -> None:
     resolved, flat = resolve_with_graph(chain(), {"W": 5}, None)
-    with pytest.raises(ValueError, match=r"^'y' must be given, constant, or made by a node$"):
+    with pytest.raises(ValueError, match=r"^'y' must be given, constant, or computed by a node$"):
         cut(flat, resolved, frozenset(["x"]), ["c"], "part")
 
 

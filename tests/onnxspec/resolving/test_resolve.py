@@ -446,13 +446,13 @@ def test_a_graph_that_cannot_be_walked_is_refused() -> None:
     proto = model([node("Add", ["x", "lost"], ["a"], name="n"), node("Rellu", ["b"], ["b"], name="loop")])
     assert refused(lambda: run(proto)) == [
         "error: node 'n' (Add): input 'lost' must be a graph input, an initializer or the output of a node, "
-        "but nothing makes it [NOD-05]\n  remedy: add what makes 'lost', or read another value",
+        "but nothing computes it [NOD-05]\n  remedy: add the node that computes 'lost', or read another value",
         "error: node 'loop' (Rellu): the graph must have no cycle, but there is one: 'loop' -> 'loop' [GRA-03]\n"
-        "  remedy: break the cycle: no node may read, directly or through others, what it makes",
+        "  remedy: break the cycle: no node may read, directly or through others, its own results",
         "error: node 'loop' (Rellu): the operator must be in version 21 of operator set 'ai.onnx', but 'Rellu' is "
         "not [OPR-01]\n  remedy: did you mean Relu?",
-        "error: output 'y': output 'y' must be the output of a node, an input or an initializer, but nothing makes it "
-        "[NOD-12]\n  remedy: add what makes 'y', or remove the output",
+        "error: output 'y': output 'y' must be the output of a node, an input or an initializer, but nothing computes "
+        "it [NOD-12]\n  remedy: add the node that computes 'y', or remove the output",
     ]
 
 

@@ -108,7 +108,7 @@ def _named_like_values(context: Context) -> Iterator[Hit]:
 
 def _touches(names: frozenset[str], scope: Scope) -> Iterator[bool]:
     yield not names.isdisjoint(chain.from_iterable([node.inputs for node in scope.nodes]))
-    yield not names.isdisjoint(scope.made)
+    yield not names.isdisjoint(scope.computed)
 
 
 def _named_like_value(position: tuple[int, ...], where: str, name: str) -> Hit:

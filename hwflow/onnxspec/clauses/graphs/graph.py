@@ -116,7 +116,7 @@ def _repeated_outputs(scope: Scope) -> Iterator[Hit]:
     for index, name in enumerate(scope.outputs):
         if name and name in seen:
             message = f"outputs should have distinct names, but {show(name)} is listed more than once"
-            remedy = "list it once, or add an Identity node that makes a value of its own for the second"
+            remedy = "list it once, or add an Identity node that gives the second a value of its own"
             yield Hit(scope.at(OUTPUTS, index), f"output {show(name)}{scope.label}", message, remedy, "warning")
         seen.add(name)
 

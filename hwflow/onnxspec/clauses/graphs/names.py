@@ -35,11 +35,11 @@ def _own_name(scope: Scope) -> tuple[str, str]:
 def _identifiers(context: Context) -> Iterator[Hit]:
     for scope, forms in context.node_forms:
         kind, own = _own_name(scope)
-        made = chain.from_iterable([node.outputs for node in scope.nodes])
+        outputs = chain.from_iterable([node.outputs for node in scope.nodes])
         named: dict[str, Iterable[str]] = {  # in the order of the file
             kind: (own,),
             "node": [node.name for node in scope.nodes],
-            "value": chain(scope.inputs, scope.initializers, made),
+            "value": chain(scope.inputs, scope.initializers, outputs),
             "attribute": [attribute.name for form in forms.forms for attribute in form.attributes],
             "operator": [form.op_type for form in forms.forms if not calls_function(context, form)],
         }

@@ -46,8 +46,8 @@ def _dangling_inputs(context: Context) -> Iterator[Hit]:
     for scope in context.scopes:
         for index, name in undefined_inputs(scope) if scope.kind is not Kind.FUNCTION else ():
             message = f"input {show(name)} must be a graph input, an initializer or the output of a node, "
-            remedy = f"add what makes {show(name)}, or read another value"
-            yield at_node(scope, index, message + "but nothing makes it", remedy)
+            remedy = f"add the node that computes {show(name)}, or read another value"
+            yield at_node(scope, index, message + "but nothing computes it", remedy)
 
 
 def _one_definition(context: Context) -> Iterator[Hit]:
@@ -67,10 +67,10 @@ def _dangling_outputs(context: Context) -> Iterator[Hit]:
             message = f"output {show(name)} must be the output of a node, an input or an initializer, but "
             if name in scope.visible:
                 message += "it is a value of a graph around this one"
-                remedy = f"add an Identity node to the subgraph that makes the output from {show(name)}"
+                remedy = f"add an Identity node to the subgraph that copies the output from {show(name)}"
             else:
-                message += "nothing makes it"
-                remedy = f"add what makes {show(name)}, or remove the output"
+                message += "nothing computes it"
+                remedy = f"add the node that computes {show(name)}, or remove the output"
             yield Hit(scope.at(OUTPUTS, index), f"output {show(name)}{scope.label}", message, remedy)
 
 
@@ -159,16 +159,16 @@ def _shadowed(scope: Scope, name: str) -> str | None:
         outer = inner.parent
         if name in outer.entered:
             return f"an {'initializer' if name in outer.held else 'input'} of {outer.title}"
-        maker = outer.makers.get(name)
-        if maker is not None and maker < inner.caller:
-            return f"an output of {outer.where(maker)}"
+        producer = outer.producers.get(name)
+        if producer is not None and producer < inner.caller:
+            return f"an output of {outer.where(producer)}"
         inner = outer
     return "a value of the main graph" if name in inner.outer else None
 
 
 def _outputs_are_new(context: Context) -> Iterator[Hit]:
     for scope in _subgraphs(context):
-        if scope.outer.isdisjoint(scope.made):
+        if scope.outer.isdisjoint(scope.computed):
             continue
         for index, node in enumerate(scope.nodes):
             for name in dict.fromkeys(node.outputs):
@@ -210,10 +210,10 @@ def _order(context: Context) -> Iterator[Hit]:
 
 
 RULES = (
-    Rule("GRA-06", "definition", _has_outputs, "name what the node makes, or remove the node"),
-    Rule("NOD-05", "MUST", _dangling_inputs, "add what makes the value", structural=True),
+    Rule("GRA-06", "definition", _has_outputs, "name the node's outputs, or remove the node"),
+    Rule("NOD-05", "MUST", _dangling_inputs, "add the node that computes the value", structural=True),
     Rule("NOD-11", "MUST", _one_definition, RENAME, structural=True),
-    Rule("NOD-12", "MUST", _dangling_outputs, "add what makes the value", structural=True),
+    Rule("NOD-12", "MUST", _dangling_outputs, "add the node that computes the value", structural=True),
     Rule(
         "NOD-17", "MUST", _input_and_initializer,
         "remove the initializer, or the input if the operator does not pass it", since_ir=4,

@@ -10,15 +10,15 @@ from hwflow.onnxspec.graphs.scopes import INPUTS, Kind, Scope
 from hwflow.onnxspec.graphs.topology import node_cycles
 
 RENAME = "rename one of them"
-BREAK_CYCLE = "break the cycle: no node may read, directly or through others, what it makes"
+BREAK_CYCLE = "break the cycle: no node may read, directly or through others, its own results"
 
 
 def double_definitions(scope: Scope) -> Iterator[tuple[bool, Hit]]:
     """Yield every definition of a value after its first, and whether it is a node's output and the first in the same
     scope. An input and an initializer of one name are one definition."""
     # The algorithm graph continues the main graph, and so defines nothing that the main graph does.
-    apart = scope.kind is not Kind.ALGORITHM or scope.outer.isdisjoint(scope.made)
-    if scope.defined_once and apart:
+    disjoint = scope.kind is not Kind.ALGORITHM or scope.outer.isdisjoint(scope.computed)
+    if scope.defined_once and disjoint:
         return
     entered = dict.fromkeys(scope.initializers, "an initializer")
     inputs: set[str] = set()
@@ -28,20 +28,20 @@ def double_definitions(scope: Scope) -> Iterator[tuple[bool, Hit]]:
             yield False, Hit(scope.at(INPUTS, index), f"input {show(name)}{scope.label}", message, RENAME)
         inputs.add(name)
         entered.setdefault(name, "the function's input" if scope.kind is Kind.FUNCTION else "the graph's input")
-    makers: dict[str, int] = {}
+    producers: dict[str, int] = {}
     for index, node in enumerate(scope.nodes):
         for name in filter(None, node.outputs):
             other = entered.get(name)
-            maker = makers.get(name) if other is None else None
-            if maker is not None:
-                other = "another output of this node" if maker == index else scope.where(maker)
-            elif other is None and not apart and name in scope.outer:
+            producer = producers.get(name) if other is None else None
+            if producer is not None:
+                other = "another output of this node" if producer == index else scope.where(producer)
+            elif other is None and not disjoint and name in scope.outer:
                 other = "the main graph"
             if other is None:
-                makers[name] = index
+                producers[name] = index
             else:
                 message = f"value {show(name)} must be defined once, but {other} defines it too"
-                yield maker is not None or name in entered, at_node(scope, index, message, RENAME)
+                yield producer is not None or name in entered, at_node(scope, index, message, RENAME)
 
 
 def double_assignments(context: Context) -> Iterator[Hit]:
@@ -85,7 +85,7 @@ def disorder(scope: Scope) -> Iterator[Hit]:
     on_cycle = set(scope.topology[1])
     for index, node in enumerate(scope.nodes):
         for name in dict.fromkeys(node.reads) if index not in on_cycle else ():
-            maker = scope.makers.get(name, -1)
-            if maker > index and name not in scope.given:
-                message = f"nodes must be in topological order, but {show(name)} is made later, by {scope.where(maker)}"
-                yield at_node(scope, index, message)
+            producer = scope.producers.get(name, -1)
+            if producer > index and name not in scope.given:
+                later = f"{show(name)} is computed later, by {scope.where(producer)}"
+                yield at_node(scope, index, f"nodes must be in topological order, but {later}")

@@ -211,14 +211,15 @@ def _signature(context: Context) -> Iterator[Hit]:
                 seen.add(name)
         inputs = set(scope.inputs)
         for name in dict.fromkeys(scope.outputs):
-            if not name or name in scope.made:
+            if not name or name in scope.computed:
                 continue
             if name in inputs:
-                message = f"output {show(name)} must be made by a node of the function, but it is an input"
+                message = f"output {show(name)} must be computed by a node of the function, but it is an input"
                 yield Hit(scope.position, scope.title, message, "put an Identity node in between")
             else:
-                message = f"output {show(name)} must be made by a node of the function, but nothing makes it"
-                yield Hit(scope.position, scope.title, message, f"add what makes {show(name)}, or remove the output")
+                message = f"output {show(name)} must be computed by a node of the function, but nothing computes it"
+                remedy = f"add the node that computes {show(name)}, or remove the output"
+                yield Hit(scope.position, scope.title, message, remedy)
 
 
 def _own_values(context: Context) -> Iterator[Hit]:
@@ -227,7 +228,7 @@ def _own_values(context: Context) -> Iterator[Hit]:
     for scope, function in with_function(context):
         for index, name in undefined_inputs(scope) if function is not None else ():
             message = f"input {show(name)} must be an input of the function or the output of a node in it, "
-            remedy = f"make {show(name)} an input of the function, or add what makes it"
+            remedy = f"make {show(name)} an input of the function, or add the node that computes it"
             yield at_node(scope, index, message + "but it is neither", remedy)
 
 

@@ -106,7 +106,7 @@ def _combination(context: Context) -> Iterator[Hit]:
     main = context.scopes[0]
     assert main.graph is not None  # a function is never the main scope
     inner = _inside(main, context.scopes)
-    made_inside = frozenset().union(*(scope.made for scope in inner))
+    computed_inside = frozenset().union(*(scope.computed for scope in inner))
     reads = {name for node in main.nodes for name in node.reads}.union(main.outputs)
     node_names = {node.name for node in main.nodes} - {""}
     value_infos = {info.name for info in main.graph.value_info}
@@ -121,7 +121,7 @@ def _combination(context: Context) -> Iterator[Hit]:
                 )
         elif scope.kind is Kind.ALGORITHM:
             yield from _defined_twice(main, reads, scope)
-            if not made_inside.isdisjoint(scope.defined):
+            if not computed_inside.isdisjoint(scope.defined):
                 yield from _shadowed(inner, scope)
             yield from _read_by_main(main, reads, scope)
             yield from _same_names(node_names, value_infos, scope)
@@ -169,14 +169,14 @@ def _defined_twice(main: Scope, reads: set[str], algorithm: Scope) -> Iterator[H
     # An input in one graph and an initializer in the other are one value with a default, as within a graph; but it then
     # belongs to the algorithm graph, and the main graph must not read it.
     for here, there in ((algorithm, main), (main, algorithm)):
-        only_input = both.intersection(here.inputs).difference(here.initializers, here.made)
-        both = both - (only_input.intersection(there.initializers).difference(there.inputs, there.made) - reads)
-    made = {name: main.where(index) for index, node in enumerate(main.nodes) for name in node.outputs}
+        only_input = both.intersection(here.inputs).difference(here.initializers, here.computed)
+        both = both - (only_input.intersection(there.initializers).difference(there.inputs, there.computed) - reads)
+    producers = {name: main.where(index) for index, node in enumerate(main.nodes) for name in node.outputs}
     for position, where, name in _definitions(algorithm):
         if name in both:
             both = both - {name}
             section = "initializer" if name in main.initializers else "input"
-            other = made.get(name, f"an {section} of the main graph")
+            other = producers.get(name, f"an {section} of the main graph")
             message = (
                 f"value {show(name)} must be defined once in the main graph and the algorithm graph together, but "
                 f"{other} defines it too"
@@ -187,7 +187,7 @@ def _defined_twice(main: Scope, reads: set[str], algorithm: Scope) -> Iterator[H
 def _shadowed(inner: Sequence[Scope], algorithm: Scope) -> Iterator[Hit]:
     graph = algorithm.label.removeprefix(" in ")
     for scope in inner:
-        names = scope.made & algorithm.defined
+        names = scope.computed & algorithm.defined
         if not names:
             continue
         for index, node in enumerate(scope.nodes):

@@ -409,7 +409,7 @@ TWINS = [
         good=model([relu(), node("Identity", ["y"], ["z"])], outputs=[value("y", [1, 4]), value("z", [1, 4])]),
         findings=[
             "warning: output 'y': outputs should have distinct names, but 'y' is listed more than once [NAM-04]\n"
-            "  remedy: list it once, or add an Identity node that makes a value of its own for the second"
+            "  remedy: list it once, or add an Identity node that gives the second a value of its own"
         ],
     ),
     Twin(

@@ -18,7 +18,7 @@ from tests.onnxspec.clauses.graphs.node_models import (
 from tests.onnxspec.clauses.model_parts import conditional, graph
 from tests.onnxspec.clauses.twins import Twin, check
 
-CYCLE = "[GRA-03]\n  remedy: break the cycle: no node may read, directly or through others, what it makes"
+CYCLE = "[GRA-03]\n  remedy: break the cycle: no node may read, directly or through others, its own results"
 SORT = "[NOD-35]\n  remedy: sort the nodes so that each one follows those it reads from"
 
 
@@ -105,7 +105,7 @@ TWINS = [
         bad=chain(("late", "a", "y"), ("early", "x", "a")),
         good=chain(("early", "x", "a"), ("late", "a", "y")),
         findings=[
-            "error: node 'late' (Add): nodes must be in topological order, but 'a' is made later, by node 'early' "
+            "error: node 'late' (Add): nodes must be in topological order, but 'a' is computed later, by node 'early' "
             f"(Add) {SORT}"
         ],
     ),
@@ -116,7 +116,7 @@ TWINS = [
         good=chain(("a", "x", "a1"), ("b", "a1", "y")),
         findings=[
             "error: node 'a' (Add): the graph must have no cycle, but there is one: 'a' -> 'b' -> 'a' [NOD-35]\n"
-            "  remedy: break the cycle: no node may read, directly or through others, what it makes"
+            "  remedy: break the cycle: no node may read, directly or through others, its own results"
         ],
     ),
     Twin(
@@ -139,8 +139,8 @@ TWINS = [
             )
         ),
         findings=[
-            f"error: node 'n' (Neg){IN_THEN}: nodes must be in topological order, but 'a' is made later, by node 'r' "
-            f"(Relu){IN_THEN} {SORT}"
+            f"error: node 'n' (Neg){IN_THEN}: nodes must be in topological order, but 'a' is computed later, by node "
+            f"'r' (Relu){IN_THEN} {SORT}"
         ],
     ),
     Twin(
@@ -149,8 +149,8 @@ TWINS = [
         bad=shadowing("t", node("Neg", ["late"], ["z"], name="n"), after=[node("Abs", ["x"], ["late"], name="abs")]),
         good=shadowing("t", node("Abs", ["x"], ["late"], name="abs"), after=[node("Neg", ["late"], ["z"], name="n")]),
         findings=[
-            "error: node 'n' (Neg): nodes must be in topological order, but 'late' is made later, by node 'abs' (Abs) "
-            + SORT
+            "error: node 'n' (Neg): nodes must be in topological order, but 'late' is computed later, by node "
+            f"'abs' (Abs) {SORT}"
         ],
     ),
 ]
@@ -161,13 +161,13 @@ def test_twins(twin: Twin, tmp_path: Path) -> None:
     check(twin, tmp_path)
 
 
-def test_a_subgraph_reads_what_is_made_later() -> None:
+def test_a_subgraph_reads_what_is_computed_later() -> None:
     inner = graph([node("Relu", ["late"], ["t"])], "then", [], [value("t", [1, 4])])
     proto = conditional(inner)
     proto.graph.node.append(node("Abs", ["x"], ["late"], name="abs"))
     assert [str(f) for f in validate(proto) if f.rule in ("NOD-05", "NOD-35")] == [
-        "error: node 'choose' (If): nodes must be in topological order, but 'late' is made later, by node 'abs' (Abs) "
-        + SORT
+        "error: node 'choose' (If): nodes must be in topological order, but 'late' is computed later, by node "
+        f"'abs' (Abs) {SORT}"
     ]
 
 

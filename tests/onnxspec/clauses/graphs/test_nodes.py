@@ -98,7 +98,7 @@ TWINS = [
         good=custom(of_dialect(["y"], ["z"])),
         findings=[
             "error: node 'n' (Probe): a node must have at least one output, but this one has none [GRA-06]\n"
-            "  remedy: name what the node makes, or remove the node"
+            "  remedy: name the node's outputs, or remove the node"
         ],
     ),
     Twin(
@@ -108,7 +108,7 @@ TWINS = [
         good=custom(of_dialect([], ["z"])),
         findings=[
             "error: node 'n' (Probe): a node must have at least one output, but this one has neither inputs nor "
-            "outputs [GRA-06]\n  remedy: name what the node makes, or remove the node"
+            "outputs [GRA-06]\n  remedy: name the node's outputs, or remove the node"
         ],
     ),
     Twin(
@@ -118,7 +118,7 @@ TWINS = [
         good=custom(of_dialect(["y"], ["", "z"])),
         findings=[
             "warning: node 'n' (Probe): a node must have at least one output, but all outputs of this one are left "
-            "out [GRA-06]\n  remedy: name what the node makes, or remove the node"
+            "out [GRA-06]\n  remedy: name the node's outputs, or remove the node"
         ],
     ),
     Twin(
@@ -128,7 +128,7 @@ TWINS = [
         good=called(node("Add", ["a", "a"], ["b"]), node("Neg", ["b"], ["u"], name="n")),
         findings=[
             "error: node 'n' (Neg) in function 'local.Twice': a node must have at least one output, but this one has "
-            "none [GRA-06]\n  remedy: name what the node makes, or remove the node"
+            "none [GRA-06]\n  remedy: name the node's outputs, or remove the node"
         ],
     ),
     Twin(

@@ -15,7 +15,7 @@ from tests.onnxspec.clauses.graphs.node_models import IN_THEN, chain, shadowing,
 from tests.onnxspec.clauses.model_parts import ONCE, branch, conditional, definitions, graph, relu, step, training
 from tests.onnxspec.clauses.twins import Twin, check
 
-MADE = "must be a graph input, an initializer or the output of a node, but nothing makes it"
+MADE = "must be a graph input, an initializer or the output of a node, but nothing computes it"
 
 
 def owned(name: str, other: str) -> str:
@@ -55,9 +55,9 @@ TWINS = [
         ),
         findings=[
             f"error: node 'add' (Add): input 'lost' {MADE} [NOD-05]\n"
-            "  remedy: add what makes 'lost', or read another value",
+            "  remedy: add the node that computes 'lost', or read another value",
             f"error: node 'Mul_y' (Mul): input 'gone' {MADE} [NOD-05]\n"
-            "  remedy: add what makes 'gone', or read another value",
+            "  remedy: add the node that computes 'gone', or read another value",
         ],
     ),
     Twin(
@@ -67,7 +67,7 @@ TWINS = [
         good=model([node("Clip", ["x", "", "w"], ["y"], name="clip")], constants={"w": np.float32(1)}),
         findings=[
             f"error: node 'clip' (Clip): input 'lost' {MADE} [NOD-05]\n"
-            "  remedy: add what makes 'lost', or read another value"
+            "  remedy: add the node that computes 'lost', or read another value"
         ],
     ),
     Twin(
@@ -77,7 +77,7 @@ TWINS = [
         good=conditional(graph([node("Relu", ["x"], ["t"], name="r")], "then", [], [value("t", [1, 4])])),
         findings=[
             f"error: node 'r' (Relu){IN_THEN}: input 'lost' {MADE} [NOD-05]\n"
-            "  remedy: add what makes 'lost', or read another value"
+            "  remedy: add the node that computes 'lost', or read another value"
         ],
     ),
     Twin(
@@ -87,7 +87,7 @@ TWINS = [
         good=conditional(branch()),
         findings=[
             f"error: node 'r' (Relu){IN_THEN}: input 'e' {MADE} [NOD-05]\n"
-            "  remedy: add what makes 'e', or read another value"
+            "  remedy: add the node that computes 'e', or read another value"
         ],
     ),
     Twin(
@@ -99,7 +99,7 @@ TWINS = [
         ),
         findings=[
             f"error: node 'n' (Neg) in initialization graph of training_info[0]: input 'y' {MADE} [NOD-05]\n"
-            "  remedy: add what makes 'y', or read another value"
+            "  remedy: add the node that computes 'y', or read another value"
         ],
     ),
     *definitions("NOD-11"),
@@ -119,7 +119,7 @@ TWINS = [
         good=model([relu()], outputs=[value("y", [1, 4]), value("x", [1, 4])]),
         findings=[
             "error: output 'lost': output 'lost' must be the output of a node, an input or an initializer, but nothing "
-            "makes it [NOD-12]\n  remedy: add what makes 'lost', or remove the output"
+            "makes it [NOD-12]\n  remedy: add the node that computes 'lost', or remove the output"
         ],
     ),
     Twin(
@@ -130,7 +130,7 @@ TWINS = [
         findings=[
             f"error: output 'x'{IN_THEN}: output 'x' must be the output of a node, an input or an initializer, but it "
             "is a value of a graph around this one [NOD-12]\n"
-            "  remedy: add an Identity node to the subgraph that makes the output from 'x'"
+            "  remedy: add an Identity node to the subgraph that copies the output from 'x'"
         ],
     ),
     Twin(
@@ -142,7 +142,7 @@ TWINS = [
         ),
         findings=[
             f"error: output 't'{IN_THEN}: output 't' must be the output of a node, an input or an initializer, but "
-            "nothing makes it [NOD-12]\n  remedy: add what makes 't', or remove the output"
+            "nothing computes it [NOD-12]\n  remedy: add the node that computes 't', or remove the output"
         ],
     ),
     Twin(
@@ -152,8 +152,8 @@ TWINS = [
         good=training(step(output="y")),  # a value of the main graph, which it continues
         findings=[
             "error: output 'lost' in algorithm graph of training_info[0]: output 'lost' must be the output of a node, "
-            "an input or an initializer, but nothing makes it [NOD-12]\n"
-            "  remedy: add what makes 'lost', or remove the output"
+            "an input or an initializer, but nothing computes it [NOD-12]\n"
+            "  remedy: add the node that computes 'lost', or remove the output"
         ],
     ),
     Twin(

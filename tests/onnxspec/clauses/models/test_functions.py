@@ -284,8 +284,8 @@ TWINS = [
         bad=changed(RELU, output=["b", "lost"]),
         good=changed(RELU, output=["b"]),
         findings=[
-            f"{F} output 'lost' must be made by a node of the function, but nothing makes it [FUN-08]\n"
-            "  remedy: add what makes 'lost', or remove the output"
+            f"{F} output 'lost' must be computed by a node of the function, but nothing computes it [FUN-08]\n"
+            "  remedy: add the node that computes 'lost', or remove the output"
         ],
     ),
     Twin(
@@ -294,7 +294,7 @@ TWINS = [
         bad=changed(RELU, output=["b", "a"]),
         good=changed(RELU, output=["b"]),
         findings=[
-            f"{F} output 'a' must be made by a node of the function, but it is an input [FUN-08]\n"
+            f"{F} output 'a' must be computed by a node of the function, but it is an input [FUN-08]\n"
             "  remedy: put an Identity node in between"
         ],
     ),
@@ -318,7 +318,7 @@ TWINS = [
         good=calling(function([node("Add", ["a", "a"], ["b"], name="n")])),
         findings=[
             f"error: node 'n' (Add) {IN_F} input 'x' must be an input of the function or the output of a node in it, "
-            "but it is neither [FUN-09]\n  remedy: make 'x' an input of the function, or add what makes it"
+            "but it is neither [FUN-09]\n  remedy: make 'x' an input of the function, or add the node that computes it"
         ],
     ),
     Twin(
@@ -329,7 +329,7 @@ TWINS = [
         findings=[
             f"error: node 'n' (Relu) in '{branch}' of node 'choose' (If) {IN_F} input 'x' must be an input of the "
             "function or the output of a node in it, but it is neither [FUN-09]\n"
-            "  remedy: make 'x' an input of the function, or add what makes it"
+            "  remedy: make 'x' an input of the function, or add the node that computes it"
             for branch in ("else_branch", "then_branch")
         ],
     ),
@@ -372,7 +372,7 @@ TWINS = [
         bad=calling(function([node("Neg", ["t"], ["b"], name="late"), node("Relu", ["a"], ["t"], name="early")])),
         good=calling(function([node("Relu", ["a"], ["t"], name="early"), node("Neg", ["t"], ["b"], name="late")])),
         findings=[
-            f"error: node 'late' (Neg) {IN_F} nodes must be in topological order, but 't' is made later, by node "
+            f"error: node 'late' (Neg) {IN_F} nodes must be in topological order, but 't' is computed later, by node "
             "'early' (Relu) in function 'org.local.F' [FUN-12]\n"
             "  remedy: sort the nodes so that each one follows those it reads from"
         ],
@@ -384,7 +384,7 @@ TWINS = [
         good=calling(function([node("Add", ["a", "a"], ["t"], name="m"), node("Neg", ["t"], ["b"], name="n")])),
         findings=[
             f"error: node 'm' (Add) {IN_F} the function must have no cycle, but there is one: 'm' -> 'n' -> 'm' "
-            "[FUN-12]\n  remedy: break the cycle: no node may read, directly or through others, what it makes"
+            "[FUN-12]\n  remedy: break the cycle: no node may read, directly or through others, its own results"
         ],
     ),
     Twin(

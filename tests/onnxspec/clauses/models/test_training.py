@@ -385,8 +385,8 @@ TWINS = [
         good=sgd(descent(algorithm([*BACKWARD, node("Sub", ["w", "change"], ["w_new"], name="descend")]))),
         findings=[
             "error: node 'descend' (Sub) in algorithm graph of training_info[0]: input 'gone' must be a graph input, "
-            "an initializer or the output of a node, but nothing makes it [TRN-17]\n"
-            "  remedy: add what makes 'gone', or read another value"
+            "an initializer or the output of a node, but nothing computes it [TRN-17]\n"
+            "  remedy: add the node that computes 'gone', or read another value"
         ],
         name="no-valid-graph",
     ),

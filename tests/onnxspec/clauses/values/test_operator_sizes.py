@@ -155,7 +155,7 @@ TWINS = [
     ),
     twin(
         "SHP-10", "two names made equal", equal_by_name(4), equal_by_name(3),
-        f"{M2}: dimension variables 'N' and 'M' must have one size, for the model makes them equal, but they are "
+        f"{M2}: dimension variables 'N' and 'M' must have one size, because the model makes them equal, but they are "
         f"3 ({M1}) and 4 ({M2})",
     ),
     twin(

@@ -199,8 +199,8 @@ TWINS = [
             value_info=[value("a", ["N"])],
         ),
         findings=says(
-            "error: output 'w': dimension variables 'N' and 'M' must have one size, for the model makes them equal, "
-            "but they are 3 (output 'y', axis 0) and 4 (output 'w', axis 0)",
+            "error: output 'w': dimension variables 'N' and 'M' must have one size, because the model makes them "
+            "equal, but they are 3 (output 'y', axis 0) and 4 (output 'w', axis 0)",
             "SHP-10",
             SIZE,
         ),
