@@ -3,8 +3,8 @@
     python benchmarks/bitstreams.py [--shared ../shared] [--board B] [--held-out | --tuned-with] [NAME ...]
     python benchmarks/bitstreams.py --model MODEL.onnx --model ...
 
-``seconds`` are of the whole command. "Smaller design" says how many cycles a frame the design had that place and route
-did not bring to an end. One network in five (``--held-out``) is left out while ways to place and route are tuned.
+``seconds`` are of the whole command. "Smaller design" says how many cycles per frame the design had that place and
+route did not bring to an end. One network in five (``--held-out``) is left out while ways to place and route are tuned.
 """
 
 from __future__ import annotations

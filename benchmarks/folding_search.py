@@ -1,4 +1,4 @@
-"""How long the search for foldings takes, and what it finds: a Markdown table, one row a network and budget.
+"""How long the search for foldings takes, and what it finds: a Markdown table, one row per network and budget.
 
     python benchmarks/folding_search.py [MODEL.onnx ...]
 

@@ -169,7 +169,7 @@ WHOLE_COLUMNS = (
     "width", "height", "channels", "element", "kernel", "stride", "pad", "pixels", "windows", "rows", "depth",
 )  # fmt: skip
 WHOLE_ROWS = [
-    # width, height, channels, element, kernel, stride, pad (each side), pixels and windows a beat, rows, depth
+    # width, height, channels, element, kernel, stride, pad (each side), pixels and windows per beat, rows, depth
     (8, 8, 1, "u5", 3, 1, 1, 1, 1, 3, 6),
     (8, 8, 1, "u5", 3, 1, 1, 2, 2, 4, 6),
     (8, 8, 1, "u5", 3, 1, 1, 8, 8, 4, 4),
@@ -190,7 +190,7 @@ WHOLE_ROWS = [
 
 
 def build_whole_windows(c: Configuration) -> tuple[wiring.Component, Mapping[str, str]]:
-    """As :func:`build_window`; with the whole image a beat the core of wires alone."""
+    """As :func:`build_window`; with the whole image in one beat the core of wires alone."""
     shape, pads = shape_of(c["element"]), (c["pad"],) * 4
     geometry = WindowGeometry(c["height"], c["width"], (c["kernel"],) * 2, (c["stride"],) * 2, pads, (1, 1))
     if c["pixels"] == c["height"] * c["width"]:
@@ -216,7 +216,7 @@ def build_pool(c: Configuration) -> tuple[wiring.Component, Mapping[str, str]]:
 
 TREE_COLUMNS = ("kind", "element", "result", "channels", "pixels", "window", "depth")
 TREE_ROWS = [
-    # kind, element, result, channels, pixels a beat, pixels a window, depth
+    # kind, element, result, channels, pixels per beat, pixels per window, depth
     ("max", "u8", "u8", 16, 4, 4, 5),
     ("max", "s8", "s8", 4, 9, 9, 5),
     ("max", "u4", "u4", 8, 16, 4, 5),
@@ -253,7 +253,7 @@ def build_sum_pool(c: Configuration) -> tuple[wiring.Component, Mapping[str, str
 
 ADD_COLUMNS = ("a", "b", "output", "multipliers_a", "multipliers_b", "lanes", "channels", "multiplier", "depth")
 ADD_ROWS = [
-    # a, b, output, multipliers of a, of b ("random<bits>": one a channel), lanes, channels, multiplier, depth
+    # a, b, output, multipliers of a, of b ("random<bits>": one per channel), lanes, channels, multiplier, depth
     ("s8", "s8", "s9", "1", "1", 4, 16, "lut", 4),
     ("u8", "s8", "s18", "181", "-77", 4, 16, "lut", 4),
     ("u8", "s8", "s18", "181", "-77", 4, 16, "dsp", 4),
@@ -267,7 +267,7 @@ ADD_ROWS = [
 
 
 def multipliers_of(text: str, channels: int, seed: int) -> tuple[int, ...]:
-    """A number, or random odd ones of so many bits with sign, one a channel."""
+    """A number, or random odd ones of so many bits with sign, one per channel."""
     if not text.startswith("random"):
         return (int(text),)
     rng, width = random.Random(seed), int(text.removeprefix("random"))
@@ -395,7 +395,7 @@ LOOKUP_ROWS = [
 
 
 def build_lookup(c: Configuration) -> tuple[wiring.Component, Mapping[str, str]]:
-    """One table for all blocks, or one a channel; the lanes read copies of one file."""
+    """One table for all blocks, or one per channel; the lanes read copies of one file."""
     blocks = 1 if c["shared"] else -(-c["channels"] // c["lanes"])
     output = shape_of(c["output"])
     table, files = random_table(blocks * c["inputs"], output.width)

@@ -83,8 +83,8 @@ def errors(family: str, only: Sequence[str], worst: int) -> None:
 
 
 def fit(family: str) -> None:
-    """The constants that are measured and not derived, by least squares of the relative errors: look-up tables a bit of
-    a serial sliding window's position registers."""
+    """The constants that are measured and not derived, by least squares of the relative errors: look-up tables per bit
+    of a serial sliding window's position registers."""
     shares, wanted = [], []
     for row in samples.read(family):
         case, folding, _ = row.key.bench

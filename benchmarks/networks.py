@@ -5,8 +5,8 @@
 
 ``utilisation`` is macs / (interval x multipliers). Intervals are exact (``--simulate`` measures them: the column then
 says whether prediction and simulation agree). LUT, FF, DSP, BRAM are predicted / synthesized, the clock is that after
-routing, beside the one asked for; frames a second are those at the clock asked for (or, where routing did not reach it,
-at the one reached). Seconds are those from the ONNX file to Verilog, memory the process's peak until there.
+routing, beside the one asked for; frames per second are those at the clock asked for (or, where routing did not reach
+it, at the one reached). Seconds are those from the ONNX file to Verilog, memory the process's peak until there.
 
 Other tools' figures (NNgen, da4ml) are in the README beside the models of shared/bench.
 """

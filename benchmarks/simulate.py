@@ -1,9 +1,9 @@
-"""How fast `hwflow sim` runs: design cycles a second of Verilator on the digits example.
+"""How fast `hwflow sim` runs: design cycles per second of Verilator on the digits example.
 
     python benchmarks/simulate.py [MODEL.onnx] [--frames 20000] [--board ulx3s_85f] [--fps N]
 
 Frames are random. Printed are the cycles of the run, the seconds it took (building the program apart) and their ratio;
-the target is 300,000 cycles a second on two cores.
+the target is 300,000 cycles per second on two cores.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ DIGITS = Path(__file__).parent.parent / "examples" / "digits" / "model.onnx"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Design cycles a second of the bulk simulation.")
+    parser = argparse.ArgumentParser(description="Design cycles per second of the bulk simulation.")
     parser.add_argument("model", nargs="?", type=Path, default=DIGITS)
     parser.add_argument("--frames", type=int, default=20_000)
     parser.add_argument("--board", default="ulx3s_85f")
@@ -35,7 +35,7 @@ def main() -> None:
         inputs = Path(folder) / "inputs.npz"
         np.savez(inputs, **random_inputs(design.model, arguments.frames, np.random.default_rng(1)))
         result = simulate(out, inputs=inputs).result
-    print("| model | interval | frames | cycles | build seconds | run seconds | cycles a second |")
+    print("| model | interval | frames | cycles | build seconds | run seconds | cycles per second |")
     print("|---|---|---|---|---|---|---|")
     rate = result.cycles / result.run_seconds
     cells = (arguments.model.stem, result.initiation_interval, result.frames, result.cycles)

@@ -6,7 +6,7 @@ from amaranth.hdl import Cat, Const, Module, Signal, Value, ValueLike
 
 
 def block_count(channels: int, lanes: int) -> int:
-    """Return the beats a pixel: ``ceil(channels / lanes)``.
+    """Return the beats per pixel: ``ceil(channels / lanes)``.
 
     Raises ValueError unless both are at least 1.
     """

@@ -62,7 +62,7 @@ class Pins:
 
 
 class AxisSource:
-    """Offers beats in order, each held until it is taken; pauses before a beat with probability ``gap`` a cycle.
+    """Offers beats in order, each held until it is taken; pauses before a beat with probability ``gap`` per cycle.
 
     ``beats``: (tdata, tlast) pairs. While nothing is offered, tdata and tlast show the opposite of the last beat: what
     is not valid means nothing. ``cycles``: the cycle of each handshake so far.
@@ -106,7 +106,8 @@ class AxisSource:
 
 
 class AxisSink:
-    """Takes beats, not ready with probability ``stall`` a cycle, and hands each to ``take(tdata bits, tlast, cycle)``.
+    """Takes beats, not ready with probability ``stall`` per cycle, and hands each to ``take(tdata bits, tlast,
+    cycle)``.
 
     tdata is a string of 0 1 X Z, most significant bit first. ``cycles``: the cycle of each handshake so far.
     """

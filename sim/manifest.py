@@ -19,7 +19,7 @@ from .errors import ManifestError
 class Stream:
     """One AXI4-Stream port of the design.
 
-    A frame is ``pixels`` pixels of ``channels`` channels, ``lanes`` channels a beat, channels fastest; the surplus
+    A frame is ``pixels`` pixels of ``channels`` channels, ``lanes`` channels per beat, channels fastest; the surplus
     lanes of a pixel's last beat are padding. An element is ``width`` bits, extended to ``element_bytes`` bytes;
     ``tdata`` is ``lanes * element_bytes`` bytes, lane 0 least significant. ``order[k]`` is the flat index in a
     frame's logical tensor (``shape``) of stream element ``k = pixel * channels + channel``.
@@ -144,7 +144,7 @@ def _stream(table: Mapping[str, Any], is_output: bool, where: str) -> Stream:
     size = int(np.prod(stream.shape, dtype=np.int64))
     if size != stream.pixels * stream.channels or sorted(stream.order) != list(range(size)):
         raise ManifestError(
-            f"{where}: 'order' must be a permutation of the {size} elements of 'shape', one a stream element"
+            f"{where}: 'order' must be a permutation of the {size} elements of 'shape', one per stream element"
         )
     return stream
 

@@ -43,7 +43,7 @@ class AdderNetwork:
     ``span``: levels of adders between registers.
 
     Timing: :attr:`stages` cycles from the inputs, which must be registers, to the outputs, which are registers; a
-    vector a cycle. A term is registered at its stage, and again at every further stage up to its last use.
+    vector per cycle. A term is registered at its stage, and again at every further stage up to its last use.
     """
 
     inputs: tuple[tuple[int, int], ...]

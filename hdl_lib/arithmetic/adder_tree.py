@@ -44,7 +44,7 @@ def tree_levels(terms: int) -> int:
 
 
 def adder_tree(m: Module, name: str, terms: Sequence[Term], limit: int | None = None) -> Term:
-    """Return the sum of ``terms`` after ``tree_levels(len(terms))`` cycles, one sum a cycle.
+    """Return the sum of ``terms`` after ``tree_levels(len(terms))`` cycles, one sum per cycle.
 
     Exact, or with ``limit`` modulo ``2**limit``. Registers are called ``<name>_<level>_<index>``.
     """

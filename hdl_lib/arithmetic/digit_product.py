@@ -73,7 +73,7 @@ class DigitSum:
     """``sum over lanes of input * weight`` for weights in ``digits``.
 
     Timing: a register behind every adder, within a product and between products, and one more for the last carry unless
-    an accumulator takes it (``accumulated``). One sum a cycle.
+    an accumulator takes it (``accumulated``). One sum per cycle.
     """
 
     input_shape: Shape

@@ -1,6 +1,6 @@
 """Elementwise functions of several streams, as pipelines with a register after every step.
 
-A function takes one hardware value for each operand and gives its result ``stages`` cycles later, one result a cycle.
+A function takes one hardware value for each operand and gives its result ``stages`` cycles later, one result per cycle.
 Results are exact modulo ``2**width`` of the output's shape. An operand may be a constant (:class:`amaranth.hdl.Const`),
 which needs no registers. Division is in :mod:`hdl_lib.arithmetic.divider`.
 """

@@ -1,9 +1,9 @@
 """Registered products of an input and a weight, in a multiplier block or as sums of partial products.
 
 The form "lut" takes the weight two bits at a time: such a digit selects 0, x, 2x or 3x (in the top digit of a signed
-weight 0, x, -2x or -x), which costs two 4-input tables a bit, and the selected rows are added in a tree with a register
-behind every adder. The multiples 3x and -x depend on the input alone, so that all products of one input share them.
-"""
+weight 0, x, -2x or -x), which costs two 4-input tables per bit, and the selected rows are added in a tree with a
+register behind every adder. The multiples 3x and -x depend on the input alone, so that all products of one input share
+them. """
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ProductForm(StrEnum):
     LUT = "lut"  # look-up tables
     XNOR = "xnor"  # comparisons of single bits
     SHIFT_ADD = "shift_add"  # adders of shifted inputs, for factors that never change
-    SERIAL = "serial"  # look-up tables, some digits of the input a step
+    SERIAL = "serial"  # look-up tables, some digits of the input per step
 
 
 FORMS = (ProductForm.DSP, ProductForm.LUT)  # of a product by itself

@@ -127,7 +127,7 @@ class PackedSum:
     """``sum over lanes of input * weight`` for two rows of weights.
 
     Timing: the product's latency, one for each level of the adder tree, and one more for the last carry unless an
-    accumulator takes it (``accumulated``); a pair of sums a cycle.
+    accumulator takes it (``accumulated``); one pair of sums per cycle.
     """
 
     packing: Packing

@@ -81,7 +81,7 @@ class WideProduct:
 
     Timing: the products of parts are available after :data:`hdl_lib.arithmetic.block_product.BLOCK_LATENCY` cycles.
     Unsigned ones whose bits do not overlap are concatenated without an adder. The resulting numbers are added in a tree
-    with a register behind every adder. ``latency`` cycles; a product a cycle.
+    with a register behind every adder. ``latency`` cycles; one product per cycle.
     """
 
     x_shape: Shape

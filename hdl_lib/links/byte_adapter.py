@@ -26,9 +26,9 @@ class BytesToBeats(wiring.Component):
     Parameters
     ----------
     bytes_per_beat : int
-        Bytes a beat (n), 1 or more.
+        Bytes per beat (n), 1 or more.
     beats : int
-        Beats a frame, 1 or more.
+        Beats per frame, 1 or more.
 
     Members
     -------
@@ -83,7 +83,7 @@ class BeatsToBytes(wiring.Component):
     Parameters
     ----------
     bytes_per_beat : int
-        Bytes a beat (n), 1 or more.
+        Bytes per beat (n), 1 or more.
 
     Members
     -------

@@ -21,7 +21,7 @@ class CobsEncoder(wiring.Component):
     """Packets to encoded bytes, each packet followed by a zero.
 
     The bytes of a block are written into a ring behind a free place; the code is written there when it is known, in
-    the cycle of the zero that ends the block. So what is written are as many bytes as come out, one a cycle, and only
+    the cycle of the zero that ends the block. So what is written are as many bytes as come out, one per cycle, and only
     the place up to which they may be read waits for the ends of blocks.
 
     Parameters
@@ -38,7 +38,7 @@ class CobsEncoder(wiring.Component):
 
     Timing
     ------
-    A byte a cycle at ``o``, so at ``i`` as well but for one cycle behind 254 bytes without a zero and two behind a
+    One byte per cycle at ``o``, so at ``i`` as well but for one cycle behind 254 bytes without a zero and two behind a
     packet. ``i.ready`` is a function of registers. The first byte of a block shows 3 cycles after its last one was
     accepted, or after the cycle behind that.
     """
@@ -113,8 +113,8 @@ class CobsDecoder(wiring.Component):
     Timing
     ------
     A byte is passed on when the next one has come, which says whether it was the last: it shows two cycles after it
-    was accepted, if the next one follows at once. A byte a cycle. ``i.ready`` is ``~o.valid | o.ready``; nothing else
-    leads through.
+    was accepted, if the next one follows at once. One byte per cycle. ``i.ready`` is ``~o.valid | o.ready``; nothing
+    else leads through.
     """
 
     def __init__(self):

@@ -50,7 +50,7 @@ class PacketReceiver(wiring.Component):
 
     Timing
     ------
-    A byte a cycle; ``i.ready`` is low for the cycle behind a packet's last byte (a register). The first byte of a
+    One byte per cycle; ``i.ready`` is low for the cycle behind a packet's last byte (a register). The first byte of a
     payload shows at ``o`` 4 cycles after the packet's last one was accepted.
     """
 

@@ -52,8 +52,8 @@ class PacketSender(wiring.Component):
 
     Timing
     ------
-    A byte a cycle inside header, payload of the pipe, and CRC; up to 10 more cycles a packet. A byte of the pipe shows
-    in a packet 11 bytes and up to 12 cycles after it was accepted. All outputs are functions of registers.
+    One byte per cycle inside header, payload of the pipe, and CRC; up to 10 more cycles per packet. A byte of the pipe
+    shows in a packet 11 bytes and up to 12 cycles after it was accepted. All outputs are functions of registers.
     """
 
     def __init__(self, size: int, most_payload: int, receivable: int, identity: bytes, counters: int):

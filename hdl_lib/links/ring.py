@@ -34,7 +34,7 @@ class Ring(wiring.Component):
 
     Timing
     ------
-    A byte that ``end`` lets pass at cycle t shows at t + 2; then a byte a cycle. All outputs are functions of
+    A byte that ``end`` lets pass at cycle t shows at t + 2; then one byte per cycle. All outputs are functions of
     registers and, for ``empty``, of ``end``.
     """
 

@@ -16,12 +16,12 @@ def _check(frames: list[tuple[int, int]]) -> None:
         raise ValueError("there must be at least one stream, not none")
     for bytes_per_beat, beats in frames:
         if bytes_per_beat < 1 or beats < 1:
-            raise ValueError(f"bytes a beat and beats a frame must be 1 or more, not {bytes_per_beat} and {beats}")
+            raise ValueError(f"bytes per beat and beats per frame must be 1 or more, not {bytes_per_beat} and {beats}")
 
 
 def _turn(m: Module, frames: list[tuple[int, int]], advance) -> Signal:
-    """Return the index of the active stream: k for the bytes of its frame, one a cycle with ``advance``, then the next
-    one."""
+    """Return the index of the active stream: k for the bytes of its frame, one per cycle with ``advance``, then the
+    next one."""
     sizes = [bytes_per_beat * beats for bytes_per_beat, beats in frames]
     turn = Signal(range(len(sizes)))
     left = Signal(range(max(sizes)), init=sizes[0] - 1)  # bytes of its frame behind the next one
@@ -59,7 +59,7 @@ class BytesToStreams(wiring.Component):
     Parameters
     ----------
     frames : list of (int, int)
-        Bytes a beat and beats a frame of each stream.
+        Bytes per beat and beats per frame of each stream.
 
     Members
     -------
@@ -114,7 +114,7 @@ class StreamsToBytes(wiring.Component):
     Parameters
     ----------
     frames : list of (int, int)
-        Bytes a beat and beats a frame of each stream.
+        Bytes per beat and beats per frame of each stream.
 
     Members
     -------

@@ -13,7 +13,7 @@ MINIMUM_DIVISOR = 4
 
 
 def divisor_for(clock_hz: int | float | Fraction, baud: int) -> int:
-    """Return the clock cycles a bit: the integer nearest to ``clock_hz / baud``.
+    """Return the clock cycles per bit: the integer nearest to ``clock_hz / baud``.
 
     Raises :class:`ValueError` when the integer is below :data:`MINIMUM_DIVISOR` or its baud rate is more than 2 % off
     (a receiver that samples in mid-bit tolerates 5 % between both ends; the rest is left to the other end).
@@ -27,14 +27,14 @@ def divisor_for(clock_hz: int | float | Fraction, baud: int) -> int:
     if error > 0.02:
         raise ValueError(
             f"baud rate must be within 2 % of an integer fraction of the clock ({float(clock_hz):.0f} Hz), "
-            f"not {baud}: {divisor} cycles a bit are {100 * float(error):.1f} % off"
+            f"not {baud}: {divisor} cycles per bit are {100 * float(error):.1f} % off"
         )
     return divisor
 
 
 def _check_divisor(divisor: int) -> None:
     if not isinstance(divisor, int) or divisor < MINIMUM_DIVISOR:
-        raise ValueError(f"divisor must be an integer of {MINIMUM_DIVISOR} or more (cycles a bit), not {divisor!r}")
+        raise ValueError(f"divisor must be an integer of {MINIMUM_DIVISOR} or more (cycles per bit), not {divisor!r}")
 
 
 class UartRx(wiring.Component):
@@ -43,7 +43,7 @@ class UartRx(wiring.Component):
     Parameters
     ----------
     divisor : int
-        Clock cycles a bit, 4 or more.
+        Clock cycles per bit, 4 or more.
 
     Members
     -------
@@ -133,7 +133,7 @@ class UartTx(wiring.Component):
     Parameters
     ----------
     divisor : int
-        Clock cycles a bit, 4 or more.
+        Clock cycles per bit, 4 or more.
 
     Members
     -------

@@ -21,7 +21,7 @@ class UartShell(wiring.Component):
     way** (sent wholly or in part, and not yet answered wholly). Then nothing is lost however long the core stalls, for
     the receive buffer holds them all. If ``frames_in_flight`` is 0 (a frame is larger than the buffer) one frame may be
     under way, and nothing is lost as long as the core accepts a frame's bytes, on the average over any
-    ``receive_bytes`` of them, as fast as the line brings them (``10 * divisor`` cycles a byte).
+    ``receive_bytes`` of them, as fast as the line brings them (``10 * divisor`` cycles per byte).
 
     Damage gives silence, never a wrong answer: when a byte has a framing error, when the buffer overflows, when the
     core reports an error, or when the line is idle for ``idle_timeout`` cycles inside a frame, the shell
@@ -33,7 +33,7 @@ class UartShell(wiring.Component):
     Parameters
     ----------
     divisor : int
-        Clock cycles a bit of the line.
+        Clock cycles per bit of the line.
     input_bytes_per_beat, input_beats : int
         The core's input frame.
     output_bytes_per_beat : int

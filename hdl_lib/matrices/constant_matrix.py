@@ -14,25 +14,25 @@ from hdl_lib.streams.output_queue import OutputQueue
 
 
 class ConstantMatrix(wiring.Component):
-    """Multiplies ``vectors`` vectors a beat with a constant matrix, in a network of adders for each of them.
+    """Multiplies ``vectors`` vectors per beat with a constant matrix, in a network of adders for each of them.
 
     Parameters
     ----------
     input_shape, output_shape: integer shapes of an element; the network's inputs and outputs are within their ranges.
     network: the adders, see :class:`hdl_lib.arithmetic.adder_network.AdderNetwork`; its inputs are a vector's elements.
-    vectors: vectors a beat, at least 1.
-    depth: beats of the output queue; one beat a cycle needs ``latency + 1``.
+    vectors: vectors per beat, at least 1.
+    depth: beats of the output queue; one beat per cycle needs ``latency + 1``.
 
     Members
     -------
     i: In(stream). The elements of ``vectors`` vectors, one vector after the other.
-    o: Out(stream). Their products with the matrix, ``len(network.outputs)`` elements a vector.
+    o: Out(stream). Their products with the matrix, ``len(network.outputs)`` elements per vector.
 
     Timing
     ------
-    One step a beat, at the first cycle with ``i.valid`` and a credit; ``latency`` cycles later ``o.valid``: 1 for the
-    input's register, ``network.stages``, 1 for the output queue. Initiation interval 1 cycle a beat. Under backpressure
-    no step begins; those begun continue.
+    One step per beat, at the first cycle with ``i.valid`` and a credit; ``latency`` cycles later ``o.valid``: 1 for the
+    input's register, ``network.stages``, 1 for the output queue. Initiation interval 1 cycle per beat. Under
+    backpressure no step begins; those begun continue.
 
     Ordering
     --------

@@ -19,7 +19,7 @@ Rows = tuple[tuple[int, ...], ...]
 
 
 class ConstantProducts(wiring.Component):
-    """Multiplies ``vectors`` vectors a beat with a constant matrix: a product a weight, an adder tree a row.
+    """Multiplies ``vectors`` vectors per beat with a constant matrix: one product per weight, one adder tree per row.
 
     Weights of 0 have no product; plus or minus powers of two need no multiplier block.
 
@@ -28,20 +28,20 @@ class ConstantProducts(wiring.Component):
     input_shape, output_shape: integer shapes of an element. The caller guarantees that ``output_shape`` holds every
         result.
     weights: the rows of the matrix, all of the same length.
-    vectors: vectors a beat, at least 1.
-    depth: beats of the output queue; one beat a cycle needs ``latency + 1``.
+    vectors: vectors per beat, at least 1.
+    depth: beats of the output queue; one beat per cycle needs ``latency + 1``.
 
     Members
     -------
     i: In(stream). The elements of ``vectors`` vectors, one vector after the other.
-    o: Out(stream). Their products with the matrix, ``len(weights)`` elements a vector.
+    o: Out(stream). Their products with the matrix, ``len(weights)`` elements per vector.
 
     Timing
     ------
-    One step a beat, at the first cycle with ``i.valid`` and a credit; ``latency`` cycles later ``o.valid``. Stages:
+    One step per beat, at the first cycle with ``i.valid`` and a credit; ``latency`` cycles later ``o.valid``. Stages:
     input, operands, three for products (:mod:`hdl_lib.arithmetic.block_product`), levels of the adder tree of the row
-    with most weights, output queue. Initiation interval 1 cycle a beat. Under backpressure no step begins; those begun
-    continue.
+    with most weights, output queue. Initiation interval 1 cycle per beat. Under backpressure no step begins; those
+    begun continue.
 
     Ordering
     --------

@@ -1,6 +1,6 @@
 """The sum over a beat in a row of a matrix-vector unit: of products, or the count of equal bits.
 
-Both have a register after every step: one sum a cycle, ``latency`` cycles after its operands and ``weight_lead`` more
+Both have a register after every step: one sum per cycle, ``latency`` cycles after its operands and ``weight_lead`` more
 after its weights.
 """
 

@@ -82,10 +82,10 @@ class Mvu(wiring.Component):
     t >= (handshake of output beat j - depth) + 1. Output beat j of a step at t shows ``o.valid`` at
     max(t + latency, handshake of output beat j - 1, + 1).
 
-    Initiation interval: ``synapse_fold * neuron_fold`` cycles a pixel. Latency (:meth:`latency_of`): 2 cycles for
+    Initiation interval: ``synapse_fold * neuron_fold`` cycles per pixel. Latency (:meth:`latency_of`): 2 cycles for
     weights and input registers (3 with both folds above 1: inputs come from a memory with a register behind it), 1 for
-    operands in registers ("dsp") or the multiples of the input ("lut" where it needs them), the product's, one a level
-    of the adder tree (for "xnor" in place of both ceil(log2(simd)), at least 1), 1 for the accumulator if
+    operands in registers ("dsp") or the multiples of the input ("lut" where it needs them), the product's, one per
+    level of the adder tree (for "xnor" in place of both ceil(log2(simd)), at least 1), 1 for the accumulator if
     synapse_fold > 1 (for "dsp2" and ``digits`` in any case: without an accumulator the last carry is added there), 1
     for the output queue. Backpressure stops the issue of steps only; what was issued runs on into the queue.
 

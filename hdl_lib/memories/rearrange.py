@@ -32,7 +32,7 @@ class RearrangePlan:
     """The schedule of a rearranger: when the beats of a frame are needed and released, and how many are buffered.
 
     ``beats``: of an input frame. ``walk``: for each output beat the number of the input beat it repeats. ``interval``:
-    cycles a frame that the buffer must sustain, at least :attr:`cycles`, the default.
+    cycles per frame that the buffer must sustain, at least :attr:`cycles`, the default.
     """
 
     walk: AddressWalk
@@ -61,7 +61,7 @@ class RearrangePlan:
 
     @property
     def steps(self) -> int:
-        """Return the output beats a round."""
+        """Return the output beats per round."""
         return self.walk.steps // self.rounds
 
     @cached_property
@@ -88,7 +88,7 @@ class RearrangePlan:
 
     @property
     def cycles(self) -> int:
-        """Return the fewest cycles a frame."""
+        """Return the fewest cycles per frame."""
         return max(self.beats, self.walk.steps)
 
     @property
@@ -201,20 +201,20 @@ class Rearrange(wiring.Component):
 
     Parameters
     ----------
-    shape: of an input element, an integer shape. lanes: elements a beat.
+    shape: of an input element, an integer shape. lanes: elements per beat.
     plan: the walk over the numbers of a frame's input beats, and their number.
     output_shape: of an output element, an integer shape that holds ``shape``'s values and ``fill``.
     fill: every lane of an output beat that repeats none.
-    depth: beats of the output queue; one beat a cycle needs ``latency + 1``.
+    depth: beats of the output queue; one beat per cycle needs ``latency + 1``.
 
     Members
     -------
-    i: In(stream). ``plan.beats`` a frame.
-    o: Out(stream). ``plan.walk.steps`` a frame.
+    i: In(stream). ``plan.beats`` per frame.
+    o: Out(stream). ``plan.walk.steps`` per frame.
 
     Timing
     ------
-    Two processes, each at most one step a cycle. A *writer* step consumes an input beat, a *reader* step produces an
+    Two processes, each at most one step per cycle. A *writer* step consumes an input beat, a *reader* step produces an
     output beat, :meth:`latency_of` cycles later on ``o.valid``. Beats of the input are numbered through all frames.
 
     - A writer step of beat g comes at least ``plan.writer_lag`` cycles after the last reader step of the round that

@@ -117,8 +117,8 @@ def banks_of(width: int, depth: int) -> int:
 
 
 def readmemh_text(words: Sequence[int], width: int) -> str:
-    """Return a table's ``$readmemh`` file: one word a line, with a fixed number of hexadecimal digits, address 0 first.
-    For a table in banks (:func:`bank_words`) a line is a row: word ``r`` of each bank, bank 0 in the lowest bits."""
+    """Return a table's ``$readmemh`` file: one word per line, with a fixed number of hexadecimal digits, address 0
+    first. For a table in banks (:func:`bank_words`) a line is a row: word ``r`` of each bank, bank 0 lowest."""
     rows = _rows(words, width)
     digits = -(-banks_of(width, len(words)) * width // 4)
     some = (rows[begin : begin + _ROWS_AT_ONCE] for begin in range(0, len(rows), _ROWS_AT_ONCE))

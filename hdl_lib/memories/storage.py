@@ -10,7 +10,7 @@ Members of each storage:
     registers alone.
 
 Timing: a push at cycle t into an empty storage shows ``o.valid`` at t + :func:`latency_of` (style); each later entry at
-``max(push + latency, pop of the one before + 1)``: one beat a cycle, no bubble.
+``max(push + latency, pop of the one before + 1)``: one beat per cycle, no bubble.
 """
 
 from amaranth.hdl import Const, Module, Mux, Shape, Signal, Value
@@ -95,7 +95,7 @@ class RegisterStorage(_Storage):
     """Shift registers: the oldest entry sits in entry 0, whose flip-flops are ``o.payload``.
 
     Parameters: ``shape`` (any Amaranth shape), ``depth`` (entries, at least 1).
-    Members: see the module. Timing: latency 1; one beat a cycle. Ordering: first in, first out.
+    Members: see the module. Timing: latency 1; one beat per cycle. Ordering: first in, first out.
     Cost a bit: ``depth`` flip-flops and ``depth - 1`` multiplexers of two inputs.
     """
 
@@ -148,7 +148,7 @@ class LutramStorage(_Storage):
     """A memory with asynchronous read (look-up tables as memory on most devices).
 
     Parameters: ``shape`` (any Amaranth shape), ``depth`` (entries, at least 1).
-    Members: see the module. Timing: latency 1; one beat a cycle. ``o.payload`` is the memory's read path.
+    Members: see the module. Timing: latency 1; one beat per cycle. ``o.payload`` is the memory's read path.
     Ordering: first in, first out.
     """
 
@@ -203,7 +203,7 @@ class BlockStorage(_Storage):
     ``depth`` beats. No logic is between the two registers, so that both may be the block RAM's own.
 
     Parameters: ``shape`` (any Amaranth shape), ``depth`` (entries, at least 1). Members: see the module. Timing:
-    latency 3; one beat a cycle. Ordering: first in, first out.
+    latency 3; one beat per cycle. Ordering: first in, first out.
     """
 
     def __init__(self, shape, depth):

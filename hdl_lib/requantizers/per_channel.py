@@ -14,10 +14,10 @@ from hdl_lib.streams.output_queue import OutputQueue
 
 
 class PerChannel(wiring.Component):
-    """A core with one step a beat, which consumes it and produces one; the base of the requantizers.
+    """A core with one step per beat, which consumes it and produces one; the base of the requantizers.
 
-    Parameters: ``input_shape``, ``output_shape`` of an element; ``channels`` a pixel, ``lanes`` a beat, so
-    ``blocks = ceil(channels / lanes)`` beats a pixel; ``depth``, the beats of the output queue.
+    Parameters: ``input_shape``, ``output_shape`` of an element; ``channels`` per pixel, ``lanes`` per beat, so
+    ``blocks = ceil(channels / lanes)`` beats per pixel; ``depth``, the beats of the output queue.
     """
 
     @property

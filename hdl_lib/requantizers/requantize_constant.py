@@ -105,21 +105,21 @@ class ConstantRequantizer(wiring.Component):
     input_shape, output_shape: of an element, integer shapes.
     products: the network of the multipliers' magnitudes times ``x``: lane k's input and output are its k-th ones.
     negative: for each lane, whether its multiplier is negative.
-    addends: one a lane.
+    addends: one per lane.
     shift: bits, at least 0; at least 1 if ``rounding`` is not "floor".
     low, high: the results' limits, values of ``output_shape``.
     rounding: "floor", "half_even" or "half_odd".
-    depth: beats of the output queue; one beat a cycle needs ``latency + 1``.
+    depth: beats of the output queue; one beat per cycle needs ``latency + 1``.
 
     Members
     -------
-    i: In(stream). Elements of ``input_shape``, one a lane.
+    i: In(stream). Elements of ``input_shape``, one per lane.
     o: Out(stream). Elements of ``output_shape``.
 
     Timing
     ------
-    One step a beat, at the first cycle with ``i.valid`` and a credit; ``latency`` cycles later ``o.valid``. Stages:
-    input, those of the network, sum, result, output queue. Initiation interval 1 cycle a beat. Under backpressure no
+    One step per beat, at the first cycle with ``i.valid`` and a credit; ``latency`` cycles later ``o.valid``. Stages:
+    input, those of the network, sum, result, output queue. Initiation interval 1 cycle per beat. Under backpressure no
     step begins; those begun continue.
 
     Ordering

@@ -18,13 +18,13 @@ class LookupRequantizer(PerChannel):
     Parameters
     ----------
     input_shape, output_shape: of an element, integer shapes.
-    lanes, channels: elements a beat and elements a pixel; ``blocks = ceil(channels / lanes)`` beats a pixel.
+    lanes, channels: elements per beat and elements per pixel; ``blocks = ceil(channels / lanes)`` beats per pixel.
     low: the least input there is.
     tables: one for each lane, words of ``output_shape``'s width, all of the same depth. The result for input x in
         block k is at address ``k * span + x - low``, ``span`` a power of two. The last block may end with the greatest
         input. The result for an input beyond the table is unspecified.
     shared: the tables have one block, which serves all blocks.
-    depth: beats of the output queue; one beat a cycle needs ``latency + 1``.
+    depth: beats of the output queue; one beat per cycle needs ``latency + 1``.
 
     Members
     -------
@@ -33,9 +33,9 @@ class LookupRequantizer(PerChannel):
 
     Timing
     ------
-    One step a beat, at the first cycle with ``i.valid`` and a credit; ``latency`` (5) cycles later ``o.valid``. Stages:
-    input, address, table, its output register, output queue. Initiation interval 1 cycle a beat. Under backpressure no
-    step begins; those begun continue.
+    One step per beat, at the first cycle with ``i.valid`` and a credit; ``latency`` (5) cycles later ``o.valid``.
+    Stages: input, address, table, its output register, output queue. Initiation interval 1 cycle per beat. Under
+    backpressure no step begins; those begun continue.
 
     Ordering
     --------

@@ -38,7 +38,7 @@ class MultiplyAddShift(PerChannel):
     Parameters
     ----------
     input_shape, output_shape: of an element, integer shapes.
-    lanes, channels: elements a beat and elements a pixel; ``blocks = ceil(channels / lanes)`` beats a pixel.
+    lanes, channels: elements per beat and elements per pixel; ``blocks = ceil(channels / lanes)`` beats per pixel.
     multiplier_shape, addend_shape: of the parameters, integer shapes.
     shift: bits, at least 0; at least 1 if ``rounding`` is not "floor".
     rounding: "floor"; "half_even" or "half_odd": the quotient by ``2**shift`` is rounded to the nearest integer, and
@@ -46,7 +46,7 @@ class MultiplyAddShift(PerChannel):
     low, high: the results' limits, values of ``output_shape``.
     parameters: a word for each block, or a single one for all. For each lane, lane 0 in the least significant bits: the
         multiplier in the low bits, the addend above it. A single word given as a number becomes constants.
-    depth: beats of the output queue; one beat a cycle needs ``latency + 1``.
+    depth: beats of the output queue; one beat per cycle needs ``latency + 1``.
     part: bits without sign (one more with) that a multiplier block of the device takes: 17 for 18 by 18 bits with sign,
         15 for 16 by 16.
     digits: products are made of look-up tables, and ``parameters`` has the multipliers as these digits have them
@@ -59,13 +59,13 @@ class MultiplyAddShift(PerChannel):
 
     Timing
     ------
-    One step a beat, at the first cycle with ``i.valid`` and a credit; ``latency`` cycles later ``o.valid``. Stages:
+    One step per beat, at the first cycle with ``i.valid`` and a credit; ``latency`` cycles later ``o.valid``. Stages:
     input, input again with the parameters, operands, three for products, one for each level of the sum, the rounded
     quotient unless ``rounding`` is "floor", limits, output queue. An operand wider than a multiplier block takes is cut
     in parts, each product of two parts in a block of its own: see :meth:`latency_of` and :meth:`multipliers_of`. With
     ``digits`` there are no stages for operands, but one for each level of the sum of a product's rows.
     Where the parameters come from a block RAM and go to multiplier blocks, they and the input have one more register.
-    Initiation interval 1 cycle a beat. Under backpressure no step begins; those begun continue.
+    Initiation interval 1 cycle per beat. Under backpressure no step begins; those begun continue.
 
     Ordering
     --------
@@ -135,7 +135,7 @@ class MultiplyAddShift(PerChannel):
     ) -> int:
         """Return the cycles from a step to ``o.valid``: 9 if both operands fit a multiplier block (``part`` bits, or
         one more with sign), 10 if one of them takes two, or both do, and one more if the parameters, in a ``table`` of
-        (bits a word, words), lie in a block RAM; with ``digits`` 5 and the levels of a tree over them, at least one;
+        (bits per word, words), lie in a block RAM; with ``digits`` 5 and the levels of a tree over them, at least one;
         one more if ``rounding`` is not "floor"."""
         if digits is not None:
             return 5 + max(1, tree_levels(digits.count)) + (rounding != "floor")
@@ -148,8 +148,8 @@ class MultiplyAddShift(PerChannel):
     def has_near_register(
         input_shape: Shape, multiplier_shape: Shape, part: int, table: tuple[int, int]
     ) -> bool:
-        """Tell whether parameters, in a ``table`` of (bits a word, words), have a register between their block RAM and
-        multiplier blocks."""
+        """Tell whether parameters, in a ``table`` of (bits per word, words), have a register between their block RAM
+        and multiplier blocks."""
         return lies_in_block(*table) and MultiplyAddShift.multipliers_of(input_shape, multiplier_shape, part) > 0
 
     @property
@@ -172,7 +172,7 @@ class MultiplyAddShift(PerChannel):
 
     @staticmethod
     def multipliers_of(input_shape: Shape, multiplier_shape: Shape, part: int = PART) -> int:
-        """Return the multiplier blocks a lane: one for each product of two parts, none if a part has a single bit."""
+        """Return the multiplier blocks per lane: one for each product of two parts, none if a part has a single bit."""
         widths = [MultiplyAddShift.part_widths(s, part) for s in (input_shape, multiplier_shape)]
         return sum(w > 1 for w in widths[0]) * sum(w > 1 for w in widths[1])
 

@@ -33,10 +33,10 @@ class SearchRequantizer(PerChannel):
     Parameters
     ----------
     input_shape, output_shape: of an element, integer shapes.
-    lanes, channels: elements a beat and elements a pixel; ``blocks = ceil(channels / lanes)`` beats a pixel.
+    lanes, channels: elements per beat and elements per pixel; ``blocks = ceil(channels / lanes)`` beats per pixel.
     bound_shape: of a bound, an integer shape of at least 1 bit.
     stages: comparisons one after the other, at least 1; each channel has ``2**stages - 1`` bounds.
-    bounds: tables of a bound a word, lane by lane ``stages`` of them. Stage ``s`` has ``2**s`` words a block, at
+    bounds: tables of one bound per word, lane by lane ``stages`` of them. Stage ``s`` has ``2**s`` words per block, at
         ``k * 2**s + p`` for block k where the comparisons before gave ``p``, the first one its most significant bit:
         of the channel's bounds in rising order, number ``(2 * p + 1) * 2**(stages - 1 - s) - 1``. A table of a single
         word must be given as a number; it becomes a constant.
@@ -45,7 +45,7 @@ class SearchRequantizer(PerChannel):
         ``2**output_shape.width``.
     base, falling: see ``values``; ``base`` is a value of ``output_shape``.
     shared: the tables have one block, which serves all blocks.
-    depth: beats of the output queue; one beat a cycle needs ``latency + 1``.
+    depth: beats of the output queue; one beat per cycle needs ``latency + 1``.
 
     Members
     -------
@@ -54,11 +54,11 @@ class SearchRequantizer(PerChannel):
 
     Timing
     ------
-    One step a beat, at the first cycle with ``i.valid`` and a credit; ``latency`` cycles later ``o.valid``. Stages:
+    One step per beat, at the first cycle with ``i.valid`` and a credit; ``latency`` cycles later ``o.valid``. Stages:
     input; for each comparison the reading of its bound (no cycle for a constant, one for a table of up to 16 words, two
     beyond) and the comparison; the reading of the value (one or two cycles, three from a table in several banks) if
     there are ``values``; output queue.
-    Initiation interval 1 cycle a beat. Under backpressure no step begins; those begun continue.
+    Initiation interval 1 cycle per beat. Under backpressure no step begins; those begun continue.
 
     Ordering
     --------

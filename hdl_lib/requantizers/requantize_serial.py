@@ -21,7 +21,7 @@ WORDS = 2
 
 @dataclass(frozen=True)
 class SerialSteps:
-    """The digits of ``x``, ``together`` of them a step, from which ``multiplier * x + addend`` is computed.
+    """The digits of ``x``, ``together`` of them per step, from which ``multiplier * x + addend`` is computed.
 
     The input's digits 0 .. 3 of radix 4 (of two's complement with the top bit inverted), less 2 each, are digits of the
     input less :attr:`offset`. Such a digit is two bits, and a bit of its product with a word is one 4-input table. Each
@@ -48,7 +48,7 @@ class SerialSteps:
 
     @property
     def count(self) -> int:
-        """Return the steps an element."""
+        """Return the steps per element."""
         return self.digits // self.together + 1
 
     @property
@@ -81,12 +81,12 @@ class SerialMultiplyAddShift(PerChannel):
     Parameters
     ----------
     input_shape, output_shape: of an element, integer shapes.
-    lanes, channels: elements a beat and elements a pixel; ``blocks = ceil(channels / lanes)`` beats a pixel.
+    lanes, channels: elements per beat and elements per pixel; ``blocks = ceil(channels / lanes)`` beats per pixel.
     multiplier_shape, addend_shape: of the parameters, integer shapes.
     together: digits of two bits of the input that a step takes, at least 1.
     shift: bits, at least twice the digits of :class:`SerialSteps`.
     low, high: the results' limits, values of ``output_shape``.
-    parameters: for each block, or once for all, :data:`WORDS` words, each with a field a lane, lane 0 in the least
+    parameters: for each block, or once for all, :data:`WORDS` words, each with one field per lane, lane 0 in the least
         significant bits: what :meth:`SerialSteps.stored` says.
     depth: beats of the output queue; 2 of them keep the full rate where there are as many steps as cycles of latency.
 
@@ -97,9 +97,9 @@ class SerialMultiplyAddShift(PerChannel):
 
     Timing
     ------
-    :attr:`SerialSteps.count` steps a beat, at most one a cycle. The first consumes the beat, the last one produces, and
-    needs a credit; :meth:`serial_latency_of` cycles later ``o.valid``. Stages: input, digit and word, its row, sums of
-    the rows of a step, the sum of all, limits, output queue. Under backpressure the last step waits.
+    :attr:`SerialSteps.count` steps per beat, at most one per cycle. The first consumes the beat, the last one produces,
+    and needs a credit; :meth:`serial_latency_of` cycles later ``o.valid``. Stages: input, digit and word, its row, sums
+    of the rows of a step, the sum of all, limits, output queue. Under backpressure the last step waits.
 
     Ordering
     --------

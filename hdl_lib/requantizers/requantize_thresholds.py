@@ -22,14 +22,14 @@ class Thresholds(PerChannel):
     Parameters
     ----------
     input_shape, output_shape: of an element, integer shapes.
-    lanes, channels: elements a beat and elements a pixel; ``blocks = ceil(channels / lanes)`` beats a pixel.
-    base, levels: what is counted from, a value of ``output_shape``, and the number of thresholds a channel, at least 1.
-        A base of None: each channel has its own.
+    lanes, channels: elements per beat and elements per pixel; ``blocks = ceil(channels / lanes)`` beats per pixel.
+    base, levels: what is counted from, a value of ``output_shape``, and the number of thresholds per channel, at least
+        1. A base of None: each channel has its own.
     parameters: a word for each block, or a single one for all. For each lane, lane 0 in the least significant bits,
         the channel's ``levels`` thresholds in any order, each of ``input_shape.width + 1`` bits and signed like the
         input: one more than the greatest input is a threshold that is never reached; then its direction bits, then its
         base, of ``output_shape``, if ``base`` is None. A single word given as a number becomes constants.
-    depth: beats of the output queue; one beat a cycle needs ``latency + 1``.
+    depth: beats of the output queue; one beat per cycle needs ``latency + 1``.
     directions: for each threshold "rising" (counts where ``x >= T``), "falling" (counts where ``x < T``), or the number
         of the channel's direction bit that says so (1: falling). Empty: all are rising, and the results must not
         leave ``output_shape``. Otherwise the sum is taken modulo ``2**output_shape.width``.
@@ -41,9 +41,9 @@ class Thresholds(PerChannel):
 
     Timing
     ------
-    One step a beat, at the first cycle with ``i.valid`` and a credit; ``latency`` cycles later ``o.valid``. Stages:
+    One step per beat, at the first cycle with ``i.valid`` and a credit; ``latency`` cycles later ``o.valid``. Stages:
     input, input again with the thresholds, comparisons, counts of four comparisons, one for each level of the sum of
-    these counts (and of the channel's base), output queue. Initiation interval 1 cycle a beat. Under backpressure no
+    these counts (and of the channel's base), output queue. Initiation interval 1 cycle per beat. Under backpressure no
     step begins; those begun continue.
 
     Ordering

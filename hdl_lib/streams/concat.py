@@ -22,9 +22,9 @@ class Concat(wiring.Component):
     ----------
     shapes: of an element of each input, integer shapes; at least two.
     output_shape: of an element of the output, which must hold all of them.
-    lanes: elements a beat.
+    lanes: elements per beat.
     beats: of each input in a round, at least 1 each.
-    depth: beats of the output queue; one beat a cycle needs 3.
+    depth: beats of the output queue; one beat per cycle needs 3.
 
     Members
     -------
@@ -33,8 +33,8 @@ class Concat(wiring.Component):
 
     Timing
     ------
-    A step a beat, which consumes it from the input whose turn it is, and produces it; latency 2. Initiation interval 1
-    cycle a beat. Under backpressure no step begins. An input whose turn it is not waits.
+    One step per beat, which consumes it from the input whose turn it is, and produces it; latency 2. Initiation
+    interval 1 cycle per beat. Under backpressure no step begins. An input whose turn it is not waits.
 
     Ordering
     --------
@@ -74,7 +74,7 @@ class Concat(wiring.Component):
         m = Module()
         m.submodules.queue = queue = OutputQueue(self.o.payload.shape(), self.depth)
         count = len(self.shapes)
-        turn = Signal(count, init=1)  # one bit an input: whose turn it is
+        turn = Signal(count, init=1)  # one bit per input: whose turn it is
         longest = max(self.beats)
         left = Signal(range(max(2, longest)), init=self.beats[0] - 1)  # beats of the turn behind this one
         last = Signal(init=self.beats[0] == 1)

@@ -27,8 +27,8 @@ class Elementwise(Joined):
         in the least significant bits, the operand in two's complement of its shape), else None: only these last
         operands are streams, ``a``, ``b`` and so on in order; at least one. All tables have as many words, one for each
         beat of a frame or of a part of it after which they begin again.
-    lanes: elements a beat.
-    depth: beats of the output queue; one beat a cycle needs ``latency + 1``.
+    lanes: elements per beat.
+    depth: beats of the output queue; one beat per cycle needs ``latency + 1``.
 
     Members
     -------
@@ -39,7 +39,7 @@ class Elementwise(Joined):
     ------
     As :class:`hdl_lib.streams.joined.Joined` says; :attr:`latency` cycles from a step to ``o.valid``: 2 for a table's
     memory and the register behind it if there is one, the function's stages, 1 for the output queue. Initiation
-    interval 1 cycle a beat. Under backpressure no step begins; those begun continue.
+    interval 1 cycle per beat. Under backpressure no step begins; those begun continue.
 
     Ordering
     --------
@@ -52,7 +52,7 @@ class Elementwise(Joined):
         self.function = function
         self.constants = tuple(constants) or (None,) * len(function.inputs)
         if len(self.constants) != len(function.inputs):
-            raise ValueError(f"constants must be {len(function.inputs)} (one an operand), not {len(self.constants)}")
+            raise ValueError(f"constants must be {len(function.inputs)} (one per operand), not {len(self.constants)}")
         self.tables = tuple(constant for constant in self.constants if isinstance(constant, Table))
         for shape, table in zip(function.inputs, self.constants, strict=True):
             if isinstance(table, Table) and table.width != lanes * shape.width:

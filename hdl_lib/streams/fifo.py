@@ -16,15 +16,15 @@ class Fifo(CommonComponent):
 
     Parameters:
         ``shape``: payload of a beat, any Amaranth shape or layout.
-        ``depth``: beats it holds, at least 1. Below :attr:`latency` + 1 it does not reach one beat a cycle.
+        ``depth``: beats it holds, at least 1. Below :attr:`latency` + 1 it does not reach one beat per cycle.
         ``style``: "register" (flip-flops), "lutram" (async-read memory), "block" (sync-read memory), or "auto" by size;
         the choice made is :attr:`style`.
 
     Members: ``i`` (in), ``o`` (out): streams of ``shape``; ``level`` (out): beats accepted and not yet delivered.
 
-    Timing: one step a beat, consuming and producing. ``i.ready`` is ``level < depth``, from registers only. A beat
+    Timing: one step per beat, consuming and producing. ``i.ready`` is ``level < depth``, from registers only. A beat
     accepted at cycle t shows at ``max(t + latency, handshake of the beat before + 1)``; a beat that leaves at t makes
-    room at t + 1. Latency 1 ("register", "lutram") or 3 ("block"); initiation interval 1 cycle a beat if ``depth``
+    room at t + 1. Latency 1 ("register", "lutram") or 3 ("block"); initiation interval 1 cycle per beat if ``depth``
     is more than ``latency``. Under backpressure it fills up and then lowers ``i.ready``.
 
     Ordering: first in, first out.

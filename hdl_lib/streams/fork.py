@@ -24,9 +24,9 @@ class Fork(wiring.Component):
 
     Members: ``i`` (in): stream of ``shape``; ``o`` (out): array of ``outputs`` streams of ``shape``.
 
-    Timing: one step a beat, consuming and producing on every branch; the step needs a credit of *every* branch. Latency
-    1 on each branch, 3 where its style is "block"; initiation interval 1 cycle a beat if every depth is at least the
-    latency + 1. Under backpressure of one branch the others get what they are owed, then wait.
+    Timing: one step per beat, consuming and producing on every branch; the step needs a credit of *every* branch.
+    Latency 1 on each branch, 3 where its style is "block"; initiation interval 1 cycle per beat if every depth is at
+    least the latency + 1. Under backpressure of one branch the others get what they are owed, then wait.
 
     Ordering: first in, first out on each branch; branches are delivered independently.
     """

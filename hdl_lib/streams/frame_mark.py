@@ -17,7 +17,7 @@ class FrameMark(wiring.Component):
 
     Members: ``i`` (in): stream of ``shape``; ``o`` (out): stream of ``StructLayout({"data": shape, "last": 1})``.
 
-    Timing: latency 0; initiation interval 1 cycle a beat; backpressure goes straight through.
+    Timing: latency 0; initiation interval 1 cycle per beat; backpressure goes straight through.
 
     Ordering: beats keep their order.
     """

@@ -31,9 +31,9 @@ class FrameSync(wiring.Component):
     Members: ``i`` (in): stream of ``StructLayout({"data": shape, "last": 1})``; ``o`` (out): stream of ``shape``;
     ``error`` (out 1): sticky, set the cycle after the offending beat, cleared by reset.
 
-    Timing: one step a beat, consuming and producing, with two credits; latency 1; initiation interval 1 cycle a beat.
-    A step that fills in a zero beat produces only (``i.ready`` is low meanwhile); one that drops a beat consumes only
-    and needs no credit. Under backpressure ``i.ready`` falls when two beats wait.
+    Timing: one step per beat, consuming and producing, with two credits; latency 1; initiation interval 1 cycle per
+    beat. A step that fills in a zero beat produces only (``i.ready`` is low meanwhile); one that drops a beat consumes
+    only and needs no credit. Under backpressure ``i.ready`` falls when two beats wait.
 
     Ordering: beats keep their order.
     """

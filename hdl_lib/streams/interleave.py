@@ -26,7 +26,7 @@ class Interleave(wiring.Component):
     output_shape: of an element of the output, which must hold all of them.
     channels: of each input's pixel, at least 1 each.
     pixels: of a beat, at least 1.
-    depth: beats of the output queue; one beat a cycle needs 2.
+    depth: beats of the output queue; one beat per cycle needs 2.
 
     Members
     -------
@@ -36,7 +36,7 @@ class Interleave(wiring.Component):
     Timing
     ------
     As :class:`hdl_lib.streams.joined.Joined`, with a buffer for each input: step n comes at least
-    :attr:`buffer_latency` cycle after beat n of all inputs; latency 1. Initiation interval 1 cycle a beat. Under
+    :attr:`buffer_latency` cycle after beat n of all inputs; latency 1. Initiation interval 1 cycle per beat. Under
     backpressure no step begins.
 
     Ordering

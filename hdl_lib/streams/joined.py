@@ -19,14 +19,14 @@ NAMES = "abcdefgh"
 
 
 class Joined(wiring.Component):
-    """A core with one step a beat, which consumes a beat of each of its inputs and produces one.
+    """A core with one step per beat, which consumes a beat of each of its inputs and produces one.
 
     A skid buffer behind each input holds the beat that comes first, so that no ``ready`` depends on another input's
     ``valid``.
 
     Parameters: ``input_shapes`` of an element of ``a``, of ``b`` and so on (:data:`NAMES`), ``output_shape``;
-    ``channels`` a pixel, ``lanes`` a beat, so ``blocks = ceil(channels / lanes)`` beats a pixel; ``depth``, the beats
-    of the output queue.
+    ``channels`` per pixel, ``lanes`` per beat, so ``blocks = ceil(channels / lanes)`` beats per pixel; ``depth``, the
+    beats of the output queue.
 
     Timing: a process for each input and one for the steps. Each buffer takes a beat in the first cycle in which it
     holds fewer than :attr:`buffer_depth` beats (one that a step takes at t makes room at t + 1); step n comes at least

@@ -21,16 +21,16 @@ class LaneMap(wiring.Component):
     output_shape: integer shape of the output's elements, which holds those of the input and ``fill``.
     sources: for each output lane the input lane it repeats, None for ``fill``.
     fill: a constant.
-    depth: beats of the output queue; one beat a cycle needs ``latency + 1``.
+    depth: beats of the output queue; one beat per cycle needs ``latency + 1``.
 
     Members
     -------
-    i: In(stream), ``lanes`` elements. o: Out(stream), an element a source.
+    i: In(stream), ``lanes`` elements. o: Out(stream), one element per source.
 
     Timing
     ------
-    A step a beat, consuming and producing; ``latency`` (1) cycles later the beat shows on ``o``. A step needs a credit
-    of the output queue. Initiation interval: one cycle a beat.
+    One step per beat, consuming and producing; ``latency`` (1) cycles later the beat shows on ``o``. A step needs a
+    credit of the output queue. Initiation interval: one cycle per beat.
 
     Ordering
     --------

@@ -15,7 +15,7 @@ class OutputQueue(CommonComponent):
 
     Parameters:
         ``shape``: payload of a beat, any Amaranth shape or layout.
-        ``depth``: credits, at least 1. One beat a cycle needs ``pipeline stages between reserve and push`` +
+        ``depth``: credits, at least 1. One beat per cycle needs ``pipeline stages between reserve and push`` +
         :attr:`latency` + 1 of them. None: not known yet, so that the core around the queue can be converted where the
         platform makes the queue's module later; the queue itself cannot be built.
         ``style``: as for :class:`hdl_lib.streams.fifo.Fifo`; "auto" chooses among the styles of latency 1.

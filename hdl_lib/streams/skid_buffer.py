@@ -14,9 +14,9 @@ class SkidBuffer(wiring.Component):
 
     Members: ``i`` (in), ``o`` (out): streams of ``shape``.
 
-    Timing: one step a beat, consuming and producing, with two credits. Latency 1; initiation interval 1 cycle a beat.
-    Under backpressure it takes one beat more than it shows (the one that was on its way when ``o.ready`` fell), then
-    lowers ``i.ready``.
+    Timing: one step per beat, consuming and producing, with two credits. Latency 1; initiation interval 1 cycle per
+    beat. Under backpressure it takes one beat more than it shows (the one that was on its way when ``o.ready`` fell),
+    then lowers ``i.ready``.
 
     Ordering: first in, first out.
     """

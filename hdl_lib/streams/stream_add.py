@@ -26,11 +26,11 @@ class StreamAdd(Joined):
     Parameters
     ----------
     input_shapes, output_shape: of an element of ``a`` and ``b``, and of the sum; integer shapes.
-    lanes, channels: elements a beat and elements a pixel; ``blocks = ceil(channels / lanes)`` beats a pixel.
-    multipliers: of ``a`` and of ``b``: integers that are not 0, one for all channels or one a channel.
+    lanes, channels: elements per beat and elements per pixel; ``blocks = ceil(channels / lanes)`` beats per pixel.
+    multipliers: of ``a`` and of ``b``: integers that are not 0, one for all channels or one per channel.
     multiplier: "dsp" (products in multiplier blocks) or "lut" (sums of shifted inputs). A multiplier that is a power of
         two, or the negative of one, costs nothing in either form.
-    depth: beats of the output queue; one beat a cycle needs ``latency + 1``.
+    depth: beats of the output queue; one beat per cycle needs ``latency + 1``.
     part: in the form "dsp" multipliers of more bits are cut into parts of so many, each with a block of its own, which
         the sum's tree adds: no adder follows a block in the same cycle.
     tables: of ``a`` and of ``b``; needed where multipliers differ between a pixel's beats (:attr:`table_shapes`
@@ -47,7 +47,7 @@ class StreamAdd(Joined):
     As :class:`hdl_lib.streams.joined.Joined` says; :attr:`latency` cycles from a step to ``o.valid``: the products
     where there are any (4 in the form "dsp"; with a table 2 and those of
     :class:`hdl_lib.arithmetic.multiplier.Multiplier`), a register for each level of the sum, 1 for the output queue.
-    Initiation interval 1 cycle a beat. Under backpressure no step begins; those begun continue.
+    Initiation interval 1 cycle per beat. Under backpressure no step begins; those begun continue.
 
     Ordering
     --------
@@ -71,7 +71,7 @@ class StreamAdd(Joined):
             raise ValueError(f"multiplier must be one of {', '.join(FORMS)}, not {multiplier!r}")
         for values in multipliers:
             if len(values) not in (1, channels):
-                raise ValueError(f"multipliers must be 1 or {channels} (one a channel), not {len(values)}")
+                raise ValueError(f"multipliers must be 1 or {channels} (one per channel), not {len(values)}")
             if not all(values):
                 raise ValueError("multipliers must not be 0")
         super().__init__(input_shapes, output_shape, lanes=lanes, channels=channels, depth=depth)

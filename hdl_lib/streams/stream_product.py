@@ -19,10 +19,10 @@ class StreamProduct(Joined):
     Parameters
     ----------
     input_shapes, output_shape: of an element of ``a`` and ``b``, and of the product; integer shapes.
-    lanes: elements a beat.
+    lanes: elements per beat.
     offsets: integers, of ``a`` and of ``b``.
     multiplier: "dsp" or "lut", see :mod:`hdl_lib.arithmetic.multiplier`.
-    depth: beats of the output queue; one beat a cycle needs ``latency + 1``.
+    depth: beats of the output queue; one beat per cycle needs ``latency + 1``.
 
     Members
     -------
@@ -33,7 +33,7 @@ class StreamProduct(Joined):
     ------
     As :class:`hdl_lib.streams.joined.Joined` says; :meth:`latency_of` cycles from a step to ``o.valid``: 1 for the
     differences (a register where the offset is 0), those of the multiplier, 1 for the output queue. Initiation interval
-    1 cycle a beat. Under backpressure no step begins; those begun continue.
+    1 cycle per beat. Under backpressure no step begins; those begun continue.
 
     Ordering
     --------

@@ -57,9 +57,9 @@ class TopK(GroupPool):
     Parameters
     ----------
     shape: of an element, an integer shape.
-    channels, lanes: elements a pixel and elements a beat; ``blocks = ceil(channels / lanes)`` beats a pixel.
+    channels, lanes: elements per pixel and elements per beat; ``blocks = ceil(channels / lanes)`` beats per pixel.
     window: pixels of a group, at least 1.
-    k: results a channel, 1 to ``window``.
+    k: results per channel, 1 to ``window``.
     least: the least instead, the least first.
     last: of equal ones the last comes first.
     take: "index", "value", or "both": ``value * 2**index_bits(window) + position`` (see :func:`result_shape`).
@@ -69,13 +69,13 @@ class TopK(GroupPool):
     Members
     -------
     i: In(stream). The pixels of each group.
-    o: Out(stream). For each group a pixel of ``channels * k`` elements, ``lanes * k`` a beat: the ``k`` of the first
+    o: Out(stream). For each group a pixel of ``channels * k`` elements, ``lanes * k`` per beat: the ``k`` of the first
         channel, then those of the second. Lanes of channels beyond ``channels`` are unspecified.
 
     Timing
     ------
     A step each input beat. The steps of a group's last pixel produce, and need a credit; :attr:`latency` cycles later
-    the beat shows on ``o.valid``: 3 with up to 4 beats a pixel, else 4. Initiation interval 1 cycle an input beat.
+    the beat shows on ``o.valid``: 3 with up to 4 beats per pixel, else 4. Initiation interval 1 cycle per input beat.
     Under backpressure the steps that would produce wait.
 
     Ordering
@@ -130,22 +130,22 @@ class TopK(GroupPool):
 
 
 class TopTree(TreePool):
-    """The greatest of each ``window`` consecutive pixels, by channel, several pixels a beat: its position in the
+    """The greatest of each ``window`` consecutive pixels, by channel, several pixels per beat: its position in the
     group, its value, or both. Of equal ones the first.
 
     Parameters
     ----------
     shape: of an element, an integer shape.
-    channels: elements a pixel.
+    channels: elements per pixel.
     pixels: of a beat; a part of a group (they divide it), or several whole groups.
     window: pixels of a group, at least 1.
     least, last, take: as for :class:`TopK`.
-    depth: beats of the output queue; one beat a cycle needs ``latency + 1``.
+    depth: beats of the output queue; one beat per cycle needs ``latency + 1``.
 
     Members
     -------
     i: In(stream). The pixels of each group, channels fastest.
-    o: Out(stream). The results, all channels of a group a beat, of as many groups as a beat has.
+    o: Out(stream). The results, all channels of one group per beat, of as many groups as a beat has.
 
     Timing
     ------

@@ -18,7 +18,7 @@ def _beats(channels, lanes):
 
 
 class WidthConverter(CommonComponent):
-    """Regroups the ``channels`` elements of each pixel from ``lanes_in`` to ``lanes_out`` a beat.
+    """Regroups the ``channels`` elements of each pixel from ``lanes_in`` to ``lanes_out`` per beat.
 
     A pixel is ceil(channels / lanes_in) beats in and ceil(channels / lanes_out) beats out; the surplus lanes of a
     pixel's last beat are ignored on the input and 0 on the output.
@@ -31,14 +31,14 @@ class WidthConverter(CommonComponent):
 
     Members: ``i`` (in): stream of ``ArrayLayout(shape, lanes_in)``; ``o`` (out): of ``ArrayLayout(shape, lanes_out)``.
 
-    Timing (steps, one a cycle at most):
+    Timing (steps, one per cycle at most):
         ``lanes_out = r * lanes_in`` or ``channels``: a step for each input beat; the step of each r-th beat and of the
         pixel's last beat produces, the others need no credit. Latency 1.
         ``lanes_in = r * lanes_out`` or ``channels``: a step for each output beat; the first of an input beat consumes
         it. Latency 1.
         Any other ratio: two such processes, up to the least common multiple and down from it, with a queue of 2 beats
         between them; latency 2.
-        Initiation interval a pixel: the larger of its beats in and its beats out, if ``depth`` is at least 2.
+        Initiation interval per pixel: the larger of its beats in and its beats out, if ``depth`` is at least 2.
         Under backpressure the step that would produce waits for its credit.
 
     Ordering: elements keep their order.

@@ -2,7 +2,7 @@
 
 The function of :class:`hdl_lib.windows.sliding_window.SlidingWindow` followed by
 :class:`hdl_lib.windows.weighted_pool.WeightedPool`, without a stream between: a channel's taps follow each other, so
-that one running sum a lane suffices.
+that one running sum per lane suffices.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Depthwise(wiring.Component):
     ----------
     shape, weight_shape, result_shape: of an element, a weight and a sum, integer shapes.
     geometry: of the windows.
-    channels, lanes: elements a pixel and elements a beat; ``blocks = ceil(channels / lanes)`` beats a pixel.
+    channels, lanes: elements per pixel and elements per beat; ``blocks = ceil(channels / lanes)`` beats per pixel.
     row: a step takes a row of the kernel, from as many copies of the buffer, and not one tap.
     weights: a word for each block, kernel row and, unless ``row``, kernel column, innermost last; each of the three
         numbers in the address has as many bits as it needs, so that words may be left over (:func:`weight_places`).
@@ -48,13 +48,13 @@ class Depthwise(wiring.Component):
 
     Members
     -------
-    i: In(stream). ``height * width`` pixels a frame, row by row.
+    i: In(stream). ``height * width`` pixels per frame, row by row.
     o: Out(stream). A pixel for each window, row by row; lanes beyond ``channels`` in a pixel's last beat carry
         anything.
 
     Timing
     ------
-    Two processes, each at most one step a cycle. A *writer* step consumes an input beat. The *reader* has, for each
+    Two processes, each at most one step per cycle. A *writer* step consumes an input beat. The *reader* has, for each
     window, for each block, a step for each kernel row, or for each of its taps; the last one of a block produces, needs
     a credit of the output queue, and :meth:`latency_of` cycles later the beat shows on ``o.valid``. Image rows are
     numbered through all frames.
@@ -115,7 +115,7 @@ class Depthwise(wiring.Component):
         width, words = self.taps * lanes * self.weight_shape.width, weight_places(geometry, self.blocks, row)[-1]
         if (weights.width, weights.depth) != (width, words):
             raise ValueError(
-                f"weights must be {words} words of {width} bits (taps a step * lanes * weight bits), not "
+                f"weights must be {words} words of {width} bits (taps per step * lanes * weight bits), not "
                 f"{weights.depth} of {weights.width}"
             )
         super().__init__(
@@ -276,9 +276,9 @@ class _Lane(SharedComponent):
     ``outside``: of each tap whether it always, or never, lies outside of the image; None where that changes.
     ``accumulated``: the steps of a window are added as well.
 
-    Members: x: In(an element a tap, as the buffer has it); outside: In(1 a tap); weights: In(a weight a tap); update,
-    last: In(1), with ``accumulated``, as :func:`hdl_lib.arithmetic.accumulator.accumulator` wants them; sum: Out(a
-    sum).
+    Members: x: In(one element per tap, as the buffer has it); outside: In(1 per tap); weights: In(one weight per tap);
+    update, last: In(1), with ``accumulated``, as :func:`hdl_lib.arithmetic.accumulator.accumulator` wants them; sum:
+    Out(a sum).
     """
 
     def __init__(self, core: Depthwise, accumulated: bool, outside: tuple[int | None, ...]) -> None:

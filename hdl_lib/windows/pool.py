@@ -12,7 +12,7 @@ from hdl_lib.blocks import block_count, count_up, delayed, less, loop
 from hdl_lib.memories.storage import check_depth
 from hdl_lib.streams.output_queue import OutputQueue
 
-REGISTER_BLOCKS = 4  # up to so many beats a pixel the running results circulate in registers, above in a memory
+REGISTER_BLOCKS = 4  # up to so many beats per pixel the running results circulate in registers, above in a memory
 
 
 class GroupPool(wiring.Component):
@@ -105,7 +105,7 @@ class GroupPool(wiring.Component):
         return [beat[lane] for lane in range(self.lanes)], 1
 
     def _in_registers(self, m: Module, step: Value, first: Value) -> tuple[Value, int]:
-        """Hold the running results in a ring of one register a block; return the newest and its delay from the step."""
+        """Hold the running results in a ring of one register per block; return the newest and its delay."""
         terms, wait = self._terms(m, step)
         layout = self._running()
         ring = [Signal(layout, name=f"{self._name}_{block}", reset_less=True) for block in range(self.blocks)]
@@ -117,7 +117,7 @@ class GroupPool(wiring.Component):
         return self._payload(ring[0]), wait + 1
 
     def _in_memory(self, m: Module, step: Value, first: Value) -> tuple[Value, int]:
-        """Hold the running results in a memory of one word a block, written 3 cycles after it was read, before it is
+        """Hold the running results in a memory of one word per block, written 3 cycles after it was read, before it is
         read again; return the newest and its delay from the step."""
         layout = self._running()
         # A word is never read and written in one cycle.
@@ -165,7 +165,7 @@ class MaxPool(GroupPool):
     Parameters
     ----------
     shape: of an element, an integer shape.
-    channels, lanes: elements a pixel and elements a beat; ``blocks = ceil(channels / lanes)`` beats a pixel.
+    channels, lanes: elements per pixel and elements per beat; ``blocks = ceil(channels / lanes)`` beats per pixel.
     window: input pixels for an output pixel, at least 1.
     least: the minimum instead.
     depth: beats of the output queue. At the full rate up to ``blocks`` beats follow each other without a gap; with
@@ -180,7 +180,7 @@ class MaxPool(GroupPool):
     Timing
     ------
     A step each input beat. The steps of a group's last pixel produce, and need a credit; :attr:`latency` cycles later
-    the beat shows on ``o.valid``: 3 with up to 4 beats a pixel, else 4. Initiation interval 1 cycle an input beat.
+    the beat shows on ``o.valid``: 3 with up to 4 beats per pixel, else 4. Initiation interval 1 cycle per input beat.
     Under backpressure the steps that would produce wait.
 
     Ordering
@@ -215,7 +215,7 @@ class SumPool(GroupPool):
     -------
     i: In(stream). ``window`` pixels for each output pixel, such as
     :class:`hdl_lib.windows.sliding_window.SlidingWindow` sends,
-        or, with ``window`` pixels a frame, the frame as it comes.
+        or, with ``window`` pixels per frame, the frame as it comes.
     o: Out(stream). The sums; lanes beyond ``channels`` in a pixel's last beat are unspecified.
 
     Timing

@@ -14,8 +14,8 @@ from hdl_lib.streams.output_queue import OutputQueue
 
 
 class TreePool(wiring.Component):
-    """One result for each ``window`` consecutive pixels, by channel, with ``pixels`` pixels a beat: trees over a beat's
-    pixels, a running result over beats. A subclass defines them in :meth:`_tree` and :meth:`_combine`."""
+    """One result for each ``window`` consecutive pixels, by channel, with ``pixels`` pixels per beat: trees over a
+    beat's pixels, a running result over beats. A subclass defines them in :meth:`_tree` and :meth:`_combine`."""
 
     _name = "result"
 
@@ -106,27 +106,27 @@ class TreePool(wiring.Component):
 
 class MaxPoolTree(TreePool):
     """The maximum, or ``least`` the minimum, over each ``window`` consecutive pixels, by channel, several pixels
-    a beat.
+    per beat.
 
     Parameters
     ----------
     shape: of an element, an integer shape.
-    channels: elements a pixel.
+    channels: elements per pixel.
     pixels: of a beat; a part of a window (they divide it), or several whole windows.
     window: input pixels for an output pixel, at least 1.
     least: the minimum instead.
-    depth: beats of the output queue; one beat a cycle needs ``latency + 1``.
+    depth: beats of the output queue; one beat per cycle needs ``latency + 1``.
 
     Members
     -------
     i: In(stream). ``window`` pixels for each output pixel, channels fastest.
-    o: Out(stream). The maxima, all channels of a pixel a beat, of as many pixels as a beat has whole windows.
+    o: Out(stream). The maxima, all channels of one pixel per beat, of as many pixels as a beat has whole windows.
 
     Timing
     ------
     A step each input beat. A step with a window's last pixel produces, and needs a credit; :attr:`latency` cycles later
     the beat shows on ``o.valid``: one for each level of the tree, one more where a window has several beats, and one.
-    Initiation interval 1 cycle an input beat. Under backpressure the steps that would produce wait.
+    Initiation interval 1 cycle per input beat. Under backpressure the steps that would produce wait.
 
     Ordering
     --------
@@ -163,7 +163,7 @@ class MaxPoolTree(TreePool):
 
 
 class SumPoolTree(TreePool):
-    """The sum over each ``window`` consecutive pixels, by channel, several pixels a beat.
+    """The sum over each ``window`` consecutive pixels, by channel, several pixels per beat.
 
     Exact modulo ``2**result_shape.width``: right wherever the sums lie in the range of ``result_shape``.
 

@@ -21,7 +21,7 @@ class PositionSum(WeightedPool):
     ----------
     shape, weight_shape, result_shape, channels, lanes, window, multiplier, part, depth: as for
         :class:`hdl_lib.windows.weighted_pool.WeightedPool`.
-    weights: a word a weight: for each position its ``window`` weights.
+    weights: one word per weight: for each position its ``window`` weights.
     repeat: consecutive groups of one position; then comes the next position, behind the last one the first.
 
     Members
@@ -32,8 +32,8 @@ class PositionSum(WeightedPool):
     Timing
     ------
     As of :class:`hdl_lib.windows.weighted_pool.WeightedPool`: a step each input beat, the steps of a group's last pixel
-    produce :meth:`weighted_latency_of` cycles later and need a credit. Initiation interval 1 cycle an input beat. Under
-    backpressure the steps that would produce wait.
+    produce :meth:`weighted_latency_of` cycles later and need a credit. Initiation interval 1 cycle per input beat.
+    Under backpressure the steps that would produce wait.
 
     Ordering
     --------

@@ -19,10 +19,10 @@ class RunningSum(GroupPool):
     Parameters
     ----------
     shape, result_shape: of an element and of a sum, integer shapes.
-    channels, lanes: elements a pixel and elements a beat; ``blocks = ceil(channels / lanes)`` beats a pixel.
+    channels, lanes: elements per pixel and elements per beat; ``blocks = ceil(channels / lanes)`` beats per pixel.
     window: pixels of a group, at least 1.
     exclusive: a pixel itself does not count: the first one of a group gives 0.
-    depth: beats of the output queue; one beat a cycle needs ``latency + 1``.
+    depth: beats of the output queue; one beat per cycle needs ``latency + 1``.
 
     Members
     -------
@@ -32,7 +32,7 @@ class RunningSum(GroupPool):
     Timing
     ------
     A step each input beat, which needs a credit; :attr:`latency` cycles later the beat shows on ``o.valid``: 3 with up
-    to 4 beats a pixel, else 4. Initiation interval 1 cycle a beat. Under backpressure no step begins; those begun
+    to 4 beats per pixel, else 4. Initiation interval 1 cycle per beat. Under backpressure no step begins; those begun
     continue.
 
     Ordering

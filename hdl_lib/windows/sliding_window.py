@@ -21,22 +21,22 @@ class SlidingWindow(wiring.Component):
     ----------
     shape: of an element, an integer shape.
     height, width: of the image in pixels.
-    channels, lanes: elements a pixel and elements a beat; ``blocks = ceil(channels / lanes)`` beats a pixel.
+    channels, lanes: elements per pixel and elements per beat; ``blocks = ceil(channels / lanes)`` beats per pixel.
     kernel, stride, dilation: (vertical, horizontal), each at least 1.
     pads: (top, left, bottom, right), each at least 0.
     pad_value: every lane of a pixel outside the image; a value of ``shape``.
     rows: image rows the buffer holds, at least :meth:`minimum_rows`. More of them let the writer run further ahead.
-    depth: beats of the output queue; one beat a cycle needs ``latency + 1``.
+    depth: beats of the output queue; one beat per cycle needs ``latency + 1``.
 
     Members
     -------
-    i: In(stream). ``height * width`` pixels a frame, row by row.
+    i: In(stream). ``height * width`` pixels per frame, row by row.
     o: Out(stream). For each output pixel, row by row: for each kernel row, for each kernel column: one pixel. The lanes
     beyond ``channels`` in a pixel's last beat are those of the input (``pad_value`` outside the image).
 
     Timing
     ------
-    Two processes, each at most one step a cycle. A *writer* step consumes an input beat, a *reader* step produces an
+    Two processes, each at most one step per cycle. A *writer* step consumes an input beat, a *reader* step produces an
     output beat, ``latency`` (4) cycles later on ``o.valid``. Image rows are numbered through all frames.
 
     - A writer step of row g comes at least one cycle after the reader step that released row ``g - rows``. The last
@@ -47,7 +47,7 @@ class SlidingWindow(wiring.Component):
       for the first row: nothing leaves before its frame has come in.)
     - A reader step needs a credit of the output queue.
 
-    Initiation interval: ``out_height * out_width * kernel[0] * kernel[1] * blocks`` cycles a frame, or
+    Initiation interval: ``out_height * out_width * kernel[0] * kernel[1] * blocks`` cycles per frame, or
     ``height * width * blocks`` if that is more, both provided that ``rows`` lets the two overlap. Under backpressure
     the reader stops, then the writer when the buffer is full.
 

@@ -22,7 +22,7 @@ class WeightedPool(GroupPool):
     Parameters
     ----------
     shape, weight_shape, result_shape: of an element, a weight and a sum, integer shapes.
-    channels, lanes: elements a pixel and elements a beat; ``blocks = ceil(channels / lanes)`` beats a pixel.
+    channels, lanes: elements per pixel and elements per beat; ``blocks = ceil(channels / lanes)`` beats per pixel.
     window: input pixels for an output pixel, at least 1.
     weights: a word of ``lanes`` weights, lane 0 in the low bits, for each beat of a group; of as many groups as the
         table holds, in turns.
@@ -42,7 +42,7 @@ class WeightedPool(GroupPool):
     A step each input beat. The steps of a group's last pixel produce, and need a credit; :meth:`weighted_latency_of`
     cycles later the beat shows on ``o.valid``: 2 for the beat and its weights (3 where these come from a block RAM and
     go to multiplier blocks), the operand's and the product's (see :class:`hdl_lib.arithmetic.multiplier.Multiplier`), 1
-    for the sum, 1 for the queue. Initiation interval 1 cycle an input beat.
+    for the sum, 1 for the queue. Initiation interval 1 cycle per input beat.
     Under backpressure the steps that would produce wait.
 
     Ordering

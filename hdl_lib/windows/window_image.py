@@ -18,16 +18,16 @@ class WindowImage(wiring.Component):
     Parameters
     ----------
     shape, result_shape: of an input and of an output element, integer shapes; the second holds the first's values.
-    channels: elements a pixel.
+    channels: elements per pixel.
     geometry: image and windows.
     pad_value: every element of a pixel outside the image; a value of ``result_shape``.
-    depth: beats of the output queue; one beat a cycle needs ``latency + 1``.
+    depth: beats of the output queue; one beat per cycle needs ``latency + 1``.
 
     Members
     -------
     i: In(stream). The image, row by row, channels fastest.
     o: Out(stream). For each output pixel, row by row, its window: for each kernel row, for each kernel column, for each
-        channel an element.
+        channel one element.
 
     Timing
     ------

@@ -1,4 +1,4 @@
-"""Whole windows of an image, one or several a beat, from circular banks of image rows."""
+"""Whole windows of an image, one or several per beat, from circular banks of image rows."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from hdl_lib.windows.window_steps import WindowSteps
 
 
 class WindowRows(wiring.Component):
-    """Image pixels in, whole windows out: what a convolution or pooling reads at up to one image row a cycle.
+    """Image pixels in, whole windows out: what a convolution or pooling reads at up to one image row per cycle.
 
     Parameters
     ----------
     shape, result_shape: of an input and of an output element, integer shapes; the second holds the first's values.
-    channels: elements a pixel.
-    steps: geometry, pixels an input beat and windows an output beat
+    channels: elements per pixel.
+    steps: geometry, pixels per input beat and windows per output beat
     (:class:`hdl_lib.windows.window_steps.WindowSteps`). pad_value: every element of a pixel outside the image; a value
     of ``result_shape``. rows: image rows the banks hold, at least ``steps.geometry.minimum_rows``.
-    depth: beats of the output queue; one beat a cycle needs ``latency + 1``.
+    depth: beats of the output queue; one beat per cycle needs ``latency + 1``.
 
     Members
     -------
-    i: In(stream). A frame's pixels row by row, ``steps.pixels`` a beat, channels fastest.
+    i: In(stream). A frame's pixels row by row, ``steps.pixels`` per beat, channels fastest.
     o: Out(stream). For each output pixel, row by row, its window: for each kernel row, for each kernel column, for each
-        channel an element; ``steps.windows`` windows a beat.
+        channel one element; ``steps.windows`` windows per beat.
 
     Timing
     ------
-    Two processes, each at most one step a cycle. A *writer* step consumes an input beat: a word of an image row. A
+    Two processes, each at most one step per cycle. A *writer* step consumes an input beat: a word of an image row. A
     *reader* frame has ``steps.steps`` steps: for each output row ``steps.row_steps``, of which the first are one for
     each word of an image row, and ``steps.tail`` after the last row's. Step ``steps.sends(row, beat)`` produces a beat,
     :attr:`latency` cycles later on ``o.valid``, and needs a credit of the output queue. Words are numbered through all
@@ -48,10 +48,10 @@ class WindowRows(wiring.Component):
       row ``g - rows``. An output row releases the frame's rows up to ``geometry.released_rows``: a word of the first of
       them in the step with the same word (its last one in the output row's last step), the others in its last step.
 
-    Latency 4 and lag 2, or, with whole rows a word (which are held in registers), latency 2 and lag 1; one cycle of
+    Latency 4 and lag 2, or, with whole rows per word (which are held in registers), latency 2 and lag 1; one cycle of
     latency more where columns are inside the image in some beats only (``steps.masked``).
 
-    Initiation interval: ``steps.steps`` cycles a frame, or ``height * width / pixels`` if that is more, both provided
+    Initiation interval: ``steps.steps`` cycles per frame, or ``height * width / pixels`` if that is more, both provided
     that ``rows`` lets the two overlap. Under backpressure the reader stops, then the writer when the banks are full.
 
     Ordering
@@ -456,7 +456,7 @@ def turned(m: Module, bank: Value, amount: int, banks: int) -> Value:
 
 
 def chosen(values: list[Value], choice: Value) -> Value:
-    """Return the value at index ``choice``: a tree of multiplexers, one level a bit; unspecified for a choice beyond
+    """Return the value at index ``choice``: a tree of multiplexers, one level per bit; unspecified for a choice beyond
     them."""
     bit = 0
     while len(values) > 1:

@@ -16,8 +16,8 @@ from hdl_lib.windows.window_geometry import WindowGeometry
 
 @dataclass(frozen=True)
 class WindowSteps:
-    """The steps of the reader; ``pixels`` a word, which divide the image's width, ``windows`` a beat, which divide the
-    output's width.
+    """The steps of the reader; ``pixels`` per word, which divide the image's width, ``windows`` per beat, which divide
+    the output's width.
 
     If an output row has several beats, the columns from a beat's first window to the next one's (``windows`` times the
     horizontal stride) must be whole words. Raises ValueError otherwise.

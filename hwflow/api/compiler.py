@@ -226,7 +226,7 @@ def compile(  # the verb of the command line's design; shadows the builtin insid
     progress: Progress | None = None,
     executor: Executor | None = None,
 ) -> Design:
-    """Compile for a board: the cheapest design of at least ``fps`` frames a second; without ``fps`` the fastest that
+    """Compile for a board: the cheapest design of at least ``fps`` frames per second; without ``fps`` the fastest that
     fits, and of those the cheapest (see :mod:`hwflow.schedule.search.folding_search`).
 
     ``model``: as :func:`load` takes it, or loaded; ``dimensions``, ``trusted`` and ``input_types``: as there.
@@ -300,7 +300,7 @@ def _too_fast(request: Request, best: int) -> Finding:
     mhz = float(request.clock.frequency_hz) / 1e6
     return Finding(
         "reachable-rate", "option --fps",
-        f"must be at most {most} frames a second on {request.board.name} at {mhz:g} MHz ({best} cycles a frame), "
+        f"must be at most {most} frames per second on {request.board.name} at {mhz:g} MHz ({best} cycles per frame), "
         f"not {request.fps:g}",
         f"ask for '--fps {most}' or less, for a larger --budget or a higher --clock, or choose a larger board",
     )

@@ -74,11 +74,12 @@ def _too_fast(
     total = sum(macs.values())
     return Finding(
         "reachable-rate", "option --fps",
-        f"must be at most {clock_hz / nearest:.4g} frames a second, not {clock_hz / interval:.4g}: {total:,} products "
-        f"a frame (most are in {_most(macs)}) in {interval} cycles are {-(-total // interval):,} a cycle; {why}",
+        f"must be at most {clock_hz / nearest:.4g} frames per second, not {clock_hz / interval:.4g}: {total:,} "
+        f"products per frame (most are in {_most(macs)}) in {interval} cycles are {-(-total // interval):,} per cycle; "
+        + why,
         _remedy(
             bounds.about_enough(max(interval, fastest)),
-            "ask for fewer frames a second (the bound may not be reachable), or use a smaller model",
+            "ask for fewer frames per second (the bound may not be reachable), or use a smaller model",
         ),
     )
 

@@ -46,7 +46,7 @@ class Gathered:
 class Request:
     """A board, the design's target clock on it, what the design must reach and what it may take.
 
-    ``clock_asked``: ``clock`` is not just the board's own. ``fps``: the least frames a second; None: as many as fit.
+    ``clock_asked``: ``clock`` is not just the board's own. ``fps``: the least frames per second; None: as many as fit.
     ``budget``: limits of resources; where there is none the default's (:func:`hwflow.api.budget.budgets_for`).
     ``what_if``: allow more than the board's part has, for Verilog only.
     """
@@ -60,7 +60,7 @@ class Request:
 
     @property
     def interval(self) -> int | None:
-        """Cycles a frame at the most; None: as few as fit."""
+        """Cycles per frame at the most; None: as few as fit."""
         if self.fps is None:
             return None
         return max(1, int(self.clock.frequency_hz / Fraction(min(self.fps, _MOST_FPS))))
@@ -115,7 +115,7 @@ def requested(
         known = board_named(board) if isinstance(board, str) else board
     with gathered.check():
         if fps is not None and not fps > 0:
-            message = f"frames a second must be greater than 0, not {fps:g}"
+            message = f"frames per second must be greater than 0, not {fps:g}"
             raise UsageError.of("positive-fps", "option --fps", message, "give a rate")
     with gathered.check():
         if known is None:

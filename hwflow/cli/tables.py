@@ -25,7 +25,7 @@ class Table:
 
     def add_row(self, *cells: Cell) -> None:
         """Add a cell per column; integers are right-aligned, on a terminal with commas."""
-        assert len(cells) == len(self.titles), "a cell a column"
+        assert len(cells) == len(self.titles), "one cell per column"
         self.rows.append(cells)
 
     def print(self) -> None:

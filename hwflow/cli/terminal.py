@@ -23,7 +23,7 @@ def say(*lines: str, error: bool = False) -> None:
 
 class Steps:
     """The current step, its time and progress. On stderr, so that stdout stays data: on a terminal a live line, with a
-    bar if the total is known; elsewhere a line per step, and another every :data:`EVERY` seconds."""
+    bar if the total is known; elsewhere one line per step, and another every :data:`EVERY` seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -99,7 +99,7 @@ def print_findings(findings: Iterable[Finding]) -> None:
 
 
 def print_rows(rows: Iterable[Iterable[str]]) -> None:
-    """Print rows on stdout, one a line, tab-separated."""
+    """Print rows on stdout, one per line, tab-separated."""
     print("\n".join("\t".join(map(printable, row)) for row in rows))
 
 

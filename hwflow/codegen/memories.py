@@ -73,7 +73,7 @@ def queue_style(node: Node, decision: Decision, index: int) -> str:
 
 
 def _line_buffers(node: Node, decision: Decision, family: str) -> list[Memory]:
-    """Return one memory, or with whole windows a beat one for each row; none if a beat is a whole image."""
+    """Return one memory, or with whole windows per beat one for each row; none if a beat is a whole image."""
     folding, rows = decision.folding, line_buffer_rows(node, decision)
     if node.op == "depthwise":
         words, copies, width = buffers(node, decision)

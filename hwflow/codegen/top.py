@@ -24,7 +24,7 @@ from hwflow.types import TensorType
 @dataclass(frozen=True)
 class StreamPort:
     """An AXI4-Stream port of the top level: ``prefix`` of its signal names, ``lanes`` elements of ``element_bytes``
-    bytes a beat. Only the last beat of each pixel of ``view``, (pixels, channels), may have surplus lanes."""
+    bytes per beat. Only the last beat of each pixel of ``view``, (pixels, channels), may have surplus lanes."""
 
     port: Port
     prefix: str

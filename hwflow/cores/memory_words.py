@@ -15,7 +15,7 @@ _AT_ONCE = 1 << 14  # words whose bits are in memory, a byte each
 
 
 def pack_words(lanes: IntArray, bits: int | Sequence[int]) -> Sequence[int]:
-    """Pack [words, lanes] to one unsigned integer a word: two's complement of ``bits`` bits (one number, or one a
+    """Pack [words, lanes] to one unsigned integer per word: two's complement of ``bits`` bits (one number, or one per
     lane), lane 0 least significant. Short words are stored compactly, for large models have many millions."""
     widths: list[int] = np.broadcast_to(np.array(bits), lanes.shape[1:]).tolist()
     if sum(widths) <= _SHORT:

@@ -39,9 +39,10 @@ class Resources(NamedTuple):
 
 @dataclass(frozen=True)
 class Folding:
-    """Lanes of each input and output stream (elements a beat), the multipliers busy in every step and what makes their
-    products. ``part``: magnitude bits of a multiplier block's operand, for cores that split their operands; of serial
-    products, the digits of the input taken in a step (:mod:`hwflow.cores.requantizers.serial_requantize`); else 0.
+    """Lanes of each input and output stream (elements per beat), the multipliers busy in every step and what makes
+    their products. ``part``: magnitude bits of a multiplier block's operand, for cores that split their operands; of
+    serial products, the digits of the input taken in a step (:mod:`hwflow.cores.requantizers.serial_requantize`); else
+    0.
 
     ``whole_vector``: input lanes are of a vector of several pixels, taken as one pixel (see
     :mod:`hwflow.cores.matrix.mvu`), though they are no more than a pixel's channels; or those of a core that takes
@@ -72,7 +73,7 @@ class Decision:
       by depth.
     * ``rows``: image rows of a line buffer; None: the default of
       :func:`hwflow.cores.windows.sliding_window.line_buffer_rows`.
-    * ``interval``: cycles a frame that the buffer of a rearranger must sustain; None: the fewest of the core itself.
+    * ``interval``: cycles per frame that the buffer of a rearranger must sustain; None: the fewest of the core itself.
     * ``provisional``: one of the many foldings that a search compares. Costs that take long to count are estimated.
     """
 
@@ -131,7 +132,7 @@ class LoweringContext(Protocol):
         ...
 
     def arranged(self, stream: Value, order: IntArray, wanted: IntArray, channels: int) -> Value:
-        """Return ``stream``, which comes in ``order``, in the order ``wanted``, with ``channels`` a pixel: itself, or
+        """Return ``stream``, which comes in ``order``, in the order ``wanted``, with ``channels`` per pixel: itself, or
         through a new node that rearranges it. Both orders are of the same flat indices, of which ``wanted`` may repeat
         some and omit others."""
         ...
@@ -169,7 +170,7 @@ class Operator(ABC, Generic[A]):
         """Evaluate the golden model: int64 arrays [frames, *shape] to the same."""
 
     def macs(self, node: Node[A]) -> int:
-        """Return the multiply-accumulates a frame."""
+        """Return the multiply-accumulates per frame."""
         return 0
 
 
@@ -207,7 +208,7 @@ class HardwareOperator(Operator[A]):
 
     @abstractmethod
     def cycles(self, node: Node[A], folding: Folding) -> int:
-        """Return the steps a frame of the longest process: ``cycles`` of :meth:`timing` without its arrays."""
+        """Return the steps per frame of the longest process: ``cycles`` of :meth:`timing` without its arrays."""
 
     @abstractmethod
     def timing(self, node: Node[A], decision: Decision) -> Timing:
@@ -231,7 +232,7 @@ class Implementation(ABC, Generic[A]):
 
     @abstractmethod
     def cycles(self) -> int:
-        """Return the steps a frame of the longest process."""
+        """Return the steps per frame of the longest process."""
 
     @abstractmethod
     def timing(self) -> Timing:
@@ -298,7 +299,7 @@ def _float_matmul(x: IntArray, weights: IntArray) -> IntArray:
 
 
 def beats(shape: tuple[int, ...], lanes: int) -> int:
-    """Return the beats a frame of a stream (pixels, channels) with ``lanes``, see :class:`Folding`."""
+    """Return the beats per frame of a stream (pixels, channels) with ``lanes``, see :class:`Folding`."""
     pixels, channels = grouped(shape, lanes)
     return pixels * -(-channels // lanes)
 

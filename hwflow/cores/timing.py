@@ -1,6 +1,6 @@
 """Static schedules of cores, as data for the scheduler: the dependences of each step.
 
-A core is one or more processes. A process executes the steps of a frame in order, at most one a cycle, frame after
+A core is one or more processes. A process executes the steps of a frame in order, at most one per cycle, frame after
 frame. A step may consume an input beat, may take a credit of an output queue and produce a beat, and may wait for
 another process of the same core. See the docstrings in ``hdl_lib`` for the cycles of each core; arrays here are per
 frame.
@@ -33,7 +33,7 @@ class Wait:
 
 @dataclass(frozen=True)
 class Process:
-    """A process of ``steps`` a frame: step ``consumes[i][b]`` consumes beat b of input i, and step ``produces[o][b]``
+    """A process of ``steps`` per frame: step ``consumes[i][b]`` consumes beat b of input i, and step ``produces[o][b]``
     produces beat b of output o; both ascend."""
 
     steps: int
@@ -51,7 +51,7 @@ class Timing:
 
     @property
     def cycles(self) -> int:
-        """Return the cycles a frame without backpressure: the steps of the longest process."""
+        """Return the cycles per frame without backpressure: the steps of the longest process."""
         return max(p.steps for p in self.processes)
 
 

@@ -138,8 +138,8 @@ class ReindexAttributes(Attributes):
 
 @dataclass(frozen=True, eq=False)
 class RequantizeAttributes(Attributes):
-    """``axis``: of channels; ``stages``: one entry, or one a channel: a chain of stages. Derived: ``steps``, one step
-    function a channel, exact."""
+    """``axis``: of channels; ``stages``: one entry, or one per channel: a chain of stages. Derived: ``steps``, one step
+    function per channel, exact."""
 
     axis: int
     stages: tuple[tuple[Stage, ...], ...]
@@ -155,7 +155,7 @@ class ReshapeAttributes(Attributes):
 
 @dataclass(frozen=True, eq=False)
 class ScaledAddAttributes(Attributes):
-    """``multipliers``: of the first and of the second input: integers that are not 0, one or one a channel; ``axis``:
+    """``multipliers``: of the first and of the second input: integers that are not 0, one or one per channel; ``axis``:
     the channel axis that they vary along."""
 
     axis: int

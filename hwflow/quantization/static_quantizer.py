@@ -42,8 +42,8 @@ _SILENT, _DEFAULT_LEVEL = 4, 2  # onnxruntime: fatal errors only; warnings and e
 
 @dataclass(frozen=True)
 class Recipe:
-    """How values are quantized: ``weight_bits`` 8 or 4 (signed, symmetric, a scale a channel), ``activations`` "uint8",
-    "int8", "uint16" or "int16" (any zero point, a scale a tensor)."""
+    """How values are quantized: ``weight_bits`` 8 or 4 (signed, symmetric, one scale per channel), ``activations``
+    "uint8", "int8", "uint16" or "int16" (any zero point, one scale per tensor)."""
 
     weight_bits: int = 8
     activations: str = "uint8"
@@ -240,7 +240,7 @@ def _name_nodes(model: onnx.ModelProto) -> None:
 
 
 def _plain_biases(model: onnx.ModelProto) -> None:
-    """Every constant addend of a Gemm as one value a column, to be added as it is.
+    """Every constant addend of a Gemm as one value per column, to be added as it is.
 
     The quantizer takes an addend's first axis for the channels, and (onnxruntime 1.31) loses a beta other than 1.
     """
@@ -253,7 +253,7 @@ def _plain_biases(model: onnx.ModelProto) -> None:
         attributes = {a.name: a for a in node.attribute}
         columns = weights.dims[0 if "transB" in attributes and attributes["transB"].i else 1]
         beta = attributes["beta"].f if "beta" in attributes else 1.0
-        if len(addend.dims) == 2 and addend.dims[0] != 1:  # one value a row: frames of several rows
+        if len(addend.dims) == 2 and addend.dims[0] != 1:  # one value per row: frames of several rows
             continue
         if [*addend.dims] == [columns] and beta == 1.0:
             continue

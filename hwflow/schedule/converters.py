@@ -27,8 +27,8 @@ def conversions(value: Value, reader: Node, here: int, there: int, *, whole_vect
     which are lanes of a ``whole_vector`` if its folding says so.
 
     Lanes that divide the channels of a pixel leave no lane empty, so that such a stream may be seen with any number of
-    elements a pixel; with other lanes it has the pixels that its producer or its reader sees. A converter works on
-    pixels that suit both of its sides; where none do, elements go by way of a whole pixel a beat. No intermediate
+    elements per pixel; with other lanes it has the pixels that its producer or its reader sees. A converter works on
+    pixels that suit both of its sides; where none do, elements go by way of a whole pixel per beat. No intermediate
     stream has more beats than both ends.
 
     Raises ValueError if the lanes suit neither a part of a pixel nor whole pixels that divide the frame.

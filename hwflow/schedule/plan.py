@@ -31,7 +31,7 @@ class Plan:
         return self.decisions[node].folding
 
     def cycles(self, node: Node) -> int:
-        """Return the steps a frame of the node's longest process."""
+        """Return the steps per frame of the node's longest process."""
         return hardware(node.op).cycles(node, self.folding(node))
 
     def timing(self, node: Node) -> Timing:

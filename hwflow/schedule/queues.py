@@ -3,7 +3,7 @@
 Storage comes in steps: an entry of registers, a row of 16 entries of look-up tables, a block RAM
 (:mod:`hwflow.cores.costs.storage_steps`). The result is a local minimum: no queue can do with a step less while no
 other is deeper, as far as :class:`hwflow.schedule.throughput.periodic.PeriodicSchedule` can tell within its patience.
-Latency is not optimized. Queues are shrunk in the order of their bits a frame, most first, so that beats wait where
+Latency is not optimized. Queues are shrunk in the order of their bits per frame, most first, so that beats wait where
 they are few or narrow, before windows are formed, for example.
 
 Line buffers get the fewest rows with which their core sustains an even schedule. Frames of more than :data:`MOST_BEATS`
@@ -32,7 +32,7 @@ from hwflow.schedule.throughput.periodic import PeriodicSchedule
 
 FRAMES = 6  # usually enough to reach the steady state
 MOST_FRAMES = 96  # simulated if it takes longer
-MOST_BEATS = 1 << 22  # beats a frame of all streams: minimizing depths takes some hundred bytes each
+MOST_BEATS = 1 << 22  # beats per frame of all streams: minimizing depths takes some hundred bytes each
 _BLOCK_RAM_LATENCY = 2  # additional cycles of a beat through block RAM
 
 
@@ -73,12 +73,12 @@ def size_queues(plan: Plan, device: Device, room: PeriodicSchedule | EvenSchedul
 
 
 def slowest(plan: Plan) -> int:
-    """Return the cycles a frame of the slowest core: the interval that queues must sustain."""
+    """Return the cycles per frame of the slowest core: the interval that queues must sustain."""
     return max(plan.cycles(node) for node in plan.graph.nodes)
 
 
 def streamed_beats(plan: Plan) -> int:
-    """Return the beats a frame of all streams together, surplus lanes aside."""
+    """Return the beats per frame of all streams together, surplus lanes aside."""
     return sum(
         prod(value.typed.shape) // plan.folding(node).output_lanes
         for node in plan.graph.nodes for value in node.outputs

@@ -183,7 +183,7 @@ def _attempt(
         if not short:  # bursts cost some cycles beyond those of the slowest core
             aim -= late
             continue
-        remedy = "ask for fewer frames a second, use a larger board or a smaller model"
+        remedy = "ask for fewer frames per second, use a larger board or a smaller model"
         findings = [_too_large(made, *shortage, remedy) for shortage in short]
         counted = search.total(foldings)
         most = {name: getattr(left, name) for name in RESOURCES}
@@ -223,7 +223,7 @@ def _too_large(made: Schedule, name: str, wanted: int, there: int, remedy: str) 
     return Finding(
         "device-budget",
         f"model {show(made.graph.name)}",
-        f"{name} must be at most {there}, not {wanted}, at {made.initiation_interval} cycles a frame with all queues "
+        f"{name} must be at most {there}, not {wanted}, at {made.initiation_interval} cycles per frame with all queues "
         f"({wanted - there} too many; largest: node {show(most.name)} ({most.op}) with {parts[most]})",
         remedy,
     )

@@ -30,7 +30,7 @@ PATIENCE = 1.5  # limit of the routing time, relative to packing and placing
 LEAST_SECONDS = 60.0  # least such limit
 LONGER = 1.5  # limit of attempts for better timing, relative to the time of the first result
 NEARLY = 0.03  # share of its clock that a result may miss for more attempts to pay: seeds differ by 5 % and more
-REMEDY = "if the design does not fit, ask for fewer frames a second (--fps) or choose a larger board"
+REMEDY = "if the design does not fit, ask for fewer frames per second (--fps) or choose a larger board"
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ RANDOM_FRAMES = 16
 
 @dataclass(frozen=True)
 class Inputs:
-    """Arrays by ONNX input name, frames first; where they came from; ``labels``, an integer a frame, if the file had
+    """Arrays by ONNX input name, frames first; where they came from; ``labels``, one integer per frame, if the file had
     them."""
 
     arrays: Arrays
@@ -116,7 +116,7 @@ def _wrong_labels(labels: npt.NDArray[Any], frames: int, where: str) -> list[Fin
     if labels.dtype.kind not in "iu":
         found.append(("must be of an integer type", labels.dtype, "convert it to class numbers"))
     if labels.shape != (frames,):
-        found.append((f"must have shape [{frames}], a label a frame", list(labels.shape), "give as many as frames"))
+        found.append((f"must have shape [{frames}], one label per frame", list(labels.shape), "give as many as frames"))
     return [
         Finding("inputs-file", where, f"'label' {wanted}, not {got}", f"{remedy}, or leave the array out")
         for wanted, got, remedy in found

@@ -41,7 +41,7 @@ def test_a_lower_rate_costs_less():
     model = hwflow.load(MODEL)
     fast = hwflow.compile(model, "ulx3s_85f").schedule
     slow = hwflow.compile(model, "ulx3s_85f", fps=10_000).schedule
-    # 125 MHz / 10,000 frames a second
+    # 125 MHz / 10,000 frames per second
     assert fast.initiation_interval < slow.initiation_interval <= 12_500
     assert slow.resources.dsp < fast.resources.dsp
     assert slow.resources.lut < fast.resources.lut

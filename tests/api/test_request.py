@@ -16,7 +16,7 @@ from tests.models import Builder
 
 
 def test_an_interval_by_hand() -> None:
-    """The ULX3S runs at 50 MHz if asked to: 1000 frames a second are 50,000 cycles, and 7 are 7,142,857.1."""
+    """The ULX3S runs at 50 MHz if asked to: 1000 frames per second are 50,000 cycles, and 7 are 7,142,857.1."""
     for fps, cycles in ((1000, 50_000), (7, 7_142_857), (1e30, 1), (None, None)):
         assert requested("ulx3s_85f", fps=fps, clock_mhz=50).interval == cycles
 

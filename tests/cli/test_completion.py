@@ -10,7 +10,7 @@ import pytest
 
 from boards import all_boards
 
-# Completes the last of its arguments as bash does when somebody presses Tab behind it; prints a candidate a line.
+# Completes the last of its arguments as bash does when somebody presses Tab behind it; prints one candidate per line.
 COMPLETE = """
 source hwflow.bash
 COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMP_LINE="$*"; COMP_POINT=${#COMP_LINE}; COMPREPLY=()

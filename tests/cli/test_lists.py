@@ -1,4 +1,4 @@
-"""`boards`, `ops`, `doctor`: for programs a row a line, whatever the terminal's width; for people as wide as theirs."""
+"""`boards`, `ops`, `doctor`: for programs one row per line, whatever the terminal's width; for people, its width."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def test_too_many_frames_a_second(hwflow):
     assert (ran.code, ran.out) == (1, "")
     rate, cycles = too_fast(ran, 125, "1e+07")
     assert rate == int(125e6 / cycles)
-    assert "at 12 cycles a frame" in ran.err
+    assert "at 12 cycles per frame" in ran.err
     assert synth(hwflow, DIGITS, "--fps", str(rate)).code == 0
     assert json.loads(Path("out/report.json").read_text())["timing"]["initiation_interval"] <= cycles
 
@@ -58,7 +58,8 @@ def test_too_many_frames_a_second(hwflow):
 
 @pytest.mark.parametrize(("rate", "shown"), [("0", "0"), ("-5", "-5"), ("nan", "nan")])
 def test_a_rate_that_is_none(hwflow, rate, shown):
-    text = error("option --fps", f"frames a second must be greater than 0, not {shown}", "positive-fps", "give a rate")
+    message = f"frames per second must be greater than 0, not {shown}"
+    text = error("option --fps", message, "positive-fps", "give a rate")
     refused(synth(hwflow, DIGITS, f"--fps={rate}"), 2, text, before="")
 
 
@@ -79,12 +80,12 @@ def test_what_does_not_fit_at_any_rate(hwflow):
     assert ran.code == 1
     lines = ran.err.splitlines()[2:]
     short = re.compile(
-        r"error: model 'digits': (lut|ff|dsp|bram) must be at most (\d+), not (\d+), at (\d+) cycles a frame with all "
-        r"queues \((\d+) too many; largest: node '\w+' \(\w+\) with (\d+)\) \[device-budget\]"
+        r"error: model 'digits': (lut|ff|dsp|bram) must be at most (\d+), not (\d+), at (\d+) cycles per frame with "
+        r"all queues \((\d+) too many; largest: node '\w+' \(\w+\) with (\d+)\) \[device-budget\]"
     )
     enough = re.compile(
-        r"  remedy: a budget of (lut=\d+, ff=\d+, dsp=\d+, bram=\d+) suffices at (\d+) cycles a frame: request it with "
-        r"--budget"
+        r"  remedy: a budget of (lut=\d+, ff=\d+, dsp=\d+, bram=\d+) suffices at (\d+) cycles per frame: request it "
+        r"with --budget"
     )
     assert lines[::2]
     for line, remedy in zip(lines[::2], lines[1::2], strict=True):
@@ -244,5 +245,5 @@ def test_a_budget_that_is_too_small(hwflow):
     """Every core needs something."""
     ran = synth(hwflow, DIGITS, "--budget", "dsp=0,lut=0")
     assert ran.code == 1
-    short = r"lut must be at most 0, not (\d+), at \d+ cycles a frame with all queues \(\1 too many; largest: node"
+    short = r"lut must be at most 0, not (\d+), at \d+ cycles per frame with all queues \(\1 too many; largest: node"
     assert re.search(short, ran.err)

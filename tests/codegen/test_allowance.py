@@ -34,7 +34,7 @@ endmodule
 
 
 def shell(folder: Path, board: str, lanes: int, beats: int) -> dict[str, int]:
-    """Synthesized resources around a design of wires with ``lanes`` bytes a beat."""
+    """Synthesized resources around a design of wires with ``lanes`` bytes per beat."""
     out = emit(folder / "out")
     (out / "design.v").write_text(PASS.format(top=8 * lanes - 1))
     shape = {"pixels": beats, "beats": beats, "channels": lanes, "lanes": lanes}

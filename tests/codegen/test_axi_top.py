@@ -26,7 +26,7 @@ module hwflow_top (
 );
   reg [1:0] beat;
   assign m_axis_tdata = s_axis_tdata;
-  assign m_axis_tlast = 1'b1;  // one answer a frame: its first byte
+  assign m_axis_tlast = 1'b1;  // one answer per frame: its first byte
   assign m_axis_tvalid = s_axis_tvalid && beat == 2'd0;
   assign s_axis_tready = beat != 2'd0 || m_axis_tready;
   assign error = 1'b0;
@@ -45,7 +45,7 @@ def block(tmp_path_factory) -> Path:
 
 
 def simulate(out: Path, data: bytes, ends: str, pauses: bool, design: str = "design.v") -> list[str]:
-    """What comes out; ``ends``: a digit a byte, 1 for the last of a transfer."""
+    """What comes out; ``ends``: one digit per byte, 1 for the last of a transfer."""
     subprocess.run(
         [
             "iverilog", "-g2005", "-s", "axis_bench", "-o", "board/bench.vvp", f"-Paxis_bench.COUNT={len(data)}",
@@ -94,5 +94,5 @@ def test_beats_too_wide_for_a_dma_are_refused(tmp_path):
         write_board(out, find_board("pynq_z1"))
     assert str(error.value) == (
         "error: the design's input: a beat must have at most 128 bytes for an AXI DMA, not 129 [dma-width]\n"
-        "  remedy: ask for fewer frames a second (--fps), or stop at --until verilog on another board"
+        "  remedy: ask for fewer frames per second (--fps), or stop at --until verilog on another board"
     )

@@ -39,7 +39,7 @@ class Case:
 
     ``rows``, ``styles``: of the core's :class:`hwflow.cores.operator.Decision`.
 
-    ``corners(node)``: frames whose results must reach both ends of every output channel's interval (an array a node
+    ``corners(node)``: frames whose results must reach both ends of every output channel's interval (one array per node
     with one input, else one for each input), or None where the operator's interval is only a bound.
     """
 
@@ -59,7 +59,7 @@ class Case:
         return (self.source, *self.others)
 
     def corner_frames(self, node: Node) -> Frames:
-        """As ``corners`` gives them, one array an input."""
+        """As ``corners`` gives them, one array per input."""
         assert self.corners is not None, "only where there are corners"
         frames = self.corners(node)
         return frames if isinstance(frames, list) else [frames]
@@ -108,7 +108,7 @@ def together(*parts: Frames) -> Frames:
 
 
 def golden(node: Node, frames: Frames) -> list[IntArray]:
-    """Results of the operator's evaluate, one array an output."""
+    """Results of the operator's evaluate, one array per output."""
     return list(hardware(node.op).evaluate(node.attributes, frames))
 
 

@@ -89,7 +89,7 @@ def test_a_plan_needs_and_frees_what_its_order_does(order: list[int], inner: int
     assert sum(phase.count * phase.released for phase in plan.phases) == 12
 
 
-def cycles_a_frame(plan: RearrangePlan, rows: int) -> float:
+def cycles_per_frame(plan: RearrangePlan, rows: int) -> float:
     """Cycle by cycle: those the last of many frames take whose beats are always there; infinite if nothing moves."""
     frames, idle = 12, 0
     written, step, freed, cycle, ends = 0, 0, plan.skipped, 0, []
@@ -124,8 +124,8 @@ def test_the_buffer_keeps_the_pace_and_is_the_least_that_does(order: list[int], 
     if words.max() < 0:
         return
     plan = RearrangePlan(as_loops(words), 12)
-    assert cycles_a_frame(plan, plan.sustaining_rows) == plan.cycles
-    assert plan.sustaining_rows == plan.least_rows or cycles_a_frame(plan, plan.sustaining_rows - 1) > plan.cycles
+    assert cycles_per_frame(plan, plan.sustaining_rows) == plan.cycles
+    assert plan.sustaining_rows == plan.least_rows or cycles_per_frame(plan, plan.sustaining_rows - 1) > plan.cycles
     assert plan.rows >= plan.sustaining_rows
 
 
@@ -139,7 +139,7 @@ def test_a_slower_pace_needs_no_larger_buffer(order: list[int], inner: int, slow
     quick = RearrangePlan(as_loops(words), 12)
     plan = RearrangePlan(quick.walk, 12, quick.cycles + slower)
     assert plan.sustaining_rows <= quick.sustaining_rows
-    assert cycles_a_frame(plan, plan.sustaining_rows) <= quick.cycles + slower
+    assert cycles_per_frame(plan, plan.sustaining_rows) <= quick.cycles + slower
 
 
 def test_a_whole_frame_needs_a_second_one_only_as_long_as_they_overlap() -> None:

@@ -11,7 +11,7 @@ from hwflow.cores.memory_words import pack_words
 
 
 def test_words_by_hand() -> None:
-    """Four bits a lane: -1 is f, -8 is 8; of three, two and one bits 0b101, 0b10 and 0b1 beside each other."""
+    """Four bits per lane: -1 is f, -8 is 8; of three, two and one bits 0b101, 0b10 and 0b1 beside each other."""
     assert list(pack_words(np.array([[-1, 3], [5, -8]]), 4)) == [0x3F, 0x85]
     assert list(pack_words(np.array([[-3, -2, -1], [2, 1, 0]]), [3, 2, 1])) == [0b110101, 0b001010]
     assert list(pack_words(np.array([[-1], [0], [-(1 << 62)]]), 63)) == [(1 << 63) - 1, 0, 1 << 62]

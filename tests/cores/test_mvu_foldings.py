@@ -17,7 +17,7 @@ from tests.attributes import attributes_of
 I8 = IntType(8, True)
 FAMILY = type("Family", (), {"family": "ecp5"})()
 
-# (vectors, outputs, pixels a vector, channels) of ResNet-8 for CIFAR-10 (MLPerf Tiny): a convolution of 3 x 3, three
+# (vectors, outputs, pixels per vector, channels) of ResNet-8 for CIFAR-10 (MLPerf Tiny): a convolution of 3 x 3, three
 # blocks of two (the later ones with stride 2, and a convolution of 1 x 1 beside them), a dense layer.
 RESNET8 = [
     (1024, 16, 9, 3), (1024, 16, 9, 16), (1024, 16, 9, 16), (256, 32, 9, 16), (256, 32, 9, 32), (256, 32, 1, 16),
@@ -52,7 +52,7 @@ def blocks(nodes: list[Node], usable: Callable[[Folding], bool]) -> Callable[[in
 
 
 def by_formula(interval: int) -> int:
-    """The same from the shapes: PE outputs and SIMD of all K elements a step take ceil(M / PE) * ceil(K / SIMD)."""
+    """The same from the shapes: PE outputs and SIMD of all K elements per step take ceil(M / PE) * ceil(K / SIMD)."""
     total = 0
     for vectors, outputs, pixels, channels in RESNET8:
         elements, steps = pixels * channels, interval // vectors

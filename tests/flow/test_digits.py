@@ -268,7 +268,7 @@ def test_the_reports_exactness(report, initializers):
     for node, source, result in (("conv1", "image", "relu1"), ("conv2", "relu1", "relu2"), ("dense", "relu2", None)):
         weights = operand(initializers, node, 1).astype(int)
         weights = weights.reshape(len(weights), len(most) if node != "dense" else 64, -1)
-        codes = np.array(most if node != "dense" else np.repeat(most, 4))[None, :, None]  # 2x2 pixels a channel
+        codes = np.array(most if node != "dense" else np.repeat(most, 4))[None, :, None]  # 2x2 pixels per channel
         low, high = ((f(weights, 0) * codes).sum(axis=(1, 2)) for f in (np.minimum, np.maximum))
         requantizer = found[f"{result or 'dense'}_quantize"]
         assert requantizer["input_interval"] == [low.min(), high.max()]

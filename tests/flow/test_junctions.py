@@ -90,7 +90,7 @@ def pools_and_outputs() -> Builder:
 
 
 def mean_of_a_block() -> Builder:
-    """A convolution with scales and a float bias a channel, and a stream with a scale of its own, added; the mean of
+    """A convolution with scales and a float bias per channel, and a stream with a scale of its own, added; the mean of
     its Relu, and the average pool of its Clip, by keys of their sums."""
     b, rng = Builder(), np.random.default_rng(4)
     x, other = image(b, "x", 2, 4, 3), b.requantize(b.input("other", ["N", 3, 4, 3]), np.float32(0.0173), 100)

@@ -80,7 +80,7 @@ def frames_of(path: Path, count: int) -> dict[str, Array]:
 
 
 def frame_by_frame(path: Path, arrays: dict[str, Array]) -> dict[str, Array]:
-    """onnx's evaluator on one frame after the other; of a result without frame axis, a copy a frame."""
+    """onnx's evaluator on one frame after the other; of a result without frame axis, one copy per frame."""
     evaluator = onnx.reference.ReferenceEvaluator(str(path))
     parts: dict[str, list[Array]] = {name: [] for name in evaluator.output_names}
     for frame in range(len(next(iter(arrays.values())))):

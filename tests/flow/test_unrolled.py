@@ -49,7 +49,7 @@ def test_bulk_simulation(unrolled, stall):
 
 
 def test_digits_unroll_wholly():
-    """All windows of 8 x 8 pixels at once, a frame a cycle, where look-up tables are no limit; its constant
+    """All windows of 8 x 8 pixels at once, one frame per cycle, where look-up tables are no limit; its constant
     matrices take no multiplier block."""
     board = find_board("ulx3s_85f")
     rate = float(plan_clock(board).frequency_hz)

@@ -113,7 +113,8 @@ class ConverterProof(wiring.Component):
                 ~(dut.o.valid & (out_beat == beats_out - 1)) | (output[(lanes_out - surplus) * WIDTH :] == 0)
             )
         late = Signal(range(self.slack + 2))
-        # Between two stages a beat waits for its common multiple of elements: only whole pixels must come out by then.
+        # Between two stages a beat waits for its common multiple of elements: only whole pixels must come out by
+        # then.
         due = complete if len(dut.stages) == 1 else (owed > beats_out - out_beat) | (in_beat == 0)
         with m.If((owed != 0) & due & ~dut.o.valid):
             m.d.sync += late.eq(late + 1)

@@ -1,6 +1,6 @@
 """The issue-slot law, written once more: the handshake cycles of cores with static schedules, without a simulator.
 
-A core is a process that executes steps in order, at most one a cycle. A step may consume the next input beat and may
+A core is a process that executes steps in order, at most one per cycle. A step may consume the next input beat and may
 produce the next output beat, for which it needs one of the queue's credits; a credit comes back the cycle after its
 beat was taken. The source offers from cycle 0 on, the sink takes whatever is shown.
 """

@@ -60,7 +60,7 @@ def test_sums_of_streams_with_scales_along_two_axes() -> None:
 
 
 def test_a_function_of_several_axes_in_front_of_a_matrix() -> None:
-    """A Relu of sums with a constant, without a quantizer: tables of its few values, one an element."""
+    """A Relu of sums with a constant, without a quantizer: tables of its few values, one per element."""
     b, rng = Builder(), np.random.default_rng(3)
     x = b.requantize(b.input("x", ["N", 3, 4]), 0.5, 7)
     shifted = b.node("Relu", b.node("Add", x, b.constant(rng.integers(-8, 8, (3, 4)) / 2)))

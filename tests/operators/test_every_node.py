@@ -44,7 +44,7 @@ def may_leave_out(schema: onnx.defs.OpSchema) -> bool:
 
 @cache
 def with_outputs_left_out() -> dict[str, onnx.ModelProto]:
-    """Node tests of ONNX's suite, one an operator, with no optional outputs of their node but the last."""
+    """Node tests of ONNX's suite, one per operator, with no optional outputs of their node but the last."""
     found: dict[str, onnx.ModelProto] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the suite computes infinities and the like

@@ -1,4 +1,4 @@
-"""The records: one an operator, and whole."""
+"""The records: one per operator, and whole."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def test_of_integers() -> None:
 @pytest.mark.parametrize("bias", [None, 1.0, 0.125])
 @pytest.mark.parametrize("scales", [0.25, [0.25, 0.5, 1.0, 0.375, 0.125]])
 def test_of_sums_without_a_quantizer(scales: float | list[float], bias: float | None) -> None:
-    """A classifier that ends in ArgMax over its sums; weights of one scale, or one a class."""
+    """A classifier that ends in ArgMax over its sums; weights of one scale, or one per class."""
     rng = np.random.default_rng(2)
     b = Builder(21, 10)
     x = quantized(b, [6])

@@ -38,7 +38,7 @@ class Net(Builder):
         )
 
     def convolution(self, name: str, channels: int = INPUTS) -> str:
-        """A padded one of a stream, with a scale and a float bias a channel."""
+        """A padded one of a stream, with a scale and a float bias per channel."""
         reach = 7 if self.kind == INT4 else 127
         integers = self.rng.integers(-reach, reach + 1, (CHANNELS, channels, 3, 3))
         scales = self.rng.uniform(0.001, 0.01, CHANNELS).astype(np.float32)
@@ -72,7 +72,7 @@ def two_convolutions(net: Net) -> str:
 
 
 def scaled(net: Net) -> str:
-    """A sum, times a constant a channel, some negative, and one added."""
+    """A sum, times one constant per channel, some negative, and one added."""
     factors = net.constant(np.array([-1.3, 0.7, -0.01], dtype=np.float32).reshape(-1, 1, 1))
     return net.node("Add", net.node("Mul", residual(net), factors), net.constant(0.3))
 

@@ -1,4 +1,4 @@
-"""Forks: one branch a reader, graph outputs last; nothing where there is one reader."""
+"""Forks: one branch per reader, graph outputs last; nothing where there is one reader."""
 
 from __future__ import annotations
 

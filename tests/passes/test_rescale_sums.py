@@ -68,7 +68,7 @@ def longest(graph: Graph) -> int:
         (((LONG[0],), (LONG[1],)), (stage(128 * sum(LONG)), stage(128 * sum(LONG), 0, 0.7))),
         (((LONG[0],), (-LONG[1],)), (stage(-128 * sum(LONG)),)),
     ],
-    ids=["plain", "difference", "multipliers_a_channel", "stages_a_channel", "falling"],
+    ids=["plain", "difference", "multipliers_per_channel", "stages_per_channel", "falling"],
 )
 def test_every_pair_keeps_its_value(multipliers, stages) -> None:
     graph = graph_of((I8, I8), 2, multipliers, stages)

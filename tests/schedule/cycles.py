@@ -124,7 +124,7 @@ def steps_of(rng: random.Random, count: int, steps: int) -> np.ndarray:
 
 
 def random_timing(rng: random.Random, inputs: list[int], outputs: list[int]) -> Timing:
-    """Beats a frame of each input and output -> one process, or a writer and a reader that wait for each other."""
+    """Beats per frame of each input and output -> one process, or a writer and a reader that wait for each other."""
     latency = tuple(rng.randrange(1, 8) for _ in outputs)
     if rng.random() < 0.6:
         steps = max([*inputs, *outputs]) + rng.randrange(0, 4)

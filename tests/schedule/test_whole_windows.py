@@ -1,4 +1,4 @@
-"""Convolutions and pools whose cores take several windows a beat, as whole designs: values are the golden model's,
+"""Convolutions and pools whose cores take several windows per beat, as whole designs: values are the golden model's,
 every frame comes in the cycles the schedule predicts, at the interval that the image allows."""
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def network() -> Graph:
 @pytest.mark.parametrize(
     ("target", "interval"),
     [
-        (70, 65),  # a pixel a beat, and a step for the last window
+        (70, 65),  # one pixel per beat, and a step for the last window
         (8, 8),  # a row
     ],
 )

@@ -1,6 +1,6 @@
 """Small handwritten designs with hand-computed timing, as `synth` would leave them behind.
 
-`plus`: one byte a beat, 4 beats a frame, y = x + addend mod 256 (addend from weights/addend.mem, 1 as written). A
+`plus`: one byte per beat, 4 beats per frame, y = x + addend mod 256 (addend from weights/addend.mem, 1 as written). A
 frame's slots are 7 cycles: 4 beats, then 3 cycles of pause; 3 registers from input to output. So with willing ends
 beat b of frame f enters in cycle 7f + b and leaves in 7f + b + 3: latency 3, initiation interval 7, and 7F - 7 + 3 +
 3 + 1 = 7F cycles for F frames. weights/defect.mem selects a deliberate defect (0: none); it is read at run time, so
@@ -110,8 +110,8 @@ module hwflow_top (
 endmodule
 """
 
-# 4 pixels of 3 channels, 2 lanes of signed 5 bits in bytes: 2 beats a pixel, lane 1 of the second is padding. y = ~x =
-# -x - 1 (stays within 5 bits). The padding lane of the output is X on purpose.
+# 4 pixels of 3 channels, 2 lanes of signed 5 bits in bytes: 2 beats per pixel, lane 1 of the second is padding.
+# y = ~x = -x - 1 (stays within 5 bits). The padding lane of the output is X on purpose.
 NARROW = """
 module hwflow_top (
     input clk, input rst,

@@ -28,7 +28,7 @@ module top (inout clk_pin, inout rx_pin, inout tx_pin, input reset_n, input mute
             rx_bit <= 0; tx_bit <= 0; full <= 0; tx <= 1;
         end else begin
             if (rx_bit == 0) begin
-                if (!rx) begin rx_bit <= 1; rx_count <= 11; end  // 8 cycles a bit: middle of bit 0 in 12 cycles
+                if (!rx) begin rx_bit <= 1; rx_count <= 11; end  // 8 cycles per bit: middle of bit 0 in 12 cycles
             end else if (rx_count != 0) rx_count <= rx_count - 1;
             else begin
                 rx_count <= 7;

@@ -96,7 +96,7 @@ def test_vectors_that_do_not_fit_are_refused(plus, tmp_path):
         ),
         (
             {"inputs": [designs.stream("x", "s_axis", pixels=4, order=[0, 1, 2, 2])]},
-            "stream 'x': 'order' must be a permutation of the 4 elements of 'shape', one a stream element",
+            "stream 'x': 'order' must be a permutation of the 4 elements of 'shape', one per stream element",
         ),
         (
             {"inputs": [designs.stream("x", "s_axis", pixels=4) | {"lanes": 0}]},

@@ -198,7 +198,7 @@ def test_a_tool_that_makes_nothing_failed(cyclone, tmp_path, monkeypatch):
         f"error: bitstream (quartus_sh): top.sof must be written, not missing (log: {cyclone}/build.log) "
         "[tool-output]\n"
         "    Error: out of paper\n"
-        "  remedy: read the log; if the design does not fit, ask for fewer frames a second (--fps)"
+        "  remedy: read the log; if the design does not fit, ask for fewer frames per second (--fps)"
     )
 
 

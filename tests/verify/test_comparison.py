@@ -117,7 +117,7 @@ def test_bench_on_random_frames(name: str, frames: int, tmp_path: Path) -> None:
 
 def test_batches_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = compare(DIGITS, frames=20)
-    monkeypatch.setattr("hwflow.verify.comparison.BATCH_ELEMENTS", 1)  # one frame a batch
+    monkeypatch.setattr("hwflow.verify.comparison.BATCH_ELEMENTS", 1)  # one frame per batch
     lines: list[str] = []
     single = compare(DIGITS, frames=20, progress=lines.append)
     assert single.table() == whole.table() and single.drift == whole.drift

@@ -71,7 +71,7 @@ def run_doctor(arguments: argparse.Namespace) -> int:
 
 
 class Version(argparse.Action):
-    """``--version``: print the versions of hwflow and of its dependencies, one a line."""
+    """``--version``: print the versions of hwflow and of its dependencies, one per line."""
 
     def __init__(self, option_strings: Sequence[str], dest: str, **options: Any) -> None:
         super().__init__(option_strings, argparse.SUPPRESS, nargs=0, **options)

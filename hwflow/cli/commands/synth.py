@@ -107,7 +107,7 @@ def _print_report(board: Board, made: Made, target: Path) -> None:
             f"  smaller design: one of {larger['initiation_interval']} cycles failed place and route "
             f"({larger['reason']})"
         )
-    say(f"  clock {clock['target_mhz']:g} MHz (reached: {fmax}), {timing['frames_per_second']:,.0f} frames a second")
+    say(f"  clock {clock['target_mhz']:g} MHz (reached: {fmax}), {timing['frames_per_second']:,.0f} frames per second")
     say(f"  {table['multipliers']} multipliers, {100 * (table['multiplier_utilization'] or 0):.1f} % busy")
     forms = Counter(layer["requantizer"]["form"] for layer in table["layers"] if layer["requantizer"])
     if forms:
@@ -138,8 +138,8 @@ def _on_the_board(board: Board, table: dict[str, Any], target: Path) -> Iterator
     if link is not None:
         rate = f", {link['baud']:,} baud" if link["baud"] else ""
         yield (
-            f"frames a second: {core:,.0f} by the core, at most {link['frames_per_second']:,.0f} over the board's link "
-            f"({link['transport']}{rate}; {link['input_bytes']:,} bytes in, {link['output_bytes']:,} out)"
+            f"frames per second: {core:,.0f} by the core, at most {link['frames_per_second']:,.0f} over the board's "
+            f"link ({link['transport']}{rate}; {link['input_bytes']:,} bytes in, {link['output_bytes']:,} out)"
         )
 
 

@@ -12,7 +12,7 @@ from hwflow.errors import Finding, UsageError
 if TYPE_CHECKING:
     from hwflow.codegen.board.board_top import FramePort
 
-WIDEST = 128  # bytes a beat of an AXI DMA's stream: AMD PG021, data width 8 to 1024 bits
+WIDEST = 128  # bytes per beat of an AXI DMA's stream: AMD PG021, data width 8 to 1024 bits
 TRANSFERS = 4  # that may be under way
 _INDEX = 32  # bits of a frame's number; they wrap
 
@@ -39,7 +39,7 @@ class AxiTop(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annotat
                     Finding(
                         "dma-width", f"the design's {name}",
                         f"a beat must have at most {WIDEST} bytes for an AXI DMA, not {port.bytes_per_beat}",
-                        "ask for fewer frames a second (--fps), or stop at --until verilog on another board",
+                        "ask for fewer frames per second (--fps), or stop at --until verilog on another board",
                     )
                 )
         self.source, self.sink = source, sink

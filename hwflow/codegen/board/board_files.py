@@ -135,7 +135,7 @@ def _serial_files(
         text = text if isinstance(text, str) else text.decode()
         (folder / name).write_text(readable(text) if board.tools.vendor and name.endswith(".il") else text)
     uart = top.uart
-    line = top.clock.frequency_hz / (10 * top.shell.divisor)  # bytes a second: start bit, eight bits, stop bit
+    line = top.clock.frequency_hz / (10 * top.shell.divisor)  # bytes per second: start bit, eight bits, stop bit
     input_bytes, output_bytes = (sum(port.bytes for port in ports) for ports in (sources, sinks))
     pins = {
         "clk": f"{board.clock.resource}_{board.clock.number}__io",
@@ -165,8 +165,8 @@ def _serial_files(
 def _link(
     board: Board, baud: int | None, input_bytes: int, output_bytes: int, rate_in: Fraction, rate_out: Fraction
 ) -> dict[str, Any]:
-    """Return the link to the host, with a bound of its throughput: ``rate_in`` bytes a second in and, simultaneously,
-    ``rate_out`` out; a frame has so many bytes, padding included. (A Zynq's memory port: 8 bytes a cycle each way.)"""
+    """Return the link to the host, with a bound of its throughput: ``rate_in`` bytes per second in and, simultaneously,
+    ``rate_out`` out; a frame has so many bytes, padding included. A Zynq's memory port: 8 bytes per cycle each way."""
     most = min(rate_in / input_bytes, rate_out / output_bytes)
     return {
         "transport": board.transport, "baud": baud, "input_bytes": input_bytes, "output_bytes": output_bytes,

@@ -39,14 +39,14 @@ IDLE_SECONDS = Fraction(1, 10)
 
 @dataclass(frozen=True)
 class FramePort:
-    """A stream of the design: bytes a beat and beats a frame."""
+    """A stream of the design: bytes per beat and beats per frame."""
 
     bytes_per_beat: int
     beats: int
 
     @property
     def bytes(self) -> int:
-        """Return the bytes a frame."""
+        """Return the bytes per frame."""
         return self.bytes_per_beat * self.beats
 
 
@@ -61,8 +61,8 @@ def receive_bytes(part: Part, frame_bytes: int) -> int:
 def shell_allowance(part: Part, frame_bytes: int) -> dict[str, int]:
     """Return the share of ``part`` to leave for the shell, in ``lut``, ``ff``, ``dsp`` and ``bram``.
 
-    ``frame_bytes``: of an input frame. Measured for streams of one to eight bytes a beat: 170 to 480 look-up tables or
-    logic cells and 140 to 350 flip-flops (serial port, adapters between bytes and beats, reset), no multipliers, and
+    ``frame_bytes``: of an input frame. Measured for streams of one to eight bytes per beat: 170 to 480 look-up tables
+    or logic cells and 140 to 350 flip-flops (serial port, adapters between bytes and beats, reset), no multipliers, and
     the block RAMs of the receive buffer; the figures are the upper ends with a margin.
     """
     return {"lut": 500, "ff": 360, "dsp": 0, "bram": block_rams(part.family, receive_bytes(part, frame_bytes), 8)}

@@ -217,7 +217,7 @@ def in_block_ram(family: str, words: int, width: int) -> int:
     if device.lutram is None:
         return blocks if device.bram_cost * blocks + BLOCK_EXTRA < words * width else 0
     rows = ceil(words / 16)
-    # What memory_libmap of yosys 0.70 prints with its debug messages on; half a point a bit of each further row's
+    # What memory_libmap of yosys 0.70 prints with its debug messages on; half a point per bit of each further row's
     # multiplexer, the rest for addresses.
     flat = device.lutram_cost * ceil(width / 4) * rows + width * (rows - 1) / 2 + (rows + 4) / 2
     return blocks if device.bram_cost * blocks + 2 <= flat else 0
@@ -242,8 +242,8 @@ def asynchronous_memory(family: str, words: int, width: int) -> Resources:
     return Resources(lut=per_block * ceil(width / 4) * blocks + width * _choice(blocks))
 
 
-# Look-up tables of four inputs a bit of a word, to choose the bit of one word, as measured: of a power of two words, of
-# another number; of more than 16 words of more than NARROW bits.
+# Look-up tables of four inputs per bit of a word, to choose the bit of one word, as measured: of a power of two words,
+# of another number; of more than 16 words of more than NARROW bits.
 FLAT_READ, NARROW = (0.72, 0.8, 0.9), 100
 FLAT_CHOICE = {2: 1, 3: 2, 5: 3, 6: 4, 7: 5, 8: 6}  # the same for a bit of a word
 BLOCK_CHOICE = {2: 1, 3: 2, 4: 2, 5: 3}  # of so many block RAMs one behind the other

@@ -70,7 +70,7 @@ def _alike(lanes: int, source: IntType, result: IntType, fill: int) -> int:
     return lanes * (result.bits - source.bits) - int(above > 0)
 
 
-FEW_BITS = 4  # of a state whose next one is a table a bit
+FEW_BITS = 4  # of a state whose next one is one table per bit
 
 
 @cache

@@ -11,7 +11,7 @@ from hwflow.cores.costs.family import FAMILIES
 from hwflow.cores.costs.memory import asynchronous_memory, in_block_ram, queue
 from hwflow.cores.operator import Resources
 
-# Look-up tables a bit, as measured, where they come with a slice's multiplexers: with places, of values alone.
+# Look-up tables per bit, as measured, where they come with a slice's multiplexers: with places, of values alone.
 CIRCULATING = (5, 4)
 CARRIED, CARRIED_LANE = 6, 1  # more look-up tables where a carry cell is of one bit, as measured: in all, of a lane
 

@@ -24,8 +24,8 @@ from hwflow.ir.graph import Node, Scratch
 from hwflow.numerics.shift_add import Network, depth_of, levels_of, shift_add_network, width_of
 
 SPAN = 1  # levels of adders between registers
-MOST_BLOCKS = 1_000  # multiplier blocks of all vectors a beat
-MOST_DIGITS = 400_000  # of all vectors a beat: some million look-up tables, as many as the largest devices have
+MOST_BLOCKS = 1_000  # multiplier blocks of all vectors per beat
+MOST_DIGITS = 400_000  # of all vectors per beat: some million look-up tables, as many as the largest devices have
 
 
 class _Matrix:
@@ -68,7 +68,7 @@ class _Matrix:
 
 
 class _ConstantMvu(Implementation[MvuAttributes]):
-    """A core that takes ``vectors`` a beat."""
+    """A core that takes ``vectors`` per beat."""
 
     kind: ClassVar[ProductForm]
 
@@ -89,7 +89,7 @@ class _ConstantMvu(Implementation[MvuAttributes]):
     @classmethod
     @abstractmethod
     def _offered(cls, matrix: _Matrix, vectors: int) -> bool:
-        """Tell whether ``vectors`` a beat are useful."""
+        """Tell whether ``vectors`` per beat are useful."""
 
     @abstractmethod
     def latency(self) -> int:
@@ -139,7 +139,7 @@ class ConstantNetworkMvu(_ConstantMvu):
 
 
 class ConstantBlockMvu(_ConstantMvu):
-    """A multiplier block for each weight, for several vectors a beat: see
+    """A multiplier block for each weight, for several vectors per beat: see
     :class:`hdl_lib.matrices.constant_products.ConstantProducts`."""
 
     kind = ProductForm.DSP

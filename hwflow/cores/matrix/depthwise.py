@@ -130,7 +130,7 @@ def padded_type(node: Node[DepthwiseAttributes]) -> IntType:
 
 
 def buffers(node: Node[DepthwiseAttributes], decision: Decision) -> tuple[int, int, int]:
-    """Return the words, copies and bits a word of the line buffer."""
+    """Return the words, copies and bits per word of the line buffer."""
     window, folding = _window(node.attributes), decision.folding
     words = buffer_words(line_buffer_rows(node, decision) * window.width * _blocks(node, folding))
     return words, folding.multipliers // folding.input_lanes, folding.input_lanes * node.inputs[0].typed.element.bits

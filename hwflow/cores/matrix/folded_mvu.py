@@ -1,4 +1,4 @@
-"""Matrix-vector units with weights from a table, ``pe`` outputs and ``simd`` inputs a cycle.
+"""Matrix-vector units with weights from a table, ``pe`` outputs and ``simd`` inputs per cycle.
 
 Folding: input_lanes = SIMD, output_lanes = PE. Neither needs to divide its channel count: surplus lanes carry zero
 weights or, if binary, a weight of 1 that an input forced to 0 never equals. SIMD up to a pixel's channels is a part of
@@ -271,7 +271,7 @@ def _lane_pairs(channels: int, outputs: int, elements: int, together: int) -> li
             simds.append((3, simd, -(-elements // simd)))
     pes = [(pe, -(-outputs // pe)) for pe in costs.useful_lanes(outputs)]
     kept: list[tuple[int, int, bool]] = []
-    front: set[tuple[int, int]] = set()  # (steps a vector, multipliers) that nothing undercuts
+    front: set[tuple[int, int]] = set()  # (steps per vector, multipliers) that nothing undercuts
     for kind in range(4):
         mine = [(simd, synapse) for k, simd, synapse in simds if k == kind]
         rows = [

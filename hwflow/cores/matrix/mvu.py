@@ -69,7 +69,7 @@ _FOLDED = (PackedMvu, BlockMvu, LookupTableMvu, XnorMvu)
 _ONE_VECTOR: dict[str, type[Implementation[MvuAttributes]]] = {
     kind.kind: kind for kind in (*_FOLDED, ConstantNetworkMvu)
 }
-"""By the folding's kind of multiplier; for those of several vectors a beat there are others."""
+"""By the folding's kind of multiplier; for those of several vectors per beat there are others."""
 _SEVERAL_VECTORS: dict[str, type[Implementation[MvuAttributes]]] = {
     kind.kind: kind for kind in (ConstantNetworkMvu, ConstantBlockMvu)
 }

@@ -1,4 +1,4 @@
-"""Binary search among sorted thresholds, a comparator a stage."""
+"""Binary search among sorted thresholds, one comparator per stage."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from hwflow.ir.node_attributes import RequantizeAttributes
 
 
 class LaneTable(NamedTuple):
-    """A table of every lane: ``rows``, one a channel, of entries of ``bits``."""
+    """A table of every lane: ``rows``, one per channel, of entries of ``bits``."""
 
     name: str
     rows: IntArray

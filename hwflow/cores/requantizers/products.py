@@ -1,4 +1,4 @@
-"""Multiply-add-shift with a product a cycle in every lane: in multiplier blocks, or in look-up tables."""
+"""Multiply-add-shift with one product per cycle in every lane: in multiplier blocks, or in look-up tables."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ class RequantizerCore(Implementation[RequantizeAttributes], Generic[F]):
         return (base - self.output.min) % (1 << self.output.bits) + self.output.min
 
     def padded(self, values: Any) -> IntArray:
-        """Arrange one row a channel, for each pixel of a beat, as [words, lanes, ...]; surplus lanes get zeros."""
+        """Arrange one row per channel, for each pixel of a beat, as [words, lanes, ...]; surplus lanes get zeros."""
         array = np.array(values[: self.own], dtype=object)  # addends of 16-bit levels pass 64 bits
         array = np.tile(array, (self.channels // self.own, *(1,) * (array.ndim - 1)))
         padded = np.zeros((self.words * self.lanes, *array.shape[1:]), dtype=object)
@@ -109,7 +109,7 @@ def table(name: str, words: Sequence[int], width: int, files: list[MemoryFile]) 
 
 def changing_bits(steps: Sequence[StepFunction], lanes: int, bits: int) -> int:
     """Return the bits of a beat's results, of ``bits`` each, that change and are no copies of another of their lane;
-    ``steps`` are one a channel, repeated over the ``lanes``."""
+    ``steps`` are one per channel, repeated over the ``lanes``."""
     total = 0
     for lane in range(min(lanes, len(steps))):
         values = [value for step in steps[lane::lanes] for value in step.values]

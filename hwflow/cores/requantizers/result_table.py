@@ -49,5 +49,5 @@ class ResultTable(LaneTables[LookupForm]):
 
     @property
     def _span(self) -> int:
-        """Return the words a channel: a power of two."""
+        """Return the words per channel: a power of two."""
         return 1 << (self.form.span - 1).bit_length()

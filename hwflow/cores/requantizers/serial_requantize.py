@@ -1,4 +1,4 @@
-"""Requantizers that take several cycles an element and no multiplier block, for slow streams.
+"""Requantizers that take several cycles per element and no multiplier block, for slow streams.
 
 The folding's kind is "serial", and its ``part`` the digits of the input taken in a step
 (:mod:`hdl_lib.requantizers.requantize_serial`).
@@ -27,7 +27,7 @@ from hwflow.numerics.requantizers.multiply_add_shift import MultiplyAddShift, wi
 from hwflow.types import IntType
 
 Pairs = tuple[tuple[tuple[int, int], ...], ...]
-TOGETHER = (1, 2, 3, 5)  # digits a step: with more of them products in one step cost no more
+TOGETHER = (1, 2, 3, 5)  # digits per step: with more of them products in one step cost no more
 
 
 class SerialProducts(RequantizerCore[MultiplyAddShift]):

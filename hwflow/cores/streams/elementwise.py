@@ -129,7 +129,7 @@ def _beats(constant: IntArray, lanes: int) -> IntArray:
 
 def _words(constants: Sequence[IntArray], lanes: int) -> list[IntArray]:
     """Return the table [words, lanes] of each constant tensor: the beats of a frame, or of the least period of all
-    tables, such as a pixel for one value a channel."""
+    tables, such as a pixel for one value per channel."""
     beats = [_beats(constant, lanes) for constant in constants]
     if not beats:
         return []

@@ -18,7 +18,7 @@ class Joined(HardwareOperator[A]):
 
 
 def joined_timing(count: int, latency: int, inputs: int = 2) -> Timing:
-    """Return the processes of :class:`hdl_lib.streams.joined.Joined` with ``count`` beats a frame: a buffer for each
+    """Return the processes of :class:`hdl_lib.streams.joined.Joined` with ``count`` beats per frame: a buffer for each
     input, and the step."""
     filled = Wait(inputs, every(count) - Core.buffer_depth)
     buffers = (Process(count, {index: every(count)}, {}, (filled,)) for index in range(inputs))

@@ -1,7 +1,7 @@
 """Pools over groups of consecutive pixels of a stream, by channel: the base of maximum and sum.
 
 Lanes up to a pixel take one pixel after the other. More input lanes are several pixels of a group (which they divide),
-with all channels an output beat, or several whole groups.
+with all channels per output beat, or several whole groups.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from hwflow.ir.graph import Attributes, IntArray, Node, Stage
 
 @dataclass(frozen=True, eq=False)
 class PoolAttributes(Attributes):
-    """``window``: pixels a group; ``least``: minimum instead of maximum."""
+    """``window``: pixels per group; ``least``: minimum instead of maximum."""
 
     window: int
     least: bool = False

@@ -153,10 +153,10 @@ def core_pad_value(node: Node[SlidingWindowAttributes]) -> int:
 
 
 def serial_processes(
-    window: WindowGeometry, blocks: int, per_row_out: int, steps_a_beat: int, rows: int
+    window: WindowGeometry, blocks: int, per_row_out: int, steps_per_beat: int, rows: int
 ) -> tuple[Process, Process]:
-    """Return the processes around a line buffer of ``rows`` image rows: the writer, a step a beat with ``blocks`` a
-    pixel, and the reader, ``per_row_out`` steps an output row of which every ``steps_a_beat``-th produces."""
+    """Return the processes around a line buffer of ``rows`` image rows: the writer, one step per beat with ``blocks``
+    per pixel, and the reader, ``per_row_out`` steps per output row of which every ``steps_per_beat``-th produces."""
     out_rows, _ = window.output
     per_row_in = window.width * blocks
     writes, reads = window.height * per_row_in, out_rows * per_row_out
@@ -171,7 +171,7 @@ def serial_processes(
     output_row = np.searchsorted(released_after, row, side="right")
     need_read = frame * reads + (output_row + 1) * per_row_out - 1
     writer = Process(writes, {0: every(writes)}, {}, (Wait(1, need_read, steps=per_row_in),))
-    produces = np.arange(steps_a_beat - 1, reads, steps_a_beat)
+    produces = np.arange(steps_per_beat - 1, reads, steps_per_beat)
     reader = Process(reads, {}, {0: produces}, (Wait(0, need_write, steps=per_row_out),))
     return writer, reader
 
@@ -222,7 +222,7 @@ def core_geometry(window: WindowGeometry) -> CoreGeometry:
 
 
 def steps_of(node: Node[HasGeometry], folding: Folding) -> WindowSteps:
-    """Return the step schedule of whole windows a beat."""
+    """Return the step schedule of whole windows per beat."""
     window = node.attributes.geometry
     channels = node.inputs[0].typed.shape[1]
     pixels, windows = folding.input_lanes // channels, folding.output_lanes // (window.taps * channels)
@@ -246,8 +246,8 @@ def _least_rows(window: WindowGeometry) -> int:
 
 def line_buffer_rows(node: Node[HasGeometry], decision: Decision) -> int:
     """Return the rows of the line buffer: as decided, else a stride more than the fewest, so that the writer fills a
-    stride ahead of the reader; of whole windows a beat, whose buffer is released word by word, the fewest if a row has
-    enough words."""
+    stride ahead of the reader; of whole windows per beat, whose buffer is released word by word, the fewest if a row
+    has enough words."""
     if decision.rows is not None:
         return decision.rows
     window = node.attributes.geometry

@@ -236,7 +236,7 @@ def _around_the_middle(slope: _Slope | None, shift: int) -> Iterator[int]:
 def _distinct(steps: Sequence[StepFunction]) -> dict[StepFunction, Staircase] | None:
     """Return each distinct function with its staircase (of ``-x`` where it falls); None if one rises and falls."""
     if not steps:
-        raise ValueError("steps must be one a channel, not none")
+        raise ValueError("steps must be one per channel, not none")
     distinct = dict.fromkeys(steps)
     if any(s.direction == 0 for s in distinct):
         return None

@@ -52,7 +52,7 @@ Channel = int | npt.NDArray[np.integer[Any]]
 BITS_PER_LUT = 16  # table bits at the cost of one LUT (16 x 1 memory, the minimum of all supported families)
 MAX_LOOKUP_BITS = 12  # widest input interval of a ROM, except through ``lookup_form`` itself
 MAX_THRESHOLDS = 4096  # in parallel
-CHANNELS_A_LANE = 16  # of a typical folding: the form is chosen before the folding is known
+CHANNELS_PER_LANE = 16  # of a typical folding: the form is chosen before the folding is known
 
 
 @dataclass(frozen=True)
@@ -204,7 +204,7 @@ class SearchForm:
 class LookupForm:
     """``y = tables[c][x - lo]`` for channel c: any function of a small input interval, monotone or not.
 
-    ``tables`` has one entry a channel, all of one length.
+    ``tables`` has one entry per channel, all of one length.
     """
 
     lo: int
@@ -414,16 +414,16 @@ def _on_interval(form: ThresholdForm | SearchForm | LookupForm, channel: int, lo
 
 
 def cost(form: Form, input_bits: int, lanes: int = 1) -> int:
-    """LUTs of ``lanes`` that serve all channels in turn, tables included at BITS_PER_LUT bits a LUT.
+    """LUTs of ``lanes`` that serve all channels in turn, tables included at BITS_PER_LUT bits per LUT.
 
     - multiply-add-shift: the multiplier array ``input_bits * multiplier_bits``, an adder as wide as the widest sum, and
-      one multiplier and one addend field a channel; to round, an adder of the bits that the shift leaves, and a
+      one multiplier and one addend field per channel; to round, an adder of the bits that the shift leaves, and a
       disjunction of those it takes;
     - thresholds: a comparator as wide as input and field for each, one more LUT each to count it, and the fields; one
       more LUT where the direction differs between channels, an adder where the base does;
-    - search: a comparator a stage, the input kept for each of two cycles a stage (a register costs half a LUT), the
-      tables without what is padding in them, which yields to logic minimisation;
-    - ROM: ``2**address_bits * output_bits`` a channel.
+    - search: one comparator per stage, the input kept for each of two cycles per stage (a register costs half a LUT),
+      the tables without what is padding in them, which yields to logic minimisation;
+    - ROM: ``2**address_bits * output_bits`` per channel.
 
     A table shared by all channels is stored once per lane; for the first two forms it is constants, at no cost. The
     scheduler may move the multiplier to a DSP: only the forms are compared here.
@@ -460,17 +460,17 @@ def _ceil_div(a: int, b: int) -> int:
 
 
 def realise(steps: Sequence[StepFunction], input_bits: int, input_signed: bool) -> Form:
-    """The cheapest form by :func:`cost`, proved equal to ``steps`` (one a channel) over their whole intervals.
+    """The cheapest form by :func:`cost`, proved equal to ``steps`` (one per channel) over their whole intervals.
 
     ``input_bits, input_signed`` is the type of the requantizer's input; every interval must fit in it (ValueError).
     A rounding multiply-add-shift is searched where its shift may be smaller than that of rounding down. A search, which
     exists for all functions that are not constant, is considered only if there is no multiply-add-shift, whose
-    multiplier is cheap in a DSP; the cost is then that of a lane per CHANNELS_A_LANE channels, otherwise of one lane. A
-    ROM is considered up to MAX_LOOKUP_BITS bits of interval.
+    multiplier is cheap in a DSP; the cost is then that of a lane per CHANNELS_PER_LANE channels, otherwise of one lane.
+    A ROM is considered up to MAX_LOOKUP_BITS bits of interval.
     On a tie the order is multiply-add-shift, thresholds, search, ROM.
     """
     if not steps:
-        raise ValueError("steps must be one a channel, not none")
+        raise ValueError("steps must be one per channel, not none")
     lo, hi = min(s.lo for s in steps), max(s.hi for s in steps)
     least = -1 << (input_bits - 1) if input_signed else 0
     greatest = least + (1 << input_bits) - 1
@@ -494,7 +494,7 @@ def realise(steps: Sequence[StepFunction], input_bits: int, input_signed: bool) 
     if hi - lo < 1 << MAX_LOOKUP_BITS:
         forms.append(lookup_form(steps))
     # One comparator per level against one per stage depends on the number of lanes: that of a typical folding.
-    lanes = _ceil_div(len(steps), CHANNELS_A_LANE) if least_cost is None else 1
+    lanes = _ceil_div(len(steps), CHANNELS_PER_LANE) if least_cost is None else 1
     best = min(forms, key=lambda form: cost(form, input_bits, lanes))
     if not proves(best, steps):
         raise InternalError.of(

@@ -111,7 +111,7 @@ def _mean(inputs: Inputs, axes: tuple[int, ...], keep: bool) -> Floats:
 
 
 def joined_levels(inputs: Inputs, attributes: Attributes) -> Levels:
-    """A scale and a zero point, then three inputs a tensor."""
+    """A scale and a zero point, then three inputs per tensor."""
     parts = [_real(inputs, index) for index in range(2, len(inputs), 3)]
     real = np.concatenate(parts, axis=int(attributes["axis"]))
     return requantized(real, need(inputs, 0), maybe(inputs, 1), need(inputs, 2).dtype)

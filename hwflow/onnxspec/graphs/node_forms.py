@@ -112,7 +112,7 @@ def _unknown_kind(attribute: AttributeProto) -> int | None:
     if not data.startswith(_TYPE_TAG):
         return None
     value = 0
-    for k, byte in enumerate(data[len(_TYPE_TAG) : len(_TYPE_TAG) + 10]):  # a varint: seven bits a byte, lowest first
+    for k, byte in enumerate(data[len(_TYPE_TAG) : len(_TYPE_TAG) + 10]):  # a varint: seven bits per byte, lowest first
         value |= (byte & 0x7F) << 7 * k
         if byte < 0x80:
             break

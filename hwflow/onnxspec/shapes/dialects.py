@@ -76,7 +76,7 @@ def binary(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Result:
 
 
 def concat(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Result:
-    """A scale and a zero point, then three inputs a tensor."""
+    """A scale and a zero point, then three inputs per tensor."""
     parts = [_input(inputs, i) for i in range(2, len(inputs), 3)]
     if not parts:
         raise ShapeError("the operator must have at least one tensor to concatenate, not none")

@@ -155,7 +155,7 @@ def monotone(step: Step) -> Errors:
 
 def sums(step: Step) -> Errors:
     """ReduceSum of n elements: the same operator on the errors, and gamma(n + 1) times the same on the magnitudes
-    (n - 1 additions, for a mean a quotient, and a rounding of the result)."""
+    (n - 1 additions, for a mean one quotient, and a rounding of the result)."""
     step.exact(*range(1, len(step.inputs)))
     error = step.again([step.error(0), *step.inputs[1:]])
     if is_integer(step.output):

@@ -187,7 +187,7 @@ class Contraction:
         if prod(shape) > MAX_PRODUCTS:
             raise refuse(
                 self._node, "contraction-size",
-                f"two streams must have at most {MAX_PRODUCTS} products a frame, made one by one, not {prod(shape)} "
+                f"two streams must have at most {MAX_PRODUCTS} products per frame, made one by one, not {prod(shape)} "
                 f"{list(shape)}",
                 "multiply by a constant, or smaller tensors",
             )

@@ -199,7 +199,7 @@ RECORDS: tuple[Operator, ...] = (
     Operator(  # out_dtype: a name for what the numbers are
         "MultiThreshold", domains=QONNX, lower=qonnx.multi_threshold,
         honours=attributes("out_bias", "out_dtype", "out_scale", data_layout=qonnx.LAYOUTS), quantized=True,
-        limits="constant thresholds, for the tensor or a channel", becomes=("requantize",), frames=axes.IMAGE,
+        limits="constant thresholds, per tensor or per channel", becomes=("requantize",), frames=axes.IMAGE,
         error=quantizer_errors.of_thresholds, framewise=framewise.data(0),
         form=dialect_forms.THRESHOLDS, shape=dialects.multi_threshold, levels=qonnx_operators.multi_threshold,
         keeps_rank=True, remade=True

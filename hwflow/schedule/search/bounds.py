@@ -36,7 +36,7 @@ class Bounds:
 
     @cached_property
     def intervals(self) -> list[int]:
-        """Return the cycles a frame of all foldings, ascending from the fastest that the slowest node can reach."""
+        """Return the cycles per frame of all foldings, ascending from the fastest that the slowest node can reach."""
         fastest = max(int(each.cycles.min()) for each in self._nodes.values())
         found: IntArray = np.unique(np.concatenate([each.cycles for each in self._nodes.values()]))
         return [int(cycles) for cycles in found if cycles >= fastest]

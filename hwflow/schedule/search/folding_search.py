@@ -267,14 +267,14 @@ class FoldingSearch:
         much and where. ``best``: the least interval that fits, None if none does."""
         if interval < self.intervals[0]:
             slow = max(self._options, key=lambda n: int(self._options[n].cycles.min()))
-            message = f"the target must be at least {self.intervals[0]} cycles a frame, not {interval}"
+            message = f"the target must be at least {self.intervals[0]} cycles per frame, not {interval}"
             where = f"node {show(slow.name)} ({slow.op})"
-            return [Finding("reachable-interval", where, message, "ask for fewer frames a second")]
+            return [Finding("reachable-interval", where, message, "ask for fewer frames per second")]
         enough, need, foldings = self.enough(interval)
         if best is None:
             remedy = enough_text(enough, interval, self._device)
         else:
-            remedy = f"ask for fewer frames a second: {best} cycles a frame fit"
+            remedy = f"ask for fewer frames per second: {best} cycles per frame fit"
         short = [name for name, _, _ in self._budget.shortages(need)]
         return [self._short(interval, name, need, foldings, remedy) for name in short]
 
@@ -320,7 +320,7 @@ class FoldingSearch:
         return Finding(
             "device-budget",
             f"model {show(self._graph.name)}",
-            f"{name} must be at most {there}, not {wanted}, at {interval} cycles a frame ({wanted - there} too many; "
+            f"{name} must be at most {there}, not {wanted}, at {interval} cycles per frame ({wanted - there} too many; "
             f"largest: node {show(most.name)} ({most.op}) with {parts[most]}, at least {least})",
             remedy,
         )
@@ -331,4 +331,4 @@ def enough_text(enough: Budget, interval: int, device: Chip) -> str:
     text = ", ".join(f"{name}={getattr(enough, name)}" for name in RESOURCES)
     larger = any(getattr(enough, name) > getattr(device, name) for name in RESOURCES)
     act = "use a larger board or a smaller model" if larger else "request it with --budget"
-    return f"a budget of {text} suffices at {interval} cycles a frame: {act}"
+    return f"a budget of {text} suffices at {interval} cycles per frame: {act}"

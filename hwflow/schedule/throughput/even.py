@@ -36,7 +36,7 @@ _Constraint = tuple[_Process, _Process, int]  # the second starts at least so ma
 
 @dataclass(frozen=True, eq=False)
 class EvenSteps:
-    """The cycles of a process with ``steps`` a frame after its start, spaced by ``period / steps`` and rounded down.
+    """The cycles of a process with ``steps`` per frame after its start, spaced by ``period / steps`` and rounded down.
     ``at_these``: if given, only these are steps of the process, in order."""
 
     period: int
@@ -45,7 +45,7 @@ class EvenSteps:
 
     @property
     def count(self) -> int:
-        """Return the number of steps a frame."""
+        """Return the number of steps per frame."""
         return self.steps if self.at_these is None else len(self.at_these)
 
     @cached_property
@@ -105,7 +105,7 @@ class _QueueEnd:
 
 class EvenSchedule:
     """The even schedule of a plan, whose depths may be open, with one frame every ``period`` cycles. The period must be
-    at least the steps a frame of every process. A frame synchroniser follows its consumer and a FIFO in a node of its
+    at least the steps per frame of every process. A frame synchroniser follows its consumer and a FIFO in a node of its
     own follows its producer: neither has steps of its own.
 
     ``starts``: the cycle in which each process begins, once :meth:`settle` has found them.

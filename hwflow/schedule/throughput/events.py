@@ -17,7 +17,7 @@ from hwflow.schedule.plan import Plan
 
 @dataclass(eq=False)
 class Actor:
-    """A process of a core with ``of`` steps a frame, of which those in ``steps`` (ascending) are events. ``node`` is
+    """A process of a core with ``of`` steps per frame, of which those in ``steps`` (ascending) are events. ``node`` is
     None for the consumer of a graph output."""
 
     node: Node | None

@@ -29,7 +29,7 @@ _EARLY = -(1 << 40)  # a cycle before any of the schedule
 class PeriodicSchedule:
     """A schedule of one frame every ``period`` cycles, at first with unbounded queues.
 
-    ``period`` must be at least the steps a frame of every actor. Input beats are spread evenly over it, so that all
+    ``period`` must be at least the steps per frame of every actor. Input beats are spread evenly over it, so that all
     bursts come from the cores; every other event fires as soon as it can. ``depths``: of the queues that have one.
     """
 
@@ -147,5 +147,5 @@ class PeriodicSchedule:
         return False
 
     def _events(self, actors: Iterable[int]) -> int:
-        """Return the total number of events a frame of these actors."""
+        """Return the total number of events per frame of these actors."""
         return sum(self.graph.actors[number].events for number in actors)

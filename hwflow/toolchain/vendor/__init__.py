@@ -153,7 +153,7 @@ def build(out: Path, board: Mapping[str, Any], progress: Callable[[str], None]) 
     start = time.monotonic()
     run(
         found, list(project.arguments), folder, folder / "build.log", step=f"bitstream ({project.tool.name})",
-        remedy="read the log; if the design does not fit, ask for fewer frames a second (--fps)",
+        remedy="read the log; if the design does not fit, ask for fewer frames per second (--fps)",
         outputs=project.outputs,
     )
     seconds = time.monotonic() - start

@@ -77,7 +77,7 @@ def built(monkeypatch):
 
 
 def test_the_end_of_synth(hwflow, tmp_path, built, monkeypatch):
-    """A frame of relu is four bytes each way: 40 bits at a million a second, in both directions at once."""
+    """A frame of relu is four bytes each way: 40 bits at a million per second, in both directions at once."""
     models.relu(tmp_path / "m.onnx")
     heard = []
     monkeypatch.setattr(Steps, "detail", lambda self, what: heard.append(str(what)))
@@ -87,7 +87,7 @@ def test_the_end_of_synth(hwflow, tmp_path, built, monkeypatch):
     end = ran.out.splitlines()
     assert "bitstream: my out/board/top.bit" in end
     assert "load it with: openFPGALoader -b ulx3s 'my out/board/top.bit'" in end
-    assert end[-1].startswith("frames a second: ")
+    assert end[-1].startswith("frames per second: ")
     assert end[-1].endswith(
         "at most 25,000 over the board's link (serial, USB, 1,000,000 baud; 4 bytes in, 4 out)"
     )
@@ -96,7 +96,7 @@ def test_the_end_of_synth(hwflow, tmp_path, built, monkeypatch):
 
 
 def test_the_link_of_a_dma_engine(hwflow, tmp_path):
-    """100 MHz and 8 bytes a cycle at most, or a beat: what a frame takes is what its beats, padded, take."""
+    """100 MHz and 8 bytes per cycle at most, or a beat: what a frame takes is what its beats, padded, take."""
     models.relu(tmp_path / "m.onnx", ("N", 4, 20))
     assert hwflow("synth", "m.onnx", "--board", "pynq_z2", "-o", "out", "--until", "verilog").code == 0
     description = write_board(tmp_path / "out", find_board("pynq_z2"), 100)

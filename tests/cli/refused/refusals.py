@@ -33,11 +33,12 @@ def refused(ran, code: int, *errors: str, before: str = READING) -> None:
 
 
 def too_fast(ran, mhz, asked):
-    """The rate and the cycles a frame that a refusal names; all else of its first finding is as it must be."""
-    rate, cycles = map(int, re.search(r"at most (\d+) frames a second .* \((\d+) cycles a frame\)", ran.err).groups())
+    """The rate and the cycles per frame that a refusal names; all else of its first finding is as it must be."""
+    found = re.search(r"at most (\d+) frames per second .* \((\d+) cycles per frame\)", ran.err)
+    rate, cycles = map(int, found.groups())
     text = error(
         "option --fps",
-        f"must be at most {rate} frames a second on ulx3s_85f at {mhz} MHz ({cycles} cycles a frame), not {asked}",
+        f"must be at most {rate} frames per second on ulx3s_85f at {mhz} MHz ({cycles} cycles per frame), not {asked}",
         "reachable-rate",
         f"ask for '--fps {rate}' or less, for a larger --budget or a higher --clock, or choose a larger board",
     )

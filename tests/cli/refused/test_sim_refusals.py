@@ -48,9 +48,9 @@ FEWER = "give as many as frames, or leave the array out"
         ({"x": np.full((2, 4), "a")}, "'x' must be of a real type (float32), not <U1", "convert it"),
         ({"x": GOOD * np.nan}, "'x' must hold finite numbers of type float32 only", "convert it"),
         ({"x": np.full((2, 4), 1e300)}, "'x' must hold finite numbers of type float32 only", "convert it"),
-        ({"x": GOOD, "label": np.zeros(3, int)}, "'label' must have shape [2], a label a frame, not [3]", FEWER),
-        ({"x": GOOD, "label": np.zeros(1, int)}, "'label' must have shape [2], a label a frame, not [1]", FEWER),
-        ({"x": GOOD, "label": GOOD.astype(int)}, "'label' must have shape [2], a label a frame, not [2, 4]", FEWER),
+        ({"x": GOOD, "label": np.zeros(3, int)}, "'label' must have shape [2], one label per frame, not [3]", FEWER),
+        ({"x": GOOD, "label": np.zeros(1, int)}, "'label' must have shape [2], one label per frame, not [1]", FEWER),
+        ({"x": GOOD, "label": GOOD.astype(int)}, "'label' must have shape [2], one label per frame, not [2, 4]", FEWER),
         (
             {"x": GOOD, "label": np.zeros(2)}, "'label' must be of an integer type, not float64",
             "convert it to class numbers, or leave the array out",
@@ -72,7 +72,9 @@ def test_labels_are_the_same_for_all_that_read_them(hwflow, tmp_path):
     expected = error(
         "inputs 'inputs.npz'", "'label' must be of an integer type, not float64", "inputs-file",
         "convert it to class numbers, or leave the array out",
-    ) + error("inputs 'inputs.npz'", "'label' must have shape [5], a label a frame, not [4, 2]", "inputs-file", FEWER)
+    )
+    text = "'label' must have shape [5], one label per frame, not [4, 2]"
+    expected += error("inputs 'inputs.npz'", text, "inputs-file", FEWER)
     quantize = ("quantize", "float.onnx", "-o", "q.onnx", "--calibration")
     for command in (("compare", "m.onnx", "--input"), quantize):
         ran = hwflow(*command, "inputs.npz")

@@ -301,7 +301,7 @@ def _xnor(
 
 
 MVU += [
-    # SIMD of 2 in 5 channels: three beats a pixel, of the last a lane that does not count
+    # SIMD of 2 in 5 channels: three beats per pixel, of the last a lane that does not count
     _xnor("xnor_conv", 3, 4, 5, 3, ((1, 1), (2, 2), (3, 3), (4, 1), (5, 2))),
     _xnor("xnor_vector", 3, 1, 37, 5, ((37, 5), (37, 2), (19, 3), (10, 5), (8, 1))),
     _xnor("xnor_wide", 2, 1, 200, 2, ((200, 1), (100, 2), (67, 1))),

@@ -14,7 +14,7 @@ PART = find_board("ulx3s_85f").part
 
 
 def stream(pixels: int, channels: int, element: IntType, intervals: tuple[Interval, ...] = ()) -> TensorType:
-    """A stream; ``intervals`` one a channel, else the element's whole range."""
+    """A stream; ``intervals`` one per channel, else the element's whole range."""
     if intervals:
         hull = intervals[0]
         for interval in intervals:

@@ -228,7 +228,7 @@ REQUANTIZE += [
 
 
 def _serial(case: Case, *foldings: tuple[int, int]) -> Case:
-    """The case in several cycles an element: (lanes, digits a step)."""
+    """The case in several cycles per element: (lanes, digits per step)."""
     return replace(
         case, name=f"{case.name}_serial",
         foldings=tuple(Folding(n, n, multiplier="serial", part=together) for n, together in foldings),

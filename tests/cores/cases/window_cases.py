@@ -85,7 +85,7 @@ def _whole_windows(
     element: IntType = I8,
     rows: int | None = None,
 ) -> Case:
-    """``pairs``: (pixels an input beat, windows an output beat)."""
+    """``pairs``: (pixels per input beat, windows per output beat)."""
     case = _window(
         name, size, channels, kernel, strides, pads, dilations, (), pad_value=pad_value, element=element, rows=rows
     )

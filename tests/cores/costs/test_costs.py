@@ -57,7 +57,7 @@ def numbers(row: Row, *names: str) -> list[int]:
 
 
 def multipliers_of(text: str, channels: int, seed: int) -> tuple[int, ...]:
-    """As benchmarks/measure_cores.py makes them: a number, or random odd ones of so many bits, one a channel."""
+    """As benchmarks/measure_cores.py makes them: a number, or random odd ones of so many bits, one per channel."""
     if not text.startswith("random"):
         return (int(text),)
     rng, width = random.Random(seed), int(text.removeprefix("random"))
@@ -222,8 +222,8 @@ def test_the_model_fits_the_samples(core: str) -> None:
 
 
 def test_block_ram_or_look_up_tables() -> None:
-    """Yosys charges 128 a block RAM, a sixteenth a bit of a table in logic, 4 for 16 x 4 bits of distributed RAM and
-    half a bit for what selects among them."""
+    """Yosys charges 128 per block RAM, a sixteenth per bit of a table in logic, 4 for 16 x 4 bits of distributed RAM
+    and half a bit for what selects among them."""
     assert costs.rom("ecp5", 36, 256).bram == 0  # 8 * 128 > 36 * 256 / 16
     assert costs.rom("ecp5", 64, 256).bram == 0  # equal
     assert costs.rom("ecp5", 65, 256).bram == 8
@@ -291,7 +291,7 @@ def test_tables_of_known_words() -> None:
     assert costs.filled_rom("ecp5", [0] * 16 + [0, 1] * 8, 1) == Resources(ff=2)  # of two address bits
     assert costs.filled_rom("ecp5", [0, 1] * 8 + [1, 1, 0, 0] * 4, 1) == Resources(lut=1, ff=2)  # of three
     numbers = [pow(3, n, 65537) & 0x3FF for n in range(1536)]
-    # 512 rows of 3 words, 30 of 36 bits. One of three by two bits is five inputs: two tables a bit. The two bits come
+    # 512 rows of 3 words, 30 of 36 bits. One of three by two bits is five inputs: two tables per bit. The two bits come
     # with the row's register, and have one of their own in front where there is that.
     assert costs.filled_rom("ecp5", numbers, 10) == Resources(lut=20, ff=34, bram=1)
     assert costs.filled_rom("ecp5", numbers, 10, output_register=False) == Resources(lut=20, ff=2, bram=1)

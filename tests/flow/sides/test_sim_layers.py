@@ -60,7 +60,7 @@ def test_stalls_leave_every_layer_equal(intact: Path, frames: Path) -> None:
 
 
 def test_a_broken_weight_is_blamed(design: Path, frames: Path) -> None:
-    """The weight from channel 0 to channel 0, 3, becomes the one from channel 2, -4: one weight a word, rows of 4."""
+    """The weight from channel 0 to channel 0, 3, becomes the one from channel 2, -4: one weight per word, rows of 4."""
     file = design / "weights" / "first_mvu_weights.mem"
     words = file.read_text().splitlines()
     assert len(words) == 6 * 4

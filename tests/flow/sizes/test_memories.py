@@ -20,7 +20,7 @@ from hwflow.types import IntType, TensorType
         (5000, 3, True, 2, (8192, 2)),  # two of 4096 x 4 hold no more: the first of the shapes counts
         (2000, 8, True, 1, (2048, 9)),
         (3000, 5, True, 2, (4096, 4)),
-        (3000, 5, False, 1, (1024, 18)),  # three words a row
+        (3000, 5, False, 1, (1024, 18)),  # three words per row
     ],
 )
 def test_shapes(words: int, width: int, writable: bool, blocks: int, shape: tuple[int, int]) -> None:
@@ -29,7 +29,7 @@ def test_shapes(words: int, width: int, writable: bool, blocks: int, shape: tupl
 
 def test_memories_of_a_graph() -> None:
     """A queue of 269 beats of 7 bits in block RAM, the last in a register; one of 3 in registers, one of 5
-    in two look-up tables of 16 x 4; a table of 120 words of 270 bits: eight of 512 x 36, several rows a word."""
+    in two look-up tables of 16 x 4; a table of 120 words of 270 bits: eight of 512 x 36, several rows per word."""
     kind = TensorType((100, 1), IntType(7, True), IntType(7, True).interval)
     values = [Value(f"v{k}", kind) for k in range(4)]
     depths = {

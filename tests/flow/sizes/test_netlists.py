@@ -25,7 +25,7 @@ from hwflow.verify.inputs import choose_inputs
 from tests.flow.networks import conv_network, dense_network, integer_network, requantizer_network
 from tests.flow.sizes.netlists import FAMILIES, models, netlist_of, synthesize
 
-# board, network, its options, frames a second, cells that must be there for the case to be worth its time
+# board, network, its options, frames per second, cells that must be there for the case to be worth its time
 CASES = {
     "dense, fastest": ("icebreaker", dense_network, {}, None, {"SB_MAC16", "SB_CARRY"}),
     "dense, slower": ("icebreaker", dense_network, {}, 500_000, {"SB_MAC16", "SB_RAM40_4K"}),
@@ -68,8 +68,8 @@ def run_netlist(compiled: Compiled, path: Path, out: Path, design: Design) -> No
 
 @pytest.mark.parametrize("kind", ["int8", "uint8"])
 def test_sixteen_multipliers_in_the_eight_blocks_of_an_up5k(tmp_path, kind):
-    """The least interval, with too few look-up tables for more multipliers, takes 16 products a cycle: 96 products of a
-    frame in 6 cycles."""
+    """The least interval, with too few look-up tables for more multipliers, takes 16 products per cycle: 96 products of
+    a frame in 6 cycles."""
     path = integer_network(tmp_path / "model.onnx", kind)
     compiled = compile_model(path, "icebreaker", budget={"lut": 1600})
     out = tmp_path / "out"

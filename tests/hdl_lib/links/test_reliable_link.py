@@ -28,7 +28,7 @@ SIZE = 64
 
 
 class Board:
-    """A link whose core adds one to each byte; ``say`` and ``hear`` are its carrier, a byte a cycle or slower."""
+    """A link whose core adds one to each byte; ``say`` and ``hear`` are its carrier, one byte per cycle or slower."""
 
     def __init__(self, *, gap=0.0, stall=0.0, core_stall=0.0, seed=0, size=SIZE, echo=True):
         self.dut = ReliableLink(size, size, size // 2, IDENTITY_BYTES)
@@ -267,7 +267,7 @@ def test_all_bytes_arrive_once_and_in_order(rate, gap, stall, core_stall):
 
 
 def test_the_rate_of_the_pipes():
-    """A byte a cycle inside packets: of 32 bytes with 15 around them, and some cycles between them."""
+    """One byte per cycle inside packets: of 32 bytes with 15 around them, and some cycles between them."""
     board = Board(size=512)
     message = random.Random(1).randbytes(4000)
     host = Host(message, len(message), cut=256, room=1000)

@@ -163,4 +163,4 @@ def test_parameters_are_checked():
     assert str(error.value) == "there must be at least one stream, not none"
     with pytest.raises(ValueError) as error:
         StreamsToBytes([(1, 2), (0, 3)])
-    assert str(error.value) == "bytes a beat and beats a frame must be 1 or more, not 0 and 3"
+    assert str(error.value) == "bytes per beat and beats per frame must be 1 or more, not 0 and 3"

@@ -19,7 +19,7 @@ def levels(byte: int) -> list[int]:
 
 
 def line_of(data: list[int], bit_cycles: float, gap_cycles: float = 0.0) -> list[int]:
-    """Line level at each clock cycle for a sender with ``bit_cycles`` (not an integer) cycles a bit."""
+    """Line level at each clock cycle for a sender with ``bit_cycles`` (not an integer) cycles per bit."""
     edges, level_of = [0.0], []
     for byte in data:
         for level in levels(byte):
@@ -189,9 +189,9 @@ def test_divisor_refuses_what_would_not_be_understood():
         divisor_for(13_500_000, 3_000_000)
     assert str(error.value) == (
         "baud rate must be within 2 % of an integer fraction of the clock (13500000 Hz), not 3000000: "
-        "4 cycles a bit are 12.5 % off"
+        "4 cycles per bit are 12.5 % off"
     )
     for core in (UartRx, UartTx):
         with pytest.raises(ValueError) as error:
             core(3)
-        assert str(error.value) == "divisor must be an integer of 4 or more (cycles a bit), not 3"
+        assert str(error.value) == "divisor must be an integer of 4 or more (cycles per bit), not 3"

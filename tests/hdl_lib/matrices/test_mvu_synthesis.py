@@ -121,7 +121,7 @@ def test_ice40_netlist_of_wide_products(tmp_path):
 
 
 def test_ice40_netlist_counts(tmp_path):
-    """Equal bits of 9 channels, 5 a beat: of every second beat a lane does not count, whatever it carries."""
+    """Equal bits of 9 channels, 5 per beat: of every second beat a lane does not count, whatever it carries."""
     weights = np.random.default_rng(1).integers(0, 2, (4, 9))
     stored = np.append(weights, np.ones((4, 1), dtype=np.int64), axis=1).reshape(2, 2, 2, 5)  # nf, p, sf, s
     words = [pack([int(w) for w in word.ravel()], 1) for word in stored.transpose(0, 2, 1, 3).reshape(4, 2, 5)]

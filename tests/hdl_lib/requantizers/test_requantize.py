@@ -235,7 +235,7 @@ def test_thresholds(name, gap, stall):
 
 
 def directed(x_shape, y_shape, directions, bits, lanes, channels, depth, base=None, seed=0):
-    """Thresholds of these directions, with ``bits`` direction bits a channel, and a base a channel unless given."""
+    """Thresholds of these directions, with ``bits`` direction bits and, unless given, one base per channel."""
     rng = random.Random(seed)
     blocks, width, levels = -(-channels // lanes), x_shape.width + 1, len(directions)
     low, high = limits(x_shape)

@@ -56,9 +56,9 @@ def core(
 
 CASES = {  # name: (steps, latency, arguments)
     "int8": (10, 6, (signed(18), signed(8), unsigned(24), 1, 34, -128, 127, 1, 4, 2)),
-    "two digits a step": (6, 7, (signed(19), signed(8), signed(22), 2, 34, -128, 127, 2, 3, 2)),
-    "three digits a step": (4, 8, (signed(18), signed(8), signed(12), 3, 28, -100, 90, 1, 2, 3)),
-    "five digits a step": (3, 10, (unsigned(20), unsigned(8), unsigned(17), 5, 30, 0, 255, 1, 5, 8)),
+    "two digits per step": (6, 7, (signed(19), signed(8), signed(22), 2, 34, -128, 127, 2, 3, 2)),
+    "three digits per step": (4, 8, (signed(18), signed(8), signed(12), 3, 28, -100, 90, 1, 2, 3)),
+    "five digits per step": (3, 10, (unsigned(20), unsigned(8), unsigned(17), 5, 30, 0, 255, 1, 5, 8)),
     "one step of digits": (2, 8, (unsigned(5), unsigned(4), signed(5), 3, 12, 1, 14, 2, 2, 9)),
     "one bit": (2, 6, (unsigned(1), signed(4), signed(3), 1, 2, -8, 7, 1, 3, 7)),
     "one word for all": (6, 6, (signed(9), signed(6), signed(9), 1, 12, -32, 31, 2, 6, 1)),

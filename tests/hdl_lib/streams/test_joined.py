@@ -57,7 +57,7 @@ def add(**change: object) -> StreamAdd:
         (dict(lanes=0), "lanes must be at least 1, not 0"),
         (dict(depth=0), "depth must be an integer of at least 1, not 0"),
         (dict(multiplier="fast"), "multiplier must be one of dsp, lut, not 'fast'"),
-        (dict(multipliers=((3, 4), (5,))), "multipliers must be 1 or 4 (one a channel), not 2"),
+        (dict(multipliers=((3, 4), (5,))), "multipliers must be 1 or 4 (one per channel), not 2"),
         (dict(multipliers=((3,), (0,))), "multipliers must not be 0"),
         (dict(multipliers=((3, 1, 4, 1), (1,))), "a needs a table of multipliers"),
         (dict(tables=(None, Table.of_words([0], 8))), "b needs no table of multipliers"),

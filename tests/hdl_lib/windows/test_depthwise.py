@@ -32,7 +32,7 @@ def test_each_number_of_an_address_has_its_bits():
         ),
         (
             {"weights": Table.of_words([0] * 32, 48)},
-            r"weights must be 32 words of 8 bits \(taps a step \* lanes \* weight bits\), not 32 of 48",
+            r"weights must be 32 words of 8 bits \(taps per step \* lanes \* weight bits\), not 32 of 48",
         ),
         ({"depth": 0}, "depth must be an integer of at least 1, not 0"),
     ],

@@ -152,8 +152,8 @@ CASES = {
     "output of padding only": Case(1, 2, 1, 1, (1, 1), pads=(3, 0, 0, 0), stride=(9, 1), pad_value=9),
     "padding rows that release": Case(4, 2, 1, 1, (1, 1), pads=(3, 0, 0, 0), stride=(5, 1)),
     "narrow queue": Case(4, 4, 1, 1, (2, 2), depth=1),
-    "one step a row": Case(6, 1, 1, 1, (1, 1), spare=3),
-    "one step a row, strided": Case(7, 1, 1, 1, (1, 1), stride=(3, 1), spare=1),
+    "one step per row": Case(6, 1, 1, 1, (1, 1), spare=3),
+    "one step per row, strided": Case(7, 1, 1, 1, (1, 1), stride=(3, 1), spare=1),
     "seven by seven": Case(8, 8, 1, 1, (7, 7), pads=(3, 3, 3, 3), stride=(2, 2), pad_value=1),
 }
 

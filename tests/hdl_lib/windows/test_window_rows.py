@@ -99,7 +99,7 @@ def test_latencies():
     # a column image, a window for each of the two pads: the pixel is in the right place of the second one only
     column = geometry(width=1, kernel=(3, 2), pads=(1, 1, 1, 1))
     assert WindowRows.latency_of(WindowSteps(column, 1, 1)) == 3
-    # 9 pixels: 5, 3, 2, 1 are left level by level; with 4 of 64 a beat two levels and the running result
+    # 9 pixels: 5, 3, 2, 1 are left level by level; with 4 of 64 per beat two levels and the running result
     assert MaxPoolTree.latency_of(9, 9) == 5
     assert SumPoolTree.latency_of(4, 64) == 4
     assert MaxPoolTree.latency_of(8, 1) == 1

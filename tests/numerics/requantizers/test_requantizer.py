@@ -208,7 +208,7 @@ def test_choice_follows_cost() -> None:
     assert (cost(threshold_form([binary]), 20), cost(find_multiply_add_shift([binary]) or line, 20)) == (21, 42)
     assert isinstance(realise([binary], 20, True), ThresholdForm)
     curve = Staircase(0, 255, 0, tuple(sorted(round(255 * (k / 200) ** 2) + 1 for k in range(1, 200))))
-    # ROM: 256 words of 8 bits, 16 bits a LUT
+    # ROM: 256 words of 8 bits, 16 bits per LUT
     assert (cost(lookup_form([curve]), 8), type(realise([curve], 8, False))) == (128, LookupForm)
 
 

@@ -255,7 +255,7 @@ def test_arguments() -> None:
     message = "shift must be at least 1 with rounding half_even, not 0; use floor"
     with pytest.raises(ValueError, match=message):
         MultiplyAddShift((1,), (0,), 0, 0, 1, "half_even")
-    with pytest.raises(ValueError, match="steps must be one a channel, not none"):
+    with pytest.raises(ValueError, match="steps must be one per channel, not none"):
         find_rounding_multiply_add_shift([])
 
 

@@ -207,7 +207,7 @@ def test_directions_of_thresholds() -> None:
     assert threshold_form(functions([down])) == ThresholdForm((0,), ((1, 2),), ((True, True),))
     both = threshold_form(functions([up, down]))
     assert both == ThresholdForm((0, 0), ((2, 3), (1, 2)), ((False, False), (True, True)))
-    assert both is not None and both.direction_bits == ((False, True),)  # one bit a channel, not one a threshold
+    assert both is not None and both.direction_bits == ((False, True),)  # one bit per channel, not one per threshold
     # up and down again: a base of -1 from which two thresholds count, the falling one from the start
     assert threshold_form(functions([(0, [0, 1, 1, 0])])) == ThresholdForm((-1,), ((1, 3),), ((False, True),))
     # a channel of fewer levels takes the direction that the others have in that place: no bit
@@ -221,7 +221,7 @@ def test_bases_of_thresholds() -> None:
     one = threshold_form(far)
     assert one is not None and one.levels == 101
     chosen = realise(far, 12, True)
-    assert isinstance(chosen, LookupForm)  # 2 words a channel
+    assert isinstance(chosen, LookupForm)  # 2 words per channel
     assert threshold_form(functions([(0, [0, MAX_THRESHOLDS + 1])])) is None
     assert threshold_form(functions([(0, [0, 1]), (0, [9999, 9998])])) is None
     assert threshold_form(functions([(0, [0, 1]), (0, [9999, 9998])]), one_base=False) is not None

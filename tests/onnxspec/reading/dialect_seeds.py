@@ -235,7 +235,7 @@ def pools_and_sums() -> onnx.ModelProto:
 
 
 def blocked() -> onnx.ModelProto:
-    """Weights with a scale a block, and one per axis; Transpose, Gemm with a bias."""
+    """Weights with one scale per block, and one per axis; Transpose, Gemm with a bias."""
     more = {
         "w": MATRIX, "ws": np.exp2(-np.arange(8, dtype=np.float32)).reshape(2, 4), "wz": np.zeros((2, 4), np.int8),
         "b": np.arange(4, dtype=np.int32), "bs": np.float32(0.125),

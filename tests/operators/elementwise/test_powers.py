@@ -50,7 +50,7 @@ EXPONENTS = [0, 1, 2, 3, 5, 8, 31, 100, [0, 1, 2], [3, 0, 7], [[1], [4]], [[2, 2
     kind=st.sampled_from(["int8", "uint8", "int16", "int32", "int64", "uint32", "uint64", "float"]),
 )
 def test_by_constants(exponent: Any, kind: str, seed: int) -> None:
-    """One, one an element, of shapes that broadcast; any type of exponents."""
+    """One, one per element, of shapes that broadcast; any type of exponents."""
     b = Builder(21, 10)
     b.output(b.node("Pow", b.input("x", ["N", 2, 3], "int32"), b.constant(exponent, kind)))
     model = load_in_memory(b)

@@ -104,7 +104,7 @@ def load_in_memory(b: Builder) -> Any:
 @pytest.mark.parametrize("axis", [1, 2, 3])
 @pytest.mark.parametrize("reverse", [0, 1])
 def test_behind_a_convolution(axis: int, reverse: int, channels_last: bool) -> None:
-    """Whose sums have a bias that is no multiple of their scale, with weights of one scale or one a channel."""
+    """Whose sums have a bias that is no multiple of their scale, with weights of one scale or one per channel."""
     rng = np.random.default_rng(1)
     for scale in (0.25, np.array([0.25, 0.375, 0.125])):
         more = {} if isinstance(scale, float) else {"axis": 0}

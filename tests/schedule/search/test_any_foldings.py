@@ -113,7 +113,7 @@ def test_channels_of_several_pixels_side_by_side(interval: int, tmp_path: Path) 
 
 @pytest.mark.parametrize("interval", [1, 3, 8])
 def test_a_convolutional_network(interval: int, tmp_path: Path) -> None:
-    """Whole images a beat, several windows a beat, whole windows."""
+    """Whole images per beat, several windows per beat, whole windows."""
     quantized = conv_network()
     scheduled = schedule(dataflow(quantized), PART, Budget(PART.lut, PART.ff, PART.dsp, PART.bram), interval)
     assert scheduled.initiation_interval <= interval

@@ -100,7 +100,7 @@ def test_out_of_reach_says_the_least_interval_that_fits() -> None:
         schedule(graph, PART, budget, FoldingSearch(graph, PART, budget).intervals[0])
     best = raised.value.best
     assert schedule(graph, PART, budget, best).initiation_interval <= best
-    assert f"ask for fewer frames a second: {best} cycles a frame fit" in str(raised.value)
+    assert f"ask for fewer frames per second: {best} cycles per frame fit" in str(raised.value)
 
 
 @pytest.mark.parametrize("seed", range(4))

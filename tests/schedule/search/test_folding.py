@@ -88,8 +88,8 @@ def provisional(folding: Folding, depths: Sequence[int]) -> Decision:
 
 
 def depths(node: Node, folding: Folding) -> list[int]:
-    """Beats that a core's queues hold: two, or one of a core that is at leisure for two cycles a beat, which is as long
-    as an entry is taken. By the core's schedule."""
+    """Beats that a core's queues hold: two, or one of a core that is at leisure for two cycles per beat, which is as
+    long as an entry is taken. By the core's schedule."""
     timing = hardware(node.op).timing(node, Decision(folding))
     made = [sum(len(p.produces.get(output, ())) for p in timing.processes) for output in range(len(node.outputs))]
     return [1 if 2 * beats <= max(p.steps for p in timing.processes) else 2 for beats in made]
@@ -129,7 +129,7 @@ def row(need: Resources) -> tuple[int, ...]:
 
 
 def price(need: np.ndarray) -> np.ndarray:
-    """Share of the device, multiplier blocks at a tenth and block RAMs at a quarter, in whole billionths a piece."""
+    """Share of the device, multiplier blocks at a tenth and block RAMs at a quarter, in whole billionths per piece."""
     weights = [round(1e9 * w / n) for w, n in [(1, PART.lut), (1, PART.ff), (0.1, PART.dsp), (0.25, PART.bram)]]
     return need @ np.array(weights)
 
@@ -286,19 +286,19 @@ def test_looking_for_something_cheaper_may_end(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_target_no_core_can_reach_is_refused() -> None:
-    """All windows of an image, all of their products and all of their pixels in a beat: a frame a cycle."""
+    """All windows of an image, all of their products and all of their pixels in a beat: one frame per cycle."""
     graph = convolution(5, 3, 2)
     with pytest.raises(ModelRefused) as raised:
         FoldingSearch(graph, PART, BUDGETS[0]).for_interval(0)
     assert str(raised.value) == (
-        "error: node 'conv2d0_window' (sliding_window): the target must be at least 1 cycles a frame, not 0 "
-        "[reachable-interval]\n  remedy: ask for fewer frames a second"
+        "error: node 'conv2d0_window' (sliding_window): the target must be at least 1 cycles per frame, not 0 "
+        "[reachable-interval]\n  remedy: ask for fewer frames per second"
     )
 
 
 def stub_costs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every core costs 10 LUTs for each lane at its output, and 2 DSPs a multiplier; what is in between costs nothing.
-    A frame takes as ever."""
+    """Every core costs 10 LUTs for each lane at its output, and 2 DSPs per multiplier; what is in between costs
+    nothing. A frame takes as ever."""
 
     def resources(self: object, node: Node, decision: Decision, device: object) -> Resources:
         return Resources(lut=10 * decision.folding.output_lanes, dsp=2 * decision.folding.multipliers)
@@ -319,12 +319,12 @@ def test_a_target_that_does_not_fit_is_refused_with_what_would(monkeypatch: pyte
     with pytest.raises(ModelRefused) as raised:
         search.for_interval(2)
     assert str(raised.value) == (
-        "error: model 'random': lut must be at most 29, not 40, at 2 cycles a frame (11 too many; largest: node "
+        "error: model 'random': lut must be at most 29, not 40, at 2 cycles per frame (11 too many; largest: node "
         "'dense0_mvu' (mvu) with 20, at least 20) [device-budget]\n"
-        "  remedy: ask for fewer frames a second: 8 cycles a frame fit\n"
-        "error: model 'random': dsp must be at most 9, not 24, at 2 cycles a frame (15 too many; largest: node "
+        "  remedy: ask for fewer frames per second: 8 cycles per frame fit\n"
+        "error: model 'random': dsp must be at most 9, not 24, at 2 cycles per frame (15 too many; largest: node "
         "'dense0_mvu' (mvu) with 24, at least 24) [device-budget]\n"
-        "  remedy: ask for fewer frames a second: 8 cycles a frame fit"
+        "  remedy: ask for fewer frames per second: 8 cycles per frame fit"
     )
 
 
@@ -333,15 +333,16 @@ def test_a_model_that_fits_at_no_rate_is_refused(monkeypatch: pytest.MonkeyPatch
     stub_costs(monkeypatch)
     search = FoldingSearch(dense(1, 6, 4), PART, Budget(19, 1000, 1, 20))
     remedy = (
-        "  remedy: a budget of lut=20, ff=1000, dsp=2, bram=20 suffices at 24 cycles a frame: request it with --budget"
+        "  remedy: a budget of lut=20, ff=1000, dsp=2, bram=20 suffices at 24 cycles per frame: "
+        "request it with --budget"
     )
     for ask in (search.best, lambda: search.for_interval(24)):
         with pytest.raises(ModelRefused) as raised:
             ask()
         assert str(raised.value) == (
-            "error: model 'random': lut must be at most 19, not 20, at 24 cycles a frame (1 too many; largest: node "
+            "error: model 'random': lut must be at most 19, not 20, at 24 cycles per frame (1 too many; largest: node "
             f"'dense0_mvu' (mvu) with 10, at least 10) [device-budget]\n{remedy}\n"
-            "error: model 'random': dsp must be at most 1, not 2, at 24 cycles a frame (1 too many; largest: node "
+            "error: model 'random': dsp must be at most 1, not 2, at 24 cycles per frame (1 too many; largest: node "
             f"'dense0_mvu' (mvu) with 2, at least 2) [device-budget]\n{remedy}"
         )
 

@@ -38,7 +38,7 @@ def test_random_networks(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_with_the_least_depths(seed: int) -> None:
-    """With queues as short as a schedule of one frame a period needs, where beats wait for credits all the time."""
+    """With queues as short as a schedule of one frame per period needs, where beats wait for credits all the time."""
     frames, (plan, period) = 7, moving(seed)
     schedule = PeriodicSchedule(event_graph(plan), period)
     assert schedule.settle({})

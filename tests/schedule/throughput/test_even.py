@@ -67,8 +67,8 @@ def test_depths_and_starts_by_hand() -> None:
 @pytest.mark.usefixtures("timings_from_attributes")
 @pytest.mark.parametrize(("room", "kept"), [(3, False), (4, True)])
 def test_a_memory_that_is_too_small(room: int, kept: bool) -> None:
-    """A reader waits for the beat two after its own, of four a frame and one a cycle, and frees its place a cycle after
-    its step: between the writing of a beat and its place being free are four cycles."""
+    """A reader waits for the beat two after its own, of four per frame and one per cycle, and frees its place a cycle
+    after its step: between the writing of a beat and its place being free are four cycles."""
     need = np.minimum(every(4) + 2, 3)
     writer = Process(4, {0: every(4)}, {}, (Wait(1, every(4) - room),))
     reader = Process(4, {}, {0: every(4)}, (Wait(0, need),))
@@ -127,7 +127,7 @@ def test_designs_keep_what_is_said(kind: str, interval: int | None) -> None:
 
 
 def test_large_frames_take_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What looking for the least depths takes is more than a hundred bytes a beat."""
+    """What looking for the least depths takes is more than a hundred bytes per beat."""
     monkeypatch.setattr(queues, "MOST_BEATS", 1 << 20)
     build = Builder(np.random.default_rng(1))
     element = IntType(6, False)

@@ -26,7 +26,7 @@ SEEDS = range(40)
 
 
 def pace(plan: Plan) -> float:
-    """Cycles a frame in the long run; infinite if the network stands still."""
+    """Cycles per frame in the long run; infinite if the network stands still."""
     found = simulate(plan, FRAMES)
     if found is None:
         return float("inf")

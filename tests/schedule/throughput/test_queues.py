@@ -38,7 +38,7 @@ def scheduled(graph: Graph, share: int = 3, slower: int = 1) -> Schedule:
 
 
 def pace(plan: Plan, frames: int) -> float:
-    """Cycles a frame in the long run; infinite if it stands still."""
+    """Cycles per frame in the long run; infinite if it stands still."""
     try:
         last = evaluate(plan, frames).last_output
     except InternalError as error:
@@ -115,7 +115,7 @@ def test_nor_with_queues_in_block_ram() -> None:
 def test_a_short_way_of_one_entry_stands_still() -> None:
     """The long way of the residual block needs several rows before its first sum: without room for them on the short
     way nothing moves, and who waits is named."""
-    plan = scheduled(skip_graph("one"), slower=50).plan  # a channel a beat
+    plan = scheduled(skip_graph("one"), slower=50).plan  # one channel per beat
     for node in plan.graph.nodes:
         plan[node] = replace(plan[node], depths=(1,) * len(node.outputs))
     with pytest.raises(InternalError) as raised:

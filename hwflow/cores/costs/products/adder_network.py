@@ -67,7 +67,7 @@ class ConstantProducts:
         self._vector, self._made, self._whole, self._levels = _vector(family, x, out, weights)
 
     def resources(self, vectors: int, depth: int) -> Resources:
-        """Return the resources for so many vectors a beat."""
+        """Return the resources for so many vectors per beat."""
         control = Resources(lut=4, ff=self._levels + BLOCK_LATENCY + 2, dsp=self._whole * vectors)
         for kind in self._made:
             made = [(*operands, count * vectors) for operands, count in kind.items()]

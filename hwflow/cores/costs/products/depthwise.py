@@ -47,7 +47,7 @@ def depthwise(
     blocks: int, row: bool, rows: int, kind: ProductForm, depth: int,
 ) -> Resources:
     """All but table and products: line buffers, the walk through them, sums, queue. ``x``: of the elements with
-    padding; ``row``: a kernel row a step; ``rows``: of the buffer."""
+    padding; ``row``: one kernel row per step; ``rows``: of the buffer."""
     taps = geometry.kernel[1] if row else 1
     total = _control(family, geometry, blocks, row, rows)
     total += _buffers(family, geometry, source, x, lanes, blocks, row, rows)

@@ -197,7 +197,7 @@ def fixed_sums(
 
 
 def soft_products(family: str, x: IntType, w: IntType, words: Sequence[Sequence[int]]) -> Resources:
-    """Products too narrow for a multiplier block with factors from a table of few ``words``, for each of them one a
+    """Products too narrow for a multiplier block with factors from a table of few ``words``, for each of them one per
     product: a row of gates for each bit that is 1 in some word, adders between rows, three registers."""
     total = Resources()
     for values in zip(*words, strict=True):

@@ -71,8 +71,8 @@ def digit_sums(
 def table_products(
     family: str, weights: IntArray, low: int, high: int, limit: int, product: Callable[[int], Resources]
 ) -> Resources:
-    """Products within ``low .. high`` that are a table a bit, or a choice (``product``: of so many bits), and their
-    sums."""
+    """Products within ``low .. high`` that are one table per bit, or a choice (``product``: of so many bits), and
+    their sums."""
     rows = [
         [(lane, tuple(words)) if any(words) else None for lane, words in enumerate(row)]
         for row in weights.transpose(1, 2, 0).tolist()

@@ -98,7 +98,7 @@ def _blocks_of_parts(family: str, x: IntType, w: IntType) -> int:
     return sum(device.in_block(a, b) for a in parts[0] for b in parts[1])
 
 
-SOFT_PRODUCT = 1.6  # look-up tables a bit of one operand and the other, of a product that no block is taken for
+SOFT_PRODUCT = 1.6  # look-up tables per bit of one operand and the other, of a product that no block is taken for
 
 
 @lru_cache(maxsize=1 << 12)

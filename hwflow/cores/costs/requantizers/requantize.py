@@ -25,10 +25,10 @@ def thresholds(
     bases: Sequence[Sequence[int]] = (), stored: int | None = None, base: int = 0,
     complemented: int = 0, changing: Changing | None = None,
 ) -> Resources:
-    """A comparator a level, counts of four comparisons and their sum. ``direction_bits`` a channel turn ``directed``
-    of its comparisons over; with ``own_bases`` each channel has its own number to count from; ``known``: the table,
-    where it is looked at; with it, for each lane, ``ones``: the bits that are ever one, for each level of its
-    thresholds, and ``bases``: in all words; ``stored``: bits of a beat in the queue;
+    """One comparator per level, counts of four comparisons and their sum. ``direction_bits`` per channel turn
+    ``directed`` of its comparisons over; with ``own_bases`` each channel has its own number to count from; ``known``:
+    the table, where it is looked at; with it, for each lane, ``ones``: the bits that are ever one, for each level of
+    its thresholds, and ``bases``: in all words; ``stored``: bits of a beat in the queue;
     ``base``: the number that all count from, unless each has its own; ``complemented``: bits of thresholds in the table
     that differ from word to word and from one another; ``changing``: of a larger table's bits (None: all)."""
     plain = FAMILIES[family].carry_bits == 1
@@ -77,7 +77,7 @@ def search(
     tables: Resources, depth: int, base: int = 0, idle: Sequence[int] = (), ones: int = 0,
     stored: int | None = None,
 ) -> Resources:
-    """A comparator a stage, the input kept from stage to stage, the ``tables`` of all lanes.
+    """One comparator per stage, the input kept from stage to stage, the ``tables`` of all lanes.
 
     ``words``: blocks of each table; ``base``: where there are no values, what the number found is added to or taken
     from; ``idle``: for each comparison whose result never changes its stage; ``ones``: bits at the low ends of what

@@ -77,7 +77,7 @@ def reader_registers(window: WindowGeometry, blocks: int, words: int) -> tuple[t
     return (sum(horizontal), places, chained, rows_above, counts + phase, 1), flip_flops
 
 
-# Look-up tables a bit of horizontal positions, of places in the buffer (those of more than four bits once more), of
+# Look-up tables per bit of horizontal positions, of places in the buffer (those of more than four bits once more), of
 # positions in image rows, of row counts; and the rest. By least squares: ``benchmarks/measure_operators.py fit``.
 SERIAL_READER_LUTS = (2.42, 4.59, 0.37, 4.0, -1.65, 1.56)
 

@@ -1,4 +1,4 @@
-"""Windows and pools of several pixels a beat."""
+"""Windows and pools of several pixels per beat."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def window_rows(
     family: str, steps: WindowSteps, source: IntType, result: IntType, channels: int, pad_value: int, rows: int,
     depth: int,
 ) -> Resources:
-    """Whole windows a beat: banks of image rows, their choice for each kernel row, shift registers, masks, a queue.
+    """Whole windows per beat: banks of image rows, their choice for each kernel row, shift registers, masks, a queue.
     ``source``, ``result``: elements before and behind."""
     g, words = steps.geometry, steps.words
     kernel_rows, places, columns = len(steps.kernel_rows), len(steps.ages), len(steps.columns)
@@ -58,7 +58,7 @@ PLAIN_CHOICES = (1, 2, 3, 3, 4, 6)  # without a slice's multiplexers, of 2 to 7 
 
 
 def _choice(family: str, rows: int, words: int, depth: int, *, masked: bool) -> int:
-    """Look-up tables a bit of the choice among rows. Of registers, whose control is short, by the fewest levels: a
+    """Look-up tables per bit of the choice among rows. Of registers, whose control is short, by the fewest levels: a
     table with six inputs among four, unless the padding's ones come in beside them, or the queue's pointers, of a
     memory of more than 16 rows, take longer."""
     if FAMILIES[family].carry_bits == 1:
@@ -75,7 +75,7 @@ def window_image(family: str, geometry: WindowGeometry, channels: int, element: 
 
 
 def max_pool_tree(family: str, channels: int, element: int, pixels: int, window: int, depth: int) -> Resources:
-    """Maxima of several pixels a beat: a comparison and a choice each."""
+    """Maxima of several pixels per beat: a comparison and a choice each."""
     compare = Resources(lut=comparison(family, element) + element, ff=element)
     together = min(pixels, window)
     tree = compare.times(together - 1)
@@ -91,7 +91,7 @@ def max_pool_tree(family: str, channels: int, element: int, pixels: int, window:
 def sum_pool_tree(
     family: str, channels: int, source: IntType, result: int, pixels: int, window: int, depth: int
 ) -> Resources:
-    """Sums of several pixels a beat."""
+    """Sums of several pixels per beat."""
     tree = sum_tree(source.min, source.max, min(pixels, window), result, family)
     if pixels < window:
         tree += Resources(lut=chain(family, result) + result, ff=result)

@@ -1,4 +1,4 @@
-"""The control of whole windows a beat (:mod:`hdl_lib.windows.window_rows`): counters, banks, counts of words,
+"""The control of whole windows per beat (:mod:`hdl_lib.windows.window_rows`): counters, banks, counts of words,
 delays."""
 
 from __future__ import annotations
