@@ -70,8 +70,8 @@ class Operator(OperatorFacts):
     whole: bool = False
     refused: Reason | None = None
     work: Callable[[OnnxNode, Shapes], int] | None = None
-    frames: axes.Rule | None = None
-    error: step_errors.Rule | None = None
+    frames: axes.BatchingRule | None = None
+    error: step_errors.ErrorRule | None = None
 
     @property
     def elementwise(self) -> bool:

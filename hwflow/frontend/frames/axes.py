@@ -1,7 +1,7 @@
-"""Rules that transform operators where the model's first axis becomes a batch, or a batch axis is added in front.
+"""Batching rules: how an operator changes where the model's first axis becomes a batch, or a batch axis is added.
 
-A rule applies to nodes that read a stream, a value computed from inputs; everything else is fixed. ``apart`` is called
-only where all streams that the node reads and writes have the same first size.
+A rule applies to nodes that read a stream, a value computed from inputs; everything else is fixed. ``independent`` is
+called only where all streams that the node reads and writes have the same first size.
 """
 
 from __future__ import annotations
@@ -16,24 +16,25 @@ from hwflow.frontend.frames.frame_model import Build, integer, integers, set_att
 from hwflow.onnxspec.graphs.operator_names import IDENTITY, RESHAPE
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
 
-Translate = Callable[[Build, OnnxNode, onnx.NodeProto], bool]
+NodeRewrite = Callable[[Build, OnnxNode, onnx.NodeProto], bool]
 """Changes a copy of a node; returns False where that is impossible."""
 
 
 @dataclass(frozen=True)
-class Rule:
-    """``apart``: the entries along the first axis of all streams are processed independently and that axis stays first;
-    the copy then takes any size of it. ``raised``: all streams get a batch axis in front; None where the operator
-    cannot take one. ``elementwise``: operands broadcast, and an element depends on those at its place alone."""
+class BatchingRule:
+    """``independent``: the entries along the first axis of all streams are processed independently and that axis stays
+    first; the copy then takes any size of it. ``batched``: all streams get a batch axis in front; None where the
+    operator cannot take one. ``elementwise``: operands broadcast, and an element depends on those at its place
+    alone."""
 
-    apart: Translate
-    raised: Translate | None = None
+    independent: NodeRewrite
+    batched: NodeRewrite | None = None
     elementwise: bool = False
 
 
-def elementwise(*places: int, raised_since: int = 1) -> Rule:
+def elementwise(*places: int, batched_since: int = 1) -> BatchingRule:
     """Return the rule of broadcast operands: the inputs at ``places``, by default all; other inputs are scalar
-    parameters. ``raised_since``: the operator set version before which no axis may come in front."""
+    parameters. ``batched_since``: the operator set version before which no axis may come in front."""
 
     def operands(node: OnnxNode) -> list[int]:
         return [place for place in places or range(len(node.inputs)) if place < len(node.inputs)]
@@ -43,7 +44,7 @@ def elementwise(*places: int, raised_since: int = 1) -> Rule:
         placed = "axis" in node.attributes  # before operator set 7: where the second operand's axes begin
         return not placed and build.single(name for place, name in enumerate(node.inputs) if place not in taken)
 
-    def apart(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+    def independent(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
         rank = len(build.shape(node.result))
         for place in operands(node):
             name = node.inputs[place]
@@ -56,15 +57,15 @@ def elementwise(*places: int, raised_since: int = 1) -> Rule:
                 copy.input[place] = first
         return parameters(build, node)
 
-    def raised(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+    def batched(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
         rank = len(build.shape(node.result))
         for place in operands(node):
             name = node.inputs[place]
             if name and build.is_fixed(name) and 0 < len(build.shape(name)) == rank:
-                copy.input[place] = build.raised(name)
-        return parameters(build, node) and node.version >= raised_since
+                copy.input[place] = build.with_leading_axis(name)
+        return parameters(build, node) and node.version >= batched_since
 
-    return Rule(apart, raised, elementwise=True)
+    return BatchingRule(independent, batched, elementwise=True)
 
 
 def _first_alone(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
@@ -72,17 +73,17 @@ def _first_alone(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
     return not build.is_fixed(node.inputs[0]) and not build.streams(node.inputs[1:])
 
 
-def _image_apart(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+def _image_independent(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
     """Allow image operators, unless indices of maxima count through the batch or training statistics span it."""
-    apart = len(build.streams(node.outputs)) == 1 and not node.attributes.get("training_mode", 0)
-    return apart and _first_alone(build, node, copy)
+    allowed = len(build.streams(node.outputs)) == 1 and not node.attributes.get("training_mode", 0)
+    return allowed and _first_alone(build, node, copy)
 
 
-IMAGE = Rule(_image_apart)
+IMAGE = BatchingRule(_image_independent)
 """The first axis is a batch by definition; parameters follow the first input."""
 
 
-def reshape() -> Rule:
+def reshape() -> BatchingRule:
     """Return the rule of Reshape, Flatten, Squeeze and Unsqueeze, all written as a Reshape."""
 
     def into(build: Build, node: OnnxNode, copy: onnx.NodeProto, shape: Sequence[int]) -> bool:
@@ -91,30 +92,30 @@ def reshape() -> Rule:
         copy.input.append(build.add(node.result, np.array([-1, *shape], dtype=np.int64)))
         return node.version >= 5 and not build.streams(node.inputs[1:])  # the shape was an attribute before
 
-    def apart(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+    def independent(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
         return into(build, node, copy, build.shape(node.result)[1:])
 
-    def raised(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+    def batched(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
         return into(build, node, copy, build.shape(node.result))
 
-    return Rule(apart, raised)
+    return BatchingRule(independent, batched)
 
 
-def transpose() -> Rule:
+def transpose() -> BatchingRule:
     def order(build: Build, node: OnnxNode) -> list[int]:
         return integers(node, "perm") or list(reversed(range(len(build.shape(node.inputs[0])))))
 
-    def apart(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+    def independent(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
         return order(build, node)[:1] == [0]
 
-    def raised(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+    def batched(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
         set_attribute(copy, "perm", [0, *(axis + 1 for axis in order(build, node))])
         return True
 
-    return Rule(apart, raised)
+    return BatchingRule(independent, batched)
 
 
-def along(default: int, *, before: tuple[int, int] | None = None, added: int = 0) -> Rule:
+def along(default: int, *, before: tuple[int, int] | None = None, added: int = 0) -> BatchingRule:
     """Return the rule of an attribute ``axis`` with ``default``, which was another one ``before`` a version. A negative
     axis counts from the end, over the first input's axes and the ``added`` ones. All but the first input are fixed."""
 
@@ -122,50 +123,50 @@ def along(default: int, *, before: tuple[int, int] | None = None, added: int = 0
         older = before is not None and node.version < before[0]
         return integer(node, "axis", before[1] if older and before is not None else default)
 
-    def apart(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+    def independent(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
         rank = len(build.shape(node.inputs[0])) + added
         return axis_of(node) % rank > 0 and _first_alone(build, node, copy)
 
-    def raised(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+    def batched(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
         axis = axis_of(node)
         set_attribute(copy, "axis", axis + 1 if axis >= 0 else axis)
         return _first_alone(build, node, copy)
 
-    return Rule(apart, raised)
+    return BatchingRule(independent, batched)
 
 
-def along_input(place: int) -> Rule:
+def along_input(place: int) -> BatchingRule:
     """Return the rule of an axis given by input ``place``, a constant of one element; negative counts from the end."""
 
     def axis_of(build: Build, node: OnnxNode) -> int | None:
         found = _vector(build, node, place)
         return found[0] if found is not None and len(found) == 1 else None
 
-    def apart(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+    def independent(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
         axis = axis_of(build, node)
         return axis is not None and axis % len(build.shape(node.inputs[0])) > 0 and _first_alone(build, node, copy)
 
-    def raised(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+    def batched(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
         axis = axis_of(build, node)
         if axis is not None and axis >= 0:
             copy.input[place] = build.add(copy.input[place], np.array(axis + 1, dtype=np.int64))
         return axis is not None and _first_alone(build, node, copy)
 
-    return Rule(apart, raised)
+    return BatchingRule(independent, batched)
 
 
-def _matrices_apart(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+def _matrices_independent(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
     return len(build.shape(node.inputs[0])) > 2 and _first_alone(build, node, copy)
 
 
-NOT_APART = Rule(lambda build, node, copy: False)
+NOT_INDEPENDENT = BatchingRule(lambda build, node, copy: False)
 """Of a stream, it is not known for one frame alone."""
 
-MATRICES = Rule(_matrices_apart, _first_alone)
+MATRICES = BatchingRule(_matrices_independent, _first_alone)
 """The last two axes form matrices; all but the first input are fixed."""
 
 
-def concat(first: int, step: int) -> Rule:
+def concat(first: int, step: int) -> BatchingRule:
     """Return the rule of a concatenation of every ``step``-th input from ``first`` on; other inputs are parameters."""
 
     def parts(node: OnnxNode) -> range:
@@ -177,7 +178,7 @@ def concat(first: int, step: int) -> Rule:
     def parameters(build: Build, node: OnnxNode) -> bool:
         return build.single(name for place, name in enumerate(node.inputs) if place not in parts(node))
 
-    def apart(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+    def independent(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
         for place in parts(node):
             if build.is_fixed(node.inputs[place]):
                 name = build.first(node.inputs[place])
@@ -186,24 +187,24 @@ def concat(first: int, step: int) -> Rule:
                 copy.input[place] = name
         return axis_of(node) % len(build.shape(node.result)) > 0 and parameters(build, node)
 
-    def raised(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+    def batched(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
         for place in parts(node):
             if build.is_fixed(node.inputs[place]):
-                copy.input[place] = build.raised(node.inputs[place])
+                copy.input[place] = build.with_leading_axis(node.inputs[place])
         axis = axis_of(node)
         set_attribute(copy, "axis", axis + 1 if axis >= 0 else axis)
         return parameters(build, node)
 
-    return Rule(apart, raised)
+    return BatchingRule(independent, batched)
 
 
-def quantizer() -> Rule:
+def quantizer() -> BatchingRule:
     """Return the rule of quantizers: scale and zero point per tensor, per axis, or in blocks (of the tensor's rank)."""
 
     def scalar(build: Build, node: OnnxNode) -> bool:
         return build.shape(node.inputs[1]) in ((), (1,))
 
-    def apart(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+    def independent(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
         if scalar(build, node):
             return _first_alone(build, node, copy)
         blocked = len(build.shape(node.inputs[1])) > 1
@@ -213,9 +214,9 @@ def quantizer() -> Rule:
                 if first is None:
                     return False
                 copy.input[place] = first
-        return along(1).apart(build, node, copy)
+        return along(1).independent(build, node, copy)
 
-    def raised(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+    def batched(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
         if scalar(build, node):
             return _first_alone(build, node, copy)
         if len(build.shape(node.inputs[1])) > 1:
@@ -223,11 +224,11 @@ def quantizer() -> Rule:
                 if place and name:
                     if not build.is_fixed(name):
                         return False
-                    copy.input[place] = build.raised(name)
-        translate = along(1).raised
+                    copy.input[place] = build.with_leading_axis(name)
+        translate = along(1).batched
         return translate is not None and translate(build, node, copy)
 
-    return Rule(apart, raised)
+    return BatchingRule(independent, batched)
 
 
 def _vector(build: Build, node: OnnxNode, place: int) -> list[int] | None:
@@ -252,7 +253,7 @@ def _optional(build: Build, node: OnnxNode, place: int, default: Sequence[int]) 
     return _vector(build, node, place) if there else list(default)
 
 
-def slice_() -> Rule:
+def slice_() -> BatchingRule:
     def parts(build: Build, node: OnnxNode) -> tuple[list[int], list[list[int]]] | None:
         """Return the axes, and starts, ends and steps."""
         starts: list[int] | None
@@ -269,7 +270,7 @@ def slice_() -> Rule:
             return None
         return axes, [starts, ends, steps]
 
-    def apart(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+    def independent(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
         found, shape = parts(build, node), build.shape(node.inputs[0])
         if found is None:
             return False
@@ -285,7 +286,7 @@ def slice_() -> Rule:
             store(build, node, copy, *([values[i] for i in inner] for values in (axes, starts, ends, steps)))
         return True
 
-    def raised(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+    def batched(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
         found = parts(build, node)
         if found is None:
             return False
@@ -304,10 +305,10 @@ def slice_() -> Rule:
             for place, values in enumerate((starts, ends, axes, steps), start=1):
                 _put(build, node, copy, place, values)
 
-    return Rule(apart, raised)
+    return BatchingRule(independent, batched)
 
 
-def pad() -> Rule:
+def pad() -> BatchingRule:
     def parts(build: Build, node: OnnxNode) -> tuple[list[int], list[int]] | None:
         """Return the axes, and the padding before and then after each."""
         pads = _vector(build, node, 1) if node.version >= 11 else integers(node, "pads") or None
@@ -316,14 +317,14 @@ def pad() -> Rule:
             return None
         return axes, pads
 
-    def apart(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+    def independent(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
         found, rank = parts(build, node), len(build.shape(node.inputs[0]))
         if found is None:
             return False
         axes, pads = found
         return not any(pads[i] or pads[i + len(axes)] for i, axis in enumerate(axes) if axis % rank == 0)
 
-    def raised(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+    def batched(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
         found = parts(build, node)
         if found is None:
             return False
@@ -337,39 +338,39 @@ def pad() -> Rule:
             set_attribute(copy, "pads", [0, *pads[:half], 0, *pads[half:]])
         return True
 
-    return Rule(apart, raised)
+    return BatchingRule(independent, batched)
 
 
-def tile() -> Rule:
+def tile() -> BatchingRule:
     def repeats(build: Build, node: OnnxNode) -> list[int] | None:
         return _vector(build, node, 1) if node.version >= 6 else None
 
-    def apart(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+    def independent(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
         return (repeats(build, node) or [0])[0] == 1
 
-    def raised(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+    def batched(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
         found = repeats(build, node)
         if found is not None:
             _put(build, node, copy, 1, [1, *found])
         return found is not None
 
-    return Rule(apart, raised)
+    return BatchingRule(independent, batched)
 
 
-def expand() -> Rule:
-    def apart(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+def expand() -> BatchingRule:
+    def independent(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
         source, target = build.shape(node.inputs[0]), build.shape(node.result)
         _put(build, node, copy, 1, [1, *target[1:]])
         return len(source) == len(target) and build.is_constant(node.inputs[1])
 
-    def raised(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+    def batched(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
         _put(build, node, copy, 1, [1, *build.shape(node.result)])
         return build.is_constant(node.inputs[1])
 
-    return Rule(apart, raised)
+    return BatchingRule(independent, batched)
 
 
-def reduce(input_since: int = 18) -> Rule:
+def reduce(input_since: int = 18) -> BatchingRule:
     """Axes are an attribute or, since that version of ai.onnx, an input; without any all are meant, or none."""
 
     def axes_of(build: Build, node: OnnxNode) -> list[int] | None:
@@ -381,11 +382,11 @@ def reduce(input_since: int = 18) -> Rule:
             return axes
         return list(range(len(build.shape(node.inputs[0]))))
 
-    def apart(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+    def independent(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
         axes, rank = axes_of(build, node), len(build.shape(node.inputs[0]))
         return axes is not None and all(axis % rank for axis in axes) and build.single(_parameters(node))
 
-    def raised(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+    def batched(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
         axes = axes_of(build, node)
         if node.domain == "" and not build.shape(node.inputs[0]):  # nothing to reduce
             copy.op_type = IDENTITY
@@ -399,10 +400,10 @@ def reduce(input_since: int = 18) -> Rule:
     def _parameters(node: OnnxNode) -> Sequence[str]:
         return () if node.domain == "" else node.inputs[1:]
 
-    return Rule(apart, raised)
+    return BatchingRule(independent, batched)
 
 
-def resize() -> Rule:
+def resize() -> BatchingRule:
     """Return the rule of Resize: later versions name the axes; scales, sizes and region of interest of earlier ones
     cover all axes."""
 
@@ -413,7 +414,7 @@ def resize() -> Rule:
             return None
         return [(place, name) for place, name in there if build.constant(name).size]
 
-    def apart(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+    def independent(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
         found, rank = parameters(build, node), len(build.shape(node.inputs[0]))
         scales = node.attributes.get("scales", (1.0,))
         assert isinstance(scales, tuple)
@@ -444,7 +445,7 @@ def resize() -> Rule:
     def kind(node: OnnxNode, place: int) -> str:
         return "scales" if node.version < 11 else ("roi", "scales", "sizes")[place - 1]
 
-    def raised(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+    def batched(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
         found, rank = parameters(build, node), len(build.shape(node.inputs[0]))
         if node.version < 9:  # Upsample
             if node.version < 7:  # images only
@@ -466,7 +467,7 @@ def resize() -> Rule:
             copy.input[place] = build.add(name, new.astype(old.dtype), build.resolved.values[name].dtype)
         return True
 
-    return Rule(apart, raised)
+    return BatchingRule(independent, batched)
 
 
 ELEMENTWISE = elementwise()

@@ -17,7 +17,7 @@ from collections.abc import Callable, Container
 
 import onnx
 
-from hwflow.frontend.frames.axes import Rule
+from hwflow.frontend.frames.axes import BatchingRule
 from hwflow.frontend.frames.frame_model import Build
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode, ResolvedModel
 from hwflow.operators.onnx_operators import record_of
@@ -72,7 +72,7 @@ def keeps_frames(resolved: ResolvedModel, unknown: Container[str] = ()) -> bool:
     return all(
         node.name in unknown
         or not build.streams(node.outputs)
-        or _apart(build, node, onnx.NodeProto(input=node.inputs, output=node.outputs))
+        or _independent(build, node, onnx.NodeProto(input=node.inputs, output=node.outputs))
         for node in resolved.nodes
     )
 
@@ -81,7 +81,7 @@ def of_frames(model: onnx.ModelProto, resolved: ResolvedModel) -> onnx.ModelProt
     """Return ``model`` with a variable as its batch size and constants folded, or the nodes that prevent that.
     ``resolved``: the model resolved with its batch, with all of its values."""
     build = Build(model, resolved)
-    nodes, wrong = _rewritten(build, _apart)
+    nodes, wrong = _rewritten(build, _independent)
     variables = {d.dim_param for info in model.graph.input for d in info.type.tensor_type.shape.dim}
     name = next(n for n in (FRAMES, *(f"{FRAMES}_{i}" for i in range(len(variables)))) if n not in variables)
     return wrong or build.finished(nodes, [name], replaced=1)
@@ -92,7 +92,7 @@ def with_frame_axis(model: onnx.ModelProto, resolved: ResolvedModel) -> onnx.Mod
     folded, or the nodes that cannot take such an axis. ``resolved``: the model resolved with whole inputs, with all of
     its values."""
     build = Build(model, resolved)
-    nodes, wrong = _rewritten(build, _raised)
+    nodes, wrong = _rewritten(build, _batched)
     return wrong or build.finished(nodes, [1], replaced=0)
 
 
@@ -114,26 +114,26 @@ def _rewritten(
     return nodes, wrong
 
 
-def _apart(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+def _independent(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
     """Tell whether a node processes the entries of the first axis independently; its copy then takes any number."""
     rule = _rule_of(node)
     shapes = [build.shape(name) for name in (*build.streams(node.inputs), *build.streams(node.outputs))]
     sizes = {shape[0] if shape else 0 for shape in shapes}
     if rule is None or len(sizes) > 1 or sizes == {0} or not build.streams(node.inputs):
         return False
-    return rule.apart(build, node, copy)
+    return rule.independent(build, node, copy)
 
 
-def _raised(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+def _batched(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
     """Add the axis in front of a node's streams, unless their first axis has length 1 already and stays independent."""
     rule, tried = _rule_of(node), onnx.NodeProto()
     tried.CopyFrom(copy)
-    if rule is not None and rule.raised is not None and rule.raised(build, node, tried):
+    if rule is not None and rule.batched is not None and rule.batched(build, node, tried):
         copy.CopyFrom(tried)
         return True
     streams, results = build.streams(node.inputs), build.streams(node.outputs)
     build.before, build.after = [], []
-    if any(build.shape(name)[:1] != (1,) for name in streams + results) or not _apart(build, node, copy):
+    if any(build.shape(name)[:1] != (1,) for name in streams + results) or not _independent(build, node, copy):
         return False
     for place, name in enumerate(copy.input):
         if name in streams:
@@ -144,6 +144,6 @@ def _raised(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
     return True
 
 
-def _rule_of(node: OnnxNode) -> Rule | None:
+def _rule_of(node: OnnxNode) -> BatchingRule | None:
     record = record_of(node.domain, node.op_type)
     return None if record is None else record.frames

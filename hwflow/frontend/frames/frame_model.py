@@ -61,7 +61,7 @@ class Build:
         self.made.append(to_tensor(name, array, dtype))
         return name
 
-    def raised(self, name: str) -> str:
+    def with_leading_axis(self, name: str) -> str:
         """Return a fixed value with one more axis in front."""
         if self.is_constant(name):
             return self.add(name, self.constant(name)[np.newaxis], self.resolved.values[name].dtype)

@@ -8,24 +8,24 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from hwflow.frontend.frames.axes import Rule
+from hwflow.frontend.frames.axes import BatchingRule
 from hwflow.frontend.frames.frame_model import Build, integer
 from hwflow.onnxspec.graphs.operator_names import ADD, CAST, MAT_MUL, MAT_MUL_INTEGER, MUL, QUANTIZE_LINEAR, TRANSPOSE
 from hwflow.onnxspec.reading.numpy_tensors import ELEMENT_TYPES
 from hwflow.onnxspec.resolving.resolved_model import Array, OnnxNode
 
-Translate = Callable[[Build, OnnxNode, onnx.NodeProto], bool]
+NodeRewrite = Callable[[Build, OnnxNode, onnx.NodeProto], bool]
 
 
-def matmul(left: int, right: int, columns: Container[int] = ()) -> Rule:
+def matmul(left: int, right: int, columns: Container[int] = ()) -> BatchingRule:
     """Return the rule of the product of inputs ``left`` and ``right``, as numpy's matmul. ``columns``: places of the
     parameters that may be per column; others are scalars."""
-    return Rule(_matmul_apart(left, right, columns), _matmul_raised(left, right, columns))
+    return BatchingRule(_matmul_independent(left, right, columns), _matmul_batched(left, right, columns))
 
 
-def _matmul_apart(left: int, right: int, columns: Container[int]) -> Translate:
+def _matmul_independent(left: int, right: int, columns: Container[int]) -> NodeRewrite:
 
-    def apart(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+    def independent(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
         rank = len(build.shape(node.result))
         for place, other in ((left, right), (right, left)):
             name, axes = node.inputs[place], len(build.shape(node.inputs[place]))
@@ -40,12 +40,12 @@ def _matmul_apart(left: int, right: int, columns: Container[int]) -> Translate:
                 copy.input[place] = first
         return _parameters(build, node, (left, right), columns)
 
-    return apart
+    return independent
 
 
-def _matmul_raised(left: int, right: int, columns: Container[int]) -> Translate:
+def _matmul_batched(left: int, right: int, columns: Container[int]) -> NodeRewrite:
 
-    def raised(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+    def batched(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
         ranks = {place: len(build.shape(node.inputs[place])) for place in (left, right)}
         most = max(*ranks.values(), 2)
         promoted = False
@@ -53,7 +53,7 @@ def _matmul_raised(left: int, right: int, columns: Container[int]) -> Translate:
             name, rank, other = node.inputs[place], ranks[place], ranks[right if place == left else left]
             if build.is_fixed(name):
                 if rank == most > 2:
-                    copy.input[place] = build.raised(name)
+                    copy.input[place] = build.with_leading_axis(name)
             elif rank == 1 and (place == right or other > 2):
                 # A vector is one row or one column; the new axis must be neither.
                 ones = (1,) * (most - 2)
@@ -64,7 +64,7 @@ def _matmul_raised(left: int, right: int, columns: Container[int]) -> Translate:
             build.result_in(copy, 0, (-1, *build.shape(node.result)))
         return _parameters(build, node, (left, right), columns)
 
-    return raised
+    return batched
 
 
 def _parameters(build: Build, node: OnnxNode, matrices: tuple[int, int], columns: Container[int]) -> bool:
@@ -77,10 +77,10 @@ def _parameters(build: Build, node: OnnxNode, matrices: tuple[int, int], columns
     )
 
 
-def gemm_apart(a: int, b: int, c: int) -> Translate:
-    """Return the ``apart`` of alpha * A' * B' + beta * C, of the inputs at these places: the rows of A are frames."""
+def gemm_independent(a: int, b: int, c: int) -> NodeRewrite:
+    """Return the ``independent`` of alpha * A' * B' + beta * C, inputs at these places: the rows of A are frames."""
 
-    def apart(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+    def independent(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
         if build.is_fixed(node.inputs[a]) or integer(node, "transA"):
             return False
         if len(node.inputs) > c and node.inputs[c] and len(build.shape(node.inputs[c])) == 2:
@@ -91,11 +91,11 @@ def gemm_apart(a: int, b: int, c: int) -> Translate:
         single = range(a + 1, b)  # A's scale and zero point
         return build.streams(node.inputs) == [node.inputs[a]] and build.single(node.inputs[i] for i in single)
 
-    return apart
+    return independent
 
 
-def gemm_raised(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
-    """Rewrite Gemm as a MatMul, a Mul by alpha and an Add of beta * C, which take any number of axes."""
+def gemm_batched(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+    """NodeRewrite Gemm as a MatMul, a Mul by alpha and an Add of beta * C, which take any number of axes."""
     a, b, *c = (*node.inputs[:2], *(name for name in node.inputs[2:] if name))
     alpha, beta = _factor(node, "alpha"), _factor(node, "beta")
     if build.streams(node.inputs) not in ([a], [b]) or node.version < 7:
@@ -117,8 +117,8 @@ def gemm_raised(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
     return True
 
 
-def qgemm_raised(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
-    """Rewrite QGemm as a MatMulInteger, an Add of C, products with the scales and alpha, and a quantizer."""
+def qgemm_batched(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+    """NodeRewrite QGemm as a MatMulInteger, an Add of C, products with the scales and alpha, and a quantizer."""
     a, a_scale, a_zero, b, b_scale, b_zero, c, y_scale, y_zero = (*node.inputs, *("",) * (9 - len(node.inputs)))
     if build.streams(node.inputs) != [a] or not build.single((a_scale, a_zero, y_scale, y_zero)):
         return False

@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from hwflow.operators.float_errors.step_errors import Errors, NoBound, Rule, Step, magnitude
+from hwflow.operators.float_errors.step_errors import ErrorRule, Errors, NoBound, Step, magnitude
 
 LIBRARY = 8
 """The error of numpy's transcendental functions in roundings u: 4 ulp."""
@@ -36,7 +36,7 @@ def _between(function: Function, step: Step) -> Errors:
     return np.where(np.isnan(result), np.inf, result)
 
 
-def _rule(function: Function, terms: Callable[[Errors, Errors], Errors], slope: float | None = None) -> Rule:
+def _rule(function: Function, terms: Callable[[Errors, Errors], Errors], slope: float | None = None) -> ErrorRule:
     """Return the rule of a function that is non-decreasing, or whose slope is at most ``slope``. ``terms``, of x and
     |y|, times u is the evaluator's own rounding."""
 

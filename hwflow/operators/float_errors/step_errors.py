@@ -84,7 +84,7 @@ class Step:
         return result
 
 
-Rule = Callable[[Step], "Errors | Sequence[Errors]"]
+ErrorRule = Callable[[Step], "Errors | Sequence[Errors]"]
 """Returns the bound of the first output, or one per output."""
 
 

@@ -14,7 +14,7 @@ import onnx
 
 from hwflow.display import show
 from hwflow.frontend.context import Lowering, reals, refuse, require_finite
-from hwflow.frontend.frames.axes import Rule
+from hwflow.frontend.frames.axes import BatchingRule
 from hwflow.frontend.frames.frame_model import Build, set_attribute
 from hwflow.frontend.stream_types import COMPUTED_TYPES, REAL_TYPES
 from hwflow.frontend.views import Constant, Integers, QuantizedConstant, Reals, View, changed, relocated
@@ -226,7 +226,7 @@ def _error(step: Step) -> Errors:
     return far - total + gamma(terms + len(shapes), step.unit) * far + terms * step.tiny
 
 
-def _apart(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+def _independent(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
     """Allow frames if the first axis of the result is the first of all streams and occurs nowhere else in them."""
     equation = _equation(node, [len(build.shape(name)) for name in node.inputs])
     if equation is None or not equation.result:
@@ -245,7 +245,7 @@ def _apart(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
     return True
 
 
-def _raised(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+def _batched(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
     """Add a letter in front of the result and of all streams."""
     equation = _equation(node, [len(build.shape(name)) for name in node.inputs])
     text = str(node.attributes.get("equation", "")).replace(" ", "")
@@ -268,6 +268,6 @@ RECORDS = (
         limits=f"a stream and constants ({phrases.WEIGHTS}), or streams, whose products are made element by element; "
         "axes of frames in front, not summed over",
         becomes=("dense", "product", "reindex", "sum_pool2d", "transpose"), heavy=True, work=_work,
-        frames=Rule(_apart, _raised), error=_error
+        frames=BatchingRule(_independent, _batched), error=_error
     ),
 )

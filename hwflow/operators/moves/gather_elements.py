@@ -9,7 +9,7 @@ import onnx
 
 from hwflow.display import show
 from hwflow.frontend.context import Lowering, constant, integer, refuse
-from hwflow.frontend.frames.axes import Rule
+from hwflow.frontend.frames.axes import BatchingRule
 from hwflow.frontend.frames.frame_model import Build, set_attribute
 from hwflow.frontend.views import View
 from hwflow.onnxspec.reference import gather_defects
@@ -50,7 +50,7 @@ def gather_elements(state: Lowering, node: OnnxNode) -> View:
     return placed(state, node, state.view(node.inputs[0]), shape, move)
 
 
-def _apart(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+def _independent(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
     """Allow another axis than that of frames, with equal indices in each frame."""
     indices = build.first(node.inputs[1]) if build.is_fixed(node.inputs[1]) else None
     if indices is None or integer(node, "axis") % len(build.shape(node.inputs[0])) == 0:
@@ -59,11 +59,11 @@ def _apart(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
     return True
 
 
-def _raised(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+def _batched(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
     if not build.is_fixed(node.inputs[1]):
         return False
     axis = integer(node, "axis")
-    copy.input[1] = build.raised(node.inputs[1])
+    copy.input[1] = build.with_leading_axis(node.inputs[1])
     set_attribute(copy, "axis", axis + 1 if axis >= 0 else axis)
     return True
 
@@ -71,7 +71,7 @@ def _raised(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
 RECORDS = (
     Operator(
         "GatherElements", lower=gather_elements, honours=attributes("axis"),
-        limits=f"constant indices, {phrases.AXES}", becomes=("reindex",), frames=Rule(_apart, _raised),
+        limits=f"constant indices, {phrases.AXES}", becomes=("reindex",), frames=BatchingRule(_independent, _batched),
         error=move_errors.moved, mended=gather_defects.GATHER_ELEMENTS
     ),
 )

@@ -9,7 +9,7 @@ import onnx
 
 from hwflow.display import show
 from hwflow.frontend.context import Lowering, constant, integer, refuse
-from hwflow.frontend.frames.axes import Rule
+from hwflow.frontend.frames.axes import BatchingRule
 from hwflow.frontend.frames.frame_model import Build, set_attribute
 from hwflow.frontend.views import View
 from hwflow.ir.graph import IntArray
@@ -59,7 +59,7 @@ def gather_nd(state: Lowering, node: OnnxNode) -> View:
     return placed(state, node, state.view(node.inputs[0]), shape, move)
 
 
-def _apart(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+def _independent(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
     """Allow frames as a shared axis, or indices that begin with the frame's number; the rest is equal in each frame."""
     name = node.inputs[1]
     if integer(node, "batch_dims") > 0:
@@ -80,12 +80,12 @@ def _apart(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
     return True
 
 
-def _raised(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+def _batched(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
     name = node.inputs[1]
     if not build.is_constant(name) or not build.shape(name):
         return False
     if node.version >= 12:
-        copy.input[1] = build.raised(name)
+        copy.input[1] = build.with_leading_axis(name)
         set_attribute(copy, "batch_dims", integer(node, "batch_dims") + 1)
         return True
     indices = build.constant(name)[np.newaxis]  # no axes are shared: each index vector begins with the frame's number
@@ -97,6 +97,6 @@ def _raised(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
 RECORDS = (
     Operator(
         "GatherND", lower=gather_nd, honours=attributes("batch_dims"), limits=f"constant indices, {phrases.AXES}",
-        becomes=("reindex",), wild=True, frames=Rule(_apart, _raised), error=move_errors.moved
+        becomes=("reindex",), wild=True, frames=BatchingRule(_independent, _batched), error=move_errors.moved
     ),
 )

@@ -10,7 +10,7 @@ import onnx
 
 from hwflow.display import show
 from hwflow.frontend.context import Lowering, constant, given, reals, refuse
-from hwflow.frontend.frames.axes import Rule
+from hwflow.frontend.frames.axes import BatchingRule
 from hwflow.frontend.frames.frame_model import Build, integers
 from hwflow.frontend.views import Constant, QuantizedConstant, View
 from hwflow.ir.graph import IntArray
@@ -90,7 +90,7 @@ def _inferred(node: OnnxNode, shape: tuple[int, ...]) -> tuple[int, ...]:
     return (*shape[:2], *image)
 
 
-def _apart(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+def _independent(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
     """Allow frames whose indices, counted from the frame's start, equal those of the first."""
     name, shape = node.inputs[1], build.shape(node.inputs[0])
     stated = node.inputs[2] if len(node.inputs) > 2 else ""
@@ -108,7 +108,7 @@ def _apart(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
     return True
 
 
-def _raised(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+def _batched(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
     """Turn the members of a batch, whose elements may be mixed, into channels of one frame."""
     name, shape, result = node.inputs[1], build.shape(node.inputs[0]), build.shape(node.result)
     stated = node.inputs[2] if len(node.inputs) > 2 else ""
@@ -128,6 +128,6 @@ RECORDS = (
     Operator(
         "MaxUnpool", lower=max_unpool, honours=attributes("kernel_shape", "pads", "strides"),
         limits=f"constant indices, {phrases.MOVED}", becomes=("reindex",), shape_input=2,
-        frames=Rule(_apart, _raised), error=move_errors.moved
+        frames=BatchingRule(_independent, _batched), error=move_errors.moved
     ),
 )

@@ -27,6 +27,6 @@ def _error(step: Step) -> Errors:
 RECORDS = (
     Operator(
         "EyeLike", lower=eye_like, honours=attributes("dtype", "k"), limits="of tensors of known sizes: a constant",
-        wild=True, of_shapes=True, frames=axes.NOT_APART, error=_error
+        wild=True, of_shapes=True, frames=axes.NOT_INDEPENDENT, error=_error
     ),
 )

@@ -32,7 +32,7 @@ from hwflow.onnxspec.resolving.resolved_model import OnnxNode
 from hwflow.onnxspec.shapes import size_facts
 from hwflow.operators.elementwise import islands
 from hwflow.operators.float_errors import function_errors, linear_errors, move_errors
-from hwflow.operators.float_errors.step_errors import Rule
+from hwflow.operators.float_errors.step_errors import ErrorRule
 from hwflow.operators.record import Attributes, Operator, attributes
 from hwflow.operators.records import phrases
 
@@ -42,7 +42,7 @@ _NO_TRAINING = OutputMode("training_mode", off=False, refused=True)
 
 
 def _function(
-    name: str, function: Elementwise | Callable[[OnnxNode], Elementwise], error: Rule,
+    name: str, function: Elementwise | Callable[[OnnxNode], Elementwise], error: ErrorRule,
     honours: Attributes | None = None, limits: str = phrases.FUNCTION,
 ) -> Operator:
     """Return the record of a function of one operand, which becomes part of the next quantizer's."""
@@ -109,7 +109,7 @@ RECORDS: tuple[Operator, ...] = (
     _function("Mish", Mish(), function_errors.mish),
     Operator(
         "PRelu", lower=islands.prelu, limits=f"constant slope; {phrases.FUNCTION}", becomes=("requantize",),
-        real_only=True, frames=axes.elementwise(raised_since=7), error=function_errors.prelu, sizes=size_facts.SLOPE
+        real_only=True, frames=axes.elementwise(batched_since=7), error=function_errors.prelu, sizes=size_facts.SLOPE
     ),
     _function(
         "Reciprocal", Reciprocal(), function_errors.reciprocal, limits=f"{phrases.FUNCTION}, of numbers other than 0"

@@ -43,7 +43,8 @@ RECORDS: tuple[Operator, ...] = (
         names.GEMM, lower=linear.gemm, honours=attributes("alpha", "beta", "transA", "transB", broadcast=_BROADCAST),
         limits=f"{phrases.PRODUCT}; transA where no axis is that of frames; alpha other than 0", becomes=("dense",),
         real_only=True, heavy=True, work=linear_work.product(0),
-        frames=axes.Rule(matrix_products.gemm_apart(0, 1, 2), matrix_products.gemm_raised), error=linear_errors.gemm,
+        frames=axes.BatchingRule(matrix_products.gemm_independent(0, 1, 2), matrix_products.gemm_batched),
+        error=linear_errors.gemm,
         tame=True, by_type=True, sizes=size_facts.GEMM, framewise=framewise.rows, weights=weight_axes.gemm
     ),
     Operator(

@@ -102,7 +102,7 @@ RECORDS: tuple[Operator, ...] = (
         quantized=True,
         limits=f"{phrases.PRODUCT}; transA where no axis is that of frames; alpha other than 0", becomes=("dense",),
         heavy=True, work=linear_work.product(0),
-        frames=axes.Rule(matrix_products.gemm_apart(0, 3, 6), matrix_products.qgemm_raised),
+        frames=axes.BatchingRule(matrix_products.gemm_independent(0, 3, 6), matrix_products.qgemm_batched),
         error=quantizer_errors.gemm_contrib, data=(0, 3, 6), framewise=framewise.rows, form=dialect_forms.GEMM,
         shape=dialects.gemm, levels=microsoft_operators.gemm_levels, evaluate=microsoft_operators.gemm,
         differences=(runtime_differences.SATURATION, runtime_differences.FLOAT32)

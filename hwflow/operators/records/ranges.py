@@ -31,6 +31,6 @@ def _length(bounds: Sequence[Array]) -> tuple[int, ...] | None:
 RECORDS = (
     Operator(
         "Range", lower=range_of, honours=attributes("stash_type"), limits="of constants: a constant",
-        stated_shape=_length, frames=axes.NOT_APART
+        stated_shape=_length, frames=axes.NOT_INDEPENDENT
     ),
 )
