@@ -1,20 +1,18 @@
-"""The axis rules of matrix products, see :mod:`hwflow.frontend.frames.axes`."""
+"""The batching rules of matrix products, see :mod:`hwflow.frontend.frames.axes`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Container, Sequence
 
 import numpy as np
 import onnx
 from onnx import helper
 
-from hwflow.frontend.frames.axes import BatchingRule
+from hwflow.frontend.frames.axes import BatchingRule, NodeRewrite
 from hwflow.frontend.frames.frame_model import Build, integer
 from hwflow.onnxspec.graphs.operator_names import ADD, CAST, MAT_MUL, MAT_MUL_INTEGER, MUL, QUANTIZE_LINEAR, TRANSPOSE
 from hwflow.onnxspec.reading.numpy_tensors import ELEMENT_TYPES
 from hwflow.onnxspec.resolving.resolved_model import Array, OnnxNode
-
-NodeRewrite = Callable[[Build, OnnxNode, onnx.NodeProto], bool]
 
 
 def matmul(left: int, right: int, columns: Container[int] = ()) -> BatchingRule:
@@ -24,7 +22,6 @@ def matmul(left: int, right: int, columns: Container[int] = ()) -> BatchingRule:
 
 
 def _matmul_independent(left: int, right: int, columns: Container[int]) -> NodeRewrite:
-
     def independent(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
         rank = len(build.shape(node.result))
         for place, other in ((left, right), (right, left)):
@@ -44,7 +41,6 @@ def _matmul_independent(left: int, right: int, columns: Container[int]) -> NodeR
 
 
 def _matmul_batched(left: int, right: int, columns: Container[int]) -> NodeRewrite:
-
     def batched(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
         ranks = {place: len(build.shape(node.inputs[place])) for place in (left, right)}
         most = max(*ranks.values(), 2)
@@ -95,7 +91,7 @@ def gemm_independent(a: int, b: int, c: int) -> NodeRewrite:
 
 
 def gemm_batched(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
-    """NodeRewrite Gemm as a MatMul, a Mul by alpha and an Add of beta * C, which take any number of axes."""
+    """Rewrite Gemm as a MatMul, a Mul by alpha and an Add of beta * C, which take any number of axes."""
     a, b, *c = (*node.inputs[:2], *(name for name in node.inputs[2:] if name))
     alpha, beta = _factor(node, "alpha"), _factor(node, "beta")
     if build.streams(node.inputs) not in ([a], [b]) or node.version < 7:
@@ -118,7 +114,7 @@ def gemm_batched(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
 
 
 def qgemm_batched(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
-    """NodeRewrite QGemm as a MatMulInteger, an Add of C, products with the scales and alpha, and a quantizer."""
+    """Rewrite QGemm as a MatMulInteger, an Add of C, products with the scales and alpha, and a quantizer."""
     a, a_scale, a_zero, b, b_scale, b_zero, c, y_scale, y_zero = (*node.inputs, *("",) * (9 - len(node.inputs)))
     if build.streams(node.inputs) != [a] or not build.single((a_scale, a_zero, y_scale, y_zero)):
         return False
