@@ -119,7 +119,7 @@ TWINS = [
         good=model([relu()], outputs=[value("y", [1, 4]), value("x", [1, 4])]),
         findings=[
             "error: output 'lost': output 'lost' must be the output of a node, an input or an initializer, but nothing "
-            "makes it [NOD-12]\n  remedy: add the node that computes 'lost', or remove the output"
+            "computes it [NOD-12]\n  remedy: add the node that computes 'lost', or remove the output"
         ],
     ),
     Twin(
