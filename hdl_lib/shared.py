@@ -39,10 +39,10 @@ class SharedComponent(wiring.Component):
 
 
 class CommonComponent(SharedComponent):
-    """One that is found in many cores: those of different cores may share a module, too.
+    """A shared component that occurs in many cores; those of different cores share a module as well.
 
-    ``key`` names the arguments of its constructor: ``type(component)(**dict(component.key))`` is alike, but for the
-    layout of payloads, of which only the width matters.
+    ``key`` names the arguments of its constructor: ``type(component)(**dict(component.key))`` is equal to it, except
+    for the layout of payloads, of which only the width matters.
 
     Parameters
     ----------

@@ -35,9 +35,9 @@ def accumulator(
     ``carry`` is a pending carry of the term. The result is available in the cycle after the last term, for that cycle,
     in a register called ``result<name>``.
 
-    The accumulator is zero again after the last term of a sum, and the sum goes to another register: a multiplexer in
-    front of the adder would be in its path. ``last`` must never come without ``update``: then the zero is the
-    flip-flops' reset, which takes no look-up tables.
+    After the last term the accumulator is cleared, and the sum goes to another register: a multiplexer in front of the
+    adder would lengthen its path. ``last`` must never come without ``update``, so that clearing is the flip-flops'
+    reset, which takes no look-up tables.
     """
     carried = Signal(shape, name=f"accumulator{name}")
     result = Signal(shape, name=f"result{name}", reset_less=True)

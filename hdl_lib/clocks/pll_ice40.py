@@ -82,7 +82,7 @@ class Ice40Pll(Pll):
     ----------
     settings : Ice40PllSettings
     pad : amaranth.hdl.IOValue or None
-        The clock pin, when it is the PLL's own pad (SB_PLL40_PAD: then nothing else may use the pin, and ``clk_in`` is
+        The clock pin, if it is the PLL's own pad (SB_PLL40_PAD: nothing else may then use the pin, and ``clk_in`` is
         ignored). None: SB_PLL40_CORE, fed from ``clk_in``.
 
     Members

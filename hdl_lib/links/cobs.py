@@ -21,8 +21,8 @@ class CobsEncoder(wiring.Component):
     """Packets to encoded bytes, each packet followed by a zero.
 
     The bytes of a block are written into a ring behind a free place; the code is written there when it is known, in
-    the cycle of the zero that ends the block. So what is written are as many bytes as come out, one per cycle, and only
-    the place up to which they may be read waits for the ends of blocks.
+    the cycle of the zero that ends the block. So as many bytes are written as come out, one per cycle; only the place
+    up to which they may be read waits for the end of a block.
 
     Parameters
     ----------
@@ -105,9 +105,9 @@ class CobsDecoder(wiring.Component):
     Members
     -------
     i : In(stream.Signature(8))
-        Encoded bytes, a zero behind each packet.
+        Encoded bytes, each packet followed by a zero.
     o : Out(stream.Signature(RECEIVED_BYTE))
-        Packets; one without bytes is left out. ``damaged`` with the last byte of a packet whose last block was cut
+        Packets; empty ones are dropped. ``damaged`` with the last byte of a packet whose last block was cut
         short.
 
     Timing

@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out
 class Ring(wiring.Component):
     """Bytes at places 0, 1, ... modulo twice the size: the highest bit of a place tells a full ring from an empty one.
 
-    Whoever writes knows that what he writes over has been read, and moves ``end`` on afterwards.
+    The writer guarantees that the bytes it overwrites have been read, and advances ``end`` afterwards.
 
     Parameters
     ----------

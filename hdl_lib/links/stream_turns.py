@@ -53,8 +53,8 @@ def _queued(m: Module, name: str, depth: int, source, sink) -> None:
 class BytesToStreams(wiring.Component):
     """Deals bytes out to streams: the bytes of a frame of the first, of the second, and so on, then again the first.
 
-    Every stream but the last has a queue of one frame, so that a core that works on all of them at once gets them all,
-    though they come one after the other.
+    Every stream but the last has a queue of one frame, so that a core that reads all streams at once gets them all,
+    although their bytes arrive one stream after the other.
 
     Parameters
     ----------
@@ -108,8 +108,8 @@ class BytesToStreams(wiring.Component):
 class StreamsToBytes(wiring.Component):
     """Collects streams on one line: the bytes of a frame of the first, of the second, and so on, then again the first.
 
-    Every stream but the first has a queue of one frame, so that a core that makes all of them at once need not wait for
-    one while another one has its turn.
+    Every stream but the first has a queue of one frame, so that a core that writes all streams at once need not wait
+    while another stream has its turn.
 
     Parameters
     ----------

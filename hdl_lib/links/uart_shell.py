@@ -18,17 +18,17 @@ class UartShell(wiring.Component):
     the core's output frame, in the order of the streams.
 
     What the host must respect: the line has no flow control, so **at most** ``frames_in_flight`` **frames may be under
-    way** (sent wholly or in part, and not yet answered wholly). Then nothing is lost however long the core stalls, for
-    the receive buffer holds them all. If ``frames_in_flight`` is 0 (a frame is larger than the buffer) one frame may be
-    under way, and nothing is lost as long as the core accepts a frame's bytes, on the average over any
+    way** (sent wholly or in part, and not yet answered wholly). Then nothing is lost however long the core stalls,
+    because the receive buffer holds them all. If ``frames_in_flight`` is 0 (a frame is larger than the buffer) one
+    frame may be under way, and nothing is lost as long as the core accepts a frame's bytes, on the average over any
     ``receive_bytes`` of them, as fast as the line brings them (``10 * divisor`` cycles per byte).
 
-    Damage gives silence, never a wrong answer: when a byte has a framing error, when the buffer overflows, when the
-    core reports an error, or when the line is idle for ``idle_timeout`` cycles inside a frame, the shell
+    Damage leads to silence, never to a wrong answer: when a byte has a framing error, when the buffer overflows, when
+    the core reports an error, or when the line is idle for ``idle_timeout`` cycles inside a frame, the shell
     resynchronises. It resets the core and its own buffers (all frames under way are lost, an answer that was being sent
     ends after the current byte) and holds them in reset until the line has been idle for ``idle_timeout`` cycles. A
-    host that misses bytes of an answer waits that long (and at least until it receives no more), throws away what it
-    got, and sends again.
+    host that misses bytes of an answer waits that long (and at least until it receives no more), discards what it
+    received, and sends again.
 
     Parameters
     ----------

@@ -61,8 +61,8 @@ class ProductSum:
 class MatchCount:
     """The number of lanes whose input bit equals the weight bit: the popcount of an XNOR.
 
-    With -1 and 1 for the bits 0 and 1 a product is 1 if the bits are equal, so that the sum of products is twice this
-    number less the lanes (M. Courbariaux et al., "Binarized Neural Networks", 2016).
+    If the bits 0 and 1 mean -1 and 1, a product is 1 if its bits are equal and else -1, so that the sum of products is
+    twice this number minus the lanes (M. Courbariaux et al., "Binarized Neural Networks", 2016).
 
     Two lanes are counted in one step: both bits of their count are functions of four bits, a 4-input table each. The
     next two steps add two such counts, then two counts of four, in tables as well, since a carry chain of so few bits

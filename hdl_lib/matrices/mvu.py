@@ -35,8 +35,7 @@ class Mvu(wiring.Component):
 
         output beat nf, lane p = sum over sf, s of weight[nf * synapse_fold + sf][p][s] * input beat sf, lane s
 
-    In the form "xnor" inputs and weights are bits, and where the sum has a product there is 1 if they are equal,
-    else 0.
+    In the form "xnor" inputs and weights are bits, and each product is replaced by 1 if the two are equal, else by 0.
 
     Parameters
     ----------
@@ -47,10 +46,10 @@ class Mvu(wiring.Component):
     pe, simd, synapse_fold, neuron_fold: each at least 1.
     weights: ``neuron_fold * synapse_fold`` words of ``pe * simd`` weights. The word at address
         ``nf * synapse_fold + sf`` holds ``weight[..][p][s]`` in lane ``p * simd + s`` of ``weight_shape``'s width,
-        lane 0 in the least significant bits. A multiple of so many words holds several sets, which pixels take in
-        turns.
-    multiplier: "dsp" (the ``*`` operator between registers; operands of more than 16 bits are cut in parts), "dsp2" (a
-        product for each two rows, see :mod:`hdl_lib.arithmetic.packed_product`; the last one of an odd ``pe`` as in
+        lane 0 in the least significant bits. A table of a multiple of so many words holds several sets, which
+        pixels use in turn.
+    multiplier: "dsp" (the ``*`` operator between registers; operands of more than 16 bits are split into parts), "dsp2"
+        (a product for each two rows, see :mod:`hdl_lib.arithmetic.packed_product`; the last one of an odd ``pe`` as in
         "dsp"), "lut" (sums of partial products, see :mod:`hdl_lib.arithmetic.multiplier`) or "xnor" (see
         :class:`hdl_lib.matrices.dot_product.MatchCount`).
     packing: for "dsp2", and only there: how the weights of lanes ``2 * k`` (low) and ``2 * k + 1`` (high) are packed.
@@ -59,12 +58,11 @@ class Mvu(wiring.Component):
     depth: credits of the output queue, at least 1. ``latency // synapse_fold + 2`` or more sustain the full rate.
     part: for "dsp" with an operand of more than 16 bits: bits without sign (one more with) that a multiplier block of
         the device takes, 17 for 18 by 18 bits with sign, 15 for 16 by 16.
-    ranges: the least and the greatest input, the least and the greatest weight, 0 among the weights: makes products of
-        two bits by two in the form "lut" narrow (see :class:`hdl_lib.arithmetic.multiplier.Multiplier`). Lanes with a
-        weight of 0 may carry any input.
-    digits: for "lut": the weights stand in the table as :meth:`hdl_lib.arithmetic.digit_product.Digits.stored` has
-    them, in
-        ``digits.bits`` each: smaller than "lut" without.
+    ranges: the least and the greatest input, and the least and the greatest weight, with 0 among the weights: they
+        narrow products of two by two bits in the form "lut" (see :class:`hdl_lib.arithmetic.multiplier.Multiplier`).
+        Lanes with a weight of 0 may carry any input.
+    digits: for "lut": the table holds the weights as :meth:`hdl_lib.arithmetic.digit_product.Digits.stored` returns
+        them, of ``digits.bits`` each: smaller than "lut" without digits.
     group, surplus: the upper ``surplus`` lanes of every ``group``-th input beat are taken as zero, whatever they carry;
         ``synapse_fold`` is a multiple of ``group`` (``synapse_fold`` itself by default). A weight of 1 there never
         equals its input. Zero weights do the same for products without this.
@@ -87,7 +85,7 @@ class Mvu(wiring.Component):
     operands in registers ("dsp") or the multiples of the input ("lut" where it needs them), the product's, one per
     level of the adder tree (for "xnor" in place of both ceil(log2(simd)), at least 1), 1 for the accumulator if
     synapse_fold > 1 (for "dsp2" and ``digits`` in any case: without an accumulator the last carry is added there), 1
-    for the output queue. Backpressure stops the issue of steps only; what was issued runs on into the queue.
+    for the output queue. Backpressure stops only the issue of steps; issued steps run on into the queue.
 
     Ordering
     --------

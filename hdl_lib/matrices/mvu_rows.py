@@ -45,11 +45,11 @@ class Rows(SharedComponent):
     Parameters
     ----------
     kind: the sum over lanes.
-    operands: layouts of what it takes of the inputs.
+    operands: layouts of the operands, made of the inputs.
     weight_shape: of a lane, for ``kind`` to extend.
     shape: of a result, integer shape; sums are modulo ``2**shape.width``.
-    accumulated: there are accumulators. settled: where there are none, a register follows behind the sum, which takes
-        the bit that is still to be added.
+    accumulated: there are accumulators.
+    settled: without accumulators, a register behind the sum adds the pending carry.
 
     Members
     -------

@@ -197,14 +197,15 @@ def _phases(beats: int, needed: list[int], released: list[int]) -> tuple[Release
 
 
 class Rearrange(wiring.Component):
-    """A frame's beats from a circular buffer in the order of an address walk.
+    """Sends a frame's beats from a circular buffer, in the order of an address walk.
 
     Parameters
     ----------
-    shape: of an input element, an integer shape. lanes: elements per beat.
+    shape: of an input element, an integer shape.
+    lanes: elements per beat.
     plan: the walk over the numbers of a frame's input beats, and their number.
     output_shape: of an output element, an integer shape that holds ``shape``'s values and ``fill``.
-    fill: every lane of an output beat that repeats none.
+    fill: the value of every lane of an output beat that repeats no input beat.
     depth: beats of the output queue; one beat per cycle needs ``latency + 1``.
 
     Members
@@ -223,8 +224,8 @@ class Rearrange(wiring.Component):
       (``plan.needed``).
     - A reader step needs a credit of the output queue.
 
-    Initiation interval: ``plan.cycles`` with the buffer that a plan without an interval asks for, else no more than
-    its interval.
+    Initiation interval: ``plan.cycles`` with the buffer of a plan without an interval, else at most the plan's
+    interval.
 
     Ordering
     --------

@@ -92,8 +92,8 @@ def bank_words(width: int, depth: int) -> int:
     Banks lie side by side in the rows of one memory if that takes fewer block RAMs than a row for every word. Synthesis
     would find the same memory by itself, but would select the bank in front of the output register, which then is not
     the block RAM's own. Few deep banks take fewer look-up tables to select, many shallow ones leave fewer block RAMs
-    empty; the cheaper choice is taken. If rows would be wider than a cell may be, in tables many times what a part
-    holds, there is one bank.
+    empty; the cheaper choice is taken. If rows would be wider than a cell may be, in tables many times larger than
+    a part holds, there is one bank.
     """
     found = []
     for words, bits in _BANK_SHAPES:
@@ -152,8 +152,9 @@ class Rom(wiring.Component):
 
     Timing
     ------
-    ``latency`` cycles from ``addr`` to ``data``: 1, or 2 with ``output_register``. A word is read in every cycle: an
-    enable would have to reach every bit of a table in look-up tables. Unspecified before that. Reset has no effect.
+    ``latency`` cycles from ``addr`` to ``data``: 1, or 2 with ``output_register``. Unspecified before the first read. A
+    word is read in every cycle: an enable would have to reach every bit of a table in look-up tables. Reset has no
+    effect.
 
     Ordering
     --------

@@ -96,7 +96,7 @@ class RegisterStorage(_Storage):
 
     Parameters: ``shape`` (any Amaranth shape), ``depth`` (entries, at least 1).
     Members: see the module. Timing: latency 1; one beat per cycle. Ordering: first in, first out.
-    Cost a bit: ``depth`` flip-flops and ``depth - 1`` multiplexers of two inputs.
+    Cost per bit: ``depth`` flip-flops and ``depth - 1`` multiplexers of two inputs.
     """
 
     def __init__(self, shape, depth):
@@ -199,7 +199,7 @@ class BlockStorage(_Storage):
     """A memory with synchronous read (block RAM), its read register and an output register behind it.
 
     A beat goes memory -> ``read_data`` (the memory's own register) -> ``o.payload``; each of the two advances when the
-    next place is free or becomes free in the same cycle, so that no beat waits without need. All three together hold
+    next place is free or becomes free in the same cycle, so that no beat waits needlessly. All three together hold
     ``depth`` beats. No logic is between the two registers, so that both may be the block RAM's own.
 
     Parameters: ``shape`` (any Amaranth shape), ``depth`` (entries, at least 1). Members: see the module. Timing:

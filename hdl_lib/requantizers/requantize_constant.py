@@ -103,11 +103,11 @@ class ConstantRequantizer(wiring.Component):
     Parameters
     ----------
     input_shape, output_shape: of an element, integer shapes.
-    products: the network of the multipliers' magnitudes times ``x``: lane k's input and output are its k-th ones.
+    products: the network of the multipliers' magnitudes times ``x``: its k-th input and output are lane k's.
     negative: for each lane, whether its multiplier is negative.
     addends: one per lane.
     shift: bits, at least 0; at least 1 if ``rounding`` is not "floor".
-    low, high: the results' limits, values of ``output_shape``.
+    low, high: the limits of the results, values of ``output_shape``.
     rounding: "floor", "half_even" or "half_odd".
     depth: beats of the output queue; one beat per cycle needs ``latency + 1``.
 

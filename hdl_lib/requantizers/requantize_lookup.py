@@ -13,17 +13,17 @@ from hdl_lib.requantizers.per_channel import PerChannel
 
 
 class LookupRequantizer(PerChannel):
-    """``y = table[x - low]``, with a table for each channel or one for all.
+    """``y = table[x - low]``, with one table per channel or one for all.
 
     Parameters
     ----------
     input_shape, output_shape: of an element, integer shapes.
     lanes, channels: elements per beat and elements per pixel; ``blocks = ceil(channels / lanes)`` beats per pixel.
-    low: the least input there is.
+    low: the least input.
     tables: one for each lane, words of ``output_shape``'s width, all of the same depth. The result for input x in
         block k is at address ``k * span + x - low``, ``span`` a power of two. The last block may end with the greatest
         input. The result for an input beyond the table is unspecified.
-    shared: the tables have one block, which serves all blocks.
+    shared: the tables have one block, used for all.
     depth: beats of the output queue; one beat per cycle needs ``latency + 1``.
 
     Members

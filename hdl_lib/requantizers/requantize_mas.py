@@ -41,16 +41,16 @@ class MultiplyAddShift(PerChannel):
     lanes, channels: elements per beat and elements per pixel; ``blocks = ceil(channels / lanes)`` beats per pixel.
     multiplier_shape, addend_shape: of the parameters, integer shapes.
     shift: bits, at least 0; at least 1 if ``rounding`` is not "floor".
-    rounding: "floor"; "half_even" or "half_odd": the quotient by ``2**shift`` is rounded to the nearest integer, and
-        from the middle between two to the even or the odd one. Then limited.
+    rounding: "floor"; "half_even" or "half_odd": the quotient by ``2**shift`` is rounded to the nearest integer, ties
+        to the even or the odd one, and then clamped.
     low, high: the results' limits, values of ``output_shape``.
     parameters: a word for each block, or a single one for all. For each lane, lane 0 in the least significant bits: the
         multiplier in the low bits, the addend above it. A single word given as a number becomes constants.
     depth: beats of the output queue; one beat per cycle needs ``latency + 1``.
     part: bits without sign (one more with) that a multiplier block of the device takes: 17 for 18 by 18 bits with sign,
         15 for 16 by 16.
-    digits: products are made of look-up tables, and ``parameters`` has the multipliers as these digits have them
-        (:meth:`hdl_lib.arithmetic.digit_product.Digits.stored`), which hold them all; None: of multiplier blocks.
+    digits: products are in look-up tables, and ``parameters`` has the multipliers as these digits encode them
+        (:meth:`hdl_lib.arithmetic.digit_product.Digits.stored`); None: products are in multiplier blocks.
 
     Members
     -------
@@ -61,11 +61,11 @@ class MultiplyAddShift(PerChannel):
     ------
     One step per beat, at the first cycle with ``i.valid`` and a credit; ``latency`` cycles later ``o.valid``. Stages:
     input, input again with the parameters, operands, three for products, one for each level of the sum, the rounded
-    quotient unless ``rounding`` is "floor", limits, output queue. An operand wider than a multiplier block takes is cut
-    in parts, each product of two parts in a block of its own: see :meth:`latency_of` and :meth:`multipliers_of`. With
-    ``digits`` there are no stages for operands, but one for each level of the sum of a product's rows.
-    Where the parameters come from a block RAM and go to multiplier blocks, they and the input have one more register.
-    Initiation interval 1 cycle per beat. Under backpressure no step begins; those begun continue.
+    quotient unless ``rounding`` is "floor", limits, output queue. An operand too wide for a multiplier block is
+    split into parts, and each product of two parts has its own block: see :meth:`latency_of` and
+    :meth:`multipliers_of`. With ``digits`` there are no stages for operands, but one for each level of the sum of a
+    product's rows. If the parameters come from a block RAM and feed multiplier blocks, they and the input have one more
+    register. Initiation interval 1 cycle per beat. Under backpressure no step begins; those begun continue.
 
     Ordering
     --------

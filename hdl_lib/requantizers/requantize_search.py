@@ -44,7 +44,7 @@ class SearchRequantizer(PerChannel):
         ``x`` is above n bounds. None: the result is ``base + n``, or ``base - n`` with ``falling``, modulo
         ``2**output_shape.width``.
     base, falling: see ``values``; ``base`` is a value of ``output_shape``.
-    shared: the tables have one block, which serves all blocks.
+    shared: the tables have one block, used for all.
     depth: beats of the output queue; one beat per cycle needs ``latency + 1``.
 
     Members

@@ -75,8 +75,8 @@ class SerialSteps:
 class SerialMultiplyAddShift(PerChannel):
     """``y = clamp((multiplier * x + addend) >> shift, low, high)`` with a multiplier and an addend for each channel.
 
-    The shift is arithmetic: it rounds down. Exact: nothing overflows for any input, multiplier and addend. Not every
-    addend will do: see :class:`SerialSteps`.
+    The shift is arithmetic: it rounds down. Exact: nothing overflows for any input, multiplier and addend. Addends are
+    restricted: see :class:`SerialSteps`.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ class SerialMultiplyAddShift(PerChannel):
     low, high: the results' limits, values of ``output_shape``.
     parameters: for each block, or once for all, :data:`WORDS` words, each with one field per lane, lane 0 in the least
         significant bits: what :meth:`SerialSteps.stored` says.
-    depth: beats of the output queue; 2 of them keep the full rate where there are as many steps as cycles of latency.
+    depth: beats of the output queue; 2 sustain the full rate if there are as many steps as cycles of latency.
 
     Members
     -------

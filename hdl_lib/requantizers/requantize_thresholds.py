@@ -23,8 +23,8 @@ class Thresholds(PerChannel):
     ----------
     input_shape, output_shape: of an element, integer shapes.
     lanes, channels: elements per beat and elements per pixel; ``blocks = ceil(channels / lanes)`` beats per pixel.
-    base, levels: what is counted from, a value of ``output_shape``, and the number of thresholds per channel, at least
-        1. A base of None: each channel has its own.
+    base, levels: the number to count from, a value of ``output_shape``, and the number of thresholds per channel, at
+        least 1. A base of None: each channel has its own.
     parameters: a word for each block, or a single one for all. For each lane, lane 0 in the least significant bits,
         the channel's ``levels`` thresholds in any order, each of ``input_shape.width + 1`` bits and signed like the
         input: one more than the greatest input is a threshold that is never reached; then its direction bits, then its

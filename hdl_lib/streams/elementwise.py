@@ -21,12 +21,11 @@ class Elementwise(Joined):
     Parameters
     ----------
     function: see :mod:`hdl_lib.arithmetic.lane_functions` and :mod:`hdl_lib.arithmetic.divider`; it has the shapes of
-    its operands and of
-        the result.
-    constants: an operand's value where it is one number, a table of values (a word for each beat: for each lane, lane 0
-        in the least significant bits, the operand in two's complement of its shape), else None: only these last
-        operands are streams, ``a``, ``b`` and so on in order; at least one. All tables have as many words, one for each
-        beat of a frame or of a part of it after which they begin again.
+        its operands and of the result.
+    constants: for each operand its value, if that is one number; a table of values (a word for each beat: for each
+        lane, lane 0 in the least significant bits, the operand in two's complement of its shape); or None for a
+        stream. The streams are ``a``, ``b`` and so on in order; at least one. All tables have the same number of words,
+        one for each beat of a frame, or of a part of it after which they begin again.
     lanes: elements per beat.
     depth: beats of the output queue; one beat per cycle needs ``latency + 1``.
 

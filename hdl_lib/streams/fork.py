@@ -17,16 +17,16 @@ class Fork(wiring.Component):
     Parameters:
         ``shape``: payload of a beat, any Amaranth shape or layout.
         ``outputs``: number of branches, at least 1.
-        ``depths``: queue depth of each branch, in beats, at least 1 each; 2 each if left out. A branch that lags
+        ``depths``: queue depth of each branch, in beats, at least 1 each; 2 each by default. A branch that lags
         behind another needs room for the lag.
-        ``styles``: storage of each branch's queue, as for :class:`hdl_lib.streams.fifo.Fifo`; "auto" for each if left
-        out, which here chooses among the styles of latency 1.
+        ``styles``: storage of each branch's queue, as for :class:`hdl_lib.streams.fifo.Fifo`; "auto" for each by
+        default, which here chooses among the styles of latency 1.
 
     Members: ``i`` (in): stream of ``shape``; ``o`` (out): array of ``outputs`` streams of ``shape``.
 
     Timing: one step per beat, consuming and producing on every branch; the step needs a credit of *every* branch.
     Latency 1 on each branch, 3 where its style is "block"; initiation interval 1 cycle per beat if every depth is at
-    least the latency + 1. Under backpressure of one branch the others get what they are owed, then wait.
+    least the latency + 1. Under backpressure of one branch the others get the beats already accepted, then wait.
 
     Ordering: first in, first out on each branch; branches are delivered independently.
     """

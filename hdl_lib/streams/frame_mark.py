@@ -10,14 +10,14 @@ from amaranth.lib.wiring import In, Out
 class FrameMark(wiring.Component):
     """Passes a stream on with ``last`` set on every ``beats``-th beat.
 
-    The one core that is combinational from ``i`` to ``o`` and from ``o.ready`` to ``i.ready``: it stands at the top
-    level, behind a queue, and holds nothing but the beat counter.
+    The only core that is combinational from ``i`` to ``o`` and from ``o.ready`` to ``i.ready``: it is at the top level,
+    behind a queue, and its only state is the beat counter.
 
     Parameters: ``shape``: payload of a beat, any Amaranth shape or layout; ``beats``: beats of a frame, at least 1.
 
     Members: ``i`` (in): stream of ``shape``; ``o`` (out): stream of ``StructLayout({"data": shape, "last": 1})``.
 
-    Timing: latency 0; initiation interval 1 cycle per beat; backpressure goes straight through.
+    Timing: latency 0; initiation interval 1 cycle per beat; backpressure passes through in the same cycle.
 
     Ordering: beats keep their order.
     """

@@ -19,7 +19,7 @@ class State(enum.Enum):
 
 
 class FrameSync(wiring.Component):
-    """Lets frames of ``beats`` beats through without their marks; the output is always made of whole frames.
+    """Passes frames of ``beats`` beats on without their marks; the output always consists of whole frames.
 
     A ``last`` before the frame's last beat is an error: the beat is passed on and the frame completed with zero beats.
     A missing ``last`` on the frame's last beat is an error: the beats after it are dropped, up to and including the

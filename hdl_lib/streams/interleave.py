@@ -14,8 +14,8 @@ from hdl_lib.streams.skid_buffer import SkidBuffer
 
 
 class Interleave(wiring.Component):
-    """A beat of every input holds the same ``pixels``; one of the output holds them with the channels of all inputs:
-    those of the first input's pixel, of the second's, and so on, then the next pixel's.
+    """Joins the channels of all inputs: beats hold the same ``pixels`` on every input, and on the output each pixel has
+    the first input's channels, then the second's, and so on.
 
     A skid buffer behind each input holds the beat that comes first, so that no ``ready`` depends on another input's
     ``valid``.

@@ -13,11 +13,11 @@ from hdl_lib.streams.output_queue import OutputQueue
 
 
 class LaneMap(wiring.Component):
-    """A beat out for each beat in: each of its lanes is one of the input's, or a constant.
+    """Maps each input beat to an output beat: each output lane is an input lane or a constant.
 
     Parameters
     ----------
-    shape, lanes: of the input's elements, an integer shape, and of a beat.
+    shape, lanes: of the input's elements, an integer shape; elements of an input beat.
     output_shape: integer shape of the output's elements, which holds those of the input and ``fill``.
     sources: for each output lane the input lane it repeats, None for ``fill``.
     fill: a constant.
@@ -25,7 +25,8 @@ class LaneMap(wiring.Component):
 
     Members
     -------
-    i: In(stream), ``lanes`` elements. o: Out(stream), one element per source.
+    i: In(stream). ``lanes`` elements.
+    o: Out(stream). One element per source.
 
     Timing
     ------

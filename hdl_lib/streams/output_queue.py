@@ -11,7 +11,7 @@ from hdl_lib.shared import CommonComponent
 
 
 class OutputQueue(CommonComponent):
-    """A queue of ``depth`` beats with credits, so that the pipeline in front of it never has to stop.
+    """A queue of ``depth`` beats with credits, so that the pipeline in front of it never stalls.
 
     Parameters:
         ``shape``: payload of a beat, any Amaranth shape or layout.

@@ -21,7 +21,7 @@ _FACTOR_LATENCY = 1 + BLOCK_LATENCY  # of a product with a constant, its operand
 class StreamAdd(Joined):
     """``o = ma * a + mb * b``, element by element, with a multiplier of each input for each channel.
 
-    Exact modulo ``2**output_shape.width``: right wherever the result lies in the range of ``output_shape``.
+    Exact modulo ``2**output_shape.width``: correct wherever the result lies in the range of ``output_shape``.
 
     Parameters
     ----------
@@ -31,8 +31,8 @@ class StreamAdd(Joined):
     multiplier: "dsp" (products in multiplier blocks) or "lut" (sums of shifted inputs). A multiplier that is a power of
         two, or the negative of one, costs nothing in either form.
     depth: beats of the output queue; one beat per cycle needs ``latency + 1``.
-    part: in the form "dsp" multipliers of more bits are cut into parts of so many, each with a block of its own, which
-        the sum's tree adds: no adder follows a block in the same cycle.
+    part: in the form "dsp" multipliers of more bits are split into parts of so many, each with its own block; the tree
+        of the sum adds them, so that no adder follows a block in the same cycle.
     tables: of ``a`` and of ``b``; needed where multipliers differ between a pixel's beats (:attr:`table_shapes`
         tells), else None. A word for each block: for each lane, lane 0 in the least significant bits, the multiplier in
         two's complement of its shape (any bits in lanes beyond ``channels``).

@@ -14,7 +14,7 @@ from hdl_lib.streams.joined import Joined
 class StreamProduct(Joined):
     """``o = (a - offset_a) * (b - offset_b)``, element by element.
 
-    Exact modulo ``2**output_shape.width``: right wherever the result lies in the range of ``output_shape``.
+    Exact modulo ``2**output_shape.width``: correct wherever the result lies in the range of ``output_shape``.
 
     Parameters
     ----------

@@ -51,8 +51,8 @@ class _Candidate:
 
 class TopK(GroupPool):
     """The ``k`` greatest of each ``window`` consecutive pixels, by channel, the greatest first: positions in the
-    group, values, or both. Of equal ones the first comes first. By insertion: each element is compared with the ``k``
-    best so far at once.
+    group, values, or both. Equal ones keep their order. By insertion: each element is compared with the ``k``
+    best so far in parallel.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class TopK(GroupPool):
     window: pixels of a group, at least 1.
     k: results per channel, 1 to ``window``.
     least: the least instead, the least first.
-    last: of equal ones the last comes first.
+    last: equal ones are in reverse order.
     take: "index", "value", or "both": ``value * 2**index_bits(window) + position`` (see :func:`result_shape`).
     depth: beats of the output queue. At the full rate up to ``blocks`` beats follow each other without a gap; with
         ``latency + 1`` there is room for any number of them.
@@ -70,11 +70,11 @@ class TopK(GroupPool):
     -------
     i: In(stream). The pixels of each group.
     o: Out(stream). For each group a pixel of ``channels * k`` elements, ``lanes * k`` per beat: the ``k`` of the first
-        channel, then those of the second. Lanes of channels beyond ``channels`` are unspecified.
+        channel, then those of the second. Lanes beyond the last channel are unspecified.
 
     Timing
     ------
-    A step each input beat. The steps of a group's last pixel produce, and need a credit; :attr:`latency` cycles later
+    One step per input beat. The steps of a group's last pixel produce, and need a credit; :attr:`latency` cycles later
     the beat shows on ``o.valid``: 3 with up to 4 beats per pixel, else 4. Initiation interval 1 cycle per input beat.
     Under backpressure the steps that would produce wait.
 

@@ -29,28 +29,29 @@ ARRIVAL = 3
 class Depthwise(wiring.Component):
     """For each window of an image and each channel the sum of its elements times constants.
 
-    Exact modulo ``2**result_shape.width``: right wherever the sums lie in the range of ``result_shape``.
+    Exact modulo ``2**result_shape.width``: correct wherever the sums lie in the range of ``result_shape``.
 
     Parameters
     ----------
     shape, weight_shape, result_shape: of an element, a weight and a sum, integer shapes.
     geometry: of the windows.
     channels, lanes: elements per pixel and elements per beat; ``blocks = ceil(channels / lanes)`` beats per pixel.
-    row: a step takes a row of the kernel, from as many copies of the buffer, and not one tap.
+    row: a step takes one row of the kernel, from as many copies of the buffer; otherwise one tap.
     weights: a word for each block, kernel row and, unless ``row``, kernel column, innermost last; each of the three
-        numbers in the address has as many bits as it needs, so that words may be left over (:func:`weight_places`).
+        numbers in the address has as many bits as it needs, so that some words may be unused (:func:`weight_places`).
         A word has ``lanes`` weights for each tap of the step, tap 0 and lane 0 in the low bits, lanes innermost.
-    pad_value, padded_shape: every lane of a pixel outside the image; what holds that and the elements.
-    rows: image rows that the buffer is taken to hold, at least ``geometry.minimum_rows``; it has as many words as the
-        next power of two.
-    multiplier: "dsp" or "lut" (:class:`hdl_lib.arithmetic.multiplier.Multiplier`). part: as for
-    :class:`hdl_lib.matrices.mvu.Mvu`. depth: beats of the output queue.
+    pad_value, padded_shape: the value of every lane of a pixel outside the image; a shape for it and the elements.
+    rows: image rows that the buffer holds, at least ``geometry.minimum_rows``; its words are rounded up to a power of
+        two.
+    multiplier: "dsp" or "lut" (:class:`hdl_lib.arithmetic.multiplier.Multiplier`).
+    part: as for :class:`hdl_lib.matrices.mvu.Mvu`.
+    depth: beats of the output queue.
 
     Members
     -------
     i: In(stream). ``height * width`` pixels per frame, row by row.
-    o: Out(stream). A pixel for each window, row by row; lanes beyond ``channels`` in a pixel's last beat carry
-        anything.
+    o: Out(stream). A pixel for each window, row by row; lanes beyond ``channels`` in a pixel's last beat are
+        unspecified.
 
     Timing
     ------
@@ -271,7 +272,7 @@ class Depthwise(wiring.Component):
 
 
 class _Lane(SharedComponent):
-    """A lane's elements of the taps of a step times their weights, added.
+    """Adds the products of a lane: the elements of a step's taps times their weights.
 
     ``outside``: of each tap whether it always, or never, lies outside of the image; None where that changes.
     ``accumulated``: the steps of a window are added as well.

@@ -174,12 +174,12 @@ class MaxPool(GroupPool):
     Members
     -------
     i: In(stream). ``window`` pixels for each output pixel, such as
-    :class:`hdl_lib.windows.sliding_window.SlidingWindow` sends. o: Out(stream). The maxima; the lanes beyond
-    ``channels`` in a pixel's last beat are maxima as well.
+        :class:`hdl_lib.windows.sliding_window.SlidingWindow` sends.
+    o: Out(stream). The maxima; the lanes beyond ``channels`` in a pixel's last beat are maxima as well.
 
     Timing
     ------
-    A step each input beat. The steps of a group's last pixel produce, and need a credit; :attr:`latency` cycles later
+    One step per input beat. The steps of a group's last pixel produce, and need a credit; :attr:`latency` cycles later
     the beat shows on ``o.valid``: 3 with up to 4 beats per pixel, else 4. Initiation interval 1 cycle per input beat.
     Under backpressure the steps that would produce wait.
 
@@ -204,7 +204,7 @@ class MaxPool(GroupPool):
 class SumPool(GroupPool):
     """The sum over each ``window`` consecutive pixels, by channel.
 
-    Exact modulo ``2**result_shape.width``: right wherever the sums lie in the range of ``result_shape``.
+    Exact modulo ``2**result_shape.width``: correct wherever the sums lie in the range of ``result_shape``.
 
     Parameters
     ----------
@@ -214,8 +214,8 @@ class SumPool(GroupPool):
     Members
     -------
     i: In(stream). ``window`` pixels for each output pixel, such as
-    :class:`hdl_lib.windows.sliding_window.SlidingWindow` sends,
-        or, with ``window`` pixels per frame, the frame as it comes.
+        :class:`hdl_lib.windows.sliding_window.SlidingWindow` sends, or, with ``window`` pixels per frame, the frame
+        as it comes.
     o: Out(stream). The sums; lanes beyond ``channels`` in a pixel's last beat are unspecified.
 
     Timing

@@ -124,9 +124,9 @@ class MaxPoolTree(TreePool):
 
     Timing
     ------
-    A step each input beat. A step with a window's last pixel produces, and needs a credit; :attr:`latency` cycles later
-    the beat shows on ``o.valid``: one for each level of the tree, one more where a window has several beats, and one.
-    Initiation interval 1 cycle per input beat. Under backpressure the steps that would produce wait.
+    One step per input beat. A step with a window's last pixel produces, and needs a credit; :attr:`latency` cycles
+    later the beat shows on ``o.valid``: one for each level of the tree, one more where a window has several beats, and
+    one. Initiation interval 1 cycle per input beat. Under backpressure the steps that would produce wait.
 
     Ordering
     --------
@@ -165,7 +165,7 @@ class MaxPoolTree(TreePool):
 class SumPoolTree(TreePool):
     """The sum over each ``window`` consecutive pixels, by channel, several pixels per beat.
 
-    Exact modulo ``2**result_shape.width``: right wherever the sums lie in the range of ``result_shape``.
+    Exact modulo ``2**result_shape.width``: correct wherever the sums lie in the range of ``result_shape``.
 
     Parameters
     ----------

@@ -12,17 +12,17 @@ from hdl_lib.windows.weighted_pool import WeightedPool
 
 
 class PositionSum(WeightedPool):
-    """Weighted sum over each ``window`` consecutive pixels, with a weight for each pixel and the same for all channels;
-    the weights change from group to group.
+    """The weighted sum over each ``window`` consecutive pixels. A pixel has one weight for all channels; the weights
+    change from group to group.
 
-    Exact modulo ``2**result_shape.width``: right wherever the sums lie in the range of ``result_shape``.
+    Exact modulo ``2**result_shape.width``: correct wherever the sums lie in the range of ``result_shape``.
 
     Parameters
     ----------
     shape, weight_shape, result_shape, channels, lanes, window, multiplier, part, depth: as for
         :class:`hdl_lib.windows.weighted_pool.WeightedPool`.
     weights: one word per weight: for each position its ``window`` weights.
-    repeat: consecutive groups of one position; then comes the next position, behind the last one the first.
+    repeat: consecutive groups with one position's weights; then the next position follows, after the last the first.
 
     Members
     -------
@@ -31,9 +31,9 @@ class PositionSum(WeightedPool):
 
     Timing
     ------
-    As of :class:`hdl_lib.windows.weighted_pool.WeightedPool`: a step each input beat, the steps of a group's last pixel
-    produce :meth:`weighted_latency_of` cycles later and need a credit. Initiation interval 1 cycle per input beat.
-    Under backpressure the steps that would produce wait.
+    As of :class:`hdl_lib.windows.weighted_pool.WeightedPool`: one step per input beat, the steps of a group's last
+    pixel produce :meth:`weighted_latency_of` cycles later and need a credit. Initiation interval 1 cycle per input
+    beat. Under backpressure the steps that would produce wait.
 
     Ordering
     --------

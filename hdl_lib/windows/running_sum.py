@@ -11,10 +11,10 @@ from hdl_lib.windows.pool import GroupPool
 
 
 class RunningSum(GroupPool):
-    """For each pixel the sum of those of its group up to it, by channel; a group is ``window`` consecutive
-    pixels.
+    """The running sum within each group of ``window`` consecutive pixels, by channel: for each pixel the sum of the
+    group's pixels up to it.
 
-    Exact modulo ``2**result_shape.width``: right wherever the sums lie in the range of ``result_shape``.
+    Exact modulo ``2**result_shape.width``: correct wherever the sums lie in the range of ``result_shape``.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class RunningSum(GroupPool):
 
     Timing
     ------
-    A step each input beat, which needs a credit; :attr:`latency` cycles later the beat shows on ``o.valid``: 3 with up
+    One step per input beat, which needs a credit; :attr:`latency` cycles later the beat shows on ``o.valid``: 3 with up
     to 4 beats per pixel, else 4. Initiation interval 1 cycle per beat. Under backpressure no step begins; those begun
     continue.
 

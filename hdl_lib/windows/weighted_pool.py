@@ -17,29 +17,29 @@ ARRIVAL = 2
 class WeightedPool(GroupPool):
     """The sum over each ``window`` consecutive pixels, by channel, of each element times a constant.
 
-    Exact modulo ``2**result_shape.width``: right wherever the sums lie in the range of ``result_shape``.
+    Exact modulo ``2**result_shape.width``: correct wherever the sums lie in the range of ``result_shape``.
 
     Parameters
     ----------
     shape, weight_shape, result_shape: of an element, a weight and a sum, integer shapes.
     channels, lanes: elements per pixel and elements per beat; ``blocks = ceil(channels / lanes)`` beats per pixel.
     window: input pixels for an output pixel, at least 1.
-    weights: a word of ``lanes`` weights, lane 0 in the low bits, for each beat of a group; of as many groups as the
-        table holds, in turns.
-    multiplier: "dsp" or "lut" (:class:`hdl_lib.arithmetic.multiplier.Multiplier`). part: as for
-        :class:`hdl_lib.matrices.mvu.Mvu`.
+    weights: a word of ``lanes`` weights, lane 0 in the low bits, for each beat of a group; for as many groups as the
+        table holds, which take turns.
+    multiplier: "dsp" or "lut" (:class:`hdl_lib.arithmetic.multiplier.Multiplier`).
+    part: as for :class:`hdl_lib.matrices.mvu.Mvu`.
     depth: beats of the output queue. At the full rate up to ``blocks`` beats follow each other without a gap; with
         ``latency + 1`` there is room for any number of them.
 
     Members
     -------
     i: In(stream). ``window`` pixels for each output pixel, such as
-    :class:`hdl_lib.windows.sliding_window.SlidingWindow` sends. o: Out(stream). The sums; lanes beyond ``channels`` in
-    a pixel's last beat are unspecified.
+        :class:`hdl_lib.windows.sliding_window.SlidingWindow` sends.
+    o: Out(stream). The sums; lanes beyond ``channels`` in a pixel's last beat are unspecified.
 
     Timing
     ------
-    A step each input beat. The steps of a group's last pixel produce, and need a credit; :meth:`weighted_latency_of`
+    One step per input beat. The steps of a group's last pixel produce, and need a credit; :meth:`weighted_latency_of`
     cycles later the beat shows on ``o.valid``: 2 for the beat and its weights (3 where these come from a block RAM and
     go to multiplier blocks), the operand's and the product's (see :class:`hdl_lib.arithmetic.multiplier.Multiplier`), 1
     for the sum, 1 for the queue. Initiation interval 1 cycle per input beat.

@@ -13,7 +13,7 @@ from hdl_lib.windows.window_rows import check_pad_value, connect_windows
 
 
 class WindowImage(wiring.Component):
-    """A whole image in, all of its windows out: wires, and a queue of the pixels that windows take.
+    """A whole image in, all of its windows out: wires, and a queue of the pixels that windows read.
 
     Parameters
     ----------
@@ -31,8 +31,8 @@ class WindowImage(wiring.Component):
 
     Timing
     ------
-    A step each frame takes a beat, makes one, ``latency`` (1) cycle later on ``o.valid``, and needs a credit of the
-    output queue. Initiation interval: 1 cycle.
+    One step per frame: it consumes a beat, produces one, ``latency`` (1) cycle later on ``o.valid``, and needs a credit
+    of the output queue. Initiation interval: 1 cycle.
 
     Ordering
     --------

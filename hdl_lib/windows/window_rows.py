@@ -24,8 +24,9 @@ class WindowRows(wiring.Component):
     shape, result_shape: of an input and of an output element, integer shapes; the second holds the first's values.
     channels: elements per pixel.
     steps: geometry, pixels per input beat and windows per output beat
-    (:class:`hdl_lib.windows.window_steps.WindowSteps`). pad_value: every element of a pixel outside the image; a value
-    of ``result_shape``. rows: image rows the banks hold, at least ``steps.geometry.minimum_rows``.
+        (:class:`hdl_lib.windows.window_steps.WindowSteps`).
+    pad_value: every element of a pixel outside the image; a value of ``result_shape``.
+    rows: image rows the banks hold, at least ``steps.geometry.minimum_rows``.
     depth: beats of the output queue; one beat per cycle needs ``latency + 1``.
 
     Members
@@ -48,8 +49,8 @@ class WindowRows(wiring.Component):
       row ``g - rows``. An output row releases the frame's rows up to ``geometry.released_rows``: a word of the first of
       them in the step with the same word (its last one in the output row's last step), the others in its last step.
 
-    Latency 4 and lag 2, or, with whole rows per word (which are held in registers), latency 2 and lag 1; one cycle of
-    latency more where columns are inside the image in some beats only (``steps.masked``).
+    Latency 4 and lag 2, or, with whole rows per word (which are held in registers), latency 2 and lag 1; one more
+    cycle of latency if columns are inside the image in some beats only (``steps.masked``).
 
     Initiation interval: ``steps.steps`` cycles per frame, or ``height * width / pixels`` if that is more, both provided
     that ``rows`` lets the two overlap. Under backpressure the reader stops, then the writer when the banks are full.
