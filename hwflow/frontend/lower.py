@@ -215,7 +215,7 @@ def _foreign(state: Lowering, names: Iterable[str]) -> Iterator[tuple[str, str]]
 
 
 def _is_int64(state: Lowering, name: str, dtype: str) -> bool:
-    """Whether a value is a constant of uint64 whose numbers are int64's too."""
+    """Tell whether a value is a constant of uint64 whose numbers fit int64."""
     view = state.views.get(name)
     return dtype == "uint64" and isinstance(view, Constant) and int(view.array.max(initial=0)) < 1 << 63
 

@@ -44,7 +44,7 @@ class _Context:
         self._current = node
 
     def is_bound(self, value: Value) -> bool:
-        """Whether ``value`` has a stream: results of refused nodes, and values that depend on them, have none."""
+        """Tell whether ``value`` has a stream: results of refused nodes, and values that depend on them, have none."""
         return value in self._streams
 
     def stream(self, value: Value) -> tuple[Value, IntArray]:

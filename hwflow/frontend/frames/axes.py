@@ -160,7 +160,7 @@ def _matrices_independent(build: Build, node: OnnxNode, copy: onnx.NodeProto) ->
 
 
 NOT_INDEPENDENT = BatchingRule(lambda build, node, copy: False)
-"""Of a stream, it is not known for one frame alone."""
+"""One frame of a stream alone does not determine the result."""
 
 MATRICES = BatchingRule(_matrices_independent, _first_alone)
 """The last two axes form matrices; all but the first input are fixed."""
@@ -371,7 +371,8 @@ def expand() -> BatchingRule:
 
 
 def reduce(input_since: int = 18) -> BatchingRule:
-    """Axes are an attribute or, since that version of ai.onnx, an input; without any all are meant, or none."""
+    """Return the rule of reductions. Axes are an attribute or, since version ``input_since`` of ai.onnx, an input;
+    without any, all axes are reduced, or none."""
 
     def axes_of(build: Build, node: OnnxNode) -> list[int] | None:
         if len(node.inputs) > 1 and node.inputs[1] and node.domain == "":

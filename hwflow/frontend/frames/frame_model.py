@@ -1,4 +1,4 @@
-"""A model under rewriting, node by node, which the axis rules of operators work on."""
+"""A model under rewriting, node by node, on which the batching rules of operators work."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class Piecewise(Rational):
 
     @abstractmethod
     def pieces(self) -> tuple[tuple[Piece, ...], tuple[Cut, ...]]:
-        """The pieces from left to right, and the cuts between them (one fewer)."""
+        """Return the pieces from left to right, and the cuts between them (one fewer)."""
 
     @property
     def rising(self) -> bool:

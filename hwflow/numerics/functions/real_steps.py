@@ -102,7 +102,7 @@ class Levels:
         return cls(np.array(values, dtype=np.int64), (Cuts(numerators, strict, Fraction(1, denominator)),))
 
     def __len__(self) -> int:
-        """The number of cuts."""
+        """Return the number of cuts."""
         return len(self.values) - 1
 
     def cuts(self) -> list[tuple[Cut, int]]:

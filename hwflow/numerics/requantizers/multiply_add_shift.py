@@ -181,9 +181,9 @@ def find_rounding_multiply_add_shift(
 def with_multiple_addends(
     form: MultiplyAddShift, steps: Sequence[StepFunction], offset: int, bits: int
 ) -> MultiplyAddShift | None:
-    """The same functions, with ``addend + multiplier * offset`` a multiple of ``2**bits`` for each channel, and the
-    least shift from ``bits`` on that allows it; None if it takes more than :data:`MORE_SHIFT` beyond that of ``form``,
-    and multipliers of more than :data:`MORE_BITS` beyond ``bits``.
+    """Return the same functions with ``addend + multiplier * offset`` a multiple of ``2**bits`` for each channel, and
+    the least shift from ``bits`` on that allows it; None if it takes more than :data:`MORE_SHIFT` beyond that of
+    ``form``, and multipliers of more than :data:`MORE_BITS` beyond ``bits``.
 
     Between the ends of a channel's slopes there is most room for addends in the middle; from there on outwards
     :data:`TRIED` multipliers are looked at, each of which has its own multiple.
@@ -250,8 +250,8 @@ def _rounding_shift(
     max_shift: int,
     rounding: ShiftRounding,
 ) -> int | None:
-    """The least shift from ``first`` on at which every channel has a multiplier; each slope interval, closed, holds a
-    multiple of ``2**-first``.
+    """Return the least shift from ``first`` on at which every channel has a multiplier; each slope interval, closed,
+    holds a multiple of ``2**-first``.
 
     Where that is a single slope, the bounds of the addend are known at ``first`` up to what doubling them can make of
     one unit between them: if the next shift does not do either, none does.
@@ -277,7 +277,8 @@ def _proved(
     high: int,
     rounding: ShiftRounding,
 ) -> MultiplyAddShift:
-    """The form with these multipliers (one for each of ``distinct``); InternalError if it is not the functions."""
+    """Return the form with these multipliers (one for each of ``distinct``); InternalError if it differs from the
+    functions."""
     chosen: dict[StepFunction, tuple[int, int]] = {}
     for (s, staircase), m in zip(distinct.items(), multipliers, strict=True):
         assert m is not None
@@ -443,7 +444,7 @@ def _slopes(
 
 
 def _end(lower: _Array, upper: _Array, *, rising: bool) -> tuple[_Array, _Array]:
-    """The left (``rising``) or right end p / q of {slope : min over upper > max over lower}, for each channel.
+    """Return the left (``rising``) or right end p / q of {slope : min over upper > max over lower}, for each channel.
 
     The function is min over pairs (upper j, lower k) of ``(v_j - v_k) - slope * (x_j - x_k)``. The pair farthest apart
     in x gives a slope outside the set or at its end; from there, each step goes to the root of the pair that is least.

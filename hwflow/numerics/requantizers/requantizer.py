@@ -414,7 +414,7 @@ def _on_interval(form: ThresholdForm | SearchForm | LookupForm, channel: int, lo
 
 
 def cost(form: Form, input_bits: int, lanes: int = 1) -> int:
-    """LUTs of ``lanes`` that serve all channels in turn, tables included at BITS_PER_LUT bits per LUT.
+    """Return the LUTs of ``lanes`` that serve all channels in turn, with tables at BITS_PER_LUT bits per LUT.
 
     - multiply-add-shift: the multiplier array ``input_bits * multiplier_bits``, an adder as wide as the widest sum, and
       one multiplier and one addend field per channel; to round, an adder of the bits that the shift leaves, and a
@@ -460,7 +460,7 @@ def _ceil_div(a: int, b: int) -> int:
 
 
 def realise(steps: Sequence[StepFunction], input_bits: int, input_signed: bool) -> Form:
-    """The cheapest form by :func:`cost`, proved equal to ``steps`` (one per channel) over their whole intervals.
+    """Return the cheapest form by :func:`cost`, proved equal to ``steps`` (one per channel) over their whole intervals.
 
     ``input_bits, input_signed`` is the type of the requantizer's input; every interval must fit in it (ValueError).
     A rounding multiply-add-shift is searched where its shift may be smaller than that of rounding down. A search, which

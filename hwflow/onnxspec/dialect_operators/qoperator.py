@@ -40,7 +40,7 @@ def qlinear_conv(inputs: Inputs, attributes: Attributes) -> Levels:
 
 
 def _rows(parameter: AnyArray | None, rank: int) -> AnyArray | None:
-    """A parameter of matrix A: one element, one per row ([M]), or [..., M, 1]."""
+    """Return a parameter of matrix A: one element, one per row ([M]), or [..., M, 1]."""
     return parameter if parameter is None or parameter.ndim > 1 else along(parameter, rank - 2, rank)
 
 

@@ -164,7 +164,7 @@ def fill(records: Iterable[OperatorFacts]) -> None:
 
 
 def _registry() -> dict[Key, OperatorFacts]:
-    """The registry, never empty: the records are imported when an operator is first asked for."""
+    """Return the registry, never empty: the first call imports the records."""
     if not _REGISTRY:
         import_module(_RECORDS)
         if not _REGISTRY:

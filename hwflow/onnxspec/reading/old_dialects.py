@@ -86,7 +86,7 @@ class _Pass:
         return node.domain in CHANNELS_LAST or (node.domain in ("", "ai.onnx") and node.op_type in self.quantizers)
 
     def _is_turned(self, node: onnx.NodeProto) -> bool:
-        """Whether a node is one of channels-last operators, with what is needed to be another one."""
+        """Tell whether a node is a channels-last operator that can be rewritten."""
         images = _images(node)
         if node.domain not in CHANNELS_LAST or not images or len(node.output) != 1:
             return False
@@ -101,7 +101,7 @@ class _Pass:
     def _between_transposes(
         self, node: onnx.NodeProto, ranks: dict[str, int], values: _Names, names: _Names
     ) -> Iterator[onnx.NodeProto]:
-        """The node in place of one of channels-last operators, where that can be; else the node itself."""
+        """Yield the nodes that replace a channels-last operator, if it can be rewritten; else the node itself."""
         if not self._is_turned(node):
             yield node
             return
@@ -128,7 +128,7 @@ class _Pass:
         yield helper.make_node(TRANSPOSE, [node.output[0]], [result], name, perm=last)
 
     def findings(self) -> Iterator[Finding]:
-        """A warning for each kind."""
+        """Return a warning for each kind of node."""
         yield from self.left
         remedy = "convert the model with a current version of QONNX, or leave it as it is"
         for (op_type, domain), count in self.found.items():
@@ -179,7 +179,7 @@ class _Names:
     tried: Counter[str] = field(default_factory=Counter)
 
     def fresh(self, wish: str) -> str:
-        """A new name that begins with ``wish``."""
+        """Return a fresh name that begins with ``wish``."""
         name = wish
         while name in self.taken:
             self.tried[wish] += 1

@@ -42,13 +42,13 @@ def _integer(attributes: Mapping[str, Attribute], name: str, default: int) -> in
 
 
 def same(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Result:
-    """As the first input."""
+    """Infer the type of the first input."""
     x = _input(inputs, 0)
     return x.shape, x.dtype
 
 
 def multi_threshold(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Result:
-    """Thresholds have two axes."""
+    """Infer the type of the first input; thresholds have two axes."""
     x, thresholds = _input(inputs, 0), _input(inputs, 1)
     if len(thresholds.shape) != 2:
         raise ShapeError(f"the thresholds must have 2 dimensions (channels, steps), not {len(thresholds.shape)}")
@@ -56,18 +56,18 @@ def multi_threshold(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Resu
 
 
 def quantize(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Result:
-    """Integers of the type of the zero point."""
+    """Infer integers of the type of the zero point."""
     zero_point = inputs[2] if len(inputs) > 2 else None
     return _input(inputs, 0).shape, "uint8" if zero_point is None else zero_point.dtype
 
 
 def dequantize(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Result:
-    """Reals of the type of the scale."""
+    """Infer reals of the type of the scale."""
     return _input(inputs, 0).shape, _input(inputs, 1).dtype
 
 
 def binary(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Result:
-    """Inputs 0 and 3 broadcast."""
+    """Infer the broadcast shape of inputs 0 and 3."""
     a, b = _input(inputs, 0), _input(inputs, 3)
     try:
         return tuple(np.broadcast_shapes(a.shape, b.shape)), a.dtype
@@ -76,7 +76,7 @@ def binary(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Result:
 
 
 def concat(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Result:
-    """A scale and a zero point, then three inputs per tensor."""
+    """Infer a concatenation: a scale and a zero point, then three inputs per tensor."""
     parts = [_input(inputs, i) for i in range(2, len(inputs), 3)]
     if not parts:
         raise ShapeError("the operator must have at least one tensor to concatenate, not none")
@@ -95,7 +95,7 @@ def concat(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Result:
 
 
 def gemm(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Result:
-    """A product of two matrices, each of them turned or not, and an addend."""
+    """Infer the product of two matrices, each transposed or not, and an addend."""
     a, b = _input(inputs, 0).shape, _input(inputs, 3).shape
     if len(a) != 2 or len(b) != 2:
         raise ShapeError(f"A and B must have 2 dimensions, not {list(a)} and {list(b)}")
@@ -111,7 +111,7 @@ def gemm(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Result:
 
 
 def matmul(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Result:
-    """Shapes as numpy's matmul has them."""
+    """Infer the shape of numpy's matmul."""
     a, b = _input(inputs, 0).shape, _input(inputs, 1).shape
     if not a or not b:
         raise ShapeError(f"A and B must have at least 1 dimension, not {list(a)} and {list(b)}")
@@ -127,7 +127,7 @@ def matmul(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Result:
 
 
 def global_pool(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Result:
-    """All axes of the image become 1."""
+    """Infer a global pool: all axes of the image become 1."""
     x = _input(inputs, 0)
     if len(x.shape) < 3:
         raise ShapeError(f"the input must have at least 3 dimensions, not {len(x.shape)}")
@@ -138,7 +138,7 @@ def global_pool(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Result:
 
 
 def _integers(attributes: Mapping[str, Attribute], name: str, count: int, default: int) -> tuple[int, ...]:
-    """A list attribute with one entry for each of ``count`` places, or absent."""
+    """Return a list attribute with one entry for each of ``count`` places, or absent."""
     values = attributes.get(name)
     if values is None or (isinstance(values, tuple) and not values):
         return (default,) * count
@@ -148,12 +148,12 @@ def _integers(attributes: Mapping[str, Attribute], name: str, count: int, defaul
 
 
 def average_pool(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Result:
-    """Channels first or last."""
+    """Infer an average pool, channels first or last."""
     return _pool(inputs, attributes, last=bool(_integer(attributes, "channels_last", 0)))
 
 
 def nhwc_max_pool(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Result:
-    """Channels last."""
+    """Infer a max pool, channels last."""
     return _pool(inputs, attributes, last=True)
 
 
@@ -207,7 +207,7 @@ def reduce_mean(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Result:
 
 
 def where(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Result:
-    """Inputs 0, 1 and 4 broadcast."""
+    """Infer the broadcast shape of inputs 0, 1 and 4."""
     parts = [_input(inputs, index) for index in (0, 1, 4)]
     try:
         return tuple(np.broadcast_shapes(*(p.shape for p in parts))), parts[1].dtype

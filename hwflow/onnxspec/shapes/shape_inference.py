@@ -169,7 +169,8 @@ def infer_standard(
 def _stated(
     node: onnx.NodeProto, operator: OperatorFacts, values: Mapping[str, ValueInfo], constants: Mapping[str, Array]
 ) -> dict[str, ValueInfo]:
-    """The result of a node of constants whose record tells its shape; its elements are those of the first input."""
+    """Return the result of a node of constants whose record states its shape; its elements are of the first input's
+    type."""
     if operator.stated_shape is None or not all(name in constants for name in node.input):
         return {}
     shape, name = operator.stated_shape([constants[name] for name in node.input]), node.output[0]
@@ -179,8 +180,8 @@ def _stated(
 def _stated_by_input(
     node: onnx.NodeProto, operator: OperatorFacts, values: Mapping[str, ValueInfo], constants: Mapping[str, Array]
 ) -> dict[str, ValueInfo]:
-    """The result of a node of which a constant input is the shape, where inference does not look at it; its elements
-    are those of the first input."""
+    """Return the result of a node whose shape is a constant input that inference ignores; its elements are of the first
+    input's type."""
     place = operator.shape_input
     shape = constants.get(node.input[place]) if place is not None and place < len(node.input) else None
     sizes = () if shape is None or shape.ndim != 1 or shape.size > _MAX_DATA else tuple(int(size) for size in shape)

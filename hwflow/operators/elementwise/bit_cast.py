@@ -38,7 +38,7 @@ def bit_cast(state: Lowering, node: OnnxNode) -> View:
 
 
 def _error(step: Step) -> Errors:
-    """Bits of exact integers are exact."""
+    """Return zero: the bits of exact integers are exact."""
     step.exact(0)
     return np.zeros(step.output.shape)
 

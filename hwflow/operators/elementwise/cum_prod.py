@@ -69,7 +69,7 @@ def cum_prod(state: Lowering, node: OnnxNode) -> View:
 
 
 def _most(view: Reals, zeros: IntArray) -> int | None:
-    """The greatest magnitude of an integer without its zero point; None where it is not known."""
+    """Return the greatest magnitude of an integer minus its zero point; None where unknown."""
     if view.low is None or view.high is None:
         return None
     return max(abs(end - int(zero)) for end in (view.low, view.high) for zero in (zeros.min(), zeros.max()))
@@ -90,11 +90,11 @@ def _products(
     state: Lowering, node: OnnxNode, value: Value, shape: tuple[int, ...], axis: int,
     held: Callable[[int], IntType | None],
 ) -> Value:
-    """``held``: for a number of elements the type that their product wraps to, None where it is exact."""
+    """Add the products. ``held``: returns the type to which products of so many elements wrap, None where exact."""
     size, reverse = shape[axis], bool(integer(node, "reverse"))
     if integer(node, "exclusive"):
         last = size <= 2
-        if size == 1:  # 1 whatever comes
+        if size == 1:  # 1 for any input
             return step(state, node, Simple("where"), [0, Integers(value, shape, 0, 0), 1]).value
         value = _shifted(state, node, value, shape, axis, 1, reverse, origin=None if last else "")
         if last:
@@ -124,8 +124,8 @@ def _shifted(
 
 
 def _error(step: Step) -> Errors:
-    """What errors of the elements change in the product of their magnitudes, and gamma(n - 1) of that; of integers
-    nothing is rounded."""
+    """Bound products of n factors: the effect of the factors' errors, and gamma(n - 1) of the magnitudes; products of
+    integers are exact."""
     step.exact(1)
     axis = step.value(1)
     if is_integer(step.output):

@@ -55,7 +55,7 @@ def one_hot(state: Lowering, node: OnnxNode) -> View:
 
 
 def _indices(state: Lowering, node: OnnxNode, depth: int) -> Integers:
-    """The indices as integers; of reals those that the cast to int64 makes, or others that are as far out of range."""
+    """Return the indices as integers: reals are truncated, as by the cast to int64, and saturate outside the range."""
     view = state.view(node.inputs[0])
     if isinstance(view, Integers) or state.model.values[node.inputs[0]].dtype in COMPUTED_TYPES:
         found = integers.operand(state, node, 0)
@@ -97,7 +97,7 @@ def _real(state: Lowering, node: OnnxNode, hot: Integers, off: Fraction, on: Fra
 
 
 def _error(step: Step) -> Errors:
-    """The values' own; where an index may be another one, their difference more."""
+    """Bound OneHot: the error of the values, plus their difference where the truncated index is uncertain."""
     step.exact(1)
     off, on = step.value(2).astype(np.float64)
     index, reach = step.value(0).astype(np.float64), step.error(0)

@@ -1,5 +1,5 @@
-"""Pow: powers of reals, each exponent a constant, are functions in front of the next quantizer; those of integers are
-made by squaring and multiplying, bit after bit of the exponents."""
+"""Pow: powers of reals with constant exponents are functions before the next quantizer; powers of integers are computed
+by repeated squaring."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from hwflow.types import IntType
 
 
 def power(state: Lowering, node: OnnxNode) -> View:
-    """Pow of reals with a constant exponent, or of integers, which wraps around as ONNX's do."""
+    """Lower Pow of reals with a constant exponent, or of integers, which wrap around as in ONNX."""
     if state.model.values[node.outputs[0]].dtype in REAL_TYPES:
         view, real = with_constant(state, node, 1, "exponent")
         return behind(view, node, elementwise(Pow, real))
@@ -42,7 +42,7 @@ def power(state: Lowering, node: OnnxNode) -> View:
 
 
 def _exponent(state: Lowering, node: OnnxNode) -> Operand:
-    """The exponents: integers of at least 0."""
+    """Return the exponents, integers of at least 0."""
     name = node.inputs[1]
     view = state.view(name)
     if isinstance(view, Constant) and view.array.dtype.kind == "f":
@@ -93,7 +93,7 @@ class _Plan:
         return int(product) if product.ndim == 0 else product
 
     def chosen(self, exponent: Operand, place: int, square: Term) -> Term | None:
-        """``square`` where the exponents have a bit at ``place``, else 1; None where none has it."""
+        """Return ``square`` where the exponents have a bit at ``place``, else 1; None if none has it."""
         if isinstance(exponent, Integers):
             return self.add(Simple("where"), self.add(Simple("and"), exponent, 1 << place), square, 1)
         bits = np.asarray(exponent) >> place & 1
@@ -104,7 +104,7 @@ class _Plan:
         return self.add(Simple("where"), bits, square, 1)
 
     def of(self, base: Operand, exponent: Operand) -> Term:
-        """Powers: products of the base squared so often as an exponent's bits say."""
+        """Plan the powers, by repeated squaring; return the last step's result."""
         most = exponent.high if isinstance(exponent, Integers) else int(np.max(exponent))
         square: Term = base
         result: Term | None = None
@@ -117,7 +117,7 @@ class _Plan:
         return self.add(Simple("where"), 0, base, 1) if result is None else result
 
     def made(self, state: Lowering, node: OnnxNode) -> Integers:
-        """The last step's result."""
+        """Add the steps' nodes; return the last result."""
         found: list[Integers] = []
         for number, (function, terms) in enumerate(self.steps):
             operands = [found[term.number] if isinstance(term, _Made) else term for term in terms]
@@ -127,7 +127,7 @@ class _Plan:
 
 
 def _error(step: Step) -> Errors:
-    """Powers of exact integers are exact."""
+    """Bound Pow; powers of exact integers are exact."""
     if is_integer(step.output):
         step.exact(0, 1)
         return np.zeros(step.output.shape)

@@ -30,8 +30,8 @@ from hwflow.operators.record import Operator, attributes
 
 
 def col2im(state: Lowering, node: OnnxNode) -> View:
-    """As many elements for each pixel as the one with most has, zeros among them, next to each other; then their sums.
-    Sums of integer tensors wrap around."""
+    """Lower Col2Im: gather the elements of each pixel, padded with zeros to an equal number, and sum them. Sums of
+    integer tensors wrap around."""
     view = state.view(node.inputs[0])
     shape = state.model.values[node.inputs[0]].shape
     image, block = (_sizes(state, node, place, what) for place, what in ((1, "image_shape"), (2, "block_shape")))
@@ -64,8 +64,8 @@ def _sizes(state: Lowering, node: OnnxNode, place: int, what: str) -> tuple[int,
 def _sources(
     node: OnnxNode, shape: tuple[int, ...], image: tuple[int, ...], block: tuple[int, ...]
 ) -> IntArray:
-    """For each pixel of a channel the elements that are its own, as numbers of [taps, blocks], row by row; as many for
-    each, -1 where there is none. Taps, blocks and pixels count with the last axis fastest."""
+    """Return for each pixel of a channel the indices of its elements in [taps, blocks], row by row, padded with -1 to
+    an equal number. Taps, blocks and pixels count with the last axis fastest."""
     count = len(image)
     strides, dilations = (integers_of(node, name) or (1,) * count for name in ("strides", "dilations"))
     pads = integers_of(node, "pads") or (0,) * 2 * count
@@ -115,7 +115,7 @@ def _sums(
     channels, size = shape[1] // taps, taps * shape[2]
     pixels, most = sources.shape
     holes = sources < 0
-    if most > 1 and _differ(view, channels, taps):  # what is added has one scale
+    if most > 1 and _differ(view, channels, taps):  # summands have one scale
         (integers,), unit = aligned(state, node, [view])
         assert isinstance(integers, Integers), "a stream"
         view = replace(view, value=integers.value, scale=unit, zero_point=fractions(0), functions=(), nodes=())

@@ -1,7 +1,7 @@
-"""Sums of products of streams and constants with named axes, made of what there is: products with constants are dense
-layers or scales, products of streams are made element by element, sums are pools.
+"""Sums of products of streams and constants with named axes, built of existing operators: products with constants are
+dense layers or scales, products of streams are computed element by element, sums are pools.
 
-Axes are those of a frame. Integer tensors wrap to their type after each step, which sums and products may.
+Axes are those of a frame. Integer tensors wrap to their type after each step; sums and products allow that.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from hwflow.types import IntType
 Names = tuple[str, ...]
 
 MAX_PRODUCTS = 1 << 19
-"""The most products of elements of two streams per frame, each of which takes its part of a cycle."""
+"""The most products of elements of two streams per frame; each takes a part of a cycle."""
 
 MAX_ELEMENTS = 1 << 23
 """The most elements of a product of constants."""
@@ -78,9 +78,9 @@ class Contraction:
         self._state, self._node, self._sizes, self._wrap = state, node, sizes, wrap
 
     def result(self, streams: Sequence[Stream], constants: Sequence[Known], names: Names) -> Stream:
-        """The product of all, summed over what is not in ``names``, with these axes. The constants are multiplied with
-        the stream that has most of their axes, if some of these are summed over then; else with the streams' product.
-        """
+        """Return the product of all operands with the axes ``names``, summed over all others. The constants are
+        multiplied with the stream that shares most of their axes if that allows a sum over some of them, else with
+        the streams' product."""
         left = [*streams]
         known = self._known(constants, {*names, *(name for stream in left for name in stream.names)})
         waits: Names = ()
@@ -231,7 +231,7 @@ class Contraction:
         return Stream(self._in_shape(result, self._shape(names)), names)
 
     def _short(self, view: Reals, weights: Constant | QuantizedConstant) -> QuantizedConstant:
-        """Weights of integer tensors, as near to 0 as their type allows."""
+        """Return weights of integer tensors, as near to 0 as wrapping to their type allows."""
         assert isinstance(weights, Constant) and self._wrap is not None, "what is not quantized"
         half = 1 << (self._wrap.bits - 1)
         values: IntArray = (weights.array.astype(np.int64) + half) % (2 * half) - half
@@ -249,8 +249,8 @@ class Contraction:
     def _one_scale_a_row(
         self, view: Reals, weights: Constant | QuantizedConstant
     ) -> tuple[Reals, Constant | QuantizedConstant]:
-        """A stream [batch, rows, inner] whose scales are those of its rows, and weights [batch, inner, columns] times
-        the scales that differ along other axes; without a batch of several, [rows, inner]."""
+        """Return the stream [batch, rows, inner] with one scale per row, and the weights [batch, inner, columns] times
+        the scales that differ along other axes; without a batch, [rows, inner]."""
         view = plain(self._state, self._node, view)
         if uniform(view.zero_point) is None:
             view = from_zero(self._state, self._node, whole_zero_point(self._state, self._node, view))
@@ -326,7 +326,7 @@ def _shape_of(view: Constant | QuantizedConstant) -> tuple[int, ...]:
 
 
 def _order(known: Known, names: Names, sizes: Mapping[str, int]) -> IntArray:
-    """Where the elements of a constant are, one after the other with its axes in the order ``names``."""
+    """Return the flat indices of a constant's elements with its axes in the order ``names``."""
     shape = tuple(sizes[name] for name in known.names)
     places = np.arange(prod(shape)).reshape(shape)
     return places.transpose([known.names.index(name) for name in names]).reshape(-1)

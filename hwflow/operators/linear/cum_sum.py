@@ -41,7 +41,7 @@ def cum_sum(state: Lowering, node: OnnxNode) -> View:
     if all(zero.denominator == 1 for zero in zeros):
         value = _from_zero(state, node, view)
         return made(_sums(state, node, value, axis, None), view.shape, view.scale, fractions(0), node)
-    # As many zero points are in a sum as it has elements: they are its own.
+    # A sum has as many zero points as elements: together they are its own zero point.
     total = np.cumsum(np.broadcast_to(view.zero_point, view.shape), axis=axis)
     if integer(node, "reverse"):
         total = np.flip(np.cumsum(np.flip(np.broadcast_to(view.zero_point, view.shape), axis), axis=axis), axis)
@@ -94,7 +94,7 @@ def _whole_rank(values: Fractions, shape: tuple[int, ...]) -> Fractions:
 
 
 def _error(step: Step) -> Errors:
-    """The sums of the errors, and gamma(n - 1) of those of the magnitudes; of integers nothing is rounded."""
+    """Bound CumSum: the sums of the errors, plus gamma(n - 1) times those of the magnitudes; integers are exact."""
     step.exact(1)
     axis = step.value(1)
     if is_integer(step.output):

@@ -122,7 +122,7 @@ def einsum(state: Lowering, node: OnnxNode) -> View:
 
 
 def _sizes(node: OnnxNode, equation: Equation, shapes: Sequence[tuple[int, ...]]) -> dict[str, int]:
-    """Of each axis, which all operands agree on."""
+    """Return the size of each axis; refuse operands that disagree."""
     sizes = equation.sizes(shapes)
     for index, (term, shape) in enumerate(zip(equation.terms, shapes, strict=True)):
         for name, size in zip(term, shape, strict=True):
@@ -137,7 +137,7 @@ def _sizes(node: OnnxNode, equation: Equation, shapes: Sequence[tuple[int, ...]]
 
 
 def _frames(state: Lowering, node: OnnxNode, equation: Equation) -> str:
-    """The axis of frames."""
+    """Return the name of the frame axis; refuse streams that have another first axis."""
     frames = equation.result[0]
     for index, term in enumerate(equation.terms):
         stream = not isinstance(state.view(node.inputs[index]), Constant | QuantizedConstant)
@@ -152,8 +152,8 @@ def _frames(state: Lowering, node: OnnxNode, equation: Equation) -> str:
 
 
 def _each_once(term: Names, shape: tuple[int, ...], sizes: dict[str, int], frames: str) -> tuple[Names, Any]:
-    """The axes of an operand that its elements differ along, each once, and where these elements are: those of a
-    diagonal where an axis is there several times."""
+    """Return the axes along which an operand's elements differ, each once, and the flat indices of these elements,
+    which are on a diagonal where an axis is repeated."""
     order: Any = np.arange(prod(shape)).reshape(shape)
     names = [name if size == sizes[name] and name != frames else "" for name, size in zip(term, shape, strict=True)]
     once = tuple(dict.fromkeys(name for name in names if name))

@@ -49,7 +49,7 @@ def sum_pool(
     state: Lowering, node: OnnxNode, value: Value, shape: tuple[int, ...], window: Window, before: tuple[str, ...], *,
     origin: str, pad_value: int,
 ) -> Value:
-    """Sums of ``value`` (channels, spatial axes), padded with ``pad_value``."""
+    """Return sums of ``value`` (channels, spatial axes), padded with ``pad_value``."""
     return _pool(
         state, node, value, shape, window, "sum_pool2d",
         lambda over, taps: SumPool2dAttributes(over, pad_value * taps), before, origin,
@@ -60,8 +60,8 @@ def _pool(
     state: Lowering, node: OnnxNode, value: Value, shape: tuple[int, ...], window: Window, op: str,
     attributes: Callable[[Window, int], Attributes], before: tuple[str, ...], origin: str | None,
 ) -> Value:
-    """``op`` over the last two axes, then over each of the others: maxima of maxima are maxima, sums of sums are sums.
-    ``attributes``: of a window, over values of so many elements each."""
+    """Apply ``op`` over the last two axes, then over each of the others: maxima of maxima are maxima, sums of sums are
+    sums. ``attributes``: returns those for a window over values of so many elements each."""
     if len(shape) == 3:
         return state.add(op, node, [value], attributes(window, 1), before, origin=origin)
     sizes, count = list(shape[1:]), len(shape) - 1

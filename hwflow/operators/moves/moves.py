@@ -222,8 +222,7 @@ def placed(
 
 
 def _fillable(state: Lowering, node: OnnxNode, view: Reals, fill: Fraction) -> Reals:
-    """``view`` without functions, or, where these have no table, with functions that leave 0 alone where ``fill`` is
-    that."""
+    """Return ``view`` without functions; or with them, if they have no table, map 0 to 0, and ``fill`` is 0."""
     try:
         return plain(state, node, view)
     except Refusal:
@@ -240,7 +239,7 @@ def _keeps_zero(function: Elementwise | None) -> bool:
 
 
 def with_zero(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
-    """``view`` with one integer that means 0 wherever it stands, for zeros among its elements."""
+    """Return ``view`` with an integer that means 0 in every place, to insert zeros among its elements."""
     view = _fillable(state, node, view, Fraction(0))
     zero = uniform(view.zero_point)
     if zero is not None and zero.denominator == 1:
