@@ -93,8 +93,9 @@ class Board:
     """A supported board.
 
     ``clock_mhz`` is the default target of the design's clock. ``platform`` makes a fresh amaranth-boards platform (one
-    can be used only once); ``program`` is the command that loads the bitstream, with ``{bitstream}`` in it. A board has
-    a serial port (``uart``) or a processor system (``zynq``) to talk to.
+    can be used only once); ``program`` is the command that loads the bitstream, with ``{bitstream}`` in it (or two of
+    them, with && between), and ``other_programs`` are others that do. A board has a serial port (``uart``) or a
+    processor system (``zynq``) to talk to.
     """
 
     name: str  # what --board takes: lower case, digits, underscores
@@ -107,6 +108,7 @@ class Board:
     platform: Callable[[], Any]
     program: str
     zynq: ZynqSystem | None = None
+    other_programs: tuple[str, ...] = ()
 
     @property
     def tools(self) -> Toolchain:

@@ -43,7 +43,7 @@ def _card() -> Any:
 
 
 def _board(
-    name: str, title: str, size: str, package: str, uart: Uart, platform: Callable[[], Any], program: str
+    name: str, title: str, size: str, package: str, uart: Uart, platform: Callable[[], Any], *programs: str
 ) -> Board:
     return Board(
         name=name,
@@ -54,18 +54,19 @@ def _board(
         uart=uart,
         toolchain="trellis",
         platform=platform,
-        program=program,
+        program=programs[0],
+        other_programs=programs[1:],
     )
 
 
 BOARDS = (
     _board(
         "colorlight_i5", "Colorlight i5 v7.0", "25F", "CABGA381", Uart("uart", 0, 115_200), _module("25F"),
-        "openFPGALoader -b colorlight-i5 {bitstream}",
+        "openFPGALoader -b colorlight-i5 {bitstream}", "ecpdap program --freq 5000 {bitstream}",
     ),
     _board(
         "colorlight_i9", "Colorlight i9 v7.2", "45F", "CABGA381", Uart("uart", 0, 115_200), _module("45F"),
-        "openFPGALoader -b colorlight-i9 {bitstream}",
+        "openFPGALoader -b colorlight-i9 {bitstream}", "ecpdap program --freq 5000 {bitstream}",
     ),
     _board(
         "colorlight_5a_75b", "Colorlight 5A-75B v7.0", "25F", "CABGA256",

@@ -29,6 +29,7 @@ def _board(size: str) -> Board:
         toolchain="trellis",
         platform=platform,
         program="dfu-suffix -v 1209 -p 5af0 -a {bitstream} && dfu-util -a 0 -D {bitstream}",
+        other_programs=("openFPGALoader -b orangeCrab {bitstream}",),
     )
 
 

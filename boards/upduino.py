@@ -31,5 +31,6 @@ BOARDS = (
         toolchain="icestorm",
         platform=_platform,
         program="iceprog {bitstream}",
+        other_programs=("openFPGALoader -b ice40_generic {bitstream}",),
     ),
 )

@@ -1,8 +1,9 @@
 """hwflow: quantized ONNX models to streaming FPGA accelerators.
 
 The verbs of the command line as functions: :func:`load`, :func:`check`, :func:`compile`, :func:`simulate`,
-:func:`compare`, :func:`quantize`. They raise subclasses of :class:`HwflowError`; a bad model gives all its findings at
-once.
+:func:`compare`, :func:`quantize`, :func:`program`, :func:`connect`, :func:`run`. They raise subclasses of
+:class:`HwflowError`; a bad model gives all its findings at once. What is wrong with a board or its link is a
+:class:`HostError`.
 """
 
 from __future__ import annotations
@@ -14,14 +15,23 @@ if TYPE_CHECKING:
     from hwflow.api.checking import check
     from hwflow.api.compiler import Design, Model, compile, load
     from hwflow.errors import Finding, HwflowError
+    from hwflow.host.connection import connect
+    from hwflow.host.runtime.board_session import Board
+    from hwflow.host.runtime.host_errors import HostError
+    from hwflow.host.runtime.run_command import BoardRun
     from hwflow.quantization.quantize import Quantization, quantize
+    from hwflow.toolchain.loaders import program
+    from hwflow.verify.board_run import run
     from hwflow.verify.comparison import Comparison, compare
     from hwflow.verify.simulation import Simulation, simulate
 
 _HOMES = {
+    "Board": "hwflow.host.runtime.board_session",
+    "BoardRun": "hwflow.host.runtime.run_command",
     "Comparison": "hwflow.verify.comparison",
     "Design": "hwflow.api.compiler",
     "Finding": "hwflow.errors",
+    "HostError": "hwflow.host.runtime.host_errors",
     "HwflowError": "hwflow.errors",
     "Model": "hwflow.api.compiler",
     "Quantization": "hwflow.quantization.quantize",
@@ -29,15 +39,21 @@ _HOMES = {
     "check": "hwflow.api.checking",
     "compare": "hwflow.verify.comparison",
     "compile": "hwflow.api.compiler",
+    "connect": "hwflow.host.connection",
     "load": "hwflow.api.compiler",
+    "program": "hwflow.toolchain.loaders",
     "quantize": "hwflow.quantization.quantize",
+    "run": "hwflow.verify.board_run",
     "simulate": "hwflow.verify.simulation",
 }
 
 __all__ = [
+    "Board",
+    "BoardRun",
     "Comparison",
     "Design",
     "Finding",
+    "HostError",
     "HwflowError",
     "Model",
     "Quantization",
@@ -45,8 +61,11 @@ __all__ = [
     "check",
     "compare",
     "compile",
+    "connect",
     "load",
+    "program",
     "quantize",
+    "run",
     "simulate",
 ]
 

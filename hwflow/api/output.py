@@ -28,6 +28,7 @@ from hwflow.codegen.top import Top, memory_text
 from hwflow.display import show
 from hwflow.errors import UsageError
 from hwflow.host.boundary_models import port_inputs, prefix_model, suffix_model
+from hwflow.host.host_folder import write_host_folder
 from hwflow.onnxspec import write_model
 from hwflow.sim import digests
 from hwflow.sim.simulated_board import write_simulation
@@ -40,6 +41,7 @@ from hwflow.toolchain.up_to_date import carry_over
 from hwflow.toolchain.yosys import YOSYS
 from hwflow.verify.golden_vectors import golden_vectors
 from hwflow.verify.inputs import choose_inputs
+from hwflow.verify.results import numpy_types
 from hwflow.versions import board_versions
 
 if TYPE_CHECKING:
@@ -183,6 +185,7 @@ def _write_verilog(
                 write_overlay_host(folder)
             else:
                 write_simulation(folder)
+    write_host_folder(folder, numpy_types(design.model, frames))
     integers = port_inputs(design.model, frames)
     write_testbench(folder, golden_vectors(design.model, folder, integers), TESTBENCH_FRAMES)
     read = (*table["sources"], *table["weights"], table["layers"]["source"], VECTORS, *_MODELS)

@@ -13,6 +13,7 @@ from hwflow.cli.parser import command_line
 from hwflow.cli.terminal import print_findings, print_json
 from hwflow.display import show_path
 from hwflow.errors import Finding, HwflowError, ToolError, UsageError
+from hwflow.host.runtime.host_errors import HostError
 from hwflow.processes import rarely_collected
 
 
@@ -31,6 +32,8 @@ def run(arguments: Sequence[str]) -> int:
         return code
     except HwflowError as error:
         return _refused(arguments, error.findings, error.exit_code)
+    except HostError as error:
+        return _refused(arguments, [Finding(*finding) for finding in error.findings], error.exit_code)
     except BrokenPipeError:
         return 0
     except OSError as error:  # no space left, no memory for a process, ...

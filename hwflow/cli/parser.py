@@ -10,7 +10,9 @@ from hwflow.cli.commands.check import run_check
 from hwflow.cli.commands.compare import run_compare
 from hwflow.cli.commands.completion import SHELLS, run_completion
 from hwflow.cli.commands.lists import Version, run_boards, run_doctor, run_ops
+from hwflow.cli.commands.program import run_program
 from hwflow.cli.commands.quantize import run_quantize
+from hwflow.cli.commands.run import run_run
 from hwflow.cli.commands.sim import run_sim
 from hwflow.cli.commands.synth import run_synth
 from hwflow.cli.options import folder, seed
@@ -128,6 +130,33 @@ def command_line() -> argparse.ArgumentParser:
     dimension(command)
     input_type(command)
     trust(command)
+
+    command = add("program", run_program, "load the bitstream into the board")
+    command.add_argument("out", metavar="OUT", help="an output folder of synth")
+
+    command = add(
+        "run", run_run, "run the design on its board: frames in, the model's outputs out, compared bit for bit"
+    )
+    command.add_argument("out", metavar="OUT", help="an output folder of synth, whose bitstream the board holds")
+    command.add_argument(
+        "--port", metavar="P", help="a serial device, or udp:HOST[:PORT] (default: the one where the board answers)"
+    )
+    command.add_argument("--baud", type=int, metavar="N", help="of the serial port (default: the design's)")
+    command.add_argument(
+        "--input", metavar="X.npz",
+        help="arrays by model input name, frames first, and optionally 'label' (default: the output folder's frames)",
+    )
+    command.add_argument("--frames", type=int, metavar="N", help="how many frames (default: all; more are repeated)")
+    command.add_argument("--output", metavar="Y.npz", help="write the model's outputs, by name, frames first")
+    command.add_argument("--no-verify", action="store_true", help="do not compare with the golden model")
+    command.add_argument(
+        "--simulated", action="store_true", help="simulate the whole board in Verilator, and run on that"
+    )
+    command.add_argument(
+        "--faults", type=float, default=0.0, metavar="RATE",
+        help="share of the bytes on the simulated board's line that are lost, added, changed, delayed or repeated",
+    )
+    command.add_argument("--seed", type=seed, metavar="N", help="of the faults (default: random, printed)")
 
     command = add(
         "compare", run_compare,

@@ -34,21 +34,24 @@ def host_table(
     graph: Graph, model: ResolvedModel, streams: Iterable[StreamPort], prefix: HostModel | None,
     suffix: HostModel | None,
 ) -> dict[str, Any]:
-    """Return `host` of the manifest: for prefix and suffix file, nodes, inputs and outputs; None if the host runs
-    nothing.
+    """Return `host` of the manifest: the model's own inputs and outputs, and for prefix and suffix file, nodes, inputs
+    and outputs; None if the host runs nothing there.
 
     ``graph`` is the quantized one (it has the scales), ``streams`` are the design's.
 
     A tensor that passes between host and design has a ``port``, and ``conversion`` says what it is: "none": its
-    elements are the stream's integers; "affine": they are scale * (integer - zero point). ``scale`` and ``zero_point``
-    (exact, and rounded as ``..._float``) are in row-major order of ``broadcast``, a shape that broadcasts over a
-    frame's ``shape``.
+    elements are the stream's integers; "affine": they are scale * (integer - zero point); ``range`` has the least and
+    the greatest integer. ``scale`` and ``zero_point`` (exact, and rounded as ``..._float``) are in row-major order of
+    ``broadcast``, a shape that broadcasts over a frame's ``shape``. An output that is ``constant`` is the same for
+    every frame; suffix.onnx gives it without an axis of frames.
     """
     prefixes = {s.port.name: s.prefix for s in streams}
     nodes = host_nodes(graph)
     sources = {p.value.origin: _source(p, prefixes) for p in graph.inputs}
     sinks = {p.name: _sink(p, prefixes) for p in graph.outputs}
     return {
+        "inputs": [_tensor(model, name, sources) for name in model.inputs],
+        "outputs": [_tensor(model, name, sinks) | _constant(model, name) for name in model.outputs],
         "prefix": _part(prefix, model, nodes["prefix"], {}, sources),
         "suffix": _part(suffix, model, nodes["suffix"], sinks, {}),
     }
@@ -73,20 +76,32 @@ def _tensor(model: ResolvedModel, name: str, boundary: Mapping[str, dict[str, An
     return {"name": name, "type": info.dtype, "shape": list(model.frame_shape(name)), **boundary.get(name, {})}
 
 
+def _constant(model: ResolvedModel, name: str) -> dict[str, bool]:
+    return {"constant": True} if name in model.fixed else {}
+
+
 def _source(port: Port, prefixes: Mapping[str, str]) -> dict[str, Any]:
     """Describe how the host's tensor becomes the integers of an input port."""
     meaning = port.value.meaning
     if meaning is None:  # a tensor of integers; scale and zero point are what they mean to the model
-        return {"port": prefixes[port.name], "conversion": "none", **_parameters(*_of_port(port))}
-    return {"port": prefixes[port.name], "conversion": "affine", **_parameters(meaning.scale, meaning.zero_point)}
+        return _passes(port, prefixes, "none", *_of_port(port))
+    return _passes(port, prefixes, "affine", meaning.scale, meaning.zero_point)
 
 
 def _sink(port: Port, prefixes: Mapping[str, str]) -> dict[str, Any]:
     """Describe how an output port's integers become the host's tensor."""
     scale, zero_point = _of_port(port)
     plain = (scale == 1).all() and (zero_point == 0).all()
+    return _passes(port, prefixes, "none" if plain else "affine", scale, zero_point)
+
+
+def _passes(
+    port: Port, prefixes: Mapping[str, str], conversion: str, scale: Fractions, zero_point: Fractions
+) -> dict[str, Any]:
+    interval = port.value.typed.interval
     return {
-        "port": prefixes[port.name], "conversion": "none" if plain else "affine", **_parameters(scale, zero_point)
+        "port": prefixes[port.name], "conversion": conversion, "range": [interval.lo, interval.hi],
+        **_parameters(scale, zero_point),
     }
 
 

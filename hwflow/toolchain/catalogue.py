@@ -21,6 +21,14 @@ TOOLS = (
     ("pack", "ICEPACK"),
     ("nextpnr", "NEXTPNR_GOWIN"),
     ("pack", "GOWIN_PACK"),
+    ("loaders", "OPENFPGALOADER"),
+    ("loaders", "ICEPROG"),
+    ("loaders", "ICESPROG"),
+    ("loaders", "TINYPROG"),
+    ("loaders", "DFU_SUFFIX"),
+    ("loaders", "DFU_UTIL"),
+    ("loaders", "ECPDAP"),
+    ("loaders", "QUARTUS_PGM"),
 )
 
 

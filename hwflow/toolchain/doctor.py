@@ -15,7 +15,8 @@ class ToolStatus:
     """The status of a tool: ``good`` if the installation that hwflow would use is present and new enough.
 
     ``where``: "" if missing, else the program's path or "wheel"; ``version``: "" if missing or unknown; ``minimum``: ""
-    if any version suffices; ``install``: the command; ``problem``: "" if good, else what is wrong.
+    if any version suffices; ``install``: the command; ``problem``: "" if good, else what is wrong; ``optional``: not
+    everybody needs it.
     """
 
     name: str
@@ -26,6 +27,7 @@ class ToolStatus:
     minimum: str
     install: str
     problem: str
+    optional: bool = False
 
 
 def doctor(tools: Iterable[Tool] | None = None) -> list[ToolStatus]:
@@ -44,7 +46,9 @@ def _status(tool: Tool) -> ToolStatus:
         problem = "; ".join(finding.message for finding in error.findings)
         present = tool.find_all()
         if not present:
-            return ToolStatus(tool.name, tool.purpose, False, "", "", _dotted(tool.minimum), tool.install, problem)
+            return ToolStatus(
+                tool.name, tool.purpose, False, "", "", _dotted(tool.minimum), tool.install, problem, tool.optional
+            )
         found = present[0]
     return ToolStatus(
         name=tool.name,
@@ -55,6 +59,7 @@ def _status(tool: Tool) -> ToolStatus:
         minimum=_dotted(tool.minimum),
         install=tool.install,
         problem=problem,
+        optional=tool.optional,
     )
 
 
@@ -70,6 +75,9 @@ def table(statuses: Iterable[ToolStatus]) -> str:
         if s.where and not s.good and s.version and s.minimum and "version must" not in s.problem:
             mark = "broken "
         place = f"{s.version or 'no version'} ({s.where})" if s.where else "-"
+        if s.optional and not s.where:
+            lines.append(f"-        {s.name:<14} {'-':<28} {s.purpose}: {s.install}")
+            continue
         lines.append(f"{mark}  {s.name:<14} {place:<28} {s.purpose}")
         if not s.good:
             lines.append(f"         {s.problem}")

@@ -40,7 +40,7 @@ class Tool:
 
     ``candidates`` are tried in order; each returns a command prefix (and environment) or None. The first one whose
     version is at least ``minimum`` wins (a native program on PATH is listed before a wheel). ``package``: the
-    distribution of the wheel.
+    distribution of the wheel; ``optional``: not everybody needs it.
     """
 
     name: str
@@ -51,6 +51,7 @@ class Tool:
     version_pattern: str  # one group: dotted digits
     candidates: tuple[Callable[[], tuple[tuple[str, ...], str, Mapping[str, str]] | None], ...]
     package: str = ""
+    optional: bool = False
 
     def version(self) -> str | None:
         """Return the version of the installation that :meth:`find` chooses; None if there is none. A wheel's is that of

@@ -150,7 +150,7 @@ def simulate(
         if input_types:
             message = f"must belong to a model, but {show_path(path)} is an output folder, whose inputs are fixed"
             raise UsageError.of("input-type-option", OPTION, message, "leave it out")
-        model = _compiled_model(path)
+        model = compiled_model(path)
         chosen = choose_inputs(model, path / "model.onnx", inputs, frames, np.random.default_rng(seed))
         with room_in(path, path):
             simulation = _run(model, path, chosen, frames, simulator, stall, seed, wave, say, report, layers)
@@ -198,7 +198,9 @@ def _check_wave(wave: Path) -> None:
         wave.unlink()
 
 
-def _compiled_model(out: Path) -> Model:
+def compiled_model(out: Path) -> Model:
+    """Return the model in an output folder of ``synth``, whose files must be as they were written. Raises
+    :class:`UsageError`, :class:`Mismatch`."""
     try:
         table = json.loads((out / "manifest.json").read_text())
         dimensions = {str(name): int(size) for name, size in table["dimensions"].items()}

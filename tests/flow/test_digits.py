@@ -58,7 +58,7 @@ def operand(initializers, node: str, position: int) -> np.ndarray:
 
 def test_the_folder(digits):
     assert {p.name for p in digits.iterdir()} == {
-        "design.v", "weights", "manifest.json", "report.json", "model.onnx", "inputs.npz", "testbench", "board",
+        "design.v", "weights", "manifest.json", "report.json", "model.onnx", "inputs.npz", "host", "testbench", "board",
         "prefix.onnx", "suffix.onnx", "made_from.json",
     }
     assert (digits / "model.onnx").read_bytes() == DIGITS.read_bytes()

@@ -89,7 +89,7 @@ class Pipes:
         self._start(0)
 
     def _start(self, offset: int) -> None:
-        self.arrived = self.acknowledged = self.sent = self.most_sent = offset
+        self.arrived = self.acknowledged = self.sent = offset
         self.room = 0
         self.core = bytearray()  # has gone in
         self.out = bytearray()  # from `acknowledged` on
@@ -124,19 +124,20 @@ class Pipes:
                 self.session = offset
                 self.opened += 1
                 self._start(offset)
-            return [self.header(0x83, offset)]
+            self.sent = self.acknowledged
+            return [self.header(0x83, self.sent)]
         if kind not in (4, 5) or self.session is None:
             return []
         gone = (acknowledged - self.acknowledged) % WRAP
-        if gone > (self.most_sent - self.acknowledged) % WRAP:
-            return []  # of another session
-        if gone > (self.sent - self.acknowledged) % WRAP:
-            self.sent = acknowledged  # it had arrived before it was sent again
-        del self.out[:gone]
-        self.acknowledged = acknowledged
-        self.room = int.from_bytes(data[9:11], "little")
+        if gone <= len(self.out):  # else it is of another session, or late: only the payload counts
+            if gone > (self.sent - self.acknowledged) % WRAP:
+                self.sent = acknowledged  # it had arrived before it was sent again
+            del self.out[:gone]
+            self.acknowledged = acknowledged
+            self.room = int.from_bytes(data[9:11], "little")
+            if kind == 5:
+                self.sent = acknowledged
         if kind == 5:
-            self.sent = acknowledged
             return self.due() or [self.header(0x84, self.sent)]
         if offset == self.arrived and len(payload) <= self.free():
             self.arrived = (self.arrived + len(payload)) % WRAP
@@ -169,8 +170,6 @@ class Pipes:
             payload = bytes(self.out[begin : begin + size])
             packets.append(self.header(0x84, self.sent, payload))
             self.sent = (self.sent + size) % WRAP
-            if (self.sent - self.most_sent) % WRAP < 1 << 31:
-                self.most_sent = self.sent
         if not packets and self.free() - self.told >= self.receive // 2:
             packets.append(self.header(0x84, self.sent))
         return packets

@@ -209,7 +209,12 @@ def test_an_output_folder_knows_it(model, tmp_path, capsys):
     assert manifest["input_types"] == {"x": "int4,1/2,1"}
     (port,) = manifest["inputs"]
     assert (port["scale"], port["zero_point"], port["element"]) == (["1/2"], ["1/1"], {"width": 4, "signed": True})
-    assert manifest["host"] == {"prefix": None, "suffix": None}
+    assert manifest["host"]["prefix"] is manifest["host"]["suffix"] is None
+    (source,) = manifest["host"]["inputs"]
+    assert source | {"shape": None} == {
+        "name": "x", "type": "float32", "shape": None, "port": "s_axis", "conversion": "affine", "range": [-8, 7],
+        "scale": ["1/2"], "zero_point": ["1/1"], "scale_float": [0.5], "zero_point_float": [1.0], "broadcast": [],
+    }
     simulation = simulate(out, frames=8)
     assert simulation.findings == () and simulation.outputs is not None
     assert simulation.outputs["y"].tolist() == by_hand(

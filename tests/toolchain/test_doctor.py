@@ -32,7 +32,9 @@ def test_every_tool_is_asked():
     assert [s.name for s in statuses] == [
         "yosys", "verilator", "iverilog", "vvp", "make", "g++", "perl",
         "nextpnr-ecp5", "ecppack", "nextpnr-ice40", "icepack", "nextpnr-himbaechel-gowin", "gowin_pack",
+        "openFPGALoader", "iceprog", "icesprog", "tinyprog", "dfu-suffix", "dfu-util", "ecpdap", "quartus_pgm",
     ]
+    assert [s.name for s in statuses if s.optional] == [s.name for s in statuses][13:]
     assert all(s.install and s.purpose for s in statuses)
     wheels = {s.name: s for s in statuses if s.where == "wheel"}
     for name in {"yosys", "nextpnr-ecp5", "nextpnr-ice40", "nextpnr-himbaechel-gowin"} & wheels.keys():
@@ -70,6 +72,12 @@ def test_a_missing_tool():
         "         version must be 1.10 or newer, not: none was found\n"
         "         remedy: pip install frob"
     )
+
+
+def test_a_missing_tool_that_not_everybody_needs():
+    statuses = doctor([replace(tool(on_path("frobnicate-is-nowhere")), optional=True)])
+    assert statuses[0].optional and not statuses[0].good
+    assert table(statuses) == "-        frobnicate     -                            tests: pip install frob"
 
 
 def test_an_old_tool():

@@ -67,7 +67,7 @@ def run_doctor(arguments: argparse.Namespace) -> int:
         print_json({"tools": [asdict(status) for status in statuses]})
     else:
         say(*table(statuses).splitlines())
-    return 0 if all(s.good for s in statuses) else ToolError.exit_code
+    return 0 if all(s.good or s.optional for s in statuses) else ToolError.exit_code
 
 
 class Version(argparse.Action):

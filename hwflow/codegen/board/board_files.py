@@ -72,6 +72,7 @@ def write_board(out: Path, board: Board, clock_mhz: float | Fraction | None = No
         "toolchain": board.toolchain,
         "vendor": board.tools.vendor,
         "program": board.program,
+        "other_programs": list(board.other_programs),
         "part": {
             "family": part.family, "device": part.device, "package": part.package, "speed_grade": part.speed_grade,
             "database": part.database,

@@ -19,6 +19,13 @@ class HostFinding(NamedTuple):
     message: str
     remedy: str
 
+    def table(self) -> dict[str, str]:
+        """Return what JSON has of it."""
+        return {
+            "clause": self.rule, "severity": "error", "where": self.where, "message": self.message,
+            "remedy": self.remedy,
+        }
+
     def lines(self) -> tuple[str, str]:
         """Return the finding as text."""
         return f"error: {self.where}: {self.message} [{self.rule}]", f"  remedy: {self.remedy}"

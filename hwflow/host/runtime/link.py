@@ -111,6 +111,17 @@ class Link:
             or self._arrived < self._acknowledged // self.input_frame * self.output_frame
         )
 
+    @property
+    def arrived_frames(self) -> int:
+        """Whole answers that nobody has taken yet."""
+        return len(self.received) // self.output_frame
+
+    @property
+    def unanswered(self) -> int:
+        """Frames of which nobody has taken the answers yet."""
+        taken = (self._arrived - len(self.received)) // self.output_frame
+        return (self._kept + len(self._pending)) // self.input_frame - taken
+
     def send(self, data: bytes | memoryview, now: float) -> None:
         """Put bytes of frames into the pipe to the board."""
         if not self.waiting:

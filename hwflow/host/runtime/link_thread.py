@@ -53,7 +53,8 @@ class LinkThread:
 
     ``patience``: seconds after which a board that says nothing, or three times as many after which one that gives no
     answers, is given up; ``refuse``: raises for an identity that is not the right one; ``reopen``: begin a new session
-    when the board was reset, and send the frames again that have no answer: right where a design has no state.
+    when the board was reset, and send the frames again that have no answer: right where a design has no state;
+    ``clock``: of all timers, in seconds.
 
     Methods raise the :class:`HostError` that ended the link.
     """
@@ -61,9 +62,10 @@ class LinkThread:
     def __init__(
         self, carrier: Carrier, identity: Identity, input_frame: int, output_frame: int,
         refuse: Callable[[Identity], None], *, patience: float = PATIENCE, reopen: bool = True,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.carrier, self.patience = carrier, patience
-        self.link = Link(identity, input_frame, output_frame, time.monotonic())
+        self.carrier, self.patience, self._clock = carrier, patience, clock
+        self.link = Link(identity, input_frame, output_frame, clock())
         self.reopened = 0
         self._refuse, self._reopen, self._reopened_at = refuse, reopen, -1
         self._changed = threading.Condition()
@@ -79,7 +81,7 @@ class LinkThread:
         """Send frames' bytes; wait while very much waits to be sent."""
         with self._changed:
             self._wait(lambda: self.link.unsent < MOST_UNSENT)
-            self.link.send(data, time.monotonic())
+            self.link.send(data, self._clock())
         self._wake_up()
 
     def take(self, most: int) -> bytes:
@@ -91,7 +93,7 @@ class LinkThread:
     def counters(self) -> Counters:
         """Ask the board for its counters."""
         with self._changed:
-            self.link.ask_counters(time.monotonic())
+            self.link.ask_counters(self._clock())
             self._wake_up()
             self._wait(lambda: self.link.counters is not None)
             assert self.link.counters is not None
@@ -137,7 +139,7 @@ class LinkThread:
         poll.register(self._woken, select.POLLIN)
         while not self._closing:
             with self._changed:
-                now = time.monotonic()
+                now = self._clock()
                 self._judge(now)
                 full = self._send_due(now)
                 wait = 0.0 if full else self.link.wait(now)
@@ -150,7 +152,7 @@ class LinkThread:
             if ready.get(self.carrier.fileno(), 0) & ~select.POLLOUT:
                 arrived = self.carrier.read()
                 with self._changed:
-                    now = time.monotonic()
+                    now = self._clock()
                     for data in arrived:
                         self.link.receive(data, now)
                     self._changed.notify_all()

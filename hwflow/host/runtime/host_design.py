@@ -1,0 +1,157 @@
+"""What the host must know of a design: ``manifest.json`` and ``board/board.json`` of the output folder."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .host_errors import USAGE, HostError, HostFinding, shown
+from .packets import StreamShape
+
+
+@dataclass(frozen=True, eq=False)
+class HostStream:
+    """A stream of the design, as docs/reference/ports.md describes it. ``shape``: of a frame's tensor, whose element
+    ``order[k]`` is the stream's k-th."""
+
+    name: str
+    port: str
+    pixels: int
+    channels: int
+    lanes: int
+    beats: int
+    element_bytes: int
+    signed: bool
+    shape: tuple[int, ...]
+    order: tuple[int, ...]
+
+    @property
+    def beat_bytes(self) -> int:
+        return self.lanes * self.element_bytes
+
+    @property
+    def frame_bytes(self) -> int:
+        return self.beats * self.beat_bytes
+
+
+@dataclass(frozen=True, eq=False)
+class HostTensor:
+    """A tensor of the model, without its axis of frames. ``port``: the stream that carries it, "" if none does; then
+    ``affine`` says whether its elements are scale * (integer - zero point), else they are the integers themselves;
+    ``range``: the integers' least and greatest. Scale and zero point are fractions as text, for each place of an array
+    of shape ``broadcast``. ``constant``: the same for every frame."""
+
+    name: str
+    type: str
+    shape: tuple[int, ...]
+    port: str = ""
+    affine: bool = False
+    range: tuple[int, int] = (0, 0)
+    scale: tuple[str, ...] = ()
+    zero_point: tuple[str, ...] = ()
+    broadcast: tuple[int, ...] = ()
+    constant: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class HostPart:
+    """An ONNX model that the host runs: before the design (prefix), or after it (suffix)."""
+
+    file: Path
+    inputs: tuple[HostTensor, ...]
+    outputs: tuple[HostTensor, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class HostDesign:
+    """A design and its model. ``link``: what carries the frames, and where it is found; empty
+    where a design has none."""
+
+    folder: Path
+    model: str
+    sha256: str
+    inputs: tuple[HostStream, ...]
+    outputs: tuple[HostStream, ...]
+    model_inputs: tuple[HostTensor, ...]
+    model_outputs: tuple[HostTensor, ...]
+    prefix: HostPart | None
+    suffix: HostPart | None
+    link: Mapping[str, Any]
+
+    @property
+    def input_shapes(self) -> tuple[StreamShape, ...]:
+        return tuple(StreamShape(stream.beat_bytes, stream.beats) for stream in self.inputs)
+
+    @property
+    def output_shapes(self) -> tuple[StreamShape, ...]:
+        return tuple(StreamShape(stream.beat_bytes, stream.beats) for stream in self.outputs)
+
+    @property
+    def input_bytes(self) -> int:
+        """Bytes of a frame of all inputs."""
+        return sum(stream.frame_bytes for stream in self.inputs)
+
+    @property
+    def output_bytes(self) -> int:
+        """Bytes of a frame of all outputs."""
+        return sum(stream.frame_bytes for stream in self.outputs)
+
+
+def read_design(folder: str | Path) -> HostDesign:
+    """Read the design in an output folder of ``hwflow synth``. Raises :class:`HostError`."""
+    out = Path(folder)
+    try:
+        table = json.loads((out / "manifest.json").read_text())
+        host = table["host"]
+        return HostDesign(
+            out, str(table["model"]), str(table["model_file"]["sha256"]),
+            tuple(map(_stream, table["inputs"])), tuple(map(_stream, table["outputs"])),
+            tuple(map(_tensor, host["inputs"])), tuple(map(_tensor, host["outputs"])),
+            _part(out, host["prefix"]), _part(out, host["suffix"]), _link(out),
+        )
+    except OSError:
+        raise _no_folder(out, "it has no manifest.json") from None
+    except (ValueError, AttributeError, KeyError, TypeError):
+        raise _no_folder(out, "its manifest.json or board.json is damaged, or of an older version") from None
+
+
+def _link(out: Path) -> dict[str, Any]:
+    board = out / "board" / "board.json"
+    link = json.loads(board.read_text())["link"] if board.is_file() else {}
+    if not isinstance(link, dict):
+        raise TypeError
+    return link
+
+
+def _no_folder(out: Path, reason: str) -> HostError:
+    message = f"must be an output folder of 'hwflow synth', but {reason}"
+    return HostError(
+        HostFinding("output-folder", f"folder {shown(out)}", message, "run 'hwflow synth' first"), exit_code=USAGE
+    )
+
+
+def _stream(table: Mapping[str, Any]) -> HostStream:
+    sizes = {key: int(table[key]) for key in ("pixels", "channels", "lanes", "beats", "element_bytes")}
+    return HostStream(
+        str(table["name"]), str(table["port"]), signed=bool(table["element"]["signed"]), shape=tuple(table["shape"]),
+        order=tuple(table["order"]), **sizes,
+    )
+
+
+def _tensor(table: Mapping[str, Any]) -> HostTensor:
+    low, high = table.get("range", (0, 0))
+    return HostTensor(
+        str(table["name"]), str(table["type"]), tuple(map(int, table["shape"])), str(table.get("port", "")),
+        table.get("conversion") == "affine", (int(low), int(high)), tuple(table.get("scale", ())),
+        tuple(table.get("zero_point", ())), tuple(table.get("broadcast", ())), bool(table.get("constant")),
+    )
+
+
+def _part(out: Path, table: Mapping[str, Any] | None) -> HostPart | None:
+    if table is None:
+        return None
+    file = out / Path(str(table["file"])).name
+    return HostPart(file, tuple(map(_tensor, table["inputs"])), tuple(map(_tensor, table["outputs"])))
