@@ -102,7 +102,7 @@ def test_the_manifest(digits, manifest, initializers):
             {
                 "name": "image_quantized", "type": "uint8", "shape": [1, 8, 8], "conversion": "none",
                 "port": "s_axis", "scale": [str(scale)], "zero_point": ["78/1"], "scale_float": [float(scale)],
-                "zero_point_float": [78.0], "broadcast": [],
+                "zero_point_float": [78.0], "broadcast": [], "range": [0, 255],
             }
         ],
     }
@@ -113,7 +113,7 @@ def test_the_manifest(digits, manifest, initializers):
             {
                 "name": "dense_quantized", "type": "uint8", "shape": [10], "conversion": "none", "port": "m_axis",
                 "scale": ["1/1"], "zero_point": ["0/1"], "scale_float": [1.0], "zero_point_float": [0.0],
-                "broadcast": [],
+                "broadcast": [], "range": [0, 255],
             }
         ],
         "outputs": [{"name": "logits", "type": "float32", "shape": [10]}],

@@ -25,7 +25,7 @@ from tests.host.link_peer import Pipes, identity
 from tests.host.networks import Network, random_frames
 
 
-def made(folder: Path, network: Network, frames: int = 4) -> Path:
+def made(folder: Path, network: Network, frames: int = 4, arrays: dict[str, Any] | None = None) -> Path:
     """The output folder of a network, without what simulators need."""
     out = folder / "out"
     out.mkdir()
@@ -41,7 +41,7 @@ def made(folder: Path, network: Network, frames: int = 4) -> Path:
     (out / "board").mkdir()
     link = {"carrier": "serial", "baud": 1_000_000, "usb": []}
     (out / "board" / "board.json").write_text(json.dumps({"link": link}))
-    arrays = random_frames(network, frames)
+    arrays = arrays or random_frames(network, frames)
     write_host_folder(out, arrays)
     vectors_of(design, out, arrays).save(out / VECTORS)
     table[digests.KEY] = digests.digests(out, ["model.onnx", VECTORS])

@@ -101,7 +101,8 @@ def test_the_manifest_says_how_they_convert(model: Model, tmp_path: Path) -> Non
     exact = [f"{n}/{d}" for n, d in (float(s).as_integer_ratio() for s in SCALES)]
     assert host["prefix"]["outputs"] == [
         {
-            "name": "q", "type": "float32", "shape": [3, 2], "port": "s_axis", "conversion": "affine", "scale": exact,
+            "name": "q", "type": "float32", "shape": [3, 2], "port": "s_axis", "conversion": "affine",
+            "range": [-8, 7], "scale": exact,
             "zero_point": ["0/1"] * 3, "scale_float": [float(s) for s in SCALES], "zero_point_float": [0.0] * 3,
             "broadcast": [3, 1],
         }
