@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from hwflow.host.runtime.host_errors import HostError
     from hwflow.host.runtime.run_command import BoardRun
     from hwflow.quantization.quantize import Quantization, quantize
-    from hwflow.toolchain.loaders import program
+    from hwflow.toolchain.loading.load_bitstream import program
     from hwflow.verify.board_run import run
     from hwflow.verify.comparison import Comparison, compare
     from hwflow.verify.simulation import Simulation, simulate
@@ -41,7 +41,7 @@ _HOMES = {
     "compile": "hwflow.api.compiler",
     "connect": "hwflow.host.connection",
     "load": "hwflow.api.compiler",
-    "program": "hwflow.toolchain.loaders",
+    "program": "hwflow.toolchain.loading.load_bitstream",
     "quantize": "hwflow.quantization.quantize",
     "run": "hwflow.verify.board_run",
     "simulate": "hwflow.verify.simulation",

@@ -21,14 +21,14 @@ TOOLS = (
     ("pack", "ICEPACK"),
     ("nextpnr", "NEXTPNR_GOWIN"),
     ("pack", "GOWIN_PACK"),
-    ("loaders", "OPENFPGALOADER"),
-    ("loaders", "ICEPROG"),
-    ("loaders", "ICESPROG"),
-    ("loaders", "TINYPROG"),
-    ("loaders", "DFU_SUFFIX"),
-    ("loaders", "DFU_UTIL"),
-    ("loaders", "ECPDAP"),
-    ("loaders", "QUARTUS_PGM"),
+    ("loading.loaders", "OPENFPGALOADER"),
+    ("loading.loaders", "ICEPROG"),
+    ("loading.loaders", "ICESPROG"),
+    ("loading.loaders", "TINYPROG"),
+    ("loading.loaders", "DFU_SUFFIX"),
+    ("loading.loaders", "DFU_UTIL"),
+    ("loading.loaders", "ECPDAP"),
+    ("loading.loaders", "QUARTUS_PGM"),
 )
 
 

@@ -153,4 +153,12 @@ def test_doctor_knows_every_tool():
         "icepack",
         "nextpnr-himbaechel-gowin",
         "gowin_pack",
+        "openFPGALoader",
+        "iceprog",
+        "icesprog",
+        "tinyprog",
+        "dfu-suffix",
+        "dfu-util",
+        "ecpdap",
+        "quartus_pgm",
     ]

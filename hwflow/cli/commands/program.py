@@ -11,7 +11,7 @@ from hwflow.display import show_path
 
 def run_program(arguments: argparse.Namespace) -> int:
     """Load a bitstream."""
-    from hwflow.toolchain.loaders import program
+    from hwflow.toolchain.loading.load_bitstream import program
 
     with Steps() as progress:
         loaded = program(Path(arguments.out), progress)

@@ -11,7 +11,8 @@ import pytest
 from hwflow.boards import all_boards
 from hwflow.cli import main
 from hwflow.sim.digests import digest
-from hwflow.toolchain.loaders import LOADERS, _steps
+from hwflow.toolchain.loading.load_bitstream import _steps
+from hwflow.toolchain.loading.loaders import LOADERS
 
 
 @pytest.fixture

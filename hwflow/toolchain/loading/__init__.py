@@ -1,0 +1,1 @@
+"""Bitstreams into boards: the programs that load them, and the verb `program`."""
