@@ -5,12 +5,8 @@ flip-flops, ``dsp`` multiplier primitives (MULT18X18D, SB_MAC16), ``bram`` block
 """
 
 from hwflow.cores.costs.basics import MOST_LANES as MOST_LANES
-from hwflow.cores.costs.basics import adders as adders
-from hwflow.cores.costs.basics import bits as bits
 from hwflow.cores.costs.basics import chain as chain
 from hwflow.cores.costs.basics import count_up as count_up
-from hwflow.cores.costs.basics import loop as loop
-from hwflow.cores.costs.basics import skid_buffer as skid_buffer
 from hwflow.cores.costs.basics import stream_lanes as stream_lanes
 from hwflow.cores.costs.basics import useful_lanes as useful_lanes
 from hwflow.cores.costs.changing import Changing as Changing
@@ -27,19 +23,15 @@ from hwflow.cores.costs.elementwise import shift as shift
 from hwflow.cores.costs.family import FAMILIES as FAMILIES
 from hwflow.cores.costs.family import Family as Family
 from hwflow.cores.costs.memory import BitArray as BitArray
-from hwflow.cores.costs.memory import asynchronous_memory as asynchronous_memory
 from hwflow.cores.costs.memory import bits_of_words as bits_of_words
 from hwflow.cores.costs.memory import block_queue as block_queue
 from hwflow.cores.costs.memory import block_ram_shape as block_ram_shape
-from hwflow.cores.costs.memory import block_rams as block_rams
 from hwflow.cores.costs.memory import cheapest_style as cheapest_style
 from hwflow.cores.costs.memory import filled_numbers as filled_numbers
 from hwflow.cores.costs.memory import filled_rom as filled_rom
 from hwflow.cores.costs.memory import filled_table as filled_table
 from hwflow.cores.costs.memory import in_block_ram as in_block_ram
-from hwflow.cores.costs.memory import memory as memory
 from hwflow.cores.costs.memory import queue as queue
-from hwflow.cores.costs.memory import read_only_block_rams as read_only_block_rams
 from hwflow.cores.costs.memory import relay as relay
 from hwflow.cores.costs.memory import rom as rom
 from hwflow.cores.costs.products.adder_network import ConstantProducts as ConstantProducts
@@ -57,17 +49,11 @@ from hwflow.cores.costs.products.matrix import MOST_CHOSEN_BITS as MOST_CHOSEN_B
 from hwflow.cores.costs.products.matrix import MOST_KNOWN_BITS as MOST_KNOWN_BITS
 from hwflow.cores.costs.products.matrix import FewWords as FewWords
 from hwflow.cores.costs.products.matrix import Matrix as Matrix
-from hwflow.cores.costs.products.matrix import mvu as mvu
-from hwflow.cores.costs.products.product_sums import adder_tree as adder_tree
-from hwflow.cores.costs.products.product_sums import match_counts as match_counts
 from hwflow.cores.costs.products.product_sums import multiplier_blocks as multiplier_blocks
 from hwflow.cores.costs.products.product_sums import operands as operands
 from hwflow.cores.costs.products.product_sums import product_bits as product_bits
 from hwflow.cores.costs.products.product_sums import product_is_cheap_in_luts as product_is_cheap_in_luts
 from hwflow.cores.costs.products.product_sums import products as products
-from hwflow.cores.costs.products.product_sums import split_sums as split_sums
-from hwflow.cores.costs.products.product_sums import sum_tree as sum_tree
-from hwflow.cores.costs.products.product_sums import wide_product as wide_product
 from hwflow.cores.costs.products.row_sums import digit_products as digit_products
 from hwflow.cores.costs.rearranged import lane_map as lane_map
 from hwflow.cores.costs.rearranged import rearrange as rearrange

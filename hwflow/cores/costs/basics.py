@@ -98,7 +98,7 @@ def loop(rounds: int) -> Resources:
     if rounds == 1:
         return Resources()
     width = (rounds - 1).bit_length()
-    return Resources(lut=width + (1 if width < 4 else 3) if width <= 4 else round(2.4 * width + 0.5), ff=width + 1)
+    return Resources(lut=width + 1 if width <= 4 else round(2.4 * width + 0.5), ff=width + 1)
 
 
 def count_up(count: int) -> Resources:
@@ -107,4 +107,4 @@ def count_up(count: int) -> Resources:
     width = (count - 1).bit_length()
     if count & (count - 1):
         return loop(count)
-    return Resources(lut=width if width <= 4 else 2 * ceil(width / 2) + 1, ff=width)
+    return Resources(lut=width, ff=width)

@@ -64,8 +64,7 @@ def shift(inputs: Operands, output: IntType, left: bool, bits: int) -> Resources
     moved = width - complemented
     total = Resources(lut=moved * complemented + ceil(above / 3), ff=width + levels)
     for level in range(levels):
-        total += Resources(lut=moved, ff=width if level < levels - 1 else output.bits)
-        total += Resources(ff=max(0, levels - level - 1))
+        total += Resources(lut=moved, ff=width + levels - level - 1)
     return total
 
 
@@ -77,8 +76,8 @@ def divider(family: str, inputs: Operands, output: IntType, form: str) -> Resour
         b = IntType(b.bits - b.signed, False)
     signed = a.signed or (inputs[1].element.signed and form != "remainder")
     signs = int(a.signed) + int(b.signed and form != "remainder") if signed else 0
-    valid = 0 if free else 1
-    total = Resources(lut=0 if free else ceil(b.bits / 3), ff=a.bits + signs + (0 if free else b.bits + 1))
+    divisor = 0 if free else b.bits + 1  # and whether it is 0
+    total = Resources(lut=ceil(divisor / 3), ff=a.bits + signs + divisor)
     for operand in inputs:
         if operand.element.signed and not operand.constant:
             total += negation(family, operand.element.bits)
@@ -95,14 +94,11 @@ def divider(family: str, inputs: Operands, output: IntType, form: str) -> Resour
             total += Resources(lut=rest if compared else 0, ff=rest)
         if free and form == "quotient":
             total += Resources(ff=-min(stage + 1, b.bits - 1))
-        if not last:
-            total += Resources(ff=valid + (0 if free else b.bits))
+        total += Resources(ff=divisor)
     if signed:
         total += negation(family, output.bits) + Resources(ff=output.bits)
         if form == "modulus":
             total += Resources(lut=chain(family, b.bits) + b.bits + ceil(b.bits / 3), ff=4 * b.bits + 3)
-            if free:
-                total += Resources(ff=-b.bits)
     return total
 
 

@@ -109,8 +109,6 @@ def filled_table(family: str, bits: BitArray, *, output_register: bool = True) -
 def filled_numbers(family: str, words: IntArray, width: int, *, output_register: bool = True) -> Resources:
     """The same of numbers, in two's complement of ``width`` bits: a table in block RAMs is not taken apart."""
     count = (int(np.bitwise_or.reduce(words ^ words[0])) & (1 << width) - 1).bit_count()
-    if not count:
-        return Resources()
     column = words[:, np.newaxis]
     in_blocks = _in_blocks(
         family, (len(words), width), count, lambda: changing_numbers(column, [width]), output_register
@@ -131,8 +129,7 @@ def _in_blocks(
     banks = banks_of(width, words)
     if banks > 1:
         return _banked(family, words, banks, changing(), output_register)
-    narrow = FAMILIES[family].lutram is None
-    choice = BLOCK_CHOICE.get(_rows_of_blocks(family, words, count, blocks), 0) if narrow else 0
+    choice = BLOCK_CHOICE.get(_rows_of_blocks(family, words, count, blocks), 0)
     return Resources(lut=choice * count + _deep_choice(words, count), ff=count * output_register, bram=blocks)
 
 
@@ -202,14 +199,6 @@ def _rows_of_blocks(family: str, words: int, width: int, blocks: int) -> int:
     return min(count for count, bits in rows if ceil(count * width / bits) == blocks)
 
 
-def memory(family: str, words: int, width: int) -> Resources:
-    """A synchronous memory with one write and one read port and an output register."""
-    blocks = in_block_ram(family, words, width)
-    if blocks:
-        return Resources(ff=width, bram=blocks)
-    return asynchronous_memory(family, words, width) + Resources(ff=2 * width)
-
-
 @lru_cache(maxsize=1 << 12)
 def in_block_ram(family: str, words: int, width: int) -> int:
     """Block RAMs yosys takes for a memory that is written and read, 0 if it makes it of something else."""
@@ -239,7 +228,7 @@ def asynchronous_memory(family: str, words: int, width: int) -> Resources:
         each = FLAT_CHOICE.get(words, share * words)
         return Resources(lut=words + round(each * width), ff=width * words)
     blocks = ceil(words / 16)
-    return Resources(lut=per_block * ceil(width / 4) * blocks + width * _choice(blocks))
+    return Resources(lut=per_block * ceil(width / 4) * blocks + width * (blocks - 1))
 
 
 # Look-up tables of four inputs per bit of a word, to choose the bit of one word, as measured: of a power of two words,
@@ -247,13 +236,6 @@ def asynchronous_memory(family: str, words: int, width: int) -> Resources:
 FLAT_READ, NARROW = (0.72, 0.8, 0.9), 100
 FLAT_CHOICE = {2: 1, 3: 2, 5: 3, 6: 4, 7: 5, 8: 6}  # the same for a bit of a word
 BLOCK_CHOICE = {2: 1, 3: 2, 4: 2, 5: 3}  # of so many block RAMs one behind the other
-
-
-def _choice(blocks: int) -> int:
-    """Look-up tables that choose a bit of so many, with the slice's own multiplexers: as measured."""
-    if blocks <= 4:
-        return blocks - 1
-    return blocks - 2 if blocks <= 8 else round(1.2 * blocks)
 
 
 @lru_cache(maxsize=1 << 12)
@@ -267,7 +249,6 @@ def queue(family: str, width: int, depth: int) -> Resources:
         return Resources(lut=2 * address + 2, ff=2 * address + 1)
     rows = 1 << address if depth <= 16 else depth
     control = 7 * address + 2 if FAMILIES[family].carry_bits > 1 else 6 * address + 1
-    control += 0 if rows == 1 << address else 5
     return asynchronous_memory(family, rows, width) + Resources(lut=control, ff=4 * address + 2)
 
 
@@ -291,8 +272,7 @@ def block_queue(family: str, width: int, depth: int) -> Resources:
     for them are in look-up tables, and the memory's own register is one of flip-flops."""
     rows = max(2, depth - 1)
     address, credits = (rows - 1).bit_length(), (depth - 1).bit_length()
-    control = 10 + 5 * address + (0 if rows == 1 << address else address + 2)
-    total = Resources(lut=control, ff=width + credits + 3 * address + 4)
+    total = Resources(lut=10 + 5 * address, ff=width + credits + 3 * address + 4)
     blocks = in_block_ram(family, rows, width)
     if blocks:
         return total + Resources(bram=blocks)

@@ -45,7 +45,7 @@ def _tables(functions: Iterable[bytes]) -> int:
 @lru_cache(maxsize=1 << 12)  # of few words there are few columns
 def without_idle_bits(column: bytes) -> bytes:
     """The column as a function of those address bits alone that change it."""
-    values = int(column, 2) if len(column) > 1 else 0
+    values = int(column, 2)
     for half, lower in _address_bits(len(column)):
         if not (values ^ values >> half) & lower:
             column = b"".join([column[k : k + half] for k in range(0, len(column), 2 * half)])

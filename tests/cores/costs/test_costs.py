@@ -76,8 +76,8 @@ def mvu(row: Row) -> Resources:
         digits = Digits.of(weights)
     if row["multiplier"] == "dsp2":
         packing = Packing.of((types[0].min, types[0].max), weights, simd, BLOCKS["MULT18X18D"])
-    folding = Folding(simd, pe, pe * simd, row["multiplier"])
-    return costs.mvu("ecp5", *types, folding, synapse, neuron, depth, packing=packing, digits=digits)
+    unit = costs.Matrix("ecp5", *types, row["multiplier"], 0, simd, synapse, packing=packing, digits=digits)
+    return unit.resources(pe, neuron, depth)
 
 
 def pool(row: Row) -> Resources:
@@ -230,9 +230,9 @@ def test_block_ram_or_look_up_tables() -> None:
     assert costs.rom("ecp5", 1024, 18).bram == 1
     # In one bank: of each of 8 bits 1,568 blocks of 16,384 words to choose among, at 1.4 look-up tables.
     assert costs.rom("ecp5", 25_690_112, 8) == Resources(lut=17_562, ff=8, bram=11_151)
-    assert costs.memory("ecp5", 96, 16).bram == 1  # 4 * 4 * 6 + 16 * 5 / 2 + 5 = 141, found 130
-    assert costs.memory("ecp5", 80, 16).bram == 0  # 4 * 4 * 5 + 16 * 4 / 2 + 4.5 = 116.5
-    assert costs.memory("ecp5", 600, 36).bram == 2
+    assert costs.in_block_ram("ecp5", 96, 16) == 1  # 4 * 4 * 6 + 16 * 5 / 2 + 5 = 141, found 130
+    assert costs.in_block_ram("ecp5", 80, 16) == 0  # 4 * 4 * 5 + 16 * 4 / 2 + 4.5 = 116.5
+    assert costs.in_block_ram("ecp5", 600, 36) == 2
 
 
 @pytest.mark.parametrize(

@@ -344,18 +344,6 @@ class Matrix:
         return total, sum(top - min(top, first) for top, (_, first) in zip(tops, ends, strict=True))
 
 
-def mvu(
-    family: str, x: IntType, w: IntType, accumulator: IntType, folding: Folding, synapse: int, neuron: int, depth: int,
-    *, packing: Packing | None = None, digits: Digits | None = None,
-) -> Resources:
-    """A unit at one folding, whatever its table holds."""
-    unit = Matrix(
-        family, x, w, accumulator, folding.multiplier, folding.part, folding.input_lanes, synapse, packing=packing,
-        digits=digits,
-    )
-    return unit.resources(folding.output_lanes, neuron, depth)
-
-
 def _constant_sums(
     family: str, x: IntType, w: IntType, limit: int, pe: int, simd: int, accumulated: bool, packing: Packing | None,
     known: FewWords,
