@@ -146,7 +146,7 @@ class FoldedMvu(Implementation[MvuAttributes]):
         if key not in units:
             units[key] = costs.Matrix(
                 family, operands.x, operands.weight, operands.sum, self.kind, self.folding.part, self.simd,
-                self.synapse, surplus=self._surplus, ranges=operands.ranges, packing=self.packing, digits=self.digits,
+                self.synapse, ranges=operands.ranges, packing=self.packing, digits=self.digits,
                 sets=len(operands.sets),
             )
         return units[key]

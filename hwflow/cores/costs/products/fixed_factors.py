@@ -63,8 +63,6 @@ class FixedFactor:
     @cached_property
     def bits(self) -> int:
         """Bits of the product's registers."""
-        if self.value in (1 << self.zeros, -1 << self.zeros):
-            return self.x.bits + (self.value < 0)
         return self._whole
 
     @property
@@ -144,7 +142,7 @@ def _pairs(signs: Mapping[int, int]) -> int:
 
 def fixed_products(family: str, lanes: Sequence[Sequence[FixedFactor]]) -> Resources:
     """Products of each lane's input with different factors, and the input's registers: blocks, a register in each of
-    the product's cycles but for what blocks hold, adders of those that are too narrow for a block."""
+    the product's cycles but for what blocks hold."""
     device, total = FAMILIES[family], Resources()
     for factors in lanes:
         outside = False
@@ -152,27 +150,18 @@ def fixed_products(family: str, lanes: Sequence[Sequence[FixedFactor]]) -> Resou
             block = factor.takes_block(device)
             outside |= not (block and factor.holds_input)
             total += Resources(ff=(BLOCK_LATENCY - (block and factor.holds_product)) * factor.bits)
-            if not block:
-                total += Resources(lut=_soft(family, factor))
         if outside:
             total += Resources(ff=factors[0].x.bits)
     every = ((factor, 1) for factors in lanes for factor in dict.fromkeys(factors))
     return total + Resources(dsp=blocks_of(family, every))
 
 
-def _soft(family: str, factor: FixedFactor) -> int:
-    """Look-up tables of a product without a block: a negation, or a sum for every one of the factor but the first."""
-    if factor.value < 0 and abs(factor.value) & (abs(factor.value) - 1) == 0:
-        return chain(family, factor.x.bits)
-    return (factor.value.bit_count() - 1) * chain(family, factor.x.bits + 1)
-
-
 def fixed_sums(
     family: str, rows: Sequence[Sequence[FixedFactor | None]], limit: int
-) -> tuple[Resources, list[tuple[int, int]]]:
+) -> tuple[Resources, list[int]]:
     """The adder tree of each row's products, with a register behind every adder and every term left over, of bits as
-    far as the terms have some (None: no term); and for each row the place above the sum's bits and the lowest one."""
-    total, ends = Resources(), []
+    far as the terms have some (None: no term); and for each row the place of the sum's lowest bit."""
+    total, lowest = Resources(), []
     for row in rows:
         terms = [
             None if factor is None else (min(limit, factor.bits + factor.zeros), min(limit, factor.zeros))
@@ -192,8 +181,8 @@ def fixed_sums(
                 total += Resources(ff=end - first)
                 sums.append((end, first))
             terms = sums
-        ends.append(terms[0] or (0, 0))
-    return total, ends
+        lowest.append(terms[0][1] if terms[0] else 0)
+    return total, lowest
 
 
 def soft_products(family: str, x: IntType, w: IntType, words: Sequence[Sequence[int]]) -> Resources:

@@ -16,9 +16,8 @@ from hdl_lib.arithmetic.multiplier import BLOCK, IN_BLOCKS, PART, ProductForm
 from hdl_lib.arithmetic.packed_product import Packing
 from hdl_lib.matrices.mvu import Mvu
 from hdl_lib.memories.rom import lies_far, lies_in_block
-from hdl_lib.memories.storage import REGISTER_DEPTH
 from hwflow.cores.costs.basics import accumulating, carried_chain, count_up, loop
-from hwflow.cores.costs.changing import Changing, changing_columns
+from hwflow.cores.costs.changing import Changing
 from hwflow.cores.costs.family import FAMILIES
 from hwflow.cores.costs.memory import BitArray, asynchronous_memory, filled_table, in_block_ram, queue, rom
 from hwflow.cores.costs.products.fixed_factors import FixedFactor, fixed_products, fixed_sums, soft_products
@@ -34,7 +33,7 @@ from hwflow.cores.costs.products.product_sums import (
     sum_tree,
     wide_product,
 )
-from hwflow.cores.operator import Folding, Resources
+from hwflow.cores.operator import Resources
 from hwflow.ir.graph import IntArray
 from hwflow.types import Interval, IntType
 
@@ -104,7 +103,7 @@ def _significant(number: int, signed: bool) -> int:
 @dataclass(frozen=True)
 class Matrix:
     """A matrix-vector unit at so many input lanes, of whatever number of rows. ``kind``: of the multipliers;
-    ``synapse``: fold; ``surplus``: lanes of some beats that are made zero; ``ranges``: of inputs and weights, where
+    ``synapse``: fold; ``ranges``: of inputs and weights, where
     they are known; ``packing``: of two weights, for "dsp2"; ``digits``: of weights, for "lut"; ``sets``: of weights.
 
     A search asks for the cost of every number of rows: what does not depend on it is computed once.
@@ -118,7 +117,6 @@ class Matrix:
     part: int
     simd: int
     synapse: int
-    surplus: int = 0
     ranges: tuple[tuple[int, int], tuple[int, int]] | None = None
     packing: Packing | None = None
     digits: Digits | None = None
@@ -140,22 +138,20 @@ class Matrix:
         total += table
         far = lies_far(word, words) or (self._in_blocks and lies_in_block(word, words))
         held = word if changing is None else changing.bits  # bits of a word that are not the same in all words
-        if known is not None and (far or table.bram):
-            held = changing_columns(known.table).bits
+        if known is not None:  # of a table in several banks those of one
+            held = min(table.ff, word) if table.bram else table.ff // 2
         ahead = self._ahead[neuron > 1]
         if ahead and far:
             ahead -= 1
             total += Resources(ff=held)
         if self._in_blocks and words > 1 and not self._inside:  # weights at multiplier blocks
-            if known is not None:  # of a table in several banks those of one
-                held = min(table.ff, held) if table.bram else table.ff // 2
             total += Resources(ff=held)
         if self.synapse > 1:
             total += self._accumulators(pe)
             if neuron > 1:
                 total += self._replay
         control = _control(
-            self.sets, self.synapse, neuron, ceil(pe / GROUP), self._latencies[neuron > 1], ahead, self.surplus
+            self.sets, self.synapse, neuron, ceil(pe / GROUP), self._latencies[neuron > 1], ahead
         )
         total += Resources(ff=2 * self.simd * self.x.bits)  # the input's registers
         return total + control + queue(self.family, stored, depth)
@@ -272,7 +268,7 @@ class Matrix:
         total, rows = self._operands + Resources(dsp=self._blocks(pe, idle)), pe
         if self.packing is not None:
             rows = pe % 2
-            total += self._pair.times(pe // 2) + Resources(ff=0 if self.synapse > 1 else rows * self.accumulator.bits)
+            total += self._pair.times(pe // 2)
         if soft is None or not rows:
             return total + self._row.times(rows)
         total += soft_products(self.family, self.x, self.w, soft[:, -self.simd * rows :].tolist())
@@ -301,7 +297,7 @@ class Matrix:
         if words == 1 and max(x.bits, w.bits) <= BLOCK:
             if self._inside:
                 return self._fixed_products(pe, depth, known)
-            sums = _constant_sums(family, x, w, self.accumulator.bits, pe, simd, self.synapse > 1, packing, known)
+            sums = _constant_sums(family, x, w, self.accumulator.bits, pe, simd, packing, known)
             return sums + self._operands, stored
         soft = None
         if self._inside and words <= FEW and x.bits + w.bits < FAMILIES[family].dsp_product:
@@ -320,8 +316,6 @@ class Matrix:
             return table_products(family, few, *self._corners, limit, lambda bits: Resources(lut=bits, ff=bits))
         if self.digits is not None:
             return digit_sums(family, x, self.digits, few, limit, self.synapse > 1)
-        if min(x.bits, w.bits) > 1:
-            return self._products(few.shape[1], len(few))
         corners = [a * b for a in (x.min, x.max) for b in (w.min, w.max)]
         return table_products(
             family, few, min(corners), max(corners), limit, lambda bits: Resources(lut=int(bits == 1), ff=bits)
@@ -334,19 +328,16 @@ class Matrix:
         fixed = known.factors(self.x, self.w, pe, simd, packing)
         lanes = [[factor for row in fixed if (factor := row[lane]) is not None] for lane in range(simd)]
         alone = 0 if packing is None else pe // 2  # the first row without a partner
-        sums, ends = fixed_sums(family, fixed[alone:], limit)
+        sums, lowest = fixed_sums(family, fixed[alone:], limit)
         total = fixed_products(family, lanes) + sums
         if packing is not None:
-            total += packed_sums(family, packing, simd, limit, self.synapse > 1).times(pe // 2)
+            total += packed_sums(family, packing, simd, limit, False).times(pe // 2)
             return total, pe * limit
-        # Bits that are always 0 are not stored, nor are in a memory those above the sign.
-        tops = [end if depth > REGISTER_DEPTH else limit for end, _ in ends]
-        return total, sum(top - min(top, first) for top, (_, first) in zip(tops, ends, strict=True))
+        return total, sum(limit - first for first in lowest)  # bits that are always 0 are not stored
 
 
 def _constant_sums(
-    family: str, x: IntType, w: IntType, limit: int, pe: int, simd: int, accumulated: bool, packing: Packing | None,
-    known: FewWords,
+    family: str, x: IntType, w: IntType, limit: int, pe: int, simd: int, packing: Packing | None, known: FewWords
 ) -> Resources:
     """Products in multiplier blocks with weights that never change, and their sums, cut to ``limit`` bits."""
     signed = w.signed if packing is None else packing.operand_shape.signed
@@ -366,9 +357,8 @@ def _constant_sums(
         for first in range(0, simd, group):
             together = [row[first : first + group] for row in terms[:pairs]]
             total += known_sums(family, together, packing.levels, _UNLIMITED)
-        total += split_tree(family, packing, simd, limit, accumulated).times(pairs)
-        if pe % 2:
-            total += Resources(ff=0 if accumulated else limit)
+        total += split_tree(family, packing, simd, limit, False).times(pairs)
+        total += Resources(ff=limit * (pe % 2))
     return total + known_sums(family, terms[pairs:], (simd - 1).bit_length(), limit)
 
 
@@ -376,17 +366,14 @@ _UNLIMITED = 1000  # bits: sums before the split are exact
 
 
 @lru_cache(maxsize=1 << 12)
-def _control(sets: int, synapse: int, neuron: int, groups: int, latency: int, ahead: int, surplus: int) -> Resources:
+def _control(sets: int, synapse: int, neuron: int, groups: int, latency: int, ahead: int) -> Resources:
     """Counters of the folds and of the table's address, and what says of a step whether it reads (``ahead`` cycles
     later), updates and ends a sum (in ``groups`` registers each), pushes."""
     words, place = sets * synapse * neuron, (synapse - 1).bit_length()
-    total = loop(neuron) + count_up(words) + Resources(lut=4, ff=latency - 1)
-    if words > 1:
-        total += Resources(ff=ahead * ((words - 1).bit_length() + int(synapse > 1)))
+    total = loop(neuron) + count_up(words) + Resources(lut=5, ff=latency)
+    total += Resources(ff=ahead * ((words - 1).bit_length() + int(synapse > 1)))
     if synapse > 1:
         total += Resources(lut=2 * place + 3, ff=place + 1 + 2 * (latency - 3) + 2 * groups)
-    if neuron > 1:
-        total += Resources(lut=1, ff=1)
     if synapse > 1 and neuron > 1:
         total += Resources(ff=place + 3)
-    return total + (Resources(lut=2 * place, ff=place) if surplus else Resources())
+    return total
