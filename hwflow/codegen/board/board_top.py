@@ -21,7 +21,7 @@ from hdl_lib.links.stream_turns import BytesToStreams, StreamsToBytes
 from hdl_lib.links.uart import divisor_for
 from hdl_lib.links.uart_shell import UartShell
 from hwflow.codegen.board.clock_plan import FAMILIES, ClockPlan
-from hwflow.cores.costs import block_rams
+from hwflow.cores.costs.memory import block_rams
 from hwflow.display import show
 from hwflow.errors import Finding, UsageError
 

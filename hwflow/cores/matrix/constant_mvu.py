@@ -121,7 +121,7 @@ class ConstantNetworkMvu(_ConstantMvu):
         matrix = self.matrix
         if decision.provisional:
             return costs.estimated_adder_network(
-                family, matrix.digits, matrix.weight_bits, [width_of(*ends) for ends in matrix.ranges], matrix.depth,
+                family, matrix.digits, [width_of(*ends) for ends in matrix.ranges], matrix.depth,
                 self.vectors, matrix.output_bits, decision.depth,
             )
         carries = [matrix.network.carry_bits(adder) for adder in matrix.network.adders]

@@ -20,11 +20,9 @@ from hwflow.cores.costs.products.product_sums import multiplier_blocks
 from hwflow.cores.operator import Resources
 from hwflow.types import Interval, IntType
 
-
-def _share(digits: int, weight_bits: int) -> float:
-    """Adders to signed digits, as measured for layers of 300 to 20,000 digits: 0.38 to 0.45 with ternary weights, 0.47
-    to 0.53 with 6 and 8 bits; up to 0.62 below 1,000 digits, which share less."""
-    return (0.45 if weight_bits <= 2 else 0.52) + (0.08 if digits < 1000 else 0.0)
+# Adders to signed digits, as measured for layers of 300 to 20,000 digits: 0.38 to 0.45 with ternary weights, 0.47 to
+# 0.53 with 6 and 8 bits; up to 0.62 below 1,000 digits, which share less.
+SHARE = 0.52
 
 
 def constant_matrix(
@@ -33,7 +31,7 @@ def constant_matrix(
     """``carries``: bits of each adder's carry chain."""
     inputs = sum(_bits(*ends) for ends in network.inputs)
     outputs = sum(network.output_shape(index).width for index in range(len(network.outputs)))
-    luts = sum(_chain(family, bits) for bits in carries) + _complements(family, network)
+    luts = sum(adder(family, bits) for bits in carries) + _complements(family, network)
     each = Resources(lut=luts, ff=network.flip_flops + inputs)
     return each.times(vectors) + Resources(lut=4, ff=network.stages + 1) + queue(family, vectors * outputs, depth)
 
@@ -47,13 +45,13 @@ def _complements(family: str, network: AdderNetwork) -> int:
 
 
 def estimated_adder_network(
-    family: str, digits: int, weight_bits: int, inputs: Sequence[int], levels: int, vectors: int, outputs: int,
+    family: str, digits: int, inputs: Sequence[int], levels: int, vectors: int, outputs: int,
     depth: int,
 ) -> Resources:
     """Before the network is known, from the nonzero digits of its matrix: rather too much than too little.
     ``inputs``: bits of each input; ``outputs``: of all outputs."""
-    adders = ceil(_share(digits, weight_bits) * digits)
-    width = sum(inputs) / len(inputs) + levels / 2 + (0 if weight_bits <= 2 else 1)
+    adders = ceil(SHARE * digits)
+    width = sum(inputs) / len(inputs) + levels / 2 + 1
     each = Resources(lut=ceil(adders * width), ff=ceil(adders * (width + 1)) + sum(inputs))
     return each.times(vectors) + Resources(lut=4, ff=levels) + queue(family, vectors * outputs, depth)
 
@@ -88,7 +86,6 @@ def _vector(
     levels = (int(np.count_nonzero(weights, axis=1).max()) - 1).bit_length()
     made: set[tuple[int, int]] = set()  # products of an input with the same weight are one
     blocks = _Operands(), _Operands()
-    outside: set[int] = set()  # inputs whose registers are read beside multiplier blocks
     whole = 0
     for row in weights.tolist():
         terms = [tuple(sorted((weight * x.min, weight * x.max))) for weight in row if weight]
@@ -97,12 +94,10 @@ def _vector(
                 continue
             made.add((column, weight))
             block = abs(weight) & (abs(weight) - 1) and x.bits + _bits(*sorted((0, weight))) >= device.dsp_product
-            negation = _chain(family, x.bits + 1) if weight < 0 and not block else 0
+            negation = adder(family, x.bits + 1) if weight < 0 and not block else 0
             # Synthesis that takes registers into blocks does so where the factor's zeros below are not cut off.
             behind = BLOCK_LATENCY - (device.dsp_registers if block and weight % 2 else 0)
             total += Resources(lut=negation, ff=behind * (_bits(*ends) if block else min(_bits(*ends), x.bits)))
-            if not block:
-                outside.add(column)
             if block and device.dsp_pair and weight < 0 and not x.signed:  # the factor has the product's bits
                 whole += 1
             elif block:
@@ -113,18 +108,18 @@ def _vector(
             for index, ends in enumerate(sums):
                 width = min(out.bits, _bits(*ends))
                 added = 2 * index + 1 < len(terms)
-                total += Resources(lut=_chain(family, width) if added else 0, ff=width)
+                total += Resources(lut=adder(family, width) if added else 0, ff=width)
             terms = sums
-    if not device.dsp_registers:
-        outside = set(range(weights.shape[1]))
-    return total + Resources(ff=x.bits * len(outside)), blocks, whole, levels
+    if not device.dsp_registers:  # blocks have none
+        total += Resources(ff=x.bits * weights.shape[1])
+    return total, blocks, whole, levels
 
 
 def constant_product(family: str, carries: Sequence[int], product: AdderNetwork, stages: int) -> Resources:
     """One lane's product by shifts and sums, which waits for those of other lanes until so many ``stages``.
     ``carries``: bits of each adder's carry chain."""
     waiting = (stages - product.stages) * product.output_shape(0).width
-    luts = sum(_chain(family, bits) for bits in carries) + _complements(family, product)
+    luts = sum(adder(family, bits) for bits in carries) + _complements(family, product)
     return Resources(lut=luts, ff=product.flip_flops + waiting + sum(_bits(*ends) for ends in product.inputs))
 
 
@@ -139,11 +134,6 @@ def estimated_constant_product(x: int, magnitude: int, stages: int) -> Resources
 def _zeros(number: int) -> int:
     """Zeros at the low end."""
     return (number & -number).bit_length() - 1 if number else 0
-
-
-def _chain(family: str, bits: int) -> int:
-    """Look-up tables of a carry chain."""
-    return adder(family, bits)
 
 
 def _bits(low: int, high: int) -> int:

@@ -8,11 +8,10 @@ from functools import cache
 from amaranth.hdl import Shape
 
 from hdl_lib.arithmetic.multiplier import BLOCK, Multiplier, ProductForm
-from hdl_lib.memories.rom import lies_in_block
 from hdl_lib.windows.depthwise import ARRIVAL, Depthwise, buffer_words, masks
 from hdl_lib.windows.window_geometry import WindowGeometry
 from hwflow.cores.costs.basics import bits, chain, count_up, loop
-from hwflow.cores.costs.changing import Changing, changing_bits
+from hwflow.cores.costs.changing import Changing
 from hwflow.cores.costs.family import FAMILIES
 from hwflow.cores.costs.memory import asynchronous_memory, filled_rom, in_block_ram, queue, rom
 from hwflow.cores.costs.products.product_sums import adder_tree, operands, products, wide_product
@@ -28,18 +27,14 @@ def depthwise_weights(
     """The table of ``depth`` words (looked at where they are given) and the products of ``lanes`` weights;
     ``changing``: of a larger table's bits (None: all)."""
     width = lanes * w.bits
-    near = lies_in_block(width, depth)  # a register behind the table's own
     if words is not None:
-        total = filled_rom(family, words, width) + products_of_table(family, x, w, words, lanes, kind)[0]
-        return total + Resources(ff=changing_bits(words, width).bits if near else 0)
+        return filled_rom(family, words, width) + products_of_table(family, x, w, words, lanes, kind)[0]
     total = rom(family, depth, width, changing)
-    total += Resources(ff=(width if changing is None else changing.bits) if near else 0)
     if kind == ProductForm.DSP and max(x.bits, w.bits) > BLOCK and min(x.bits, w.bits) > 1:
         total += wide_product(family, x, w, lanes)
     else:
         total += products(family, x, w, lanes, kind)
-    weights = lanes * w.bits if kind == ProductForm.DSP and min(x.bits, w.bits) > 1 else 0
-    return total + operands(family, x, w, lanes, kind) + Resources(ff=weights)
+    return total + operands(family, x, w, lanes, kind)
 
 
 def depthwise(

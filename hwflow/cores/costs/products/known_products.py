@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Sequence
 
 from hdl_lib.arithmetic.adder_tree import shape_of
 from hdl_lib.arithmetic.digit_product import Digits
-from hwflow.cores.costs.basics import carried_chain, chain
+from hwflow.cores.costs.basics import chain
 from hwflow.cores.costs.products.row_sums import digit_products
 from hwflow.cores.operator import Resources
 from hwflow.ir.graph import IntArray
@@ -41,8 +41,7 @@ def shared_sums(
                 if key is None or key in made:
                     continue
                 made.add(key)
-                luts = carried_chain(family, held) if carried else chain(family, held)
-                total += Resources(lut=luts if len(there) > 1 else 0, ff=held + carried)
+                total += Resources(lut=chain(family, held) if len(there) > 1 else 0, ff=held + carried)
             terms = sums
     return total
 

@@ -215,7 +215,7 @@ class Matrix:
     def _pair(self) -> Resources:
         """Return the same for two rows that share multiplier blocks."""
         assert self.packing is not None, "rows are paired where weights are packed"
-        sums = paired_sums(self.family, self.x, self.packing, self.simd, self.accumulator.bits, self.synapse > 1)
+        sums = paired_sums(self.family, self.packing, self.simd, self.accumulator.bits, self.synapse > 1)
         return sums._replace(dsp=0)
 
     @cached_property

@@ -18,14 +18,11 @@ _UNLIMITED = 1000  # bits: sums before the split are exact
 
 
 @cache
-def paired_sums(family: str, x: IntType, packing: Packing, lanes: int, limit: int, accumulated: bool) -> Resources:
+def paired_sums(family: str, packing: Packing, lanes: int, limit: int, accumulated: bool) -> Resources:
     """The sums of two rows of ``lanes`` products, cut to ``limit`` bits (:mod:`hdl_lib.arithmetic.packed_product`)."""
-    operand = packing.operand_shape
-    block = x.bits + operand.width >= FAMILIES[family].dsp_product
-    width = shape_of(*packing.packed_products).width if block else x.bits + operand.width
-    behind = BLOCK_LATENCY - FAMILIES[family].dsp_registers * block
-    total = Resources(lut=0 if block else x.bits * operand.width, ff=behind * width, dsp=int(block)).times(lanes)
-    return total + packed_sums(family, packing, lanes, limit, accumulated)
+    width = shape_of(*packing.packed_products).width
+    products = Resources(ff=(BLOCK_LATENCY - FAMILIES[family].dsp_registers) * width, dsp=1).times(lanes)
+    return products + packed_sums(family, packing, lanes, limit, accumulated)
 
 
 def packed_sums(family: str, packing: Packing, lanes: int, limit: int, accumulated: bool) -> Resources:

@@ -105,17 +105,11 @@ SOFT_PRODUCT = 1.6  # look-up tables per bit of one operand and the other, of a 
 def products(family: str, x: IntType, w: IntType, count: int, kind: ProductForm, limit: int | None = None) -> Resources:
     """``count`` products in registers; in multiplier blocks with three behind each."""
     if min(x.bits, w.bits) == 1:  # a selection, of several bits by the register's reset
-        width = product_bits(x, w)
-        return Resources(lut=count if width == 1 else 0, ff=count * width)
+        return Resources(ff=count * product_bits(x, w))
     if kind == ProductForm.DSP:
         blocks = multiplier_blocks(family, [(x, w, count)])
-        inside = 0  # bits of the registers behind the product that are its block's, or the first of its blocks'
-        if blocks:
-            inside = FAMILIES[family].dsp_registers * min(_cut(family, x, w), product_bits(x, w))
-        luts = split_sums(family, x, w) if blocks else round(SOFT_PRODUCT * x.bits * w.bits)
-        width = product_bits(x, w)
-        cut = 0 if limit is None else max(0, width - limit)  # in the last register: synthesis does not look behind one
-        return Resources(lut=luts, ff=BLOCK_LATENCY * width - inside - cut).times(count) + Resources(dsp=blocks)
+        registers = (BLOCK_LATENCY - FAMILIES[family].dsp_registers) * product_bits(x, w)
+        return Resources(lut=split_sums(family, x, w), ff=registers).times(count) + Resources(dsp=blocks)
     return _lut_product(x.bits, w.bits, x.bits + w.bits if limit is None else limit).times(count)
 
 
@@ -129,9 +123,7 @@ def wide_product(family: str, x: IntType, w: IntType, count: int) -> Resources:
     for (a, b), summand in zip(product.pairs, product.summands, strict=True):
         width = summand.shape.width
         total += Resources(ff=BLOCK_LATENCY * width)
-        if min(a.shape.width, b.shape.width) == 1:
-            total += Resources(lut=width)
-        elif device.in_block(a.shape.width, b.shape.width):
+        if device.in_block(a.shape.width, b.shape.width):
             total += Resources(ff=-device.dsp_registers * width)
         else:
             total += Resources(lut=a.shape.width * b.shape.width)
@@ -176,9 +168,8 @@ def operands(family: str, x: IntType, w: IntType, count: int, kind: ProductForm,
         return Resources(ff=0 if FAMILIES[family].dsp_registers else x.bits * count)
     limit = x.bits + w.bits if limit is None else limit
     total = Resources(ff=min(x.bits, limit))
-    if w.bits > 2 or not w.signed:
-        places = min(x.bits + 2, limit) - 1
-        total += Resources(lut=adder(family, places), ff=places)
+    places = min(x.bits + 2, limit) - 1
+    total += Resources(lut=adder(family, places), ff=places)
     if w.signed:  # for the last digit alone
         places = min(x.bits + 1, limit - (w.bits - 1) // 2 * 2)
         places -= places <= SHORT
@@ -221,13 +212,6 @@ def match_counts(family: str, rows: int, lanes: int, limit: int, constant: bool)
     return Resources(lut=round(lut), ff=round(ff))
 
 
-def _cut(family: str, x: IntType, w: IntType) -> int:
-    """Bits of a product that its first block alone makes; all where there is but one."""
-    limit = FAMILIES[family].dsp_width
-    several = any(len(_parts(a, b, limit)) > 1 for a, b in ((x, w), (w, x)))
-    return limit if several else product_bits(x, w)
-
-
 def split_sums(family: str, x: IntType, w: IntType) -> int:
     """Look-up tables that add the parts of a product whose operands are too wide for one multiplier block, as yosys'
     mul2dsp has it: for each part of the one operand those of the other, then these sums, each from its place on. A
@@ -238,8 +222,6 @@ def split_sums(family: str, x: IntType, w: IntType) -> int:
     for index, part in enumerate(parts):
         if index:
             total += chain(family, part + sum(others))
-        for other in others:
-            total += part * other if min(part, other) == 1 < len(parts) * len(others) else 0  # a selection
         if not device.dsp_registers:
             total += sum(chain(family, part + other) for other in others[1:])
     return total
