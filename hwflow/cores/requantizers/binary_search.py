@@ -30,7 +30,7 @@ class BinarySearch(LaneTables[SearchForm]):
         form = self.form
         return costs.search(
             family, self.input, IntType(*form.bound_type), form.stages, self.output, self.lanes, self.words,
-            form.values is not None, self.tables_cost(family)[0], decision.depth, form.base,
+            self.tables_cost(family)[0], decision.depth, form.base if form.values is None else 0,
             *comparisons(form, [self.channels_of(lane) for lane in range(self.lanes)], self.input),
             self.queue_bits(family, decision.depth),
         )

@@ -33,10 +33,9 @@ class ParallelThresholds(RequantizerCore[ThresholdForm]):
             bases = [] if form.one_base else self.padded(form.bases).T.tolist()
         elif not decision.provisional and self.words > 1:
             changing = costs.changing_bits(*self.packed(self._fields()))
-        directed = sum(d in form.direction_bits for d in form.directions)
         return costs.thresholds(
             family, self.input, form.levels, self.output, self.lanes, self.words, decision.depth,
-            len(form.direction_bits), directed, not form.one_base, known, ones, bases,
+            len(form.direction_bits), known, ones, bases,
             self.queue_bits(family, decision.depth), form.bases[0] if form.one_base else 0, complemented, changing,
         )
 

@@ -92,7 +92,7 @@ class _Products(RequantizerCore[MultiplyAddShift]):
             return None
         addends = costs.filled_table(family, held.addends_table(lanes))
         zeros = tuple(held.addend_zeros(lanes))
-        return costs.Parameters(filled, (filled.ff // 2, addends.ff // 2), zeros=zeros, pixels=self.lanes // lanes)
+        return costs.Parameters(filled, addends.ff // 2, zeros=zeros, pixels=self.lanes // lanes)
 
 
 class LookupTableProducts(_Products):

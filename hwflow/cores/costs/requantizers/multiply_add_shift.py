@@ -30,13 +30,13 @@ CONTROL = Resources(lut=3, ff=6)  # what begins a step, what says of a result th
 
 @dataclass(frozen=True)
 class Parameters:
-    """What is known of a requantizer's parameters. ``table``: of the table that holds them; ``different``: its bits,
-    and those of the addends among them, that differ from word to word and from one another; ``constants``: for each
+    """What is known of a requantizer's parameters. ``table``: of the table that holds them; ``addends``: bits
+    of addends that differ from word to word and from one another; ``constants``: for each
     lane multiplier and addend where there is a single word; ``zeros``: for each lane how many bits at the low end of
     its addends are 0 in all words. ``pixels``: as many as a beat holds, whose lanes are alike."""
 
     table: Resources
-    different: tuple[int, int] = (0, 0)
+    addends: int = 0
     constants: tuple[tuple[int, int], ...] = ()
     zeros: tuple[int, ...] = field(default=())
     pixels: int = 1
@@ -61,24 +61,21 @@ def multiply_add_shift(
     ``part`` bits are cut into parts (:mod:`hdl_lib.requantizers.requantize_mas`). ``changing``: of the bits of a table
     that is not ``known`` (None: all)."""
     limits = limits or (out.min, out.max)
-    width = lanes * ((multiplier.bits if rows is None else rows.digits.bits) + addend.bits)
+    width = lanes * (multiplier.bits + addend.bits)
     if rows is not None:
         table = rom(family, words, width, changing) if known is None else known.table
-        alike = table.ff // 2 if table.bram == 0 else table.ff
-        addends = min(lanes * addend.bits, alike) if known is None else known.different[1]
+        addends = min(lanes * addend.bits, table.ff // 2) if known is None else known.addends
         each = _lane_of_rows(family, x, multiplier, addend, shift, rounds, out, limits).times(lanes)
         each += _row_products(family, x, multiplier, addend, rows, lanes)
         stages = max(1, tree_levels(rows.digits.count))
         control = count_up(words) + Resources(lut=3, ff=2 + stages)
         return table + each + control + Resources(ff=stages * addends) + queue(family, lanes * out.bits, depth)
     common = family, x, multiplier, addend, shift, rounds, out, part, limits
-    inside = FAMILIES[family].dsp_registers  # then multipliers' registers at their blocks are theirs
     if known is None:
         table = rom(family, words, width, changing)
         # Of bits of a table in logic that are alike in all words there is one.
-        alike = table.ff // 2 if table.bram == 0 else table.ff
-        different = min(lanes * addend.bits, alike)
-        registers = (0 if inside else min(lanes * multiplier.bits, alike)) + (1 + BLOCK_LATENCY) * different
+        multipliers, addends = (min(lanes * bits, table.ff // 2) for bits in (multiplier.bits, addend.bits))
+        registers = multipliers + (1 + BLOCK_LATENCY) * addends
         each = _lane(*common, None, 0).times(lanes)
     elif known.constants:
         table, registers, each = Resources(), 2 + BLOCK_LATENCY, Resources()
@@ -88,16 +85,14 @@ def multiply_add_shift(
             else:  # their results never change
                 lanes -= count * known.pixels
     else:
-        table, different = known.table, known.different[1]
         # Addends have registers beside those of operands and products.
-        registers = (0 if inside else known.different[0] - different) + (1 + BLOCK_LATENCY) * different
+        table, registers = known.table, (1 + BLOCK_LATENCY) * known.addends
         each = Resources()
         for zeros, count in Counter(known.zeros).items():
             each += _lane(*common, None, zeros).times(count * known.pixels)
     shapes = Shape(x.bits, x.signed), Shape(multiplier.bits, multiplier.signed)
     if MultiplyAddShift.has_near_register(*shapes, part, (width, words)):
-        near = changing.bits if changing is not None else width if known is None else known.different[0]
-        each += Resources(ff=near + lanes * x.bits + 1)
+        each += Resources(ff=width + lanes * x.bits + 1)
     total = table + each + count_up(words) + CONTROL + Resources(ff=registers, dsp=dsp)
     return total + queue(family, lanes * out.bits, depth)
 
@@ -126,7 +121,7 @@ def _lane(
     """A lane without its parameters: the input in three registers, the last one those of multiplier blocks where they
     have some, products, sums, what rounds and limits."""
     factor = None if constants is None else constants[0]
-    total = Resources(ff=2 * x.bits + _operand(family, x, multiplier, part, factor))
+    total = Resources(ff=2 * x.bits + _operand(family, x, multiplier, part))
     whole = _whole(x, multiplier, addend)
     made, terms = _products(family, x, multiplier, part, factor)
     total += made
@@ -149,7 +144,7 @@ def _lane_of_rows(
 ) -> Resources:
     """A lane whose product is a sum of rows of look-up tables, without that."""
     whole = _whole(x, multiplier, addend)
-    kept = whole.width - (0 if rounds else shift)
+    kept = whole.width - shift
     # A carry cell of one bit stands alone where its sum's bit is dropped.
     places = kept if FAMILIES[family].carry_bits == 1 else whole.width
     each = Resources(lut=chain(family, places), ff=2 * x.bits + kept)
@@ -188,7 +183,7 @@ def result_of(
     return total
 
 
-def _operand(family: str, x: IntType, multiplier: IntType, part: int, constant: int | None) -> int:
+def _operand(family: str, x: IntType, multiplier: IntType, part: int) -> int:
     """Bits of the input's last register that are outside of multiplier blocks: of parts that are read by something
     else, or by a block with another sign."""
     device = FAMILIES[family]
@@ -199,12 +194,6 @@ def _operand(family: str, x: IntType, multiplier: IntType, part: int, constant: 
     for a, b in product.pairs:
         kind, factor = IntType(a.shape.width, a.shape.signed), IntType(b.shape.width, b.shape.signed)
         held = device.in_block(kind.bits, factor.bits) and (kind.signed or not factor.signed)
-        if constant is not None:
-            number = b.of_number(constant)
-            if not number:
-                continue
-            fixed = FixedFactor(kind, factor, number)
-            held = fixed.takes_block(device) and fixed.holds_input
         if not held:
             outside[a.first] = kind.bits
     return sum(outside.values())
