@@ -93,7 +93,7 @@ def fit(family: str) -> None:
             continue
         geometry, blocks = node.attributes.geometry, -(-case.source.shape[1] // folding.input_lanes)
         words = sliding_window.line_buffer_rows(node, case.decision(folding, 1)) * geometry.width * blocks
-        kinds, _ = sliding_windows.reader_registers(geometry, blocks, words)
+        kinds = *sliding_windows.reader_registers(geometry, blocks, words), 1
         known = sum(share * number for share, number in zip(sliding_windows.SERIAL_READER_LUTS, kinds, strict=True))
         weight = 1 / max(row.cells.lut, 100)
         shares.append([number * weight for number in kinds])

@@ -33,12 +33,12 @@ def lane_map(
     if flat:
         width = len(set(taken)) * source.bits + int(fills > 0 and ones > 0)
     else:
-        width = len(taken) * (result.bits if source.signed else source.bits) + fills * ones
+        width = len(taken) * source.bits + fills * ones
     return queue(family, max(1, width), depth)
 
 
 def rearrange(
-    family: str, plan: RearrangePlan, lanes: int, source: IntType, result: IntType, fill: int, depth: int
+    family: str, plan: RearrangePlan, lanes: int, source: IntType, result: IntType, depth: int
 ) -> Resources:
     """A buffer, the loops of its addresses and their tables, counts of beats, a queue. ``source``, ``result``: an
     element before and behind."""
@@ -47,30 +47,14 @@ def rearrange(
     if block:
         store = Resources(ff=2 * width, bram=block)
     else:
-        banks = -(-rows // 16)
         memory = asynchronous_memory(family, rows, width)
         if FAMILIES[family].lutram is None and plan.walk.steps == 1 and plan.beats % rows == 0:
             memory = Resources(lut=1, ff=width)  # of flip-flops those of the row that is ever read are left
-        store = memory + Resources(lut=banks if banks > 1 else 0, ff=3 * width)
+        store = memory + Resources(ff=3 * width)
     queued = lanes * result.bits
-    holes = Resources()
-    if plan.has_holes:
-        # A queue in registers has room for the choice in its tables.
-        holes = Resources(lut=0 if depth <= REGISTER_DEPTH else queued, ff=4)
-        if depth <= REGISTER_DEPTH:
-            queued -= _alike(lanes, source, result, fill)
+    # A queue in registers has room for the choice of what fills holes in its tables.
+    holes = Resources(lut=0 if depth <= REGISTER_DEPTH else queued, ff=4) if plan.has_holes else Resources()
     return store + holes + _control(family, plan) + queue(family, queued, depth)
-
-
-def _alike(lanes: int, source: IntType, result: IntType, fill: int) -> int:
-    """Bits above the source's that are the same in all lanes, or in none of them ever anything but 0."""
-    above = fill >> source.bits & (1 << result.bits - source.bits) - 1 if result.bits > source.bits else 0
-    if source.signed:
-        return 0
-    return lanes * (result.bits - source.bits) - int(above > 0)
-
-
-FEW_BITS = 4  # of a state whose next one is one table per bit
 
 
 @cache
@@ -83,23 +67,16 @@ def _control(family: str, plan: RearrangePlan) -> Resources:
     # The place of a frame's first beat: none of the zeros below.
     idle = (gcd(step, rows) & -gcd(step, rows)).bit_length() - 1 if step else place
     base = place - idle
-    if plan.rounds > 1:
-        total += loop(plan.group)
     total += Resources(ff=base + 2 * place)
-    if base and not wraps:
-        total += Resources(lut=2 * adder(family, base))
-    elif wraps:
+    if wraps:
         even = (rows & -rows).bit_length() - 1  # zeros below, where a difference to the rows is the number itself
         total += Resources(lut=difference(family, place + 2 - even) + place - even)
         if base:
-            zeros = (step & -step).bit_length() - 1
-            sums = adder(family, place + 1 - zeros) + difference(family, place + 2 - max(even, idle)) + base
-            total += Resources(lut=adder(family, base) + (base if base <= FEW_BITS else sums))
+            total += Resources(lut=adder(family, base) + base)
     # Delays of steps and of ends of rounds; those that say the same are one.
     released = _distinct([phase.released for phase in plan.phases])
     several, latency = len(plan.phases) > 1, walk.latency
     delays = latency + 4 + (latency + 1) * (int(plan.steps > 1) + (released if several else 0))
-    delays += latency if step and plan.rounds > 1 else 0
     total += Resources(ff=delays)
     return total + _counts(family, plan, released)
 
@@ -130,10 +107,8 @@ def _address(family: str, walk: AddressWalk, rows: int, outermost: bool) -> Reso
     whether the end of a frame is looked at."""
     needed = bits(rows - 1) if rows & (rows - 1) == 0 else bits(2 * rows - 1)
     mask = (1 << needed) - 1
-    spans = [0 if axis.table else axis.stride * (axis.count - 1) for axis in walk.axes]
-    changes = [
-        (0 if axis.table else axis.stride) - sum(spans[number + 1 :]) for number, axis in enumerate(walk.axes)
-    ]
+    spans = [axis.stride * (axis.count - 1) for axis in walk.axes]
+    changes = [axis.stride - sum(spans[number + 1 :]) for number, axis in enumerate(walk.axes)]
     moves = [-sum(spans) & mask, *(change & mask for change in changes)]
     total = Resources()
     outermost = outermost or moves[0] != moves[1] or walk.steps == 1
@@ -145,11 +120,11 @@ def _address(family: str, walk: AddressWalk, rows: int, outermost: bool) -> Reso
     present = [move for move, axis in zip(moves[1:], walk.axes, strict=True) if axis.count > 1] + [moves[0]]
     zeros = min((move & -move).bit_length() - 1 if move else needed for move in present)
     width = max(0, min(needed, Shape.cast(range(min(low, 0), max(high, 0) + 1)).width) - zeros)
-    total += Resources(lut=adder(family, width) + _distinct(present) if width else 0, ff=width)
+    total += Resources(lut=adder(family, width) + _distinct(present), ff=width)
     if not walk.tables:
         return total
     total += Resources(ff=2 * width)
-    terms = [(zeros if width else needed, zeros + width)]  # of each the first bit that changes, and the last
+    terms = [(zeros, zeros + width)]  # of each the first bit that changes, and the last
     for axis in walk.tables:
         found, term = _table(family, axis, needed)
         total += found
@@ -160,8 +135,7 @@ def _address(family: str, walk: AddressWalk, rows: int, outermost: bool) -> Reso
             first, end = min(term[0] for term in pair), max(term[1] for term in pair)
             if len(pair) > 1:
                 end = min(needed, end + 1)
-                common = max(term[0] for term in pair)
-                total += Resources(lut=adder(family, end - common) if common < end else 0)
+                total += Resources(lut=adder(family, end - max(term[0] for term in pair)))
             total += Resources(ff=max(0, end - first))
             sums.append((first, end))
         terms = sums

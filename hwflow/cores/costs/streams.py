@@ -7,7 +7,6 @@ from math import ceil, lcm
 
 from hdl_lib.arithmetic.adder_tree import shape_of
 from hdl_lib.arithmetic.multiplier import ProductForm
-from hdl_lib.memories.storage import REGISTER_DEPTH
 from hdl_lib.streams.stream_add import AddPlan
 from hwflow.cores.costs.basics import adders, bits, chain, count_up, joint_step, skid_buffer
 from hwflow.cores.costs.changing import changing_bits
@@ -59,11 +58,7 @@ def stream_add(
         product = plan.products[index]
         if product is None:
             for lane in range(lanes):
-                operand = x.bits  # of the products that no block has the operand of
                 for factor, _ in plan.constant(index, lane):
-                    if factor == 1:
-                        total += Resources(ff=x.bits * plan.product_latency)
-                        continue
                     w = IntType(factor.bit_length(), False)
                     held, soft = product_bits(x, w) * (plan.product_latency - 1), 0
                     if inside:
@@ -72,7 +67,7 @@ def stream_add(
                         held = (plan.product_latency - 1 - block) * width
                         soft = 0 if block else 2 * width * (factor.bit_count() - 1)
                     if not inside or soft:
-                        held, operand = held + operand, 0
+                        held += x.bits
                     total += Resources(lut=split_sums(family, x, w) + soft, ff=held)
             continue
         w = IntType(product.weight_shape.width, product.weight_shape.signed)
@@ -81,12 +76,9 @@ def stream_add(
         words = table_words(values, lanes, w.bits)
         if blocks * different <= MOST_KNOWN_BITS:
             table = filled_rom(family, words, different)
-            different = different if table.bram else table.ff // 2
         else:
             table = rom(family, blocks, different, changing_bits(words, different))
-        total += table + Resources(ff=2 * lanes * x.bits)
-        operand_latency = 0 if inside else product.operand_latency
-        total += Resources(ff=different * operand_latency)
+        total += table + Resources(ff=2 * lanes * x.bits + different * product.operand_latency)
         if plan.form == ProductForm.LUT and blocks <= FEW and min(x.bits, w.bits) > 1:
             made = Resources()
             for lane in range(lanes):
@@ -103,24 +95,16 @@ def stream_add(
         total += count_up(blocks)
     stored = 0
     for lane in range(lanes):
-        stored += _stored(plan, lane, depth)
+        stored += min(plan.width, plan.registers(lane)[-1].width)  # none below the least digit, none above the sign
         for register in plan.registers(lane):
             total += Resources(lut=chain(family, register.added), ff=register.width)
             if FAMILIES[family].carry_bits == 1:  # a carry cell reads the complement of what is subtracted
                 total += Resources(lut=register.subtracted)
     total = total.times(pixels) + Resources(ff=plan.latency + 1, dsp=add_multipliers(family, plan, pixels))
-    total += Resources(lut=4 if FAMILIES[family].carry_bits > 1 else 1)
+    total += Resources(lut=4)
     for x in inputs:
         total += skid_buffer(pixels * lanes * x.bits, family)
     return total + queue(family, pixels * stored, depth)
-
-
-def _stored(plan: AddPlan, lane: int, depth: int) -> int:
-    """Bits of a lane's result in the queue: none below its least digit, and in a memory, of whose columns synthesis
-    makes alike ones once, none above its sign."""
-    if depth > REGISTER_DEPTH:
-        return min(plan.width, plan.registers(lane)[-1].width)
-    return plan.width - min(plan.width - 1, *(summand.shift for summand in plan.summands(lane)))
 
 
 def stream_product(
@@ -135,7 +119,7 @@ def stream_product(
         places = difference.bits - (offset & -offset).bit_length() + 1 if offset else 0
         total += Resources(lut=lanes * adders(places, 1, family).lut, ff=lanes * difference.bits)
     total += products(family, x, w, lanes, kind, out.bits) + operands(family, x, w, lanes, kind, out.bits)
-    if operands(family, x, w, 1, kind).ff and not (kind == ProductForm.DSP and FAMILIES[family].dsp_registers):
+    if kind != ProductForm.DSP or not FAMILIES[family].dsp_registers:
         total += Resources(ff=lanes * w.bits)
     return total + queue(family, lanes * out.bits, depth)
 
@@ -189,8 +173,6 @@ def _collect(element: int, channels: int, lanes_in: int, lanes_out: int) -> Reso
     total += Resources(lut=surplus * element)
     if final != ratio - 1:
         total += Resources(lut=(ratio - final) * lanes_in * element)
-    if beats != ratio and (surplus or final != ratio - 1):
-        total += _place(beats)
     return total
 
 
@@ -199,18 +181,9 @@ def _hand_out(element: int, channels: int, lanes_in: int, lanes_out: int) -> Res
     beats, steps = ceil(channels / lanes_in), ceil(channels / lanes_out)
     ratio = min(ceil(lanes_in / lanes_out), steps)
     held, left = lanes_out * (ratio - 1), (ratio - 1).bit_length()
-    unused = ratio * lanes_out - channels if beats == 1 else 0  # lanes that are never there
-    luts = lanes_out * element * max(1, ratio - 1) + 6 + 3 * left
-    total = Resources(lut=luts, ff=(held - unused) * element + left + 1)
-    if channels % lanes_in or steps != beats * ratio:
-        total += _place(beats) + Resources(lut=2)
-    return total
-
-
-def _place(beats: int) -> Resources:
-    """A counter of a pixel's beats."""
-    width = (beats - 1).bit_length()
-    return Resources(lut=2 * width, ff=width)
+    place = (beats - 1).bit_length()  # of a pixel's beats
+    luts = lanes_out * element * max(1, ratio - 1) + 8 + 3 * left + 2 * place
+    return Resources(lut=luts, ff=held * element + left + 1 + place)
 
 
 def frame_sync(family: str, width: int, count: int) -> Resources:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from math import ceil
 
-from hdl_lib.memories.storage import REGISTER_DEPTH
 from hdl_lib.streams.top_k import index_bits
 from hwflow.cores.costs.basics import adder, comparison, count_up, loop
 from hwflow.cores.costs.family import FAMILIES
@@ -24,10 +23,7 @@ def top_k(
     family: str, lanes: int, element: int, blocks: int, window: int, k: int, take: str, depth: int
 ) -> Resources:
     """The best so far in registers, of many blocks in a small memory; each element is compared with all of them."""
-    if window == 1:  # the only one is the best, at place 0
-        element, place = element if take != "index" else 0, 0
-    else:
-        place = 0 if take == "value" else index_bits(window)
+    place = 0 if take == "value" else index_bits(window)
     held = element + place
     taken = {"index": place, "value": element, "both": held}[take]
     compare = Resources(lut=lanes * k * _comparison(family, element) if window > 1 else 0)
@@ -37,14 +33,12 @@ def top_k(
     a_bit = CIRCULATING[place == 0] if blocks > 1 and wide else 1
     shifted = Resources(lut=lanes * (k - 1) * held * a_bit)
     total = compare + shifted + loop(blocks) + loop(window) + Resources(lut=3, ff=3)
-    counted = window > 1 and (place > 0 or k > 1)
     if window > 1:
         total += Resources(lut=1, ff=2)
-    elif wide and depth <= REGISTER_DEPTH:  # as measured, where an element goes on into the queue's registers
+    else:  # as measured, where an element goes on into the queue's registers
         total += Resources(lut=3 * lanes * taken // 2)
-    if counted:
-        total += count_up(window) + Resources(ff=index_bits(window))
-        total += Resources(lut=k - 1)  # whether there is one in each place
+    total += count_up(window) + Resources(ff=index_bits(window))
+    total += Resources(lut=k - 1)  # whether there is one in each place
     if k > 1 and wide:  # a place is the count, or the one before
         total += Resources(lut=lanes * k * place)
     if k < 3 and not wide:
@@ -76,9 +70,6 @@ def top_tree(
     if take == "index" and pixels >= window:  # the best value itself is not needed
         tree += Resources(lut=-element, ff=-element)
     place = places * index_bits(window)
-    if window == 1:
-        place, tree = 0, Resources()
-        element = element if take != "index" else 0
     control = Resources(lut=3, ff=level + (pixels < window))
     if pixels < window:
         rounds = window // pixels
@@ -87,8 +78,6 @@ def top_tree(
         if places and pixels & (pixels - 1):
             tree += Resources(lut=adder(family, place))
             control += Resources(lut=2 * place, ff=place)
-        elif places:
-            control += count_up(rounds)
     taken = {"index": place, "value": element, "both": element + place}[take]
     lanes = channels * max(1, pixels // window)
     if FAMILIES[family].carry_bits == 1:

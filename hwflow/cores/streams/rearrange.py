@@ -103,11 +103,10 @@ class Rearrange(HardwareOperator[RearrangeAttributes]):
     def resources(self, node: Node[RearrangeAttributes], decision: Decision, device: Device) -> Resources:
         folding = decision.folding
         elements = node.inputs[0].typed.element, node.outputs[0].typed.element
-        wiring, fill = wiring_of(node, folding), node.attributes.fill
+        wiring = wiring_of(node, folding)
         if wiring is not None:
-            return costs.lane_map(device.family, wiring, *elements, fill, decision.depth)
-        plan = plan_of(node, decision)
-        return costs.rearrange(device.family, plan, folding.input_lanes, *elements, fill, decision.depth)
+            return costs.lane_map(device.family, wiring, *elements, node.attributes.fill, decision.depth)
+        return costs.rearrange(device.family, plan_of(node, decision), folding.input_lanes, *elements, decision.depth)
 
     def build(self, node: Node[RearrangeAttributes], decision: Decision, name: str) -> Built:
         folding = decision.folding

@@ -19,11 +19,11 @@ def sliding_window(family: str, window: WindowGeometry, blocks: int, words: int,
     block = in_block_ram(family, max(2, words), width)
     store = Resources(bram=block) if block else asynchronous_memory(family, max(2, words), width) + Resources(ff=width)
     pad = window.touches_padding()
-    pipeline = Resources(lut=width if pad else 0, ff=2 * width + 4 + (words - 1).bit_length() + (4 if pad else 0))
-    kinds, flip_flops = reader_registers(window, blocks, words)
-    luts = sum(share * number for share, number in zip(SERIAL_READER_LUTS, kinds, strict=True))
+    pipeline = Resources(lut=width if pad else 0, ff=2 * width + 8 + (words - 1).bit_length())
+    kinds = reader_registers(window, blocks, words)
+    luts = sum(share * number for share, number in zip(SERIAL_READER_LUTS, (*kinds, 1), strict=True))
     control = count_up(words) + loop(window.width * blocks) + _loops(window, blocks)
-    control += Resources(lut=round(luts), ff=flip_flops)
+    control += Resources(lut=round(luts), ff=sum(kinds))
     return store + pipeline + control + queue(family, width, depth)
 
 
@@ -40,9 +40,9 @@ def _loops(window: WindowGeometry, blocks: int) -> Resources:
     return total
 
 
-def reader_registers(window: WindowGeometry, blocks: int, words: int) -> tuple[tuple[int, ...], int]:
-    """Bits of the registers of each kind that :data:`SERIAL_READER_LUTS` has a share for, and all flip-flops:
-    horizontal and vertical positions of the step, of the window, of the next one; row counts
+def reader_registers(window: WindowGeometry, blocks: int, words: int) -> tuple[int, ...]:
+    """Bits of the registers of each kind that :data:`SERIAL_READER_LUTS` has a share for: horizontal and vertical
+    positions of the step, of the window, of the next one; row counts
     (:mod:`hdl_lib.windows.sliding_window`)."""
     core = CoreGeometry(
         window.height, window.width, window.kernel, window.strides, window.pads, window.dilations
@@ -67,19 +67,12 @@ def reader_registers(window: WindowGeometry, blocks: int, words: int) -> tuple[t
     steps = core.row_steps
     counts = _width(-1, rows + core.greatest_surplus - 1)
     counts += _width(-max(core.needed_rows(0), *(step.needed for step in steps)), rows + core.greatest_lead)
-    phase = 0
-    if len(steps) > 1:
-        most = max(step.count for step in steps)
-        phase = (len(steps) - 1).bit_length() + (most - 1).bit_length() + 1
-    flip_flops = sum(horizontal) + sum(vertical) + sum(images) + counts + phase
-    places, rows_above = sum(vertical), sum(images)
-    chained = places if place > 4 else 0  # sums of more than four bits are carry chains
-    return (sum(horizontal), places, chained, rows_above, counts + phase, 1), flip_flops
+    return sum(horizontal), sum(vertical), sum(images), counts
 
 
-# Look-up tables per bit of horizontal positions, of places in the buffer (those of more than four bits once more), of
-# positions in image rows, of row counts; and the rest. By least squares: ``benchmarks/measure_operators.py fit``.
-SERIAL_READER_LUTS = (2.42, 4.59, 0.37, 4.0, -1.65, 1.56)
+# Look-up tables per bit of horizontal positions, of places in the buffer, of positions in image rows, of row counts;
+# and the rest. By least squares: ``benchmarks/measure_operators.py fit``.
+SERIAL_READER_LUTS = (3.3, 5.57, 3.38, -7.25, 19.56)
 
 
 def max_pool(family: str, lanes: int, element: int, blocks: int, window: int, depth: int) -> Resources:
@@ -110,9 +103,7 @@ def running_sum(
 
 def _pool(family: str, width: int, result: int, blocks: int, window: int, depth: int) -> Resources:
     """Return the cost common to pools: loops, the running results, a queue."""
-    control = loop(blocks) + loop(window) + Resources(lut=3, ff=3)
-    if window > 1:
-        control += Resources(lut=1, ff=2)  # the first pixel, and its delay
+    control = loop(blocks) + loop(window) + Resources(lut=4, ff=5)
     if blocks <= 4:
         store = Resources(lut=result if blocks > 1 else 0, ff=width + blocks * result)
     else:

@@ -9,10 +9,8 @@ from amaranth.hdl import Shape
 
 from hdl_lib.arithmetic.block_product import BLOCK_LATENCY
 from hdl_lib.arithmetic.multiplier import BLOCK, Multiplier, ProductForm
-from hdl_lib.memories.rom import lies_in_block
 from hdl_lib.windows.weighted_pool import WeightedPool, arrival_of
 from hwflow.cores.costs.basics import chain, count_up, loop
-from hwflow.cores.costs.changing import changing_bits
 from hwflow.cores.costs.family import FAMILIES
 from hwflow.cores.costs.memory import filled_rom
 from hwflow.cores.costs.products.known_multipliers import lut_product
@@ -30,7 +28,7 @@ def weighted_pool(
     kind: ProductForm, depth: int,
 ) -> Resources:
     """A pool of products: the table, the products, what a sum pool takes."""
-    total, table = _table(family, x, w, words, lanes * w.bits, kind), (lanes * w.bits, len(words))
+    total, table = _table(family, words, lanes * w.bits), (lanes * w.bits, len(words))
     made, lanes, zeros = products_of_table(family, x, w, words, lanes, kind)
     return total + made + _sums(family, x, w, result, lanes, table, blocks, window, kind, depth, zeros)
 
@@ -68,9 +66,8 @@ def position_sum(
 ) -> Resources:
     """A pool of products by one weight for all lanes; ``weights``: those of each position."""
     window, flat = len(weights[0]), [weight & (1 << w.bits) - 1 for row in weights for weight in row]
-    total, table = _table(family, x, w, flat, w.bits, kind), (w.bits, len(flat))
-    if blocks > 1 or repeat > 1:
-        total += loop(repeat) + loop(blocks) + loop(window)
+    total, table = _table(family, flat, w.bits), (w.bits, len(flat))
+    total += loop(repeat) + loop(blocks) + loop(window)
     # What digits have in common saves nothing where the mapper has a slice's multiplexers: as measured.
     few = FAMILIES[family].carry_bits == 1
     if kind == ProductForm.LUT and min(x.bits, w.bits) > 1 and few and len(flat) * w.bits <= MOST_KNOWN_BITS:
@@ -84,13 +81,9 @@ def position_sum(
     return total + _sums(family, x, w, result, lanes, table, blocks, window, kind, depth)
 
 
-def _table(family: str, x: IntType, w: IntType, words: Sequence[int], width: int, kind: ProductForm) -> Resources:
-    """The table of words of ``width`` bits, its address, and the register between its block RAM, where it has one, and
-    products whose operands have a register."""
-    near = Multiplier(Shape(x.bits, x.signed), Shape(w.bits, w.signed), kind).operand_latency
-    near *= lies_in_block(width, len(words))
-    total = filled_rom(family, words, width) + count_up(len(words))
-    return total + Resources(ff=changing_bits(words, width).bits if near else 0)
+def _table(family: str, words: Sequence[int], width: int) -> Resources:
+    """The table of words of ``width`` bits, and its address."""
+    return filled_rom(family, words, width) + count_up(len(words))
 
 
 def _sums(

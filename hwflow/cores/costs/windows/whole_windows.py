@@ -7,7 +7,7 @@ from math import ceil, gcd
 from hdl_lib.windows.window_geometry import WindowGeometry
 from hdl_lib.windows.window_image import WindowImage
 from hdl_lib.windows.window_steps import WindowSteps
-from hwflow.cores.costs.basics import bits, chain, comparison
+from hwflow.cores.costs.basics import chain, comparison
 from hwflow.cores.costs.family import FAMILIES
 from hwflow.cores.costs.memory import asynchronous_memory, in_block_ram, queue
 from hwflow.cores.costs.products.product_sums import sum_tree
@@ -27,17 +27,16 @@ def window_rows(
     masked_columns = [span for span in steps.columns.values() if span != (0, steps.beats - 1)]
     masked_rows = [span for span in steps.kernel_rows.values() if span != (0, g.out_height - 1)]
     # Bits above the source's are there where there is padding.
-    padded = kernel_rows if masked_columns else len(masked_rows)
-    above = result.bits - source.bits if not source.signed else 0
+    above = result.bits - source.bits
     pixels = sum(age + 1 for age in steps.ages.values())
     registers = kernel_rows * pixels * source.bits * channels + above * len(masked_rows)
-    taken = columns * channels * (kernel_rows * source.bits + (result.bits - source.bits) * padded)
+    taken = columns * channels * (kernel_rows * source.bits + above * len(masked_rows))
     ones = (pad_value & (1 << result.bits) - 1).bit_count()
     width = places * channels * source.bits  # what is read of a word
     turns = gcd(g.stride[0], g.height - (g.out_height - 1) * g.stride[0], rows)
     choices = 0
     if turns < rows and rows > 1:
-        by_logic = len(masked_rows) if ones else 0
+        by_logic = len(masked_rows)
         choices = width * (by_logic * _choice(family, rows, words, depth, masked=True))
         choices += width * ((kernel_rows - by_logic) * _choice(family, rows, words, depth, masked=False))
     masks = len(masked_columns) * kernel_rows * channels * ones  # the others are resets of the registers behind
@@ -103,6 +102,5 @@ def _pool(
 ) -> Resources:
     together = min(pixels, window)
     lanes, levels = channels * max(1, pixels // window), (together - 1).bit_length() + (pixels < window)
-    rounds = bits(window // together) if pixels < window else 0
-    control = Resources(lut=3 * rounds + 3, ff=levels + (2 * levels + rounds if rounds else 0))
+    control = Resources(lut=3, ff=levels)
     return tree.times(lanes) + control + queue(family, lanes * result, depth)

@@ -26,8 +26,7 @@ def rows_control(family: str, steps: WindowSteps, rows: int) -> Resources:
         total += loop(words) + count_up(words) + Resources(lut=rows, ff=2 * place + rows + 1)
     always = steps.steps == steps.geometry.out_height * steps.beats
     total += _walk(steps, rows) + _outputs(steps, always, stages)
-    # Of steps and of beats, one chain where each step sends one.
-    total += Resources(ff=latency - 1 + (0 if always else stages - 1))
+    total += Resources(ff=latency - 1)
     return total + _inputs(steps, rows, stages) + _counts(family, steps, rows)
 
 
@@ -36,7 +35,7 @@ def _walk(steps: WindowSteps, rows: int) -> Resources:
     g, long = steps.geometry, steps.row_steps + steps.tail
     place = bits(long - 1) if long > 1 else 0
     row = bits(g.out_height - 1) if g.out_height > 1 else 0
-    return Resources(lut=round(1.5 * (place + row)) + int(long > 1), ff=place + row)
+    return Resources(lut=round(1.5 * (place + row)), ff=place + row)
 
 
 def _outputs(steps: WindowSteps, always: bool, stages: int) -> Resources:
@@ -60,8 +59,7 @@ def _inputs(steps: WindowSteps, rows: int, stages: int) -> Resources:
     turn = gcd(g.stride[0] % rows, over, rows) if g.out_height > 1 else gcd(over, rows)
     if turn == rows:  # banks never change
         return total
-    idle = (turn & -turn).bit_length() - 1 if rows & (rows - 1) == 0 else 0
-    bank = bits(rows - 1) - idle
+    bank = bits(rows - 1)
     several = g.out_height > 1 and over != g.stride[0] % rows
     long = steps.row_steps + steps.tail
     total += Resources(lut=1, ff=int(long > 1) + int(several))
@@ -76,13 +74,10 @@ def _counts(family: str, steps: WindowSteps, rows: int) -> Resources:
         for y in range(g.out_height)
     ]
     frees = [g.released_rows(y) - (g.released_rows(y - 1) if y else 0) for y in range(g.out_height)]
-    long = steps.row_steps + steps.tail
     seen = []  # for each kind of step what it adds to the one count, to the other, and to that less one
     for needed, released in zip(needs, frees, strict=True):
         added = 1 + (released - 1) * words if released else 0
         seen.append((words - 1 - needed * words, added, added - 1))
-        if long > words:
-            seen.append((0, 0, -1))
         if words > 1:
             seen.append((-1, int(released > 0), int(released > 0) - 1))
     least, most = min(change[0] for change in seen), max(change[1] for change in seen)
@@ -97,6 +92,5 @@ def _counts(family: str, steps: WindowSteps, rows: int) -> Resources:
             columns.add(tuple(change[index] >> bit & 1 for change in seen))
     changing = [column for column in columns if len(set(column)) > 1]
     registers = len(changing)
-    luts = 3 * chain(family, spare) + 2 * spare if spare > 4 else 5 * spare
-    luts += 3 * chain(family, lead) + lead if lead > 4 else 4 * lead
+    luts = 3 * chain(family, spare) + 2 * spare + 3 * chain(family, lead) + lead
     return Resources(lut=luts + registers, ff=spare + lead + registers)
