@@ -26,9 +26,9 @@ def thresholds(
     complemented: int = 0, changing: Changing | None = None,
 ) -> Resources:
     """One comparator per level, counts of four comparisons and their sum. ``direction_bits`` per channel turn
-    comparisons over; ``known``: the table, where it is looked at; with it, for each lane, ``ones``: the bits that are ever one,
-    for each level of its thresholds, and ``bases``: the numbers to count from in all words, unless they are one;
-    ``stored``: bits of a beat in the queue; ``base``: the number that all count from; ``complemented``: bits of
+    comparisons over; ``known``: the table, where it is looked at; with it, for each lane, ``ones``: the bits that are
+    ever one, for each level of its thresholds, and ``bases``: the numbers to count from in all words, unless they are
+    one; ``stored``: bits of a beat in the queue; ``base``: the number that all count from; ``complemented``: bits of
     thresholds in the table that differ from word to word and from one another; ``changing``: of a larger table's bits
     (None: all)."""
     plain = FAMILIES[family].carry_bits == 1
