@@ -7,7 +7,7 @@ from __future__ import annotations
 LOOSE: dict[str, dict[str, dict[str, float]]] = {
     "ecp5": {
         # Bits that are alike for several weights of one bit are counted for each.
-        "mvu": {"bits": 0.19},
+        "mvu": {"bits": 0.2},
         # The mapper takes a slice's multiplexers for the OR of many bits where that saves levels, or does not.
         "requantize": {"multiply_ties_late": 0.17, "multiply_ties_odd": 0.12, "multiply_negated_alike": 0.16},
         # All inputs of a lane together are so few bits that its whole sum is a table a bit.
