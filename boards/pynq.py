@@ -24,7 +24,7 @@ def _board(name: str, maker: str, board_part: str) -> Board:
         uart=None,
         toolchain="vivado",
         platform=_no_platform,
-        program="copy hwflow.bit, hwflow.hwh and overlay.py from board/ to the board; its Python loads {bitstream}",
+        program="copy the output folder to the board; board/overlay.py there loads {bitstream}",
         zynq=ZynqSystem(board_part, 50),
     )
 

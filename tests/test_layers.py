@@ -82,7 +82,7 @@ LAYERS = (
         "tools work on files, whatever compiler wrote them",
     ),
     Layer(
-        ("hwflow.sim",), ("cocotb", "cocotb_tools", "numpy", "hwflow_testbench", "pynq"),
+        ("hwflow.sim",), ("cocotb", "cocotb_tools", "numpy", "hwflow_host", "hwflow_testbench", "pynq"),
         "it travels with the emitted folder, as hwflow_testbench, and runs there without the compiler",
     ),
     Layer(

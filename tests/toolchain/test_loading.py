@@ -121,7 +121,7 @@ def test_no_bitstream(out, loader, capsys, tmp_path):
 def test_a_board_that_words_load(out, loader, capsys):
     describe(out, "pynq_z2")
     assert main(["program", str(out)]) == 2
-    assert "must have a program that loads its bitstream, not words: copy hwflow.bit" in capsys.readouterr().err
+    assert "must have a program that loads its bitstream, not words: copy the output" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("board", all_boards(), ids=lambda board: board.name)

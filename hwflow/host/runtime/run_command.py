@@ -10,13 +10,14 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from .board_session import Board, connect
-from .frame_coder import Integers
+from .frame_bytes import Bytes
+from .frame_coder import FrameCoder, Integers
 from .host_design import HostDesign, read_design
 from .host_errors import MISMATCH, USAGE, HostError, HostFinding, shown
 from .link import Moment
@@ -116,7 +117,7 @@ class BoardRun:
 def run_frames(board: Board, frames: Frames, golden: Golden | None, bench: bool) -> BoardRun:
     """Run ``frames``. Compare with ``golden``; if there is none and ``bench``, the test bench's frames are run before,
     and compared with what it expects."""
-    checked = None if golden is not None or not bench else _bench(board)
+    checked = None if golden is not None or not bench else run_bench(board)[1:]
     link = board.link.link
     link.sent_times.clear()
     link.arrival_times.clear()
@@ -137,7 +138,19 @@ def run_frames(board: Board, frames: Frames, golden: Golden | None, bench: bool)
     )  # fmt: skip
 
 
-def _bench(board: Board) -> tuple[int, str | None]:
+class Raw(Protocol):
+    """What exchanges the bytes of frames with a design."""
+
+    design: HostDesign
+    coder: FrameCoder
+
+    def raw(self, frames: Bytes) -> Bytes:
+        """Exchange uint8[frames, bytes of a frame of all inputs] for the same of the outputs."""
+
+
+def run_bench(board: Raw) -> tuple[int, int, str | None]:
+    """Run the test bench's frames; return how many there are, how many differ from what it expects, and the first
+    element that does."""
     path = board.design.folder / BENCH
     try:
         with np.load(path, allow_pickle=False) as file:
@@ -149,7 +162,7 @@ def _bench(board: Board) -> tuple[int, str | None]:
     sent = {name[3:]: array for name, array in arrays.items() if name.startswith("in_")}
     expected = {name[4:]: array for name, array in arrays.items() if name.startswith("out_")}
     received = board.coder.decode(board.raw(board.coder.lanes(sent)))
-    return _different(board.coder.expected(expected), received)
+    return len(next(iter(sent.values()))), *_different(board.coder.expected(expected), received)
 
 
 def _different(
