@@ -120,8 +120,8 @@ def test_what_is_shown(folder, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "output 'probabilities' (float32 [5])"
     for frame in range(3):
-        values = ", ".join(f"{value:.6g}" for value in expected[frame])
-        assert lines[1 + frame] == f"  frame {frame}: {values}; class {expected[frame].argmax()}"
+        values = " ".join(f"{value:.6g}" for value in expected[frame])
+        assert lines[1 + frame] == f"  frame {frame}: {values}; greatest: {expected[frame].argmax()}"
     assert lines[4] == "6 frames, all equal to the golden model"
     assert lines[-1] == "on the chip at least 129 cycles a frame (scheduled: 128)"
 

@@ -86,9 +86,9 @@ class BoardRun:
             for frame, values in enumerate(array[:_SHOWN_FRAMES]):
                 flat = values.reshape(-1)
                 form = "{:.6g}" if flat.dtype.kind == "f" else "{}"
-                text = ", ".join(map(form.format, flat[:_SHOWN_VALUES]))
-                more = f", ... ({flat.size} values)" if flat.size > _SHOWN_VALUES else ""
-                yield f"  frame {frame}: {text}{more}{self._judged(name, frame)}"
+                text = " ".join(map(form.format, flat[:_SHOWN_VALUES]))
+                more = f" ... ({flat.size} values)" if flat.size > _SHOWN_VALUES else ""
+                yield f"  frame {frame}: {text}{more}{self._judged(name, frame, flat.size)}"
         if self.mismatches is not None:
             verdict = "all equal to" if not self.mismatches else f"{self.mismatches} DIFFERENT from"
             yield f"{self.frames:,} frames, {verdict} the {self.compared}"
@@ -97,21 +97,18 @@ class BoardRun:
         latency = self.latency_ms
         if latency is not None:
             yield f"latency {latency['median']:.3g} ms, of 99 % at most {latency['p99']:.3g} ms"
-        yield f"{self.frames_per_second:,.0f} frames a second; {self.resent:,} packets sent again"
+        yield f"{self.frames_per_second:,.0f} frames per second; {self.resent:,} packets sent again"
         cycles = self.statistics["cycles"]
         if cycles < (1 << 32) - 1:
             yield f"on the chip at least {cycles:,} cycles a frame (scheduled: {self.identity.interval:,})"
         if self.accuracy is not None:
             yield f"accuracy against the labels: {100 * self.accuracy:.2f} %"
 
-    def _judged(self, name: str, frame: int) -> str:
+    def _judged(self, name: str, frame: int, values: int) -> str:
         if self.classes is None or self.classes[0] != name:
             return ""
-        found = int(self.classes[1][frame])
-        if self.labels is None:
-            return f"; class {found}"
-        label = int(self.labels[frame])
-        return f"; class {found}, {'right' if found == label else f'label {label}'}"
+        text = f"; greatest: {self.classes[1][frame]}" if values > 1 else ""
+        return text if self.labels is None else f"{text}; label: {self.labels[frame]}"
 
 
 def run_frames(board: Board, frames: Frames, golden: Golden | None, bench: bool) -> BoardRun:
