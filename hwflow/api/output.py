@@ -18,7 +18,7 @@ from hwflow.api.building import Buildable, Rewrite, build_design
 from hwflow.api.model_digests import model_digests
 from hwflow.api.output_folder import Output
 from hwflow.codegen import verilog
-from hwflow.codegen.board.board_files import check_streams, write_board
+from hwflow.codegen.board.board_files import write_board
 from hwflow.codegen.conversion import Conversion
 from hwflow.codegen.cores import separate
 from hwflow.codegen.host_models import HostModel, host_table
@@ -66,9 +66,6 @@ def write_design(
     """
     if design.beyond and until != "verilog":
         raise UsageError(design.beyond)
-    graph = design.schedule.graph
-    if until != "verilog":
-        check_streams(design.board, design.model.resolved.name, graph.inputs, graph.outputs)
     until = until or ("bitstream" if vendor.is_here(design.board.toolchain) else "verilog")
     table: dict[str, Any] = {}
     write = writer(output, table, progress, executor, asked, reuse=reuse and until != "verilog")
@@ -87,12 +84,9 @@ def writer(
     ``asked`` and ``reuse`` as for :func:`write_design`."""
 
     def write(design: Design, larger: Mapping[str, Any] | None) -> None:
-        graph = design.schedule.graph
-        single = len(graph.inputs) == len(graph.outputs) == 1
         with output.replaced() as folder:
             progress("writing Verilog")
-            with_board = single or design.board.zynq is None
-            table.update(_write_verilog(design, folder, with_board, larger, progress, executor))
+            table.update(_write_verilog(design, folder, larger, progress, executor))
             if asked is not None and design.model.file is not None:
                 of_model = {key: table["model"][key] for key in ("sha256", "external_sha256")}
                 request = made_from.request_of(design.model.file, of_model, asked, design.board)
@@ -128,7 +122,7 @@ def build_further(
 
 
 def _write_verilog(
-    design: Design, folder: Path, with_board: bool, larger: Mapping[str, Any] | None, progress: Callable[[str], None],
+    design: Design, folder: Path, larger: Mapping[str, Any] | None, progress: Callable[[str], None],
     executor: Executor | None,
 ) -> dict[str, Any]:
     """Write all files up to the Verilog; return report.json's contents."""
@@ -164,7 +158,6 @@ def _write_verilog(
         *(f"External data {show(name)}: SHA-256 {digest}" for name, digest in of_model["external_sha256"].items()),
         "With " + ", ".join(f"{name} {version}" for name, version in made_with.items() if version),
     )
-    link = None
     with verilog.emitted(top, name, folder, run_yosys, about):
         (folder / "weights").mkdir()
         for file in top.files:
@@ -176,15 +169,14 @@ def _write_verilog(
         beside = None if design.model.path is None else design.model.path.parent / "inputs.npz"
         if beside is not None and beside.is_file():
             shutil.copyfile(beside, folder / "inputs.npz")
-        if with_board:
-            progress("writing the board's top")
-            link = write_board(folder, board, design.clock.frequency_hz / 1_000_000)["link"]
-            toolchain_build.write_top_verilog(folder, yosys)
-            toolchain_build.write_vendor_project(folder)
-            if board.zynq:
-                write_overlay_host(folder)
-            else:
-                write_simulation(folder)
+        progress("writing the board's top")
+        link = write_board(folder, board, design.clock.frequency_hz / 1_000_000)["link"]
+        toolchain_build.write_top_verilog(folder, yosys)
+        toolchain_build.write_vendor_project(folder)
+        if board.zynq:
+            write_overlay_host(folder)
+        else:
+            write_simulation(folder)
     write_host_folder(folder, numpy_types(design.model, frames))
     integers = port_inputs(design.model, frames)
     write_testbench(folder, golden_vectors(design.model, folder, integers), TESTBENCH_FRAMES)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hwflow.api.compiler import compile
 from hwflow.sim.testbench import write_overlay_host
 from tests.host.networks import branches, classifier, random_frames
 from tests.host.outs import core, made
@@ -149,3 +150,19 @@ def test_the_test_benchs_frames_are_checked(network, overlay, capsys, monkeypatc
 def test_it_is_the_file_that_synth_writes(network):
     source = Path(__file__).resolve().parents[2] / "sim" / "pynq_run.py"
     assert (network[1] / "out" / "board" / "overlay.py").read_bytes() == source.read_bytes()
+
+
+def test_a_network_of_two_streams_each_way_compiles_for_it(tmp_path):
+    """The block has one stream each way, as wide as the widest; board.json tells the script how wide."""
+    network = branches()
+    design = compile(network.save(tmp_path / "model.onnx"), "pynq_z2")
+    design.write(tmp_path / "out", "verilog")
+    board = json.loads((tmp_path / "out" / "board" / "board.json").read_text())
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    for way in ("input", "output"):
+        streams = manifest[f"{way}s"]
+        assert len(streams) == 2
+        assert board["host"][f"{way}_beats"] == sum(stream["beats"] for stream in streams)
+        assert board["host"][f"{way}_beat"] >= max(stream["lanes"] * stream["element_bytes"] for stream in streams)
+    verilog = (tmp_path / "out" / "board" / "hwflow_axis.v").read_text()
+    assert ".s1_axis_tdata" in verilog and "s1_axis_tdata" not in verilog.partition(".s1_axis")[0].partition(");")[0]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from amaranth import Cat, ClockDomain, ClockSignal, Elaboratable, Instance, Module, ResetSignal, Signal
+from amaranth import Cat, ClockDomain, ClockSignal, Elaboratable, Module, ResetSignal, Signal
 from amaranth.lib.fifo import SyncFIFOBuffered
 
+from hwflow.codegen.board.core_turns import CoreTurns
 from hwflow.errors import Finding, UsageError
 
 if TYPE_CHECKING:
@@ -20,10 +22,12 @@ _INDEX = 32  # bits of a frame's number; they wrap
 class AxiTop(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annotations
     """``hwflow_top`` between streams whose beats have a power of two of bytes, with ``tlast`` at the end of transfers.
 
-    A beat of the design is in the low bytes of a beat of the stream (``input_bytes``, ``output_bytes`` wide); the other
-    bytes are ignored on input and zero on output. A transfer, ended by ``s_axis_tlast``, is any number of whole frames,
-    and so is the transfer of their results. A transfer that ends within a frame raises ``error``: the design drops the
-    frame, and the result has no end.
+    A frame is the beats of a frame of each of the design's streams in turn
+    (:class:`hwflow.codegen.board.core_turns.CoreTurns`). A beat of the design is in the low bytes of a beat of the
+    stream (``input_bytes``, ``output_bytes`` wide); the other bytes are ignored on input and anything on output. A
+    transfer, ended by ``s_axis_tlast``, is any number of whole frames, and so is the transfer of their results. A
+    transfer that ends within a frame raises ``error``: the design drops the frame, and the result has no end; one with
+    several inputs must be reset.
 
     Ports: ``aclk``, ``aresetn``, ``s_axis_*``, ``m_axis_*`` (with ``tkeep``, all ones) and ``error``, as AMD's IP
     packager recognises them by name.
@@ -32,8 +36,8 @@ class AxiTop(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annotat
     waits until the whole frame has been received.
     """
 
-    def __init__(self, source: FramePort, sink: FramePort):
-        for name, port in (("input", source), ("output", sink)):
+    def __init__(self, sources: Sequence[FramePort], sinks: Sequence[FramePort]):
+        for name, port in (*(("input", port) for port in sources), *(("output", port) for port in sinks)):
             if port.bytes_per_beat > WIDEST:
                 raise UsageError(
                     Finding(
@@ -42,8 +46,10 @@ class AxiTop(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annotat
                         "ask for fewer frames per second (--fps), or stop at --until verilog on another board",
                     )
                 )
-        self.source, self.sink = source, sink
-        self.input_bytes, self.output_bytes = (1 << (p.bytes_per_beat - 1).bit_length() for p in (source, sink))
+        self.sources, self.sinks = list(sources), list(sinks)
+        self.input_bytes, self.output_bytes = (
+            1 << (max(port.bytes_per_beat for port in ports) - 1).bit_length() for ports in (sources, sinks)
+        )
         self.aclk, self.aresetn, self.error = (Signal(name=name) for name in ("aclk", "aresetn", "error"))
         self.s_tdata = Signal(8 * self.input_bytes, name="s_axis_tdata")
         self.m_tdata = Signal(8 * self.output_bytes, name="m_axis_tdata")
@@ -68,56 +74,42 @@ class AxiTop(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annotat
         m.d.reset += reset.eq(~self.aresetn)
         m.d.comb += ResetSignal("sync").eq(reset)
 
-        in_valid, in_ready, in_last = Signal(), Signal(), Signal()
-        out_data = Signal(8 * self.sink.bytes_per_beat)
-        out_valid, out_ready, out_last, core_error = Signal(), Signal(), Signal(), Signal()
-        m.submodules.hwflow_top = Instance(
-            "hwflow_top",
-            i_clk=ClockSignal("sync"),
-            i_rst=ResetSignal("sync"),
-            i_s_axis_tdata=self.s_tdata[: 8 * self.source.bytes_per_beat],
-            i_s_axis_tvalid=in_valid,
-            o_s_axis_tready=in_ready,
-            i_s_axis_tlast=in_last,
-            o_m_axis_tdata=out_data,
-            o_m_axis_tvalid=out_valid,
-            i_m_axis_tready=out_ready,
-            o_m_axis_tlast=out_last,
-            o_error=core_error,
-        )
+        m.submodules.core = core = CoreTurns(self.sources, self.sinks)
         # Which frame is the last of its transfer, by its number.
         m.submodules.ends = ends = SyncFIFOBuffered(width=_INDEX, depth=TRANSFERS)
-        beat = Signal(range(self.source.beats))
+        beats = sum(port.beats for port in self.sources)
+        beat = Signal(range(beats))
         received, sent = Signal(_INDEX), Signal(_INDEX)
-        end_of_frame = beat == self.source.beats - 1
+        end_of_frame = beat == beats - 1
         open_ = ~(self.s_tlast & ~ends.w_rdy)
         taken = Signal()
         m.d.comb += [
-            in_valid.eq(self.s_tvalid & open_),
-            self.s_tready.eq(in_ready & open_),
-            in_last.eq(self.s_tlast | end_of_frame),
+            core.i_data.eq(self.s_tdata),
+            core.i_valid.eq(self.s_tvalid & open_),
+            self.s_tready.eq(core.i_ready & open_),
+            core.i_last.eq(self.s_tlast | end_of_frame),
             taken.eq(self.s_tvalid & self.s_tready),
             ends.w_data.eq(received),
             ends.w_en.eq(taken & self.s_tlast & end_of_frame),
         ]
         with m.If(taken):
             m.d.sync += beat.eq(beat + 1)
-            with m.If(in_last):
+            with m.If(core.i_last):
                 m.d.sync += beat.eq(0)
             with m.If(end_of_frame):
                 m.d.sync += received.eq(received + 1)
-        with m.If(core_error | (taken & self.s_tlast & ~end_of_frame)):
+        with m.If(core.error | (taken & self.s_tlast & ~end_of_frame)):
             m.d.sync += self.error.eq(1)
 
-        m.submodules.queue = queue = SyncFIFOBuffered(width=len(out_data) + 1, depth=3)
+        m.submodules.queue = queue = SyncFIFOBuffered(width=len(core.o_data) + 1, depth=3)
         last = queue.r_data[-1]
         known, counted = Signal(), Signal.like(received)  # that the frame was taken in; later than `ends` knows it
         m.d.sync += [counted.eq(received), known.eq(counted != sent)]
         leaving = Signal()
         m.d.comb += [
-            queue.w_data.eq(Cat(out_data, out_last)),
-            queue.w_en.eq(out_valid),
-            out_ready.eq(queue.w_rdy),
+            queue.w_data.eq(Cat(core.o_data, core.o_last)),
+            queue.w_en.eq(core.o_valid),
+            core.o_ready.eq(queue.w_rdy),
             self.m_tdata.eq(queue.r_data[:-1]),
             self.m_tkeep.eq(~0),
             self.m_tlast.eq(last & ends.r_rdy & (ends.r_data == sent)),

@@ -14,8 +14,6 @@ from hwflow.codegen.board.axi_top import AxiTop
 from hwflow.codegen.board.board_top import IDLE_SECONDS, BoardTop, FramePort
 from hwflow.codegen.board.clock_plan import plan_clock
 from hwflow.codegen.rtlil_text import readable
-from hwflow.display import show
-from hwflow.errors import Finding, UsageError
 
 if TYPE_CHECKING:
     from hwflow.boards.board import Board
@@ -35,20 +33,6 @@ def frame_ports(manifest: Mapping[str, Any]) -> tuple[list[FramePort], list[Fram
     return ports(manifest["inputs"]), ports(manifest["outputs"])
 
 
-def check_streams(board: Board, model: str, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
-    """Raise :class:`UsageError` for a design with several inputs or outputs on a board with a DMA engine, which has one
-    channel each way; on a serial line they take turns."""
-    if board.zynq is not None and (len(inputs), len(outputs)) != (1, 1):
-        raise UsageError(
-            Finding(
-                "one-stream", f"model {show(model)}",
-                f"a design behind {board.name}'s DMA engine must have one input and one output, not {len(inputs)} and "
-                f"{len(outputs)}",
-                "choose a board with a serial port, or use '--until verilog' and connect the design's streams yourself",
-            )
-        )
-
-
 def write_board(out: Path, board: Board, clock_mhz: float | Fraction | None = None) -> dict[str, Any]:
     """Elaborate the board's top for the design in ``out`` and write ``out/board/``; return the contents of
     ``board.json``.
@@ -59,7 +43,6 @@ def write_board(out: Path, board: Board, clock_mhz: float | Fraction | None = No
     :class:`hwflow.codegen.board.axi_top.AxiTop` and ``board.json`` are written.
     """
     manifest = json.loads((out / "manifest.json").read_text())
-    check_streams(board, manifest["model"], manifest["inputs"], manifest["outputs"])
     sources, sinks = frame_ports(manifest)
     clock = plan_clock(board, clock_mhz)
     folder = out / "board"
@@ -85,8 +68,8 @@ def write_board(out: Path, board: Board, clock_mhz: float | Fraction | None = No
         "clock": {"input_mhz": board.clock.hz / 1e6, "design_mhz": float(clock.frequency_hz / 1_000_000)},
     }
     if board.zynq is not None:
-        (source,), (sink,) = sources, sinks
-        top = AxiTop(source, sink)
+        top = AxiTop(sources, sinks)
+        into, outof = (sum(port.beats for port in ports) for ports in (sources, sinks))
         text = rtlil.convert(top, name=BLOCK, ports=top.ports, emit_src=False)
         (folder / f"{BLOCK}.il").write_text(readable(text))
         description |= {
@@ -94,11 +77,11 @@ def write_board(out: Path, board: Board, clock_mhz: float | Fraction | None = No
             "rtlil": f"board/{BLOCK}.il",
             "zynq": {"board_part": board.zynq.board_part, "crystal_mhz": board.zynq.crystal_mhz},
             "host": {
-                "input_bytes": source.bytes_per_beat, "input_beats": source.beats, "input_beat": top.input_bytes,
-                "output_bytes": sink.bytes_per_beat, "output_beats": sink.beats, "output_beat": top.output_bytes,
+                "input_beats": into, "input_beat": top.input_bytes,
+                "output_beats": outof, "output_beat": top.output_bytes,
             },
             "link": _link(
-                board, None, source.beats * top.input_bytes, sink.beats * top.output_bytes,
+                board, None, into * top.input_bytes, outof * top.output_bytes,
                 clock.frequency_hz * min(8, top.input_bytes), clock.frequency_hz * min(8, top.output_bytes),
             ),
         }
