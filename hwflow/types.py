@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from hwflow.errors import Finding, InternalError
@@ -21,6 +22,21 @@ class Interval:
                     "interval-ordered", "interval", f"lo must be at most hi, not {self.lo} > {self.hi}", "report it"
                 )
             )
+
+    @classmethod
+    def around(cls, numbers: Iterable[int]) -> Interval:
+        """The least interval that holds all ``numbers``, at least one."""
+        known = list(numbers)
+        return cls(min(known), max(known))
+
+    @classmethod
+    def hull_of(cls, intervals: Iterable[Interval]) -> Interval:
+        """The least interval that holds all ``intervals``, at least one."""
+        return cls.around(end for interval in intervals for end in (interval.lo, interval.hi))
+
+    def times(self, other: Interval) -> Interval:
+        """The least interval that holds all products."""
+        return Interval.around(a * b for a in (self.lo, self.hi) for b in (other.lo, other.hi))
 
     def hull(self, other: Interval) -> Interval:
         """The least interval that holds both."""

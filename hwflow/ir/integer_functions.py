@@ -144,8 +144,7 @@ class Multiplied(Function):
 
     def interval(self, ranges: Sequence[Interval]) -> Interval:
         a, b = ranges
-        ends = [x * y for x in (a.lo, a.hi) for y in (b.lo, b.hi)]
-        return Interval(min(ends), max(ends))
+        return a.times(b)
 
     def evaluate(self, arrays: Sequence[IntArray]) -> IntArray:
         return arrays[0] * arrays[1]
@@ -159,8 +158,7 @@ class Times(Function):
     operands = 1
 
     def interval(self, ranges: Sequence[Interval]) -> Interval:
-        ends = [self.factor * v for v in (ranges[0].lo, ranges[0].hi)]
-        return Interval(min(ends), max(ends))
+        return ranges[0].times(Interval(self.factor, self.factor))
 
     def evaluate(self, arrays: Sequence[IntArray]) -> IntArray:
         return arrays[0] * self.factor
@@ -184,7 +182,7 @@ class Shifted(Function):
                 ends += [v << by if self.left else v >> by for v in (x.lo, x.hi)]
         if distance.lo < 0 or distance.hi >= self.bits:
             ends += [0] if self.left else [v >> self.bits for v in (x.lo, x.hi)]
-        return Interval(min(ends), max(ends))
+        return Interval.around(ends)
 
     def evaluate(self, arrays: Sequence[IntArray]) -> IntArray:
         x, distance = arrays
@@ -207,7 +205,7 @@ class Division(Function):
             return Interval(0, 0)
         if self.form == "quotient":
             ends = [_quotient(x, d) for x in (a.lo, a.hi) for d in divisors] + ([0] if b.includes(0) else [])
-            return Interval(min(ends), max(ends))
+            return Interval.around(ends)
         most = max(abs(d) for d in divisors) - 1
         if self.form == "remainder":
             return Interval(max(min(a.lo, 0), -most), min(max(a.hi, 0), most))

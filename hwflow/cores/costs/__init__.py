@@ -53,6 +53,7 @@ from hwflow.cores.costs.products.product_sums import multiplier_blocks as multip
 from hwflow.cores.costs.products.product_sums import operands as operands
 from hwflow.cores.costs.products.product_sums import product_bits as product_bits
 from hwflow.cores.costs.products.product_sums import product_is_cheap_in_luts as product_is_cheap_in_luts
+from hwflow.cores.costs.products.product_sums import product_kinds as product_kinds
 from hwflow.cores.costs.products.product_sums import products as products
 from hwflow.cores.costs.products.row_sums import digit_products as digit_products
 from hwflow.cores.costs.rearranged import lane_map as lane_map

@@ -26,7 +26,7 @@ class Dense(LogicalOperator[DenseAttributes]):
         weights = attributes.weights
         ranges = inputs[0].channel_intervals(-1)
         of_sets = [row_intervals(each, ranges, binary=attributes.binary) for each in sets_of(attributes.weights)]
-        channels = tuple(Interval(min(r.lo for r in c), max(r.hi for r in c)) for c in zip(*of_sets, strict=True))
+        channels = tuple(map(Interval.hull_of, zip(*of_sets, strict=True)))
         shape = (*inputs[0].shape[:-1], weights.shape[-2])
         return (TensorType.of(shape, channels, len(shape) - 1),)
 

@@ -23,12 +23,9 @@ class PixelProduct(LogicalOperator[PixelProductAttributes]):
     stages = frozenset({Stage.QUANTIZED})
 
     def infer(self, attributes: PixelProductAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
-        ends = int(attributes.factors.min()), int(attributes.factors.max())
-        ranges = []
-        for r in inputs[0].channel_intervals(0):
-            corners = [factor * end for factor in ends for end in (r.lo, r.hi)]
-            ranges.append(Interval(min(corners), max(corners)))
-        return (TensorType.of(inputs[0].shape, tuple(ranges), 0),)
+        factors = Interval(int(attributes.factors.min()), int(attributes.factors.max()))
+        ranges = tuple(factors.times(r) for r in inputs[0].channel_intervals(0))
+        return (TensorType.of(inputs[0].shape, ranges, 0),)
 
     def evaluate(self, attributes: PixelProductAttributes, inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
         return (inputs[0] * attributes.factors,)

@@ -28,9 +28,8 @@ class SumPool2d(LogicalOperator[SumPool2dAttributes]):
         counts = window.windows(inside, 0).sum(axis=3)  # taps of each window that are no padding
         ranges = []
         for r in inputs[0].channel_intervals(0):
-            ends = [(n * r.lo + (window.taps - n) * pad, n * r.hi + (window.taps - n) * pad) for n in
-                    (int(counts.min()), int(counts.max()))]
-            ranges.append(Interval(min(lo for lo, _ in ends), max(hi for _, hi in ends)))
+            ranges.append(Interval.around(n * end + (window.taps - n) * pad for n in
+                                          (int(counts.min()), int(counts.max())) for end in (r.lo, r.hi)))
         return (TensorType.of((channels, *window.output), tuple(ranges), 0),)
 
     def evaluate(self, attributes: SumPool2dAttributes, inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hdl_lib.arithmetic.multiplier import BLOCK, FORMS, PART, ProductForm
+from hdl_lib.arithmetic.multiplier import PART
 from hdl_lib.memories.rom import Table
 from hdl_lib.windows.depthwise import Depthwise as Core
 from hdl_lib.windows.depthwise import buffer_words, weight_places
@@ -60,15 +60,10 @@ class Depthwise(HardwareOperator[DepthwiseAttributes]):
         return int(node.attributes.weights.size) * int(node.outputs[0].typed.shape[0])
 
     def foldings(self, node: Node[DepthwiseAttributes], device: Device) -> Sequence[Folding]:
-        kinds: tuple[ProductForm, ...] = FORMS
-        element, weight, kernel = padded_type(node), weight_type(node), _window(node.attributes).kernel
-        if costs.product_is_cheap_in_luts(element, weight):
-            kinds = (ProductForm.LUT,)
-        part = costs.FAMILIES[device.family].dsp_width - 1 if max(element.bits, weight.bits) > BLOCK else 0
+        kinds = costs.product_kinds(device.family, padded_type(node), weight_type(node))
         lanes = costs.useful_lanes(node.inputs[0].typed.shape[1])
-        taps = list(dict.fromkeys((1, kernel[1])))
-        parts = {ProductForm.DSP: part, ProductForm.LUT: 0}
-        found = [Folding(n, n, n * t, kind, parts[kind]) for n in lanes for t in taps for kind in kinds]
+        taps = list(dict.fromkeys((1, _window(node.attributes).kernel[1])))
+        found = [Folding(n, n, n * t, kind, part) for n in lanes for t in taps for kind, part in kinds]
         return sorted(found, key=lambda folding: folding.multipliers)
 
     def cycles(self, node: Node[DepthwiseAttributes], folding: Folding) -> int:
@@ -81,7 +76,7 @@ class Depthwise(HardwareOperator[DepthwiseAttributes]):
         blocks, rows = _blocks(node, folding), line_buffer_rows(node, decision)
         processes = serial_processes(window, blocks, window.output[1] * blocks * steps, steps, rows)
         latency = Core.latency_of(
-            shape_of(padded_type(node)), shape_of(weight_type(node)), core_geometry(window), _by_row(node, folding),
+            shape_of(padded_type(node)), shape_of(weight_type(node)), core_geometry(window), _by_row(folding),
             folding.multiplier, folding.part or PART,
         )
         return Timing(processes, (latency,))
@@ -100,7 +95,7 @@ class Depthwise(HardwareOperator[DepthwiseAttributes]):
         )
         return weights + costs.depthwise(
             device.family, window, node.inputs[0].typed.element, padded_type(node), weight_type(node),
-            node.outputs[0].typed.element, folding.input_lanes, _blocks(node, folding), _by_row(node, folding),
+            node.outputs[0].typed.element, folding.input_lanes, _blocks(node, folding), _by_row(folding),
             line_buffer_rows(node, decision), folding.multiplier, decision.depth,
         )
 
@@ -112,7 +107,7 @@ class Depthwise(HardwareOperator[DepthwiseAttributes]):
         core = Core(
             shape_of(source.element), shape_of(weight_type(node)), shape_of(result.element),
             core_geometry(_window(node.attributes)), source.shape[1], folding.input_lanes,
-            row=_by_row(node, folding),
+            row=_by_row(folding),
             weights=Table(words=None, file=f"weights/{file.name}.mem", width=file.width, depth=len(words)),
             pad_value=node.attributes.pad_value, padded_shape=shape_of(padded_type(node)),
             rows=line_buffer_rows(node, decision), multiplier=folding.multiplier, part=folding.part or PART,
@@ -139,7 +134,7 @@ def buffers(node: Node[DepthwiseAttributes], decision: Decision) -> tuple[int, i
 def weight_words(node: Node[DepthwiseAttributes], folding: Folding) -> Sequence[int]:
     """Return the weight table, see :class:`hdl_lib.windows.depthwise.Depthwise`."""
     window, weights, lanes = _window(node.attributes), node.attributes.weights, folding.input_lanes
-    blocks, row = _blocks(node, folding), _by_row(node, folding)
+    blocks, row = _blocks(node, folding), _by_row(folding)
     (kh, kw), channels = window.kernel, weights.shape[1]
     by_column, by_row, by_block, words = _places(node, folding)
     padded = np.zeros((kh, kw, blocks * lanes), dtype=np.int64)
@@ -152,7 +147,7 @@ def weight_words(node: Node[DepthwiseAttributes], folding: Folding) -> Sequence[
 
 def _places(node: Node[DepthwiseAttributes], folding: Folding) -> tuple[int, int, int, int]:
     """Return the address layout of the table, see :func:`hdl_lib.windows.depthwise.weight_places`."""
-    return weight_places(core_geometry(_window(node.attributes)), _blocks(node, folding), _by_row(node, folding))
+    return weight_places(core_geometry(_window(node.attributes)), _blocks(node, folding), _by_row(folding))
 
 
 def _window(attributes: DepthwiseAttributes) -> WindowGeometry:
@@ -160,7 +155,7 @@ def _window(attributes: DepthwiseAttributes) -> WindowGeometry:
     return window
 
 
-def _by_row(node: Node[DepthwiseAttributes], folding: Folding) -> bool:
+def _by_row(folding: Folding) -> bool:
     """Tell whether a step takes a row of the kernel."""
     return folding.multipliers > folding.input_lanes
 
@@ -168,7 +163,7 @@ def _by_row(node: Node[DepthwiseAttributes], folding: Folding) -> bool:
 def _steps(node: Node[DepthwiseAttributes], folding: Folding) -> int:
     """Return the steps for each window and beat of a pixel."""
     window = _window(node.attributes)
-    return window.kernel[0] if _by_row(node, folding) else window.taps
+    return window.kernel[0] if _by_row(folding) else window.taps
 
 
 def _blocks(node: Node[DepthwiseAttributes], folding: Folding) -> int:

@@ -28,7 +28,7 @@ class Mvu(ImplementedOperator[MvuAttributes]):
         pixels, _ = inputs[0].shape
         ranges = inputs[0].channel_intervals(1) * vector
         of_sets = [row_intervals(each, ranges, binary=attributes.binary) for each in sets_of(attributes.weights)]
-        channels = tuple(Interval(min(r.lo for r in c), max(r.hi for r in c)) for c in zip(*of_sets, strict=True))
+        channels = tuple(map(Interval.hull_of, zip(*of_sets, strict=True)))
         return (TensorType.of((pixels // vector, weights.shape[-2]), channels, 1),)
 
     def evaluate(self, attributes: MvuAttributes, inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:

@@ -85,7 +85,7 @@ class StreamConcat(HardwareOperator[StreamConcatAttributes]):
             return (_joined_type((pixels, sum(t.shape[1] for t in inputs)), 1, inputs),)
         shape = (sum(t.shape[0] for t in inputs), channels)
         columns = zip(*(t.channel_intervals(1) for t in inputs), strict=True)
-        return (TensorType.of(shape, tuple(_hull(column) for column in columns), 1),)
+        return (TensorType.of(shape, tuple(map(Interval.hull_of, columns)), 1),)
 
     def evaluate(self, attributes: StreamConcatAttributes, inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
         if attributes.axis == 1:
@@ -233,13 +233,6 @@ def _joined_type(shape: tuple[int, ...], axis: int, inputs: Sequence[TensorType]
     if known and known[0].channel_axis % len(shape) != axis:
         other = known[0].channel_axis % len(shape)
         columns = zip(*(t.channel_intervals(other) for t in inputs), strict=True)
-        return TensorType.of(shape, tuple(_hull(column) for column in columns), other)
+        return TensorType.of(shape, tuple(map(Interval.hull_of, columns)), other)
     channels = tuple(interval for t in inputs for interval in t.channel_intervals(axis))
     return TensorType.of(shape, channels, axis)
-
-
-def _hull(intervals: Sequence[Interval]) -> Interval:
-    result = intervals[0]
-    for interval in intervals[1:]:
-        result = result.hull(interval)
-    return result

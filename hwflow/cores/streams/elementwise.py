@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from hdl_lib.arithmetic.lane_functions import LaneFunction
-from hdl_lib.arithmetic.multiplier import FORMS, ProductForm
 from hdl_lib.memories.rom import Table
 from hdl_lib.streams.elementwise import READ_LATENCY
 from hdl_lib.streams.elementwise import Elementwise as Core
@@ -69,8 +68,9 @@ class Elementwise(LogicalOperator[ElementwiseAttributes], Joined[ElementwiseAttr
         lanes = costs.stream_lanes(node.outputs[0].typed.shape)
         if not isinstance(node.attributes.function, Multiplied):
             return [Folding(count, count) for count in lanes]
-        kinds = (ProductForm.LUT,) if costs.product_is_cheap_in_luts(*_types(node)) else FORMS
-        return [Folding(count, count, 0, kind) for count in lanes for kind in kinds]
+        x, w = _types(node)
+        kinds = costs.product_kinds(device.family, x, w)
+        return [Folding(count, count, 0, kind) for count in lanes for kind, _ in kinds]
 
     def timing(self, node: Node[ElementwiseAttributes], decision: Decision) -> Timing:
         folding = decision.folding

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hdl_lib.arithmetic.multiplier import FORMS, Multiplier, ProductForm
+from hdl_lib.arithmetic.multiplier import Multiplier, ProductForm
 from hdl_lib.streams.stream_product import StreamProduct as Core
 from hwflow.cores import costs
 from hwflow.cores.amaranth_shapes import shape_of
@@ -27,8 +27,7 @@ class Product(LogicalOperator[ProductAttributes], Joined[ProductAttributes]):
         channels = []
         for left, right in zip(a.channel_intervals(axis), b.channel_intervals(axis), strict=True):
             xs, ys = _factors(left, attributes.offsets[0]), _factors(right, attributes.offsets[1])
-            corners = [x * y for x in xs for y in ys]
-            exact, wrap = Interval(min(corners), max(corners)), attributes.wrap
+            exact, wrap = xs.times(ys), attributes.wrap
             channels.append(exact if wrap is None else wrapped_interval(exact, wrap))
         return (TensorType.of(a.shape, tuple(channels), axis),)
 
@@ -43,11 +42,9 @@ class Product(LogicalOperator[ProductAttributes], Joined[ProductAttributes]):
         context.bind(node.outputs[0], result, order)
 
     def foldings(self, node: Node[ProductAttributes], device: Device) -> Sequence[Folding]:
-        kinds: tuple[ProductForm, ...] = FORMS
-        if costs.product_is_cheap_in_luts(*_operands(_multiplier(node, ProductForm.DSP))):
-            kinds = (ProductForm.LUT,)
+        kinds = costs.product_kinds(device.family, *_operands(_multiplier(node, ProductForm.DSP)))
         lanes = costs.stream_lanes(node.outputs[0].typed.shape)
-        return [Folding(count, count, 0, kind) for count in lanes for kind in kinds]
+        return [Folding(count, count, 0, kind) for count in lanes for kind, _ in kinds]
 
     def timing(self, node: Node[ProductAttributes], decision: Decision) -> Timing:
         folding = decision.folding
@@ -76,8 +73,8 @@ class Product(LogicalOperator[ProductAttributes], Joined[ProductAttributes]):
         return Built(core, [core.a, core.b], [core.o])
 
 
-def _factors(interval: Interval, offset: int) -> tuple[int, int]:
-    return interval.lo - offset, interval.hi - offset
+def _factors(interval: Interval, offset: int) -> Interval:
+    return Interval(interval.lo - offset, interval.hi - offset)
 
 
 def _multiplier(node: Node[ProductAttributes], form: ProductForm) -> Multiplier:

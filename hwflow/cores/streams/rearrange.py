@@ -46,8 +46,7 @@ class Rearrange(HardwareOperator[RearrangeAttributes]):
         ranges = [*known, fill]
         found = []
         for column in from_channel.T:
-            several = [ranges[k] for k in np.unique(column)]
-            found.append(_hull(several))
+            found.append(Interval.hull_of(ranges[k] for k in np.unique(column)))
         result = TensorType.of((moved.index.size // channels, channels), tuple(found), 1)
         element = source.element  # beats from a buffer keep their lanes' width
         if not (element.interval.includes(result.interval.lo) and element.interval.includes(result.interval.hi)):
@@ -144,10 +143,3 @@ def _fits(shape: tuple[int, ...], lanes: int) -> bool:
     if lanes <= channels:
         return channels % lanes == 0
     return lanes % channels == 0 and (pixels * channels) % lanes == 0
-
-
-def _hull(ranges: Sequence[Interval]) -> Interval:
-    result = ranges[0]
-    for interval in ranges[1:]:
-        result = result.hull(interval)
-    return result

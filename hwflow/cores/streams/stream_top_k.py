@@ -20,8 +20,8 @@ from hdl_lib.streams.top_k import index_bits
 from hwflow.cores import costs
 from hwflow.cores.amaranth_shapes import shape_of
 from hwflow.cores.operator import Built, Decision, Device, Folding, HardwareOperator, Resources, beats, grouped
-from hwflow.cores.timing import Process, Timing, every
-from hwflow.cores.windows.group_pool import divisors
+from hwflow.cores.timing import Timing
+from hwflow.cores.windows.group_pool import group_foldings, group_timing
 from hwflow.ir.graph import IntArray, Node, Stage
 from hwflow.ir.node_attributes import Ranking
 from hwflow.types import Interval, TensorType
@@ -40,9 +40,10 @@ class StreamTopK(HardwareOperator[StreamTopKAttributes]):
     stages = frozenset({Stage.DATAFLOW, Stage.SCHEDULED})
 
     def infer(self, attributes: StreamTopKAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
-        groups, channels = _groups(attributes, inputs[0].shape), attributes.inner * attributes.k
+        pixels, inner = _view(attributes, inputs[0].shape)
         interval = result_interval(attributes.take, attributes.window, inputs[0].interval)
-        return (TensorType.of((groups, channels), (interval,) * channels, 1),)
+        channels = inner * attributes.k
+        return (TensorType.of((pixels // attributes.window, channels), (interval,) * channels, 1),)
 
     def evaluate(self, attributes: StreamTopKAttributes, inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
         frames, window, inner = len(inputs[0]), attributes.window, attributes.inner
@@ -51,14 +52,8 @@ class StreamTopK(HardwareOperator[StreamTopKAttributes]):
         return (best.reshape(frames, -1, inner * attributes.k),)
 
     def foldings(self, node: Node[StreamTopKAttributes], device: Device) -> Sequence[Folding]:
-        window, inner, k = node.attributes.window, node.attributes.inner, node.attributes.k
-        parts = [Folding(lanes, lanes * k) for lanes in costs.useful_lanes(inner)]
-        if k > 1:
-            return parts
-        several = [Folding(n * inner, inner) for n in range(2, window) if window % n == 0]
-        count = _groups(node.attributes, node.inputs[0].typed.shape)
-        groups = [Folding(n * window * inner, n * inner) for n in divisors(count)]
-        return list(dict.fromkeys(parts + several + groups))
+        attributes = node.attributes
+        return group_foldings(_view(attributes, node.inputs[0].typed.shape), attributes.window, attributes.k)
 
     def input_view(
         self, node: Node[StreamTopKAttributes], shape: tuple[int, ...], lanes: int, *, whole_vector: bool = False
@@ -69,18 +64,8 @@ class StreamTopK(HardwareOperator[StreamTopKAttributes]):
         return beats(_view(node.attributes, node.inputs[0].typed.shape), folding.input_lanes)
 
     def timing(self, node: Node[StreamTopKAttributes], decision: Decision) -> Timing:
-        pixels, channels = _view(node.attributes, node.inputs[0].typed.shape)
-        window, lanes = node.attributes.window, decision.folding.input_lanes
-        together = lanes // channels
-        if together > 1:
-            beat = np.arange(1, pixels // together + 1)
-            produces = beat[beat * together % window == 0] - 1
-            process = Process(beat.size, {0: every(beat.size)}, {0: produces})
-            return Timing((process,), (TreeCore.latency_of(together, window),))
-        blocks = -(-channels // lanes)
-        steps = np.arange(pixels * blocks).reshape(pixels // window, window, blocks)
-        process = Process(steps.size, {0: every(steps.size)}, {0: steps[:, -1, :].reshape(-1)})
-        return Timing((process,), (Core.latency_of(channels, lanes),))
+        view, lanes = _view(node.attributes, node.inputs[0].typed.shape), decision.folding.input_lanes
+        return group_timing(view, node.attributes.window, lanes, Core, TreeCore)
 
     def resources(self, node: Node[StreamTopKAttributes], decision: Decision, device: Device) -> Resources:
         folding = decision.folding
@@ -140,7 +125,3 @@ def greatest(groups: IntArray, attributes: Ranking) -> IntArray:
 def _view(attributes: StreamTopKAttributes, shape: tuple[int, ...]) -> tuple[int, int]:
     """Return (pixels, channels) of the stream as pixels of ``inner`` elements."""
     return shape[0] * shape[1] // attributes.inner, attributes.inner
-
-
-def _groups(attributes: StreamTopKAttributes, shape: tuple[int, ...]) -> int:
-    return _view(attributes, shape)[0] // attributes.window

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -48,30 +48,54 @@ class GroupPool(HardwareOperator[PoolAttributes]):
         return (self.reduce(groups, attributes),)
 
     def foldings(self, node: Node[PoolAttributes], device: Device) -> Sequence[Folding]:
-        pixels, channels = node.inputs[0].typed.shape
-        window = node.attributes.window
-        parts = [Folding(lanes, lanes) for lanes in costs.useful_lanes(channels)]
-        several = [Folding(n * channels, channels) for n in range(2, window) if window % n == 0]
-        groups = [Folding(n * window * channels, n * channels) for n in divisors(pixels // window)]
-        return list(dict.fromkeys(parts + several + groups))
+        return group_foldings(node.inputs[0].typed.shape, node.attributes.window)
 
     def cycles(self, node: Node[PoolAttributes], folding: Folding) -> int:
         return beats(node.inputs[0].typed.shape, folding.input_lanes)
 
     def timing(self, node: Node[PoolAttributes], decision: Decision) -> Timing:
-        folding = decision.folding
-        pixels, channels = node.inputs[0].typed.shape
-        window = node.attributes.window
-        together = folding.input_lanes // channels
-        if together > 1:
-            beat = np.arange(1, pixels // together + 1)
-            produces = beat[beat * together % window == 0] - 1
-            process = Process(beat.size, {0: every(beat.size)}, {0: produces})
-            return Timing((process,), (TreeCore.latency_of(together, window),))
-        blocks = -(-channels // folding.input_lanes)
-        steps = np.arange(pixels * blocks).reshape(pixels // window, window, blocks)
-        process = Process(steps.size, {0: every(steps.size)}, {0: steps[:, -1, :].reshape(-1)})
-        return Timing((process,), (Core.latency_of(channels, folding.input_lanes),))
+        return group_timing(
+            node.inputs[0].typed.shape, node.attributes.window, decision.folding.input_lanes, Core, TreeCore
+        )
+
+
+def group_foldings(shape: tuple[int, ...], window: int, k: int = 1) -> list[Folding]:
+    """Return the lanes of a core with ``k`` results per group and channel of a stream (pixels, channels): a part of a
+    pixel; for one result several pixels of a group, and several groups."""
+    pixels, channels = shape
+    parts = [Folding(lanes, lanes * k) for lanes in costs.useful_lanes(channels)]
+    if k > 1:
+        return parts
+    several = [Folding(n * channels, channels) for n in range(2, window) if window % n == 0]
+    groups = [Folding(n * window * channels, n * channels) for n in divisors(pixels // window)]
+    return list(dict.fromkeys(parts + several + groups))
+
+
+class _Latency(Protocol):
+    """A core whose latency follows from two numbers."""
+
+    @staticmethod
+    def latency_of(first: int, second: int, /) -> int: ...
+
+
+def group_timing(shape: tuple[int, ...], window: int, lanes: int, core: _Latency, tree: _Latency) -> Timing:
+    """Return the timing of a core over groups of a stream (pixels, channels): ``core`` for parts of a pixel, ``tree``
+    for several pixels at once."""
+    pixels, channels = shape
+    together = lanes // channels
+    if together > 1:
+        beat = np.arange(1, pixels // together + 1)
+        produces = beat[beat * together % window == 0] - 1
+        process = Process(beat.size, {0: every(beat.size)}, {0: produces})
+        return Timing((process,), (tree.latency_of(together, window),))
+    return Timing((group_process(shape, window, lanes),), (core.latency_of(channels, lanes),))
+
+
+def group_process(shape: tuple[int, ...], window: int, lanes: int) -> Process:
+    """Return the steps of a core that takes parts of a pixel and has results with the last pixel of each group."""
+    pixels, channels = shape
+    steps = every(pixels * -(-channels // lanes)).reshape(pixels // window, window, -1)
+    return Process(steps.size, {0: steps.reshape(-1)}, {0: steps[:, -1, :].reshape(-1)})
 
 
 def divisors(count: int) -> list[int]:

@@ -7,19 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from hdl_lib.arithmetic.multiplier import BLOCK, FORMS, PART, ProductForm
-from hdl_lib.memories.rom import Table
 from hdl_lib.windows.position_sum import PositionSum as Core
 from hwflow.cores import costs
-from hwflow.cores.amaranth_shapes import shape_of
+from hwflow.cores.matrix.dot_products import weight_type
 from hwflow.cores.memory_words import pack_words
-from hwflow.cores.operator import Built, Decision, Device, Folding, HardwareOperator, MemoryFile, Resources, beats
-from hwflow.cores.timing import Process, Timing, every
-from hwflow.ir.graph import Attributes, IntArray, Node, Stage
-from hwflow.types import Interval, IntType, TensorType
+from hwflow.cores.operator import Decision, Device, Resources
+from hwflow.cores.windows.weighted_groups import WeightedGroups
+from hwflow.ir.graph import Attributes, IntArray, Node
+from hwflow.types import Interval, TensorType
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,9 +30,8 @@ class PositionSumAttributes(Attributes):
     repeat: int
 
 
-class PositionSum(HardwareOperator[PositionSumAttributes]):
+class PositionSum(WeightedGroups[PositionSumAttributes]):
     name = "position_sum"
-    stages = frozenset({Stage.DATAFLOW, Stage.SCHEDULED})
 
     def infer(self, attributes: PositionSumAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         weights = attributes.weights
@@ -47,35 +45,6 @@ class PositionSum(HardwareOperator[PositionSumAttributes]):
         sums = (groups * attributes.weights.reshape(positions, 1, window, 1)).sum(axis=4)
         return (sums.reshape(frames, pixels // window, channels),)
 
-    def macs(self, node: Node[PositionSumAttributes]) -> int:
-        pixels, channels = node.inputs[0].typed.shape
-        return int(pixels * channels)
-
-    def foldings(self, node: Node[PositionSumAttributes], device: Device) -> Sequence[Folding]:
-        kinds: tuple[ProductForm, ...] = FORMS
-        element, weight = node.inputs[0].typed.element, weight_type(node)
-        if costs.product_is_cheap_in_luts(element, weight):
-            kinds = (ProductForm.LUT,)
-        part = costs.FAMILIES[device.family].dsp_width - 1 if max(element.bits, weight.bits) > BLOCK else 0
-        lanes = costs.useful_lanes(node.inputs[0].typed.shape[1])
-        return [Folding(n, n, n, kind, part if kind == ProductForm.DSP else 0) for n in lanes for kind in kinds]
-
-    def cycles(self, node: Node[PositionSumAttributes], folding: Folding) -> int:
-        return beats(node.inputs[0].typed.shape, folding.input_lanes)
-
-    def timing(self, node: Node[PositionSumAttributes], decision: Decision) -> Timing:
-        folding = decision.folding
-        pixels, channels = node.inputs[0].typed.shape
-        window = node.attributes.weights.shape[1]
-        steps = every(self.cycles(node, folding)).reshape(pixels // window, window, -(-channels // folding.input_lanes))
-        process = Process(steps.size, {0: steps.reshape(-1)}, {0: steps[:, -1, :].reshape(-1)})
-        weight = weight_type(node)
-        latency = Core.weighted_latency_of(
-            shape_of(node.inputs[0].typed.element), shape_of(weight), folding.multiplier, folding.part or PART,
-            table=(weight.bits, node.attributes.weights.size),
-        )
-        return Timing((process,), (latency,))
-
     def resources(self, node: Node[PositionSumAttributes], decision: Decision, device: Device) -> Resources:
         folding = decision.folding
         blocks = -(-node.inputs[0].typed.shape[1] // folding.input_lanes)
@@ -85,24 +54,14 @@ class PositionSum(HardwareOperator[PositionSumAttributes]):
             folding.multiplier, decision.depth,
         )
 
-    def build(self, node: Node[PositionSumAttributes], decision: Decision, name: str) -> Built:
-        folding = decision.folding
-        weights, width = node.attributes.weights, weight_type(node).bits
-        file = MemoryFile(f"{name}_weights", pack_words(weights.reshape(-1, 1), [width]), width)
-        core = Core(
-            shape_of(node.inputs[0].typed.element), shape_of(weight_type(node)),
-            shape_of(node.outputs[0].typed.element), node.inputs[0].typed.shape[1], folding.input_lanes,
-            weights.shape[1], repeat=node.attributes.repeat,
-            weights=Table(words=None, file=f"weights/{file.name}.mem", width=width, depth=weights.size),
-            multiplier=folding.multiplier, part=folding.part or PART, depth=decision.depth,
-        )
-        return Built(core, [core.i], [core.o], [file])
+    def table(self, node: Node[PositionSumAttributes], lanes: int) -> tuple[int, int]:
+        return weight_type(node).bits, node.attributes.weights.size
 
+    def words(self, node: Node[PositionSumAttributes], lanes: int) -> Sequence[int]:
+        return pack_words(node.attributes.weights.reshape(-1, 1), [weight_type(node).bits])
 
-def weight_type(node: Node[PositionSumAttributes]) -> IntType:
-    """Return the narrowest type of all weights."""
-    weights = node.attributes.weights
-    return IntType.holding(Interval(int(weights.min()), int(weights.max())))
+    def core(self, node: Node[PositionSumAttributes], *parameters: Any, **more: Any) -> Core:
+        return Core(*parameters, repeat=node.attributes.repeat, **more)
 
 
 def sum_interval(weights: IntArray, operand: Interval) -> Interval:

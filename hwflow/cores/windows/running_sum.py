@@ -92,9 +92,8 @@ def _blocks(node: Node[RunningSumAttributes], lanes: int) -> int:
 
 def sums_interval(attributes: RunningSums, window: int, operand: Interval) -> Interval:
     """Return the interval of all sums over up to ``window`` elements in ``operand``."""
-    counts = (0, window - 1) if attributes.exclusive else (1, window)
-    ends = [count * end for count in counts for end in (operand.lo, operand.hi)]
-    exact = Interval(min(ends), max(ends))
+    counts = Interval(0, window - 1) if attributes.exclusive else Interval(1, window)
+    exact = counts.times(operand)
     return exact if attributes.wrap is None else wrapped_interval(exact, attributes.wrap)
 
 

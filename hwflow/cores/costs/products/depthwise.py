@@ -45,7 +45,7 @@ def depthwise(
     padding; ``row``: one kernel row per step; ``rows``: of the buffer."""
     taps = geometry.kernel[1] if row else 1
     total = _control(family, geometry, blocks, row, rows)
-    total += _buffers(family, geometry, source, x, lanes, blocks, row, rows)
+    total += _buffers(family, geometry, source, lanes, blocks, row, rows)
     shapes = Shape(x.bits, x.signed), Shape(w.bits, w.signed)
     latency = Depthwise.latency_of(*shapes, geometry, row, kind)
     total += adder_tree(x, w, taps, result.bits, family).times(lanes)
@@ -62,7 +62,7 @@ def depthwise(
 
 
 def _buffers(
-    family: str, geometry: WindowGeometry, source: IntType, x: IntType, lanes: int, blocks: int, row: bool, rows: int
+    family: str, geometry: WindowGeometry, source: IntType, lanes: int, blocks: int, row: bool, rows: int
 ) -> Resources:
     """Copies of the line buffer with their addresses, and what comes from them or is padding."""
     taps = geometry.kernel[1] if row else 1

@@ -11,7 +11,7 @@ from hwflow.cores.costs.basics import chain
 from hwflow.cores.costs.products.row_sums import digit_products
 from hwflow.cores.operator import Resources
 from hwflow.ir.graph import IntArray
-from hwflow.types import IntType
+from hwflow.types import Interval, IntType
 
 Key = Hashable
 
@@ -56,8 +56,8 @@ def digit_sums(
     ]
     made = list({key: None for keys in rows for key in keys if key is not None})
     products = digit_products(family, x, digits, [words for _, words in made], [lane for lane, _ in made])
-    corners = [a * b for a in (x.min, x.max) for b in digits.range]
-    low, high = min(corners), max(corners)
+    product = x.interval.times(Interval(*digits.range))
+    low, high = product.lo, product.hi
     total = products + shared_sums(family, rows, low, high, limit, carried=True)
     if not accumulated:
         lanes = weights.shape[2]

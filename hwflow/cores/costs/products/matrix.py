@@ -134,7 +134,7 @@ class Matrix:
             total = self._products(pe, words)
         else:
             table = filled_table(self.family, known.table)
-            total, stored = self._known_products(pe, depth, known)
+            total, stored = self._known_products(pe, known)
         total += table
         far = lies_far(word, words) or (self._in_blocks and lies_in_block(word, words))
         held = word if changing is None else changing.bits  # bits of a word that are not the same in all words
@@ -286,7 +286,7 @@ class Matrix:
             return wide_product(self.family, x, w, pe * simd - idle).dsp
         return multiplier_blocks(self.family, [(x, w, pe * simd - idle)])
 
-    def _known_products(self, pe: int, depth: int, known: FewWords) -> tuple[Resources, int]:
+    def _known_products(self, pe: int, known: FewWords) -> tuple[Resources, int]:
         """Products and sums of a table that is looked at, and the bits of a beat in the queue."""
         family, x, w, simd, packing = self.family, self.x, self.w, self.simd, self.packing
         words, stored = len(known.table), pe * self.accumulator.bits
@@ -296,17 +296,14 @@ class Matrix:
             return self._tables(known.weights[:, :, 0].reshape(-1, pe, simd)), stored
         if words == 1 and max(x.bits, w.bits) <= BLOCK:
             if self._inside:
-                return self._fixed_products(pe, depth, known)
+                return self._fixed_products(pe, known)
             sums = _constant_sums(family, x, w, self.accumulator.bits, pe, simd, packing, known)
             return sums + self._operands, stored
         soft = None
         if self._inside and words <= FEW and x.bits + w.bits < FAMILIES[family].dsp_product:
             soft = known.weights[:, :, 0]
-        signed = w.signed if packing is None else packing.operand_shape.signed
-        least = FAMILIES[family].dsp_product - x.bits
-        idle = known.idle(simd, signed, least)
-        factor = w if packing is None else IntType(packing.operand_shape.width, True)
-        each = products(family, x, factor, 1, ProductForm.DSP)
+        idle = known.idle(simd, w.signed, FAMILIES[family].dsp_product - x.bits)
+        each = products(family, x, w, 1, ProductForm.DSP)
         return self._products(pe, words, idle, soft) + each._replace(dsp=0).times(-idle), stored
 
     def _tables(self, few: IntArray) -> Resources:
@@ -316,12 +313,12 @@ class Matrix:
             return table_products(family, few, *self._corners, limit, lambda bits: Resources(lut=bits, ff=bits))
         if self.digits is not None:
             return digit_sums(family, x, self.digits, few, limit, self.synapse > 1)
-        corners = [a * b for a in (x.min, x.max) for b in (w.min, w.max)]
+        product = x.interval.times(w.interval)
         return table_products(
-            family, few, min(corners), max(corners), limit, lambda bits: Resources(lut=int(bits == 1), ff=bits)
+            family, few, product.lo, product.hi, limit, lambda bits: Resources(lut=int(bits == 1), ff=bits)
         )
 
-    def _fixed_products(self, pe: int, depth: int, known: FewWords) -> tuple[Resources, int]:
+    def _fixed_products(self, pe: int, known: FewWords) -> tuple[Resources, int]:
         """Products with weights that never change in blocks that synthesis gives registers; see
         :meth:`_known_products`."""
         family, simd, packing, limit = self.family, self.simd, self.packing, self.accumulator.bits

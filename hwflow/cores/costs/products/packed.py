@@ -12,7 +12,7 @@ from hwflow.cores.costs.basics import adders, carried_chain, chain
 from hwflow.cores.costs.family import FAMILIES
 from hwflow.cores.costs.products.product_sums import sum_tree
 from hwflow.cores.operator import Resources
-from hwflow.types import IntType
+from hwflow.types import Interval, IntType
 
 _UNLIMITED = 1000  # bits: sums before the split are exact
 
@@ -56,8 +56,8 @@ def digit_sum(family: str, x: IntType, digits: Digits, lanes: int, limit: int, a
     """The sum of a row of ``lanes`` products of look-up tables (:mod:`hdl_lib.arithmetic.digit_product`)."""
 
     def width(first: int, end: int) -> int:
-        corners = [a * b for a in (x.min, x.max) for b in digits.part(first, end)]
-        return int(shape_of(min(corners) - 1, max(corners)).width)
+        product = x.interval.times(Interval(*digits.part(first, end)))
+        return int(shape_of(product.lo - 1, product.hi).width)
 
     rows = [(place, place + 1) for place in range(digits.count)]
     # The top bit of the product of an input without sign is the digit's sign; two tables where a digit has three bits.
@@ -74,17 +74,12 @@ def digit_sum(family: str, x: IntType, digits: Digits, lanes: int, limit: int, a
             product += Resources(ff=width(first, end) + 1)
         rows, level = sums, level + 1
     total = product.times(lanes)
-    low, high = _corners(x, digits)
+    product_range = x.interval.times(Interval(*digits.range))
+    low, high = product_range.lo, product_range.hi
     total += _tree(family, low, high, [1] * lanes, limit, carried=True)
     if not accumulated:
         total += adders(min(limit, shape_of(low * lanes - 1, high * lanes).width), 1, family)
     return total
-
-
-def _corners(x: IntType, digits: Digits) -> tuple[int, int]:
-    """The least and the greatest product of an input with a weight."""
-    products = [a * b for a in (x.min, x.max) for b in digits.range]
-    return min(products), max(products)
 
 
 def _tree(family: str, low: int, high: int, counts: list[int], limit: int, *, carried: bool) -> Resources:

@@ -10,7 +10,7 @@ from math import ceil
 from amaranth.hdl import Shape
 
 from hdl_lib.arithmetic.block_product import BLOCK_LATENCY
-from hdl_lib.arithmetic.multiplier import ProductForm
+from hdl_lib.arithmetic.multiplier import BLOCK, ProductForm
 from hdl_lib.arithmetic.wide_product import WideProduct
 from hwflow.cores.costs.basics import SHORT, adder, adders, chain
 from hwflow.cores.costs.family import FAMILIES
@@ -23,18 +23,27 @@ def product_is_cheap_in_luts(x: IntType, w: IntType) -> bool:
     return min(x.bits, w.bits) <= 2 or x.bits * w.bits <= 12
 
 
+def product_kinds(family: str, x: IntType, w: IntType) -> list[tuple[ProductForm, int]]:
+    """What may make a core's products, and the bits of the parts that operands wider than a block are cut into, or
+    0."""
+    if product_is_cheap_in_luts(x, w):
+        return [(ProductForm.LUT, 0)]
+    part = FAMILIES[family].dsp_width - 1 if max(x.bits, w.bits) > BLOCK else 0
+    return [(ProductForm.DSP, part), (ProductForm.LUT, 0)]
+
+
 @cache
 def product_bits(x: IntType, w: IntType, count: int = 1) -> int:
     """Bits of the sum of ``count`` products."""
-    corners = [count * a * b for a in (x.min, x.max) for b in (w.min, w.max)]
-    return IntType.holding(Interval(min(corners), max(corners))).bits
+    product = x.interval.times(w.interval)
+    return IntType.holding(Interval(count * product.lo, count * product.hi)).bits
 
 
 @cache
 def adder_tree(x: IntType, w: IntType, terms: int, limit: int, family: str = "ecp5") -> Resources:
     """A register behind every adder and every term that is left over; sums are cut to ``limit`` bits."""
-    corners = [a * b for a in (x.min, x.max) for b in (w.min, w.max)]
-    return sum_tree(min(corners), max(corners), terms, limit, family)
+    product = x.interval.times(w.interval)
+    return sum_tree(product.lo, product.hi, terms, limit, family)
 
 
 @cache

@@ -24,7 +24,7 @@ from hwflow.cores.costs.basics import adder, carried_chain, chain
 from hwflow.cores.costs.family import FAMILIES
 from hwflow.cores.operator import Resources
 from hwflow.ir.graph import IntArray
-from hwflow.types import IntType
+from hwflow.types import Interval, IntType
 
 ZERO, ONE = 0, 1  # what a bit is in a word, and the numbers of bits that are so in all; then bits of the input by twos
 COMPLEMENT = 1  # added to the number of an input's bit
@@ -47,8 +47,8 @@ def digit_products(
         return ONE if digit < 0 else ZERO
 
     def shape(first: int, end: int) -> tuple[int, bool]:
-        ends = [a * b for a in (x.min, x.max) for b in digits.part(first, end)]
-        return int(shape_of(min(ends) - 1, max(ends)).width), True
+        product = x.interval.times(Interval(*digits.part(first, end)))
+        return int(shape_of(product.lo - 1, product.hi).width), True
 
     count, left = digits.count, np.array(weights, dtype=object)
     bits = [shape(place, place + 1)[0] for place in range(count)]
@@ -80,9 +80,9 @@ def multiple_product(family: str, x: IntType, w: IntType, weights: tuple[int, ..
 
     def shape(first: int, end: int) -> tuple[int, bool]:
         part = IntType(min(2 * end, w.bits) - 2 * first, w.signed and 2 * end >= w.bits)
-        ends = [a * b for a in (x.min, x.max) for b in (part.min, part.max)]
-        product = shape_of(min(ends), max(ends))
-        return int(product.width), bool(product.signed)
+        product = x.interval.times(part.interval)
+        made = shape_of(product.lo, product.hi)
+        return int(made.width), bool(made.signed)
 
     rows, taken = [], set[int]()
     for place in range((w.bits + 1) // 2):

@@ -122,7 +122,7 @@ def _lane(
     have some, products, sums, what rounds and limits."""
     factor = None if constants is None else constants[0]
     total = Resources(ff=2 * x.bits + _operand(family, x, multiplier, part))
-    whole = _whole(x, multiplier, addend)
+    whole = whole_sum(x, multiplier, addend)
     made, terms = _products(family, x, multiplier, part, factor)
     total += made
     if constants is not None:
@@ -132,10 +132,10 @@ def _lane(
     return total + result_of(family, whole, shift, rounds, out, limits)
 
 
-def _whole(x: IntType, multiplier: IntType, addend: IntType) -> Whole:
+def whole_sum(x: IntType, multiplier: IntType, addend: IntType) -> Whole:
     """The sum of a product and an addend."""
-    products = [a * b for a in (x.min, x.max) for b in (multiplier.min, multiplier.max)]
-    return Whole(min(products) + addend.min, max(products) + addend.max, 0)
+    products = x.interval.times(multiplier.interval)
+    return Whole(products.lo + addend.min, products.hi + addend.max, 0)
 
 
 def _lane_of_rows(
@@ -143,7 +143,7 @@ def _lane_of_rows(
     limits: tuple[int, int],
 ) -> Resources:
     """A lane whose product is a sum of rows of look-up tables, without that."""
-    whole = _whole(x, multiplier, addend)
+    whole = whole_sum(x, multiplier, addend)
     kept = whole.width - shift
     # A carry cell of one bit stands alone where its sum's bit is dropped.
     places = kept if FAMILIES[family].carry_bits == 1 else whole.width
@@ -157,7 +157,7 @@ def _row_products(
     """Products that are sums of rows of look-up tables."""
     if rows.products is not None:
         return rows.products
-    width = 2 * _whole(x, multiplier, addend).width
+    width = 2 * whole_sum(x, multiplier, addend).width
     return digit_sum(family, x, rows.digits, 1, width, True).times(lanes)
 
 

@@ -8,7 +8,7 @@ from functools import cache
 from hdl_lib.requantizers.requantize_serial import SerialMultiplyAddShift, SerialSteps
 from hwflow.cores.costs.basics import carried_chain, count_up
 from hwflow.cores.costs.memory import queue
-from hwflow.cores.costs.requantizers.multiply_add_shift import Whole, result_of
+from hwflow.cores.costs.requantizers.multiply_add_shift import Whole, result_of, whole_sum
 from hwflow.cores.operator import Resources
 from hwflow.types import IntType
 
@@ -45,7 +45,6 @@ def _lane(
         total += Resources(lut=carried_chain(family, width + 2), ff=width + 2 + 2 * place + 1)
         total += Resources(ff=width + 2).times(place - 1)
     total += Resources(lut=carried_chain(family, width + 2 * together), ff=width)
-    products = [a * b for a in (x.min, x.max) for b in (multiplier.min, multiplier.max)]
-    whole = Whole(min(products) + addend.min, max(products) + addend.max, 0)
+    whole = whole_sum(x, multiplier, addend)
     quotient = Whole(whole.low >> shift, whole.high >> shift, 0)
     return total + Resources(ff=quotient.width) + result_of(family, whole, shift, False, out, limits)
