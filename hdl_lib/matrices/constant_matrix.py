@@ -8,7 +8,6 @@ from amaranth.lib.wiring import In, Out
 
 from hdl_lib.arithmetic.adder_network import AdderNetwork
 from hdl_lib.arithmetic.multiplier import interval
-from hdl_lib.blocks import delayed
 from hdl_lib.memories.storage import check_depth
 from hdl_lib.streams.output_queue import OutputQueue
 
@@ -88,17 +87,10 @@ class ConstantMatrix(wiring.Component):
         # The queue holds what varies: the bits of each output's own range, without the zeros below its shift.
         shapes = [network.output_shape(index) for index in range(len(network.outputs))] * self.vectors
         m.submodules.queue = queue = OutputQueue(Shape(sum(shape.width for shape in shapes)), self.depth)
-        step = Signal()
         arrived = Signal(self.i.payload.shape(), reset_less=True)
         m.d.sync += arrived.eq(self.i.payload)
-        m.d.comb += [
-            self.i.ready.eq(queue.available),
-            step.eq(self.i.valid & queue.available),
-            queue.reserve.eq(step),
-            queue.push.eq(delayed(m, "push", step, self.latency - 1)),
-            self.o.valid.eq(queue.o.valid),
-            queue.o.ready.eq(self.o.ready),
-        ]
+        queue.issue(m, self.i, self.latency - 1)
+        m.d.comb += [self.o.valid.eq(queue.o.valid), queue.o.ready.eq(self.o.ready)]
         results: list[Value] = []
         for vector in range(self.vectors):
             first = vector * len(network.inputs)

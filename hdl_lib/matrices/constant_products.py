@@ -11,7 +11,6 @@ from amaranth.lib.wiring import In, Out
 from hdl_lib.arithmetic.adder_tree import Term, adder_tree, registered, tree_levels
 from hdl_lib.arithmetic.block_product import BLOCK_LATENCY, block_product
 from hdl_lib.arithmetic.multiplier import interval
-from hdl_lib.blocks import delayed
 from hdl_lib.memories.storage import check_depth
 from hdl_lib.streams.output_queue import OutputQueue
 
@@ -89,15 +88,9 @@ class ConstantProducts(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.queue = queue = OutputQueue(self.o.payload.shape(), self.depth)
-        step = Signal()
+        queue.issue(m, self.i, self.latency - 1)
         arrived, operands = (Signal(self.i.payload.shape(), name=n, reset_less=True) for n in ("arrived", "operands"))
         m.d.sync += [arrived.eq(self.i.payload), operands.eq(arrived)]
-        m.d.comb += [
-            self.i.ready.eq(queue.available),
-            step.eq(self.i.valid & queue.available),
-            queue.reserve.eq(step),
-            queue.push.eq(delayed(m, "push", step, self.latency - 1)),
-        ]
         wiring.connect(m, wiring.flipped(self.o), queue.o)
         columns, rows = len(self.weights[0]), len(self.weights)
         for vector in range(self.vectors):

@@ -7,7 +7,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hdl_lib.arithmetic.adder_tree import Term
-from hdl_lib.blocks import block_count, count_up, delayed, less
+from hdl_lib.blocks import block_count, count_up, less
 from hdl_lib.memories.rom import Rom, Table
 from hdl_lib.memories.storage import check_depth
 from hdl_lib.streams.output_queue import OutputQueue
@@ -52,15 +52,8 @@ class PerChannel(wiring.Component):
     def _issue(self, m: Module) -> tuple[OutputQueue, Signal]:
         """Return the output queue and the step; the caller drives ``queue.payload`` in the cycle before ``o.valid``."""
         m.submodules.queue = queue = OutputQueue(self.o.payload.shape(), self.depth)
-        step = Signal()
-        m.d.comb += [
-            self.i.ready.eq(queue.available),
-            step.eq(self.i.valid & queue.available),
-            queue.reserve.eq(step),
-            queue.push.eq(delayed(m, "push", step, self.latency - 1)),
-        ]
         wiring.connect(m, wiring.flipped(self.o), queue.o)
-        return queue, step
+        return queue, queue.issue(m, self.i, self.latency - 1)
 
     def _operands(self, m: Module, step: Value, table: Table) -> tuple[list[Value], Value]:
         """Return the input's lanes and the block's word of the table, both in registers, 2 cycles after the step."""

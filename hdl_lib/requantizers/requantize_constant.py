@@ -14,7 +14,7 @@ from hdl_lib.arithmetic.adder_network import AdderNetwork
 from hdl_lib.arithmetic.adder_tree import Term, registered, shape_of
 from hdl_lib.arithmetic.multiplier import interval
 from hdl_lib.arithmetic.wide_product import shifted_sum
-from hdl_lib.blocks import delayed, less
+from hdl_lib.blocks import less
 from hdl_lib.memories.storage import check_depth
 from hdl_lib.streams.output_queue import OutputQueue
 
@@ -201,15 +201,9 @@ class ConstantRequantizer(wiring.Component):
         m = Module()
         shapes = [lane.result_shape() for lane in self.lanes]
         m.submodules.queue = queue = OutputQueue(Shape(sum(shape.width for shape in shapes)), self.depth)
-        step = Signal()
         arrived = Signal(self.i.payload.shape(), reset_less=True)
         m.d.sync += arrived.eq(self.i.payload)
-        m.d.comb += [
-            self.i.ready.eq(queue.available),
-            step.eq(self.i.valid & queue.available),
-            queue.reserve.eq(step),
-            queue.push.eq(delayed(m, "push", step, self.latency - 1)),
-        ]
+        queue.issue(m, self.i, self.latency - 1)
         m.d.comb += [self.o.valid.eq(queue.o.valid), queue.o.ready.eq(self.o.ready)]
         products = self.products.build(m, "term", [arrived[lane] for lane in range(len(shapes))])
         first = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from amaranth.hdl import Const, Module, Shape, Signal
+from amaranth.hdl import Const, Module, Shape
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -63,13 +63,7 @@ class LaneMap(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.queue = queue = OutputQueue(self.o.payload.shape(), self.depth)
-        step = Signal()
-        m.d.comb += [
-            self.i.ready.eq(queue.available),
-            step.eq(self.i.valid & queue.available),
-            queue.reserve.eq(step),
-            queue.push.eq(step),
-        ]
+        queue.issue(m, self.i, 0)
         fill = Const(self.fill, self.output_shape)
         for lane, source in enumerate(self.sources):
             m.d.comb += queue.payload[lane].eq(fill if source is None else self.i.payload[source])

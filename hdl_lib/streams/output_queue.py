@@ -6,6 +6,7 @@ from amaranth.hdl import Module, Shape, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from hdl_lib.blocks import delayed
 from hdl_lib.memories.storage import check_depth, count, latency_of, storage_for, style_of
 from hdl_lib.shared import CommonComponent
 
@@ -65,6 +66,17 @@ class OutputQueue(CommonComponent):
     def latency(self):
         """Return the cycles from a push into the empty queue to ``o.valid``."""
         return latency_of("register" if self.style == "auto" else self.style)
+
+    def issue(self, m, source, stages):
+        """Return a step: each beat of ``source`` is one, takes a credit, and pushes ``stages`` cycles later."""
+        step = Signal()
+        m.d.comb += [
+            source.ready.eq(self.available),
+            step.eq(source.valid & self.available),
+            self.reserve.eq(step),
+            self.push.eq(delayed(m, "push", step, stages)),
+        ]
+        return step
 
     def build(self):
         m = Module()

@@ -96,11 +96,7 @@ class WindowImage(wiring.Component):
         windows, width = self.pixels(self.geometry), self.result_shape.width
         taken = sorted({pixel for window in windows for pixel in window if pixel is not None})
         m.submodules.queue = queue = OutputQueue(max(1, len(taken) * self.channels * width), self.depth)
-        m.d.comb += [
-            self.i.ready.eq(queue.available),
-            queue.reserve.eq(self.i.valid & queue.available),
-            queue.push.eq(queue.reserve),
-        ]
+        queue.issue(m, self.i, 0)
         for index, pixel in enumerate(taken):
             for channel in range(self.channels):
                 start = (index * self.channels + channel) * width
