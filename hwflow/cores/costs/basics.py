@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import ceil
+from math import ceil, gcd
 
 from hwflow.cores.costs.family import FAMILIES
 from hwflow.cores.operator import Resources
@@ -26,6 +26,12 @@ def stream_lanes(shape: tuple[int, ...]) -> list[int]:
 def bits(greatest: int) -> int:
     """Bits of a counter up to ``greatest``."""
     return max(1, greatest.bit_length())
+
+
+def trailing_zeros(*numbers: int) -> int:
+    """Bits at the low end that are 0 in all numbers; none if all are 0."""
+    together = gcd(*numbers)
+    return (together & -together).bit_length() - 1 if together else 0
 
 
 def adders(width: int, count: int, family: str = "ecp5") -> Resources:

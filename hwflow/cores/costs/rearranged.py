@@ -11,7 +11,7 @@ from amaranth.hdl import Shape
 from hdl_lib.memories.address_walk import AddressWalk, LoopAxis
 from hdl_lib.memories.rearrange import RearrangePlan
 from hdl_lib.memories.storage import REGISTER_DEPTH
-from hwflow.cores.costs.basics import adder, bits, chain, count_up, difference, loop
+from hwflow.cores.costs.basics import adder, bits, chain, count_up, difference, loop, trailing_zeros
 from hwflow.cores.costs.family import FAMILIES
 from hwflow.cores.costs.memory import asynchronous_memory, filled_rom, in_block_ram, queue
 from hwflow.cores.operator import Resources
@@ -69,7 +69,7 @@ def _control(family: str, plan: RearrangePlan) -> Resources:
     base = place - idle
     total += Resources(ff=base + 2 * place)
     if wraps:
-        even = (rows & -rows).bit_length() - 1  # zeros below, where a difference to the rows is the number itself
+        even = trailing_zeros(rows)  # zeros below, where a difference to the rows is the number itself
         total += Resources(lut=difference(family, place + 2 - even) + place - even)
         if base:
             total += Resources(lut=adder(family, base) + base)
@@ -90,7 +90,8 @@ def _counts(family: str, plan: RearrangePlan, released: int) -> Resources:
     lead = Shape.cast(range(-greatest, plan.rows + ahead + 1)).width
     total = Resources(lut=5, ff=spare + lead + 1)  # what a beat writes, a cycle later
     # What rounds add has zeros below, where a sum is what it is without them.
-    added, taken = (spare - _zeros([p.released for p in phases]), lead - _zeros([p.needed for p in phases]))
+    added = spare - trailing_zeros(*[phase.released for phase in phases])
+    taken = lead - trailing_zeros(*[phase.needed for phase in phases])
     total += Resources(lut=2 * chain(family, spare) + chain(family, added) + chain(family, lead) + chain(family, taken))
     if len(phases) == 1:
         return total + Resources(lut=round(1.3 * spare) + lead)
@@ -118,7 +119,7 @@ def _address(family: str, walk: AddressWalk, rows: int, outermost: bool) -> Reso
     low = walk.start + sum(min(0, span) for span in spans)
     high = walk.start + sum(max(0, span) for span in spans)
     present = [move for move, axis in zip(moves[1:], walk.axes, strict=True) if axis.count > 1] + [moves[0]]
-    zeros = min((move & -move).bit_length() - 1 if move else needed for move in present)
+    zeros = min(trailing_zeros(move) if move else needed for move in present)
     width = max(0, min(needed, Shape.cast(range(min(low, 0), max(high, 0) + 1)).width) - zeros)
     total += Resources(lut=adder(family, width) + _distinct(present), ff=width)
     if not walk.tables:
@@ -152,15 +153,9 @@ def _table(family: str, axis: LoopAxis, needed: int) -> tuple[Resources, tuple[i
     union = 0
     for word in words:
         union |= word & (1 << width) - 1
-    first = (union & -union).bit_length() - 1 if union else needed
+    first = trailing_zeros(union) if union else needed
     # A sign goes on in all bits above.
     return found, (first, needed if shape.signed else first + union.bit_length() - first)
-
-
-def _zeros(numbers: Sequence[int]) -> int:
-    """At the low end of all numbers."""
-    together = gcd(*numbers)
-    return (together & -together).bit_length() - 1 if together else 0
 
 
 def _distinct(numbers: Sequence[int]) -> int:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from hdl_lib.arithmetic.adder_network import AdderNetwork
 from hdl_lib.arithmetic.adder_tree import shape_of
 from hdl_lib.arithmetic.block_product import BLOCK_LATENCY
-from hwflow.cores.costs.basics import adder
+from hwflow.cores.costs.basics import adder, trailing_zeros
 from hwflow.cores.costs.family import FAMILIES
 from hwflow.cores.costs.memory import queue
 from hwflow.cores.costs.products.product_sums import multiplier_blocks
@@ -127,13 +127,8 @@ def estimated_constant_product(x: int, magnitude: int, stages: int) -> Resources
     """The same before its network is known, of an input of ``x`` bits: as measured for 2 to 12 signed digits, rather
     too much than too little."""
     digits = (magnitude ^ (3 * magnitude)).bit_count()
-    registers = 1.25 * stages * (x + magnitude.bit_length() - _zeros(magnitude))
+    registers = 1.25 * stages * (x + magnitude.bit_length() - trailing_zeros(magnitude))
     return Resources(lut=max(0, digits - 1) * (x + 2), ff=x + ceil(registers))
-
-
-def _zeros(number: int) -> int:
-    """Zeros at the low end."""
-    return (number & -number).bit_length() - 1 if number else 0
 
 
 def _bits(low: int, high: int) -> int:

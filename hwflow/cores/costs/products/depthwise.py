@@ -10,7 +10,7 @@ from amaranth.hdl import Shape
 from hdl_lib.arithmetic.multiplier import BLOCK, Multiplier, ProductForm
 from hdl_lib.windows.depthwise import ARRIVAL, Depthwise, buffer_words, masks
 from hdl_lib.windows.window_geometry import WindowGeometry
-from hwflow.cores.costs.basics import bits, chain, count_up, loop
+from hwflow.cores.costs.basics import bits, chain, count_up, loop, trailing_zeros
 from hwflow.cores.costs.changing import Changing
 from hwflow.cores.costs.family import FAMILIES
 from hwflow.cores.costs.memory import asynchronous_memory, filled_rom, in_block_ram, queue, rom
@@ -78,7 +78,7 @@ def _buffers(
         total += Resources(lut=words, ff=words * width).times(1 - taps)
     for tap in range(1, taps):
         move = tap * geometry.dilation[1] * blocks
-        total += Resources(lut=chain(family, address - ((move & -move).bit_length() - 1)))
+        total += Resources(lut=chain(family, address - trailing_zeros(move)))
     return total
 
 

@@ -15,7 +15,7 @@ from math import ceil
 
 from hdl_lib.arithmetic.adder_tree import shape_of
 from hdl_lib.arithmetic.block_product import BLOCK_LATENCY
-from hwflow.cores.costs.basics import chain
+from hwflow.cores.costs.basics import chain, trailing_zeros
 from hwflow.cores.costs.family import FAMILIES, Family
 from hwflow.cores.operator import Resources
 from hwflow.types import IntType
@@ -32,7 +32,7 @@ class FixedFactor:
     @cached_property
     def zeros(self) -> int:
         """At the low end."""
-        return (self.value & -self.value).bit_length() - 1
+        return trailing_zeros(self.value)
 
     @property
     def _signed(self) -> bool:
@@ -196,7 +196,7 @@ def soft_products(family: str, x: IntType, w: IntType, words: Sequence[Sequence[
         rows = ones.bit_count()
         if rows:
             ends = [value * end for value in values for end in (x.min, x.max)]
-            width = int(shape_of(min(ends), max(ends)).width) - ((ones & -ones).bit_length() - 1)
+            width = int(shape_of(min(ends), max(ends)).width) - trailing_zeros(ones)
             luts = rows * x.bits + (rows - 1) * chain(family, x.bits + 1)
             total += Resources(lut=luts, ff=BLOCK_LATENCY * width)
     return total

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from hdl_lib.arithmetic.adder_tree import shape_of
 from hdl_lib.arithmetic.block_product import BLOCK_LATENCY
-from hwflow.cores.costs.basics import chain
+from hwflow.cores.costs.basics import chain, trailing_zeros
 from hwflow.cores.operator import Resources
 from hwflow.types import IntType
 
@@ -28,7 +28,7 @@ def known_products(
             if not weight:
                 row.append(None)
                 continue
-            zeros = (weight & -weight).bit_length() - 1
+            zeros = trailing_zeros(weight)
             width = int(shape_of(*sorted((weight * x.min, weight * x.max))).width)
             row.append(((lane, weight), width, zeros))
             if (lane, weight) not in made:

@@ -9,7 +9,7 @@ from math import ceil
 from hdl_lib.arithmetic.adder_tree import shape_of
 from hdl_lib.memories.storage import REGISTER_DEPTH
 from hdl_lib.requantizers.requantize_constant import ConstantLane
-from hwflow.cores.costs.basics import adder, difference
+from hwflow.cores.costs.basics import adder, difference, trailing_zeros
 from hwflow.cores.costs.family import FAMILIES
 from hwflow.cores.costs.memory import queue
 from hwflow.cores.operator import Resources
@@ -73,9 +73,9 @@ def _comparisons(lane: ConstantLane) -> list[_Comparison]:
     below, above = lane.limits()
     found, quotient = [], lane.quotient_bits()
     if below is not None:
-        found.append(_Comparison(_looked_at(-below, quotient), quotient + 1 - _zeros(below)))
+        found.append(_Comparison(_looked_at(-below, quotient), quotient + 1 - trailing_zeros(below)))
     if above is not None:
-        places = quotient - _zeros(above + 1)
+        places = quotient - trailing_zeros(above + 1)
         found.append(_Comparison(_looked_at(above + 1, quotient), places + 1, places))
     return found
 
@@ -105,8 +105,3 @@ def _choices(family: str, lane: ConstantLane, depth: int) -> int:
 def constant_requantizer(family: str, lanes: Resources, width: int, latency: int, depth: int) -> Resources:
     """All ``lanes``, whose results have so many bits together, with a queue behind them."""
     return lanes + Resources(lut=4, ff=latency) + queue(family, width, depth)
-
-
-def _zeros(number: int) -> int:
-    """Zeros at the low end; of 0 none."""
-    return (number & -number).bit_length() - 1 if number else 0

@@ -14,7 +14,7 @@ from hdl_lib.arithmetic.block_product import BLOCK_LATENCY
 from hdl_lib.arithmetic.digit_product import Digits
 from hdl_lib.arithmetic.wide_product import WideProduct
 from hdl_lib.requantizers.requantize_mas import MultiplyAddShift
-from hwflow.cores.costs.basics import chain, count_up, difference
+from hwflow.cores.costs.basics import chain, count_up, difference, trailing_zeros
 from hwflow.cores.costs.changing import Changing
 from hwflow.cores.costs.family import FAMILIES
 from hwflow.cores.costs.memory import queue, rom
@@ -175,7 +175,7 @@ def result_of(
     quotient = int(shape_of(low, high).width)
     for beyond, possible in ((limits[0], low < limits[0]), (limits[1] + 1, high > limits[1])):
         if possible:  # the low bits of a difference are the value's own where the limit's are all zero, or one above
-            places = quotient + 1 - ((beyond & -beyond).bit_length() - 1) if beyond else 0
+            places = quotient + 1 - trailing_zeros(beyond) if beyond else 0
             # A carry cell of one bit reads its operands directly: what is subtracted from the upper limit is
             # complemented before it.
             complement = places if FAMILIES[family].carry_bits == 1 and beyond > limits[0] else 0

@@ -6,17 +6,12 @@ from collections.abc import Sequence
 from math import ceil
 
 from hdl_lib.requantizers.requantize_search import read_latency
-from hwflow.cores.costs.basics import adders, bits, chain, count_up, difference
+from hwflow.cores.costs.basics import adders, bits, chain, count_up, difference, trailing_zeros
 from hwflow.cores.costs.changing import Changing
 from hwflow.cores.costs.family import FAMILIES
 from hwflow.cores.costs.memory import queue, rom
 from hwflow.cores.operator import Resources
 from hwflow.types import IntType
-
-
-def _zeros_below(number: int) -> int:
-    """Zeros below the lowest one of a number that is not 0."""
-    return (number & -number).bit_length() - 1
 
 
 def thresholds(
@@ -44,8 +39,8 @@ def thresholds(
     control = count_up(words) + Resources(lut=3, ff=4 + (groups - 1).bit_length())
     for lane in ones or [[1] * levels] * lanes:
         # Bits below all thresholds' ones are not looked at; of a threshold of 0 it is the sign.
-        lowest = min([x.bits - 1, *(_zeros_below(t) for t in lane if t)])
-        compared = sum(difference(family, x.bits + 1 - _zeros_below(t)) for t in lane if t)
+        lowest = min([x.bits - 1, *(trailing_zeros(t) for t in lane if t)])
+        compared = sum(difference(family, x.bits + 1 - trailing_zeros(t)) for t in lane if t)
         control += Resources(lut=compared, ff=2 * (x.bits - lowest))
     control += _known_bases(bases, levels, out)
     return table + each.times(lanes) + control + queue(family, lanes * out.bits if stored is None else stored, depth)

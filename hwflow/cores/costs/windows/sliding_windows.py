@@ -7,7 +7,7 @@ from functools import lru_cache
 from amaranth.hdl import Shape
 
 from hdl_lib.windows.window_geometry import WindowGeometry as CoreGeometry
-from hwflow.cores.costs.basics import adder, chain, comparison, count_up, loop
+from hwflow.cores.costs.basics import adder, chain, comparison, count_up, loop, trailing_zeros
 from hwflow.cores.costs.memory import asynchronous_memory, in_block_ram, queue
 from hwflow.cores.logical.image_windows import WindowGeometry
 from hwflow.cores.operator import Resources
@@ -56,7 +56,7 @@ def reader_registers(window: WindowGeometry, blocks: int, words: int) -> tuple[i
         column if kh > 1 and core.out_width > 1 else 0,
         _width(start, rightmost + shift) if core.out_width > 1 else 0,
     ]
-    place = max(0, (words - 1).bit_length() - ((beats & -beats).bit_length() - 1)) if rows > 1 else 0
+    place = max(0, (words - 1).bit_length() - trailing_zeros(beats)) if rows > 1 else 0
     moves = [kh * core.out_height > 1, core.out_height > 1 and kh * core.out_width > 1, core.out_height > 1]
     # A frame of one output row begins elsewhere than the one before it unless the buffer holds whole frames.
     moving = core.out_height > 1 or core.height % max(rows, 1) > 0

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import gcd
 
 from amaranth.hdl import Shape
 
 from hdl_lib.arithmetic.block_product import BLOCK_LATENCY
 from hdl_lib.arithmetic.multiplier import BLOCK, Multiplier, ProductForm
 from hdl_lib.windows.weighted_pool import WeightedPool, arrival_of
-from hwflow.cores.costs.basics import chain, count_up, loop
+from hwflow.cores.costs.basics import chain, count_up, loop, trailing_zeros
 from hwflow.cores.costs.family import FAMILIES
 from hwflow.cores.costs.memory import filled_rom
 from hwflow.cores.costs.products.known_multipliers import lut_product
@@ -56,7 +55,7 @@ def products_of_table(
         if kind == ProductForm.DSP and several and len(words) > 1:
             total += Resources(ff=lanes * w.bits)
         total += operands(family, x, w, lanes, kind)
-    zeros = sum(map(_zeros, columns or ())) if kind == ProductForm.LUT else 0
+    zeros = sum(trailing_zeros(*column) for column in columns or ()) if kind == ProductForm.LUT else 0
     return total, lanes, zeros
 
 
@@ -100,12 +99,6 @@ def _sums(
     return total + sum_pool(family, lanes, term, result.bits, blocks, window, depth, zeros)
 
 
-def _zeros(numbers: Sequence[int]) -> int:
-    """At the low end of all numbers."""
-    together = gcd(*numbers)
-    return (together & -together).bit_length() - 1
-
-
 def _columns(words: Sequence[int], lanes: int, w: IntType) -> list[list[int]]:
     """The numbers of each lane."""
     half, mask = 1 << (w.bits - 1) if w.signed else 0, (1 << w.bits) - 1
@@ -117,7 +110,7 @@ def _constants(family: str, x: IntType, w: IntType, weights: Sequence[int]) -> R
     power of two without, shifts."""
     device, total, made = FAMILIES[family], Resources(), []
     for weight in weights:
-        zeros = (weight & -weight).bit_length() - 1
+        zeros = trailing_zeros(weight)
         low, high = sorted((weight * x.min >> zeros, weight * x.max >> zeros))
         width = IntType.holding(Interval(low, high)).bits
         operand = IntType.holding(Interval(min(-int(w.signed), weight >> zeros), max(0, weight >> zeros)))
