@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from math import gcd
 
 from amaranth.hdl import Shape
 
-from hdl_lib.memories.address_walk import AddressWalk, LoopAxis
+from hdl_lib.memories.address_walk import AddressWalk
 from hdl_lib.memories.rearrange import RearrangePlan
 from hdl_lib.memories.storage import REGISTER_DEPTH
 from hwflow.cores.costs.basics import adder, bits, chain, count_up, difference, loop, trailing_zeros
@@ -65,7 +64,7 @@ def _control(family: str, plan: RearrangePlan) -> Resources:
     step = plan.beats % rows if rows > 1 else 0  # from frame to frame in the buffer
     total = count_up(rows) + _address(family, walk, rows, plan.rounds == 1 or step > 0)
     # The place of a frame's first beat: none of the zeros below.
-    idle = (gcd(step, rows) & -gcd(step, rows)).bit_length() - 1 if step else place
+    idle = trailing_zeros(step, rows) if step else place
     base = place - idle
     total += Resources(ff=base + 2 * place)
     if wraps:
@@ -96,11 +95,8 @@ def _counts(family: str, plan: RearrangePlan, released: int) -> Resources:
     if len(phases) == 1:
         return total + Resources(lut=round(1.3 * spare) + lead)
     index = bits(len(phases) - 1)
-    total += Resources(lut=spare + added + 2 * taken + released * (1 + (index > 3)))
-    total += Resources(lut=_distinct([phase.needed for phase in phases]))
-    most = max(phase.count for phase in phases)
-    left = loop(most)
-    return total + Resources(lut=index + len(phases) + left.lut, ff=index + left.ff)
+    total += Resources(lut=spare + added + 3 * taken + released * (1 + (index > 3)))
+    return total + loop(max(phase.count for phase in phases)) + Resources(lut=index + len(phases), ff=index)
 
 
 def _address(family: str, walk: AddressWalk, rows: int, outermost: bool) -> Resources:
@@ -119,43 +115,16 @@ def _address(family: str, walk: AddressWalk, rows: int, outermost: bool) -> Reso
     low = walk.start + sum(min(0, span) for span in spans)
     high = walk.start + sum(max(0, span) for span in spans)
     present = [move for move, axis in zip(moves[1:], walk.axes, strict=True) if axis.count > 1] + [moves[0]]
-    zeros = min(trailing_zeros(move) if move else needed for move in present)
+    zeros = trailing_zeros(*present) if any(present) else needed
     width = max(0, min(needed, Shape.cast(range(min(low, 0), max(high, 0) + 1)).width) - zeros)
-    total += Resources(lut=adder(family, width) + _distinct(present), ff=width)
-    if not walk.tables:
-        return total
-    total += Resources(ff=2 * width)
-    terms = [(zeros, zeros + width)]  # of each the first bit that changes, and the last
+    total += Resources(lut=adder(family, width) + width, ff=width)
+    if walk.tables:
+        total += Resources(ff=2 * width)
     for axis in walk.tables:
-        found, term = _table(family, axis, needed)
-        total += found
-        terms.append(term)
-    while len(terms) > 1:
-        sums = []
-        for pair in (terms[index : index + 2] for index in range(0, len(terms), 2)):
-            first, end = min(term[0] for term in pair), max(term[1] for term in pair)
-            if len(pair) > 1:
-                end = min(needed, end + 1)
-                total += Resources(lut=adder(family, end - max(term[0] for term in pair)))
-            total += Resources(ff=max(0, end - first))
-            sums.append((first, end))
-        terms = sums
-    levels = walk.latency - 2
-    return total + Resources(ff=levels * any(None in axis.table for axis in walk.axes))
-
-
-def _table(family: str, axis: LoopAxis, needed: int) -> tuple[Resources, tuple[int, int]]:
-    """A loop's table and its counter, and of its offsets the first bit that changes and the last."""
-    shape = Shape.cast(range(min(0, *axis.known), max(0, *axis.known) + 1))
-    width = min(needed, shape.width)
-    words = [1 << width if at is None else at & (1 << width) - 1 for at in axis.table]
-    found = filled_rom(family, words, width + 1) + count_up(axis.count)
-    union = 0
-    for word in words:
-        union |= word & (1 << width) - 1
-    first = trailing_zeros(union) if union else needed
-    # A sign goes on in all bits above.
-    return found, (first, needed if shape.signed else first + union.bit_length() - first)
+        words = [1 << needed if at is None else at & mask for at in axis.table]
+        total += filled_rom(family, words, needed + 1) + count_up(axis.count)
+        total += Resources(lut=adder(family, needed), ff=needed)
+    return total
 
 
 def _distinct(numbers: Sequence[int]) -> int:

@@ -126,7 +126,7 @@ def _lane(
     made, terms = _products(family, x, multiplier, part, factor)
     total += made
     if constants is not None:
-        zeros = (constants[1] & -constants[1]).bit_length() - 1 if constants[1] else whole.width
+        zeros = trailing_zeros(constants[1]) if constants[1] else whole.width
     terms.insert(0, Whole(addend.min, addend.max, zeros))
     total += _sums(family, terms, whole.width, 0 if rounds else shift)
     return total + result_of(family, whole, shift, rounds, out, limits)
