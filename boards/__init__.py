@@ -2,8 +2,9 @@
 
 from .board import TOOLCHAINS, Board, ClockInput, Part, Toolchain, Uart, ZynqSystem
 from .registry import UnknownBoard, all_boards, find_board
+from .serial_chips import SerialChip
 
 __all__ = [
-    "TOOLCHAINS", "Board", "ClockInput", "Part", "Toolchain", "Uart", "UnknownBoard", "ZynqSystem", "all_boards",
-    "find_board",
+    "TOOLCHAINS", "Board", "ClockInput", "Part", "SerialChip", "Toolchain", "Uart", "UnknownBoard", "ZynqSystem",
+    "all_boards", "find_board",
 ]

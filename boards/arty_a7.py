@@ -6,6 +6,7 @@ from typing import Any
 
 from .board import Board, ClockInput, Uart
 from .parts import artix7
+from .serial_chips import FT2232H
 
 
 def _board(size: str) -> Board:
@@ -25,7 +26,7 @@ def _board(size: str) -> Board:
         part=artix7(f"{size}t", f"xc7a{size}ticsg324-1L"),
         clock=ClockInput("clk100", 0, 100_000_000, "fabric"),
         clock_mhz=100,
-        uart=Uart("uart", 0, 1_000_000),
+        uart=Uart("uart", 0, FT2232H),
         toolchain="vivado",
         platform=platform,
         program=f"openFPGALoader -b arty_a7_{size}t {{bitstream}}",

@@ -10,6 +10,7 @@ from typing import Any
 
 from .board import Board, ClockInput, Uart
 from .parts import artix7
+from .serial_chips import FT2232H
 
 
 def _platform() -> Any:
@@ -44,7 +45,7 @@ BOARDS = (
         part=artix7("35t", "xc7a35tcpg236-1"),
         clock=ClockInput("clk100", 0, 100_000_000, "fabric"),
         clock_mhz=100,
-        uart=Uart("uart", 0, 1_000_000),
+        uart=Uart("uart", 0, FT2232H),
         toolchain="vivado",
         platform=_platform,
         program="openFPGALoader -b basys3 {bitstream}",

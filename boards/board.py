@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from .serial_chips import SerialChip
+
 
 @dataclass(frozen=True)
 class Part:
@@ -43,7 +45,7 @@ class ClockInput:
 
 @dataclass(frozen=True)
 class Uart:
-    """A serial port: the platform's resource and the baud rate both ends use.
+    """A serial port: the platform's resource, and what is at the line's other end.
 
     ``adapter``: "" where the board's own USB socket is the port; else the pins a 3.3 V USB-to-serial adapter has to be
     connected to, as the board's print names them, from the board's side: "receive 0, transmit 1".
@@ -51,7 +53,7 @@ class Uart:
 
     resource: str
     number: int
-    baud: int
+    chip: SerialChip
     adapter: str = ""
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from .board import Board, ClockInput, Uart
 from .parts import ecp5
+from .serial_chips import ADAPTER, DAPLINK
 
 
 def _module(size: str) -> Callable[[], Any]:
@@ -61,16 +62,16 @@ def _board(
 
 BOARDS = (
     _board(
-        "colorlight_i5", "Colorlight i5 v7.0", "25F", "CABGA381", Uart("uart", 0, 115_200), _module("25F"),
+        "colorlight_i5", "Colorlight i5 v7.0", "25F", "CABGA381", Uart("uart", 0, DAPLINK), _module("25F"),
         "openFPGALoader -b colorlight-i5 {bitstream}", "ecpdap program --freq 5000 {bitstream}",
     ),
     _board(
-        "colorlight_i9", "Colorlight i9 v7.2", "45F", "CABGA381", Uart("uart", 0, 115_200), _module("45F"),
+        "colorlight_i9", "Colorlight i9 v7.2", "45F", "CABGA381", Uart("uart", 0, DAPLINK), _module("45F"),
         "openFPGALoader -b colorlight-i9 {bitstream}", "ecpdap program --freq 5000 {bitstream}",
     ),
     _board(
         "colorlight_5a_75b", "Colorlight 5A-75B v7.0", "25F", "CABGA256",
-        Uart("uart", 0, 1_000_000, "receive J19 KEY+, transmit J19 DATA_LED-"), _card,
+        Uart("uart", 0, ADAPTER, "receive J19 KEY+, transmit J19 DATA_LED-"), _card,
         "openFPGALoader -c ft232 {bitstream}",
     ),
 )

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from .board import Board, ClockInput, Part, Uart
+from .serial_chips import ADAPTER
 
 
 def _platform() -> Any:
@@ -31,7 +32,7 @@ BOARDS = (
         ),
         clock=ClockInput("clk50", 0, 50_000_000, "fabric"),
         clock_mhz=100,
-        uart=Uart("uart", 0, 1_000_000, "receive Arduino IO0, transmit Arduino IO1"),
+        uart=Uart("uart", 0, ADAPTER, "receive Arduino IO0, transmit Arduino IO1"),
         toolchain="quartus",
         platform=_platform,
         program="quartus_pgm -m jtag -o 'P;{bitstream}@2'",

@@ -6,6 +6,7 @@ from typing import Any
 
 from .board import Board, ClockInput, Uart
 from .parts import ecp5
+from .serial_chips import FT2232H
 
 
 def _board(size: str) -> Board:
@@ -20,7 +21,7 @@ def _board(size: str) -> Board:
         part=ecp5(size, "CABGA554", "8", series="LFE5UM5G"),
         clock=ClockInput("clk100", 0, 100_000_000, "fabric"),
         clock_mhz=125,
-        uart=Uart("uart", 0, 1_000_000),
+        uart=Uart("uart", 0, FT2232H),
         toolchain="trellis",
         platform=platform,
         program="openFPGALoader -b ecpix5 {bitstream}",

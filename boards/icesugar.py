@@ -6,6 +6,7 @@ from typing import Any
 
 from .board import Board, ClockInput, Uart
 from .parts import ICE40_UP5K
+from .serial_chips import ICELINK
 
 
 def _platform() -> Any:
@@ -21,7 +22,7 @@ BOARDS = (
         part=ICE40_UP5K,
         clock=ClockInput("clk12", 0, 12_000_000, "pad"),
         clock_mhz=42,
-        uart=Uart("uart", 0, 115_200),
+        uart=Uart("uart", 0, ICELINK),
         toolchain="icestorm",
         platform=_platform,
         program="icesprog {bitstream}",

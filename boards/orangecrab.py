@@ -7,6 +7,7 @@ from typing import Any
 
 from .board import Board, ClockInput, Uart
 from .parts import ecp5
+from .serial_chips import ADAPTER
 
 
 def _board(size: str) -> Board:
@@ -25,7 +26,7 @@ def _board(size: str) -> Board:
         part=ecp5(size, "CSFBGA285", "8"),
         clock=ClockInput("clk", 0, 48_000_000, "fabric"),
         clock_mhz=120,
-        uart=Uart("uart", 0, 1_000_000, "receive 0 (RX), transmit 1 (TX)"),
+        uart=Uart("uart", 0, ADAPTER, "receive 0 (RX), transmit 1 (TX)"),
         toolchain="trellis",
         platform=platform,
         program="dfu-suffix -v 1209 -p 5af0 -a {bitstream} && dfu-util -a 0 -D {bitstream}",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .board import Board, ClockInput, Part, Uart
+from .serial_chips import BL702
 
 
 def _platform() -> Any:
@@ -24,7 +25,7 @@ BOARDS = (
         ),
         clock=ClockInput("clk27", 0, 27_000_000, "fabric"),
         clock_mhz=27,
-        uart=Uart("uart", 0, 115_200),
+        uart=Uart("uart", 0, BL702),
         toolchain="apicula",
         platform=_platform,
         program="openFPGALoader -b tangnano9k {bitstream}",

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from .board import Board, ClockInput, Part, Uart
+from .serial_chips import ADAPTER
 
 
 def _platform() -> Any:
@@ -29,7 +30,7 @@ BOARDS = (
         ),
         clock=ClockInput("clk16", 0, 16_000_000, "fabric"),
         clock_mhz=48,
-        uart=Uart("uart", 0, 1_000_000, "receive 1, transmit 2"),
+        uart=Uart("uart", 0, ADAPTER, "receive 1, transmit 2"),
         toolchain="icestorm",
         platform=_platform,
         program="tinyprog -p {bitstream}",

@@ -6,6 +6,7 @@ from typing import Any
 
 from .board import Board, ClockInput, Uart
 from .parts import ecp5
+from .serial_chips import FT231X
 
 
 def _board(size: str) -> Board:
@@ -20,7 +21,7 @@ def _board(size: str) -> Board:
         part=ecp5(size, "CABGA381", "6"),
         clock=ClockInput("clk25", 0, 25_000_000, "fabric"),
         clock_mhz=125,  # reached with all multipliers of the 85F in use; benchmarks/route.py
-        uart=Uart("uart", 0, 1_000_000),
+        uart=Uart("uart", 0, FT231X),
         toolchain="trellis",
         platform=platform,
         program="openFPGALoader -b ulx3s {bitstream}",

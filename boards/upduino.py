@@ -8,6 +8,7 @@ from typing import Any
 
 from .board import Board, ClockInput, Uart
 from .parts import ICE40_UP5K
+from .serial_chips import ADAPTER
 
 
 def _platform() -> Any:
@@ -27,7 +28,7 @@ BOARDS = (
         part=ICE40_UP5K,
         clock=ClockInput("clk12", 0, 12_000_000, "fabric"),
         clock_mhz=42,
-        uart=Uart("uart", 0, 1_000_000, "receive 28, transmit 38; jumper OSC closed"),
+        uart=Uart("uart", 0, ADAPTER, "receive 28, transmit 38; jumper OSC closed"),
         toolchain="icestorm",
         platform=_platform,
         program="iceprog {bitstream}",

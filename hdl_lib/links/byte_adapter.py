@@ -39,8 +39,8 @@ class BytesToBeats(wiring.Component):
 
     Timing
     ------
-    ``i.ready`` is high exactly when ``o.valid`` is low (a register). The n-th byte of a beat accepted at cycle t
-    shows the beat at t + 1; so a beat takes n + 1 cycles at least.
+    ``i.ready`` is ``~o.valid | o.ready``. The n-th byte of a beat accepted at cycle t shows the beat at t + 1, and the
+    next byte is accepted as the beat is taken; so a beat takes n cycles at least.
 
     Ordering
     --------
@@ -62,9 +62,9 @@ class BytesToBeats(wiring.Component):
         completes = loop(m, "byte", self.bytes_per_beat, take)
         final = loop(m, "beat", self.beats, give)
         m.d.comb += [
-            take.eq(~full & self.i.valid),
+            self.i.ready.eq(~full | self.o.ready),
+            take.eq(self.i.ready & self.i.valid),
             give.eq(full & self.o.ready),
-            self.i.ready.eq(~full),
             self.o.valid.eq(full),
             self.o.payload.data.eq(word),
             self.o.payload.last.eq(final),
@@ -94,8 +94,8 @@ class BeatsToBytes(wiring.Component):
 
     Timing
     ------
-    ``i.ready`` is high exactly when ``o.valid`` is low (a register). A beat accepted at cycle t shows its first byte at
-    t + 1; the others follow as they are taken; so a beat takes n + 1 cycles at least.
+    A beat accepted at cycle t shows its first byte at t + 1; the others follow as they are taken. ``i.ready`` is high
+    when no byte is left (a register), and as the last one is taken; so a beat takes n cycles at least.
     """
 
     def __init__(self, bytes_per_beat: int):
@@ -110,12 +110,12 @@ class BeatsToBytes(wiring.Component):
         last = loop(m, "byte", self.bytes_per_beat, give)
         m.d.comb += [
             give.eq(full & self.o.ready),
-            self.i.ready.eq(~full),
+            self.i.ready.eq(~full | (last & self.o.ready)),
             self.o.valid.eq(full),
             self.o.payload.eq(word[:8]),
         ]
-        with m.If(~full):
+        with m.If(self.i.ready):
             m.d.sync += [word.eq(self.i.payload.data), full.eq(self.i.valid)]
         with m.Elif(self.o.ready):
-            m.d.sync += [word.eq(word[8:]), full.eq(~last)]
+            m.d.sync += word.eq(word[8:])
         return m

@@ -58,19 +58,22 @@ class CobsEncoder(wiring.Component):
         code = Signal(8, init=1)  # bytes of the open block with its code
         full, zero, free, go = Signal(), Signal(), Signal(), Signal()
         m.d.comb += [
-            full.eq(code == LONGEST),
             zero.eq(self.i.payload.data == 0),
-            # each byte takes a place, and so does a block that ends, for the next one's code
-            free.eq((write ^ ring.at) != ring.size),
             ring.end.eq(begin),
             ring.byte.eq(self.i.payload.data),
             ring.place.eq(write),
         ]
 
+        # Each byte takes a place, and so does a block that ends, for the next one's code. `free` is a register, so that
+        # what waits hangs on no sum; an open block has place for its 255 bytes and one more all the same.
+        level = Signal.like(write)
+        m.d.comb += level.eq(write - ring.at)
+        m.d.sync += free.eq(level < ring.size // 4 * 3)
+
         def close(after):
             """The code goes to its place; the next block begins at ``after``."""
             m.d.comb += [ring.write.eq(1), ring.place.eq(begin), ring.byte.eq(code)]
-            m.d.sync += [begin.eq(after), write.eq(after + 1), code.eq(1)]
+            m.d.sync += [begin.eq(after), write.eq(after + 1), code.eq(1), full.eq(0)]
 
         with m.FSM(name="state"):
             with m.State("Bytes"):
@@ -84,7 +87,7 @@ class CobsEncoder(wiring.Component):
                             m.next = "Code"
                     with m.Else():
                         m.d.comb += ring.write.eq(1)
-                        m.d.sync += [write.eq(write + 1), code.eq(code + 1)]
+                        m.d.sync += [write.eq(write + 1), code.eq(code + 1), full.eq(code == LONGEST - 1)]
                         with m.If(self.i.payload.last):
                             m.next = "Code"
             with m.State("Code"), m.If(free):  # of the last block
@@ -117,7 +120,7 @@ class CobsDecoder(wiring.Component):
     else leads through.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__({"i": In(stream.Signature(8)), "o": Out(stream.Signature(RECEIVED_BYTE))})
 
     def elaborate(self, platform):

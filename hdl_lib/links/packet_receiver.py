@@ -15,8 +15,8 @@ class PacketReceiver(wiring.Component):
 
     Payload goes into the free part of a ring as it comes. The ring's end moves on over it when the packet has proved to
     be sound and next in order; else the next packet is written over it. What a packet says of the other pipe is held
-    back likewise, and passed to :class:`hdl_lib.links.packet_sender.PacketSender` with the strobes below, all in the
-    cycle behind the packet's last byte.
+    back likewise, and passed to :class:`hdl_lib.links.packet_sender.PacketSender` with the strobes below: registers,
+    all in the third cycle behind the packet's last byte.
 
     Parameters
     ----------
@@ -50,8 +50,8 @@ class PacketReceiver(wiring.Component):
 
     Timing
     ------
-    One byte per cycle; ``i.ready`` is low for the cycle behind a packet's last byte (a register). The first byte of a
-    payload shows at ``o`` 4 cycles after the packet's last one was accepted.
+    A byte a cycle; ``i.ready`` is low for three cycles behind a packet's last byte (three registers). The first byte of
+    a payload shows at ``o`` 6 cycles after the packet's last one was accepted.
     """
 
     def __init__(self, size: int, sendable: int):
@@ -86,21 +86,22 @@ class PacketReceiver(wiring.Component):
 
         # Where in the packet: -1 at the kind, 0 to 9 at the header's other bytes, then 10.
         payload_from = HEADER - 1
-        position = Signal(4, init=15)
-        judge = Signal()  # the cycle behind a packet's last byte
+        position, following = Signal(4, init=15), Signal(4)
+        ended, judge, judged = Signal(), Signal(), Signal()  # one, two and three cycles behind a packet's last byte
         take, inside, first = Signal(), Signal(), Signal()
         broken = Signal()
         m.d.comb += [
-            self.i.ready.eq(~judge),
-            take.eq(self.i.valid & ~judge),
+            self.i.ready.eq(~(ended | judge | judged)),
+            take.eq(self.i.valid & self.i.ready),
             first.eq(position.all()),
+            following.eq(position + 1),
             inside.eq(position == payload_from),
         ]
-        m.d.sync += judge.eq(take & self.i.payload.last)
+        m.d.sync += [ended.eq(take & self.i.payload.last), judge.eq(ended), judged.eq(judge)]
         with m.If(judge):
             m.d.sync += position.eq(15)
         with m.Elif(take & ~inside):
-            m.d.sync += position.eq(position + 1)
+            m.d.sync += position.eq(following)
         with m.If(take):
             m.d.sync += broken.eq(self.i.payload.damaged)
         m.d.comb += [crc.start.eq(judge), crc.valid.eq(take), crc.data.eq(byte)]
@@ -118,36 +119,42 @@ class PacketReceiver(wiring.Component):
         m.d.comb += self.offset.eq(recent)
 
         # The header's numbers less those they are compared with, byte after byte: offset - arrived, then
-        # acknowledged - self.acknowledged.
-        reference, difference = Signal(8), Signal(9)
-        borrow, rest = Signal(), Signal()  # of the bytes before; any of these was not zero
-        low = Signal()  # the first byte of a number
-        m.d.comb += [
-            low.eq(position[:2] == 0),
-            reference.eq(Mux(position[2], self.acknowledged, self.arrived).word_select(position[:2], 8)),
-            difference.eq(byte - reference - (borrow & ~low)),
-        ]
+        # acknowledged - self.acknowledged. What is subtracted stands ready, and so does the difference a cycle later.
+        reference, difference = Signal(8, reset_less=True), Signal(9, reset_less=True)
+        taken, place_taken = Signal(), Signal(4, reset_less=True)
+        m.d.sync += [taken.eq(take), place_taken.eq(position)]
+        with m.If(take):
+            m.d.sync += [
+                reference.eq(Mux(following[2], self.acknowledged, self.arrived).word_select(following[:2], 8)),
+                difference.eq(byte - reference - (difference[8] & (position[:2] != 0))),
+            ]
+        rest, other = Signal(), Signal()  # any of the number's bytes before was not zero; this one is not
+        low = place_taken[:2] == 0  # the first byte of a number
+        m.d.comb += other.eq(difference[:8].any())
         same, beyond, far = Signal(), Signal(), Signal()
         steps = len(self.advance)
         assert steps <= 16
         behind_low = Signal()  # acknowledged - self.acknowledged is not below 2 ** steps
-        with m.If(take):
-            m.d.sync += [borrow.eq(difference[8]), rest.eq(difference[:8].any() | (rest & ~low))]
-            with m.If(position == 3):
-                m.d.sync += [same.eq(~(rest | difference[:8].any())), beyond.eq(~difference[7])]
-        with m.If(take & (position == 4)):
-            m.d.sync += self.advance[: min(8, steps)].eq(difference)
-            m.d.sync += behind_low.eq(difference[steps:8].any() if steps < 8 else 0)
-        with m.If(take & (position == 5)):
-            if steps > 8:
-                m.d.sync += self.advance[8:].eq(difference)
-            above = difference[max(0, steps - 8) : 8]
-            m.d.sync += far.eq(behind_low | (above.any() if steps < 16 else 0))
-        with m.If(take & ((position == 6) | (position == 7))):
-            m.d.sync += far.eq(far | difference[:8].any())
+        with m.If(taken):
+            m.d.sync += rest.eq(other | (rest & ~low))
+            with m.If(place_taken == 3):
+                m.d.sync += [same.eq(~(rest | other)), beyond.eq(~difference[7])]
+            with m.If(place_taken == 4):
+                m.d.sync += self.advance[: min(8, steps)].eq(difference)
+                m.d.sync += behind_low.eq(difference[steps:8].any() if steps < 8 else 0)
+            with m.If(place_taken == 5):
+                if steps > 8:
+                    m.d.sync += self.advance[8:].eq(difference)
+                above = difference[max(0, steps - 8) : 8]
+                m.d.sync += far.eq(behind_low | (above.any() if steps < 16 else 0))
+            with m.If((place_taken == 6) | (place_taken == 7)):
+                m.d.sync += far.eq(far | other)
         told = Cat(recent[24:], byte)  # the room, once its second byte is there
         with m.If(take & (position == 9)):
             m.d.sync += self.room.eq(Mux(told >= self.sendable, self.sendable, told))
+
+        within = Signal()  # known long before the packet ends
+        m.d.sync += within.eq(~far & (self.advance <= self.unacknowledged))
 
         session, strange = Signal(32, reset_less=True), Signal()
         m.d.sync += strange.eq(session != recent)
@@ -179,20 +186,32 @@ class PacketReceiver(wiring.Component):
             with m.Else():
                 m.d.sync += behind.eq(behind + 1)
 
-        sound, data, resend, new = Signal(), Signal(), Signal(), Signal()
+        # Decided in registers: what a strobe moves is wide.
+        sound = Signal()
+        m.d.sync += sound.eq(crc.match_detected & delayed & ~broken)
+        was = {name: Signal(name=f"was_{name}") for name in ("identify", "statistics", "open", "data", "resend")}
+        for name, flag in was.items():
+            m.d.sync += flag.eq(kind == Kind[name.upper()])
+        good, data, resend, opening, late = Signal(), Signal(), Signal(), Signal(), Signal()
+        new, renewed = Signal(), Signal()
         m.d.comb += [
-            sound.eq(judge & crc.match_detected & delayed & ~broken),
-            data.eq(sound & self.opened & (kind == Kind.DATA)),
-            resend.eq(sound & self.opened & (kind == Kind.RESEND)),
+            good.eq(judge & sound),
+            data.eq(good & self.opened & was["data"]),
+            resend.eq(good & self.opened & was["resend"]),
+            opening.eq(good & was["open"]),
+            renewed.eq(~strange & self.opened),
+            late.eq(~same & beyond),
+        ]
+        m.d.sync += [
             self.damaged.eq(judge & ~sound),
-            self.identify.eq(sound & (kind == Kind.IDENTIFY)),
-            self.statistics.eq(sound & (kind == Kind.STATISTICS)),
-            self.open.eq(sound & is_open),
-            self.begin.eq(self.open & (strange | ~self.opened)),
-            self.acknowledge.eq((data | resend) & ~far & (self.advance <= self.unacknowledged)),
-            self.gap.eq(data & ~same & beyond),
-            self.answer.eq((data & ~self.gap) | resend),
-            self.rewind.eq((resend & self.acknowledge) | (self.open & ~self.begin)),
+            self.identify.eq(good & was["identify"]),
+            self.statistics.eq(good & was["statistics"]),
+            self.open.eq(opening),
+            self.begin.eq(opening & ~renewed),
+            self.acknowledge.eq((data | resend) & within),
+            self.gap.eq(data & late),
+            self.answer.eq((data & ~late) | resend),
+            self.rewind.eq((resend & within) | (opening & renewed)),
             new.eq(data & same & ~blocked),
         ]
         high = self.arrived[len(ring.end) :]

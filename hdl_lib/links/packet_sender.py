@@ -28,14 +28,14 @@ class PacketSender(wiring.Component):
     receivable : int
         Bytes of the receiver's ring, a power of two.
     identity : bytes
-        The payload of IDENTITY: 1 to 256 bytes.
+        The payload of IDENTITY: 1 to 4096 bytes.
     counters : int
         Bytes of the payload of COUNTERS.
 
     Members
     -------
     i : In(stream.Signature(8))
-        The pipe's bytes. None is taken while ``begun`` is high.
+        The pipe's bytes. None is taken while ``begun`` is high, nor when two places or less are free.
     o : Out(stream.Signature(PACKET_BYTE))
         Packets.
     acknowledged, unacknowledged : Out
@@ -52,16 +52,16 @@ class PacketSender(wiring.Component):
 
     Timing
     ------
-    One byte per cycle inside header, payload of the pipe, and CRC; up to 10 more cycles per packet. A byte of the pipe
-    shows in a packet 11 bytes and up to 12 cycles after it was accepted. All outputs are functions of registers.
+    A byte a cycle inside header, payload of the pipe, and CRC; up to 13 more cycles a packet. A byte of the pipe shows
+    in a packet 11 bytes and up to 12 cycles after it was accepted. All outputs are functions of registers.
     """
 
     def __init__(self, size: int, most_payload: int, receivable: int, identity: bytes, counters: int):
         for name, value in (("size", size), ("most_payload", most_payload), ("receivable", receivable)):
             if not isinstance(value, int) or not 1 <= value <= 32_768 or value & (value - 1):
                 raise ValueError(f"{name} must be a power of two of at most 32768 (bytes), not {value!r}")
-        if not 1 <= len(identity) <= 256:
-            raise ValueError(f"identity must have 1 to 256 bytes, not {len(identity)}")
+        if not 1 <= len(identity) <= 4096:
+            raise ValueError(f"identity must have 1 to 4096 bytes, not {len(identity)}")
         self.ring = Ring(size)
         self.most_payload, self.receivable, self.identity, self.counters = most_payload, receivable, identity, counters
         strobes = ("begin", "acknowledge", "rewind", "answer", *ANSWERS)
@@ -95,9 +95,13 @@ class PacketSender(wiring.Component):
         made = Signal.like(ring.at)  # the place behind its last byte
         start = Signal()  # reading begins again where it is acknowledged
         end = Signal.like(ring.at)  # of the packet under way
-        m.d.comb += [
+        spare = Signal()  # two cycles ago there was a place for this byte and for those that have come since
+        m.d.sync += [
             self.unacknowledged.eq(made - acknowledged),
-            self.i.ready.eq(((made ^ acknowledged) != ring.size) & ~self.begun),
+            spare.eq(self.unacknowledged < ring.size - 2),
+        ]
+        m.d.comb += [
+            self.i.ready.eq(spare & ~self.begun),
             ring.write.eq(self.i.valid & self.i.ready),
             ring.place.eq(made),
             ring.byte.eq(self.i.payload),
@@ -110,12 +114,19 @@ class PacketSender(wiring.Component):
         with m.Elif(ring.write):
             m.d.sync += made.eq(made + 1)
 
-        # What the receiver says; a packet under way ends first. Where more is acknowledged than was sent since the last
-        # start, reading begins again behind it, too.
-        offset = Cat(ring.at, (high + (ring.at < acknowledged))[: len(high)])  # of the byte that is read next
+        # What the receiver says; a packet under way ends first. Where more is acknowledged than was read, reading
+        # begins again behind it, too. All sums are a cycle old, so that no packet begins in the two cycles behind.
+        wrapped = Signal()  # since the acknowledged place, the place that is read has gone round
         room, rewind = Signal(range(ring.size + 1)), Signal()
         moved, flown = Signal(bits + 1), Signal(bits)
-        m.d.comb += [moved.eq(acknowledged + self.advance), flown.eq(ring.at - acknowledged)]
+        moving = Signal(2)
+        m.d.comb += moved.eq(acknowledged + self.advance)
+        m.d.sync += [
+            wrapped.eq(ring.at < acknowledged),
+            flown.eq(ring.at - acknowledged),
+            moving.eq(Cat(self.acknowledge | self.begin, moving)),
+        ]
+        offset = Cat(ring.at, (high + wrapped)[: len(high)])  # of the byte that is read next
         with m.If(start):
             m.d.sync += rewind.eq(0)
         with m.If(self.begin):
@@ -124,19 +135,15 @@ class PacketSender(wiring.Component):
             m.d.sync += [acknowledged.eq(moved), room.eq(self.room)]
             with m.If(moved[-1]):
                 m.d.sync += high.eq(high + 1)
-            with m.If(start | rewind | (self.advance > flown)):
-                m.d.sync += rewind.eq(1)
-        with m.If(self.rewind):
+        with m.If(self.rewind | (flown > ring.size)):
             m.d.sync += rewind.eq(1)
 
         # What the packet says of the other pipe.
         told = Signal(range(2 * self.receivable))  # `read` as the last packet said it
-        unread, fresh, grown = Signal.like(told), Signal.like(told), Signal()
+        free, fresh, grown = Signal.like(told), Signal.like(told), Signal()
         half = max(1, self.receivable // 2).bit_length() - 1
-        m.d.comb += [unread.eq(self.arrived - self.read), fresh.eq(self.read - told)]
+        m.d.comb += [free.eq(self.read - self.arrived + self.receivable), fresh.eq(self.read - told)]
         m.d.sync += grown.eq(fresh[half:].any())
-        free = Signal(16)
-        m.d.comb += free.eq(self.receivable - unread)
 
         # One packet after the other. What a packet answers is forgotten as it begins, unless it comes just then.
         wanted = {name: Signal(name=f"wanted_{name}") for name in ANSWERS}
@@ -146,23 +153,31 @@ class PacketSender(wiring.Component):
         header = Signal(8 * HEADER, reset_less=True)
         step, check = Signal(range(HEADER)), Signal(range(CHECK))
         byte, offered, move, checking = Signal(8), Signal(), Signal(), Signal()
+        counted = Signal()  # the byte at the output came in the cycle before, and belongs to what is checked
         m.d.comb += [
             piped.eq(code == Kind.BOARD_DATA & 7),
             move.eq(offered & (~self.o.valid | self.o.ready)),
-            crc.data.eq(byte),
-            crc.valid.eq(move & ~checking),
+            crc.data.eq(self.o.payload.data),
+            crc.valid.eq(counted),
         ]
+        drained = Signal()  # the ring has nothing of this packet any more
+        m.d.sync += [counted.eq(move & ~checking), drained.eq(ring.empty)]
         with m.If(self.o.ready):
             m.d.sync += self.o.valid.eq(0)
         with m.If(move):
             m.d.sync += [self.o.valid.eq(1), self.o.payload.data.eq(byte), self.o.payload.last.eq(0)]
 
-        # The identity is read a cycle behind its place.
-        m.submodules.identity = rom = memory.Memory(shape=8, depth=len(self.identity), init=self.identity)
-        fact = rom.read_port()
-        place, settled = Signal(range(max(len(self.identity), self.counters))), Signal()
-        m.d.comb += [fact.addr.eq(place), self.place.eq(place)]
-        m.d.sync += settled.eq(~move)
+        # The identity is read two cycles behind its place: the second register is a block RAM's own.
+        m.submodules.identity = rom = memory.Memory(
+            shape=8, depth=len(self.identity), init=self.identity, attrs={"rom_style": "block"}
+        )
+        read = rom.read_port()
+        fact = Signal(8, reset_less=True)
+        place, settled = Signal(range(max(len(self.identity), self.counters))), Signal(2)
+        m.d.comb += [read.addr.eq(place), self.place.eq(place)]
+        m.d.sync += [fact.eq(read.data), settled.eq(Cat(1, settled))]
+        with m.If(move):
+            m.d.sync += settled.eq(0)
 
         with m.FSM(name="state"):
             with m.State("Gauge"):
@@ -187,7 +202,9 @@ class PacketSender(wiring.Component):
             with m.State("Begin"):
                 # everything a header says is taken in one cycle
                 m.d.sync += header.eq(Cat(code, Const(0x80 >> 3, 5), offset, self.arrived, free))
-                with m.If(self.begun | rewind):
+                with m.If(moving.any()):
+                    m.next = "Gauge"
+                with m.Elif(self.begun | rewind):
                     m.d.comb += start.eq(1)
                     m.d.sync += end.eq(acknowledged)
                     m.next = "Gauge"
@@ -212,22 +229,22 @@ class PacketSender(wiring.Component):
                             m.next = "Counters"
                         with m.Else():
                             m.next = "Pipe"
-            with m.State("Pipe"):
+            with m.State("Pipe"):  # which is empty for packets of another payload: a cycle for the CRC
                 m.d.comb += [byte.eq(ring.o.payload), offered.eq(ring.o.valid), ring.o.ready.eq(move)]
-                with m.If(ring.empty):
+                with m.If(drained):
                     m.next = "Check"
             with m.State("Identity"):
-                m.d.comb += [byte.eq(fact.data), offered.eq(settled)]
+                m.d.comb += [byte.eq(fact), offered.eq(settled.all())]
                 with m.If(move):
                     m.d.sync += place.eq(place + 1)
                     with m.If(place == len(self.identity) - 1):
-                        m.next = "Check"
+                        m.next = "Pipe"
             with m.State("Counters"):
                 m.d.comb += [byte.eq(self.byte), offered.eq(1)]
                 with m.If(move):
                     m.d.sync += place.eq(place + 1)
                     with m.If(place == self.counters - 1):
-                        m.next = "Check"
+                        m.next = "Pipe"
             with m.State("Check"):
                 m.d.comb += [byte.eq(crc.crc.word_select(check, 8)), offered.eq(1), checking.eq(1)]
                 with m.If(move):

@@ -24,7 +24,7 @@ class ReliableLink(wiring.Component):
     most_payload : int
         Bytes of payload in a packet to the host at most, a power of two.
     identity : bytes
-        The payload of the packet IDENTITY, 1 to 256 bytes.
+        The payload of the packet IDENTITY, 1 to 4096 bytes.
 
     Members
     -------

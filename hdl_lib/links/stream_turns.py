@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth import Module, Signal
+from amaranth import Const, Module, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.data import ArrayLayout
 from amaranth.lib.fifo import SyncFIFOBuffered
@@ -19,9 +19,11 @@ def _check(frames: list[tuple[int, int]]) -> None:
             raise ValueError(f"bytes per beat and beats per frame must be 1 or more, not {bytes_per_beat} and {beats}")
 
 
-def _turn(m: Module, frames: list[tuple[int, int]], advance) -> Signal:
+def _turn(m: Module, frames: list[tuple[int, int]], advance) -> Value:
     """Return the index of the active stream: k for the bytes of its frame, one per cycle with ``advance``, then the
     next one."""
+    if len(frames) == 1:
+        return Const(0)
     sizes = [bytes_per_beat * beats for bytes_per_beat, beats in frames]
     turn = Signal(range(len(sizes)))
     left = Signal(range(max(sizes)), init=sizes[0] - 1)  # bytes of its frame behind the next one
@@ -70,9 +72,8 @@ class BytesToStreams(wiring.Component):
 
     Timing
     ------
-    As :class:`hdl_lib.links.byte_adapter.BytesToBeats` for the stream whose turn it is (a beat of n bytes takes n + 1
-    cycles at least); a beat of a stream with a queue shows 2 cycles later. ``i.ready`` depends on no input
-    combinationally.
+    As :class:`hdl_lib.links.byte_adapter.BytesToBeats` for the stream whose turn it is; a beat of a stream with a queue
+    shows 2 cycles later. Combinationally ``i.ready`` depends on the last output's ``ready`` alone.
 
     Ordering
     --------
@@ -126,7 +127,7 @@ class StreamsToBytes(wiring.Component):
     Timing
     ------
     As :class:`hdl_lib.links.byte_adapter.BeatsToBytes` for the stream whose turn it is; a stream with a queue is 2
-    cycles later. No input's ``ready`` depends on an input combinationally.
+    cycles later. Combinationally ``i0.ready`` depends on ``o.ready``, the other inputs' on nothing.
 
     Ordering
     --------

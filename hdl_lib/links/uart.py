@@ -3,38 +3,53 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
-from amaranth import Module, Signal
+from amaranth import Module, Mux, Signal, ValueLike
 from amaranth.lib import stream, wiring
 from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.wiring import In, Out
 
 MINIMUM_DIVISOR = 4
+PARTS = 64  # a divisor is a multiple of a 64th of a cycle
 
 
-def divisor_for(clock_hz: int | float | Fraction, baud: int) -> int:
-    """Return the clock cycles per bit: the integer nearest to ``clock_hz / baud``.
+def divisor_for(clock_hz: int | float | Fraction, baud: int) -> Fraction:
+    """Return the clock cycles per bit: the multiple of 1/64 that is nearest to ``clock_hz / baud``.
 
-    Raises :class:`ValueError` when the integer is below :data:`MINIMUM_DIVISOR` or its baud rate is more than 2 % off
-    (a receiver that samples in mid-bit tolerates 5 % between both ends; the rest is left to the other end).
+    That is within 0.2 % of the baud rate. Raises :class:`ValueError` below :data:`MINIMUM_DIVISOR` cycles.
     """
-    divisor = round(Fraction(clock_hz) / baud)
+    divisor = Fraction(round(PARTS * Fraction(clock_hz) / baud), PARTS)
     if divisor < MINIMUM_DIVISOR:
         raise ValueError(
             f"baud rate must be at most a {MINIMUM_DIVISOR}th of the clock ({float(clock_hz):.0f} Hz), not {baud}"
         )
-    error = abs(Fraction(clock_hz) / divisor - baud) / baud
-    if error > 0.02:
-        raise ValueError(
-            f"baud rate must be within 2 % of an integer fraction of the clock ({float(clock_hz):.0f} Hz), "
-            f"not {baud}: {divisor} cycles per bit are {100 * float(error):.1f} % off"
-        )
     return divisor
 
 
-def _check_divisor(divisor: int) -> None:
-    if not isinstance(divisor, int) or divisor < MINIMUM_DIVISOR:
-        raise ValueError(f"divisor must be an integer of {MINIMUM_DIVISOR} or more (cycles per bit), not {divisor!r}")
+class _Bits:
+    """The lengths of bits, whole cycles each, whose sum is within half a cycle of so many times the divisor.
+
+    ``longest``: cycles; ``less_one``: the next bit's cycles less 1, from a register and a constant; ``next``: the
+    statements that step on to the one behind it; ``restart``: those that begin again.
+    """
+
+    def __init__(self, divisor: int | Fraction):
+        parts = divisor * PARTS
+        if parts != int(parts) or divisor < MINIMUM_DIVISOR:
+            raise ValueError(
+                f"divisor must be a multiple of 1/{PARTS} of {MINIMUM_DIVISOR} or more (cycles), not {divisor!r}"
+            )
+        whole, part = divmod(int(parts), PARTS)
+        self.longest = whole + bool(part)
+        self.less_one: ValueLike = whole - 1
+        self.next: list[Any] = []
+        self.restart: list[Any] = []
+        if part:
+            total = Signal(range(2 * PARTS), init=PARTS // 2 + part, name="fraction")  # the highest bit: a cycle more
+            self.less_one = Mux(total[-1], whole, whole - 1)
+            self.next = [total.eq(total[:-1] + part)]
+            self.restart = [total.eq(total.init)]
 
 
 class UartRx(wiring.Component):
@@ -42,8 +57,8 @@ class UartRx(wiring.Component):
 
     Parameters
     ----------
-    divisor : int
-        Clock cycles per bit, 4 or more.
+    divisor : int or Fraction
+        Clock cycles per bit: 4 or more, a multiple of 1/64.
 
     Members
     -------
@@ -60,14 +75,14 @@ class UartRx(wiring.Component):
 
     Timing
     ------
-    The start bit is looked at again in its middle (a shorter pulse is ignored), each bit in its middle. ``o.valid``
-    rises two (synchroniser) + ``divisor // 2 + 9 * divisor`` + one cycles after the clock edge that first sees the line
-    low. The next start bit is looked for from the middle of the stop bit on, so the sender may be faster or slower by
-    4 % (for divisors of 16 and more; half a bit in 9.5).
+    The start bit is looked at again in its middle (a shorter pulse is ignored), each bit in its middle. For an integer
+    divisor ``o.valid`` rises two (synchroniser) + ``divisor // 2 + 9 * divisor`` + one cycles after the clock edge that
+    first sees the line low; for another one the product is rounded. The next start bit is looked for from the middle of
+    the stop bit on, so the sender may be faster or slower by 4 % (for divisors of 16 and more; half a bit in 9.5).
     """
 
-    def __init__(self, divisor: int):
-        _check_divisor(divisor)
+    def __init__(self, divisor: int | Fraction):
+        self.bits = _Bits(divisor)
         self.divisor = divisor
         super().__init__(
             {
@@ -85,7 +100,8 @@ class UartRx(wiring.Component):
         m.submodules.synchronizer = FFSynchronizer(self.rx, line, init=1)
 
         # A register says that a timer has run out, so that what happens then hangs on no comparison.
-        timer = Signal(range(self.divisor))
+        bits = self.bits
+        timer = Signal(range(bits.longest))
         tick = Signal(init=1)
         bit = Signal(range(8))
         byte = Signal(8)
@@ -99,16 +115,16 @@ class UartRx(wiring.Component):
             with m.State("Idle"):
                 m.d.comb += self.idle.eq(line)
                 with m.If(~line):
-                    m.d.sync += [timer.eq(self.divisor // 2 - 1), tick.eq(0)]
+                    m.d.sync += [timer.eq(self.divisor // 2 - 1), tick.eq(0), *bits.restart]
                     m.next = "Start"
             with m.State("Start"), m.If(tick):
-                m.d.sync += [timer.eq(self.divisor - 1), tick.eq(0), bit.eq(0)]
+                m.d.sync += [timer.eq(bits.less_one), tick.eq(0), bit.eq(0), *bits.next]
                 with m.If(line):
                     m.next = "Idle"  # a glitch, not a start bit
                 with m.Else():
                     m.next = "Data"
             with m.State("Data"), m.If(tick):
-                m.d.sync += [timer.eq(self.divisor - 1), tick.eq(0), bit.eq(bit + 1)]
+                m.d.sync += [timer.eq(bits.less_one), tick.eq(0), bit.eq(bit + 1), *bits.next]
                 m.d.sync += byte.eq(byte[1:] | (line << 7))
                 with m.If(bit == 7):
                     m.next = "Stop"
@@ -132,8 +148,8 @@ class UartTx(wiring.Component):
 
     Parameters
     ----------
-    divisor : int
-        Clock cycles per bit, 4 or more.
+    divisor : int or Fraction
+        Clock cycles per bit: 4 or more, a multiple of 1/64.
 
     Members
     -------
@@ -145,11 +161,12 @@ class UartTx(wiring.Component):
     Timing
     ------
     A byte accepted at cycle t: start bit in cycles t + 1 to t + divisor, data bits and the stop bit after it,
-    ``i.ready`` again at t + 10 * divisor. So bytes offered without gap follow each other without gap.
+    ``i.ready`` again at t + 10 * divisor, each rounded down or up. So bytes offered without gap follow each other
+    without gap, on the average in 10 * divisor cycles.
     """
 
-    def __init__(self, divisor: int):
-        _check_divisor(divisor)
+    def __init__(self, divisor: int | Fraction):
+        self.bits = _Bits(divisor)
         self.divisor = divisor
         super().__init__({"i": In(stream.Signature(8)), "tx": Out(1, init=1)})
 
@@ -158,18 +175,19 @@ class UartTx(wiring.Component):
         # Registers say what comparisons would, so that no bit of the line hangs on a counter's carry: a byte is under
         # way, a bit ends, the cycle before that, it is the stop bit.
         busy, tick, early, stop = Signal(), Signal(), Signal(), Signal()
-        timer = Signal(range(self.divisor), init=self.divisor - 1)
+        bits = self.bits
+        timer = Signal(range(bits.longest))
         left = Signal(range(10), init=9)  # bits before the stop bit, the one on the line included
         shift = Signal(9, init=0x1FF)  # the bit on the line is bit 0; ones follow: stop bit and idle line
         m.d.comb += [self.i.ready.eq(~busy), self.tx.eq(shift[0])]
         with m.If(~busy):
-            m.d.sync += [timer.eq(self.divisor - 1), tick.eq(0), early.eq(0), left.eq(9), stop.eq(0)]
+            m.d.sync += [timer.eq(bits.less_one), tick.eq(0), early.eq(0), left.eq(9), stop.eq(0)]
             with m.If(self.i.valid):
-                m.d.sync += [shift.eq(self.i.payload << 1), busy.eq(1)]
+                m.d.sync += [shift.eq(self.i.payload << 1), busy.eq(1), *bits.next]
         with m.Else():
             m.d.sync += [timer.eq(timer - 1), tick.eq(timer == 1), early.eq(timer == 2)]
             with m.If(tick):
-                m.d.sync += [shift.eq((shift >> 1) | 0x100), timer.eq(self.divisor - 1)]
+                m.d.sync += [shift.eq((shift >> 1) | 0x100), timer.eq(bits.less_one), *bits.next]
                 m.d.sync += [left.eq(left - 1), stop.eq(left == 1)]
             with m.If(stop & early):  # the stop bit's last cycle is the one in which the next byte is accepted
                 m.d.sync += busy.eq(0)

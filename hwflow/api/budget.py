@@ -70,12 +70,10 @@ def amounts(asked: Mapping[str, int | float | str] | None) -> Amounts:
     return found
 
 
-def beyond_part(
-    board: Board, asked: Amounts, frame_bytes: int = 0, queued: Sequence[int] = ()
-) -> list[Finding]:
+def beyond_part(board: Board, asked: Amounts, queued: Sequence[int] = ()) -> list[Finding]:
     """Return a finding for each resource of which more is ``asked`` than ``board`` has beside its shell. The shell
-    grows with the bytes of an input frame and with those ``queued`` (:func:`queued_bytes`)."""
-    there = _there(board, frame_bytes, queued)
+    grows with the bytes that are ``queued`` (:func:`queued_bytes`)."""
+    there = _there(board, queued)
     counts = {name: amount.of(there[name]) for name, amount in asked.items()}
     return [
         Finding(
@@ -88,13 +86,9 @@ def beyond_part(
     ]
 
 
-def frame_bytes(graph: Graph) -> int:
-    """Bound the bytes of an input frame: lanes are not known yet; surplus lanes of last beats less than double it."""
-    return sum(map(_most_bytes, graph.inputs))
-
-
 def queued_bytes(graph: Graph) -> list[int]:
-    """Bound likewise each stream that has a queue because several take turns (:mod:`hdl_lib.links.stream_turns`)."""
+    """Bound the bytes of a frame of each stream that has a queue because several take turns
+    (:mod:`hdl_lib.links.stream_turns`): lanes are not known yet; surplus lanes of last beats less than double it."""
     return [_most_bytes(port) for port in (*graph.inputs[:-1], *graph.outputs[1:])]
 
 
@@ -109,7 +103,7 @@ def budgets_for(board: Board, graph: Graph, asked: Amounts, *, for_rate: bool) -
     and flip-flops; of these two at most :data:`UNASKED`, unless a rate is a target (``for_rate``) or one of them is
     asked for. ``asked``: by name, of what the shell leaves, possibly more than there is (:func:`beyond_part`).
     """
-    there = _there(board, frame_bytes(graph), queued_bytes(graph))
+    there = _there(board, queued_bytes(graph))
     asked_for = {name: min(MOST, amount.of(there[name])) for name, amount in asked.items()}
     most = {name: int(there[name] * FILL[name]) for name in RESOURCES}
     # of a part with fewer flip-flops than look-up tables as many as of these
@@ -125,9 +119,9 @@ def budgets_for(board: Board, graph: Graph, asked: Amounts, *, for_rate: bool) -
     return [Budget(**most | split | asked_for, leeway=leeway) for split in splits]
 
 
-def _there(board: Board, frame: int, queued: Sequence[int]) -> dict[str, int]:
+def _there(board: Board, queued: Sequence[int]) -> dict[str, int]:
     """Return what the shell leaves of the part."""
-    shell = surroundings(board, frame, queued)
+    shell = surroundings(board, queued)
     return {name: max(0, int(getattr(board.part, name)) - shell[name]) for name in RESOURCES}
 
 

@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from hwflow.api.budget import Amount, beyond_part, budgets_for, frame_bytes, queued_bytes
+from hwflow.api.budget import Amount, beyond_part, budgets_for, queued_bytes
 from hwflow.api.far_beyond import refuse_far_beyond
 from hwflow.api.request import Request, check_until, requested
 from hwflow.boards import Board
@@ -220,6 +220,7 @@ def compile(  # the verb of the command line's design; shadows the builtin insid
     clock_mhz: float | None = None,
     budget: Mapping[str, int | float | str] | None = None,
     what_if: bool = False,
+    baud: int | None = None,
     dimensions: Mapping[str, int] | None = None,
     trusted: Folders = (),
     input_types: Declarations | None = None,
@@ -232,14 +233,15 @@ def compile(  # the verb of the command line's design; shadows the builtin insid
     ``model``: as :func:`load` takes it, or loaded; ``dimensions``, ``trusted`` and ``input_types``: as there.
     ``clock_mhz``: the target clock (:func:`hwflow.codegen.clock.clock_for`; default: the board's clock). ``budget``:
     limits on "lut", "ff", "dsp" and "bram", numbers or percentages like "50%" (:func:`hwflow.api.budget.budgets_for`).
-    ``what_if``: allow more than the board's part has; the design is then for Verilog only. ``executor``: processes that
+    ``what_if``: allow more than the board's part has; the design is then for Verilog only. ``baud``: of the board's
+    serial port (default: the highest that it makes at this clock). ``executor``: processes that
     share the work (:func:`hwflow.processes.second_process` makes one).
 
     Raises :class:`ModelRefused` (cannot be compiled exactly, does not fit), :class:`UsageError` (invalid board, clock,
     rate or budget; all that can be checked without the model is, before it is read).
     """
     return compile_as(
-        model, requested(board, fps=fps, clock_mhz=clock_mhz, budget=budget, what_if=what_if),
+        model, requested(board, fps=fps, clock_mhz=clock_mhz, budget=budget, what_if=what_if, baud=baud),
         dimensions=dimensions, trusted=trusted, input_types=input_types, progress=progress, executor=executor,
     )
 
@@ -264,7 +266,7 @@ def compile_as(
     seconds = Seconds()
     seconds.steps["import"] = model.seconds + time.perf_counter() - begin
     limits, *others = budgets_for(board, streams, request.budget, for_rate=request.fps is not None)
-    beyond = beyond_part(board, request.budget, frame_bytes(streams), queued_bytes(streams))
+    beyond = beyond_part(board, request.budget, queued_bytes(streams))
     if beyond and not request.what_if:
         raise UsageError(beyond)
     say("scheduling")

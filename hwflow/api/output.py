@@ -170,7 +170,8 @@ def _write_verilog(
         if beside is not None and beside.is_file():
             shutil.copyfile(beside, folder / "inputs.npz")
         progress("writing the board's top")
-        link = write_board(folder, board, design.clock.frequency_hz / 1_000_000)["link"]
+        clock_mhz = design.clock.frequency_hz / 1_000_000
+        link = write_board(folder, board, clock_mhz, design.request.baud)["link"]
         toolchain_build.write_top_verilog(folder, yosys)
         toolchain_build.write_vendor_project(folder)
         if board.zynq:

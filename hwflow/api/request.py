@@ -9,6 +9,7 @@ from fractions import Fraction
 
 from hwflow.api.budget import Amounts, amounts, beyond_part
 from hwflow.boards import Board, UnknownBoard, find_board
+from hwflow.codegen.board.carriers import carrier_for
 from hwflow.codegen.board.clock_plan import ClockPlan
 from hwflow.codegen.clock import check_positive, clock_for
 from hwflow.display import show
@@ -48,7 +49,8 @@ class Request:
 
     ``clock_asked``: ``clock`` is not just the board's own. ``fps``: the least frames per second; None: as many as fit.
     ``budget``: limits of resources; where there is none the default's (:func:`hwflow.api.budget.budgets_for`).
-    ``what_if``: allow more than the board's part has, for Verilog only.
+    ``what_if``: allow more than the board's part has, for Verilog only. ``baud``: of the board's serial port; None: the
+    highest that it makes.
     """
 
     board: Board
@@ -57,6 +59,7 @@ class Request:
     fps: float | None = None
     budget: Amounts = field(default_factory=dict)
     what_if: bool = False
+    baud: int | None = None
 
     @property
     def interval(self) -> int | None:
@@ -101,7 +104,7 @@ def check_until(until: str | None, board: Board | None = None) -> None:
 
 def requested(
     board: Board | str, *, fps: float | None = None, clock_mhz: float | None = None, budget: Asked | None = None,
-    what_if: bool = False,
+    what_if: bool = False, baud: int | None = None,
 ) -> Request:
     """Check the options of :func:`hwflow.api.compiler.compile`, all but how a budget compares with what the model's
     frames leave of the part.
@@ -122,6 +125,7 @@ def requested(
             check_positive(clock_mhz)
         else:
             clock = clock_for(known, clock_mhz)
+            _check_baud(known, clock, baud)
     with gathered.check():
         limits = amounts(budget)
         if known is not None and not what_if:
@@ -130,4 +134,17 @@ def requested(
                 raise UsageError(beyond)
     gathered.require_none()
     assert known is not None and clock is not None, "else there is a finding"
-    return Request(known, clock, clock_mhz is not None, fps, limits, what_if)
+    return Request(known, clock, clock_mhz is not None, fps, limits, what_if, baud)
+
+
+def _check_baud(board: Board, clock: ClockPlan, baud: int | None) -> None:
+    """Raise :class:`UsageError` where the serial port does not make ``baud``, or the clock does not reach it."""
+    if baud is not None and board.uart is None:
+        raise UsageError.of(
+            "serial-port", "option --baud", f"{board.name} must have a serial port, not only {board.transport}",
+            "leave the option out",
+        )
+    if baud is not None and baud < 1:
+        raise UsageError.of("positive-baud", "option --baud", f"must be 1 or more, not {baud}", "give a rate")
+    if board.uart is not None:
+        carrier_for(board, clock.frequency_hz, baud)

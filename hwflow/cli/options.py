@@ -45,6 +45,17 @@ def number(option: str, text: str | None, example: str) -> float | None:
         ) from None
 
 
+def whole_number(option: str, text: str | None, example: str) -> int | None:
+    """Parse the whole number of an option (None if not given). Raises :class:`UsageError`."""
+    try:
+        return None if text is None else int(text)
+    except ValueError:
+        message = f"must be a whole number, not {show(text)}"
+        raise UsageError(
+            Finding("number-option", f"option {option}", message, f"for example {option} {example}")
+        ) from None
+
+
 def resources(text: str | None) -> dict[str, str] | None:
     """Split --budget into names and values, unchecked. Raises :class:`UsageError`."""
     if text is None:

@@ -9,9 +9,9 @@ import pytest
 from boards import TOOLCHAINS, UnknownBoard, all_boards, find_board
 from boards.registry import __name__ as registry_name
 from hwflow.codegen.board.board_files import frame_ports, write_board
-from hwflow.codegen.board.board_top import FramePort
 from hwflow.codegen.board.clock_plan import FAMILIES as CLOCK_FAMILIES
 from hwflow.codegen.board.clock_plan import plan_clock
+from hwflow.codegen.board.identity import FramePort
 from hwflow.codegen.clock import clock_for
 from hwflow.cores.costs import FAMILIES as COST_FAMILIES
 from hwflow.errors import UsageError
@@ -84,11 +84,30 @@ def test_every_board_elaborates_its_top(name, tmp_path):
     assert str(tmp_path) not in rtlil and "attribute \\src" not in rtlil
     assert description["clock"]["design_mhz"] == board.clock_mhz  # every default is reachable exactly
     assert description["simulation"]["startup_cycles"] == board.clock_mhz * 16 + 16  # 16 us and some
-    assert description["uart"]["baud"] == board.uart.baud
-    assert abs(board.clock_mhz * 1e6 / description["uart"]["divisor"] / board.uart.baud - 1) < 0.005
-    assert description["host"] == {
-        "input_bytes": 4, "output_bytes": 4, "frames_in_flight": 4, "receive_bytes": 16, "idle_seconds": 0.1,
-    }
+    link = description["link"]
+    # a whole fraction of the chip's rate, as high as four cycles a bit allow
+    chip, clock = board.uart.chip, board.clock_mhz * 1e6
+    divided = next(n for n in range(1, 100) if chip.baud / n <= clock / 4)
+    assert link["baud"] == chip.baud // divided and link["cycles_per_bit"] >= 4
+    assert link["baud_error"] == pytest.approx(clock / link["cycles_per_bit"] / link["baud"] - 1)
+    assert abs(link["baud_error"]) < 0.002
+    assert (link["carrier"], link["input_bytes"], link["output_bytes"]) == ("serial", 4, 4)
+    assert link["usb"] == [{"vendor": vendor, "product": product} for vendor, product in chip.usb]
+    block = {"ice40": 512, "ecp5": 2048, "gowin": 2048, "xilinx7": 4096, "cyclonev": 1024}[board.part.family]
+    assert link["receive_bytes"] == link["transmit_bytes"] >= block
+    assert 12 * link["receive_bytes"] <= board.part.bram * block and link["receive_bytes"] % block == 0
+    assert link["most_payload"] == min(512, link["receive_bytes"] // 2)
+    # by the tables of protocol.md; plus_one says of itself that it is of hwflow 1.2.3, and takes 4 cycles per frame
+    words = [4, round(board.clock_mhz * 1000)]
+    sizes = link["most_payload"].to_bytes(2, "little") + 2 * link["receive_bytes"].to_bytes(4, "little")
+    assert bytes.fromhex(link["identity"]) == (
+        bytes([1, *range(32), 1, 2, 3]) + b"".join(word.to_bytes(4, "little") for word in words) + sizes
+        + bytes([1, 1, 1, 0, 4, 0, 0, 0, 1, 0, 4, 0, 0, 0])
+    )
+    # ten bits a byte; a packet of 512 bytes' payload takes 11 + 4 more, 3 codes and a zero
+    if link["most_payload"] == 512:
+        rate = clock / link["cycles_per_bit"] / 10 * 512 / (512 + 15 + 3 + 1)
+        assert link["frames_per_second"] == pytest.approx(rate / 4)
 
 
 @pytest.mark.parametrize("name", ZYNQ)
@@ -157,14 +176,44 @@ def test_the_oscillator_itself_can_be_the_clock_and_the_pll_too(name, tmp_path):
         assert sum(f"cell \\{primitive}" in rtlil for primitive in primitives) == used
 
 
-def test_a_baud_rate_out_of_reach_is_refused(tmp_path):
+@pytest.mark.parametrize(
+    ("name", "mhz", "baud", "message"),
+    [
+        (
+            "ulx3s_85f", 10, 3_000_000,
+            "baud rate must be at most 2500000, a 4th of the clock (10 MHz), not 3000000 [baud-reachable]\n"
+            "  remedy: ask for '--baud 1500000' or for a higher --clock",
+        ),
+        # 3 MHz / 1.2; of its divisors 1, 1.5, 2, 2.125 ... the next one is 1.5
+        (
+            "ulx3s_85f", 125, 2_400_000,
+            "baud rate must be one that its FT231X makes within 2 %, not 2400000 [baud-reachable]\n"
+            "  remedy: the nearest one is '--baud 2000000'",
+        ),
+        (
+            "icebreaker", 42, 12_000_000,
+            "baud rate must be at most 10500000, a 4th of the clock (42 MHz), not 12000000 [baud-reachable]\n"
+            "  remedy: ask for '--baud 6000000' or for a higher --clock",
+        ),
+    ],
+)
+def test_a_baud_rate_out_of_reach_is_refused(tmp_path, name, mhz, baud, message):
     with pytest.raises(UsageError) as error:
-        write_board(emit(tmp_path / "out"), find_board("ulx3s_85f"), 3.125)
-    assert str(error.value) == (
-        "error: board 'ulx3s_85f': baud rate must be at most a 4th of the clock (3125000 Hz), not 1000000 "
-        "[baud-reachable]\n"
-        "  remedy: choose another clock for the design"
-    )
+        write_board(emit(tmp_path / "out"), find_board(name), mhz, baud)
+    assert str(error.value) == f"error: board '{name}': {message}"
+
+
+@pytest.mark.parametrize(
+    ("name", "baud", "cycles"),
+    # by hand: 125 MHz / 3 M = 41.67, in 64ths 2667; / 115200 = 1085.07, 69444; 42 MHz / 8 M = 5.25; of any adapter
+    [
+        ("ulx3s_85f", 3_000_000, 2667 / 64), ("ulx3s_85f", 115_200, 69_444 / 64), ("icebreaker", 8_000_000, 5.25),
+        ("tinyfpga_bx", 921_600, 3333 / 64),
+    ],
+)
+def test_a_baud_rate_that_was_asked_for(tmp_path, name, baud, cycles):
+    link = write_board(emit(tmp_path / "out"), find_board(name), None, baud)["link"]
+    assert (link["baud"], link["cycles_per_bit"]) == (baud, cycles)
 
 
 def test_several_streams_share_a_serial_line(tmp_path):

@@ -100,7 +100,7 @@ def test_json(hwflow, monkeypatch):
     boards = json.loads(hwflow("boards", "--format", "json").out)["boards"]
     assert [board["name"] for board in boards] == [board.name for board in all_boards()]
     ulx = next(board for board in boards if board["name"] == "ulx3s_85f")
-    assert (ulx["lut"], ulx["dsp"], ulx["vendor"], ulx["baud"]) == (83640, 156, False, 1_000_000)
+    assert (ulx["lut"], ulx["dsp"], ulx["vendor"], ulx["baud"]) == (83640, 156, False, 3_000_000)
     monkeypatch.setattr("hwflow.toolchain.doctor.all_tools", lambda: (ICARUS,))
     (tool,) = json.loads(hwflow("doctor", "--format", "json").out)["tools"]
     assert (tool["name"], tool["good"]) == ("iverilog", True)

@@ -24,6 +24,7 @@ def emit(out: Path) -> Path:
         "sources": ["design.v"], "weights": ["weights/increment.mem"],
         "inputs": [stream("x", "s_axis")], "outputs": [stream("y", "m_axis")],
         "timing": {"initiation_interval": 4, "latency": 2, "frames": 4},
+        "model_file": {"sha256": bytes(range(32)).hex()}, "versions": {"hwflow": "1.2.3"},
     }
     (out / "manifest.json").write_text(json.dumps(manifest))
     return out

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
@@ -11,12 +9,11 @@ from hwflow import compile, load, simulate
 from hwflow.boards import find_board
 from hwflow.codegen.board.clock_plan import plan_clock
 from hwflow.host.boundary_models import port_inputs
-from hwflow.toolchain.icarus import ICARUS
 from hwflow.verify import golden
 from hwflow.verify.inputs import choose_inputs
 from sim.manifest import load_design
-from sim.uart_run import run_uart
-from tests.flow.conftest import DIGITS, ROOT
+from tests.board_line import exchange
+from tests.flow.conftest import DIGITS
 from tests.flow.networks import dense_network
 
 
@@ -61,31 +58,9 @@ def test_digits_unroll_wholly():
     assert design.schedule.resources.dsp == 0
 
 
-def test_frames_pass_through_the_boards_pins(model, unrolled, tmp_path):
+def test_frames_pass_through_the_boards_pins(model, unrolled):
     inputs = port_inputs(model, choose_inputs(model, unrolled / "model.onnx", None, 3, np.random.default_rng(0)).arrays)
     (expected,) = golden.evaluate(model.quantized, inputs).values()
-    board = json.loads((unrolled / "board" / "board.json").read_text())
-    assert (board["host"]["input_bytes"], board["host"]["output_bytes"]) == (12, 4)
-    result = run_uart(
-        [
-            unrolled / board["simulation"]["source"],
-            unrolled / "board" / "top.v",
-            unrolled / "design.v",
-            ROOT / "sim/verilog/ecp5.v",
-        ],
-        board["simulation"]["top"],
-        rx="uart_rx",
-        tx="uart_tx",
-        clock="clk",
-        clock_ps=10_000,
-        divisor=board["uart"]["divisor"],
-        startup_cycles=board["simulation"]["startup_cycles"],
-        send=inputs["x"].astype(np.uint8).tobytes(),
-        expect=expected.astype(np.int8).tobytes(),
-        work_folder=tmp_path / "work",
-        run_folder=unrolled,
-        command=ICARUS.find().command,
-        timeout_bits=2000,
-    )
-    assert result.complaints() == []
-    assert len(result.received) == 12
+    send, expect = inputs["x"].astype(np.uint8).tobytes(), expected.astype(np.int8).tobytes()
+    assert (len(send), len(expect)) == (3 * 12, 3 * 4)
+    assert exchange(unrolled, send) == expect

@@ -14,6 +14,7 @@ from hwflow.errors import ToolError, UsageError
 from hwflow.toolchain import build as build_module
 from hwflow.toolchain.build import FLOWS, PACKED, PLACED_BLOCKS, build, write_top_verilog
 from hwflow.toolchain.nextpnr import STRATEGIES, arguments, takes_places
+from tests.board_line import exchange
 from tests.codegen.plus_one import emit
 
 ROOT = Path(__file__).parents[2]
@@ -28,29 +29,11 @@ def built(tmp_path_factory):
     return out, lines, build(out, progress=lines.append)
 
 
-def simulate(
-    out: Path, family: str, divisor: int, data: bytes, language: str = "2005", startup: int = 2016
-) -> bytes:
-    """What comes back on the serial pin in Icarus Verilog, with our models of the vendor's primitives."""
-    bench = Path(__file__).parent / "board_bench.v"
-    subprocess.run(
-        [
-            "iverilog", f"-g{language}", "-s", "board_bench", "-o", "board/bench.vvp",
-            f"-Pboard_bench.STARTUP={startup}", f"-Pboard_bench.DIVISOR={divisor}", f"-Pboard_bench.COUNT={len(data)}",
-            f"-Pboard_bench.BYTES={8 * len(data)}'h{data.hex()}",
-            str(bench), "board/simulation.v", "board/top.v", "design.v", str(ROOT / "sim" / "verilog" / f"{family}.v"),
-        ],
-        cwd=out, check=True,
-    )
-    result = subprocess.run(["vvp", "-n", "board/bench.vvp"], cwd=out, check=True, capture_output=True, text=True)
-    lines = [line for line in result.stdout.splitlines() if "$finish" not in line and "$readmemh" not in line]
-    return bytes.fromhex("".join(lines))
-
-
 def test_a_bitstream_comes_out(built):
     out, lines, result = built
     assert result.bitstream is not None and result.bitstream.read_bytes()[:2] == b"\xff\x00"  # IceStorm's comment block
-    assert [line.split()[0] for line in lines] == ["synthesis:", "registers:", "place_route:", "pack:"]
+    steps = [line.split()[0] for line in lines]  # place and route may take several attempts
+    assert list(dict.fromkeys(steps)) == ["synthesis:", "registers:", "place_route:", "pack:"]
     assert list(result.seconds) == ["synthesis", "registers", "place_route", "pack"]
     assert {p.name for p in (out / "board").iterdir()} >= {
         "synthesis.log", "registers.log", "place_route.log", "pack.log", "build.sh",
@@ -67,7 +50,7 @@ def test_the_report_is_read(built):
     # by hand: 8 data + valid + last + error + 2 of the beat counter
     assert result.design_resources["ff"] == 13
     assert result.design_resources["dsp"] == result.design_resources["bram"] == 0
-    assert result.resources["bram"] == 1  # the receive buffer
+    assert result.resources["bram"] == 6  # 1024 bytes each way, 512 of the framing, the identity: blocks of 512
     assert result.resources["lut"] > result.design_resources["lut"] > 8
     assert result.resources["ff"] > result.design_resources["ff"]
 
@@ -128,14 +111,14 @@ def test_the_script_tries_again_when_yosys_dies(again, status):
 @pytest.mark.parametrize("language", ["2005", "2012"])  # the latter starts processes in another order
 def test_the_boards_top_answers_on_its_pins_icebreaker(built, language):
     out, _, _ = built
-    assert simulate(out, "ice40", 42, b"\x00\x7f\xff\x41" b"abcd", language) == b"\x01\x80\x00\x42" b"bcde"
+    assert exchange(out, b"\x00\x7f\xff\x41" b"abcd", language=language) == b"\x01\x80\x00\x42" b"bcde"
 
 
 def test_the_boards_top_answers_on_its_pins_ulx3s(tmp_path):
     out = emit(tmp_path / "out")
     write_board(out, find_board("ulx3s_85f"))
     assert write_top_verilog(out) == out / "board" / "top.v"
-    assert simulate(out, "ecp5", 125, b"\x00\x7f\xff\x41") == b"\x01\x80\x00\x42"
+    assert exchange(out, b"\x00\x7f\xff\x41") == b"\x01\x80\x00\x42"
 
 
 @pytest.mark.parametrize(
@@ -148,11 +131,9 @@ def test_the_boards_top_answers_on_its_pins_ulx3s(tmp_path):
 )
 def test_the_boards_top_answers_on_its_pins(tmp_path, board, mhz):
     out = emit(tmp_path / "out")
-    description = write_board(out, find_board(board), mhz)
+    write_board(out, find_board(board), mhz, 4_000_000)
     write_top_verilog(out)
-    data, startup = b"\x00\x7f\xff\x41", description["simulation"]["startup_cycles"]
-    family, divisor = description["part"]["family"], description["uart"]["divisor"]
-    assert simulate(out, family, divisor, data, startup=startup) == b"\x01\x80\x00\x42"
+    assert exchange(out, b"\x00\x7f\xff\x41") == b"\x01\x80\x00\x42"
 
 
 def test_a_netlist_only(tmp_path):

@@ -38,7 +38,7 @@ def _board(board: Any) -> dict[str, Any]:
         "name": board.name, "title": board.title, "family": part.family, "device": part.device,
         **{name: getattr(part, name) for name in ("lut", "ff", "dsp", "bram")},
         "clock_mhz": board.clock_mhz, "toolchain": board.toolchain, "vendor": bool(board.tools.vendor),
-        "host": board.transport, "baud": None if board.uart is None else board.uart.baud,
+        "host": board.transport, "baud": None if board.uart is None else board.uart.chip.baud,
     }
 
 

@@ -30,17 +30,19 @@ def run_synth(arguments: argparse.Namespace) -> int:
     from hwflow.api.request import Gathered, check_until, requested
 
     gathered = Gathered()
-    fps = clock = budget = None
+    fps = clock = budget = baud = None
     with gathered.check():
         fps = options.number("--fps", arguments.fps, "1000")
     with gathered.check():
         clock = options.number("--clock", arguments.clock, "100")
     with gathered.check():
         budget = options.resources(arguments.budget)
+    with gathered.check():
+        baud = options.whole_number("--baud", arguments.baud, "1000000")
     what_if = arguments.until == "verilog"
     request = None
     with gathered.check():
-        request = requested(arguments.board, fps=fps, clock_mhz=clock, budget=budget, what_if=what_if)
+        request = requested(arguments.board, fps=fps, clock_mhz=clock, budget=budget, what_if=what_if, baud=baud)
     with gathered.check():
         check_until(arguments.until, None if request is None else request.board)
     dimensions: dict[str, int] = {}
@@ -56,7 +58,7 @@ def run_synth(arguments: argparse.Namespace) -> int:
     assert request is not None, "else there is a finding"
     board = request.board
     asked = {
-        "board": board.name, "fps": fps, "clock": clock, "budget": budget, "dimensions": dimensions,
+        "board": board.name, "fps": fps, "clock": clock, "budget": budget, "baud": baud, "dimensions": dimensions,
         "input_types": {name: str(type_) for name, type_ in input_types.items()},
     }
 

@@ -12,7 +12,7 @@ from hwflow.codegen.board.core_turns import CoreTurns
 from hwflow.errors import Finding, UsageError
 
 if TYPE_CHECKING:
-    from hwflow.codegen.board.board_top import FramePort
+    from hwflow.codegen.board.identity import FramePort
 
 WIDEST = 128  # bytes per beat of an AXI DMA's stream: AMD PG021, data width 8 to 1024 bits
 TRANSFERS = 4  # that may be under way

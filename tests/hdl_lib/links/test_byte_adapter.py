@@ -29,9 +29,9 @@ def test_bytes_to_beats(n, beats, gap, stall):
     data = list(random.Random(n).randbytes(3 * n * beats))
     trace = drive(BytesToBeats(n, beats), data, 3 * beats, gap=gap, stall=stall)
     assert trace.beats == beats_of(data, n, beats)
-    if not gap and not stall:  # n bytes in consecutive cycles, the beat in the cycle after, then the next byte
-        assert trace.in_cycles == [k // n * (n + 1) + k % n for k in range(len(data))]
-        assert trace.out_cycles == [k * (n + 1) + n for k in range(3 * beats)]
+    if not gap and not stall:  # a byte a cycle, each beat in the cycle behind its last byte
+        assert trace.in_cycles == list(range(len(data)))
+        assert trace.out_cycles == [(k + 1) * n for k in range(3 * beats)]
 
 
 @pytest.mark.parametrize("gap, stall", STALLS)
@@ -41,8 +41,8 @@ def test_beats_to_bytes(n, gap, stall):
     trace = drive(BeatsToBytes(n), beats_of(data, n, 5), 5 * n, gap=gap, stall=stall)
     assert trace.beats == data
     if not gap and not stall:
-        assert trace.in_cycles == [k * (n + 1) for k in range(5)]
-        assert trace.out_cycles == [k // n * (n + 1) + 1 + k % n for k in range(5 * n)]
+        assert trace.in_cycles == [k * n for k in range(5)]
+        assert trace.out_cycles == list(range(1, 5 * n + 1))
 
 
 def test_reset_in_mid_frame_starts_a_new_frame():

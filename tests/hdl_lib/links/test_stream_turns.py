@@ -118,10 +118,10 @@ def test_no_stream_waits_for_its_turn(frames):
 
 
 def test_the_cycles_of_one_stream_are_those_of_its_adapter():
-    """n + 1 cycles for a beat of n bytes, as :class:`hdl_lib.links.byte_adapter.BytesToBeats` says."""
+    """n cycles for a beat of n bytes, as :class:`hdl_lib.links.byte_adapter.BytesToBeats` says."""
     dut = BytesToStreams([(2, 3)])
     trace = drive(dut, [1, 2, 3, 4, 5, 6], 3, gap=0, stall=0, o=dut.o0)
-    assert trace.in_cycles == [0, 1, 3, 4, 6, 7] and trace.out_cycles == [2, 5, 8]
+    assert trace.in_cycles == [0, 1, 2, 3, 4, 5] and trace.out_cycles == [2, 4, 6]
 
 
 def test_reset_in_mid_frame_starts_with_the_first_stream():

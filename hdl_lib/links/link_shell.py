@@ -1,0 +1,109 @@
+"""A core's streams as two reliable pipes of packets: the shell between a carrier and the AXI4-Streams of a core."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from amaranth import Cat, Module, ResetInserter, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl_lib.links.byte_adapter import beat_layout
+from hdl_lib.links.packets import PACKET_BYTE, RECEIVED_BYTE
+from hdl_lib.links.reliable_link import ReliableLink
+from hdl_lib.links.stream_turns import BytesToStreams, StreamsToBytes
+
+RESET_STAGES = 3
+"""Registers on the way of the core's reset. The last one can be copied for parts of the core, the one before for these
+copies, so that none crosses the device and fans out in the same cycle."""
+
+
+class LinkShell(wiring.Component):
+    """:class:`hdl_lib.links.reliable_link.ReliableLink` and the adapters between its pipes and a core's streams.
+
+    Parameters
+    ----------
+    inputs, outputs : sequence of (int, int)
+        Bytes a beat and beats a frame of each of the core's streams.
+    receive_bytes, transmit_bytes, most_payload : int
+        As of :class:`hdl_lib.links.reliable_link.ReliableLink`.
+    identity : bytes
+        Likewise.
+
+    Members
+    -------
+    i : In(stream.Signature(RECEIVED_BYTE)), o : Out(stream.Signature(PACKET_BYTE))
+        Packets from and to the carrier.
+    input0, input1, ... : Out(stream.Signature(beat_layout(bytes)))
+        To the core's inputs.
+    output0, output1, ... : In(stream.Signature(beat_layout(bytes)))
+        From the core's outputs. ``last`` of the last one's beats ends a frame for the counters; else it is ignored.
+    core_reset : Out(1)
+        The core must be reset while it is high. A register; also high after reset, for :data:`RESET_STAGES` cycles.
+    core_error : In(1)
+        The core's sticky error.
+
+    Timing
+    ------
+    As the parts. ``core_reset`` follows a session's begin by :data:`RESET_STAGES` cycles; from the begin until it is
+    low again nothing is offered to the core and nothing that it says is looked at.
+    """
+
+    def __init__(
+        self, inputs: Sequence[tuple[int, int]], outputs: Sequence[tuple[int, int]], receive_bytes: int,
+        transmit_bytes: int, most_payload: int, identity: bytes,
+    ):
+        self.link = ReliableLink(receive_bytes, transmit_bytes, most_payload, identity)
+        self._deal, self._collect = BytesToStreams(list(inputs)), StreamsToBytes(list(outputs))
+        self.inputs, self.outputs = len(inputs), len(outputs)
+        super().__init__(
+            {
+                "i": In(stream.Signature(RECEIVED_BYTE)),
+                "o": Out(stream.Signature(PACKET_BYTE)),
+                **{f"input{k}": Out(stream.Signature(beat_layout(size))) for k, (size, _) in enumerate(inputs)},
+                **{f"output{k}": In(stream.Signature(beat_layout(size))) for k, (size, _) in enumerate(outputs)},
+                "core_reset": Out(1, init=1),
+                "core_error": In(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.link = link = self.link
+        wiring.connect(m, wiring.flipped(self.i), link.i)
+        wiring.connect(m, link.o, wiring.flipped(self.o))
+
+        stages = Signal(RESET_STAGES, init=-1)
+        resetting = Signal()
+        m.d.sync += stages.eq(Cat(link.core_reset, stages))
+        m.d.comb += [self.core_reset.eq(stages[-1]), resetting.eq(link.core_reset | stages.any())]
+        deal, collect = self._deal, self._collect
+        m.submodules.deal = ResetInserter(resetting)(deal)
+        m.submodules.collect = ResetInserter(resetting)(collect)
+        m.d.comb += [
+            deal.i.payload.eq(link.to_core.payload),
+            deal.i.valid.eq(link.to_core.valid & ~resetting),
+            link.to_core.ready.eq(deal.i.ready & ~resetting),
+        ]
+        wiring.connect(m, collect.o, link.from_core)
+        for k in range(self.inputs):
+            source, sink = getattr(deal, f"o{k}"), getattr(self, f"input{k}")
+            m.d.comb += [
+                sink.payload.eq(source.payload),
+                sink.valid.eq(source.valid & ~resetting),
+                source.ready.eq(sink.ready),
+            ]
+            last_in = sink
+        for k in range(self.outputs):
+            source, sink = getattr(self, f"output{k}"), getattr(collect, f"i{k}")
+            m.d.comb += [
+                sink.payload.eq(source.payload),
+                sink.valid.eq(source.valid & ~resetting),
+                source.ready.eq(sink.ready & ~resetting),
+            ]
+            last_out = source
+        # a cycle late: what is ready may have come a long way
+        for strobe, port in ((link.frame_in, last_in), (link.frame_out, last_out)):
+            m.d.sync += strobe.eq(port.valid & port.ready & port.payload.last & ~resetting)
+        m.d.comb += link.core_error.eq(self.core_error & ~resetting)
+        return m
