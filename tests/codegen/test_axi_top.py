@@ -11,7 +11,7 @@ import pytest
 from boards import find_board
 from hwflow.codegen.board.axi_top import AxiTop
 from hwflow.codegen.board.board_files import write_board
-from hwflow.codegen.board.board_top import FramePort
+from hwflow.codegen.board.identity import FramePort
 from hwflow.errors import UsageError
 from hwflow.toolchain.build import write_top_verilog
 from tests.codegen.plus_one import emit, stream

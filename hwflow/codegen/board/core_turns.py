@@ -9,7 +9,7 @@ from amaranth import Array, Cat, ClockSignal, Elaboratable, Instance, Module, Mu
 from amaranth.lib.fifo import SyncFIFOBuffered
 
 if TYPE_CHECKING:
-    from hwflow.codegen.board.board_top import FramePort
+    from hwflow.codegen.board.identity import FramePort
 
 
 class CoreTurns(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annotations
