@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from hwflow.codegen.board.carriers.carrier import Carrier, Pin
+from hwflow.codegen.board.carriers.board_carrier import Carrier, Pin
 from hwflow.codegen.board.carriers.serial import SerialCarrier
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from amaranth.lib import io, wiring
 
 from hdl_lib.links.cobs import LONGEST, CobsDecoder, CobsEncoder
 from hdl_lib.links.uart import MINIMUM_DIVISOR, UartRx, UartTx, divisor_for
-from hwflow.codegen.board.carriers.carrier import Carrier, Pin
+from hwflow.codegen.board.carriers.board_carrier import Carrier, Pin
 from hwflow.display import show
 from hwflow.errors import Finding, UsageError
 
