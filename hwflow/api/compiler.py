@@ -10,10 +10,11 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from hwflow.api.budget import Amount, beyond_part, budgets_for, queued_bytes
 from hwflow.api.far_beyond import refuse_far_beyond
+from hwflow.api.link_rate import link_rate
 from hwflow.api.request import Request, check_until, requested
 from hwflow.boards import Board
 from hwflow.codegen.board.clock_plan import ClockPlan
@@ -216,7 +217,7 @@ def compile(  # the verb of the command line's design; shadows the builtin insid
     model: Model | TrainingModel | str | os.PathLike[str],
     board: Board | str,
     *,
-    fps: float | None = None,
+    fps: float | Literal["link"] | None = None,
     clock_mhz: float | None = None,
     budget: Mapping[str, int | float | str] | None = None,
     what_if: bool = False,
@@ -228,7 +229,8 @@ def compile(  # the verb of the command line's design; shadows the builtin insid
     executor: Executor | None = None,
 ) -> Design:
     """Compile for a board: the cheapest design of at least ``fps`` frames per second; without ``fps`` the fastest that
-    fits, and of those the cheapest (see :mod:`hwflow.schedule.search.folding_search`).
+    fits, and of those the cheapest (see :mod:`hwflow.schedule.search.folding_search`). "link": as many as the board's
+    link carries, or where fewer fit as many as fit.
 
     ``model``: as :func:`load` takes it, or loaded; ``dimensions``, ``trusted`` and ``input_types``: as there.
     ``clock_mhz``: the target clock (:func:`hwflow.codegen.clock.clock_for`; default: the board's clock). ``budget``:
@@ -265,6 +267,9 @@ def compile_as(
     streams = dataflow(model.quantized)
     seconds = Seconds()
     seconds.steps["import"] = model.seconds + time.perf_counter() - begin
+    as_link = request.as_link
+    if as_link:
+        request = replace(request, fps=link_rate(request, streams), as_link=False)
     limits, *others = budgets_for(board, streams, request.budget, for_rate=request.fps is not None)
     beyond = beyond_part(board, request.budget, queued_bytes(streams))
     if beyond and not request.what_if:
@@ -272,13 +277,17 @@ def compile_as(
     say("scheduling")
     begin = time.perf_counter()
     clock_hz = float(request.clock.frequency_hz)
-    refuse_far_beyond(streams, board.part, [limits, *others], request.interval, clock_hz, executor)
     conversion = None if executor is None else Conversion(executor)
     begin_conversion = None if conversion is None else conversion.begin
     try:
+        refuse_far_beyond(streams, board.part, [limits, *others], request.interval, clock_hz, executor)
         scheduled = schedule(streams, board.part, limits, request.interval, others, executor, begin_conversion)
-    except OutOfReach as refused:
-        raise ModelRefused([_too_fast(request, refused.best), *refused.findings]) from None
+    except ModelRefused as refused:
+        if as_link:  # the link is faster than what fits
+            return compile_as(model, replace(request, fps=None), progress=progress, executor=executor)
+        if isinstance(refused, OutOfReach):
+            raise ModelRefused([_too_fast(request, refused.best), *refused.findings]) from None
+        raise
     seconds.steps["schedule"] = time.perf_counter() - begin
     return Design(model, request, scheduled, seconds, tuple(beyond), conversion)
 

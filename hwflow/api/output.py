@@ -23,7 +23,7 @@ from hwflow.codegen.conversion import Conversion
 from hwflow.codegen.cores import separate
 from hwflow.codegen.host_models import HostModel, host_table
 from hwflow.codegen.manifest import manifest
-from hwflow.codegen.report import add_synthesis, report
+from hwflow.codegen.report import add_synthesis, report, with_limit
 from hwflow.codegen.top import Top, memory_text
 from hwflow.display import show
 from hwflow.errors import UsageError
@@ -116,7 +116,8 @@ def build_further(
         manifest_table = json.loads((out / "manifest.json").read_text())
         bitstream = {"file": table["bitstream"], digests.KEY: digests.digest(out / table["bitstream"])}
         write_json(out / "manifest.json", manifest_table | {"bitstream": bitstream}, indent=None)
-    table["link"] = json.loads((out / "board" / "board.json").read_text())["link"]  # of the clock that it got
+    link = json.loads((out / "board" / "board.json").read_text())["link"]  # of the clock that it got
+    table["link"] = with_limit(link, table["timing"]["frames_per_second"])
     write_json(out / "report.json", table)
     made_from.reached(out, until)
 
@@ -191,6 +192,7 @@ def _write_verilog(
         files=top.files, host_work=design.model.host_work.table(),
     )
     result["model"] |= of_model
+    link = with_limit(link, result["timing"]["frames_per_second"])
     result |= {"bitstream": None, "link": link, "versions": made_with, "reused": [], "larger_design": larger}
     write_json(folder / "report.json", result)
     return result

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Literal
 
 from hwflow.api.budget import Amounts, amounts, beyond_part
 from hwflow.boards import Board, UnknownBoard, find_board
@@ -16,6 +17,7 @@ from hwflow.display import show
 from hwflow.errors import Finding, UsageError
 from hwflow.suggestion import did_you_mean
 
+LINK = "link"  # a rate: what the board's link carries
 UNTIL = ("verilog", "netlist", "bitstream")
 
 Asked = Mapping[str, int | float | str]
@@ -48,6 +50,8 @@ class Request:
     """A board, the design's target clock on it, what the design must reach and what it may take.
 
     ``clock_asked``: ``clock`` is not just the board's own. ``fps``: the least frames per second; None: as many as fit.
+    ``as_link``: as many as the board's link carries, which only the model's frames say, or where fewer fit as many as
+    fit.
     ``budget``: limits of resources; where there is none the default's (:func:`hwflow.api.budget.budgets_for`).
     ``what_if``: allow more than the board's part has, for Verilog only. ``baud``: of the board's serial port; None: the
     highest that it makes.
@@ -60,6 +64,7 @@ class Request:
     budget: Amounts = field(default_factory=dict)
     what_if: bool = False
     baud: int | None = None
+    as_link: bool = False
 
     @property
     def interval(self) -> int | None:
@@ -71,7 +76,7 @@ class Request:
     @property
     def asks_speed(self) -> bool:
         """Tell whether a clock or a rate was asked for."""
-        return self.clock_asked or self.fps is not None
+        return self.clock_asked or self.as_link or self.fps is not None
 
 
 def board_named(name: str) -> Board:
@@ -103,8 +108,8 @@ def check_until(until: str | None, board: Board | None = None) -> None:
 
 
 def requested(
-    board: Board | str, *, fps: float | None = None, clock_mhz: float | None = None, budget: Asked | None = None,
-    what_if: bool = False, baud: int | None = None,
+    board: Board | str, *, fps: float | Literal["link"] | None = None, clock_mhz: float | None = None,
+    budget: Asked | None = None, what_if: bool = False, baud: int | None = None,
 ) -> Request:
     """Check the options of :func:`hwflow.api.compiler.compile`, all but how a budget compares with what the model's
     frames leave of the part.
@@ -117,7 +122,11 @@ def requested(
     with gathered.check():
         known = board_named(board) if isinstance(board, str) else board
     with gathered.check():
-        if fps is not None and not fps > 0:
+        if isinstance(fps, str):
+            if fps != LINK:
+                message = f"must be a number of frames per second, or {LINK}, not {show(fps)}"
+                raise UsageError.of("positive-fps", "option --fps", message, "give a rate")
+        elif fps is not None and not fps > 0:
             message = f"frames per second must be greater than 0, not {fps:g}"
             raise UsageError.of("positive-fps", "option --fps", message, "give a rate")
     with gathered.check():
@@ -134,7 +143,8 @@ def requested(
                 raise UsageError(beyond)
     gathered.require_none()
     assert known is not None and clock is not None, "else there is a finding"
-    return Request(known, clock, clock_mhz is not None, fps, limits, what_if, baud)
+    rate = None if isinstance(fps, str) else fps
+    return Request(known, clock, clock_mhz is not None, rate, limits, what_if, baud, as_link=fps == LINK)
 
 
 def _check_baud(board: Board, clock: ClockPlan, baud: int | None) -> None:

@@ -82,7 +82,8 @@ def command_line() -> argparse.ArgumentParser:
     command.add_argument("-o", "--output", metavar="OUT", help="output folder (default: build/<model>)")
     command.add_argument(
         "--fps", metavar="N",
-        help="target throughput in frames/s: the cheapest design that meets it (default: the fastest that fits)",
+        help="target throughput in frames/s: the cheapest design that meets it (default: the fastest that fits); "
+        "link: what the board's link carries",
     )
     command.add_argument(
         "--clock", metavar="MHZ", help="target clock (default: the board's)"

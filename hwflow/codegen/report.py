@@ -97,6 +97,12 @@ def add_synthesis(
             table["seconds"][step] = seconds[step]
 
 
+def with_limit(link: Mapping[str, Any], frames_per_second: float | None) -> dict[str, Any]:
+    """Return report.json's ``link``: board.json's, and whether the link or the core is what limits the frames."""
+    slower = frames_per_second is None or link["frames_per_second"] < frames_per_second
+    return {**link, "limit": "link" if slower else "core"}
+
+
 def _resources(predicted: Resources, available: Mapping[str, int]) -> dict[str, Any]:
     return {
         name: {"predicted": getattr(predicted, name), "synthesized": None, "available": available.get(name)}

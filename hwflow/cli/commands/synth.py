@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from hwflow.cli import options
 from hwflow.cli.tables import Table
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from hwflow.frontend.input_types import InputType
 
 
+TWICE = 2  # times as fast as its link is a core that a smaller one could replace
+
+
 def run_synth(arguments: argparse.Namespace) -> int:
     """Compile a model for a board."""
     from hwflow.api.making import make
@@ -30,9 +33,10 @@ def run_synth(arguments: argparse.Namespace) -> int:
     from hwflow.api.request import Gathered, check_until, requested
 
     gathered = Gathered()
-    fps = clock = budget = baud = None
+    clock = budget = baud = None
+    fps: float | Literal["link"] | None = None
     with gathered.check():
-        fps = options.number("--fps", arguments.fps, "1000")
+        fps = "link" if arguments.fps == "link" else options.number("--fps", arguments.fps, "1000")
     with gathered.check():
         clock = options.number("--clock", arguments.clock, "100")
     with gathered.check():
@@ -141,11 +145,17 @@ def _on_the_board(board: Board, table: dict[str, Any], target: Path) -> Iterator
         rate = f", {link['baud']:,} baud" if link["baud"] else ""
         yield (
             f"frames per second: {core:,.0f} by the core, at most {link['frames_per_second']:,.0f} over the board's "
-            f"link ({link['transport']}{rate}; {link['input_bytes']:,} bytes in, {link['output_bytes']:,} out)"
+            f"link ({link['transport']}{rate}; {link['input_bytes']:,} bytes in, {link['output_bytes']:,} out): the "
+            f"{link['limit']} limits them"
         )
+        if core > TWICE * link["frames_per_second"]:
+            yield (
+                f"the core is {core / link['frames_per_second']:,.0f} times as fast as its link: '--fps link' makes "
+                "the smallest one that is as fast"
+            )
 
 
-def _warnings(board: Board, table: dict[str, Any], fps: float | None) -> list[Finding]:
+def _warnings(board: Board, table: dict[str, Any], fps: float | str | None) -> list[Finding]:
     timing, clock = table["timing"], table["clock"]
     result = []
     if clock["fmax_mhz"] is not None and clock["fmax_mhz"] < clock["target_mhz"]:
@@ -154,7 +164,7 @@ def _warnings(board: Board, table: dict[str, Any], fps: float | None) -> list[Fi
         )
         remedy = f"ask for less: --clock {clock['fmax_mhz']:.0f}"
         result.append(Finding("reached-clock", f"board {show(board.name)}", message, remedy, "warning"))
-    if fps is not None and timing["frames_per_second"] < fps:
+    if isinstance(fps, float) and timing["frames_per_second"] < fps:
         message = (
             f"--fps {fps:g} not met: {timing['frames_per_second']:,.0f} frames/s at the achieved clock, "
             f"{clock['target_mhz']:g} MHz"

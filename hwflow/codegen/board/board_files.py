@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from amaranth.back import rtlil
 
-from hdl_lib.links.packets import CHECK, HEADER
 from hwflow.codegen.board.axi_top import AxiTop
 from hwflow.codegen.board.board_top import BoardTop
 from hwflow.codegen.board.carriers import Pin, carrier_for
@@ -100,8 +99,7 @@ def write_board(
         top = BoardTop(board, sources, sinks, clock, carrier, known)
         description |= _top_files(folder, board, top)
         input_bytes, output_bytes = (sum(port.bytes for port in ports) for ports in (sources, sinks))
-        packet = buffers.payload + HEADER + CHECK
-        rate = carrier.bytes_per_second * buffers.payload / carrier.bytes_of(packet)
+        rate = carrier.payload_per_second(buffers.payload)
         description["link"] = {
             "carrier": carrier.name,
             **_link(board, input_bytes, output_bytes, rate, rate),

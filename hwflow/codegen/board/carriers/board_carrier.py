@@ -12,7 +12,7 @@ from amaranth import Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl_lib.links.packets import PACKET_BYTE, RECEIVED_BYTE
+from hdl_lib.links.packets import CHECK, HEADER, PACKET_BYTE, RECEIVED_BYTE
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,10 @@ class Carrier(wiring.Component, ABC):  # type: ignore[misc]  # Amaranth carries 
     @abstractmethod
     def bytes_of(self, packet: int) -> int:
         """Return the most bytes of the line that a packet of so many bytes takes."""
+
+    def payload_per_second(self, most_payload: int) -> Fraction:
+        """Return how many bytes of payload it carries each way, in packets as large as they may be."""
+        return self.bytes_per_second * most_payload / self.bytes_of(HEADER + most_payload + CHECK)
 
     @abstractmethod
     def table(self) -> Mapping[str, Any]:

@@ -1,0 +1,36 @@
+"""What a board's link carries of a model's frames."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING
+
+from hwflow.codegen.board.carriers import carrier_for
+from hwflow.codegen.board.identity import Buffers
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hwflow.api.request import Request
+    from hwflow.ir.graph import Graph, Port
+
+ZYNQ_BYTES = 8  # per cycle each way of a Zynq's memory port
+
+
+def link_rate(request: Request, graph: Graph) -> float:
+    """Return the frames per second that the link of the request's board carries at the most.
+
+    Frames are taken without the padding of last beats, which only the design's lanes say.
+    """
+    board, clock_hz = request.board, request.clock.frequency_hz
+    if board.uart is None:
+        rate = clock_hz * ZYNQ_BYTES
+    else:
+        carrier = carrier_for(board, clock_hz, request.baud)
+        rate = carrier.payload_per_second(Buffers.of(board.part).payload)
+    return float(rate / max(_bytes(graph.inputs), _bytes(graph.outputs)))
+
+
+def _bytes(ports: Sequence[Port]) -> int:
+    """Return the bytes of a frame of all streams."""
+    return sum(prod(p.value.typed.shape) * -(-p.value.typed.element.bits // 8) for p in ports)
