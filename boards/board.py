@@ -58,6 +58,18 @@ class Uart:
 
 
 @dataclass(frozen=True)
+class Ethernet:
+    """A gigabit PHY on RGMII: the platform's resource, how it ends its control lines' names ("ctl", "ctrl"), and by how
+    many nanoseconds the FPGA delays the clock to the PHY and the data from it: 0 where the PHY does."""
+
+    resource: str
+    number: int
+    control: str
+    tx_delay_ns: float
+    rx_delay_ns: float
+
+
+@dataclass(frozen=True)
 class ZynqSystem:
     """A design beside the processors of a Zynq, on AXI4-Streams to a DMA engine.
 
@@ -110,6 +122,7 @@ class Board:
     platform: Callable[[], Any]
     program: str
     zynq: ZynqSystem | None = None
+    ethernet: Ethernet | None = None
     other_programs: tuple[str, ...] = ()
 
     @property

@@ -2,7 +2,7 @@
 wuxx/Colorlight-FPGA-Projects with its serial port), 5A-75B v7.0 (25F). 25 MHz oscillator.
 
 Pins of i5 and i9, which amaranth-boards does not have: oscillator P3, serial port J17 (transmit) and H18 (receive),
-as github.com/wuxx/Colorlight-FPGA-Projects documents them.
+as github.com/wuxx/Colorlight-FPGA-Projects documents them; Ethernet's as in litex-boards (its eth 0), with the delays.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .board import Board, ClockInput, Uart
+from .board import Board, ClockInput, Ethernet, Uart
 from .parts import ecp5
 from .serial_chips import ADAPTER, DAPLINK
 
 
 def _module(size: str) -> Callable[[], Any]:
     def platform() -> Any:
-        from amaranth.build import Attrs, Clock, Pins, Resource
+        from amaranth.build import Attrs, Clock, Pins, PinsN, Resource, Subsignal
         from amaranth.vendor import LatticeECP5Platform
         from amaranth_boards.resources import UARTResource
 
@@ -29,6 +29,17 @@ def _module(size: str) -> Callable[[], Any]:
             resources = (
                 Resource("clk25", 0, Pins("P3", dir="i"), Clock(25e6), Attrs(IO_TYPE="LVCMOS33")),
                 UARTResource(0, rx="H18", tx="J17", attrs=Attrs(IO_TYPE="LVCMOS33")),
+                Resource(
+                    "eth_rgmii", 0,
+                    Subsignal("rst", PinsN("P4", dir="o")),
+                    Subsignal("tx_clk", Pins("G1", dir="o")),
+                    Subsignal("tx_ctl", Pins("K1", dir="o")),
+                    Subsignal("tx_data", Pins("G2 H1 J1 J3", dir="o")),
+                    Subsignal("rx_clk", Pins("H2", dir="i")),
+                    Subsignal("rx_ctl", Pins("P2", dir="i")),
+                    Subsignal("rx_data", Pins("K2 L1 N1 P1", dir="i")),
+                    Attrs(IO_TYPE="LVCMOS33"),
+                ),
             )
             connectors = ()
 
@@ -53,6 +64,7 @@ def _board(
         clock=ClockInput("clk25", 0, 25_000_000, "fabric"),
         clock_mhz=125,
         uart=uart,
+        ethernet=Ethernet("eth_rgmii", 0, "ctl", tx_delay_ns=0, rx_delay_ns=2),  # B50612D
         toolchain="trellis",
         platform=platform,
         program=programs[0],

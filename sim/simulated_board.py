@@ -46,8 +46,8 @@ def _board(out: Path) -> dict[str, Any]:
         raise ManifestError(f"{path}: must be a readable file ({error.strerror})") from None
     except ValueError as error:
         raise ManifestError(f"{path}: must be JSON ({error})") from None
-    if "simulation" not in found:
-        raise ManifestError(f"{path}: must be of a board with a serial port, not of {found.get('board')}")
+    if "simulation" not in found or found.get("link", {}).get("carrier", "serial") != "serial":
+        raise ManifestError(f"{path}: must be of a board behind a serial port to be simulated, not of another link")
     return found
 
 

@@ -78,6 +78,10 @@ LAYERS = (
         "what is emitted follows from the scheduled graph; of the ONNX model the report states resolved facts only",
     ),
     Layer(
+        ("hwflow.toolchain.ethernet.ethernet_core",), (*COMMON, "hwflow.sim.programs", "liteeth", "litex"),
+        "LiteEth is an optional extra, imported in one place, by a process of its own",
+    ),
+    Layer(
         ("hwflow.toolchain",), (*COMMON, "hwflow.boards", "hwflow.sim.programs", "hwflow.sim.digests", "numpy"),
         "tools work on files, whatever compiler wrote them",
     ),

@@ -1,7 +1,7 @@
 """Packets as datagrams of a UDP core that has a clock of its own and words of 32 bits.
 
-The core's clock is the domain ``ethernet``, that of the packets ``sync``; nothing is assumed of either but that a word of
-a datagram never has to wait long for the core's clock. Words have their first byte lowest.
+The core's clock is the domain ``ethernet``, that of the packets ``sync``; neither need be the faster one. Words have
+their first byte lowest.
 """
 
 from __future__ import annotations

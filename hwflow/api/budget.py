@@ -96,14 +96,17 @@ def _most_bytes(port: Port) -> int:
     return 2 * prod(port.value.typed.shape) * -(-port.value.typed.element.bits // 8)
 
 
-def budgets_for(board: Board, graph: Graph, asked: Amounts, *, for_rate: bool) -> list[Budget]:
+def budgets_for(
+    board: Board, graph: Graph, asked: Amounts, *, for_rate: bool, ethernet: bool = False
+) -> list[Budget]:
     """Return the candidate budgets of ``graph`` on ``board``: of each resource what is ``asked``, else the default.
 
     The default is :data:`FILL` of what the board's shell leaves of the part, or :data:`SHARES` of it for look-up tables
     and flip-flops; of these two at most :data:`UNASKED`, unless a rate is a target (``for_rate``) or one of them is
     asked for. ``asked``: by name, of what the shell leaves, possibly more than there is (:func:`beyond_part`).
+    ``ethernet``: the link is UDP.
     """
-    there = _there(board, queued_bytes(graph))
+    there = _there(board, queued_bytes(graph), ethernet)
     asked_for = {name: min(MOST, amount.of(there[name])) for name, amount in asked.items()}
     most = {name: int(there[name] * FILL[name]) for name in RESOURCES}
     # of a part with fewer flip-flops than look-up tables as many as of these
@@ -119,9 +122,9 @@ def budgets_for(board: Board, graph: Graph, asked: Amounts, *, for_rate: bool) -
     return [Budget(**most | split | asked_for, leeway=leeway) for split in splits]
 
 
-def _there(board: Board, queued: Sequence[int]) -> dict[str, int]:
+def _there(board: Board, queued: Sequence[int], ethernet: bool = False) -> dict[str, int]:
     """Return what the shell leaves of the part."""
-    shell = surroundings(board, queued)
+    shell = surroundings(board, queued, ethernet)
     return {name: max(0, int(getattr(board.part, name)) - shell[name]) for name in RESOURCES}
 
 

@@ -222,6 +222,7 @@ def compile(  # the verb of the command line's design; shadows the builtin insid
     budget: Mapping[str, int | float | str] | None = None,
     what_if: bool = False,
     baud: int | None = None,
+    ethernet: str | None = None,
     dimensions: Mapping[str, int] | None = None,
     trusted: Folders = (),
     input_types: Declarations | None = None,
@@ -236,14 +237,18 @@ def compile(  # the verb of the command line's design; shadows the builtin insid
     ``clock_mhz``: the target clock (:func:`hwflow.codegen.clock.clock_for`; default: the board's clock). ``budget``:
     limits on "lut", "ff", "dsp" and "bram", numbers or percentages like "50%" (:func:`hwflow.api.budget.budgets_for`).
     ``what_if``: allow more than the board's part has; the design is then for Verilog only. ``baud``: of the board's
-    serial port (default: the highest that it makes at this clock). ``executor``: processes that
-    share the work (:func:`hwflow.processes.second_process` makes one).
+    serial port (default: the highest that it makes at this clock). ``ethernet``: the board's IPv4 address, for a link
+    by UDP instead (needs the extra ``hwflow[ethernet]``). ``executor``: processes that share the work
+    (:func:`hwflow.processes.second_process` makes one).
 
     Raises :class:`ModelRefused` (cannot be compiled exactly, does not fit), :class:`UsageError` (invalid board, clock,
     rate or budget; all that can be checked without the model is, before it is read).
     """
     return compile_as(
-        model, requested(board, fps=fps, clock_mhz=clock_mhz, budget=budget, what_if=what_if, baud=baud),
+        model,
+        requested(
+            board, fps=fps, clock_mhz=clock_mhz, budget=budget, what_if=what_if, baud=baud, ethernet=ethernet
+        ),
         dimensions=dimensions, trusted=trusted, input_types=input_types, progress=progress, executor=executor,
     )
 
@@ -270,7 +275,9 @@ def compile_as(
     as_link = request.as_link
     if as_link:
         request = replace(request, fps=link_rate(request, streams), as_link=False)
-    limits, *others = budgets_for(board, streams, request.budget, for_rate=request.fps is not None)
+    limits, *others = budgets_for(
+        board, streams, request.budget, for_rate=request.fps is not None, ethernet=request.ethernet is not None
+    )
     beyond = beyond_part(board, request.budget, queued_bytes(streams))
     if beyond and not request.what_if:
         raise UsageError(beyond)

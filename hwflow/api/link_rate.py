@@ -23,10 +23,10 @@ def link_rate(request: Request, graph: Graph) -> float:
     Frames are taken without the padding of last beats, which only the design's lanes say.
     """
     board, clock_hz = request.board, request.clock.frequency_hz
-    if board.uart is None:
+    if board.zynq is not None:
         rate = clock_hz * ZYNQ_BYTES
     else:
-        carrier = carrier_for(board, clock_hz, request.baud)
+        carrier = carrier_for(board, clock_hz, request.baud, request.ethernet)
         rate = carrier.payload_per_second(Buffers.of(board.part).payload)
     return float(rate / max(_bytes(graph.inputs), _bytes(graph.outputs)))
 

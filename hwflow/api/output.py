@@ -172,12 +172,12 @@ def _write_verilog(
             shutil.copyfile(beside, folder / "inputs.npz")
         progress("writing the board's top")
         clock_mhz = design.clock.frequency_hz / 1_000_000
-        link = write_board(folder, board, clock_mhz, design.request.baud)["link"]
+        link = write_board(folder, board, clock_mhz, design.request.baud, design.request.ethernet)["link"]
         toolchain_build.write_top_verilog(folder, yosys)
         toolchain_build.write_vendor_project(folder)
         if board.zynq:
             write_overlay_host(folder)
-        else:
+        elif link["carrier"] == "serial":
             write_simulation(folder)
     write_host_folder(folder, numpy_types(design.model, frames))
     integers = port_inputs(design.model, frames)

@@ -54,7 +54,7 @@ class Request:
     fit.
     ``budget``: limits of resources; where there is none the default's (:func:`hwflow.api.budget.budgets_for`).
     ``what_if``: allow more than the board's part has, for Verilog only. ``baud``: of the board's serial port; None: the
-    highest that it makes.
+    highest that it makes. ``ethernet``: the board's IPv4 address, if its link is to be UDP.
     """
 
     board: Board
@@ -64,6 +64,7 @@ class Request:
     budget: Amounts = field(default_factory=dict)
     what_if: bool = False
     baud: int | None = None
+    ethernet: str | None = None
     as_link: bool = False
 
     @property
@@ -109,7 +110,7 @@ def check_until(until: str | None, board: Board | None = None) -> None:
 
 def requested(
     board: Board | str, *, fps: float | Literal["link"] | None = None, clock_mhz: float | None = None,
-    budget: Asked | None = None, what_if: bool = False, baud: int | None = None,
+    budget: Asked | None = None, what_if: bool = False, baud: int | None = None, ethernet: str | None = None,
 ) -> Request:
     """Check the options of :func:`hwflow.api.compiler.compile`, all but how a budget compares with what the model's
     frames leave of the part.
@@ -134,7 +135,7 @@ def requested(
             check_positive(clock_mhz)
         else:
             clock = clock_for(known, clock_mhz)
-            _check_baud(known, clock, baud)
+            _check_link(known, clock, baud, ethernet)
     with gathered.check():
         limits = amounts(budget)
         if known is not None and not what_if:
@@ -144,11 +145,16 @@ def requested(
     gathered.require_none()
     assert known is not None and clock is not None, "else there is a finding"
     rate = None if isinstance(fps, str) else fps
-    return Request(known, clock, clock_mhz is not None, rate, limits, what_if, baud, as_link=fps == LINK)
+    return Request(known, clock, clock_mhz is not None, rate, limits, what_if, baud, ethernet, as_link=fps == LINK)
 
 
-def _check_baud(board: Board, clock: ClockPlan, baud: int | None) -> None:
-    """Raise :class:`UsageError` where the serial port does not make ``baud``, or the clock does not reach it."""
+def _check_link(board: Board, clock: ClockPlan, baud: int | None, ethernet: str | None) -> None:
+    """Raise :class:`UsageError` where the board has no such link, the serial port does not make ``baud``, or the clock
+    does not reach it."""
+    if baud is not None and ethernet is not None:
+        raise UsageError.of(
+            "one-link", "option --baud", "must not be given with --ethernet", "leave one of them out"
+        )
     if baud is not None and board.uart is None:
         raise UsageError.of(
             "serial-port", "option --baud", f"{board.name} must have a serial port, not only {board.transport}",
@@ -156,5 +162,5 @@ def _check_baud(board: Board, clock: ClockPlan, baud: int | None) -> None:
         )
     if baud is not None and baud < 1:
         raise UsageError.of("positive-baud", "option --baud", f"must be 1 or more, not {baud}", "give a rate")
-    if board.uart is not None:
-        carrier_for(board, clock.frequency_hz, baud)
+    if board.uart is not None or ethernet is not None:
+        carrier_for(board, clock.frequency_hz, baud, ethernet)

@@ -93,6 +93,10 @@ def command_line() -> argparse.ArgumentParser:
         help="baud rate of the board's serial port (default: the highest that its chip makes and the clock reaches)",
     )
     command.add_argument(
+        "--ethernet", metavar="ADDRESS",
+        help="the board's IPv4 address: the link to the host is UDP over gigabit Ethernet, not the serial port",
+    )
+    command.add_argument(
         "--budget", metavar="NAME=VALUE,...",
         help="limits on lut, ff, dsp, bram: numbers, or percent of what is available (50%%); default: half of the lut "
         "and ff, at most 20,000 lut without --fps, all dsp, 90%% of the bram; with --until verilog, limits may exceed "

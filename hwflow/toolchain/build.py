@@ -18,6 +18,7 @@ from hwflow.display import show_path
 from hwflow.errors import Finding, ToolError, UsageError
 from hwflow.toolchain import nextpnr, pack, routing, vendor, yosys
 from hwflow.toolchain.build_result import BuildResult as BuildResult
+from hwflow.toolchain.ethernet.ethernet_core import write_ethernet_core
 from hwflow.toolchain.nextpnr import ClockResult
 from hwflow.toolchain.packing.files import pack_file, place_file
 from hwflow.toolchain.tool import Found, Tool, run
@@ -74,6 +75,7 @@ def build(
     board = _description(out)
     if board.get("vendor"):
         return vendor.build(out, board, progress or (lambda line: None))
+    write_ethernet_core(out, board)
     part = board["part"]
     flow = FLOWS[part["family"]]
     tools = [yosys.YOSYS] if until == "netlist" else [yosys.YOSYS, flow.place_route, flow.packer]
@@ -207,6 +209,7 @@ def write_top_verilog(out: Path, found: Found | None = None) -> Path:
     """
     out = out.resolve()
     board = _description(out)
+    write_ethernet_core(out, board)
     target = f"board/{board['top']}.v"
     script = "; ".join(yosys.top_verilog_script(board["rtlil"], target, vendor=bool(board.get("vendor"))).splitlines())
     log = out / "board" / "top_verilog.log"

@@ -75,3 +75,41 @@ module EHXPLLL #(
     if (RST) cycles <= 3'd0;
     else if (!cycles[2]) cycles <= cycles + 3'd1;
 endmodule
+
+// The pins of gigabit Ethernet. A delay line passes its input on.
+module DELAYG #(parameter DEL_MODE = "USER_DEFINED", parameter DEL_VALUE = 0) (input wire A, output wire Z);
+  assign Z = A;
+endmodule
+
+// Both edges' bits together, behind a rising one: Q0 of the edge before, Q1 of the falling one between.
+module IDDRX1F #(parameter GSR = "ENABLED") (
+  input wire D, input wire SCLK, input wire RST, output reg Q0, output reg Q1
+);
+  reg rising, falling;
+  initial {rising, falling, Q0, Q1} = 4'b0000;
+  always @(posedge SCLK) rising <= D;
+  always @(negedge SCLK) falling <= D;
+  always @(posedge SCLK) begin
+    Q0 <= RST === 1'b1 ? 1'b0 : rising;
+    Q1 <= RST === 1'b1 ? 1'b0 : falling;
+  end
+endmodule
+
+// D0 while the clock is high, then D1.
+module ODDRX1F #(parameter GSR = "ENABLED") (
+  input wire D0, input wire D1, input wire SCLK, input wire RST, output wire Q
+);
+  reg high, low;
+  initial {high, low} = 2'b00;
+  always @(posedge SCLK) begin
+    high <= D0;
+    low <= D1;
+  end
+  assign Q = RST === 1'b1 ? 1'b0 : SCLK ? high : low;
+endmodule
+
+// A register with asynchronous preset.
+module FD1S3BX #(parameter GSR = "ENABLED") (input wire PD, input wire D, input wire CK, output reg Q);
+  initial Q = 1'b1;
+  always @(posedge CK or posedge PD) Q <= PD ? 1'b1 : D;
+endmodule

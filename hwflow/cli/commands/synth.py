@@ -46,7 +46,10 @@ def run_synth(arguments: argparse.Namespace) -> int:
     what_if = arguments.until == "verilog"
     request = None
     with gathered.check():
-        request = requested(arguments.board, fps=fps, clock_mhz=clock, budget=budget, what_if=what_if, baud=baud)
+        request = requested(
+            arguments.board, fps=fps, clock_mhz=clock, budget=budget, what_if=what_if, baud=baud,
+            ethernet=arguments.ethernet,
+        )
     with gathered.check():
         check_until(arguments.until, None if request is None else request.board)
     dimensions: dict[str, int] = {}
@@ -62,7 +65,8 @@ def run_synth(arguments: argparse.Namespace) -> int:
     assert request is not None, "else there is a finding"
     board = request.board
     asked = {
-        "board": board.name, "fps": fps, "clock": clock, "budget": budget, "baud": baud, "dimensions": dimensions,
+        "board": board.name, "fps": fps, "clock": clock, "budget": budget, "baud": baud,
+        "ethernet": arguments.ethernet, "dimensions": dimensions,
         "input_types": {name: str(type_) for name, type_ in input_types.items()},
     }
 

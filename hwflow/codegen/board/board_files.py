@@ -36,10 +36,11 @@ def frame_ports(manifest: Mapping[str, Any]) -> tuple[list[FramePort], list[Fram
 
 
 def write_board(
-    out: Path, board: Board, clock_mhz: float | Fraction | None = None, baud: int | None = None
+    out: Path, board: Board, clock_mhz: float | Fraction | None = None, baud: int | None = None,
+    ethernet: str | None = None,
 ) -> dict[str, Any]:
     """Elaborate the board's top for the design in ``out`` and write ``out/board/``; return the contents of
-    ``board.json``. ``baud``: see :func:`hwflow.codegen.board.carriers.carrier_for`.
+    ``board.json``. ``baud``, ``ethernet``: see :func:`hwflow.codegen.board.carriers.carrier_for`.
 
     Files: ``top.il`` (RTLIL), pins and clocks (``top.lpf``, ``top.pcf``, ``top.cst``, ``top.xdc``, ``top.qsf`` and
     ``top.sdc``), ``simulation.v`` (:data:`SIMULATION_TOP`: the top with ports ``clk`` and those of the carrier, by the
@@ -94,10 +95,13 @@ def write_board(
             },
         }
     else:
-        carrier, buffers = carrier_for(board, clock.frequency_hz, baud), Buffers.of(part)
+        carrier, buffers = carrier_for(board, clock.frequency_hz, baud, ethernet), Buffers.of(part)
         known = identity(manifest, clock.frequency_hz, buffers, sources, sinks)
         top = BoardTop(board, sources, sinks, clock, carrier, known)
         description |= _top_files(folder, board, top)
+        if carrier.core is not None:
+            description["ethernet_core"] = carrier.core
+            description["sources"].append(carrier.core["file"])
         input_bytes, output_bytes = (sum(port.bytes for port in ports) for ports in (sources, sinks))
         rate = carrier.payload_per_second(buffers.payload)
         description["link"] = {
@@ -109,7 +113,8 @@ def write_board(
             "transmit_bytes": buffers.transmit,
             "identity": known.hex(),
         }
-        write_settings(folder / "simulation", description, manifest["timing"])
+        if carrier.name == "serial":
+            write_settings(folder / "simulation", description, manifest["timing"])
     (folder / "board.json").write_text(json.dumps(description, indent=1) + "\n")
     return description
 

@@ -49,14 +49,20 @@ _DMA = {"lut": 5000, "ff": 7000, "dsp": 0, "bram": 8}
 _TURN = {"lut": 240, "ff": 160}
 
 
-def surroundings(board: Board, queued: Sequence[int] = ()) -> dict[str, int]:
+# LiteEth's core and the queues between its clock and the design's, on ECP5.
+_ETHERNET = {"lut": 5600, "ff": 2700, "bram": 6}
+
+
+def surroundings(board: Board, queued: Sequence[int] = (), ethernet: bool = False) -> dict[str, int]:
     """Return the resources of everything around the design: a shell, or a Zynq's DMA engine and interconnect.
 
-    ``queued``: bytes of a frame of each stream with a queue, if several share the link.
+    ``queued``: bytes of a frame of each stream with a queue, if several share the link; ``ethernet``: the link is UDP.
     """
     if board.zynq:
         return dict(_DMA)
     result = shell_allowance(board.part)
+    for name, count in _ETHERNET.items() if ethernet else ():
+        result[name] += count
     for size in queued:
         result["bram"] += block_rams(board.part.family, size, 9)
         for name, count in _TURN.items():

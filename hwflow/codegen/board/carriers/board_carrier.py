@@ -42,6 +42,11 @@ class Carrier(wiring.Component, ABC):  # type: ignore[misc]  # Amaranth carries 
     def elaborate(self, platform: Any) -> Module: ...
 
     @property
+    def core(self) -> Mapping[str, Any] | None:
+        """Return what a core is to be generated for that it has from others: board.json's ``ethernet_core``."""
+        return None
+
+    @property
     @abstractmethod
     def pins(self) -> Sequence[Pin]:
         """Return the pins."""

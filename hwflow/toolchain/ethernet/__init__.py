@@ -1,0 +1,1 @@
+"""Ethernet cores that others generate."""
