@@ -246,6 +246,40 @@ def test_packets_shrink_on_a_bad_line_and_grow_again():
     assert link.resent == 19 + (ends <= 1024).sum()  # the first packet had 1024 bytes: smaller ones carry them again
 
 
+@pytest.mark.parametrize(("rate", "count"), [(0.1, 40_000), (0.4, 2000)])
+def test_a_bad_line_costs_packets_not_time(rate, count):
+    """Without a line or a clock: whatever is damaged, what the other end says of it makes the host go on. A timer is
+    needed only where nothing comes back at all, here never."""
+    board = pipes()
+    found = packets.identity_from(board.identity)
+    assert found is not None
+    random = np.random.default_rng(int(100 * rate))
+    link = Link(found, 8, 3, 0.0)
+    frames, now, timers, damaged = frames_of(count), 0.0, 0, 0
+    link.send(frames.tobytes(), now)
+
+    def line(data: bytes) -> bytes:
+        nonlocal damaged
+        if random.random() > rate:
+            return data
+        damaged += 1
+        return data[:-1]
+
+    while len(link.received) < 3 * len(frames):
+        sent = []
+        while (packet := link.due(now)) is not None:
+            sent.append(packet)
+        if not sent:
+            timers += 1
+            now += link.wait(now) or pytest.fail("it waits for ever")
+        back = [answer for packet in sent for answer in (*board.handle(line(packet)), *board.due())]
+        now += 0.001
+        for answer in back:
+            link.receive(line(answer), now)
+    assert (np.frombuffer(link.received, np.uint8).reshape(-1, 3) == compute(frames)).all()
+    assert damaged > 50 and timers <= damaged // 10
+
+
 def test_a_link_at_rest_asks_nothing():
     with Peer(pipes()) as peer, Host(peer) as host:
         host.run(frames_of(1))

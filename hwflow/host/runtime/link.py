@@ -69,6 +69,8 @@ class Link:
         self._may_send = self._acknowledged + min(packets.MOST_ROOM, self.identity.receive_buffer)
         self._timed: Moment | None = None
         self._went_back: Moment | None = None
+        # packets without an answer; of those, sent before the host went back, and before it asked for answers again
+        self._unanswered = self._stale = self._stale_answers = 0
         self._asked_again: float | None = None
         self._last_offset = offset
         self._told = self._arrived
@@ -153,6 +155,7 @@ class Link:
             return None
         if self._ask_again:
             self._ask_again, self._asked_again = False, now
+            self._stale_answers = self._unanswered
             return self._packet(packets.RESEND)
         end = min(self._kept + len(self._pending), self._may_send, self._acknowledged + self._window())
         size = min(end - self._next, int(self._size))
@@ -170,6 +173,7 @@ class Link:
     def _late(self, now: float) -> bytes | None:
         """Nothing came in time: return what asks the board, or go back."""
         self._tries += 1
+        self._unanswered = 0
         if not self._open or self._acknowledged < self._sent:
             self._backoff *= 2
         self._deadline = now + self._patience()
@@ -203,6 +207,7 @@ class Link:
 
     def _packet(self, kind: int, payload: bytes = b"") -> bytes:
         self._acknowledge, self._told = False, self._arrived
+        self._unanswered += 1
         return packets.pack(
             kind, self._sent_base + self._next, self._arrived_base + self._arrived, self._room(), payload
         )
@@ -214,8 +219,11 @@ class Link:
             self.damaged += 1
             if self._open:
                 self._answer_size = max(SMALLEST, self._answer_size * SHRINK)
+                self._answered()
                 if len(data) > packets.OVERHEAD + 4:  # it had a payload, by the look of it
                     self._want_again(now)
+                elif self._acknowledged < self._sent:
+                    self._acknowledge = True  # ask where the board is: what was sent before is lost if it says DAMAGED
             return
         self.heard = now
         if packet.kind == packets.OPENED and not self._open:
@@ -235,6 +243,7 @@ class Link:
             if acknowledged > self._sent or acknowledged < self._acknowledged - packets.MOST_ROOM:
                 self._ask_identity = True  # of another session: whose is it?
                 return
+            self._answered()
             self._acknowledged_to(acknowledged, packet, now)
             self._take(packet, now)
             answered = self._arrived // self.output_frame * self.input_frame
@@ -268,16 +277,26 @@ class Link:
         if packet.kind == packets.DAMAGED:
             if self._asked_again is not None:  # that may be what was damaged
                 self._want_again(now)
+            elif self._acknowledged == self._sent:  # it can only have been an acknowledgement
+                self._acknowledge = True
             before = self._went_back
-            again = before is None or before.position != self._acknowledged or now - before.time > self._trip()
+            again = before is None or before.position != self._acknowledged or self._stale < 0
+            again = again or (before is not None and now - before.time > self._trip())
             if again and self._next > self._acknowledged:
                 self._go_back(now)
 
     def _go_back(self, now: float) -> None:
+        under_way = -(-(self._next - self._acknowledged) // int(self._size))
+        self._stale = min(self._unanswered, under_way - 1)
         self._size = max(SMALLEST, self._size * SHRINK)
         self._next = self._acknowledged
         self._timed = None  # whose round trip it would be is not known
         self._went_back = Moment(self._acknowledged, now)
+
+    def _answered(self) -> None:
+        self._unanswered = max(0, self._unanswered - 1)
+        self._stale -= 1
+        self._stale_answers -= 1
 
     def _take(self, packet: Packet, now: float) -> None:
         ahead = distance(packet.offset, self._arrived_base + self._arrived)
@@ -307,7 +326,8 @@ class Link:
 
     def _want_again(self, now: float, at_once: bool = False) -> None:
         """Have the board asked to send its pipe again, unless it is about to."""
-        if at_once or self._asked_again is None or now - self._asked_again > self._trip():
+        late = self._asked_again is None or now - self._asked_again > self._trip() or self._stale_answers < 0
+        if at_once or late:
             if not self._ask_again:
                 self.resent += 1
                 self._answer_size = max(SMALLEST, self._answer_size * SHRINK)
