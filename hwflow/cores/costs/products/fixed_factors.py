@@ -2,7 +2,8 @@
 
 A factor that comes from a register whose word never changes is, behind reset, a pattern of zeros and of bits that are
 one from the first cycle on. Synthesis sees the zeros alone: it cuts them off at both ends before it takes a block, and
-a product that became narrower than its register keeps that register outside of the block.
+a product that became narrower than its register keeps that register outside of the block. As products with any factor
+the sampled cores have up to twice as many blocks as synthesis finds (55 instead of 28).
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
 """Sums of products in multiplier blocks with weights that never change: what is the same for several rows is made once,
-zeros at a product's low end are in no register, sums are as narrow as their terms."""
+zeros at a product's low end are in no register, sums are as narrow as their terms. As products with any weight the
+sampled cores have more blocks than synthesis finds (60 instead of 56, 2 instead of 1)."""
 
 from __future__ import annotations
 
