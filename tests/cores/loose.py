@@ -9,7 +9,7 @@ LOOSE: dict[str, dict[str, dict[str, float]]] = {
         # Bits that are alike for several weights of one bit are counted for each.
         "mvu": {"bits": 0.2},
         # The mapper takes a slice's multiplexers for the OR of many bits where that saves levels, or does not.
-        "requantize": {"multiply_ties_late": 0.17, "multiply_ties_odd": 0.12, "multiply_negated_alike": 0.16},
+        "requantize": {"multiply_ties_late": 0.17, "multiply_negated_alike": 0.16},
         # All inputs of a lane together are so few bits that its whole sum is a table a bit.
         "scaled_add": {"bits": 0.33},
     },

@@ -34,7 +34,8 @@ def depthwise_weights(
         total += wide_product(family, x, w, lanes)
     else:
         total += products(family, x, w, lanes, kind)
-    return total + operands(family, x, w, lanes, kind)
+    weights = lanes * w.bits if kind == ProductForm.DSP and min(x.bits, w.bits) > 1 else 0
+    return total + operands(family, x, w, lanes, kind) + Resources(ff=weights)
 
 
 def depthwise(
@@ -84,7 +85,7 @@ def _buffers(
 
 @cache
 def _control(family: str, geometry: WindowGeometry, blocks: int, row: bool, rows: int) -> Resources:
-    """Loops, the address, positions, row counts."""
+    """Loops, the address, row counts."""
     g = geometry
     (kh, kw), taps = g.kernel, g.kernel[1] if row else 1
     total = loop(g.width * blocks)
@@ -93,14 +94,6 @@ def _control(family: str, geometry: WindowGeometry, blocks: int, row: bool, rows
     address = bits(buffer_words(rows * g.width * blocks) - 1)
     moves = sum(rounds > 1 for rounds in (kw // taps, kh, blocks, g.out_width, g.out_height))
     total += Resources(lut=chain(family, address) + round(ADDRESS_CHOICE * address * moves), ff=address)
-    for pad, stride, count, extent, size in (
-        (g.pads[1], g.stride[1], g.out_width, g.reach[1], g.width),
-        (g.pads[0], g.stride[0], g.out_height, g.reach[0], g.height),
-    ):
-        if count > 1 and (pad or (count - 1) * stride + extent - pad > size):
-            last = (count - 1) * stride - pad
-            width = Shape.cast(range(min(-pad, 0), max(last, 0) + 1)).width
-            total += Resources(lut=round(POSITION * width), ff=width)
     counts = _row_counts(g, rows)
     return total + Resources(lut=round(COUNTS * counts) + REST, ff=counts)
 
@@ -117,6 +110,6 @@ def _row_counts(g: WindowGeometry, rows: int) -> int:
     return int(counts + phase)
 
 
-# Look-up tables: of an address bit for each move it may make, of a bit of a position, of a bit of the row counts, and
-# the rest. By least squares over the harness's cases.
-ADDRESS_CHOICE, POSITION, COUNTS, REST = 0.59, 3.75, 4.95, -21
+# Look-up tables per address bit for each move it may make, per bit of the row counts (positions in the image among
+# them), and the rest. By least squares over the harness's cases.
+ADDRESS_CHOICE, COUNTS, REST = 0.7, 7.6, -29

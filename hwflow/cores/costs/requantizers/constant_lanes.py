@@ -60,16 +60,8 @@ class _Comparison:
 
 
 @lru_cache(maxsize=1 << 12)
-def _limited(lane: ConstantLane) -> tuple[bool, int]:
-    """Whether results are limited at once, in front of no register; how many limits there are."""
-    return lane.limited_at_once(), sum(limit is not None for limit in lane.limits())
-
-
-@lru_cache(maxsize=1 << 12)
 def _comparisons(lane: ConstantLane) -> list[_Comparison]:
-    """Of the limits that are behind a register."""
-    if _limited(lane)[0]:
-        return []
+    """Of the limits."""
     below, above = lane.limits()
     found, quotient = [], lane.quotient_bits()
     if below is not None:
@@ -91,10 +83,10 @@ def _looked_at(distance: int, quotient: int) -> int:
 def _choices(family: str, lane: ConstantLane, depth: int) -> int:
     """Look-up tables of a bit that limits choose, beside a queue's own."""
     wide = FAMILIES[family].carry_bits > 1
-    at_once, flags = _limited(lane)
+    flags = sum(limit is not None for limit in lane.limits())
     if not flags:
         return 0
-    if at_once:  # where tables have no multiplexers, a single flag sets or clears the register
+    if lane.limited_at_once():  # where tables have no multiplexers, a single flag sets or clears the register
         return int(flags > 1 or wide)
     if not 1 < depth <= REGISTER_DEPTH:
         return 1
