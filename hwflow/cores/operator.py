@@ -12,6 +12,7 @@ import numpy.typing as npt
 from amaranth.lib.wiring import Component
 
 from hdl_lib.arithmetic.multiplier import ProductForm
+from hdl_lib.memories.rom import Table
 from hwflow.cores.timing import Timing
 from hwflow.ir.graph import Attributes, IntArray, Node, Stage, Value
 from hwflow.types import TensorType
@@ -97,6 +98,11 @@ class MemoryFile:
     name: str
     words: Sequence[int]
     width: int
+
+    @property
+    def table(self) -> Table:
+        """Return the table that reads the file."""
+        return Table(None, f"weights/{self.name}.mem", self.width, len(self.words))
 
 
 @dataclass

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from hdl_lib.arithmetic.multiplier import PART
-from hdl_lib.memories.rom import Table
 from hdl_lib.windows.depthwise import Depthwise as Core
 from hdl_lib.windows.depthwise import buffer_words, weight_places
 from hwflow.cores import costs
@@ -108,7 +107,7 @@ class Depthwise(HardwareOperator[DepthwiseAttributes]):
             shape_of(source.element), shape_of(weight_type(node)), shape_of(result.element),
             core_geometry(_window(node.attributes)), source.shape[1], folding.input_lanes,
             row=_by_row(folding),
-            weights=Table(words=None, file=f"weights/{file.name}.mem", width=file.width, depth=len(words)),
+            weights=file.table,
             pad_value=node.attributes.pad_value, padded_shape=shape_of(padded_type(node)),
             rows=line_buffer_rows(node, decision), multiplier=folding.multiplier, part=folding.part or PART,
             depth=decision.depth,

@@ -18,7 +18,6 @@ from hdl_lib.arithmetic.digit_product import Digits
 from hdl_lib.arithmetic.multiplier import BLOCK, PART, ProductForm
 from hdl_lib.arithmetic.packed_product import WIDEST_INPUT, Packing, borrowed
 from hdl_lib.matrices.mvu import Mvu as Core
-from hdl_lib.memories.rom import Table
 from hwflow.cores import costs
 from hwflow.cores.amaranth_shapes import shape_of
 from hwflow.cores.matrix.dot_products import MvuAttributes, sets_of, weight_range, weight_type
@@ -117,7 +116,7 @@ class FoldedMvu(Implementation[MvuAttributes]):
         core = Core(
             shape_of(operands.x), shape_of(operands.weight), shape_of(operands.sum), pe=self.pe, simd=self.simd,
             synapse_fold=self.synapse, neuron_fold=self.neuron,
-            weights=Table(words=None, file=f"weights/{file.name}.mem", width=file.width, depth=len(words)),
+            weights=file.table,
             multiplier=self.kind, depth=depth, group=self.synapse // self.pixels, surplus=self._surplus,
             part=self.folding.part or PART, ranges=operands.ranges, packing=self.packing, digits=self.digits,
         )

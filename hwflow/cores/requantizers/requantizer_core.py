@@ -104,7 +104,7 @@ def table(name: str, words: Sequence[int], width: int, files: list[MemoryFile]) 
     if len(words) == 1:
         return Table.of_words(words, width)
     files.append(MemoryFile(name, words, width))
-    return Table(None, f"weights/{name}.mem", width, len(words))
+    return files[-1].table
 
 
 def changing_bits(steps: Sequence[StepFunction], lanes: int, bits: int) -> int:

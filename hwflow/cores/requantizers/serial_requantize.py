@@ -13,7 +13,6 @@ import numpy as np
 from amaranth.hdl import Shape
 
 from hdl_lib.arithmetic.multiplier import ProductForm
-from hdl_lib.memories.rom import Table
 from hdl_lib.requantizers.requantize_serial import WORDS, SerialMultiplyAddShift, SerialSteps
 from hwflow.cores import costs
 from hwflow.cores.amaranth_shapes import shape_of
@@ -83,7 +82,7 @@ class SerialProducts(RequantizerCore[MultiplyAddShift]):
             shape_of(self.input), shape_of(self.output), lanes=self.lanes, channels=self.channels,
             multiplier_shape=self.serial.multiplier_shape, addend_shape=self.serial.addend_shape,
             together=self.folding.part, shift=self.form.shift, low=self.form.low, high=self.form.high,
-            parameters=Table(None, f"weights/{file.name}.mem", file.width, len(file.words)), depth=depth,
+            parameters=file.table, depth=depth,
         )
         return Built(core, [core.i], [core.o], [file])
 

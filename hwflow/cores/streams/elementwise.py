@@ -112,7 +112,7 @@ class Elementwise(LogicalOperator[ElementwiseAttributes], Joined[ElementwiseAttr
             own = next(words)
             file = MemoryFile(f"{name}_constant_{place}", pack_words(own, element.bits), lanes * element.bits)
             files.append(file)
-            constants.append(Table(None, f"weights/{file.name}.mem", file.width, len(own)))
+            constants.append(file.table)
         core = Core(_lane(node, folding), lanes=lanes, depth=decision.depth, constants=constants)
         return Built(core, core.sources, [core.o], files)
 

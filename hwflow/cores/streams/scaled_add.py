@@ -111,7 +111,7 @@ class ScaledAdd(LogicalOperator[ScaledAddAttributes], Joined[ScaledAddAttributes
             padded[:channels] = values
             words = pack_words(padded.reshape(blocks, lanes), shape.width)
             files.append(MemoryFile(f"{name}_multipliers_{label}", words, lanes * shape.width))
-            tables.append(Table(None, f"weights/{files[-1].name}.mem", files[-1].width, blocks))
+            tables.append(files[-1].table)
         core = Core(
             [shape_of(value.typed.element) for value in node.inputs], shape_of(node.outputs[0].typed.element),
             lanes=lanes, channels=channels, multipliers=multipliers, multiplier=folding.multiplier,

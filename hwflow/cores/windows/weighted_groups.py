@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from hdl_lib.arithmetic.multiplier import PART
-from hdl_lib.memories.rom import Table
 from hdl_lib.windows.weighted_pool import WeightedPool as Core
 from hwflow.cores import costs
 from hwflow.cores.amaranth_shapes import shape_of
@@ -72,13 +71,12 @@ class WeightedGroups(HardwareOperator[W]):
 
     def build(self, node: Node[W], decision: Decision, name: str) -> Built:
         folding = decision.folding
-        width, depth = self.table(node, folding.input_lanes)
+        width, _ = self.table(node, folding.input_lanes)
         file = MemoryFile(f"{name}_weights", self.words(node, folding.input_lanes), width)
         source, result = node.inputs[0].typed, node.outputs[0].typed
         core = self.core(
             node, shape_of(source.element), shape_of(weight_type(node)), shape_of(result.element), source.shape[1],
             folding.input_lanes, node.attributes.weights.shape[1],
-            weights=Table(words=None, file=f"weights/{file.name}.mem", width=width, depth=depth),
-            multiplier=folding.multiplier, part=folding.part or PART, depth=decision.depth,
+            weights=file.table, multiplier=folding.multiplier, part=folding.part or PART, depth=decision.depth,
         )
         return Built(core, [core.i], [core.o], [file])
