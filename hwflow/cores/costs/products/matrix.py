@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from math import ceil
 
 import numpy as np
 import numpy.typing as npt
 from amaranth.hdl import Shape
 
-from hdl_lib.arithmetic.accumulator import GROUP
 from hdl_lib.arithmetic.digit_product import Digits
 from hdl_lib.arithmetic.multiplier import BLOCK, IN_BLOCKS, PART, ProductForm
 from hdl_lib.arithmetic.packed_product import Packing
 from hdl_lib.matrices.mvu import Mvu
 from hdl_lib.memories.rom import lies_far, lies_in_block
-from hwflow.cores.costs.basics import accumulating, carried_chain, count_up, loop
+from hwflow.cores.costs.basics import accumulating, count_up, loop
 from hwflow.cores.costs.changing import Changing
 from hwflow.cores.costs.family import FAMILIES
 from hwflow.cores.costs.memory import BitArray, asynchronous_memory, filled_table, in_block_ram, queue, rom
@@ -103,8 +101,8 @@ def _significant(number: int, signed: bool) -> int:
 @dataclass(frozen=True)
 class Matrix:
     """A matrix-vector unit at so many input lanes, of whatever number of rows. ``kind``: of the multipliers;
-    ``synapse``: fold; ``ranges``: of inputs and weights, where
-    they are known; ``packing``: of two weights, for "dsp2"; ``digits``: of weights, for "lut"; ``sets``: of weights.
+    ``synapse``: fold; ``ranges``: of inputs and weights, where they are known; ``packing``: of two weights, for "dsp2";
+    ``digits``: of weights, for "lut"; ``sets``: of weights.
 
     A search asks for the cost of every number of rows: what does not depend on it is computed once.
     """
@@ -147,12 +145,10 @@ class Matrix:
         if self._in_blocks and words > 1 and not self._inside:  # weights at multiplier blocks
             total += Resources(ff=held)
         if self.synapse > 1:
-            total += self._accumulators(pe)
+            total += self._accumulator.times(pe)
             if neuron > 1:
                 total += self._replay
-        control = _control(
-            self.sets, self.synapse, neuron, ceil(pe / GROUP), self._latencies[neuron > 1], ahead
-        )
+        control = _control(self.sets, self.synapse, neuron, self._latencies[neuron > 1], ahead)
         total += Resources(ff=2 * self.simd * self.x.bits)  # the input's registers
         return total + control + queue(self.family, stored, depth)
 
@@ -205,7 +201,7 @@ class Matrix:
         if self._corners is not None:
             width = IntType.holding(Interval(*self._corners)).bits
             tables = Resources(lut=simd * width, ff=simd * width)
-            return tables + sum_tree(*self._corners, simd, limit, family)
+            return tables + sum_tree(*self._corners, (1,) * simd, limit, family)
         if self.digits is not None:
             return digit_sum(family, x, self.digits, simd, limit, self.synapse > 1)
         made = wide_product(family, x, w, simd) if self._wide else products(family, x, w, simd, self._multiplier)
@@ -246,17 +242,11 @@ class Matrix:
         return words + Resources(lut=width, ff=(2 if store else 3) * width)
 
     @cached_property
-    def _accumulator(self) -> tuple[int, int]:
-        """Look-up tables of a row's, without and with a carry that it adds, one place longer."""
+    def _accumulator(self) -> Resources:
+        """Return the cost of a row's, and of its sum."""
         bits = self.accumulator.bits
         term = self.simd.bit_length() if self.kind == ProductForm.XNOR else bits
-        return accumulating(self.family, bits, term), carried_chain(self.family, bits)
-
-    def _accumulators(self, pe: int) -> Resources:
-        """Return the cost of the accumulators and the sums."""
-        carried = pe if self.digits is not None else 0 if self.packing is None else pe // 2
-        plain, longer = self._accumulator
-        return Resources(lut=plain * (pe - carried) + longer * carried, ff=2 * pe * self.accumulator.bits)
+        return Resources(lut=accumulating(self.family, bits, term), ff=2 * bits)
 
     def _products(
         self, pe: int, words: int, idle: int = 0, soft: npt.NDArray[np.int64] | None = None
@@ -363,14 +353,14 @@ _UNLIMITED = 1000  # bits: sums before the split are exact
 
 
 @lru_cache(maxsize=1 << 12)
-def _control(sets: int, synapse: int, neuron: int, groups: int, latency: int, ahead: int) -> Resources:
+def _control(sets: int, synapse: int, neuron: int, latency: int, ahead: int) -> Resources:
     """Counters of the folds and of the table's address, and what says of a step whether it reads (``ahead`` cycles
-    later), updates and ends a sum (in ``groups`` registers each), pushes."""
+    later), updates and ends a sum, pushes."""
     words, place = sets * synapse * neuron, (synapse - 1).bit_length()
     total = loop(neuron) + count_up(words) + Resources(lut=5, ff=latency)
     total += Resources(ff=ahead * ((words - 1).bit_length() + int(synapse > 1)))
     if synapse > 1:
-        total += Resources(lut=2 * place + 3, ff=place + 1 + 2 * (latency - 3) + 2 * groups)
+        total += Resources(lut=2 * place + 3, ff=place + 2 * latency - 3)
     if synapse > 1 and neuron > 1:
         total += Resources(ff=place + 3)
     return total

@@ -8,7 +8,7 @@ from hdl_lib.arithmetic.adder_tree import shape_of, tree_levels
 from hdl_lib.arithmetic.block_product import BLOCK_LATENCY
 from hdl_lib.arithmetic.digit_product import Digits
 from hdl_lib.arithmetic.packed_product import Packing
-from hwflow.cores.costs.basics import adders, carried_chain, chain
+from hwflow.cores.costs.basics import adders, carried_chain
 from hwflow.cores.costs.family import FAMILIES
 from hwflow.cores.costs.products.product_sums import sum_tree
 from hwflow.cores.operator import Resources
@@ -31,7 +31,7 @@ def packed_sums(family: str, packing: Packing, lanes: int, limit: int, accumulat
     group = 1 << packing.levels
     for first in range(0, lanes, group):
         terms = min(group, lanes - first)
-        total += sum_tree(*packing.packed_products, terms, _UNLIMITED, family)
+        total += sum_tree(*packing.packed_products, (1,) * terms, _UNLIMITED, family)
         low, high = (terms * bound for bound in packing.packed_products)
         total += Resources(ff=shape_of(low, high).width).times(packing.levels - tree_levels(terms))
     return total + split_tree(family, packing, lanes, limit, accumulated)
@@ -41,10 +41,10 @@ def packed_sums(family: str, packing: Packing, lanes: int, limit: int, accumulat
 def split_tree(family: str, packing: Packing, lanes: int, limit: int, accumulated: bool) -> Resources:
     """What is left of the sums behind the split of those of :attr:`Packing.levels` levels."""
     group = 1 << packing.levels
-    groups = [min(group, lanes - first) for first in range(0, lanes, group)]
+    groups = tuple(min(group, lanes - first) for first in range(0, lanes, group))
     low_products, high_products = packing.products
-    total = _tree(family, low_products, high_products, groups, limit, carried=False)
-    total += _tree(family, low_products, high_products, groups, limit, carried=True)
+    total = sum_tree(low_products, high_products, groups, limit, family)
+    total += sum_tree(low_products, high_products, groups, limit, family, carried=True)
     if not accumulated:  # a register more, behind the last carry
         width = min(limit, shape_of(low_products * lanes, high_products * lanes).width)
         total += Resources(ff=width) + adders(width, 1, family)
@@ -76,27 +76,7 @@ def digit_sum(family: str, x: IntType, digits: Digits, lanes: int, limit: int, a
     total = product.times(lanes)
     product_range = x.interval.times(Interval(*digits.range))
     low, high = product_range.lo, product_range.hi
-    total += _tree(family, low, high, [1] * lanes, limit, carried=True)
+    total += sum_tree(low, high, (1,) * lanes, limit, family, carried=True)
     if not accumulated:
         total += adders(min(limit, shape_of(low * lanes - 1, high * lanes).width), 1, family)
-    return total
-
-
-def _tree(family: str, low: int, high: int, counts: list[int], limit: int, *, carried: bool) -> Resources:
-    """The adders of sums of so many products within ``low .. high``; ``carried``: each one place longer, and with a
-    carry handed on."""
-
-    def width(count: int) -> int:
-        return int(min(limit, shape_of(count * low - carried, count * high).width))
-
-    total = Resources()
-    while len(counts) > 1:
-        sums = [a + b for a, b in zip(counts[::2], counts[1::2], strict=False)]
-        for count in sums:
-            luts = carried_chain(family, width(count)) if carried else chain(family, width(count))
-            total += Resources(lut=luts, ff=width(count) + carried)
-        if len(counts) % 2:
-            sums.append(counts[-1])
-            total += Resources(ff=width(counts[-1]) + carried)
-        counts = sums
     return total

@@ -12,7 +12,7 @@ from amaranth.hdl import Shape
 from hdl_lib.arithmetic.block_product import BLOCK_LATENCY
 from hdl_lib.arithmetic.multiplier import BLOCK, ProductForm
 from hdl_lib.arithmetic.wide_product import WideProduct
-from hwflow.cores.costs.basics import SHORT, adder, adders, chain
+from hwflow.cores.costs.basics import SHORT, adder, carried_chain, chain
 from hwflow.cores.costs.family import FAMILIES
 from hwflow.cores.operator import Resources
 from hwflow.types import Interval, IntType
@@ -43,26 +43,30 @@ def product_bits(x: IntType, w: IntType, count: int = 1) -> int:
 def adder_tree(x: IntType, w: IntType, terms: int, limit: int, family: str = "ecp5") -> Resources:
     """A register behind every adder and every term that is left over; sums are cut to ``limit`` bits."""
     product = x.interval.times(w.interval)
-    return sum_tree(product.lo, product.hi, terms, limit, family)
+    return sum_tree(product.lo, product.hi, (1,) * terms, limit, family)
 
 
 @cache
-def sum_tree(low: int, high: int, terms: int, limit: int, family: str = "ecp5") -> Resources:
-    """:func:`adder_tree` over terms within ``low .. high``."""
+def sum_tree(
+    low: int, high: int, counts: tuple[int, ...], limit: int, family: str = "ecp5", *, carried: bool = False
+) -> Resources:
+    """:func:`adder_tree` over sums of so many terms within ``low .. high``; ``carried``: each one place longer, and
+    with a carry handed on."""
 
     def width(count: int) -> int:
-        return min(limit, IntType.holding(Interval(count * low, count * high)).bits)
+        return min(limit, IntType.holding(Interval(count * low - carried, count * high)).bits)
 
-    total, counts = Resources(), [1] * terms
+    total = Resources()
     while len(counts) > 1:
         sums = [a + b for a, b in zip(counts[::2], counts[1::2], strict=False)]
         for count in sums:
-            total += adders(width(count), 1, family)
+            length = carried_chain if carried else chain
+            total += Resources(lut=length(family, width(count)), ff=width(count) + carried)
             if low >= 0 and FAMILIES[family].carry_bits == 1 and width(count) < limit:
                 total += Resources(lut=-1)  # the top bit is the carry itself
         if len(counts) % 2:
             sums.append(counts[-1])
-            total += Resources(ff=width(counts[-1]))
+            total += Resources(ff=width(counts[-1]) + carried)
         counts = sums
     return total
 

@@ -91,7 +91,7 @@ def sum_pool_tree(
     family: str, channels: int, source: IntType, result: int, pixels: int, window: int, depth: int
 ) -> Resources:
     """Sums of several pixels per beat."""
-    tree = sum_tree(source.min, source.max, min(pixels, window), result, family)
+    tree = sum_tree(source.min, source.max, (1,) * min(pixels, window), result, family)
     if pixels < window:
         tree += Resources(lut=chain(family, result) + result, ff=result)
     return _pool(family, tree, channels, pixels, window, result, depth)
