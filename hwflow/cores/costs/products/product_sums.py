@@ -56,18 +56,18 @@ def sum_tree(
     def width(count: int) -> int:
         return min(limit, IntType.holding(Interval(count * low - carried, count * high)).bits)
 
-    total = Resources()
-    while len(counts) > 1:
-        sums = [a + b for a, b in zip(counts[::2], counts[1::2], strict=False)]
+    total, left = Resources(), list(counts)
+    while len(left) > 1:
+        sums = [a + b for a, b in zip(left[::2], left[1::2], strict=False)]
         for count in sums:
             length = carried_chain if carried else chain
             total += Resources(lut=length(family, width(count)), ff=width(count) + carried)
             if low >= 0 and FAMILIES[family].carry_bits == 1 and width(count) < limit:
                 total += Resources(lut=-1)  # the top bit is the carry itself
-        if len(counts) % 2:
-            sums.append(counts[-1])
-            total += Resources(ff=width(counts[-1]) + carried)
-        counts = sums
+        if len(left) % 2:
+            sums.append(left[-1])
+            total += Resources(ff=width(left[-1]) + carried)
+        left = sums
     return total
 
 
