@@ -57,7 +57,7 @@ class Network:
         attributes = operator.derive(attributes, types)
         (type_,) = operator.infer(attributes, types)
         result = Value(f"{name}_y", type_)
-        self._graph.nodes.append(Node(name, op, list(sources), [result], attributes, (name,)))
+        self._graph.nodes.append(Node(name, list(sources), [result], attributes, (name,)))
         return result
 
     def _requantized(self, value: Value) -> Value:

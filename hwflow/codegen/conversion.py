@@ -51,7 +51,7 @@ def _jobs(plan: Plan, names: Mapping[Node, str]) -> dict[Hashable, Job]:
 
 def _has_open_depth(node: Node) -> bool:
     """Tell whether a node has one queue, on whose depth nothing else in its core depends."""
-    return node.op not in PLUMBING and len(node.outputs) == 1
+    return not isinstance(node.attributes, PLUMBING) and len(node.outputs) == 1
 
 
 def _with_depth(module: CoreModule, depth: int) -> CoreModule:

@@ -9,8 +9,8 @@ from typing import Any
 from hdl_lib.memories.rom import banks_of
 from hdl_lib.memories.storage import style_of
 from hwflow.cores import costs
-from hwflow.cores.beat_movers import queue_styles
-from hwflow.cores.matrix.depthwise import buffers
+from hwflow.cores.beat_movers import FifoAttributes, ForkAttributes, queue_styles
+from hwflow.cores.matrix.depthwise import DepthwiseAttributes, buffers
 from hwflow.cores.operator import Decision, MemoryFile
 from hwflow.cores.windows.sliding_window import has_line_buffer, is_serial, is_whole, line_buffer_rows, steps_of
 from hwflow.ir.graph import Node
@@ -68,14 +68,18 @@ def memory_report(plan: Plan, files: Sequence[MemoryFile], family: str) -> dict[
 
 def queue_style(node: Node, decision: Decision, index: int) -> str:
     """Return the storage of an output's queue: "register", "lutram" or "block"."""
-    style = "block" if node.op == "fifo" else queue_styles(node, decision)[index] if node.op == "fork" else "auto"
+    style = "auto"
+    if isinstance(node.attributes, FifoAttributes):
+        style = "block"
+    elif isinstance(node.attributes, ForkAttributes):
+        style = queue_styles(node, decision)[index]
     return str(style_of(1, decision.depths[index], style, block=False))  # type: ignore[no-untyped-call]  # no annotations there
 
 
 def _line_buffers(node: Node, decision: Decision, family: str) -> list[Memory]:
     """Return one memory, or with whole windows per beat one for each row; none if a beat is a whole image."""
     folding, rows = decision.folding, line_buffer_rows(node, decision)
-    if node.op == "depthwise":
+    if isinstance(node.attributes, DepthwiseAttributes):
         words, copies, width = buffers(node, decision)
         storage = "block" if costs.in_block_ram(family, words, width) else "lutram"
         return [_of(family, f"{node.name}_{n}", "line_buffer", words, width, storage) for n in range(copies)]

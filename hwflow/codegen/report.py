@@ -8,10 +8,12 @@ from typing import Any
 
 from hwflow.codegen.host_models import host_nodes
 from hwflow.codegen.memories import memory_report, queue_style
+from hwflow.cores.matrix.dot_products import MvuAttributes
 from hwflow.cores.operator import Decision, MemoryFile, Resources, beats
 from hwflow.cores.registry import OPERATORS, hardware
 from hwflow.cores.requantizers.requantizer_core import form_of
 from hwflow.ir.graph import Graph, Node
+from hwflow.ir.node_attributes import RequantizeAttributes
 from hwflow.numerics.requantizers.requantizer import Form, LookupForm, MultiplyAddShift, SearchForm, ThresholdForm
 from hwflow.onnxspec.resolving.resolved_model import ResolvedModel
 from hwflow.schedule.schedule import Schedule
@@ -125,8 +127,8 @@ def _layer(node: Node, decision: Decision) -> dict[str, Any]:
         "latency": max(timing.latency),
         "macs": OPERATORS[node.op].macs(node),
         "multipliers": folding.multipliers,
-        "accumulator_bits": node.outputs[0].typed.element.bits if node.op == "mvu" else None,
-        "requantizer": _requantizer(node) if node.op == "requantize" else None,
+        "accumulator_bits": node.outputs[0].typed.element.bits if isinstance(node.attributes, MvuAttributes) else None,
+        "requantizer": _requantizer(node) if isinstance(node.attributes, RequantizeAttributes) else None,
     }
 
 
@@ -154,7 +156,7 @@ def _exactness(graph: Graph) -> dict[str, Any]:
             **_details(form_of(n)),
         }
         for n in graph.nodes
-        if n.op == "requantize"
+        if isinstance(n.attributes, RequantizeAttributes)
     ]
     return {"requantizers": forms, "proved": len(forms)}
 

@@ -68,7 +68,7 @@ def taps(plan: Plan, names: Mapping[str, str]) -> list[Tap]:
     result = []
     for node in plan.graph.nodes:
         for index, value in enumerate(node.outputs):
-            moved = node.op in PLUMBING
+            moved = isinstance(node.attributes, PLUMBING)
             base[value] = base.get(node.inputs[0], node.inputs[0]) if moved else value
             lanes = plan.folding(node).output_lanes
             view = hardware(node.op).output_view(node, value.typed.shape, lanes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from amaranth.lib.data import ArrayLayout
@@ -25,13 +26,14 @@ from hwflow.types import TensorType
 class ForkAttributes(Attributes):
     """``outputs``: the number of copies."""
 
+    op = "fork"
     outputs: int
 
 
 class Fork(HardwareOperator[ForkAttributes]):
     """Copies one stream to several."""
 
-    name = "fork"
+    attributes = ForkAttributes
     stages = frozenset({Stage.DATAFLOW, Stage.SCHEDULED})
 
     def infer(self, attributes: ForkAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
@@ -76,29 +78,32 @@ class ViewAttributes(Attributes):
     view: tuple[int, int] | None = None
 
 
-class _PassThrough(HardwareOperator[ViewAttributes]):
+V = TypeVar("V", bound=ViewAttributes)
+
+
+class _PassThrough(HardwareOperator[V]):
     """Passes values on unchanged; the schedule that inserts it decides its folding."""
 
     stages = frozenset({Stage.SCHEDULED})
 
-    def infer(self, attributes: ViewAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+    def infer(self, attributes: V, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         return (inputs[0],)
 
-    def evaluate(self, attributes: ViewAttributes, inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
+    def evaluate(self, attributes: V, inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
         return (inputs[0],)
 
-    def foldings(self, node: Node[ViewAttributes], device: Device) -> Sequence[Folding]:
+    def foldings(self, node: Node[V], device: Device) -> Sequence[Folding]:
         return []
 
     def input_view(
-        self, node: Node[ViewAttributes], shape: tuple[int, ...], lanes: int, *, whole_vector: bool = False
+        self, node: Node[V], shape: tuple[int, ...], lanes: int, *, whole_vector: bool = False
     ) -> tuple[int, int]:
         return view_of(node, lanes)
 
-    def output_view(self, node: Node[ViewAttributes], shape: tuple[int, ...], lanes: int) -> tuple[int, int]:
+    def output_view(self, node: Node[V], shape: tuple[int, ...], lanes: int) -> tuple[int, int]:
         return view_of(node, lanes)
 
-    def cycles(self, node: Node[ViewAttributes], folding: Folding) -> int:
+    def cycles(self, node: Node[V], folding: Folding) -> int:
         lanes = min(folding.input_lanes, folding.output_lanes)
         return beats(view_of(node, lanes), lanes)
 
@@ -114,12 +119,19 @@ def view_of(node: Node[ViewAttributes], lanes: int) -> tuple[int, int]:
     return pixels, channels
 
 
-class WidthConverter(_PassThrough):
+@dataclass(frozen=True, eq=False)
+class WidthConverterAttributes(ViewAttributes):
+    """Of :class:`WidthConverter`."""
+
+    op = "width_converter"
+
+
+class WidthConverter(_PassThrough[WidthConverterAttributes]):
     """Changes the lanes of a stream: of lanes in and out, one divides the other or is a whole pixel of the view."""
 
-    name = "width_converter"
+    attributes = WidthConverterAttributes
 
-    def timing(self, node: Node[ViewAttributes], decision: Decision) -> Timing:
+    def timing(self, node: Node[WidthConverterAttributes], decision: Decision) -> Timing:
         folding = decision.folding
         narrow, wide = sorted((folding.input_lanes, folding.output_lanes))
         pixels, channels = view_of(node, wide)
@@ -133,12 +145,12 @@ class WidthConverter(_PassThrough):
             process = Process(steps.size, {0: steps[:, ::ratio].reshape(-1)}, {0: every(steps.size)})
         return Timing((process,), (1,))
 
-    def resources(self, node: Node[ViewAttributes], decision: Decision, device: Device) -> Resources:
+    def resources(self, node: Node[WidthConverterAttributes], decision: Decision, device: Device) -> Resources:
         folding, bits = decision.folding, node.inputs[0].typed.element.bits
         channels = view_of(node, max(folding.input_lanes, folding.output_lanes))[1]
         return costs.width_converter(device.family, bits, folding, decision.depth, channels)
 
-    def build(self, node: Node[ViewAttributes], decision: Decision, name: str) -> Built:
+    def build(self, node: Node[WidthConverterAttributes], decision: Decision, name: str) -> Built:
         folding = decision.folding
         core = WidthConverterCore(
             shape_of(node.inputs[0].typed.element), view_of(node, max(folding.input_lanes, folding.output_lanes))[1],
@@ -147,60 +159,81 @@ class WidthConverter(_PassThrough):
         return Built(core, [core.i], [core.o])
 
 
-class Fifo(_PassThrough):
+@dataclass(frozen=True, eq=False)
+class FifoAttributes(ViewAttributes):
+    """Of :class:`Fifo`."""
+
+    op = "fifo"
+
+
+class Fifo(_PassThrough[FifoAttributes]):
     """A queue in block RAM behind a core whose own queue would be too large for look-up tables."""
 
-    name = "fifo"
+    attributes = FifoAttributes
 
-    def timing(self, node: Node[ViewAttributes], decision: Decision) -> Timing:
+    def timing(self, node: Node[FifoAttributes], decision: Decision) -> Timing:
         count = self.cycles(node, decision.folding)
         return beat_by_beat(count, FifoCore.latency_of(1, 1, "block"))
 
-    def resources(self, node: Node[ViewAttributes], decision: Decision, device: Device) -> Resources:
+    def resources(self, node: Node[FifoAttributes], decision: Decision, device: Device) -> Resources:
         return costs.block_queue(device.family, _beat_bits(node, decision), decision.depth)
 
-    def build(self, node: Node[ViewAttributes], decision: Decision, name: str) -> Built:
+    def build(self, node: Node[FifoAttributes], decision: Decision, name: str) -> Built:
         layout = ArrayLayout(shape_of(node.inputs[0].typed.element), decision.folding.input_lanes)
         core = FifoCore(layout, decision.depth, style="block")
         return Built(core, [core.i], [core.o])
 
 
-class Relay(_PassThrough):
+@dataclass(frozen=True, eq=False)
+class RelayAttributes(ViewAttributes):
+    """Of :class:`Relay`."""
+
+    op = "relay"
+
+
+class Relay(_PassThrough[RelayAttributes]):
     """A register in both directions of a handshake, between cores that may be far apart: neither ``valid`` nor
     ``ready`` passes through in the same cycle (a relay station: Carloni, McMillan, Sangiovanni-Vincentelli, "Theory of
     latency-insensitive design", IEEE TCAD 2001)."""
 
-    name = "relay"
+    attributes = RelayAttributes
 
-    def timing(self, node: Node[ViewAttributes], decision: Decision) -> Timing:
+    def timing(self, node: Node[RelayAttributes], decision: Decision) -> Timing:
         return beat_by_beat(self.cycles(node, decision.folding), 1)
 
-    def resources(self, node: Node[ViewAttributes], decision: Decision, device: Device) -> Resources:
+    def resources(self, node: Node[RelayAttributes], decision: Decision, device: Device) -> Resources:
         return costs.relay(device.family, _beat_bits(node, decision), decision.depth)
 
-    def build(self, node: Node[ViewAttributes], decision: Decision, name: str) -> Built:
+    def build(self, node: Node[RelayAttributes], decision: Decision, name: str) -> Built:
         layout = ArrayLayout(shape_of(node.inputs[0].typed.element), decision.folding.input_lanes)
         core = FifoCore(layout, decision.depth, style="register" if decision.depth <= REGISTER_DEPTH else "lutram")
         return Built(core, [core.i], [core.o])
 
 
-class FrameSync(_PassThrough):
+@dataclass(frozen=True, eq=False)
+class FrameSyncAttributes(ViewAttributes):
+    """Of :class:`FrameSync`."""
+
+    op = "frame_sync"
+
+
+class FrameSync(_PassThrough[FrameSyncAttributes]):
     """Counts the beats of each input frame against ``tlast``; its queue depth is fixed to 2."""
 
-    name = "frame_sync"
+    attributes = FrameSyncAttributes
 
-    def timing(self, node: Node[ViewAttributes], decision: Decision) -> Timing:
+    def timing(self, node: Node[FrameSyncAttributes], decision: Decision) -> Timing:
         return beat_by_beat(self.cycles(node, decision.folding), 1)
 
-    def resources(self, node: Node[ViewAttributes], decision: Decision, device: Device) -> Resources:
+    def resources(self, node: Node[FrameSyncAttributes], decision: Decision, device: Device) -> Resources:
         return costs.frame_sync(device.family, _beat_bits(node, decision), self.cycles(node, decision.folding))
 
-    def build(self, node: Node[ViewAttributes], decision: Decision, name: str) -> Built:
+    def build(self, node: Node[FrameSyncAttributes], decision: Decision, name: str) -> Built:
         folding = decision.folding
         layout = ArrayLayout(shape_of(node.inputs[0].typed.element), folding.input_lanes)
         core = FrameSyncCore(layout, self.cycles(node, folding))
         return Built(core, [core.i], [core.o])
 
 
-PLUMBING = frozenset(operator.name for operator in (Fork, WidthConverter, Fifo, Relay, FrameSync))
+PLUMBING = (ForkAttributes, WidthConverterAttributes, FifoAttributes, RelayAttributes, FrameSyncAttributes)
 """Operators whose outputs are their input's elements in the same order."""

@@ -17,7 +17,7 @@ from hwflow.cores.timing import Timing
 from hwflow.ir.graph import Attributes, IntArray, Node, Stage, Value
 from hwflow.types import TensorType
 
-A = TypeVar("A")
+A = TypeVar("A", bound=Attributes)
 """The type of a node's attributes, see :class:`hwflow.ir.graph.Node`."""
 
 
@@ -129,7 +129,7 @@ class LoweringContext(Protocol):
         """Return the stream that carries a quantized value, and its order: stream element -> flat logical index."""
         ...
 
-    def add(self, op: str, suffix: str, inputs: list[Value], attributes: Attributes) -> Value:
+    def add(self, suffix: str, inputs: list[Value], attributes: Attributes) -> Value:
         """Add a dataflow node with one output, named after the node being lowered plus ``suffix``."""
         ...
 
@@ -159,7 +159,7 @@ class LoweringContext(Protocol):
 class Operator(ABC, Generic[A]):
     """The type rule and the integer semantics of an operator."""
 
-    name: ClassVar[str]
+    attributes: ClassVar[type[Attributes]]
     stages: ClassVar[frozenset[Stage]]
 
     def derive(self, attributes: A, inputs: Sequence[TensorType]) -> A:

@@ -34,7 +34,7 @@ from hwflow.cores.windows.weighted_pool import WeightedPool
 from hwflow.ir.graph import Stage
 
 OPERATORS: dict[str, Operator[Any]] = {
-    operator.name: operator
+    operator.attributes.op: operator
     for operator in (
         Concat(),
         Conv2d(),

@@ -69,7 +69,7 @@ class Lowering:
         return name if self.model.values[name].dtype in REAL_TYPES else ""
 
     def add(
-        self, op: str, source: OnnxNode, inputs: list[Value], attributes: Attributes, before: tuple[str, ...] = (),
+        self, source: OnnxNode, inputs: list[Value], attributes: Attributes, before: tuple[str, ...] = (),
         *, origin: str | None = None, meaning: Meaning | None = None,
     ) -> Value:
         """Add an IR node that implements the ONNX node ``source`` and the nodes ``before`` it; its output represents
@@ -77,7 +77,7 @@ class Lowering:
         name = source.result if origin is None else origin
         value = Value(self.value_names.fresh(name or source.result), None, name, meaning)
         sources = tuple(dict.fromkeys((*before, source.name)))
-        self.nodes.append(Node(self.names.fresh(source.name), op, inputs, [value], attributes, sources))
+        self.nodes.append(Node(self.names.fresh(source.name), inputs, [value], attributes, sources))
         return value
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from fractions import Fraction
-from typing import Any, Generic
+from typing import Any, ClassVar, Generic
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,7 @@ from hwflow.types import TensorType
 
 IntArray = npt.NDArray[np.int64]
 Made = TypeVar("Made")
-A = TypeVar("A", covariant=True, default=Any)
+A = TypeVar("A", bound="Attributes", covariant=True, default=Any)
 """The type of a node's attributes."""
 
 
@@ -93,7 +93,10 @@ class Inferred:
 
 @dataclass(frozen=True, eq=False)
 class Attributes:
-    """What a node says of its operator: a dataclass for each, see :mod:`hwflow.ir.node_attributes`."""
+    """What a node says of its operator: a dataclass for each, see :mod:`hwflow.ir.node_attributes`. ``op``: the name of
+    the operator."""
+
+    op: ClassVar[str]
 
 
 class Scratch(dict[Any, Any]):
@@ -111,13 +114,17 @@ class Node(Generic[A]):
     :mod:`hwflow.passes.infer_types`). ``kept``: see :meth:`once`; copies of a graph share it."""
 
     name: str
-    op: str
     inputs: list[Value]
     outputs: list[Value]
     attributes: A
     sources: tuple[str, ...] = ()
     inferred: Inferred | None = None
     kept: dict[Any, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def op(self) -> str:
+        """The operator's name."""
+        return self.attributes.op
 
     def once(self, make: Callable[[Node[A]], Made]) -> Made:
         """What ``make`` makes of a node of the dataflow stage: of its attributes and types, which no longer change,
@@ -169,8 +176,8 @@ class Graph:
         own = {v: replace(v) for v in self.values()}
         nodes = [
             Node(
-                n.name, n.op, [own[v] for v in n.inputs], [own[v] for v in n.outputs], n.attributes, n.sources,
-                n.inferred, n.kept,
+                n.name, [own[v] for v in n.inputs], [own[v] for v in n.outputs], n.attributes, n.sources, n.inferred,
+                n.kept,
             )
             for n in self.nodes
         ]

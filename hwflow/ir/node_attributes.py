@@ -33,6 +33,7 @@ class Window:
 class ConcatAttributes(Attributes):
     """Tensors follow each other along ``axis``."""
 
+    op = "concat"
     axis: int
 
 
@@ -43,6 +44,7 @@ class Conv2dAttributes(Attributes):
     where a group is one channel): weights and inputs are 0 and 1, what is summed is 1 where they are equal, else 0, and
     there are no pads."""
 
+    op = "conv2d"
     weights: IntArray
     strides: tuple[int, ...]
     pads: tuple[int, ...]
@@ -70,6 +72,7 @@ class RunningSums(Attributes):
 class CumulativeSumAttributes(RunningSums):
     """``axis`` (not negative); ``reverse``: from its end."""
 
+    op = "cumulative_sum"
     axis: int
     reverse: bool
 
@@ -79,6 +82,7 @@ class DenseAttributes(Attributes):
     """``weights`` int64 [M, K] (weight zero point already subtracted), or [sets, M, K] of which rows take one after the
     other in turns; ``binary``: weights and inputs are 0 and 1, and what is summed is 1 where they are equal, else 0."""
 
+    op = "dense"
     weights: IntArray
     binary: bool = False
 
@@ -89,6 +93,7 @@ class ElementwiseAttributes(Attributes):
     is a constant tensor, else None: those alone are inputs; ``wrap``: the integer type that the result wraps around to,
     as ONNX's (None: it is exact)."""
 
+    op = "elementwise"
     function: Function
     constants: tuple[int | IntArray | None, ...]
     wrap: IntType | None
@@ -99,6 +104,7 @@ class InterpolateAttributes(Attributes):
     """``starts`` int64 [outputs]; ``weights`` int64 [outputs, window]: along ``axis``, element k of the result is the
     sum of ``weights[k]`` times the elements from ``starts[k]`` on."""
 
+    op = "interpolate"
     axis: int
     starts: IntArray
     weights: IntArray
@@ -108,6 +114,7 @@ class InterpolateAttributes(Attributes):
 class MaxPool2dAttributes(Attributes):
     """``least``: the minimum. No window is of padding only."""
 
+    op = "max_pool2d"
     window: Window
     least: bool = False
 
@@ -116,6 +123,7 @@ class MaxPool2dAttributes(Attributes):
 class PixelProductAttributes(Attributes):
     """``factors`` int64, of the image's spatial shape."""
 
+    op = "pixel_product"
     factors: IntArray
 
 
@@ -124,6 +132,7 @@ class ProductAttributes(Attributes):
     """``(a - offsets[0]) * (b - offsets[1])``; ``wrap``: the integer type that the result wraps around to, as ONNX's
     (None: it is exact)."""
 
+    op = "product"
     offsets: tuple[int, ...]
     wrap: IntType | None = None
 
@@ -132,6 +141,7 @@ class ProductAttributes(Attributes):
 class ReindexAttributes(Attributes):
     """``index`` int64, of the result's frame shape: flat index into the input's frame, or -1 for ``fill``."""
 
+    op = "reindex"
     index: IntArray
     fill: int
 
@@ -141,6 +151,7 @@ class RequantizeAttributes(Attributes):
     """``axis``: of channels; ``stages``: one entry, or one per channel: a chain of stages. Derived: ``steps``, one step
     function per channel, exact."""
 
+    op = "requantize"
     axis: int
     stages: tuple[tuple[Stage, ...], ...]
     steps: tuple[StepFunction, ...] = ()
@@ -150,6 +161,7 @@ class RequantizeAttributes(Attributes):
 class ReshapeAttributes(Attributes):
     """``shape``: of the same number of elements."""
 
+    op = "reshape"
     shape: tuple[int, ...]
 
 
@@ -158,6 +170,7 @@ class ScaledAddAttributes(Attributes):
     """``multipliers``: of the first and of the second input: integers that are not 0, one or one per channel; ``axis``:
     the channel axis that they vary along."""
 
+    op = "scaled_add"
     axis: int
     multipliers: tuple[tuple[int, ...], ...]
 
@@ -166,6 +179,7 @@ class ScaledAddAttributes(Attributes):
 class SumPool2dAttributes(Attributes):
     """``pad_value``: the zero point where padding counts as the real 0."""
 
+    op = "sum_pool2d"
     window: Window
     pad_value: int
 
@@ -185,6 +199,7 @@ class Ranking(Attributes):
 class TopKAttributes(Ranking):
     """``axis`` (not negative)."""
 
+    op = "top_k"
     axis: int
 
 
@@ -192,4 +207,5 @@ class TopKAttributes(Ranking):
 class TransposeAttributes(Attributes):
     """Output axis i is input axis ``perm[i]``."""
 
+    op = "transpose"
     perm: tuple[int, ...]

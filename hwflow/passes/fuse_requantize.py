@@ -17,8 +17,10 @@ def fuse_requantize(graph: Graph) -> Graph:
     producers, consumers = graph.producers(), graph.consumers()
     outputs = {p.value for p in graph.outputs}
     for node in list(graph.nodes):
-        inner = producers.get(node.inputs[0]) if node.op == "requantize" else None
-        if inner is None or inner.op != "requantize" or len(consumers[node.inputs[0]]) > 1 or node.inputs[0] in outputs:
+        inner = producers.get(node.inputs[0]) if isinstance(node.attributes, RequantizeAttributes) else None
+        if inner is None or not isinstance(inner.attributes, RequantizeAttributes):
+            continue
+        if len(consumers[node.inputs[0]]) > 1 or node.inputs[0] in outputs:
             continue
         first, second = inner.attributes.stages, node.attributes.stages
         rank = len(node.inputs[0].typed.shape)
@@ -40,7 +42,8 @@ def fuse_requantize(graph: Graph) -> Graph:
 def _drop_identities(graph: Graph) -> None:
     """Bypass every requantizer that maps each value of its interval to itself."""
     for node in list(graph.nodes):
-        if node.op != "requantize" or not all(s.is_identity for s in node.attributes.steps):
+        made = node.attributes
+        if not isinstance(made, RequantizeAttributes) or not all(step.is_identity for step in made.steps):
             continue
         (before,), (after,) = node.inputs, node.outputs
         for reader in graph.nodes:

@@ -37,4 +37,4 @@ def _fork(graph: Graph, value: Value, readers: list[tuple[Node, int]], names: Na
         node.inputs[index] = branch
     for branch, port in zip(branches[len(readers) :], ports, strict=True):
         port.value = branch
-    return Node(name, "fork", [value], branches, ForkAttributes(count))
+    return Node(name, [value], branches, ForkAttributes(count))

@@ -29,7 +29,8 @@ def requantize_choices(graph: Graph) -> Graph:
 
 def _move_one(graph: Graph) -> bool:
     sole = _Sole(graph)
-    behind = [n for n in graph.nodes if n.op == "requantize" and sole.choice(n.inputs[0]) is not None]
+    requantizers = (n for n in graph.nodes if isinstance(n.attributes, RequantizeAttributes))
+    behind = [n for n in requantizers if sole.choice(n.inputs[0]) is not None]
     return any(_move(graph, sole, node) for node in behind)
 
 
@@ -52,11 +53,11 @@ class _Sole:
         node = self._producers.get(value)
         if node is None or value not in self._values:
             return False
-        return node.op == "requantize" or self.choice(value) is not None
+        return isinstance(node.attributes, RequantizeAttributes) or self.choice(value) is not None
 
 
 def _is_choice(node: Node) -> bool:
-    if node.op != "elementwise" or node.attributes.wrap is not None:
+    if not isinstance(node.attributes, ElementwiseAttributes) or node.attributes.wrap is not None:
         return False
     function = node.attributes.function
     return isinstance(function, Extreme) or (function == Simple("where") and node.attributes.constants[0] is None)
@@ -89,7 +90,7 @@ def _move(graph: Graph, sole: _Sole, requantize: Node[RequantizeAttributes]) -> 
     stages = replace(requantize.attributes, steps=())
     for number, value in enumerate(chosen(choice)):
         level = Value(values.fresh(value.name))
-        made = Node(names.fresh(requantize.name), "requantize", [value], [level], stages, requantize.sources)
+        made = Node(names.fresh(requantize.name), [value], [level], stages, requantize.sources)
         graph.nodes.insert(place, made)
         choice.inputs[len(choice.inputs) - len(chosen(choice)) + number] = level
     choice.attributes = replace(choice.attributes, function=function, constants=tuple(levels))

@@ -35,11 +35,11 @@ def rescale_sums(graph: Graph) -> Graph:
     consumers = graph.consumers()
     outputs = {p.value for p in graph.outputs}
     for node in graph.nodes:
-        (total,) = node.outputs if node.op == "scaled_add" else (None,)
+        (total,) = node.outputs if isinstance(node.attributes, ScaledAddAttributes) else (None,)
         if total is None or total in outputs or len(consumers[total]) != 1:
             continue
         reader, _ = consumers[total][0]
-        if reader.op == "requantize":
+        if isinstance(reader.attributes, RequantizeAttributes):
             _rescale(node, reader)
     return infer_types(graph)
 

@@ -18,11 +18,18 @@ from hwflow.display import show
 from hwflow.errors import Finding, ModelRefused
 from hwflow.ir.graph import Attributes, Carried, Graph, IntArray, Names, Node, Port, Stage, Value, identity_order
 from hwflow.ir.node_attributes import (
+    ConcatAttributes,
+    Conv2dAttributes,
+    ElementwiseAttributes,
     InterpolateAttributes,
+    MaxPool2dAttributes,
+    PixelProductAttributes,
+    ProductAttributes,
     ReindexAttributes,
     RequantizeAttributes,
     ReshapeAttributes,
     ScaledAddAttributes,
+    SumPool2dAttributes,
     TransposeAttributes,
 )
 from hwflow.types import TensorType
@@ -38,7 +45,7 @@ class _Context:
         self._node_names = Names()
         self._value_names = Names()
         self._current: Node | None = None
-        self._makers: dict[Value, Node] = {}
+        self._producers: dict[Value, Node] = {}
 
     def begin(self, node: Node) -> None:
         self._current = node
@@ -50,17 +57,17 @@ class _Context:
     def stream(self, value: Value) -> tuple[Value, IntArray]:
         return self._streams[value]
 
-    def add(self, op: str, suffix: str, inputs: list[Value], attributes: Attributes) -> Value:
+    def add(self, suffix: str, inputs: list[Value], attributes: Attributes) -> Value:
         node = self._current
         assert node is not None
         name = self._node_names.fresh(f"{node.name}_{suffix}" if suffix else node.name)
-        operator = OPERATORS[op]
+        operator = OPERATORS[attributes.op]
         types = [v.typed for v in inputs]
         attributes = operator.derive(attributes, types)
         (type_,) = operator.infer(attributes, types)
         value = Value(self._value_names.fresh(name), type_, node.outputs[0].origin)
-        self.nodes.append(Node(name, op, inputs, [value], attributes, node.sources))
-        self._makers[value] = self.nodes[-1]
+        self.nodes.append(Node(name, inputs, [value], attributes, node.sources))
+        self._producers[value] = self.nodes[-1]
         return value
 
     def preferred_channels(self, value: Value) -> int | None:
@@ -88,23 +95,25 @@ class _Context:
         position = np.empty(order.size, dtype=np.int64)
         position[order] = np.arange(order.size)
         moved, fill = IndexMap(position[wanted], order.size), 0
-        maker = self._makers.get(stream)
-        if maker is not None and maker.op == "rearrange":  # one does the work of both
-            before: RearrangeAttributes = maker.attributes
+        producer = self._producers.get(stream)
+        if producer is not None and isinstance(producer.attributes, RearrangeAttributes):  # one does the work of both
+            before = producer.attributes
             moved, fill = IndexMap(before.map.index[moved.index], before.map.elements), before.fill
-            stream = maker.inputs[0]
+            stream = producer.inputs[0]
             if moved.is_identity and stream.typed.shape[1] == channels:
                 return stream
-        return self.add("rearrange", "arranged", [stream], RearrangeAttributes(moved, channels, fill))
+        return self.add("arranged", [stream], RearrangeAttributes(moved, channels, fill))
 
     def is_rearranged(self, stream: Value) -> bool:
-        maker = self._makers.get(stream)
-        return maker is not None and maker.op == "rearrange"
+        producer = self._producers.get(stream)
+        return producer is not None and isinstance(producer.attributes, RearrangeAttributes)
 
     def drop_unread(self, outputs: list[Port]) -> None:
         """Remove the rearrangers that others have replaced."""
         read = {v for node in self.nodes for v in node.inputs} | {port.value for port in outputs}
-        self.nodes = [n for n in self.nodes if n.op != "rearrange" or n.outputs[0] in read]
+        self.nodes = [
+            n for n in self.nodes if not isinstance(n.attributes, RearrangeAttributes) or n.outputs[0] in read
+        ]
 
     def bind(self, value: Value, stream: Value, order: IntArray) -> None:
         self._streams[value] = (stream, order)
@@ -136,8 +145,8 @@ def _stream_type(type_: TensorType, pixels: int) -> TensorType:
 
 
 _Axes = tuple[int | None, ...]
-_IMAGE = frozenset({"conv2d", "max_pool2d", "pixel_product", "sum_pool2d"})
-_JOIN = frozenset({"concat", "elementwise", "product", "scaled_add"})
+_IMAGE = (Conv2dAttributes, MaxPool2dAttributes, PixelProductAttributes, SumPool2dAttributes)
+_JOIN = (ConcatAttributes, ElementwiseAttributes, ProductAttributes, ScaledAddAttributes)
 
 
 def _preferred_pixels(
@@ -147,7 +156,7 @@ def _preferred_pixels(
     axis of ``value`` to the input's; None for a new one of length 1."""
     while consumers[value]:
         node, _ = consumers[value][0]
-        if node.op in _IMAGE:
+        if isinstance(node.attributes, _IMAGE):
             return _all_but(axes, 0)
         given = node.attributes
         if isinstance(given, TransposeAttributes):
@@ -160,7 +169,7 @@ def _preferred_pixels(
         elif isinstance(given, ReindexAttributes):
             if len(given.index.shape) != len(axes):
                 break
-        elif node.op in _JOIN:
+        elif isinstance(node.attributes, _JOIN):
             if not images.isdisjoint(node.inputs):
                 return _all_but(axes, 0)
             if isinstance(given, ScaledAddAttributes) and any(len(m) > 1 for m in given.multipliers):
@@ -205,10 +214,11 @@ def _all_but(axes: _Axes, channel: int) -> tuple[int, ...] | None:
 def _in_image_order(graph: Graph, consumers: Mapping[Value, list[tuple[Node, int]]]) -> frozenset[Value]:
     """Return the values in an image operator's order: its outputs, the graph inputs that it reads, and what follows
     either without a change of order."""
-    found = {p.value for p in graph.inputs if any(reader.op in _IMAGE for reader, _ in consumers[p.value])}
+    readers = {port.value: [reader for reader, _ in consumers[port.value]] for port in graph.inputs}
+    found = {value for value, nodes in readers.items() if any(isinstance(n.attributes, _IMAGE) for n in nodes)}
     for node in graph.nodes:
-        joins = node.op in _JOIN or node.op == "requantize"
-        if node.op in _IMAGE or (joins and not found.isdisjoint(node.inputs)):
+        joins = isinstance(node.attributes, (*_JOIN, RequantizeAttributes))
+        if isinstance(node.attributes, _IMAGE) or (joins and not found.isdisjoint(node.inputs)):
             found.update(node.outputs)
     return frozenset(found)
 

@@ -5,7 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import lcm
 
-from hwflow.cores.beat_movers import ViewAttributes
+from hwflow.cores.beat_movers import (
+    FifoAttributes,
+    FrameSyncAttributes,
+    RelayAttributes,
+    ViewAttributes,
+    WidthConverterAttributes,
+)
 from hwflow.cores.operator import Decision, Folding, grouped
 from hwflow.cores.registry import hardware
 from hwflow.ir.graph import Graph, Names, Node, Value
@@ -78,7 +84,7 @@ def insert_plumbing(plan: Plan) -> None:
             whole = folding.whole_vector
             lanes = hardware(reader.op).lanes_of(reader, readers[0][1], folding.input_lanes, whole_vector=whole)
             view = hardware(reader.op).input_view(reader, port.value.typed.shape, lanes, whole_vector=whole)
-        synced = insert(plan, port.value, "frame_sync", Folding(lanes, lanes), names, nodes, view)
+        synced = insert(plan, port.value, FrameSyncAttributes, Folding(lanes, lanes), names, nodes, view)
         for node, index in readers:
             node.inputs[index] = synced
         _redirect_outputs(graph, port.value, synced, nodes[-1])
@@ -90,7 +96,7 @@ def insert_plumbing(plan: Plan) -> None:
                 made, whole = value, there.whole_vector
                 lanes = hardware(reader.op).lanes_of(reader, index, there.input_lanes, whole_vector=whole)
                 for step in conversions(value, reader, here, lanes, whole_vector=whole):
-                    made = insert(plan, made, "width_converter", step.folding, names, nodes, step.view)
+                    made = insert(plan, made, WidthConverterAttributes, step.folding, names, nodes, step.view)
                 reader.inputs[index] = made
     graph.nodes = nodes
 
@@ -101,19 +107,24 @@ def _redirect_outputs(graph: Graph, old: Value, new: Value, sync: Node) -> None:
             port.value = new
 
 
+_SUFFIXES: dict[type[ViewAttributes], str] = {
+    FrameSyncAttributes: "sync", FifoAttributes: "queue", RelayAttributes: "relay"
+}
+
+
 def insert(
-    plan: Plan, value: Value, op: str, folding: Folding, names: FreshNames, nodes: list[Node], view: View | None = None
+    plan: Plan, value: Value, kind: type[ViewAttributes], folding: Folding, names: FreshNames, nodes: list[Node],
+    view: View | None = None,
 ) -> Value:
-    """Append a node to ``nodes`` that reads ``value``; return its output. ``view``: how it sees the stream, by default
-    as the node before it does."""
-    suffixes = {"frame_sync": "sync", "fifo": "queue", "relay": "relay"}
-    wish = f"{value.name}_{suffixes.get(op, f'x{folding.input_lanes}_to_x{folding.output_lanes}')}"
+    """Append a node with attributes of ``kind`` to ``nodes`` that reads ``value``; return its output. ``view``: how it
+    sees the stream, by default as the node before it does."""
+    wish = f"{value.name}_{_SUFFIXES.get(kind, f'x{folding.input_lanes}_to_x{folding.output_lanes}')}"
     result = Value(names.values.fresh(wish), value.type, value.origin)
     if view is None:
         producer = next((node for node in reversed(nodes) if value in node.outputs), None)
         given = None if producer is None else producer.attributes
         view = given.view if isinstance(given, ViewAttributes) else None
-    nodes.append(Node(names.nodes.fresh(wish), op, [value], [result], ViewAttributes(view)))
+    nodes.append(Node(names.nodes.fresh(wish), [value], [result], kind(view)))
     plan[nodes[-1]] = Decision(folding)
     return result
 

@@ -18,8 +18,10 @@ from dataclasses import replace
 from math import prod
 
 from hwflow.cores import costs
+from hwflow.cores.beat_movers import FifoAttributes, ForkAttributes, FrameSyncAttributes
 from hwflow.cores.costs.storage_steps import storage_steps
 from hwflow.cores.operator import Device, Folding
+from hwflow.cores.streams.rearrange import RearrangeAttributes
 from hwflow.cores.windows.sliding_window import has_line_buffer, least_rows
 from hwflow.errors import Finding, InternalError
 from hwflow.ir.graph import Node, Value
@@ -41,7 +43,7 @@ def make_room(plan: Plan) -> PeriodicSchedule | EvenSchedule:
     unbounded queues; return the schedule that proves it. Call :func:`size_queues` next: it may insert nodes."""
     period = slowest(plan)
     for node in plan.graph.nodes:
-        if node.op == "rearrange":
+        if isinstance(node.attributes, RearrangeAttributes):
             plan[node] = replace(plan[node], interval=period)
     even = EvenSchedule(plan, period)
     for node in plan.graph.nodes:
@@ -123,7 +125,8 @@ def _require(plan: Plan, good: bool, period: int) -> None:
 
 
 def _fixed_depths(graph: EventGraph) -> dict[Channel, int]:
-    return {channel: SYNC_DEPTH for channel in graph.channels if channel.node.op == "frame_sync"}
+    synchronised = (channel for channel in graph.channels if isinstance(channel.node.attributes, FrameSyncAttributes))
+    return dict.fromkeys(synchronised, SYNC_DEPTH)
 
 
 def _shrink_all(
@@ -135,8 +138,8 @@ def _shrink_all(
     rest = [channel for channel in schedule.graph.channels if channel not in schedule.depths]
     for channel in sorted(rest, key=lambda c: -queue_width(plan, c) * c.beats):
         steps = storage_steps(
-            device.family, channel.node.op, queue_width(plan, channel), schedule.least(channel),
-            schedule.backlog(channel),
+            device.family, queue_width(plan, channel), schedule.least(channel), schedule.backlog(channel),
+            in_block=isinstance(channel.node.attributes, FifoAttributes),
         )
         likely = next((step for step in steps if step >= near.get(channel.value, steps[-1])), steps[-1])
         if likely < steps[-1] and schedule.shrink(channel, likely):
@@ -184,13 +187,14 @@ def _into_block_ram(plan: Plan, device: Device, depths: Mapping[Value, int]) -> 
             for value in node.outputs
         ]
         deep = [value for value, style in zip(node.outputs, styles, strict=True) if style == "block"]
-        if node.op == "fork":
+        if isinstance(node.attributes, ForkAttributes):
             plan[node] = replace(plan[node], styles=tuple(styles))
             moved.update((value, value) for value in deep)
             continue
         for value in deep:
             for reader, place in consumers[value]:
-                moved[value] = reader.inputs[place] = insert(plan, value, "fifo", Folding(lanes, lanes), names, nodes)
+                queue = insert(plan, value, FifoAttributes, Folding(lanes, lanes), names, nodes)
+                moved[value] = reader.inputs[place] = queue
     plan.graph.nodes = nodes
     return moved
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from hwflow.cores.beat_movers import RelayAttributes
 from hwflow.cores.operator import Folding
 from hwflow.cores.registry import hardware
 from hwflow.ir.graph import Graph, Node, Value
@@ -68,5 +69,5 @@ def _insert(plan: Plan, values: set[Value]) -> None:
         for value in node.outputs:
             if value in values:
                 for reader, place in consumers[value]:
-                    reader.inputs[place] = insert(plan, value, "relay", Folding(lanes, lanes), names, nodes)
+                    reader.inputs[place] = insert(plan, value, RelayAttributes, Folding(lanes, lanes), names, nodes)
     graph.nodes = nodes

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hwflow.ir.graph import IntArray, Node, Value
+from hwflow.ir.node_attributes import RequantizeAttributes
 from hwflow.numerics.functions.nearest_float import nearest_float
 from hwflow.numerics.requantizers.stages import NoSteps, QuantizerStage, Stage, StepStage
 from hwflow.onnxspec.reference.evaluation import AnyArray, Region
@@ -126,7 +127,8 @@ def unexplained(
     or None if it is. ``found`` is the evaluator's integer; ``per_level`` is None where the ONNX quantizer rounds the
     same quotient as the node's only stage, else the size of a level in the ONNX tensor."""
     numbers = f"golden {expected[place]}, reference {found}"
-    if node.op != "requantize":  # a place, or what two sums compare as, is as sure as the reals before it
+    # A place, or what two sums compare as, is as sure as the reals before it.
+    if not isinstance(node.attributes, RequantizeAttributes):
         bound = bounds.error(name, place, expected.shape)
         if isinstance(bound, str) or bound == 0:
             return f"{numbers}; nothing is rounded there"

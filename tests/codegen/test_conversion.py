@@ -73,7 +73,7 @@ def test_begun_early_it_is_the_same_and_made_once(alone):
     conversion = Conversion(executor)
     plan = scheduled(conversion.begin)
     early = Counter(executor.ran)
-    assert set(early) == {name for node, name in named(plan).items() if node.op not in PLUMBING}
+    assert set(early) == {n for node, n in named(plan).items() if not isinstance(node.attributes, PLUMBING)}
     assert conversion.modules(plan, named(plan)) == alone[1]
     assert Counter(executor.ran) == Counter(named(plan).values())
 

@@ -74,7 +74,7 @@ class Case:
         operator = hardware(self.op)
         attributes = operator.derive(attributes_of(self.op, **self.attributes), self.sources)
         outputs = [Value(f"y{k}", t) for k, t in enumerate(operator.infer(attributes, self.sources))]
-        return Node("core", self.op, [Value(f"x{k}", t) for k, t in enumerate(self.sources)], outputs, attributes)
+        return Node("core", [Value(f"x{k}", t) for k, t in enumerate(self.sources)], outputs, attributes)
 
 
 def random_frames(case: Case, count: int, seed: int) -> Frames:

@@ -33,7 +33,7 @@ def mvu(vectors: int, outputs: int, pixels: int, channels: int) -> Node:
     attributes = attributes_of("mvu", weights=weights, pixels_per_vector=pixels)
     operator = OPERATORS["mvu"]
     (type_,) = operator.infer(attributes, [source.typed])
-    return Node("mvu", "mvu", [source], [Value("y", type_)], attributes)
+    return Node("mvu", [source], [Value("y", type_)], attributes)
 
 
 def blocks(nodes: list[Node], usable: Callable[[Folding], bool]) -> Callable[[int], int]:

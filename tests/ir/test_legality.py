@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
 
 from hwflow.errors import InternalError
-from hwflow.ir.graph import Graph, Names, Node, Port, Stage, Value, identity_order
+from hwflow.ir.graph import Attributes, Graph, Names, Node, Port, Stage, Value, identity_order
 from hwflow.ir.legality import RULES, check
 from hwflow.types import Interval, IntType, TensorType
 
@@ -25,8 +24,16 @@ def port(name: str, carrier: Value) -> Port:
     return Port(name, carrier, (8,), identity_order((8,)))
 
 
-def node(name: str, inputs: list[Value], outputs: list[Value], op: str = "double", **attributes: Any) -> Node:
-    return Node(name, op, inputs, outputs, attributes)
+class Double(Attributes):
+    op = "double"
+
+
+class Halve(Attributes):
+    op = "halve"
+
+
+def node(name: str, inputs: list[Value], outputs: list[Value]) -> Node:
+    return Node(name, inputs, outputs, Double())
 
 
 def graph(stage: Stage, change: Callable[[Graph], None] | None = None) -> Graph:
@@ -40,7 +47,7 @@ def graph(stage: Stage, change: Callable[[Graph], None] | None = None) -> Graph:
 
 
 def set_operator(g: Graph) -> None:
-    g.nodes[1].op = "halve"
+    g.nodes[1].attributes = Halve()
 
 
 def produce_twice(g: Graph) -> None:
@@ -162,11 +169,11 @@ def test_copy_shares_nothing() -> None:
     twin = original.copy()
     check(twin, "copy", OPERATORS)
     twin.nodes[0].outputs[0].type = None
-    twin.nodes[0].attributes = {"new": 1}
+    twin.nodes[0].attributes = Halve()
     twin.outputs[0].name = "z"
     twin.inputs[0].value.name = "other"
     check(original, "copy", OPERATORS)
-    assert (original.nodes[0].attributes, original.outputs[0].name, original.inputs[0].value.name) == ({}, "y", "x")
+    assert (original.nodes[0].op, original.outputs[0].name, original.inputs[0].value.name) == ("double", "y", "x")
     assert not set(original.values()) & set(twin.values())
 
 

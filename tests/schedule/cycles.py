@@ -9,7 +9,7 @@ import numpy as np
 
 from hwflow.cores.operator import Decision, Folding
 from hwflow.cores.timing import Process, Timing, Wait
-from hwflow.ir.graph import Graph, Node, Port, Stage, Value, identity_order
+from hwflow.ir.graph import Attributes, Graph, Node, Port, Stage, Value, identity_order
 from hwflow.schedule.plan import Plan
 from hwflow.types import Interval, IntType, TensorType
 
@@ -17,12 +17,20 @@ LANE = Folding(1, 1)
 ANY = TensorType((1, 1), IntType(1, False), Interval(0, 1))
 
 
+@dataclass(frozen=True, eq=False)
+class Timed(Attributes):
+    """``timing``: of the node's core."""
+
+    op = "any"
+    timing: Timing
+
+
 class Operator:
     """An operator whose nodes carry their timing as an attribute."""
 
     @staticmethod
     def timing(node: Node, decision: object) -> Timing:
-        timing: Timing = node.attributes["timing"]
+        timing: Timing = node.attributes.timing
         return timing
 
 
@@ -50,16 +58,16 @@ def simulate(plan: Plan, frames: int) -> list[list[int]] | None:
     """Cycles of every output's beats, or None when everything stands still."""
     graph = plan.graph
     queues = {
-        v: Queue(plan[n].depths[o], n.attributes["timing"].latency[o])
+        v: Queue(plan[n].depths[o], n.attributes.timing.latency[o])
         for n in graph.nodes
         for o, v in enumerate(n.outputs)
     }
     done: dict[tuple[Node, int], list[int]] = {
-        (n, k): [] for n in graph.nodes for k in range(len(n.attributes["timing"].processes))
+        (n, k): [] for n in graph.nodes for k in range(len(n.attributes.timing.processes))
     }
     sinks: dict[Value, list[int]] = {p.value: [] for p in graph.outputs}
     beats = {
-        v: sum(len(p.produces.get(o, ())) for p in n.attributes["timing"].processes)
+        v: sum(len(p.produces.get(o, ())) for p in n.attributes.timing.processes)
         for n in graph.nodes
         for o, v in enumerate(n.outputs)
     }
@@ -68,7 +76,7 @@ def simulate(plan: Plan, frames: int) -> list[list[int]] | None:
     while any(len(taken) < beats[v] * frames for v, taken in sinks.items()):
         moved = []
         for (node, k), steps in done.items():
-            process: Process = node.attributes["timing"].processes[k]
+            process: Process = node.attributes.timing.processes[k]
             frame, step = divmod(len(steps), process.steps)
             if frame < frames and _may_step(node, process, uses[node, k][step], frame, step, cycle, queues, done):
                 moved.append((node, k, step))
@@ -93,7 +101,7 @@ def simulate(plan: Plan, frames: int) -> list[list[int]] | None:
 
 def _uses(node: Node, index: int) -> list[tuple[list[Value], list[Value]]]:
     """What each step of a process takes a beat of, and what it makes one of."""
-    process: Process = node.attributes["timing"].processes[index]
+    process: Process = node.attributes.timing.processes[index]
     uses: list[tuple[list[Value], list[Value]]] = [([], []) for _ in range(process.steps)]
     for place, (values, steps) in enumerate(((node.inputs, process.consumes), (node.outputs, process.produces))):
         for number, of in steps.items():
@@ -108,7 +116,7 @@ def _may_step(node, process, uses, frame, step, cycle, queues, done) -> bool:
     if any(not queues[value].has_room(cycle) for value in uses[1]):
         return False
     for wait in process.waits:
-        other = node.attributes["timing"].processes[wait.process]
+        other = node.attributes.timing.processes[wait.process]
         needed = int(wait.need[step // wait.steps]) + frame * other.steps
         times = done[node, wait.process]
         if needed >= 0 and not (needed < len(times) and times[needed] + wait.lag <= cycle):
@@ -167,7 +175,7 @@ def random_network(seed: int) -> Plan:
         made = [(Value(f"v{index}_{o}", ANY), rng.randrange(1, 7)) for o in range(rng.choice([1, 1, 2]))]
         timing = random_timing(rng, [n for _, n in taken], [n for _, n in made])
         depths = tuple(rng.choice([1, 2, 3, 8]) for _ in made)
-        node = Node(f"n{index}", "any", [v for v, _ in taken], [v for v, _ in made], {"timing": timing})
+        node = Node(f"n{index}", [v for v, _ in taken], [v for v, _ in made], Timed(timing))
         decisions[node] = Decision(LANE, depths)
         free += made
     ports = [Port(v.name, v, (1,), identity_order((1,))) for v, _ in free]

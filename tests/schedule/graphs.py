@@ -48,7 +48,7 @@ class Builder:
         made = operator.derive(attributes_of(op, **attributes), types)
         (type_,) = operator.infer(made, types)
         result = Value(f"{name}_y", type_)
-        self.graph.nodes.append(Node(name, op, list(sources), [result], made, (name,)))
+        self.graph.nodes.append(Node(name, list(sources), [result], made, (name,)))
         return result
 
     def conv2d(self, source: Value, outputs: int, kernel: int, stride: int, pad: int, weight: IntType) -> Value:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from hwflow.cores.beat_movers import FifoAttributes
 from hwflow.cores.costs.storage_steps import storage_steps
 from hwflow.cores.operator import Decision
 from hwflow.ir.graph import Node
@@ -14,7 +15,8 @@ def a_step_shorter(plan: Plan, node: Node, index: int) -> Decision | None:
     """What is decided for a node, with less depth for one of its queues, on an ECP5; None if there is no less."""
     decided = plan[node]
     width = decided.folding.output_lanes * node.outputs[index].typed.element.bits
-    *less, depth = storage_steps("ecp5", node.op, width, 1, decided.depths[index])
+    in_block = isinstance(node.attributes, FifoAttributes)
+    *less, depth = storage_steps("ecp5", width, 1, decided.depths[index], in_block=in_block)
     assert depth == decided.depths[index]
     return replace(decided, depths=(*decided.depths[:index], less[-1], *decided.depths[index + 1 :])) if less else None
 

@@ -11,6 +11,7 @@ from hwflow.errors import InternalError
 from hwflow.schedule.plan import Plan
 from hwflow.schedule.schedule import schedule
 from hwflow.schedule.search.folding_search import Budget
+from tests.attributes import attributes_of
 from tests.schedule.graphs import dataflow, random_graph
 
 PART = find_board("ulx3s_85f").part
@@ -46,6 +47,6 @@ def test_what_is_open_is_found() -> None:
 
 def test_the_graph_of_a_plan_must_be_legal() -> None:
     plan = scheduled()
-    plan.graph.nodes[0].op = "conv2d"  # which is of the quantized stage
+    plan.graph.nodes[0].attributes = attributes_of("reshape", shape=(1,))  # which is of the quantized stage
     with pytest.raises(InternalError, match="every node's operator must be legal at this stage"):
         plan.check()

@@ -19,9 +19,9 @@ def value_of(pixels, channels):
 def reader_of(value, vector):
     """A matrix-vector unit, or (0) an operator that knows pixels only."""
     if not vector:
-        return Node("r", "requantize", [value], [], attributes_of("requantize", axis=1, stages=()))
+        return Node("r", [value], [], attributes_of("requantize", axis=1, stages=()))
     weights = np.ones((1, vector * value.typed.shape[1]), dtype=np.int64)
-    return Node("r", "mvu", [value], [], attributes_of("mvu", weights=weights, pixels_per_vector=vector))
+    return Node("r", [value], [], attributes_of("mvu", weights=weights, pixels_per_vector=vector))
 
 
 def beats_of(elements, channels, lanes):
@@ -111,7 +111,7 @@ def test_whole_pixels_and_vectors():
 
 def test_an_input_of_fewer_channels_than_lanes():
     value = value_of(6, 2)
-    reader = Node("r", "stream_concat", [value_of(6, 4), value], [], attributes_of("stream_concat", axis=1))
+    reader = Node("r", [value_of(6, 4), value], [], attributes_of("stream_concat", axis=1))
     assert conversions(value, reader, 1, 4) == steps_of(((6, 2), (1, 4)))
     assert conversions(value, reader, 4, 4) == steps_of(((3, 4), (4, 2)), ((6, 2), (2, 4)))
 

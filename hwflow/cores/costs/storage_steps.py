@@ -10,10 +10,10 @@ _ROWS = 16  # entries of a look-up table; of fewer, half a row has shorter addre
 _LEAST_IN_BLOCKS = 9  # bits of an address
 
 
-def storage_steps(family: str, op: str, width: int, least: int, enough: int) -> list[int]:
+def storage_steps(family: str, width: int, least: int, enough: int, *, in_block: bool = False) -> list[int]:
     """Return depths that ascend, from ``least`` to one that is at least ``enough``: each the greatest that its storage
-    holds, and none of more storage than a greater one. ``op``: of the queue's node, whose entries have ``width``
-    bits."""
+    holds, and none of more storage than a greater one. ``width``: bits of an entry;
+    ``in_block``: the queue lies in block RAM, whatever its depth."""
     deepest = max(least, enough)
     depths = [*range(1, REGISTER_DEPTH + 1), _ROWS // 2, _ROWS]
     while depths[-1] < deepest:
@@ -23,7 +23,7 @@ def storage_steps(family: str, op: str, width: int, least: int, enough: int) -> 
     depths += [(1 << address) + 1 for address in range(_LEAST_IN_BLOCKS, deepest.bit_length() + 1)]
     steps: list[tuple[int, int, int]] = []
     for depth in sorted(depth for depth in depths if depth >= least):
-        block_rams, cells = _storage(family, op, width, depth)
+        block_rams, cells = _storage(family, width, depth, in_block)
         while steps and steps[-1][1] >= block_rams and steps[-1][2] >= cells:
             steps.pop()
         steps.append((depth, block_rams, cells))
@@ -32,8 +32,8 @@ def storage_steps(family: str, op: str, width: int, least: int, enough: int) -> 
     return [depth for depth, _, _ in steps]
 
 
-def _storage(family: str, op: str, width: int, depth: int) -> tuple[int, int]:
+def _storage(family: str, width: int, depth: int, in_block: bool) -> tuple[int, int]:
     """Return block RAMs, and look-up tables with flip-flops."""
-    block = op == "fifo" or cheapest_style(family, width, depth) == "block"
-    storage = (block_queue if block else queue)(family, width, depth)
+    in_block = in_block or cheapest_style(family, width, depth) == "block"
+    storage = (block_queue if in_block else queue)(family, width, depth)
     return storage.bram, storage.lut + storage.ff

@@ -26,7 +26,7 @@ from hwflow.types import Interval, TensorType
 
 
 class Conv2d(LogicalOperator[Conv2dAttributes]):
-    name = "conv2d"
+    attributes = Conv2dAttributes
     stages = frozenset({Stage.QUANTIZED})
 
     def infer(self, attributes: Conv2dAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
@@ -69,19 +69,19 @@ class Conv2d(LogicalOperator[Conv2dAttributes]):
             pixels, channels = stream.typed.shape
             index = np.repeat(np.arange(pixels * channels), copies)
             copied = RearrangeAttributes(IndexMap(index, pixels * channels), outputs, 0)
-            stream = context.add("rearrange", "copies", [stream], copied)
+            stream = context.add("copies", [stream], copied)
         moves = window.taps > 1 or window.strides != (1, 1) or any(window.pads)
         if moves and (groups == 1 or group_channels > 1):
             windows = SlidingWindowAttributes(window, node.attributes.pad_value)
-            stream = context.add("sliding_window", "window", [stream], windows)
+            stream = context.add("window", [stream], windows)
         matrix, binary, result = _tap_major(weights), node.attributes.binary, None
         if groups == 1:
             result = add_mvu(context, stream, matrix, window.taps, binary=binary)
         elif group_channels == 1 and moves:
             attributes = DepthwiseAttributes(window, node.attributes.pad_value, matrix.T)
-            result = context.add("depthwise", "", [stream], attributes)
+            result = context.add("", [stream], attributes)
         elif group_channels == 1:
-            result = context.add("weighted_pool", "sums", [stream], WeightedPoolAttributes(matrix.T[None]))
+            result = context.add("sums", [stream], WeightedPoolAttributes(matrix.T[None]))
         else:
             stream = _group_by_group(context, stream, window.taps, groups)
             result = add_mvu(

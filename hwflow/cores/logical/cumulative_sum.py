@@ -16,7 +16,7 @@ from hwflow.types import IntType, TensorType
 
 
 class CumulativeSum(LogicalOperator[CumulativeSumAttributes]):
-    name = "cumulative_sum"
+    attributes = CumulativeSumAttributes
     stages = frozenset({Stage.QUANTIZED})
 
     def infer(self, attributes: CumulativeSumAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
@@ -46,5 +46,5 @@ class CumulativeSum(LogicalOperator[CumulativeSumAttributes]):
             wanted = wanted.reshape(-1, shape[axis], inner)[:, ::-1].reshape(-1)
         stream = context.arranged(stream, order, wanted, stream.typed.shape[1])
         attributes = RunningSumAttributes(node.attributes.exclusive, node.attributes.wrap, shape[axis], inner)
-        result = context.add("running_sum", "", [stream], attributes)
+        result = context.add("", [stream], attributes)
         context.bind(node.outputs[0], result, wanted)

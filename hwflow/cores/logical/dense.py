@@ -19,7 +19,7 @@ from hwflow.types import Interval, TensorType
 
 
 class Dense(LogicalOperator[DenseAttributes]):
-    name = "dense"
+    attributes = DenseAttributes
     stages = frozenset({Stage.QUANTIZED})
 
     def infer(self, attributes: DenseAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:

@@ -19,7 +19,7 @@ from hwflow.types import TensorType
 
 
 class Interpolate(LogicalOperator[InterpolateAttributes]):
-    name = "interpolate"
+    attributes = InterpolateAttributes
     stages = frozenset({Stage.QUANTIZED})
 
     def infer(self, attributes: InterpolateAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
@@ -55,7 +55,7 @@ class Interpolate(LogicalOperator[InterpolateAttributes]):
         stream = context.arranged(stream, order, elements, channels)
         behind = [size for place, size in enumerate(result) if place > axis and place != channel]
         attributes = PositionSumAttributes(weights, prod(behind))
-        context.bind(node.outputs[0], context.add("position_sum", "sums", [stream], attributes), wanted)
+        context.bind(node.outputs[0], context.add("sums", [stream], attributes), wanted)
 
 
 def _channel_axis(rank: int, axis: int, preferred: int | None) -> int | None:

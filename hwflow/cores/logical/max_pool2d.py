@@ -13,13 +13,14 @@ import numpy as np
 from hwflow.cores.logical.image_windows import WindowGeometry
 from hwflow.cores.operator import LogicalOperator, LoweringContext
 from hwflow.cores.windows.group_pool import lower_pool
+from hwflow.cores.windows.max_pool import MaxPoolAttributes
 from hwflow.ir.graph import IntArray, Node, Stage
 from hwflow.ir.node_attributes import MaxPool2dAttributes
 from hwflow.types import TensorType
 
 
 class MaxPool2d(LogicalOperator[MaxPool2dAttributes]):
-    name = "max_pool2d"
+    attributes = MaxPool2dAttributes
     stages = frozenset({Stage.QUANTIZED})
 
     def infer(self, attributes: MaxPool2dAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
@@ -39,6 +40,6 @@ class MaxPool2d(LogicalOperator[MaxPool2dAttributes]):
         window = WindowGeometry.of(node.attributes.window, height, width)
         interval = node.inputs[0].typed.interval
         if node.attributes.least:
-            lower_pool(node, context, window, interval.hi, "max_pool", "min", least=True)
+            lower_pool(node, context, window, interval.hi, "min", MaxPoolAttributes(window.taps, least=True))
         else:
-            lower_pool(node, context, window, interval.lo, "max_pool", "max")
+            lower_pool(node, context, window, interval.lo, "max", MaxPoolAttributes(window.taps))

@@ -19,7 +19,7 @@ from hwflow.types import Interval, TensorType
 
 
 class PixelProduct(LogicalOperator[PixelProductAttributes]):
-    name = "pixel_product"
+    attributes = PixelProductAttributes
     stages = frozenset({Stage.QUANTIZED})
 
     def infer(self, attributes: PixelProductAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
@@ -37,5 +37,5 @@ class PixelProduct(LogicalOperator[PixelProductAttributes]):
         wanted = image_order(channels, pixels)
         stream = context.arranged(stream, order, wanted, channels)
         factors = np.broadcast_to(node.attributes.factors.reshape(pixels, 1, 1), (pixels, 1, channels))
-        result = context.add("weighted_pool", "", [stream], WeightedPoolAttributes(np.ascontiguousarray(factors)))
+        result = context.add("", [stream], WeightedPoolAttributes(np.ascontiguousarray(factors)))
         context.bind(node.outputs[0], result, wanted)

@@ -21,7 +21,7 @@ from hwflow.types import Interval, IntType, TensorType
 
 
 class Reindex(LogicalOperator[ReindexAttributes]):
-    name = "reindex"
+    attributes = ReindexAttributes
     stages = frozenset({Stage.QUANTIZED})
 
     def infer(self, attributes: ReindexAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
@@ -66,7 +66,7 @@ class Reindex(LogicalOperator[ReindexAttributes]):
             context.bind(node.outputs[0], stream, wanted)
             return
         attributes = RearrangeAttributes(moved, channels, node.attributes.fill)
-        context.bind(node.outputs[0], context.add("rearrange", "", [stream], attributes), wanted)
+        context.bind(node.outputs[0], context.add("", [stream], attributes), wanted)
 
 
 def _buffered(moved: IndexMap, channels: int) -> int:

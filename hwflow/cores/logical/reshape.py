@@ -15,7 +15,7 @@ from hwflow.types import TensorType
 class Reshape(LogicalOperator[ReshapeAttributes]):
     """Changes the shape and keeps row-major order."""
 
-    name = "reshape"
+    attributes = ReshapeAttributes
     stages = frozenset({Stage.QUANTIZED})
 
     def infer(self, attributes: ReshapeAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
@@ -37,7 +37,7 @@ class Reshape(LogicalOperator[ReshapeAttributes]):
 class Transpose(LogicalOperator[TransposeAttributes]):
     """Permutes the axes of a frame; ``perm`` excludes the frame dimension."""
 
-    name = "transpose"
+    attributes = TransposeAttributes
     stages = frozenset({Stage.QUANTIZED})
 
     def infer(self, attributes: TransposeAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:

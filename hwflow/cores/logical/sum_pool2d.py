@@ -12,13 +12,14 @@ import numpy as np
 from hwflow.cores.logical.image_windows import WindowGeometry
 from hwflow.cores.operator import LogicalOperator, LoweringContext
 from hwflow.cores.windows.group_pool import lower_pool
+from hwflow.cores.windows.sum_pool import SumPoolAttributes
 from hwflow.ir.graph import IntArray, Node, Stage
 from hwflow.ir.node_attributes import SumPool2dAttributes
 from hwflow.types import Interval, TensorType
 
 
 class SumPool2d(LogicalOperator[SumPool2dAttributes]):
-    name = "sum_pool2d"
+    attributes = SumPool2dAttributes
     stages = frozenset({Stage.QUANTIZED})
 
     def infer(self, attributes: SumPool2dAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
@@ -41,4 +42,4 @@ class SumPool2d(LogicalOperator[SumPool2dAttributes]):
     def lower(self, node: Node[SumPool2dAttributes], context: LoweringContext) -> None:
         _, height, width = node.inputs[0].typed.shape
         window = WindowGeometry.of(node.attributes.window, height, width)
-        lower_pool(node, context, window, node.attributes.pad_value, "sum_pool", "sum")
+        lower_pool(node, context, window, node.attributes.pad_value, "sum", SumPoolAttributes(window.taps))

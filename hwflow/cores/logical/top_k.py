@@ -16,7 +16,7 @@ from hwflow.types import IntType, TensorType
 
 
 class TopK(LogicalOperator[TopKAttributes]):
-    name = "top_k"
+    attributes = TopKAttributes
     stages = frozenset({Stage.QUANTIZED})
 
     def infer(self, attributes: TopKAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
@@ -39,7 +39,7 @@ class TopK(LogicalOperator[TopKAttributes]):
             stream = context.arranged(stream, context.stream(node.inputs[0])[1], order, shape[axis])
         asked = node.attributes
         attributes = StreamTopKAttributes(asked.k, asked.least, asked.last, asked.take, shape[axis], inner)
-        result = context.add("stream_top_k", "", [stream], attributes)
+        result = context.add("", [stream], attributes)
         firsts = order.reshape(-1, shape[axis], inner)[:, 0].reshape(-1)  # of each group its element at place 0
         rest = _without(firsts, shape, axis)
         output = node.outputs[0].typed.shape

@@ -17,26 +17,24 @@ from hdl_lib.windows.depthwise import buffer_words, weight_places
 from hwflow.cores import costs
 from hwflow.cores.amaranth_shapes import shape_of
 from hwflow.cores.logical.image_windows import WindowGeometry
-from hwflow.cores.matrix.dot_products import group_intervals, weight_type
+from hwflow.cores.matrix.dot_products import WeightAttributes, group_intervals, weight_type
 from hwflow.cores.memory_words import pack_words
 from hwflow.cores.operator import Built, Decision, Device, Folding, HardwareOperator, MemoryFile, Resources, beats
 from hwflow.cores.timing import Timing
-from hwflow.cores.windows.sliding_window import core_geometry, line_buffer_rows, serial_processes
-from hwflow.ir.graph import Attributes, IntArray, Node, Stage
+from hwflow.cores.windows.sliding_window import LineBufferAttributes, core_geometry, line_buffer_rows, serial_processes
+from hwflow.ir.graph import IntArray, Node, Stage
 from hwflow.types import Interval, IntType, TensorType
 
 
 @dataclass(frozen=True, eq=False)
-class DepthwiseAttributes(Attributes):
-    """``weights`` int64 [taps, channels]; ``pad_value``: the value of padding."""
+class DepthwiseAttributes(WeightAttributes, LineBufferAttributes):
+    """``weights`` [taps, channels]."""
 
-    geometry: WindowGeometry
-    pad_value: int
-    weights: IntArray
+    op = "depthwise"
 
 
 class Depthwise(HardwareOperator[DepthwiseAttributes]):
-    name = "depthwise"
+    attributes = DepthwiseAttributes
     stages = frozenset({Stage.DATAFLOW, Stage.SCHEDULED})
 
     def infer(self, attributes: DepthwiseAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -20,21 +19,21 @@ from hwflow.types import Interval, IntType
 
 
 @dataclass(frozen=True, eq=False)
-class MvuAttributes(Attributes):
-    """``weights`` int64 [M, K], or [sets, M, K], which consecutive vectors take in turn; ``pixels_per_vector``:
+class WeightAttributes(Attributes):
+    """Of a core with constant ``weights``, int64."""
+
+    weights: IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class MvuAttributes(WeightAttributes):
+    """``weights`` [M, K], or [sets, M, K], which consecutive vectors take in turn; ``pixels_per_vector``:
     consecutive pixels of the input stream that form a vector; ``binary``: weights and inputs are 0 and 1, and the
     result counts equal ones."""
 
-    weights: IntArray
+    op = "mvu"
     pixels_per_vector: int
     binary: bool = False
-
-
-class HasWeights(Protocol):
-    """Attributes with a weight matrix."""
-
-    @property
-    def weights(self) -> IntArray: ...
 
 
 def sets_of(weights: IntArray) -> list[IntArray]:
@@ -47,21 +46,21 @@ def ends_of(weights: IntArray) -> tuple[int, int]:
     return min(0, int(weights.min())), max(0, int(weights.max()))
 
 
-def weight_range(node: Node[HasWeights]) -> tuple[int, int]:
+def weight_range(node: Node[WeightAttributes]) -> tuple[int, int]:
     """Return :func:`ends_of` of a node, computed once."""
     return node.once(_weight_range)
 
 
-def _weight_range(node: Node[HasWeights]) -> tuple[int, int]:
+def _weight_range(node: Node[WeightAttributes]) -> tuple[int, int]:
     return ends_of(node.attributes.weights)
 
 
-def weight_type(node: Node[HasWeights]) -> IntType:
+def weight_type(node: Node[WeightAttributes]) -> IntType:
     """Return the narrowest type of a node's weights, including the zeros of surplus lanes."""
     return node.once(_weight_type)
 
 
-def _weight_type(node: Node[HasWeights]) -> IntType:
+def _weight_type(node: Node[WeightAttributes]) -> IntType:
     return IntType.holding(Interval(*weight_range(node)))
 
 

@@ -20,7 +20,7 @@ from hwflow.types import Interval, IntType, TensorType
 
 
 class Mvu(ImplementedOperator[MvuAttributes]):
-    name = "mvu"
+    attributes = MvuAttributes
     stages = frozenset({Stage.DATAFLOW, Stage.SCHEDULED})
 
     def infer(self, attributes: MvuAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
@@ -89,4 +89,4 @@ def add_mvu(
                 "quantize them to fewer bits",
             )
             return None
-    return context.add("mvu", "mvu", [stream], MvuAttributes(weights, pixels_per_vector, binary))
+    return context.add("mvu", [stream], MvuAttributes(weights, pixels_per_vector, binary))

@@ -27,7 +27,7 @@ from hwflow.types import Interval, TensorType
 
 
 class Requantize(LogicalOperator[RequantizeAttributes], ImplementedOperator[RequantizeAttributes]):
-    name = "requantize"
+    attributes = RequantizeAttributes
     stages = frozenset({Stage.QUANTIZED, Stage.DATAFLOW, Stage.SCHEDULED})
 
     def derive(self, attributes: RequantizeAttributes, inputs: Sequence[TensorType]) -> RequantizeAttributes:
@@ -71,7 +71,7 @@ class Requantize(LogicalOperator[RequantizeAttributes], ImplementedOperator[Requ
         if len(stages) > 1:
             (stream,), order, indices = along_axis(context, [stream], order, shape, node.attributes.axis)
             stages = tuple(stages[i] for i in indices)
-        result = context.add("requantize", "", [stream], RequantizeAttributes(1, stages))
+        result = context.add("", [stream], RequantizeAttributes(1, stages))
         context.bind(node.outputs[0], result, order)
 
     def foldings(self, node: Node[RequantizeAttributes], device: Device) -> Sequence[Folding]:

@@ -38,7 +38,7 @@ from hwflow.types import Interval, TensorType
 
 
 class Concat(LogicalOperator[ConcatAttributes]):
-    name = "concat"
+    attributes = ConcatAttributes
     stages = frozenset({Stage.QUANTIZED})
 
     def infer(self, attributes: ConcatAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
@@ -61,7 +61,7 @@ class Concat(LogicalOperator[ConcatAttributes]):
         streams = [stream for stream, _ in found]
         shape = node.outputs[0].typed.shape
         attributes, order = next((way for way in ways if _is_plain(way[1], shape)), ways[0])
-        context.bind(node.outputs[0], context.add("stream_concat", "", streams, attributes), order)
+        context.bind(node.outputs[0], context.add("", streams, attributes), order)
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +69,7 @@ class StreamConcatAttributes(Attributes):
     """``axis`` 1: channels, of inputs with equally many pixels; 0: pixels, of inputs with equally many channels;
     ``rounds``, along pixels: equal parts of each input's frame that are taken in turn."""
 
+    op = "stream_concat"
     axis: int
     rounds: int = 1
 
@@ -76,7 +77,7 @@ class StreamConcatAttributes(Attributes):
 class StreamConcat(HardwareOperator[StreamConcatAttributes]):
     """Concatenates streams in turn, or in parallel."""
 
-    name = "stream_concat"
+    attributes = StreamConcatAttributes
     stages = frozenset({Stage.DATAFLOW, Stage.SCHEDULED})
 
     def infer(self, attributes: StreamConcatAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:

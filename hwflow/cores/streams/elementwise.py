@@ -36,7 +36,7 @@ from hwflow.types import Interval, IntType, TensorType
 
 
 class Elementwise(LogicalOperator[ElementwiseAttributes], Joined[ElementwiseAttributes]):
-    name = "elementwise"
+    attributes = ElementwiseAttributes
     stages = frozenset({Stage.QUANTIZED, Stage.DATAFLOW, Stage.SCHEDULED})
 
     def infer(self, attributes: ElementwiseAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
@@ -61,7 +61,7 @@ class Elementwise(LogicalOperator[ElementwiseAttributes], Joined[ElementwiseAttr
             c.reshape(-1)[order].reshape(streams[0].typed.shape) if isinstance(c, np.ndarray) else c
             for c in node.attributes.constants
         )
-        result = context.add("elementwise", "", streams, replace(node.attributes, constants=constants))
+        result = context.add("", streams, replace(node.attributes, constants=constants))
         context.bind(node.outputs[0], result, order)
 
     def foldings(self, node: Node[ElementwiseAttributes], device: Device) -> Sequence[Folding]:

@@ -18,7 +18,7 @@ from hwflow.types import Interval, IntType, TensorType
 
 
 class Product(LogicalOperator[ProductAttributes], Joined[ProductAttributes]):
-    name = "product"
+    attributes = ProductAttributes
     stages = frozenset({Stage.QUANTIZED, Stage.DATAFLOW, Stage.SCHEDULED})
 
     def infer(self, attributes: ProductAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
@@ -38,7 +38,7 @@ class Product(LogicalOperator[ProductAttributes], Joined[ProductAttributes]):
 
     def lower(self, node: Node[ProductAttributes], context: LoweringContext) -> None:
         streams, order = joined_streams(node, context)
-        result = context.add("product", "", streams, node.attributes)
+        result = context.add("", streams, node.attributes)
         context.bind(node.outputs[0], result, order)
 
     def foldings(self, node: Node[ProductAttributes], device: Device) -> Sequence[Folding]:

@@ -27,13 +27,14 @@ from hwflow.types import Interval, IntType, TensorType
 class RearrangeAttributes(Attributes):
     """``channels``: of the result; ``fill``: the value of elements that ``map`` does not take from the input."""
 
+    op = "rearrange"
     map: IndexMap
     channels: int
     fill: int
 
 
 class Rearrange(HardwareOperator[RearrangeAttributes]):
-    name = "rearrange"
+    attributes = RearrangeAttributes
     stages = frozenset({Stage.DATAFLOW, Stage.SCHEDULED})
 
     def infer(self, attributes: RearrangeAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:

@@ -34,7 +34,7 @@ from hwflow.types import Interval, IntType, TensorType
 
 
 class ScaledAdd(LogicalOperator[ScaledAddAttributes], Joined[ScaledAddAttributes]):
-    name = "scaled_add"
+    attributes = ScaledAddAttributes
     stages = frozenset({Stage.QUANTIZED, Stage.DATAFLOW, Stage.SCHEDULED})
 
     def infer(self, attributes: ScaledAddAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
@@ -69,7 +69,7 @@ class ScaledAdd(LogicalOperator[ScaledAddAttributes], Joined[ScaledAddAttributes
             multipliers = tuple(
                 values if len(values) == 1 else tuple(values[i] for i in indices) for values in multipliers
             )
-        result = context.add("scaled_add", "", streams, ScaledAddAttributes(1, multipliers))
+        result = context.add("", streams, ScaledAddAttributes(1, multipliers))
         context.bind(node.outputs[0], result, order)
 
     def foldings(self, node: Node[ScaledAddAttributes], device: Device) -> Sequence[Folding]:

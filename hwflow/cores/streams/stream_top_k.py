@@ -31,12 +31,13 @@ from hwflow.types import Interval, TensorType
 class StreamTopKAttributes(Ranking):
     """``window``: pixels of a group; ``inner``: interleaved groups."""
 
+    op = "stream_top_k"
     window: int
     inner: int
 
 
 class StreamTopK(HardwareOperator[StreamTopKAttributes]):
-    name = "stream_top_k"
+    attributes = StreamTopKAttributes
     stages = frozenset({Stage.DATAFLOW, Stage.SCHEDULED})
 
     def infer(self, attributes: StreamTopKAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, TypeVar
 
 import numpy as np
 
@@ -26,34 +26,36 @@ from hwflow.ir.graph import Attributes, IntArray, Node, Stage
 
 @dataclass(frozen=True, eq=False)
 class PoolAttributes(Attributes):
-    """``window``: pixels per group; ``least``: minimum instead of maximum."""
+    """``window``: pixels per group."""
 
     window: int
-    least: bool = False
 
 
-class GroupPool(HardwareOperator[PoolAttributes]):
+P = TypeVar("P", bound=PoolAttributes)
+
+
+class GroupPool(HardwareOperator[P]):
     """A core behind :mod:`hdl_lib.windows.pool`."""
 
     stages: ClassVar[frozenset[Stage]] = frozenset({Stage.DATAFLOW, Stage.SCHEDULED})
 
     @abstractmethod
-    def reduce(self, groups: IntArray, attributes: PoolAttributes) -> IntArray:
+    def reduce(self, groups: IntArray, attributes: P) -> IntArray:
         """Reduce [frames, groups, window, channels] along the third axis."""
 
-    def evaluate(self, attributes: PoolAttributes, inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
+    def evaluate(self, attributes: P, inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
         frames, pixels, channels = inputs[0].shape
         window = attributes.window
         groups = inputs[0].reshape(frames, pixels // window, window, channels)
         return (self.reduce(groups, attributes),)
 
-    def foldings(self, node: Node[PoolAttributes], device: Device) -> Sequence[Folding]:
+    def foldings(self, node: Node[P], device: Device) -> Sequence[Folding]:
         return group_foldings(node.inputs[0].typed.shape, node.attributes.window)
 
-    def cycles(self, node: Node[PoolAttributes], folding: Folding) -> int:
+    def cycles(self, node: Node[P], folding: Folding) -> int:
         return beats(node.inputs[0].typed.shape, folding.input_lanes)
 
-    def timing(self, node: Node[PoolAttributes], decision: Decision) -> Timing:
+    def timing(self, node: Node[P], decision: Decision) -> Timing:
         return group_timing(
             node.inputs[0].typed.shape, node.attributes.window, decision.folding.input_lanes, Core, TreeCore
         )
@@ -104,14 +106,13 @@ def divisors(count: int) -> list[int]:
 
 
 def lower_pool(
-    node: Node, context: LoweringContext, window: WindowGeometry, pad_value: int, op: str, suffix: str, *,
-    least: bool = False,
+    node: Node, context: LoweringContext, window: WindowGeometry, pad_value: int, suffix: str, pool: PoolAttributes
 ) -> None:
-    """Lower a pool over images to a sliding window and ``op`` over each window's pixels; without the sliding window if
+    """Lower a pool over images to a sliding window and ``pool``, of each window's pixels; without the sliding window if
     a single window covers the image."""
     stream = image_stream(node, context)
     if window.kernel != (window.height, window.width) or any(window.pads):
-        stream = context.add("sliding_window", "window", [stream], SlidingWindowAttributes(window, pad_value))
-    result = context.add(op, suffix, [stream], PoolAttributes(window.taps, least))
+        stream = context.add("window", [stream], SlidingWindowAttributes(window, pad_value))
+    result = context.add(suffix, [stream], pool)
     channels = node.inputs[0].typed.shape[0]
     context.bind(node.outputs[0], result, image_order(channels, window.output[0] * window.output[1]))

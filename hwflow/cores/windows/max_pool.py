@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,19 +17,27 @@ from hwflow.ir.graph import IntArray, Node
 from hwflow.types import TensorType
 
 
-class MaxPool(GroupPool):
-    name = "max_pool"
+@dataclass(frozen=True, eq=False)
+class MaxPoolAttributes(PoolAttributes):
+    """``least``: the minimum instead of the maximum."""
 
-    def infer(self, attributes: PoolAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+    op = "max_pool"
+    least: bool = False
+
+
+class MaxPool(GroupPool[MaxPoolAttributes]):
+    attributes = MaxPoolAttributes
+
+    def infer(self, attributes: MaxPoolAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         source = inputs[0]
         shape = (source.shape[0] // attributes.window, source.shape[1])
         return (TensorType(shape, source.element, source.interval, source.channels, 1),)
 
-    def reduce(self, groups: IntArray, attributes: PoolAttributes) -> IntArray:
+    def reduce(self, groups: IntArray, attributes: MaxPoolAttributes) -> IntArray:
         best = groups.min(axis=2) if attributes.least else groups.max(axis=2)
         return np.asarray(best, dtype=np.int64)
 
-    def resources(self, node: Node[PoolAttributes], decision: Decision, device: Device) -> Resources:
+    def resources(self, node: Node[MaxPoolAttributes], decision: Decision, device: Device) -> Resources:
         folding = decision.folding
         channels, window = node.inputs[0].typed.shape[1], node.attributes.window
         width, together = node.inputs[0].typed.element.bits, folding.input_lanes // channels
@@ -37,7 +46,7 @@ class MaxPool(GroupPool):
         blocks = -(-channels // folding.input_lanes)
         return costs.max_pool(device.family, folding.input_lanes, width, blocks, window, decision.depth)
 
-    def build(self, node: Node[PoolAttributes], decision: Decision, name: str) -> Built:
+    def build(self, node: Node[MaxPoolAttributes], decision: Decision, name: str) -> Built:
         folding = decision.folding
         shape, channels = shape_of(node.inputs[0].typed.element), node.inputs[0].typed.shape[1]
         window, together = node.attributes.window, folding.input_lanes // channels

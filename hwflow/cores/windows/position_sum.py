@@ -13,25 +13,25 @@ import numpy as np
 
 from hdl_lib.windows.position_sum import PositionSum as Core
 from hwflow.cores import costs
-from hwflow.cores.matrix.dot_products import weight_type
+from hwflow.cores.matrix.dot_products import WeightAttributes, weight_type
 from hwflow.cores.memory_words import pack_words
 from hwflow.cores.operator import Decision, Device, Resources
 from hwflow.cores.windows.weighted_groups import WeightedGroups
-from hwflow.ir.graph import Attributes, IntArray, Node
+from hwflow.ir.graph import IntArray, Node
 from hwflow.types import Interval, TensorType
 
 
 @dataclass(frozen=True, eq=False)
-class PositionSumAttributes(Attributes):
-    """``weights`` int64 [positions, window]; ``repeat``: consecutive groups with the weights of one position. After the
+class PositionSumAttributes(WeightAttributes):
+    """``weights`` [positions, window]; ``repeat``: consecutive groups with the weights of one position. After the
     last position the first follows again."""
 
-    weights: IntArray
+    op = "position_sum"
     repeat: int
 
 
 class PositionSum(WeightedGroups[PositionSumAttributes]):
-    name = "position_sum"
+    attributes = PositionSumAttributes
 
     def infer(self, attributes: PositionSumAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         weights = attributes.weights

@@ -28,12 +28,13 @@ from hwflow.types import Interval, IntType, TensorType
 class RunningSumAttributes(RunningSums):
     """``window``: pixels of a group; ``inner``: interleaved groups."""
 
+    op = "running_sum"
     window: int
     inner: int
 
 
 class RunningSum(HardwareOperator[RunningSumAttributes]):
-    name = "running_sum"
+    attributes = RunningSumAttributes
     stages = frozenset({Stage.DATAFLOW, Stage.SCHEDULED})
 
     def infer(self, attributes: RunningSumAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import gcd
-from typing import Protocol
 
 import numpy as np
 
@@ -33,22 +32,22 @@ _SOME_WORDS = 6  # a row: what takes a few cycles from reader to writer no longe
 
 
 @dataclass(frozen=True, eq=False)
-class SlidingWindowAttributes(Attributes):
-    """``pad_value``: the value of padding."""
+class LineBufferAttributes(Attributes):
+    """Of a core with a line buffer. ``geometry``: of its windows; ``pad_value``: the value of padding."""
 
     geometry: WindowGeometry
     pad_value: int
 
 
-class HasGeometry(Protocol):
-    """Attributes with a window geometry."""
+@dataclass(frozen=True, eq=False)
+class SlidingWindowAttributes(LineBufferAttributes):
+    """Of :class:`SlidingWindow`."""
 
-    @property
-    def geometry(self) -> WindowGeometry: ...
+    op = "sliding_window"
 
 
 class SlidingWindow(HardwareOperator[SlidingWindowAttributes]):
-    name = "sliding_window"
+    attributes = SlidingWindowAttributes
     stages = frozenset({Stage.DATAFLOW, Stage.SCHEDULED})
 
     def infer(self, attributes: SlidingWindowAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
@@ -202,13 +201,13 @@ def _rows_timing(steps: WindowSteps, rows: int) -> Timing:
     return Timing((writer, reader), (WindowRows.latency_of(steps),))
 
 
-def is_serial(node: Node[HasGeometry], folding: Folding) -> bool:
+def is_serial(node: Node[LineBufferAttributes], folding: Folding) -> bool:
     """Tell whether lanes are a part of a pixel, at most one: one tap of a window after the other."""
     channels = node.inputs[0].typed.shape[1]
     return folding.input_lanes <= channels and folding.output_lanes <= channels
 
 
-def is_whole(node: Node[HasGeometry], folding: Folding) -> bool:
+def is_whole(node: Node[LineBufferAttributes], folding: Folding) -> bool:
     """Tell whether a beat is a whole image, and all of its windows."""
     (pixels, channels), results = node.inputs[0].typed.shape, node.outputs[0].typed.shape[0]
     whole = Folding(pixels * channels, results * channels)
@@ -221,7 +220,7 @@ def core_geometry(window: WindowGeometry) -> CoreGeometry:
     return CoreGeometry(window.height, window.width, window.kernel, window.strides, window.pads, window.dilations)
 
 
-def steps_of(node: Node[HasGeometry], folding: Folding) -> WindowSteps:
+def steps_of(node: Node[LineBufferAttributes], folding: Folding) -> WindowSteps:
     """Return the step schedule of whole windows per beat."""
     window = node.attributes.geometry
     channels = node.inputs[0].typed.shape[1]
@@ -229,12 +228,12 @@ def steps_of(node: Node[HasGeometry], folding: Folding) -> WindowSteps:
     return WindowSteps(core_geometry(window), pixels, windows)
 
 
-def has_line_buffer(node: Node[HasGeometry]) -> bool:
+def has_line_buffer(node: Node) -> bool:
     """Tell whether the schedule decides the rows of a line buffer for the node."""
-    return node.op in ("sliding_window", "depthwise")
+    return isinstance(node.attributes, LineBufferAttributes)
 
 
-def least_rows(node: Node[HasGeometry]) -> int:
+def least_rows(node: Node[LineBufferAttributes]) -> int:
     """Return the fewest rows of the line buffer with which the core works."""
     return _least_rows(node.attributes.geometry)
 
@@ -244,7 +243,7 @@ def _least_rows(window: WindowGeometry) -> int:
     return core_geometry(window).minimum_rows
 
 
-def line_buffer_rows(node: Node[HasGeometry], decision: Decision) -> int:
+def line_buffer_rows(node: Node[LineBufferAttributes], decision: Decision) -> int:
     """Return the rows of the line buffer: as decided, else a stride more than the fewest, so that the writer fills a
     stride ahead of the reader; of whole windows per beat, whose buffer is released word by word, the fewest if a row
     has enough words."""
@@ -257,7 +256,7 @@ def line_buffer_rows(node: Node[HasGeometry], decision: Decision) -> int:
     return least_rows(node) + window.strides[0]
 
 
-def row_bits(node: Node[HasGeometry], folding: Folding) -> int:
+def row_bits(node: Node[LineBufferAttributes], folding: Folding) -> int:
     """Return the bits of a row of the line buffer, including surplus lanes."""
     lanes, channels = folding.input_lanes, node.inputs[0].typed.shape[1]
     elements = node.attributes.geometry.width * (-(-channels // lanes) * lanes if lanes < channels else channels)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,19 +17,26 @@ from hwflow.ir.graph import IntArray, Node
 from hwflow.types import Interval, TensorType
 
 
-class SumPool(GroupPool):
-    name = "sum_pool"
+@dataclass(frozen=True, eq=False)
+class SumPoolAttributes(PoolAttributes):
+    """``window``: pixels per group."""
 
-    def infer(self, attributes: PoolAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+    op = "sum_pool"
+
+
+class SumPool(GroupPool[SumPoolAttributes]):
+    attributes = SumPoolAttributes
+
+    def infer(self, attributes: SumPoolAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         pixels, channels = inputs[0].shape
         window = attributes.window
         ranges = tuple(Interval(window * r.lo, window * r.hi) for r in inputs[0].channel_intervals(1))
         return (TensorType.of((pixels // window, channels), ranges, 1),)
 
-    def reduce(self, groups: IntArray, attributes: PoolAttributes) -> IntArray:
+    def reduce(self, groups: IntArray, attributes: SumPoolAttributes) -> IntArray:
         return np.asarray(groups.sum(axis=2), dtype=np.int64)
 
-    def resources(self, node: Node[PoolAttributes], decision: Decision, device: Device) -> Resources:
+    def resources(self, node: Node[SumPoolAttributes], decision: Decision, device: Device) -> Resources:
         folding = decision.folding
         channels, window = node.inputs[0].typed.shape[1], node.attributes.window
         source, result, together = (
@@ -41,7 +49,7 @@ class SumPool(GroupPool):
             device.family, folding.input_lanes, source.bits, result.bits, blocks, window, decision.depth
         )
 
-    def build(self, node: Node[PoolAttributes], decision: Decision, name: str) -> Built:
+    def build(self, node: Node[SumPoolAttributes], decision: Decision, name: str) -> Built:
         folding = decision.folding
         source, result = shape_of(node.inputs[0].typed.element), shape_of(node.outputs[0].typed.element)
         channels, window = node.inputs[0].typed.shape[1], node.attributes.window

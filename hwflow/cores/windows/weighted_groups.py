@@ -8,31 +8,23 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from hdl_lib.arithmetic.multiplier import PART
 from hdl_lib.windows.weighted_pool import WeightedPool as Core
 from hwflow.cores import costs
 from hwflow.cores.amaranth_shapes import shape_of
-from hwflow.cores.matrix.dot_products import weight_type
+from hwflow.cores.matrix.dot_products import WeightAttributes, weight_type
 from hwflow.cores.operator import Built, Decision, Device, Folding, HardwareOperator, MemoryFile, beats
 from hwflow.cores.timing import Timing
 from hwflow.cores.windows.group_pool import group_process
-from hwflow.ir.graph import IntArray, Node, Stage
+from hwflow.ir.graph import Node, Stage
 
-
-class GroupWeights(Protocol):
-    """Attributes with weights [sets or positions, window, ...]."""
-
-    @property
-    def weights(self) -> IntArray: ...
-
-
-W = TypeVar("W", bound=GroupWeights)
+W = TypeVar("W", bound=WeightAttributes)
 
 
 class WeightedGroups(HardwareOperator[W]):
-    """A core behind :class:`hdl_lib.windows.weighted_pool.WeightedPool`."""
+    """A core behind :class:`hdl_lib.windows.weighted_pool.WeightedPool`; weights are [sets or positions, window, ...]."""
 
     stages: ClassVar[frozenset[Stage]] = frozenset({Stage.DATAFLOW, Stage.SCHEDULED})
 

@@ -13,23 +13,23 @@ import numpy as np
 
 from hdl_lib.windows.weighted_pool import WeightedPool as Core
 from hwflow.cores import costs
-from hwflow.cores.matrix.dot_products import group_intervals, weight_type
+from hwflow.cores.matrix.dot_products import WeightAttributes, group_intervals, weight_type
 from hwflow.cores.memory_words import pack_words
 from hwflow.cores.operator import Decision, Device, Resources
 from hwflow.cores.windows.weighted_groups import WeightedGroups
-from hwflow.ir.graph import Attributes, IntArray, Node
+from hwflow.ir.graph import IntArray, Node
 from hwflow.types import Interval, TensorType
 
 
 @dataclass(frozen=True, eq=False)
-class WeightedPoolAttributes(Attributes):
-    """``weights`` int64 [sets, window, channels]; groups take the sets in turn."""
+class WeightedPoolAttributes(WeightAttributes):
+    """``weights`` [sets, window, channels]; groups take the sets in turn."""
 
-    weights: IntArray
+    op = "weighted_pool"
 
 
 class WeightedPool(WeightedGroups[WeightedPoolAttributes]):
-    name = "weighted_pool"
+    attributes = WeightedPoolAttributes
 
     def infer(self, attributes: WeightedPoolAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         weights = attributes.weights

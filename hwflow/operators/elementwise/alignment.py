@@ -122,13 +122,13 @@ def _scaled(
     channels, pixels = view.shape[0], prod(view.shape[1:])
     if pixels == 1 or varying_axes(as_array(whole.astype(object))) != {0}:
         return step(state, node, Multiplied(), [view, np.broadcast_to(whole, view.shape)], before=before, origin="")
-    value = state.add("reshape", node, [view.value], ReshapeAttributes((channels, pixels, 1)), origin="")
+    value = state.add(node, [view.value], ReshapeAttributes((channels, pixels, 1)), origin="")
     attributes = Conv2dAttributes(
         whole.reshape(channels, 1, 1, 1), strides=(1, 1), pads=(0, 0, 0, 0), dilations=(1, 1), pad_value=0,
         groups=channels,
     )
-    value = state.add("conv2d", node, [value], attributes, before, origin="")
-    value = state.add("reshape", node, [value], ReshapeAttributes(view.shape), origin="")
+    value = state.add(node, [value], attributes, before, origin="")
+    value = state.add(node, [value], ReshapeAttributes(view.shape), origin="")
     return Integers(value, view.shape, 0, 0)
 
 
@@ -145,5 +145,5 @@ def step(
     streams = [integers.expanded(state, node, v, shape) for v in views]
     constants = tuple(None if isinstance(v, Integers) else integers.of_frame(v, shape) for v in operands)
     attributes = ElementwiseAttributes(function, constants, None)
-    value = state.add("elementwise", node, [v.value for v in streams], attributes, before, origin=origin)
+    value = state.add(node, [v.value for v in streams], attributes, before, origin=origin)
     return Integers(value, shape, 0, 1)

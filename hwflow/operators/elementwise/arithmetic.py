@@ -229,7 +229,7 @@ def sum_of(state: Lowering, node: OnnxNode, left: Reals, right: Reals, *, subtra
     channels = Channels(left.shape, *multipliers)
     columns = tuple(_integers(channels.column(m)) for m in multipliers)
     value = channels.add(
-        state, "scaled_add", node, [left.value, right.value], lambda axis: ScaledAddAttributes(axis, columns),
+        state, node, [left.value, right.value], lambda axis: ScaledAddAttributes(axis, columns),
         tuple(dict.fromkeys((*left.nodes, *right.nodes))), origin=state.real_origin(node),
     )
     zero_point = as_array(multipliers[0] * left.zero_point + multipliers[1] * right.zero_point)
@@ -257,6 +257,6 @@ def product_of(state: Lowering, node: OnnxNode, left: Reals, right: Reals) -> Re
     offsets = tuple(int(z) for z in zeros if z is not None)
     before = tuple(dict.fromkeys((*left.nodes, *right.nodes)))
     value = state.add(
-        "product", node, [left.value, right.value], ProductAttributes(offsets), before, origin=state.real_origin(node)
+        node, [left.value, right.value], ProductAttributes(offsets), before, origin=state.real_origin(node)
     )
     return made(value, left.shape, compact(as_array(left.scale * right.scale)), fractions(0), node)

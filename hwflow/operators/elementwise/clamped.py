@@ -106,4 +106,4 @@ def applied(
 ) -> Value:
     """Add a node for ``function`` of the integers ``value`` and of constants."""
     attributes = ElementwiseAttributes(function, constants, None)
-    return state.add("elementwise", node, [value], attributes, before, origin="")
+    return state.add(node, [value], attributes, before, origin="")

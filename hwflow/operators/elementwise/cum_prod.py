@@ -105,7 +105,7 @@ def _products(
         type_ = held(min(2 * distance, size - integer(node, "exclusive")))
         last = 2 * distance >= size
         made_of = ProductAttributes((0, 0), type_)
-        value = state.add("product", node, [value, other], made_of, origin=None if last else "")
+        value = state.add(node, [value, other], made_of, origin=None if last else "")
         distance *= 2
     return value
 
@@ -120,7 +120,7 @@ def _shifted(
     width = [(0, 0)] * len(shape)
     width[axis] = (0, distance) if reverse else (distance, 0)
     moved = np.pad(kept, width, constant_values=-1)
-    return state.add("reindex", node, [value], ReindexAttributes(moved, 1), origin=origin)
+    return state.add(node, [value], ReindexAttributes(moved, 1), origin=origin)
 
 
 def _error(step: Step) -> Errors:

@@ -98,7 +98,7 @@ def _clipped(
 ) -> Integers:
     least, most = (_limited(level, low, high) for level in (view.low, view.high))
     stage = QuantizerStage(Fraction(1), Fraction(0), (), Fraction(1), 0, least, most)
-    value = state.add("requantize", node, [view.value], RequantizeAttributes(0, ((stage,),)))
+    value = state.add(node, [view.value], RequantizeAttributes(0, ((stage,),)))
     return Integers(value, view.shape, least, most)
 
 

@@ -230,7 +230,7 @@ def _keyed(
         columns = tuple(column[:1] if len(set(column)) == 1 else column for column in columns)
         before = tuple(dict.fromkeys((*view.nodes, *first.nodes, *second.nodes)))
         value = channels.add(
-            state, "scaled_add", node, [first.value, second.value], lambda axis: ScaledAddAttributes(axis, columns),
+            state, node, [first.value, second.value], lambda axis: ScaledAddAttributes(axis, columns),
             before, origin="",
         )
     reaches = [_reach(state, stream) for stream in elements.streams]

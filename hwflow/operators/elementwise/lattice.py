@@ -74,7 +74,7 @@ def plain(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
     made = {id(table): StepStage(StepFunction.of_table(view.low, [int(v / step) for v in table])) for table in tables}
     stages = tuple((made[id(table)],) for table in tables)
     value = channels.add(
-        state, "requantize", node, [view.value], lambda axis: RequantizeAttributes(axis, stages), view.nodes, origin=""
+        state, node, [view.value], lambda axis: RequantizeAttributes(axis, stages), view.nodes, origin=""
     )
     low = min(stage.function.low for (stage,) in stages)
     high = max(stage.function.high for (stage,) in stages)
@@ -145,7 +145,7 @@ def whole_zero_point(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
     offset = int(factor * zero) if zero is not None else 0
     table = [factor * q - offset for q in range(view.low, view.high + 1)]
     stage = StepStage(StepFunction.of_table(view.low, table))
-    value = state.add("requantize", node, [view.value], RequantizeAttributes(0, ((stage,),)), view.nodes, origin="")
+    value = state.add(node, [view.value], RequantizeAttributes(0, ((stage,),)), view.nodes, origin="")
     return replace(
         view, value=value, scale=as_array(view.scale / factor),
         zero_point=compact(as_array(factor * view.zero_point - offset)), nodes=(), low=table[0], high=table[-1],
@@ -175,7 +175,7 @@ def from_zero(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
     moved = {z: (StepStage(StepFunction.of_table(view.low, [q - z for q in levels])),) for z in zeros}
     stages = tuple(moved[z] for z in zeros)
     value = channels.add(
-        state, "requantize", node, [view.value], lambda axis: RequantizeAttributes(axis, stages), view.nodes, origin=""
+        state, node, [view.value], lambda axis: RequantizeAttributes(axis, stages), view.nodes, origin=""
     )
     return replace(
         view, value=value, zero_point=fractions(0), nodes=(), low=view.low - max(zeros), high=view.high - min(zeros)

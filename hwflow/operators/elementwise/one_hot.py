@@ -82,7 +82,7 @@ def _spread(state: Lowering, node: OnnxNode, view: Integers, target: tuple[int, 
     index = np.broadcast_to(index, target)[0]
     if index.size == 1:
         return replace(view, shape=index.shape)
-    value = state.add("reindex", node, [view.value], ReindexAttributes(index, 0), origin="")
+    value = state.add(node, [view.value], ReindexAttributes(index, 0), origin="")
     return replace(view, value=value, shape=index.shape)
 
 

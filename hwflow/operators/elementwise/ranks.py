@@ -136,7 +136,7 @@ def _ranks(state: Lowering, node: OnnxNode, view: Reals, axis: int, columns: lis
     assert view.low is not None, "ranks are of known intervals"
     made = {tuple(c): StepStage(StepFunction.of_table(view.low, c)) for c in columns}
     attributes = RequantizeAttributes(axis, tuple((made[tuple(c)],) for c in columns))
-    value = state.add("requantize", node, [view.value], attributes, view.nodes, origin="")
+    value = state.add(node, [view.value], attributes, view.nodes, origin="")
     return Integers(value, view.shape, 0, 0)
 
 

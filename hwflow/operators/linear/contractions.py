@@ -129,7 +129,7 @@ class Contraction:
             return np.broadcast_to(array.reshape(short), shape)
 
         index = change(np.arange(prod(view.shape)))
-        value = self._state.add("reindex", self._node, [view.value], ReindexAttributes(index, 0), origin="")
+        value = self._state.add(self._node, [view.value], ReindexAttributes(index, 0), origin="")
         return Stream(relocated(view, value, shape, change), names)
 
     # Integer tensors, whose products and sums wrap.

@@ -76,7 +76,7 @@ def _sums(
     made_of = CumulativeSumAttributes(
         axis=axis, exclusive=bool(integer(node, "exclusive")), reverse=bool(integer(node, "reverse")), wrap=wrap
     )
-    return state.add("cumulative_sum", node, [value], made_of, before)
+    return state.add(node, [value], made_of, before)
 
 
 def _from_zero(state: Lowering, node: OnnxNode, view: Reals) -> Value:

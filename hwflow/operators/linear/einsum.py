@@ -190,9 +190,9 @@ def _stream(
     if shape == view.shape:
         return Stream(view, names)
     if order.size == prod(view.shape):  # axes of length 1 are left out
-        value = state.add("reshape", node, [view.value], ReshapeAttributes(shape), origin="")
+        value = state.add(node, [view.value], ReshapeAttributes(shape), origin="")
     else:
-        value = state.add("reindex", node, [view.value], ReindexAttributes(order.reshape(shape), 0), origin="")
+        value = state.add(node, [view.value], ReindexAttributes(order.reshape(shape), 0), origin="")
     flat = order.reshape(-1)
     return Stream(relocated(view, value, shape, lambda array: array.reshape(-1)[flat].reshape(shape)), names)
 

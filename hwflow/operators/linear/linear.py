@@ -191,7 +191,7 @@ def product(
     weights = upright(weights, scale, factor)
     binary = zero == _HALF and (view.low, view.high) == (0, 1) and weights.are_signs
     attributes = DenseAttributes((weights.integers + 1) // 2 if binary else weights.integers, binary)
-    value = state.add("dense", node, [view.value], attributes, view.nodes, origin=state.real_origin(node))
+    value = state.add(node, [view.value], attributes, view.nodes, origin=state.real_origin(node))
     _remember_reach(state, value, view, attributes.weights)
     shape = (*view.shape[:-1], len(weights.integers))
     if by_row:

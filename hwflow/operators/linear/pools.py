@@ -148,7 +148,7 @@ def _average_of_several_counts(
     view = keyed or from_zero(state, node, whole_zero_point(state, node, plain(state, node, view)))
     sums = sums_of_window(state, node, view, window, shape, origin="")
     value = state.add(
-        "pixel_product", node, [sums.value], PixelProductAttributes(common // counts),
+        node, [sums.value], PixelProductAttributes(common // counts),
         origin=state.real_origin(node) if keyed is None else "",
     )
     # The elements have no zero point; a sum is in units of the reciprocal of its number of elements.

@@ -41,7 +41,7 @@ def max_pool(
 ) -> Value:
     """Return maxima, or minima, of ``value`` (channels, spatial axes)."""
     return _pool(
-        state, node, value, shape, window, "max_pool2d", lambda over, taps: MaxPool2dAttributes(over, least), (), origin
+        state, node, value, shape, window, lambda over, taps: MaxPool2dAttributes(over, least), (), origin
     )
 
 
@@ -51,19 +51,19 @@ def sum_pool(
 ) -> Value:
     """Return sums of ``value`` (channels, spatial axes), padded with ``pad_value``."""
     return _pool(
-        state, node, value, shape, window, "sum_pool2d",
-        lambda over, taps: SumPool2dAttributes(over, pad_value * taps), before, origin,
+        state, node, value, shape, window, lambda over, taps: SumPool2dAttributes(over, pad_value * taps), before,
+        origin,
     )
 
 
 def _pool(
-    state: Lowering, node: OnnxNode, value: Value, shape: tuple[int, ...], window: Window, op: str,
+    state: Lowering, node: OnnxNode, value: Value, shape: tuple[int, ...], window: Window,
     attributes: Callable[[Window, int], Attributes], before: tuple[str, ...], origin: str | None,
 ) -> Value:
-    """Apply ``op`` over the last two axes, then over each of the others: maxima of maxima are maxima, sums of sums are
+    """Add a pool over the last two axes, then over each of the others: maxima of maxima are maxima, sums of sums are
     sums. ``attributes``: returns those for a window over values of so many elements each."""
     if len(shape) == 3:
-        return state.add(op, node, [value], attributes(window, 1), before, origin=origin)
+        return state.add(node, [value], attributes(window, 1), before, origin=origin)
     sizes, count = list(shape[1:]), len(shape) - 1
     results = output_size(shape[1:], window)
     stages: list[tuple[int, ...]] = [(count - 2, count - 1)] if count > 1 else []
@@ -72,12 +72,12 @@ def _pool(
     for stage in stages:
         first = stage[0]
         image = (shape[0] * prod(sizes[:first]), sizes[first], prod(sizes[first + 1 :]))
-        value = state.add("reshape", node, [value], ReshapeAttributes(image), origin="")
-        value = state.add(op, node, [value], attributes(_over(window, stage), taps), before, origin="")
+        value = state.add(node, [value], ReshapeAttributes(image), origin="")
+        value = state.add(node, [value], attributes(_over(window, stage), taps), before, origin="")
         for axis in stage:
             sizes[axis] = results[axis]
             taps *= window.kernel[axis]
-    return state.add("reshape", node, [value], ReshapeAttributes((shape[0], *sizes)), origin=origin)
+    return state.add(node, [value], ReshapeAttributes((shape[0], *sizes)), origin=origin)
 
 
 def _over(window: Window, axes: tuple[int, ...]) -> Window:
@@ -100,25 +100,25 @@ def convolution(
     origin = state.real_origin(node) if origin is None else origin
     weights, window = attributes.weights, attributes.window
     if len(shape) == 3:
-        return state.add("conv2d", node, [value], attributes, before, origin=origin)
+        return state.add(node, [value], attributes, before, origin=origin)
     result = (len(weights), *output_size(shape[1:], window))
     if len(shape) == 2:  # an image of width 1
-        value = state.add("reshape", node, [value], ReshapeAttributes((*shape, 1)), origin="")
+        value = state.add(node, [value], ReshapeAttributes((*shape, 1)), origin="")
         over = _over(window, (0,))
         image = replace(
             attributes, weights=weights[..., None], strides=over.strides, pads=over.pads, dilations=over.dilations
         )
-        value = state.add("conv2d", node, [value], image, before, origin="")
-        return state.add("reshape", node, [value], ReshapeAttributes(result), origin=origin)
+        value = state.add(node, [value], image, before, origin="")
+        return state.add(node, [value], ReshapeAttributes(result), origin=origin)
     groups = attributes.groups
     index = _windows(shape, window, groups)
-    value = state.add("reindex", node, [value], ReindexAttributes(index, attributes.pad_value), origin="")
+    value = state.add(node, [value], ReindexAttributes(index, attributes.pad_value), origin="")
     rows = weights.reshape(groups, len(weights) // groups, -1)
     dense = DenseAttributes(rows if groups > 1 else rows[0], attributes.binary)
-    value = state.add("dense", node, [value], dense, before, origin="")
-    value = state.add("reshape", node, [value], ReshapeAttributes((prod(result[1:]), result[0])), origin="")
-    value = state.add("transpose", node, [value], TransposeAttributes((1, 0)), origin="")
-    return state.add("reshape", node, [value], ReshapeAttributes(result), origin=origin)
+    value = state.add(node, [value], dense, before, origin="")
+    value = state.add(node, [value], ReshapeAttributes((prod(result[1:]), result[0])), origin="")
+    value = state.add(node, [value], TransposeAttributes((1, 0)), origin="")
+    return state.add(node, [value], ReshapeAttributes(result), origin=origin)
 
 
 def _windows(shape: tuple[int, ...], window: Window, groups: int) -> IntArray:
@@ -185,7 +185,7 @@ def transposed_convolution(
         index = index * lengths[axis] + around
         hole = hole[..., None] | (place >= lengths[axis])
     placed = ReindexAttributes(np.where(hole, -1, index), 0)
-    return state.add("reindex", node, [sums], placed, origin=state.real_origin(node))
+    return state.add(node, [sums], placed, origin=state.real_origin(node))
 
 
 def _stretched(weights: IntArray, dilations: tuple[int, ...]) -> IntArray:

@@ -40,13 +40,13 @@ class Channels:
         return np.moveaxis(whole, self.axis, 0).reshape(self.count, -1)[:, 0]
 
     def add(
-        self, state: Lowering, op: str, node: OnnxNode, inputs: list[Value], attributes: Callable[[int], Attributes],
+        self, state: Lowering, node: OnnxNode, inputs: list[Value], attributes: Callable[[int], Attributes],
         before: tuple[str, ...] = (), *, origin: str | None = None, meaning: Meaning | None = None,
     ) -> Value:
         """Add an IR node, as :meth:`Lowering.add` does; ``attributes``: those with parameters along an axis."""
         made = attributes(self.axis)
         if self._merged == self.shape:
-            return state.add(op, node, inputs, made, before, origin=origin, meaning=meaning)
-        inputs = [state.add("reshape", node, [value], ReshapeAttributes(self._merged), origin="") for value in inputs]
-        result = state.add(op, node, inputs, made, before, origin="")
-        return state.add("reshape", node, [result], ReshapeAttributes(self.shape), origin=origin, meaning=meaning)
+            return state.add(node, inputs, made, before, origin=origin, meaning=meaning)
+        inputs = [state.add(node, [value], ReshapeAttributes(self._merged), origin="") for value in inputs]
+        result = state.add(node, inputs, made, before, origin="")
+        return state.add(node, [result], ReshapeAttributes(self.shape), origin=origin, meaning=meaning)

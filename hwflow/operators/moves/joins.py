@@ -140,7 +140,7 @@ def _side_by_side(
     value = streams[0].value
     if len(streams) > 1:
         value = state.add(
-            "concat", node, [v.value for v in streams], ConcatAttributes(axis), before,
+            node, [v.value for v in streams], ConcatAttributes(axis), before,
             origin="" if constants else origin,
         )
     if not constants:
@@ -154,7 +154,7 @@ def _side_by_side(
     fill = int(constants[0].reshape(-1)[0])
     alike = all((constant == fill).all() for constant in constants)
     attributes = ReindexAttributes(index, fill)
-    value = state.add("reindex", node, [value], attributes, before, origin=origin if alike else "")
+    value = state.add(node, [value], attributes, before, origin=origin if alike else "")
     if alike:
         return value
     known = np.concatenate([np.full(v.shape, fill) if isinstance(v, Integers) else v for v in parts], axis=axis)

@@ -296,7 +296,7 @@ def _placed(
 ) -> Integers | Reals:
     """Gather the elements of ``view``, of ``whole`` shape, by ``index``, with ``number`` where that is -1."""
     shape = index.shape[1:] or (1,)
-    value = state.add("reindex", node, [view.value], ReindexAttributes(index.reshape(shape), number), origin=origin)
+    value = state.add(node, [view.value], ReindexAttributes(index.reshape(shape), number), origin=origin)
     if isinstance(view, Integers):
         return Integers(value, shape, min(view.low, number), max(view.high, number))
     old = view.shape

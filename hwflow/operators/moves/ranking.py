@@ -56,9 +56,9 @@ def _arg_extreme(state: Lowering, node: OnnxNode, *, least: bool) -> View:
     before = source.reals.nodes if source.reals is not None else ()
     target = state.frame_shape(node.outputs[0])
     kept = (*shape[:axis], 1, *shape[axis + 1 :])
-    value = state.add("top_k", node, [source.value], attributes, before, origin=None if target == kept else "")
+    value = state.add(node, [source.value], attributes, before, origin=None if target == kept else "")
     if target != kept:
-        value = state.add("reshape", node, [value], ReshapeAttributes(target))
+        value = state.add(node, [value], ReshapeAttributes(target))
     return Integers(value, target, 0, shape[axis] - 1)
 
 
@@ -74,7 +74,7 @@ def top_k(state: Lowering, node: OnnxNode) -> tuple[View, ...]:
     before = source.reals.nodes if source.reals is not None else ()
     made_of = TopKAttributes(axis=axis, k=k, least=least, last=False, take=take)
     origin = {"both": "", "value": None, "index": node.outputs[1]}[take]
-    result = state.add("top_k", node, [source.value], made_of, before, origin=origin)
+    result = state.add(node, [source.value], made_of, before, origin=origin)
     best = place = result
     if take == "both":
         bits = IntType.holding(Interval(0, shape[axis] - 1)).bits  # bits of an index

@@ -66,7 +66,7 @@ def reshaped(
     state: Lowering, node: OnnxNode, view: Moved, shape: tuple[int, ...], *, origin: str | None = ""
 ) -> Moved:
     """Return ``view`` in another shape of a frame; ``origin`` as for :meth:`Lowering.add`."""
-    value = state.add("reshape", node, [view.value], ReshapeAttributes(shape), origin=origin)
+    value = state.add(node, [view.value], ReshapeAttributes(shape), origin=origin)
     return relocated(view, value, shape, lambda array: array.reshape(shape))
 
 
@@ -74,5 +74,5 @@ def transposed(
     state: Lowering, node: OnnxNode, view: Moved, perm: tuple[int, ...], *, origin: str | None = ""
 ) -> Moved:
     """Return ``view`` with the axes of a frame in another order; ``origin`` as for :meth:`Lowering.add`."""
-    value = state.add("transpose", node, [view.value], TransposeAttributes(perm), origin=origin)
+    value = state.add(node, [view.value], TransposeAttributes(perm), origin=origin)
     return relocated(view, value, tuple(view.shape[axis] for axis in perm), lambda array: array.transpose(perm))

@@ -289,7 +289,7 @@ def _weighted(state: Lowering, node: OnnxNode, view: Reals, line: AxisResize, wi
     axis = line.axis - 1
     shape = (*view.shape[:axis], line.output, *view.shape[axis + 1 :])
     attributes = InterpolateAttributes(axis, window.starts, window.weights)
-    value = state.add("interpolate", node, [view.value], attributes, view.nodes, origin=origin)
+    value = state.add(node, [view.value], attributes, view.nodes, origin=origin)
     result = made(value, shape, as_array(view.scale / window.divisor), as_array(view.zero_point * window.divisor), node)
     if view.low is None or view.high is None:
         return result

@@ -157,7 +157,7 @@ def requantize(
         for scale, zero_point, unit, zero, chain in zip(*columns, chains, strict=True)
     )
     return channels.add(
-        state, "requantize", node, [view.value], lambda axis: RequantizeAttributes(axis, stages), view.nodes,
+        state, node, [view.value], lambda axis: RequantizeAttributes(axis, stages), view.nodes,
         origin=origin, meaning=meaning,
     )
 

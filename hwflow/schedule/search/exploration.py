@@ -8,12 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hwflow.cores.beat_movers import ViewAttributes
+from hwflow.cores.beat_movers import FrameSyncAttributes, ViewAttributes
 from hwflow.cores.operator import Decision, Device, Folding, Resources, beats
 from hwflow.cores.registry import hardware
 from hwflow.ir.graph import Graph, IntArray, Node, Value
 from hwflow.processes import shared
-from hwflow.schedule.converters import View
 
 PROVISIONAL_DEPTH = 2  # greatest FIFO depth assumed before depths are computed
 
@@ -58,14 +57,14 @@ def _resources(node: Node, folding: Folding, cycles: int, synchronised: Sequence
         value = node.inputs[index]
         lanes = lanes_at(node, value, folding.input_lanes, folding.whole_vector)
         view = core.input_view(node, value.typed.shape, lanes, whole_vector=folding.whole_vector)
-        total += inserted("frame_sync", value, Folding(lanes, lanes), view, device)
+        total += inserted(FrameSyncAttributes(view), value, Folding(lanes, lanes), device)
     return total
 
 
-def inserted(op: str, value: Value, folding: Folding, view: View, device: Device) -> Resources:
+def inserted(attributes: ViewAttributes, value: Value, folding: Folding, device: Device) -> Resources:
     """Return the resources of a node that the plumbing would insert."""
-    node = Node("", op, [value], [value], ViewAttributes(view))
-    return hardware(op).resources(node, Decision(folding, (PROVISIONAL_DEPTH,), provisional=True), device)
+    node = Node("", [value], [value], attributes)
+    return hardware(node.op).resources(node, Decision(folding, (PROVISIONAL_DEPTH,), provisional=True), device)
 
 
 def lanes_at(reader: Node, value: Value, lanes: int, whole: bool) -> int:

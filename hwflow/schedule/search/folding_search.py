@@ -28,6 +28,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from hwflow.cores.beat_movers import WidthConverterAttributes
 from hwflow.cores.operator import Device, Folding, Resources
 from hwflow.cores.registry import hardware
 from hwflow.display import show
@@ -230,7 +231,7 @@ class FoldingSearch:
     def _converter(self, value: Value, view: View, here: int, there: int) -> Resources:
         key = value.typed.element.bits, here, there, view[1]  # independent of the number of pixels
         if key not in self._converters:
-            self._converters[key] = inserted("width_converter", value, Folding(here, there), view, self._device)
+            self._converters[key] = inserted(WidthConverterAttributes(view), value, Folding(here, there), self._device)
         return self._converters[key]
 
     def _select(

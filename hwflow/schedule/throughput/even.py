@@ -18,6 +18,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
+from hwflow.cores.beat_movers import FifoAttributes, FrameSyncAttributes
 from hwflow.cores.timing import Steps, every
 from hwflow.ir.graph import Node, Value
 from hwflow.schedule.plan import Plan
@@ -147,8 +148,7 @@ class EvenSchedule:
         for node in self._graph.nodes:
             for value in (*node.inputs, *node.outputs):
                 if value in self._producers and (value in node.inputs or value not in self._consumers):
-                    sync = self._producers[value].op == "frame_sync"
-                    found[value] = SYNC_DEPTH if sync else self._depth(value)
+                    found[value] = SYNC_DEPTH if self._is_synchronised(value) else self._depth(value)
         return found
 
     def run(self) -> Run:
@@ -179,7 +179,7 @@ class EvenSchedule:
         """Yield the constraint from a value's producer to its consumer, and that of a frame synchroniser's credits."""
         produced, consumed = self._produced(value), self._consumed(value)
         yield produced.process, consumed.process, _separation(produced, consumed) + self._latency(value)
-        if self._producers[value].op == "frame_sync":
+        if self._is_synchronised(value):
             yield consumed.process, produced.process, _separation(consumed, produced, SYNC_DEPTH) + 1
 
     def _depth(self, value: Value) -> int:
@@ -221,14 +221,17 @@ class EvenSchedule:
             return self.starts[self._consumed(value).process]
         return self.starts[self._produced(value).process] + self._latency(value)
 
+    def _is_synchronised(self, value: Value) -> bool:
+        return isinstance(self._producers[value].attributes, FrameSyncAttributes)
+
     def _latency(self, value: Value) -> int:
         node = self._producers[value]
         return self._timing(node).latency[node.outputs.index(value)]
 
     def _spacing(self, node: Node, process: int) -> EvenSteps:
-        if node.op == "frame_sync" and node.outputs[0] in self._consumers:
+        if isinstance(node.attributes, FrameSyncAttributes) and node.outputs[0] in self._consumers:
             return self._consumed(node.outputs[0]).followed()
-        if node.op == "fifo":
+        if isinstance(node.attributes, FifoAttributes):
             return self._produced(node.inputs[0]).followed()
         return EvenSteps(self.period, self._timing(node).processes[process].steps)
 

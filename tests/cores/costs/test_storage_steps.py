@@ -11,33 +11,33 @@ from hwflow.cores.costs.storage_steps import storage_steps
 def test_registers_then_rows_by_hand() -> None:
     """Registers of eight bits grow by the entry, a memory by its rows of 16; a wide queue is smaller as a memory of 8
     entries than as two registers."""
-    assert storage_steps("ecp5", "mvu", 8, 1, 40) == [1, 2, 8, 16, 32, 48]
-    assert storage_steps("ecp5", "mvu", 8, 3, 3)[0] >= 3
-    assert storage_steps("ecp5", "mvu", 500, 1, 9) == [1, 8, 16]
+    assert storage_steps("ecp5", 8, 1, 40) == [1, 2, 8, 16, 32, 48]
+    assert storage_steps("ecp5", 8, 3, 3)[0] >= 3
+    assert storage_steps("ecp5", 500, 1, 9) == [1, 8, 16]
 
 
 def test_without_memories_of_look_up_tables_by_hand() -> None:
     """Entries of flip-flops, addressed by whole bits up to 16 of them; block RAMs of few bits are cheaper there."""
-    assert storage_steps("ice40", "mvu", 2, 10, 20) == [16, 17, 18, 19, 20]
+    assert storage_steps("ice40", 2, 10, 20) == [16, 17, 18, 19, 20]
 
 
 def test_the_last_one_is_enough_and_the_first_no_less_than_asked_for() -> None:
     for least in (1, 2, 5, 17):
         for enough in (1, 3, 16, 17, 500, 2048, 5000):
-            steps = storage_steps("ecp5", "mvu", 12, least, enough)
+            steps = storage_steps("ecp5", 12, least, enough)
             assert steps == sorted(set(steps))
             assert steps[0] >= least
             assert steps[-1] >= enough
 
 
-@pytest.mark.parametrize("op", ["mvu", "fifo"])
+@pytest.mark.parametrize("in_block", [False, True])
 @pytest.mark.parametrize("width", [1, 8, 36, 144])
-def test_each_takes_less_than_deeper_ones(op: str, width: int) -> None:
+def test_each_takes_less_than_deeper_ones(in_block: bool, width: int) -> None:
     def storage(depth: int) -> tuple[int, int]:
-        block = op == "fifo" or costs.cheapest_style("ecp5", width, depth) == "block"
+        block = in_block or costs.cheapest_style("ecp5", width, depth) == "block"
         cost = (costs.block_queue if block else costs.queue)("ecp5", width, depth)
         return cost.bram, cost.lut + cost.ff
 
-    steps = [storage(depth) for depth in storage_steps("ecp5", op, width, 1, 3000)]
+    steps = [storage(depth) for depth in storage_steps("ecp5", width, 1, 3000, in_block=in_block)]
     for number, (block_rams, cells) in enumerate(steps):
         assert all(block_rams < deeper[0] or cells < deeper[1] for deeper in steps[number + 1 :])

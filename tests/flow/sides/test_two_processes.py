@@ -78,7 +78,7 @@ def test_whoever_does_the_work(network, alone, tmp_path, executor):
         assert not executor.ran
     else:
         assert executor.ran[0] is not core_module  # foldings come first
-        assert begun == sum(node.op not in PLUMBING for node in nodes) < len(nodes)
+        assert begun == sum(not isinstance(node.attributes, PLUMBING) for node in nodes) < len(nodes)
         anew = executor.ran.count(core_module) - len(nodes)
         assert 0 <= anew <= sum(map(has_line_buffer, nodes))  # whose rows became fewer after the beginning
 

@@ -6,8 +6,9 @@ import pytest
 
 from hwflow.codegen.memories import Memory, memories, memory_report
 from hwflow.cores import costs
+from hwflow.cores.beat_movers import FifoAttributes, RelayAttributes
 from hwflow.cores.operator import Decision, Folding, MemoryFile
-from hwflow.ir.graph import Attributes, Graph, Node, Stage, Value
+from hwflow.ir.graph import Graph, Node, Stage, Value
 from hwflow.schedule.plan import Plan
 from hwflow.types import IntType, TensorType
 
@@ -33,9 +34,9 @@ def test_memories_of_a_graph() -> None:
     kind = TensorType((100, 1), IntType(7, True), IntType(7, True).interval)
     values = [Value(f"v{k}", kind) for k in range(4)]
     depths = {
-        Node("deep", "fifo", [values[0]], [values[1]], Attributes()): 269,
-        Node("short", "requantize", [values[1]], [values[2]], Attributes()): 3,
-        Node("longer", "requantize", [values[2]], [values[3]], Attributes()): 5,
+        Node("deep", [values[0]], [values[1]], FifoAttributes()): 269,
+        Node("short", [values[1]], [values[2]], RelayAttributes()): 3,
+        Node("longer", [values[2]], [values[3]], RelayAttributes()): 5,
     }
     decisions = {node: Decision(Folding(1, 1), (depth,)) for node, depth in depths.items()}
     plan = Plan(Graph("memories", Stage.SCHEDULED, [], [], list(depths)), decisions)

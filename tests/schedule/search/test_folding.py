@@ -107,7 +107,7 @@ def bridge(value: Value, reader: Node, here: Folding, there: Folding) -> tuple[i
 
 
 def viewed(value: Value, op: str, view: tuple[int, int]) -> Node:
-    return Node("", op, [value], [value], attributes_of(op, view=view))
+    return Node("", [value], [value], attributes_of(op, view=view))
 
 
 def lanes_at(reader: Node, value: Value, folding: Folding) -> int:

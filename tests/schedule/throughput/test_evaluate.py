@@ -14,7 +14,7 @@ from hwflow.schedule.queues import shrink_queue
 from hwflow.schedule.throughput import evaluate as subject
 from hwflow.schedule.throughput.events import event_graph
 from hwflow.schedule.throughput.periodic import PeriodicSchedule
-from tests.schedule.cycles import ANY, LANE, random_network, simulate
+from tests.schedule.cycles import ANY, LANE, Timed, random_network, simulate
 from tests.schedule.throughput.test_periodic import give, moving
 
 pytestmark = pytest.mark.usefixtures("timings_from_attributes")
@@ -80,7 +80,7 @@ def every_step(count: int, latency: int) -> Timing:
 def test_one_credit_costs_a_round_trip() -> None:
     """Latency 3: steps at 0, 4, 8: a beat is seen and taken 3 cycles after its step, its credit is back one later."""
     x, y = Value("x", ANY), Value("y", ANY)
-    core = Node("core", "any", [x], [y], {"timing": every_step(3, 3)})
+    core = Node("core", [x], [y], Timed(every_step(3, 3)))
     run = subject.evaluate(planned([x], [y], {core: (1,)}), 2)
     assert run.outputs[0].tolist() == [[3, 7, 11], [15, 19, 23]]
     assert (run.latency, run.initiation_interval) == (3, 12)
@@ -90,7 +90,7 @@ def test_two_outputs_count_the_first_and_the_last_beat_of_all() -> None:
     """One output leaves early, one late: latency is to the first beat of any, a frame ends with the last of all."""
     source, early, late = (Value(n, ANY) for n in ("x", "early", "late"))
     process = Process(4, {0: np.arange(4)}, {0: np.array([0]), 1: np.array([3])})
-    node = Node("n", "any", [source], [early, late], {"timing": Timing((process,), (1, 5))})
+    node = Node("n", [source], [early, late], Timed(Timing((process,), (1, 5))))
     run = subject.evaluate(planned([source], [early, late], {node: (2, 2)}), 2)
     assert run.latency == 1
     assert run.last_output == (8, 12)
@@ -105,8 +105,8 @@ def fork_and_join(first: int, second: int) -> Plan:
     fork = Timing((Process(4, {0: beats}, {0: beats, 1: beats}),), (1, 1))
     join = Timing((Process(8, {0: beats, 1: beats + 4}, {0: beats + 4}),), (2,))
     depths = {
-        Node("the fork", "any", [x], [a, b], {"timing": fork}): (first, second),
-        Node("the join", "any", [a, b], [y], {"timing": join}): (4,),
+        Node("the fork", [x], [a, b], Timed(fork)): (first, second),
+        Node("the join", [a, b], [y], Timed(join)): (4,),
     }
     return planned([x], [y], depths)
 

@@ -20,7 +20,7 @@ from hwflow.schedule.search.folding_search import Budget
 from hwflow.schedule.throughput.evaluate import evaluate
 from hwflow.schedule.throughput.even import EvenSchedule, EvenSteps
 from hwflow.types import IntType
-from tests.schedule.cycles import ANY, LANE, simulate
+from tests.schedule.cycles import ANY, LANE, Timed, simulate
 from tests.schedule.graphs import Builder, dataflow
 from tests.schedule.skips import KINDS, skip_graph
 from tests.schedule.throughput.test_periodic import SEEDS, moving
@@ -31,9 +31,7 @@ PART = find_board("ulx3s_85f").part
 def chain(timings: list[Timing]) -> Plan:
     """Nodes one behind the other, from an input to an output."""
     values = [Value(f"v{n}", ANY) for n in range(len(timings) + 1)]
-    nodes = [
-        Node(f"n{n}", "any", [values[n]], [values[n + 1]], {"timing": timing}) for n, timing in enumerate(timings)
-    ]
+    nodes = [Node(f"n{n}", [values[n]], [values[n + 1]], Timed(timing)) for n, timing in enumerate(timings)]
     ports = [Port(value.name, value, (1,), identity_order((1,))) for value in (values[0], values[-1])]
     graph = Graph("chain", Stage.SCHEDULED, ports[:1], ports[1:], nodes)
     return Plan(graph, {node: Decision(LANE) for node in nodes})

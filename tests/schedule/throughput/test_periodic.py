@@ -50,7 +50,7 @@ def moving(seed: int) -> tuple[Plan, int]:
 
 
 def slowest(plan: Plan) -> int:
-    steps: int = max(process.steps for node in plan.graph.nodes for process in node.attributes["timing"].processes)
+    steps: int = max(process.steps for node in plan.graph.nodes for process in node.attributes.timing.processes)
     return steps
 
 
