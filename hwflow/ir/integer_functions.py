@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -191,37 +191,63 @@ class Shifted(Function):
         return np.where(outside, 0, x << by) if self.left else np.where(outside, np.where(x < 0, -1, 0), x >> by)
 
 
-@dataclass(frozen=True)
 class Division(Function):
-    """Quotient, remainder or modulus, see :class:`hdl_lib.arithmetic.divider.Divider`; 0 where the divisor is 0."""
+    """Divides the first operand by the second; 0 where the divisor is 0."""
 
-    form: str
     operands = 2
 
     def interval(self, ranges: Sequence[Interval]) -> Interval:
         a, b = ranges
         divisors = {d for d in (b.lo, b.hi, -1, 1) if d and b.includes(d)}
-        if not divisors:
-            return Interval(0, 0)
-        if self.form == "quotient":
-            ends = [_quotient(x, d) for x in (a.lo, a.hi) for d in divisors] + ([0] if b.includes(0) else [])
-            return Interval.around(ends)
+        return self._range(a, b, divisors) if divisors else Interval(0, 0)
+
+    def evaluate(self, arrays: Sequence[IntArray]) -> IntArray:
+        a, b = arrays
+        return np.where(b == 0, 0, self._divided(a, np.where(b == 0, 1, b)))
+
+    @abstractmethod
+    def _range(self, a: Interval, b: Interval, divisors: Collection[int]) -> Interval:
+        """Return the interval of the results. ``divisors``: the extreme ones of ``b`` of each sign, not empty."""
+
+    @abstractmethod
+    def _divided(self, a: IntArray, divisor: IntArray) -> IntArray: ...
+
+
+@dataclass(frozen=True)
+class Quotient(Division):
+    """Rounded towards zero."""
+
+    def _range(self, a: Interval, b: Interval, divisors: Collection[int]) -> Interval:
+        ends = [_quotient(x, d) for x in (a.lo, a.hi) for d in divisors] + ([0] if b.includes(0) else [])
+        return Interval.around(ends)
+
+    def _divided(self, a: IntArray, divisor: IntArray) -> IntArray:
+        return (a - np.fmod(a, divisor)) // divisor
+
+
+@dataclass(frozen=True)
+class Remainder(Division):
+    """With the sign of the dividend, as in C."""
+
+    def _range(self, a: Interval, b: Interval, divisors: Collection[int]) -> Interval:
         most = max(abs(d) for d in divisors) - 1
-        if self.form == "remainder":
-            return Interval(max(min(a.lo, 0), -most), min(max(a.hi, 0), most))
+        return Interval(max(min(a.lo, 0), -most), min(max(a.hi, 0), most))
+
+    def _divided(self, a: IntArray, divisor: IntArray) -> IntArray:
+        return np.fmod(a, divisor)
+
+
+@dataclass(frozen=True)
+class Modulus(Division):
+    """With the sign of the divisor, as in Python."""
+
+    def _range(self, a: Interval, b: Interval, divisors: Collection[int]) -> Interval:
         low, high = min(b.lo + 1, 0), max(b.hi - 1, 0)
         return Interval(max(low, a.lo) if a.hi <= 0 and b.hi <= 0 else low,
                         min(high, a.hi) if a.lo >= 0 and b.lo >= 0 else high)
 
-    def evaluate(self, arrays: Sequence[IntArray]) -> IntArray:
-        a, b = arrays
-        divisor = np.where(b == 0, 1, b)
-        if self.form == "quotient":
-            rest = np.fmod(a, divisor)
-            result = (a - rest) // divisor
-        else:
-            result = (np.fmod if self.form == "remainder" else np.mod)(a, divisor)
-        return np.where(b == 0, 0, result)
+    def _divided(self, a: IntArray, divisor: IntArray) -> IntArray:
+        return np.mod(a, divisor)
 
 
 def _quotient(a: int, b: int) -> int:

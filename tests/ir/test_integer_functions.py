@@ -10,7 +10,18 @@ from math import trunc
 import numpy as np
 import pytest
 
-from hwflow.ir.integer_functions import MAXIMUM, MINIMUM, Division, Function, Magnitude, Shifted, Simple, Times
+from hwflow.ir.integer_functions import (
+    MAXIMUM,
+    MINIMUM,
+    Function,
+    Magnitude,
+    Modulus,
+    Quotient,
+    Remainder,
+    Shifted,
+    Simple,
+    Times,
+)
 from hwflow.ir.wrapping import wrapped, wrapped_interval
 from hwflow.types import Interval, IntType
 
@@ -57,12 +68,12 @@ FUNCTIONS: list[tuple[Function, Callable[..., int]]] = [
     (Times(-7), lambda a: -7 * a),
     (Shifted(True, 4), shifted(True, 4)),
     (Shifted(False, 4), shifted(False, 4)),
-    (Division("quotient"), quotient),
-    (Division("remainder"), remainder),
-    (Division("modulus"), modulus),
+    (Quotient(), quotient),
+    (Remainder(), remainder),
+    (Modulus(), modulus),
 ]
 # Of these the interval is a bound: they take values in between, not always both ends.
-LOOSE = {Simple("and"), Simple("or"), Simple("xor"), Division("remainder"), Division("modulus")}
+LOOSE = {Simple("and"), Simple("or"), Simple("xor"), Remainder(), Modulus()}
 RANGES = [(-5, 6), (0, 7), (-8, -3), (3, 3), (0, 0), (-1, 1), (1, 9), (-9, 0), (-2, 5)]
 
 

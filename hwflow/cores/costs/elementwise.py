@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
 
+from hdl_lib.arithmetic.divider import DivisionForm
 from hwflow.cores.costs.basics import chain, joint_step, skid_buffer
 from hwflow.cores.costs.family import FAMILIES
 from hwflow.cores.costs.memory import queue
@@ -68,14 +69,14 @@ def shift(inputs: Operands, output: IntType, left: bool, bits: int) -> Resources
     return total
 
 
-def divider(family: str, inputs: Operands, output: IntType, form: str) -> Resources:
+def divider(family: str, inputs: Operands, output: IntType, form: DivisionForm) -> Resources:
     """Magnitudes, a subtraction and a choice for each bit of the dividend, the sign."""
     a, b = (operand.element for operand in inputs)
     free = inputs[1].constant
     if free:  # its sign is known, and that no quotient has as many bits
         b = IntType(b.bits - b.signed, False)
-    signed = a.signed or (inputs[1].element.signed and form != "remainder")
-    signs = int(a.signed) + int(b.signed and form != "remainder") if signed else 0
+    signed = a.signed or (inputs[1].element.signed and form is not DivisionForm.REMAINDER)
+    signs = int(a.signed) + int(b.signed and form is not DivisionForm.REMAINDER) if signed else 0
     divisor = 0 if free else b.bits + 1  # and whether it is 0
     total = Resources(lut=ceil(divisor / 3), ff=a.bits + signs + divisor)
     for operand in inputs:
@@ -83,21 +84,21 @@ def divider(family: str, inputs: Operands, output: IntType, form: str) -> Resour
             total += negation(family, operand.element.bits)
     for stage in range(a.bits):
         last, rest = stage == a.bits - 1, min(stage + 1, b.bits)
-        kept = a.bits if form == "quotient" else a.bits - 1 - stage
+        kept = a.bits if form is DivisionForm.QUOTIENT else a.bits - 1 - stage
         compared = chain(family, b.bits + 1)
         if free and FAMILIES[family].carry_bits == 1:
             # The tables of the choice have room for those of the difference, whose sign is left; none of a rest that
             # is too short.
             compared = int(stage + 1 >= b.bits)
         total += Resources(lut=compared, ff=kept + signs)
-        if not last or form != "quotient":
+        if not last or form is not DivisionForm.QUOTIENT:
             total += Resources(lut=rest if compared else 0, ff=rest)
-        if free and form == "quotient":
+        if free and form is DivisionForm.QUOTIENT:
             total += Resources(ff=-min(stage + 1, b.bits - 1))
         total += Resources(ff=divisor)
     if signed:
         total += negation(family, output.bits) + Resources(ff=output.bits)
-        if form == "modulus":
+        if form is DivisionForm.MODULUS:
             total += Resources(lut=chain(family, b.bits) + b.bits + ceil(b.bits / 3), ff=4 * b.bits + 3)
     return total
 

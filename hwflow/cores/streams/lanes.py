@@ -5,15 +5,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from hdl_lib.arithmetic.divider import Divider
+from hdl_lib.arithmetic.divider import Divider, DivisionForm
 from hdl_lib.arithmetic.lane_functions import Absolute, Expression, Extremum, LaneFunction, Multiple, Product, Shift
 from hdl_lib.arithmetic.multiplier import ProductForm
 from hwflow.cores import costs
 from hwflow.cores.amaranth_shapes import shape_of
 from hwflow.cores.operator import Resources
-from hwflow.ir.integer_functions import Division, Extreme, Function, Magnitude, Multiplied, Shifted, Simple, Times
+from hwflow.ir.integer_functions import (
+    Division,
+    Extreme,
+    Function,
+    Magnitude,
+    Modulus,
+    Multiplied,
+    Quotient,
+    Remainder,
+    Shifted,
+    Simple,
+    Times,
+)
 from hwflow.types import IntType
 
+_DIVISIONS: dict[type[Function], DivisionForm] = {
+    Quotient: DivisionForm.QUOTIENT, Remainder: DivisionForm.REMAINDER, Modulus: DivisionForm.MODULUS
+}
 _MODULAR = frozenset({"add", "and", "not", "or", "sub", "wrap", "xor"})
 _COMPARISONS = frozenset({"greater", "greater_or_equal", "less", "less_or_equal"})
 
@@ -36,8 +51,8 @@ def lane_function(
             return Multiple(shapes, result, factor)
         case Shifted(left, bits):
             return Shift(shapes, result, left, bits)
-        case Division(kind):
-            return Divider(shapes, result, kind)
+        case Division():
+            return Divider(shapes, result, _DIVISIONS[type(function)])
     raise AssertionError(f"{function} has no hardware")
 
 
@@ -86,8 +101,8 @@ def _lane_resources(family: str, function: Function, inputs: costs.Operands, out
             return Resources(lut=adders, ff=sum(register.width for register in registers))
         case Shifted(left, bits):
             return costs.shift(inputs, output, left, bits)
-        case Division(form):
-            return costs.divider(family, inputs, output, form)
+        case Division():
+            return costs.divider(family, inputs, output, _DIVISIONS[type(function)])
     raise AssertionError(f"{function} has no hardware")
 
 

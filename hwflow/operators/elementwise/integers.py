@@ -20,9 +20,10 @@ from hwflow.ir.graph import IntArray
 from hwflow.ir.integer_functions import (
     MAXIMUM,
     MINIMUM,
-    Division,
     Function,
+    Modulus,
     Multiplied,
+    Remainder,
     Shifted,
     Simple,
     Times,
@@ -99,10 +100,10 @@ def step(
         function = Multiplied() if isinstance(factor, np.ndarray) else Times(factor)
         constants = constants if isinstance(factor, np.ndarray) else (None,)
     if isinstance(function, Product):
-        value = state.add("product", node, values, ProductAttributes((0, 0), wrap), origin=origin)
+        value = state.add(node, values, ProductAttributes((0, 0), wrap), origin=origin)
     else:
         attributes = ElementwiseAttributes(function, constants, wrap)
-        value = state.add("elementwise", node, values, attributes, origin=origin)
+        value = state.add(node, values, attributes, origin=origin)
     return Integers(value, shape, wrap.min, wrap.max)
 
 
@@ -155,15 +156,15 @@ def expanded(state: Lowering, node: OnnxNode, view: Integers, shape: tuple[int, 
         return view
     count = int(np.prod(view.shape, dtype=np.int64))
     if count == int(np.prod(shape, dtype=np.int64)):
-        value = state.add("reshape", node, [view.value], ReshapeAttributes(shape), origin="")
+        value = state.add(node, [view.value], ReshapeAttributes(shape), origin="")
     else:
         index = np.broadcast_to(np.arange(count).reshape(view.shape), shape)
-        value = state.add("reindex", node, [view.value], ReindexAttributes(index, 0), origin="")
+        value = state.add(node, [view.value], ReindexAttributes(index, 0), origin="")
     return Integers(value, shape, view.low, view.high)
 
 
 def mod(node: OnnxNode, element: IntType) -> Function:
-    return Division("remainder" if integer(node, "fmod") else "modulus")
+    return Remainder() if integer(node, "fmod") else Modulus()
 
 
 def bit_shift(node: OnnxNode, element: IntType) -> Function:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hwflow.frontend.frames import axes
 from hwflow.frontend.views import Integers, Reals
-from hwflow.ir.integer_functions import MAXIMUM, MINIMUM, Division, Magnitude, Simple
+from hwflow.ir.integer_functions import MAXIMUM, MINIMUM, Magnitude, Quotient, Simple
 from hwflow.onnxspec.graphs import operator_names as names
 from hwflow.operators.elementwise import arithmetic, integers, islands, ordering
 from hwflow.operators.float_errors import linear_errors, move_errors
@@ -50,7 +50,7 @@ RECORDS: tuple[Operator, ...] = (
     _of_integers("BitwiseOr", integers.always(Simple("or")), phrases.BITS),
     _of_integers("BitwiseXor", integers.always(Simple("xor")), phrases.BITS),
     Operator(
-        "Div", lower=integers.or_real(integers.always(Division("quotient")), arithmetic.div),
+        "Div", lower=integers.or_real(integers.always(Quotient()), arithmetic.div),
         honours=attributes(broadcast=_BROADCAST),
         limits=f"of reals by a constant other than 0, or of a constant by reals; {phrases.INTEGER}",
         becomes=("elementwise", "requantize"), real_only=True, frames=axes.ELEMENTWISE, error=linear_errors.div,
