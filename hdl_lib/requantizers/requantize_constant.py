@@ -12,13 +12,12 @@ from amaranth.lib.wiring import In, Out
 
 from hdl_lib.arithmetic.adder_network import AdderNetwork
 from hdl_lib.arithmetic.adder_tree import Term, registered, shape_of
-from hdl_lib.arithmetic.multiplier import interval
 from hdl_lib.arithmetic.wide_product import shifted_sum
 from hdl_lib.blocks import less
 from hdl_lib.memories.storage import check_depth
+from hdl_lib.requantizers.shift_and_clamp import ShiftRounding, check_clamp, checked_rounding
 from hdl_lib.streams.output_queue import OutputQueue
 
-ROUNDINGS = ("floor", "half_even", "half_odd")
 FEW_BITS = 3  # which a look-up table of four inputs takes beside a bit of the result
 
 
@@ -37,7 +36,7 @@ class ConstantLane:
     shift: int
     low: int
     high: int
-    rounding: str
+    rounding: ShiftRounding
 
     def sum_interval(self) -> tuple[int, int]:
         """Return the interval of the sum, rounding included."""
@@ -57,14 +56,15 @@ class ConstantLane:
     def offset(self) -> int:
         """Return the constant: the addend plus the rounding constant."""
         half = 1 << self.shift >> 1
-        return self.addend + {"floor": 0, "half_even": half, "half_odd": half - 1}[self.rounding]
+        constants = {ShiftRounding.FLOOR: 0, ShiftRounding.HALF_EVEN: half, ShiftRounding.HALF_ODD: half - 1}
+        return self.addend + constants[self.rounding]
 
     def limits(self) -> tuple[int | None, int | None]:
         """Return the bounds of shifted sums below and above which they are clamped; None if never."""
         least, greatest = (end >> self.shift for end in self.sum_interval())
         # A tie moves a quotient of the other parity by one: beyond a limit of that parity.
-        low = self.low + (self.rounding == "half_even" and self.low & 1)
-        high = self.high - (self.rounding == "half_odd" and not self.high & 1)
+        low = self.low + (self.rounding == ShiftRounding.HALF_EVEN and self.low & 1)
+        high = self.high - (self.rounding == ShiftRounding.HALF_ODD and not self.high & 1)
         return low if least < low else None, high if greatest > high else None
 
     def quotient_bits(self) -> int:
@@ -88,8 +88,8 @@ class ConstantLane:
     def result_shape(self) -> Shape:
         """Return the narrowest shape of the results."""
         low, high = (end >> self.shift for end in self.sum_interval())
-        low -= self.rounding == "half_even" and low & 1
-        high += self.rounding == "half_odd" and not high & 1
+        low -= self.rounding == ShiftRounding.HALF_EVEN and low & 1
+        high += self.rounding == ShiftRounding.HALF_ODD and not high & 1
         return shape_of(*(min(max(end, self.low), self.high) for end in (low, high)))
 
 
@@ -139,7 +139,7 @@ class ConstantRequantizer(wiring.Component):
         low: int,
         high: int,
         depth: int,
-        rounding: str = "floor",
+        rounding: str = ShiftRounding.FLOOR,
     ) -> None:
         self.input_shape = Shape.cast(input_shape)
         self.output_shape = Shape.cast(output_shape)
@@ -150,7 +150,7 @@ class ConstantRequantizer(wiring.Component):
         self.low = low
         self.high = high
         self.depth = depth
-        self.rounding = rounding
+        self.rounding = checked_rounding(rounding, shift)
         check_depth(depth)
         lanes = len(self.addends)
         there = len(products.inputs), len(products.outputs), len(self.negative)
@@ -159,16 +159,7 @@ class ConstantRequantizer(wiring.Component):
                 f"there must be an input and an output of products and a sign for each addend, {lanes} and at least "
                 f"1, not {there[0]}, {there[1]} and {there[2]}"
             )
-        if rounding not in ROUNDINGS:
-            raise ValueError(f"rounding must be one of {', '.join(ROUNDINGS)}, not {rounding}")
-        if shift < (rounding != "floor"):
-            raise ValueError(f"shift must be at least {int(rounding != 'floor')} with rounding {rounding}, not {shift}")
-        least, greatest = interval(self.output_shape)
-        if not least <= low <= high <= greatest:
-            raise ValueError(
-                f"low and high must be in {least}..{greatest}, the range of {self.output_shape}, and in this order, "
-                f"not {low} and {high}"
-            )
+        check_clamp(low, high, self.output_shape)
         super().__init__(
             {
                 "i": In(stream.Signature(data.ArrayLayout(self.input_shape, lanes))),
@@ -248,8 +239,8 @@ class ConstantRequantizer(wiring.Component):
         m.d.comb += wide.eq(total)
         quotient, rest = wide.shift_right(self.shift), wide[: self.shift]
         value: Value = quotient
-        if self.rounding != "floor":
-            last = quotient[0] & rest.any() if self.rounding == "half_even" else quotient[0] | rest.all()
+        if self.rounding != ShiftRounding.FLOOR:
+            last = quotient[0] & rest.any() if self.rounding == ShiftRounding.HALF_EVEN else quotient[0] | rest.all()
             value = Cat(last, quotient[1:])
             value = value.as_signed() if quotient.shape().signed else value
         low, high = self.lanes[lane].limits()

@@ -12,8 +12,7 @@ from hdl_lib.arithmetic.multiplier import PART, interval
 from hdl_lib.arithmetic.wide_product import Part, part_product, parts_of
 from hdl_lib.memories.rom import Table, lies_in_block
 from hdl_lib.requantizers.per_channel import PerChannel, limited
-
-ROUNDINGS = ("floor", "half_even", "half_odd")
+from hdl_lib.requantizers.shift_and_clamp import ShiftRounding, check_clamp, checked_rounding
 
 
 def _is_shift(constant: int) -> bool:
@@ -86,7 +85,7 @@ class MultiplyAddShift(PerChannel):
         high: int,
         parameters: Table,
         depth: int,
-        rounding: str = "floor",
+        rounding: str = ShiftRounding.FLOOR,
         part: int = PART,
         digits: Digits | None = None,
     ) -> None:
@@ -94,26 +93,15 @@ class MultiplyAddShift(PerChannel):
         self.multiplier_shape = Shape.cast(multiplier_shape)
         self.addend_shape = Shape.cast(addend_shape)
         self.shift = shift
-        self.rounding = rounding
+        self.rounding = checked_rounding(rounding, shift)
         self.part = part
         self.low = low
         self.high = high
         self.parameters = parameters
         super().__init__(input_shape, output_shape, lanes=lanes, channels=channels, depth=depth)
-        if shift < 0:
-            raise ValueError(f"shift must be at least 0, not {shift}; multiply by a power of two instead")
         if part < 2:
             raise ValueError(f"part must be at least 2 bits, not {part}")
-        if rounding not in ROUNDINGS:
-            raise ValueError(f"rounding must be one of {', '.join(ROUNDINGS)}, not {rounding}")
-        if rounding != "floor" and shift < 1:
-            raise ValueError(f"shift must be at least 1 with rounding {rounding}, not 0; use floor")
-        least, greatest = interval(self.output_shape)
-        if not least <= low <= high <= greatest:
-            raise ValueError(
-                f"low and high must be in {least}..{greatest}, the range of {self.output_shape}, and in this order, "
-                f"not {low} and {high}"
-            )
+        check_clamp(low, high, self.output_shape)
         for name, shape in (
             ("input_shape", self.input_shape),
             ("multiplier_shape", self.multiplier_shape),
@@ -130,7 +118,7 @@ class MultiplyAddShift(PerChannel):
 
     @staticmethod
     def latency_of(
-        input_shape: Shape, multiplier_shape: Shape, rounding: str = "floor", part: int = PART,
+        input_shape: Shape, multiplier_shape: Shape, rounding: str = ShiftRounding.FLOOR, part: int = PART,
         digits: Digits | None = None, table: tuple[int, int] = (1, 1),
     ) -> int:
         """Return the cycles from a step to ``o.valid``: 9 if both operands fit a multiplier block (``part`` bits, or
@@ -138,11 +126,11 @@ class MultiplyAddShift(PerChannel):
         (bits per word, words), lie in a block RAM; with ``digits`` 5 and the levels of a tree over them, at least one;
         one more if ``rounding`` is not "floor"."""
         if digits is not None:
-            return 5 + max(1, tree_levels(digits.count)) + (rounding != "floor")
+            return 5 + max(1, tree_levels(digits.count)) + (rounding != ShiftRounding.FLOOR)
         xs, multipliers = (parts_of(Shape.cast(shape), part) for shape in (input_shape, multiplier_shape))
         terms = 1 + len(MultiplyAddShift._sums(xs, multipliers))
         near = MultiplyAddShift.has_near_register(input_shape, multiplier_shape, part, table)
-        return 5 + near + BLOCK_LATENCY + tree_levels(terms) + (rounding != "floor")
+        return 5 + near + BLOCK_LATENCY + tree_levels(terms) + (rounding != ShiftRounding.FLOOR)
 
     @staticmethod
     def has_near_register(
@@ -308,9 +296,9 @@ class MultiplyAddShift(PerChannel):
         wrong parity: an adder of the quotient's width only.
         """
         shift = self.shift
-        if self.rounding == "floor":
+        if self.rounding == ShiftRounding.FLOOR:
             return Term(total.value.shift_right(shift), total.low >> shift, total.high >> shift)
-        half, odd = 1 << (shift - 1), self.rounding == "half_odd"
+        half, odd = 1 << (shift - 1), self.rounding == ShiftRounding.HALF_ODD
 
         def rounded(value: int) -> int:
             return (value + half - 1 + (value >> shift & 1 ^ odd)) >> shift

@@ -13,6 +13,7 @@ from hdl_lib.arithmetic.multiplier import interval
 from hdl_lib.blocks import count_up, delayed
 from hdl_lib.memories.rom import Rom, Table
 from hdl_lib.requantizers.per_channel import PerChannel, limited
+from hdl_lib.requantizers.shift_and_clamp import check_clamp
 from hdl_lib.streams.output_queue import OutputQueue
 
 WORDS = 2
@@ -136,12 +137,7 @@ class SerialMultiplyAddShift(PerChannel):
                 f"shift must be at least {2 * self.steps.digits}, twice the digits, not {shift}: take the products of "
                 "requantize_mas"
             )
-        least, greatest = interval(self.output_shape)
-        if not least <= low <= high <= greatest:
-            raise ValueError(
-                f"low and high must be in {least}..{greatest}, the range of {self.output_shape}, and in this order, "
-                f"not {low} and {high}"
-            )
+        check_clamp(low, high, self.output_shape)
         width = lanes * self.steps.word_shape.width
         if parameters.width != width or parameters.depth not in (WORDS, WORDS * self.blocks):
             raise ValueError(

@@ -13,8 +13,9 @@ from functools import lru_cache
 
 from hwflow.ir.graph import Graph, Node
 from hwflow.ir.node_attributes import RequantizeAttributes, ScaledAddAttributes
+from hwflow.numerics.requantizers.shift_rounding import ShiftRounding
 from hwflow.numerics.requantizers.stages import Stage, StepStage, chain
-from hwflow.numerics.requantizers.sum_shift import GREATEST_SHIFT, ROUNDINGS, Grid, SumShift, find_sum_shift
+from hwflow.numerics.requantizers.sum_shift import GREATEST_SHIFT, Grid, SumShift, find_sum_shift
 from hwflow.passes.infer_types import infer_types
 
 MOST_POINTS = 1 << 22  # among more pairs some always lie so near to a step that multipliers cannot be much shorter
@@ -95,7 +96,7 @@ def _channels(
 def _shortest(grids: tuple[Grid, ...]) -> list[SumShift] | None:
     """Find forms of one rounding for all channels, with the smallest sufficient shift; None if there are none."""
     best: list[SumShift] | None = None
-    for rounding in ROUNDINGS:
+    for rounding in ShiftRounding:
         most = GREATEST_SHIFT if best is None else max(f.shift for f in best) - 1
         found: list[SumShift] = []
         for grid in grids:

@@ -17,6 +17,7 @@ from hdl_lib.arithmetic.adder_network import Adder, AdderNetwork
 from hdl_lib.arithmetic.multiplier import ProductForm
 from hdl_lib.memories.storage import REGISTER_DEPTH
 from hdl_lib.requantizers.requantize_constant import ConstantLane, ConstantRequantizer
+from hdl_lib.requantizers.shift_and_clamp import ShiftRounding
 from hwflow.cores import costs
 from hwflow.cores.amaranth_shapes import shape_of
 from hwflow.cores.operator import Built, Decision, Resources
@@ -127,7 +128,7 @@ def _lane(form: MultiplyAddShift, multiplier: int, addend: int, ends: tuple[int,
     low, high = (end * (magnitude >> distance) for end in ends)
     return ConstantLane(
         (low, high) if magnitude else None, distance, multiplier < 0, addend, form.shift, form.low, form.high,
-        form.rounding,
+        ShiftRounding(form.rounding),
     )
 
 

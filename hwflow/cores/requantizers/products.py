@@ -21,6 +21,7 @@ from hwflow.cores.requantizers.requantizer_core import Field, RequantizerCore, t
 from hwflow.ir.graph import Node
 from hwflow.ir.node_attributes import RequantizeAttributes
 from hwflow.numerics.requantizers.multiply_add_shift import MultiplyAddShift
+from hwflow.numerics.requantizers.shift_rounding import ShiftRounding
 from hwflow.types import Interval, IntType
 
 
@@ -57,9 +58,9 @@ class _Products(RequantizerCore[MultiplyAddShift]):
         looked_at = self.words > 1 and not decision.provisional
         changing = costs.changing_bits(*self.packed(self._fields())) if looked_at else None
         return costs.multiply_add_shift(
-            family, self.input, self.multiplier, self.addend, form.shift, form.rounding != "floor", self.output,
-            self.lanes, self.words, self.blocks(family), self.part, decision.depth, limits=(form.low, form.high),
-            known=self._known(family), rows=self.rows(family), changing=changing,
+            family, self.input, self.multiplier, self.addend, form.shift, form.rounding != ShiftRounding.FLOOR,
+            self.output, self.lanes, self.words, self.blocks(family), self.part, decision.depth,
+            limits=(form.low, form.high), known=self._known(family), rows=self.rows(family), changing=changing,
         )
 
     def build(self, depth: int, name: str) -> Built:

@@ -40,13 +40,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from hwflow.errors import InternalError
 from hwflow.numerics.accumulator_bounds import width_of
+from hwflow.numerics.requantizers.shift_rounding import ShiftRounding, least_reaching
 from hwflow.numerics.requantizers.staircase import IntArray, Staircase
 from hwflow.numerics.requantizers.step_function import StepFunction
 
@@ -55,17 +56,13 @@ MAX_SHIFT = 80  # random int8 layers of 2304 inputs per channel need 39, 16-bit 
 _SAFE = 1 << 62
 _Array = npt.NDArray[Any]  # int64, or object holding Python ints
 
-ShiftRounding = Literal["floor", "half_even", "half_odd"]
-_Level = TypeVar("_Level", int, _Array)
-
 
 @dataclass(frozen=True)
 class MultiplyAddShift:
     """``y = clamp((multipliers[c] * x + addends[c]) >> shift, low, high)`` with an arithmetic shift, for channel c.
 
-    Multipliers and addends may be negative; one shift, one clamp and one rounding for all channels. With ``rounding``
-    other than "floor" the quotient is rounded to nearest, ties to the even ("half_even") or the odd ("half_odd") value
-    of ``y`` before the clamp; the shift must then be at least 1 (ValueError).
+    Multipliers and addends may be negative; one shift, one clamp and one rounding for all channels. With a
+    ``rounding`` other than FLOOR, which is of ``y`` before the clamp, the shift must be at least 1 (ValueError).
     """
 
     multipliers: tuple[int, ...]
@@ -73,10 +70,10 @@ class MultiplyAddShift:
     shift: int
     low: int
     high: int
-    rounding: ShiftRounding = "floor"
+    rounding: ShiftRounding = ShiftRounding.FLOOR
 
     def __post_init__(self) -> None:
-        if self.rounding != "floor" and self.shift < 1:
+        if self.rounding != ShiftRounding.FLOOR and self.shift < 1:
             raise ValueError(f"shift must be at least 1 with rounding {self.rounding}, not {self.shift}; use floor")
 
     @property
@@ -114,9 +111,9 @@ class MultiplyAddShift:
         kind: Any = np.int64 if reach < _SAFE else object
         m, b = np.array(self.multipliers, dtype=kind)[channel], np.array(self.addends, dtype=kind)[channel]
         v = m * x.astype(kind) + b
-        if self.rounding != "floor":
+        if self.rounding != ShiftRounding.FLOOR:
             odd = (v >> self.shift) & 1
-            v = v + ((1 << (self.shift - 1)) - 1) + (odd if self.rounding == "half_even" else 1 - odd)
+            v = v + ((1 << (self.shift - 1)) - 1) + (odd if self.rounding == ShiftRounding.HALF_EVEN else 1 - odd)
         return np.asarray(np.clip(v >> self.shift, self.low, self.high), dtype=np.int64)
 
 
@@ -142,7 +139,7 @@ def find_multiply_add_shift(steps: Sequence[StepFunction], max_shift: int = MAX_
             if shift > max_shift:
                 return None
     multipliers = [_least_multiplier(slope, shift) for slope in slopes]
-    return _proved(steps, distinct, multipliers, shift, low, high, "floor")
+    return _proved(steps, distinct, multipliers, shift, low, high, ShiftRounding.FLOOR)
 
 
 def find_rounding_multiply_add_shift(
@@ -167,8 +164,7 @@ def find_rounding_multiply_add_shift(
             if first > max_shift:
                 return None
     best: MultiplyAddShift | None = None
-    rounding: ShiftRounding
-    for rounding in ("half_even", "half_odd"):
+    for rounding in (ShiftRounding.HALF_EVEN, ShiftRounding.HALF_ODD):
         shift = _rounding_shift(staircases, slopes, first, max_shift, rounding)
         if shift is None:
             continue
@@ -189,14 +185,14 @@ def with_multiple_addends(
     :data:`TRIED` multipliers are looked at, each of which has its own multiple.
     """
     distinct = _distinct(steps)
-    if distinct is None or form.rounding != "floor":
+    if distinct is None or form.rounding != ShiftRounding.FLOOR:
         return None
     slopes = _exact_slopes(tuple(distinct.values()), form.low, form.high)
     more = max(MORE_SHIFT, bits + MORE_BITS - form.multiplier_bits)
     for shift in range(max(bits, form.shift), form.shift + more + 1):
         chosen: dict[StepFunction, tuple[int, int]] = {}
         for (step, staircase), slope in zip(distinct.items(), slopes, strict=True):
-            conditions = _Conditions(staircase, shift, form.low, form.high, "floor")
+            conditions = _Conditions(staircase, shift, form.low, form.high, ShiftRounding.FLOOR)
             for m in _around_the_middle(slope, shift):
                 least, most = conditions.addends(m)
                 moved = m * step.direction * offset
@@ -293,14 +289,6 @@ def _proved(
     return form
 
 
-def _bound(level: _Level, shift: int, rounding: ShiftRounding) -> _Level:
-    """Return the smallest ``v`` that the shift maps to ``level`` or above."""
-    if rounding == "floor":
-        return level << shift
-    down = (level + (rounding == "half_odd")) & 1  # a tie between level - 1 and level goes down
-    return (level << shift) - (1 << (shift - 1)) + down
-
-
 def proves(form: MultiplyAddShift, steps: Sequence[StepFunction]) -> bool:
     """Decide whether ``form`` equals each channel's function over its whole interval, by the conditions above."""
     if not (len(form.multipliers) == len(form.addends) == len(steps)) or form.shift < 0:
@@ -312,16 +300,16 @@ def proves(form: MultiplyAddShift, steps: Sequence[StepFunction]) -> bool:
         s = rising.staircase()
         if s.low < form.low or s.high > form.high:
             return False
-        if s.low > form.low and m * s.lo + b < _bound(s.low, form.shift, form.rounding):
+        if s.low > form.low and m * s.lo + b < least_reaching(s.low, form.shift, form.rounding):
             return False
-        if s.high < form.high and m * s.hi + b >= _bound(s.high + 1, form.shift, form.rounding):
+        if s.high < form.high and m * s.hi + b >= least_reaching(s.high + 1, form.shift, form.rounding):
             return False
         if not s.count:
             continue
         # v_k is at most an end of the clamp in size, and T_k - 1 at most an end of the interval
         extent = max(abs(s.lo), abs(s.hi)) * m + abs(b) + ((max(abs(s.low), abs(s.high)) + 1) << form.shift)
         t: _Array = s.array if extent < _SAFE else s.array.astype(object)
-        bound = _bound(np.arange(s.low + 1, s.high + 1).astype(t.dtype), form.shift, form.rounding)
+        bound = least_reaching(np.arange(s.low + 1, s.high + 1).astype(t.dtype), form.shift, form.rounding)
         at = m * t + b
         if not (np.all(at >= bound) and np.all(at - m < bound)):
             return False
@@ -374,11 +362,11 @@ class _Conditions:
 
     def __init__(self, s: Staircase, shift: int, low: int, high: int, rounding: ShiftRounding) -> None:
         self._steps = s
-        self._first = _bound(s.low, shift, rounding) if s.low > low else None
-        self._last = _bound(s.high + 1, shift, rounding) if s.high < high else None
+        self._first = least_reaching(s.low, shift, rounding) if s.low > low else None
+        self._last = least_reaching(s.high + 1, shift, rounding) if s.high < high else None
         self._ends = max(abs(s.lo), abs(s.hi)), (max(abs(s.low), abs(s.high)) + 1) << shift
         kind: Any = np.int64 if self._ends[1] < _SAFE else object
-        self._bounds: _Array = _bound(np.arange(s.low + 1, s.high + 1).astype(kind), shift, rounding)
+        self._bounds: _Array = least_reaching(np.arange(s.low + 1, s.high + 1).astype(kind), shift, rounding)
 
     def addends(self, m: int) -> tuple[int | None, int | None]:
         """Return the minimum and maximum addend that meet all conditions for this multiplier; None: unbounded."""
@@ -404,7 +392,8 @@ def _exact_slopes(staircases: tuple[Staircase, ...], low: int, high: int) -> tup
 
 
 def _slopes(
-    staircases: Sequence[Staircase], low: int, high: int, shift: int = 0, rounding: ShiftRounding = "floor"
+    staircases: Sequence[Staircase], low: int, high: int, shift: int = 0,
+    rounding: ShiftRounding = ShiftRounding.FLOOR,
 ) -> list[_Slope | None]:
     """Return the open interval of valid slopes per channel; _EMPTY if even its ends are invalid.
 
@@ -425,7 +414,7 @@ def _slopes(
         s = staircases[c]
         n = s.count
         bounds: _Array = np.arange(s.low + 1, s.low + n + 2).astype(kind)
-        bounds = _bound(bounds, shift, rounding) - _bound(s.low, shift, rounding)
+        bounds = least_reaching(bounds, shift, rounding) - least_reaching(s.low, shift, rounding)
         x = s.array.astype(kind) - s.lo
         lower[0, row, 1 : n + 1], lower[1, row, 1 : n + 1] = x, bounds[:n]
         lower[:, row, n + 1 :] = lower[:, row, n : n + 1]

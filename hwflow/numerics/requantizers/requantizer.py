@@ -25,6 +25,7 @@ from hwflow.numerics.requantizers.multiply_add_shift import (
     find_multiply_add_shift,
     find_rounding_multiply_add_shift,
 )
+from hwflow.numerics.requantizers.shift_rounding import ShiftRounding
 from hwflow.numerics.requantizers.staircase import IntArray
 from hwflow.numerics.requantizers.step_function import StepFunction
 
@@ -450,7 +451,7 @@ def cost(form: Form, input_bits: int, lanes: int = 1) -> int:
         return lanes * each + _ceil_div(tables, BITS_PER_LUT)
     addend_bits = form.addend_type[0]
     adder = max(input_bits + form.multiplier_bits, addend_bits) + 1
-    rounding = 0 if form.rounding == "floor" else max(0, adder - form.shift) + _ceil_div(form.shift, 4)
+    rounding = 0 if form.rounding == ShiftRounding.FLOOR else max(0, adder - form.shift) + _ceil_div(form.shift, 4)
     table = 0 if form.uniform else form.channels * (form.multiplier_bits + addend_bits)
     return lanes * (input_bits * form.multiplier_bits + adder + rounding) + _ceil_div(table, BITS_PER_LUT)
 

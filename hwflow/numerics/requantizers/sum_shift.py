@@ -19,11 +19,10 @@ from itertools import product
 
 import numpy as np
 
-from hwflow.numerics.requantizers.multiply_add_shift import ShiftRounding
+from hwflow.numerics.requantizers.shift_rounding import ShiftRounding, least_reaching
 from hwflow.numerics.requantizers.staircase import IntArray
 from hwflow.numerics.requantizers.step_function import StepFunction
 
-ROUNDINGS: tuple[ShiftRounding, ...] = ("floor", "half_even", "half_odd")
 GREATEST_SHIFT = 24
 _CHUNK = 1 << 18  # points evaluated at once
 _TIGHT = 2048  # points nearest to a step, on either side of it
@@ -92,7 +91,7 @@ class SumShift:
 
     def steps(self, lo: int, hi: int) -> StepFunction:
         """Return the value as a function of ``ma * a + mb * b`` from ``lo`` to ``hi``."""
-        starts = _bound(np.arange(self.low + 1, self.high + 1), self.shift, self.rounding) - self.addend
+        starts = least_reaching(np.arange(self.low + 1, self.high + 1), self.shift, self.rounding) - self.addend
         reached = int((starts <= lo).sum())
         later = ((int(s), self.low + k) for k, s in enumerate(starts.tolist(), 1) if k > reached)
         return StepFunction.of(lo, hi, [(lo, self.low + reached), *later])
@@ -108,7 +107,7 @@ def find_sum_shift(
     slope = _slope(grid.steps)
     a, b, y = grid.tight
     low, high = grid.ends
-    for shift in range(max(first_shift, int(rounding != "floor")), greatest_shift + 1):
+    for shift in range(max(first_shift, int(rounding != ShiftRounding.FLOOR)), greatest_shift + 1):
         nearest = [round(slope * m * (1 << shift)) for m in grid.multipliers]
         candidates = np.array(
             [p for p in product(*([n - 1, n, n + 1] for n in nearest)) if all(p)], dtype=np.int64
@@ -137,8 +136,8 @@ def _addends(
 ) -> tuple[IntArray, IntArray]:
     """Return the minimum and maximum addend that every point allows, for each row of ``sums``."""
     far = np.int64(1) << 61
-    at_least = np.where(y > low, _bound(y, shift, rounding) - sums, -far).max(axis=-1, initial=-far)
-    at_most = np.where(y < high, _bound(y + 1, shift, rounding) - 1 - sums, far).min(axis=-1, initial=far)
+    at_least = np.where(y > low, least_reaching(y, shift, rounding) - sums, -far).max(axis=-1, initial=-far)
+    at_most = np.where(y < high, least_reaching(y + 1, shift, rounding) - 1 - sums, far).min(axis=-1, initial=far)
     return at_least, at_most
 
 
@@ -156,9 +155,3 @@ def _addend_of_all(
     return min(max(0, at_least), at_most)
 
 
-def _bound(level: IntArray, shift: int, rounding: ShiftRounding) -> IntArray:
-    """Return the smallest number that the shift maps to ``level`` or above."""
-    if rounding == "floor":
-        return level << shift
-    down = (level + (rounding == "half_odd")) & 1  # a tie between level - 1 and level goes down
-    return np.asarray((level << shift) - (1 << (shift - 1)) + down, dtype=np.int64)

@@ -430,9 +430,9 @@ SEARCH_ARGUMENTS = dict(
     ("core", "arguments", "message"),
     [
         (MultiplyAddShift, MAS_ARGUMENTS | dict(shift=-1),
-         "shift must be at least 0, not -1; multiply by a power of two instead"),
+         "shift must be at least 0 with rounding floor, not -1"),
         (MultiplyAddShift, MAS_ARGUMENTS | dict(shift=0, rounding="half_odd"),
-         "shift must be at least 1 with rounding half_odd, not 0; use floor"),
+         "shift must be at least 1 with rounding half_odd, not 0"),
         (MultiplyAddShift, MAS_ARGUMENTS | dict(rounding="up"),
          "rounding must be one of floor, half_even, half_odd, not up"),
         (MultiplyAddShift, MAS_ARGUMENTS | dict(low=-9),

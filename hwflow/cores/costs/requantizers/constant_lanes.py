@@ -9,6 +9,7 @@ from math import ceil
 from hdl_lib.arithmetic.adder_tree import shape_of
 from hdl_lib.memories.storage import REGISTER_DEPTH
 from hdl_lib.requantizers.requantize_constant import ConstantLane
+from hdl_lib.requantizers.shift_and_clamp import ShiftRounding
 from hwflow.cores.costs.basics import adder, difference, trailing_zeros
 from hwflow.cores.costs.family import FAMILIES
 from hwflow.cores.costs.memory import queue
@@ -23,12 +24,12 @@ def constant_lane(family: str, lane: ConstantLane, depth: int) -> Resources:
     device, (low, high), result = FAMILIES[family], lane.sum_interval(), lane.result_shape().width
     width = int(shape_of(low, high).width)
     # Bits of the constant's own, and those that are only shifted out, are in no register.
-    dropped = max(lane.distance, lane.shift if lane.rounding == "floor" else 0)
+    dropped = max(lane.distance, lane.shift if lane.rounding == ShiftRounding.FLOOR else 0)
 
     luts = 0
     if lane.negative and device.carry_bits == 1:  # a carry cell reads the complement of what is subtracted
         luts += int(shape_of(*lane.product).width)
-    if lane.rounding != "floor":  # of the result's last bit: those that are shifted out and the sum's own
+    if lane.rounding != ShiftRounding.FLOOR:  # of the result's last bit: those that are shifted out and the sum's own
         luts += max(1, _all_of(lane.shift - lane.distance + 1))
     comparisons = _comparisons(lane)
     for comparison in comparisons:
