@@ -8,11 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import ClassVar, Self
 
 from hwflow.display import printable, shortened
 
 _LONGEST = 4000  # characters of a field
+
+
+class Severity(StrEnum):
+    """How bad a finding is. The values are the words of output and JSON."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    UNSUPPORTED = "unsupported"  # of `check`: valid ONNX that is not compiled
 
 
 @dataclass(frozen=True)
@@ -29,7 +38,7 @@ class Finding:
     where: str
     message: str
     remedy: str
-    severity: str = "error"  # "error", "warning", or of `check`: "unsupported" (valid ONNX that is not compiled)
+    severity: Severity = Severity.ERROR
     output: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

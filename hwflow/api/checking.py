@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hwflow.display import show
-from hwflow.errors import Finding, ModelRefused, UsageError
+from hwflow.errors import Finding, ModelRefused, Severity, UsageError
 from hwflow.onnxspec import ModelProto, read_model
 from hwflow.onnxspec.graphs.scopes import Scope
 from hwflow.onnxspec.reading.external_loading import Folders, load_external_data
@@ -59,7 +59,7 @@ def examine(
     old = modernize(proto)
     findings, scopes = validate_scopes(proto, path, pedantic=pedantic, trusted=trusted)
     findings += old
-    if any(f.severity == "error" for f in findings):
+    if any(f.severity == Severity.ERROR for f in findings):
         return findings, None
     own, work = _compiled(proto, scopes, path, dimensions or {}, trusted, input_types or {})
     return findings + [_own(f) for f in own], work
@@ -101,6 +101,6 @@ def _compiled(
 def _own(finding: Finding) -> Finding:
     """Make a finding of hwflow's own rules "unsupported", as the model is valid ONNX; one about an argument stays an
     error."""
-    if finding.severity != "error" or finding.where.startswith("option "):
+    if finding.severity != Severity.ERROR or finding.where.startswith("option "):
         return finding
-    return replace(finding, severity="unsupported")
+    return replace(finding, severity=Severity.UNSUPPORTED)

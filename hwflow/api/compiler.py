@@ -21,7 +21,7 @@ from hwflow.codegen.board.clock_plan import ClockPlan
 from hwflow.codegen.conversion import Conversion
 from hwflow.codegen.report import Seconds
 from hwflow.display import show
-from hwflow.errors import Finding, ModelRefused, UsageError
+from hwflow.errors import Finding, ModelRefused, Severity, UsageError
 from hwflow.frontend.framing import framed
 from hwflow.frontend.host_work import HostWork
 from hwflow.frontend.input_types import DECLARE, Declarations, InputType, parsed, require_inputs
@@ -200,7 +200,7 @@ def load(
     else:
         path, proto = Path(source), read_model(source)
         modernize(proto)
-    errors = [f for f in validate(proto, path, trusted=trusted) if f.severity == "error"]
+    errors = [f for f in validate(proto, path, trusted=trusted) if f.severity == Severity.ERROR]
     if errors:
         raise ModelRefused(errors)
     external = load_external_data(proto, path, trusted)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hwflow.api.model_digests import model_digests
-from hwflow.errors import HwflowError
+from hwflow.errors import HwflowError, Severity
 from hwflow.sim.digests import digest, digests
 from hwflow.toolchain.json_file import write_json
 from hwflow.toolchain.up_to_date import intact
@@ -83,7 +83,9 @@ def reached(out: Path, until: str) -> None:
 
 def said(design: Design) -> Record:
     """Return what ``synth`` prints of a design besides the report's figures."""
-    beyond = (replace(f, message=f"{f.message}: only Verilog is made", severity="warning") for f in design.beyond)
+    beyond = (
+        replace(f, message=f"{f.message}: only Verilog is made", severity=Severity.WARNING) for f in design.beyond
+    )
     findings = (*beyond, *design.model.host_work.findings(design.model.resolved))
     return {
         "host": design.model.host_work.line(), "findings": [finding.table() for finding in findings],

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from hwflow.api import made_from
 from hwflow.api.output_folder import Output
-from hwflow.errors import Finding
+from hwflow.errors import Finding, Severity
 from hwflow.processes import second_process
 from hwflow.toolchain import vendor
 from hwflow.toolchain.routing import Heard
@@ -88,6 +88,6 @@ def make(
 
 def _made(table: dict[str, Any], said: Mapping[str, Any], unchanged: bool = False) -> Made:
     findings = (
-        Finding(f["clause"], f["where"], f["message"], f["remedy"], f["severity"]) for f in said["findings"]
+        Finding(f["clause"], f["where"], f["message"], f["remedy"], Severity(f["severity"])) for f in said["findings"]
     )
     return Made(table, said["host"], tuple(findings), unchanged)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 from hwflow.display import show, show_path
-from hwflow.errors import Finding, UsageError, merged
+from hwflow.errors import Finding, Severity, UsageError, merged
 
 if TYPE_CHECKING:
     from hwflow.verify.comparison import Comparison
@@ -47,7 +47,7 @@ class Suite:
 def check_suite(model: str, findings: Sequence[Finding]) -> Suite:
     """Make a case per finding, or one that passes where there is none. Warnings pass."""
     cases = [
-        Case(f"{f.where} [{f.rule}]", output=str(f)) if f.severity == "warning"
+        Case(f"{f.where} [{f.rule}]", output=str(f)) if f.severity == Severity.WARNING
         else Case(f"{f.where} [{f.rule}]", failures=(f,))
         for f in merged(findings)
     ]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hwflow.display import show
-from hwflow.errors import Finding
+from hwflow.errors import Finding, Severity
 from hwflow.frontend.stream_types import DECLARE
 from hwflow.ir.graph import Graph
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode, ResolvedModel
@@ -91,7 +91,7 @@ class HostWork:
             remedy += f", or {DECLARE}"
         elif reason is not None:
             remedy = f"hardware ends at {reason.where}: {reason.message}: {reason.remedy}"
-        return (Finding(HOST_WORK, f"model {show(model.name)}", message, remedy, "warning"),)
+        return (Finding(HOST_WORK, f"model {show(model.name)}", message, remedy, Severity.WARNING),)
 
 
 def _listing(nodes: list[OnnxNode] | tuple[OnnxNode, ...]) -> str:

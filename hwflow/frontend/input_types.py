@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from hwflow.display import show
-from hwflow.errors import Finding, UsageError
+from hwflow.errors import Finding, Severity, UsageError
 from hwflow.frontend.stream_types import DECLARE
 from hwflow.frontend.views import as_array
 from hwflow.ir.graph import Meaning
@@ -127,5 +127,5 @@ def needless(model: ResolvedModel, declared: Mapping[str, InputType]) -> list[Fi
             where = readers[0].where
             message = f"must be declared only where the model does not quantize it, not where {where} does"
             remedy = "leave out --input-type: the host then quantizes the input"
-            findings.append(Finding("input-type", f"input {show(name)}", message, remedy, "warning"))
+            findings.append(Finding("input-type", f"input {show(name)}", message, remedy, Severity.WARNING))
     return findings

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from hwflow.api.checking import examine
 from hwflow.api.compiler import Model, Progress, load
 from hwflow.display import show, show_path
-from hwflow.errors import Finding, ModelRefused, UsageError, merged
+from hwflow.errors import Finding, ModelRefused, Severity, UsageError, merged
 from hwflow.frontend.frames.batches import whole_inputs
 from hwflow.frontend.host_work import HOST_WORK, HostWork
 from hwflow.onnxspec import TrainingModel, write_model
@@ -70,7 +70,7 @@ class Quantization:
     @property
     def compiles(self) -> bool:
         """Whether ``synth`` makes hardware of it, where the board has room."""
-        return not any(f.severity == "unsupported" for f in self.findings)
+        return not any(f.severity == Severity.UNSUPPORTED for f in self.findings)
 
     def table(self) -> dict[str, Any]:
         """Return what ``quantize --format json`` prints; an infinite ratio is null."""
@@ -107,7 +107,7 @@ class Quantization:
                 accuracy, reference = 100 * q.accuracy, 100 * q.float_accuracy
                 parts.append(f"accuracy {accuracy:.2f} % (float model: {reference:.2f} %)")
             yield f"output {show(q.name)}: {', '.join(parts) or 'no figures: neither floats nor labels'}"
-        for finding in merged(f for f in self.findings if f.severity == "unsupported"):
+        for finding in merged(f for f in self.findings if f.severity == Severity.UNSUPPORTED):
             first, *rest = finding.lines()
             yield from ("note: " + first.removeprefix("unsupported: "), *rest)
         if self.host is None:
@@ -180,7 +180,7 @@ def quantize(
         say("checking the quantized model")
         write_model(proto, Path(folder) / target.name)
         findings, host = examine(Path(folder) / target.name, model.dimensions)
-    errors = [f for f in findings if f.severity == "error"]
+    errors = [f for f in findings if f.severity == Severity.ERROR]
     if errors:
         raise ModelRefused(errors)
     say(f"comparing with the float model on {_frames(evaluated)}")

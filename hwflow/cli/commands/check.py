@@ -12,7 +12,7 @@ from typing import Any
 from hwflow.cli import junit
 from hwflow.cli.options import dimensions, input_types
 from hwflow.cli.terminal import counted, print_json, say
-from hwflow.errors import Finding, ModelRefused, NoSuchModel, merged
+from hwflow.errors import Finding, ModelRefused, NoSuchModel, Severity, merged
 
 
 def run_check(arguments: argparse.Namespace) -> int:
@@ -46,14 +46,15 @@ def run_check(arguments: argparse.Namespace) -> int:
 def _exit_code(model: str, findings: Sequence[Finding]) -> int:
     if not os.path.exists(model):
         return NoSuchModel.exit_code
-    return ModelRefused.exit_code if any(f.severity != "warning" for f in findings) else 0
+    return ModelRefused.exit_code if any(f.severity != Severity.WARNING for f in findings) else 0
 
 
 def _verdict(findings: Sequence[Finding]) -> str:
     """Return such as "1 error, 2 unsupported, 3 warnings"."""
     count = Counter(f.severity for f in findings)
-    unsupported = [f"{count['unsupported']} unsupported"] if count["unsupported"] else []
-    return ", ".join([counted(count["error"], "error"), *unsupported, counted(count["warning"], "warning")])
+    errors, warnings = counted(count[Severity.ERROR], "error"), counted(count[Severity.WARNING], "warning")
+    unsupported = [f"{count[Severity.UNSUPPORTED]} unsupported"] if count[Severity.UNSUPPORTED] else []
+    return ", ".join([errors, *unsupported, warnings])
 
 
 def _hidden(remarks: int) -> str:
@@ -64,7 +65,7 @@ def _hidden(remarks: int) -> str:
 def _table(model: str, findings: Sequence[Finding], remarks: int) -> dict[str, Any]:
     count = Counter(f.severity for f in findings)
     rows = [f.table() for f in findings]
-    counts = {"errors": count["error"], "warnings": count["warning"], "remarks": remarks}
+    counts = {"errors": count[Severity.ERROR], "warnings": count[Severity.WARNING], "remarks": remarks}
     return {"model": model, "findings": rows, **counts}
 
 

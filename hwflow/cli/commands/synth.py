@@ -14,7 +14,7 @@ from hwflow.cli import options
 from hwflow.cli.tables import Table
 from hwflow.cli.terminal import Steps, print_findings, print_json, say
 from hwflow.display import cell, show
-from hwflow.errors import Finding
+from hwflow.errors import Finding, Severity
 
 if TYPE_CHECKING:
     from hwflow.api.compiler import Design
@@ -167,12 +167,12 @@ def _warnings(board: Board, table: dict[str, Any], fps: float | str | None) -> l
             f"the clock must reach {clock['target_mhz']:g} MHz, not {clock['fmax_mhz']:.1f} MHz: the bitstream may fail"
         )
         remedy = f"ask for less: --clock {clock['fmax_mhz']:.0f}"
-        result.append(Finding("reached-clock", f"board {show(board.name)}", message, remedy, "warning"))
+        result.append(Finding("reached-clock", f"board {show(board.name)}", message, remedy, Severity.WARNING))
     if isinstance(fps, float) and timing["frames_per_second"] < fps:
         message = (
             f"--fps {fps:g} not met: {timing['frames_per_second']:,.0f} frames/s at the achieved clock, "
             f"{clock['target_mhz']:g} MHz"
         )
         remedy = "ask for a higher rate to get more multipliers"
-        result.append(Finding("reachable-rate", "option --fps", message, remedy, "warning"))
+        result.append(Finding("reachable-rate", "option --fps", message, remedy, Severity.WARNING))
     return result

@@ -16,7 +16,7 @@ from typing import Literal
 import onnx
 
 from hwflow.display import show
-from hwflow.errors import Finding
+from hwflow.errors import Finding, Severity
 from hwflow.onnxspec.graphs.node_forms import FormReader, NodeForms
 from hwflow.onnxspec.graphs.scopes import NODES, Kind, Position, Scope, plain_domain, scopes
 from hwflow.onnxspec.graphs.sites import TensorSite, TypeSite, tensor_sites, type_sites
@@ -28,7 +28,6 @@ from hwflow.onnxspec.shapes.agreement import Agreement, Difference, agree
 from hwflow.onnxspec.shapes.inference import Inference, infer
 from hwflow.onnxspec.shapes.sizes import Contradiction, contradictions
 
-Severity = Literal["error", "warning"]
 Level = Literal["MUST", "SHOULD", "MAY", "definition", "own"]  # "own": a rule of hwflow's, or of onnx's checker
 FunctionKey = tuple[str, str, str]  # domain (ai.onnx as ""), name, overload
 
@@ -126,7 +125,7 @@ class Context:
                 or stored.code not in (onnx.TensorProto.INT64, onnx.TensorProto.INT32)
                 or stored.count is None
                 or stored.count > MOST_ELEMENTS
-                or any(problem.severity == "error" for problem in problems)
+                or any(problem.severity == Severity.ERROR for problem in problems)
             ):
                 continue
             data, tensor = stored.raw(self.files), stored.tensor
@@ -182,7 +181,7 @@ class Context:
             for number, scope in enumerate(self.scopes)
             for index in range(len(scope.nodes))
         }
-        errors = {position for position, finding in self.found if finding.severity == "error"}
+        errors = {position for position, finding in self.found if finding.severity == Severity.ERROR}
         refused = {places[position] for position in errors if position in places}
         return frozenset(refused | self._refused_calls(errors))
 
@@ -218,11 +217,11 @@ class Context:
     @property
     def has_errors(self) -> bool:
         """Tell whether an earlier rule has found an error."""
-        return any(finding.severity == "error" for _, finding in self.found)
+        return any(finding.severity == Severity.ERROR for _, finding in self.found)
 
     def has_found(self, *rules: str) -> bool:
         """Tell whether one of ``rules``, which run earlier, has found an error."""
-        return any(finding.rule in rules and finding.severity == "error" for _, finding in self.found)
+        return any(finding.rule in rules and finding.severity == Severity.ERROR for _, finding in self.found)
 
 
 @dataclass(frozen=True)
@@ -260,7 +259,7 @@ class Rule:
     level: Level
     check: Callable[[Context], Iterable[Hit]]
     remedy: str
-    severity: Severity = "error"
+    severity: Severity = Severity.ERROR
     since_ir: int = 0
     structural: bool = False
     pedantic: bool = False

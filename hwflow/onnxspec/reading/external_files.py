@@ -19,11 +19,11 @@ import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import onnx
 
 from hwflow.display import show
+from hwflow.errors import Severity
 
 KEYS = ("location", "offset", "length", "checksum")
 _CLAUSE_OF_KEY = {"location": "EXT-02", "offset": "EXT-04", "length": "EXT-04", "checksum": "EXT-05"}
@@ -54,7 +54,7 @@ class Problem:
     clause: str
     message: str
     remedy: str
-    severity: Literal["error", "warning"] = "error"
+    severity: Severity = Severity.ERROR
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,14 +102,14 @@ def read_reference(tensor: onnx.TensorProto) -> Reference:
             given[entry.key].append(entry.value)
         else:
             message = f"keys of external_data must be {', '.join(KEYS)}, not {show(entry.key)}"
-            problems.append(Problem("EXT-04", message, "nothing reads it: leave it out", "warning"))
+            problems.append(Problem("EXT-04", message, "nothing reads it: leave it out", Severity.WARNING))
     for key, texts in given.items():
         if len(texts) < 2:
             continue
         first, other = texts[0], next((text for text in texts if text != texts[0]), None)
         if other is None:
             message = f"external_data must give {key} once, not {len(texts)} times"
-            problems.append(Problem(_CLAUSE_OF_KEY[key], message, "leave out all but one", "warning"))
+            problems.append(Problem(_CLAUSE_OF_KEY[key], message, "leave out all but one", Severity.WARNING))
         else:
             message = f"external_data must give one {key}, not {show(first)} and {show(other)}"
             problems.append(Problem(_CLAUSE_OF_KEY[key], message, _AGAIN))

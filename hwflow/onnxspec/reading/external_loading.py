@@ -8,7 +8,7 @@ from pathlib import Path
 
 import onnx
 
-from hwflow.errors import Finding, ModelRefused
+from hwflow.errors import Finding, ModelRefused, Severity
 from hwflow.onnxspec.graphs.scopes import scopes
 from hwflow.onnxspec.graphs.sites import TensorSite, tensor_sites
 from hwflow.onnxspec.reading import element_types
@@ -37,7 +37,7 @@ def load_external_data(model: onnx.ModelProto, path: str | os.PathLike[str] | No
     for stored in stored_tensors(tensor_sites(scopes(model))):
         if stored.reference is None:
             continue
-        wrong = [problem for problem in stored.external_problems(files) if problem.severity == "error"]
+        wrong = [problem for problem in stored.external_problems(files) if problem.severity == Severity.ERROR]
         if wrong:
             findings += [Finding(p.clause, stored.where, p.message, p.remedy) for p in wrong]
         elif not _load(stored, files):
@@ -122,7 +122,7 @@ def read_small(
         return None
     need = Need(element.raw_bytes(count), element.name)
     reference, files = read_reference(tensor), ExternalFiles(folder, trusted)
-    if need.size > most or any(problem.severity == "error" for problem in verify(reference, need, files)):
+    if need.size > most or any(problem.severity == Severity.ERROR for problem in verify(reference, need, files)):
         return None
     data = fetch(reference, need.size, files)
     if data is None:

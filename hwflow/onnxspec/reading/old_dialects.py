@@ -17,7 +17,7 @@ import onnx
 from onnx import helper
 
 from hwflow.display import show
-from hwflow.errors import Finding
+from hwflow.errors import Finding, Severity
 from hwflow.onnxspec.graphs.operator_facts import STANDARD_DOMAIN, all_facts, facts_of
 from hwflow.onnxspec.graphs.operator_names import TRANSPOSE
 from hwflow.onnxspec.graphs.scopes import plain_domain
@@ -109,7 +109,8 @@ class _Pass:
         if rank is None:
             where = f"node {show(node.name)} ({node.op_type})"
             message = f"the shape of {show(node.input[0])}, channels on the last axis, must be declared, but is not"
-            self.left.append(Finding("old-dialect", where, message, "declare it in the graph's value_info", "warning"))
+            remedy = "declare it in the graph's value_info"
+            self.left.append(Finding("old-dialect", where, message, remedy, Severity.WARNING))
             yield node
             return
         self._note(node)
@@ -140,7 +141,7 @@ class _Pass:
                     f"the node{others} must be an operator of ai.onnx, with channels on axis 1, not of {show(domain)}: "
                     "taken for that operator between transposes"
                 )
-            yield Finding("old-dialect", where, message, remedy, "warning")
+            yield Finding("old-dialect", where, message, remedy, Severity.WARNING)
 
 
 def _nested(owner: Owner) -> Iterator[Owner]:

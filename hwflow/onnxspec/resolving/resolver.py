@@ -9,7 +9,7 @@ from math import prod
 import onnx
 
 from hwflow.display import show
-from hwflow.errors import Finding, ModelRefused
+from hwflow.errors import Finding, ModelRefused, Severity
 from hwflow.onnxspec.clauses.models.functions import MAX_INLINED
 from hwflow.onnxspec.graphs.attribute_values import has_subgraph, python_attributes
 from hwflow.onnxspec.graphs.inline import (
@@ -118,7 +118,7 @@ def resolve_with_graph(
 
 
 def _raise_if(findings: Sequence[Finding]) -> None:
-    errors = [finding for finding in findings if finding.severity == "error"]
+    errors = [finding for finding in findings if finding.severity == Severity.ERROR]
     if errors:
         raise ModelRefused(errors)
 

@@ -14,7 +14,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from hwflow.display import show
-from hwflow.errors import Finding, ModelRefused, UsageError
+from hwflow.errors import Finding, ModelRefused, Severity, UsageError
 from hwflow.onnxspec.clauses.rules import listed
 from hwflow.onnxspec.reading.external_loading import Folders, load_external_data
 from hwflow.onnxspec.reading.numpy_tensors import DTYPE_NAMES
@@ -66,7 +66,7 @@ class TrainingModel:
         else:
             self.path = Path(model)
             proto = read_model(self.path)
-        _raise_if(f for f in validate(proto, self.path, trusted=trusted) if f.severity == "error")
+        _raise_if(f for f in validate(proto, self.path, trusted=trusted) if f.severity == Severity.ERROR)
         load_external_data(proto, self.path, trusted)
         _raise_if(_not_trainable(proto))
         self._proto = proto

@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from itertools import chain
 
 from hwflow.display import show
+from hwflow.errors import Severity
 from hwflow.onnxspec.clauses.graphs.form_hits import Complaint, form_hits
 from hwflow.onnxspec.clauses.graphs.operators import calls_function, kind_name, kind_of
 from hwflow.onnxspec.clauses.rules import Context, Hit, Rule, listed
@@ -117,7 +118,7 @@ def _named_like_value(position: tuple[int, ...], where: str, name: str) -> Hit:
         where,
         f"an attribute must not be named like an input or output beside it, but {show(name)} is both",
         "rename the value",
-        "warning",  # nothing looks up attributes and values in one table
+        Severity.WARNING,  # nothing looks up attributes and values in one table
     )
 
 
@@ -147,7 +148,8 @@ def _utf8(context: Context) -> Iterator[Hit]:
             return None
         # Other operator sets may define text otherwise: some store compiled programs in it.
         standard = form is not None and form.domain in known and not calls_function(context, form)
-        return Complaint("text must be UTF-8, but this is not", severity="error" if standard else "warning")
+        severity = Severity.ERROR if standard else Severity.WARNING
+        return Complaint("text must be UTF-8, but this is not", severity=severity)
 
     return _attribute_hits(context, check)
 
@@ -212,7 +214,7 @@ def _one_value(context: Context) -> Iterator[Hit]:
             return Complaint("an attribute must have a value, but this one has none")
         message = f"an attribute must have a value, in field {field} as its type says, but this one has none"
         if field in _DEFAULTS:
-            return Complaint(f"{message}: {_DEFAULTS[field]} is taken", severity="warning")
+            return Complaint(f"{message}: {_DEFAULTS[field]} is taken", severity=Severity.WARNING)
         return Complaint(message)
 
     return _attribute_hits(context, check)
@@ -224,6 +226,6 @@ RULES = (
     Rule("ATT-04", "definition", _utf8, "write the text as UTF-8, or keep the bytes in a tensor"),
     Rule("ATT-05", "MUST", _names, "give it the name that its operator says"),
     Rule("ATT-06", "MUST", _types, "give it the type of its value", since_ir=2),
-    Rule("ATT-07", "SHOULD", _doc_strings, "add a doc_string", severity="warning", pedantic=True),
+    Rule("ATT-07", "SHOULD", _doc_strings, "add a doc_string", severity=Severity.WARNING, pedantic=True),
     Rule("ATT-08", "MUST", _one_value, _EXPORT),
 )

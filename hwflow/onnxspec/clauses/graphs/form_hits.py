@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import NamedTuple
 
-from hwflow.onnxspec.clauses.rules import Context, Hit, Severity, at_node
+from hwflow.errors import Severity
+from hwflow.onnxspec.clauses.rules import Context, Hit, at_node
 from hwflow.onnxspec.graphs.node_forms import NodeForm
 from hwflow.onnxspec.graphs.scopes import Scope
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 import onnx
 
 from hwflow.display import show
+from hwflow.errors import Severity
 from hwflow.onnxspec.clauses.graphs.soundness import RENAME, double_assignments, double_definitions
 from hwflow.onnxspec.clauses.models.functions import repeated_inputs
 from hwflow.onnxspec.clauses.rules import Context, Hit, Rule, listed
@@ -117,7 +118,7 @@ def _repeated_outputs(scope: Scope) -> Iterator[Hit]:
         if name and name in seen:
             message = f"outputs should have distinct names, but {show(name)} is listed more than once"
             remedy = "list it once, or add an Identity node that gives the second a value of its own"
-            yield Hit(scope.at(OUTPUTS, index), f"output {show(name)}{scope.label}", message, remedy, "warning")
+            yield Hit(scope.at(OUTPUTS, index), f"output {show(name)}{scope.label}", message, remedy, Severity.WARNING)
         seen.add(name)
 
 
@@ -225,7 +226,7 @@ def _entries_agree(context: Context) -> Iterator[Hit]:
     """Collect the findings of clauses about types and shapes on entries of value_info."""
     for position, finding in list(context.found):
         if finding.rule in _AGAINST_INFERENCE and position[-2:-1] == (VALUE_INFO,):
-            yield Hit(position, finding.where, finding.message, finding.remedy, "error")
+            yield Hit(position, finding.where, finding.message, finding.remedy, Severity.ERROR)
 
 
 def _described_values(context: Context) -> Iterator[Hit]:
@@ -250,7 +251,7 @@ def _repeated_entries(scope: Scope, graph: onnx.GraphProto) -> Iterator[Hit]:
             + ("" if agree else ", with types that contradict each other"),
             "remove one of the entries",
             # Consistent entries are harmless.
-            "warning" if agree else "error",
+            Severity.WARNING if agree else Severity.ERROR,
         )
 
 
@@ -296,7 +297,7 @@ def _annotations(context: Context) -> Iterator[Hit]:
                 "the key must be 'SCALE_TENSOR' or 'ZERO_POINT_TENSOR', not one of QONNX's"
                 + (f" (as in {count - 1} more annotations)" if count > 1 else ""),
                 "remove the annotation; hwflow does not read it",
-                "warning",
+                Severity.WARNING,
             )
 
 
@@ -322,5 +323,5 @@ RULES = (
 # Run after the clauses about types and shapes, whose findings they collect.
 LATE_RULES = (
     # A warning: tools that rewrite a graph leave stale entries, which nothing reads.
-    Rule("GRA-15", "definition", _described_values, "remove the entries", severity="warning"),
+    Rule("GRA-15", "definition", _described_values, "remove the entries", severity=Severity.WARNING),
 )

@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import chain
 
 from hwflow.display import show
-from hwflow.errors import Finding
+from hwflow.errors import Finding, Severity
 from hwflow.onnxspec.clauses.graphs.attributes import repeated_names
 from hwflow.onnxspec.clauses.graphs.operators import calls_function
 from hwflow.onnxspec.clauses.models.functions import repeated_functions
@@ -109,21 +109,25 @@ def _namespaces(context: Context) -> Iterator[Hit]:
     for scope, findings in by_scope.items():
         counts = Counter(finding.rule for finding in findings)
         clauses = ", ".join(f"{rule} ({counts[rule]})" for rule in _PARTS if rule in counts)
+        errors = any(finding.severity == Severity.ERROR for finding in findings)
         yield Hit(
             scope.at(MODEL),
             scope.title,
             f"each name must be unique in its namespace, but findings of {clauses} say otherwise",
-            severity="error" if any(finding.severity == "error" for finding in findings) else "warning",
+            severity=Severity.ERROR if errors else Severity.WARNING,
         )
 
 
 # Pedantic: names that are no C identifiers, because nearly every exporter writes them and hwflow converts them.
 # Warnings: names of nodes and graphs, because nothing refers to them. NAM-02 comes last: it collects.
 RULES = (
-    Rule("NAM-01", "MUST", _identifiers, "rename them if another tool asks for it", severity="warning", pedantic=True),
+    Rule(
+        "NAM-01", "MUST", _identifiers, "rename them if another tool asks for it", severity=Severity.WARNING,
+        pedantic=True,
+    ),
     Rule("NAM-03", "MUST", repeated_names, "remove all but one of them"),
-    Rule("NAM-05", "MUST", _node_names, "rename all but one of them", severity="warning"),
-    Rule("NAM-06", "MUST", _graph_names, "rename all but one of them", severity="warning"),
+    Rule("NAM-05", "MUST", _node_names, "rename all but one of them", severity=Severity.WARNING),
+    Rule("NAM-06", "MUST", _graph_names, "rename all but one of them", severity=Severity.WARNING),
     Rule("NAM-07", "MUST", repeated_functions, "rename one of them"),
     Rule("NAM-02", "MUST", _namespaces, "see the findings that it counts"),
 )

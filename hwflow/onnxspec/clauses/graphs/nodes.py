@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hwflow.display import show
+from hwflow.errors import Severity
 from hwflow.onnxspec.clauses.graphs.graph import (
     needs_initializer_inputs,
     repeated_initializers,
@@ -18,7 +19,7 @@ from hwflow.onnxspec.clauses.graphs.soundness import (
     double_definitions,
     undefined_inputs,
 )
-from hwflow.onnxspec.clauses.rules import Context, Hit, Rule, Severity, at_node
+from hwflow.onnxspec.clauses.rules import Context, Hit, Rule, at_node
 from hwflow.onnxspec.graphs.operator_names import IF, LOOP, SCAN
 from hwflow.onnxspec.graphs.scopes import INITIALIZERS, INPUTS, OUTPUTS, Kind, Scope
 
@@ -32,10 +33,10 @@ def _has_outputs(context: Context) -> Iterator[Hit]:
         for index, node in enumerate(scope.nodes):
             if any(node.outputs):
                 continue
-            severity: Severity = "error"
+            severity: Severity = Severity.ERROR
             if node.outputs:
                 found = "all outputs of this one are left out"
-                severity = "warning"  # nothing can read its results, but the meaning is clear
+                severity = Severity.WARNING  # nothing can read its results, but the meaning is clear
             else:
                 found = "this one has none" if node.inputs else "this one has neither inputs nor outputs"
             message = f"a node must have at least one output, but {found}"
@@ -222,7 +223,7 @@ RULES = (
     Rule("NOD-20", "MUST", _initializers_come_last, "list the initializers as inputs, after the others"),
     Rule("NOD-27", "MUST", _outputs_are_new, RENAME, structural=True),
     # A warning: inside the subgraph the name can only mean the inner value.
-    Rule("NOD-28", "definition", _no_shadowing, RENAME, severity="warning"),
+    Rule("NOD-28", "definition", _no_shadowing, RENAME, severity=Severity.WARNING),
     Rule("GRA-03", "MUST", _no_cycles, BREAK_CYCLE, structural=True),
     Rule("NOD-35", "MUST", _order, "sort the nodes so that each one follows those it reads from"),
 )

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from onnx import AttributeProto
 
 from hwflow.display import show
+from hwflow.errors import Severity
 from hwflow.onnxspec.clauses.graphs.form_hits import Complaint, form_hits
 from hwflow.onnxspec.clauses.models.calls import wrong_types
 from hwflow.onnxspec.clauses.models.opsets import unknown_versions
@@ -113,7 +114,7 @@ def _operator_sets(context: Context) -> Iterator[Hit]:
                     f"the operators that a graph uses must be declared by the operator sets it imports, but set "
                     f"{show(domain)} is not known ({used}): its nodes cannot be checked",
                     "replace the nodes by operators of a known set, or add functions for them to the model",
-                    "warning",
+                    Severity.WARNING,
                 )
             else:
                 yield Hit(
@@ -142,7 +143,7 @@ def _attribute_set(context: Context) -> Iterator[Hit]:
                 f"an attribute of {operator} must be {every}, not {show(name)}",
                 f"did you mean {near}?" if near else "remove the attribute",
                 # onnx reserves these names for internal use, and accepts them.
-                "warning" if name.startswith("__") or facts_of(form.domain, form.op_type).unchecked else None,
+                Severity.WARNING if name.startswith("__") or facts_of(form.domain, form.op_type).unchecked else None,
             )
         given = {attribute.name for attribute in form.attributes}
         for name in operator.required:

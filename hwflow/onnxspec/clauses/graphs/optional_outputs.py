@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from onnx import AttributeProto
 
 from hwflow.display import show
+from hwflow.errors import Severity
 from hwflow.onnxspec.clauses.graphs.operators import operator_of
 from hwflow.onnxspec.clauses.rules import Context, Hit, Rule, at_node
 from hwflow.onnxspec.graphs.operator_facts import facts_of
@@ -67,7 +68,7 @@ def _not_computed(context: Context) -> Iterator[Hit]:
                     f"output {position} ({formal}) of {operator} must have no name, as it is not computed with "
                     f"{mode.attribute}={value}, but it is {show(name)}",
                     # A name that nothing reads is harmless where onnx accepts it: old exporters wrote them.
-                    severity="error" if mode.refused or name in read else "warning",
+                    severity=Severity.ERROR if mode.refused or name in read else Severity.WARNING,
                 )
 
 

@@ -9,6 +9,7 @@ from functools import cache
 import onnx
 
 from hwflow.display import show
+from hwflow.errors import Severity
 from hwflow.onnxspec.clauses.graphs.soundness import (
     RENAME,
     disorder,
@@ -344,7 +345,7 @@ RULES = (
     # A warning: the function's own import defines the node.
     Rule(
         "FUN-04", "SHOULD", _same_schemas, "import the same version in function and model",
-        severity="warning", since_ir=8,
+        severity=Severity.WARNING, since_ir=8,
     ),
     # attribute_proto came with IR 9; even if written earlier, it contradicts attribute.
     Rule("FUN-05", "MUST", _attribute_lists, _DECLARE, since_ir=8, structural=True),
@@ -354,7 +355,7 @@ RULES = (
     Rule("FUN-09", "MUST", _own_values, "make the value an input of the function", since_ir=8, structural=True),
     Rule("FUN-10", "MUST", _named, "give it a name", since_ir=8, structural=True),
     # A warning: the entries define nothing.
-    Rule("FUN-11", "MUST", _value_info, "correct the list", severity="warning", since_ir=10),
+    Rule("FUN-11", "MUST", _value_info, "correct the list", severity=Severity.WARNING, since_ir=10),
     Rule(
         "FUN-12", "MUST", _body, "sort the nodes so that each one follows those it reads from",
         since_ir=8, structural=True,

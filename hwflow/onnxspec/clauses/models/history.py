@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from onnx import AttributeProto
 
+from hwflow.errors import Severity
 from hwflow.onnxspec.clauses.rules import Context, Hit, Rule
 from hwflow.onnxspec.graphs.scopes import ANNOTATIONS, MODEL, NODES, Node, Position
 
@@ -115,5 +116,5 @@ def _too_early(context: Context) -> Iterator[Hit]:
 
 
 RULES = (
-    Rule("ir-version", "own", _too_early, "export the model with a newer IR version", severity="warning"),
+    Rule("ir-version", "own", _too_early, "export the model with a newer IR version", severity=Severity.WARNING),
 )

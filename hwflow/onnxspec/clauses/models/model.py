@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import onnx
 
 from hwflow.display import show
+from hwflow.errors import Severity
 from hwflow.onnxspec.clauses.models.domains import is_reverse_domain
 from hwflow.onnxspec.clauses.rules import Context, Hit, Rule, listed
 from hwflow.onnxspec.graphs.scopes import MODEL, Kind, function_name
@@ -97,7 +98,7 @@ RULES = (
         "definition",
         _training_content,
         "export the model with IR version 7 or higher, or without its training part",
-        severity="warning",
+        severity=Severity.WARNING,
     ),
     Rule(
         "MOD-13",
@@ -107,10 +108,10 @@ RULES = (
         structural=True,
     ),
     # These three are pedantic: hardly any exporter states a domain or describes a graph, and nothing depends on it.
-    Rule("MOD-14", "MUST", _domain_present, _DOMAIN, severity="warning", pedantic=True),
-    Rule("MOD-15", "MUST", _domain_form, _DOMAIN, severity="warning", pedantic=True),
+    Rule("MOD-14", "MUST", _domain_present, _DOMAIN, severity=Severity.WARNING, pedantic=True),
+    Rule("MOD-15", "MUST", _domain_form, _DOMAIN, severity=Severity.WARNING, pedantic=True),
     Rule(
-        "GRA-24", "SHOULD", _graph_documentation, "describe the graph in its doc_string", severity="warning",
+        "GRA-24", "SHOULD", _graph_documentation, "describe the graph in its doc_string", severity=Severity.WARNING,
         pedantic=True,
     ),
 )

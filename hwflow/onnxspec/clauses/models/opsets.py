@@ -8,6 +8,7 @@ from dataclasses import replace
 import onnx
 
 from hwflow.display import show
+from hwflow.errors import Severity
 from hwflow.onnxspec.clauses.models.domains import is_reverse_domain
 from hwflow.onnxspec.clauses.models.functions import KEEP_ONE, several_versions
 from hwflow.onnxspec.clauses.rules import Context, Hit, Rule, at_node, listed
@@ -50,12 +51,12 @@ def _assumed_default(context: Context) -> Hit:
         f"opset_import must name the version of the default operator set 'ai.onnx', but it names {domains} only; "
         f"version {implicit_version(context.ir_version)} is assumed, the newest of IR version {context.ir_version}",
         _NAME_THE_DEFAULT,
-        "warning",
+        Severity.WARNING,
     )
 
 
 _NO_IMPORTS = Hit(
-    (MODEL,), "model", "opset_import must have at least one entry, but it is empty", _NAME_THE_DEFAULT, "error"
+    (MODEL,), "model", "opset_import must have at least one entry, but it is empty", _NAME_THE_DEFAULT, Severity.ERROR
 )
 
 
@@ -78,7 +79,7 @@ def _opset_import(context: Context) -> Iterator[Hit]:
             f"opset_import must be absent below IR version 3, but the model has IR version {context.ir_version} and "
             f"imports {domains}; the imports hold",
             "export the model with IR version 3 or higher",
-            "warning",
+            Severity.WARNING,
         )
 
 
@@ -94,7 +95,7 @@ def _one_version(context: Context) -> Iterator[Hit]:
     yield from _one_version_in_model(context)
     if context.ir_version >= 8:
         for hit in several_versions(context):
-            yield replace(hit, remedy=KEEP_ONE, severity="error")
+            yield replace(hit, remedy=KEEP_ONE, severity=Severity.ERROR)
 
 
 def _one_version_in_model(context: Context) -> Iterator[Hit]:
@@ -151,7 +152,7 @@ def _imported(context: Context) -> Iterator[Hit]:
                 f"the operator's domain must be imported, but {shown} is not in opset_import",
                 f"add domain {shown} to opset_import" + (" of the function" if scope.in_function else ""),
                 # Exporters of the quantized dialects omit their domain; its operators have one version.
-                "warning" if domain in DIALECT_DOMAINS else "error",
+                Severity.WARNING if domain in DIALECT_DOMAINS else Severity.ERROR,
             )
 
 
@@ -173,10 +174,10 @@ def _reverse_domains(context: Context) -> Iterator[Hit]:
 RULES = (
     Rule("PRO-02", "MUST", _opset_import, _NAME_THE_DEFAULT, structural=True),
     # The two below are warnings, because the meaning is defined.
-    Rule("OPS-04", "definition", _implicit_default, _NAME_THE_DEFAULT, severity="warning"),
-    Rule("PRO-03", "MUST", _one_version, "remove all entries but the one meant", severity="warning"),
+    Rule("OPS-04", "definition", _implicit_default, _NAME_THE_DEFAULT, severity=Severity.WARNING),
+    Rule("PRO-03", "MUST", _one_version, "remove all entries but the one meant", severity=Severity.WARNING),
     Rule("PRO-04", "MUST", _version_given, "give the version that the operators were written for", structural=True),
     Rule("opset-version", "own", unknown_versions, "export the model with a lower version", structural=True),
     Rule("OPS-01", "MUST", _imported, "add the domain to opset_import", since_ir=3, structural=True),
-    Rule("OPS-12", "SHOULD", _reverse_domains, "rename the domain after one that you hold", severity="warning"),
+    Rule("OPS-12", "SHOULD", _reverse_domains, "rename the domain after one that you hold", severity=Severity.WARNING),
 )

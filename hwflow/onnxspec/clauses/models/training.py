@@ -8,6 +8,7 @@ from functools import partial
 import onnx
 
 from hwflow.display import show
+from hwflow.errors import Severity
 from hwflow.onnxspec.clauses.rules import Context, Hit, Rule, at_node
 from hwflow.onnxspec.graphs.scopes import (
     ANNOTATIONS,
@@ -228,7 +229,8 @@ def _same_names(node_names: set[str], value_infos: set[str], algorithm: Scope) -
                 "node names must be distinct in the main graph and the algorithm graph together, but "
                 f"{show(node.name)} names a node of the main graph too"
             )
-            yield Hit(algorithm.at(NODES, index), algorithm.where(index), message, "rename one of them", "warning")
+            where = algorithm.where(index)
+            yield Hit(algorithm.at(NODES, index), where, message, "rename one of them", Severity.WARNING)
     assert algorithm.graph is not None  # it is no function
     for index, info in enumerate(algorithm.graph.value_info):
         if info.name in value_infos:
@@ -237,7 +239,7 @@ def _same_names(node_names: set[str], value_infos: set[str], algorithm: Scope) -
                 f"graph's names {show(info.name)} too"
             )
             where = f"value {show(info.name)}{algorithm.label}"
-            yield Hit(algorithm.at(VALUE_INFO, index), where, message, "remove one of them", "warning")
+            yield Hit(algorithm.at(VALUE_INFO, index), where, message, "remove one of them", Severity.WARNING)
 
 
 _NO_SUCH_INITIALIZER = "bind an initializer, or remove the binding"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from hwflow.errors import Severity
 from hwflow.onnxspec.clauses.rules import Context, Hit, Rule, listed
 from hwflow.onnxspec.graphs.scopes import INITIALIZERS, Scope
 
@@ -59,5 +60,5 @@ RULES: tuple[Rule, ...] = (
     Rule("EXT-04", "MAY", _reference("EXT-04"), _AGAIN),
     Rule("EXT-05", "MAY", _reference("EXT-05"), _AGAIN),
     Rule("EXT-07", "MUST", _strings, "store the strings in string_data"),
-    Rule("EXT-08", "SHOULD", _alignment, "nothing, unless the file is to be mapped into memory", "warning"),
+    Rule("EXT-08", "SHOULD", _alignment, "nothing, unless the file is to be mapped into memory", Severity.WARNING),
 )

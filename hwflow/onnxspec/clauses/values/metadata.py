@@ -10,6 +10,7 @@ from operator import attrgetter
 import onnx
 
 from hwflow.display import show
+from hwflow.errors import Severity
 from hwflow.onnxspec.clauses.rules import Context, Hit, Rule, at_node, listed
 from hwflow.onnxspec.graphs.scopes import INPUTS, MODEL, NODES, OUTPUTS, VALUE_INFO, Node, Position, Scope
 
@@ -188,9 +189,9 @@ def _devices(context: Context) -> Iterator[Hit]:
 
 
 RULES = (
-    Rule("MOD-11", "SHOULD", _model_metadata, "remove or rename the repeated keys", severity="warning"),
-    Rule("PRO-20", "SHOULD", _other_metadata, "remove or rename the repeated keys", severity="warning"),
+    Rule("MOD-11", "SHOULD", _model_metadata, "remove or rename the repeated keys", severity=Severity.WARNING),
+    Rule("PRO-20", "SHOULD", _other_metadata, "remove or rename the repeated keys", severity=Severity.WARNING),
     # A warning, because markup and text with angle brackets cannot be told apart for certain.
-    Rule("GRA-26", "MUST", _markup, "write the text plainly, or in Markdown", severity="warning"),
+    Rule("GRA-26", "MUST", _markup, "write the text plainly, or in Markdown", severity=Severity.WARNING),
     Rule("PRO-22", "MUST", _devices, "name a configuration of the model", since_ir=11),
 )

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 from typing import Literal
 
 from hwflow.display import show
-from hwflow.onnxspec.clauses.rules import Context, Hit, Rule, Severity, at_node, listed
+from hwflow.errors import Severity
+from hwflow.onnxspec.clauses.rules import Context, Hit, Rule, at_node, listed
 from hwflow.onnxspec.graphs.scopes import Scope
 from hwflow.onnxspec.graphs.sequences import sequence_contents
 from hwflow.onnxspec.graphs.typeforms import Dim, TypeForm, dims_text
@@ -54,7 +55,7 @@ def _negative(context: Context) -> Iterator[Hit]:
             yield Hit(site.position, site.where, f"the size of axis {axis} must not be negative, not {size}")
         else:
             message = f"the size of axis {axis} must not be negative, not -1, which is read as unknown"
-            yield Hit(site.position, site.where, message, severity="warning")
+            yield Hit(site.position, site.where, message, severity=Severity.WARNING)
 
 
 def wrong_variables(context: Context) -> Iterator[Hit]:
@@ -118,7 +119,7 @@ def _contradictions(context: Context, solved: bool) -> Iterator[Hit]:
     for found in context.contradictions[0]:
         if found.solved is solved:
             scope, index = context.scopes[found.place[0]], found.place[1]
-            severity: Severity | None = "warning" if found.empty else None
+            severity: Severity | None = Severity.WARNING if found.empty else None
             yield at_node(scope, index, found.message, severity=severity)
 
 
@@ -172,9 +173,9 @@ def _sequence_ranks(context: Context) -> Iterator[Hit]:
 RULES = (
     Rule("SHP-06", "MAY", _negative, _UNSET),
     # Pedantic: only hwflow's own option needs the name, and any text will do.
-    Rule("SHP-08", "MUST", wrong_variables, RENAME_VARIABLES, severity="warning", pedantic=True),
-    Rule("SHP-14", "definition", _empty, _UNSET, severity="warning"),
-    Rule("SHP-15", "definition", _star, "leave the shape out if the rank is unknown", severity="warning"),
+    Rule("SHP-08", "MUST", wrong_variables, RENAME_VARIABLES, severity=Severity.WARNING, pedantic=True),
+    Rule("SHP-14", "definition", _empty, _UNSET, severity=Severity.WARNING),
+    Rule("SHP-15", "definition", _star, "leave the shape out if the rank is unknown", severity=Severity.WARNING),
     Rule("SHP-10", "MUST", _sizes, "correct the size that is wrong, or give different sizes different variables"),
     Rule("operator-sizes", "own", _operator_sizes, "correct the size or the attribute that is wrong"),
     Rule("SHP-11", "MUST", _sequence_sizes, "leave the dimension unset"),

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from onnx import TensorProto
 
+from hwflow.errors import Severity
 from hwflow.onnxspec.clauses.rules import Context, Hit, Rule
 from hwflow.onnxspec.graphs.operator_names import (
     CONCAT_FROM_SEQUENCE,
@@ -164,8 +165,8 @@ RULES = (
     Rule("PRO-17", "MUST", _map_types, _EXPORT),
     Rule("PRO-19", "MUST", _optional_types, _EXPORT),
     # Warnings: the meaning of such a type is clear in any version.
-    Rule("TYP-15", "definition", _kinds_known, "export the model with a newer IR version", severity="warning"),
-    Rule("TYP-16", "definition", _codes_known, "export the model with a newer IR version", severity="warning"),
+    Rule("TYP-15", "definition", _kinds_known, "export the model with a newer IR version", severity=Severity.WARNING),
+    Rule("TYP-16", "definition", _codes_known, "export the model with a newer IR version", severity=Severity.WARNING),
     Rule("TYP-11", "definition", _one_element_type, _TYPES_FIT),
     Rule("NOD-32", "MUST", _node_types, _TYPES_FIT),
 )

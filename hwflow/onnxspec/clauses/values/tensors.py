@@ -9,7 +9,8 @@ import numpy as np
 import onnx
 from numpy.typing import NDArray
 
-from hwflow.onnxspec.clauses.rules import Context, Hit, Rule, Severity
+from hwflow.errors import Severity
+from hwflow.onnxspec.clauses.rules import Context, Hit, Rule
 from hwflow.onnxspec.reading import element_types
 from hwflow.onnxspec.reading.stored import StoredTensor, dims_text, element_count
 
@@ -99,7 +100,7 @@ def _ranges(context: Context) -> Iterator[Hit]:
         message = _padding(stored)
         if message:
             remedy = "nothing reads them; export the model again"
-            yield Hit(stored.position, stored.where, message, remedy, "warning")
+            yield Hit(stored.position, stored.where, message, remedy, Severity.WARNING)
 
 
 def _out_of_range(stored: StoredTensor) -> str:
@@ -194,9 +195,9 @@ def _is_utf8(string: bytes) -> bool:
 def _odd_text(strings: Sequence[bytes]) -> Iterator[tuple[Severity, str]]:
     # Readers differ on the second and third, but the text itself is clear.
     kinds: tuple[tuple[Severity, str, Callable[[bytes], bool]], ...] = (
-        ("error", "must be UTF-8", lambda string: not _is_utf8(string)),
-        ("warning", "must not begin with a byte order mark", lambda string: string.startswith(codecs.BOM_UTF8)),
-        ("warning", "must not end with a NUL character", lambda string: string.endswith(b"\0")),
+        (Severity.ERROR, "must be UTF-8", lambda string: not _is_utf8(string)),
+        (Severity.WARNING, "must not begin with a byte order mark", lambda string: string.startswith(codecs.BOM_UTF8)),
+        (Severity.WARNING, "must not end with a NUL character", lambda string: string.endswith(b"\0")),
     )
     for severity, rule, is_odd in kinds:
         odd = [index for index, string in enumerate(strings) if is_odd(string)]
