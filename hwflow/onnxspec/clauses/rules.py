@@ -19,7 +19,7 @@ from hwflow.display import show
 from hwflow.errors import Finding, Severity
 from hwflow.onnxspec.graphs.node_forms import FormReader, NodeForms
 from hwflow.onnxspec.graphs.scopes import NODES, Kind, Position, Scope, plain_domain, scopes
-from hwflow.onnxspec.graphs.sites import TensorSite, TypeSite, tensor_sites, type_sites
+from hwflow.onnxspec.graphs.sites import TensorRole, TensorSite, TypeSite, tensor_sites, type_sites
 from hwflow.onnxspec.graphs.typeforms import TypeForm, TypeReader
 from hwflow.onnxspec.reading.external_files import ExternalFiles, Problem
 from hwflow.onnxspec.reading.skeleton import MOST_ELEMENTS
@@ -121,7 +121,7 @@ class Context:
         small = {}
         for stored, problems in self.external:
             if (
-                stored.site.role != "initializer"
+                stored.site.role is not TensorRole.INITIALIZER
                 or stored.code not in (onnx.TensorProto.INT64, onnx.TensorProto.INT32)
                 or stored.count is None
                 or stored.count > MOST_ELEMENTS

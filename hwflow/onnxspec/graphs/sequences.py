@@ -17,7 +17,7 @@ from hwflow.onnxspec.graphs.operator_names import (
     SPLIT_TO_SEQUENCE,
 )
 from hwflow.onnxspec.graphs.scopes import Node, Scope
-from hwflow.onnxspec.graphs.typeforms import Dim, Level, TypeForm
+from hwflow.onnxspec.graphs.typeforms import Dim, Level, LevelKind, TypeForm
 from hwflow.onnxspec.reading.skeleton import is_large
 from hwflow.onnxspec.shapes.inference import Inference
 from hwflow.onnxspec.shapes.unify import Unifier
@@ -129,4 +129,4 @@ def _pieces(scope: Scope, node: Node, source: TypeForm) -> list[TypeForm]:
 
 
 def _piece(source: TypeForm, dims: tuple[Dim, ...]) -> TypeForm:
-    return (Level("tensor", source[0].code, dims),)
+    return (Level(LevelKind.TENSOR, source[0].code, dims),)

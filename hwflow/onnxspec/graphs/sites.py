@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Literal
+from enum import Enum, StrEnum
 
 import onnx
 from onnx import AttributeProto
@@ -12,8 +12,24 @@ from onnx import AttributeProto
 from hwflow.display import show
 from hwflow.onnxspec.graphs.scopes import INITIALIZERS, INPUTS, NODES, OUTPUTS, VALUE_INFO, Position, Scope
 
-TensorRole = Literal["initializer", "sparse values", "sparse indices", "attribute", "default"]
-TypeRole = Literal["input", "output", "value_info", "attribute"]
+
+class TensorRole(Enum):
+    """Where a tensor stands."""
+
+    INITIALIZER = "initializer"
+    SPARSE_VALUES = "sparse values"
+    SPARSE_INDICES = "sparse indices"
+    ATTRIBUTE = "attribute"
+
+
+class TypeRole(StrEnum):
+    """What states a type. The values are the words of messages."""
+
+    INPUT = "input"
+    OUTPUT = "output"
+    VALUE_INFO = "value_info"
+    ATTRIBUTE = "attribute"
+
 
 _TENSOR_KINDS = frozenset(
     {AttributeProto.TENSOR, AttributeProto.TENSORS, AttributeProto.SPARSE_TENSOR, AttributeProto.SPARSE_TENSORS}
@@ -59,10 +75,10 @@ def _attribute_tensors(attribute: AttributeProto, scope: Scope, index: int) -> I
     name = attribute.name or "(unnamed)"
     kind = attribute.type
     if kind == AttributeProto.TENSOR:
-        yield TensorSite(attribute.t, "attribute", scope, index, name)
+        yield TensorSite(attribute.t, TensorRole.ATTRIBUTE, scope, index, name)
     elif kind == AttributeProto.TENSORS:
         for k, tensor in enumerate(attribute.tensors):
-            yield TensorSite(tensor, "attribute", scope, index, f"{name}[{k}]")
+            yield TensorSite(tensor, TensorRole.ATTRIBUTE, scope, index, f"{name}[{k}]")
     elif kind == AttributeProto.SPARSE_TENSOR:
         yield from _sparse_tensors(attribute.sparse_tensor, scope, index, name)
     elif kind == AttributeProto.SPARSE_TENSORS:
@@ -71,8 +87,8 @@ def _attribute_tensors(attribute: AttributeProto, scope: Scope, index: int) -> I
 
 
 def _sparse_tensors(sparse: onnx.SparseTensorProto, scope: Scope, index: int, name: str = "") -> Iterator[TensorSite]:
-    yield TensorSite(sparse.values, "sparse values", scope, index, name, sparse)
-    yield TensorSite(sparse.indices, "sparse indices", scope, index, name, sparse)
+    yield TensorSite(sparse.values, TensorRole.SPARSE_VALUES, scope, index, name, sparse)
+    yield TensorSite(sparse.indices, TensorRole.SPARSE_INDICES, scope, index, name, sparse)
 
 
 def tensor_sites(scopes: Iterable[Scope]) -> Iterator[TensorSite]:
@@ -80,7 +96,7 @@ def tensor_sites(scopes: Iterable[Scope]) -> Iterator[TensorSite]:
     for scope in scopes:
         if scope.graph is not None:
             for index, tensor in enumerate(scope.graph.initializer):
-                yield TensorSite(tensor, "initializer", scope, index)
+                yield TensorSite(tensor, TensorRole.INITIALIZER, scope, index)
             dense = len(scope.graph.initializer)
             for index, sparse in enumerate(scope.graph.sparse_initializer):
                 yield from _sparse_tensors(sparse, scope, dense + index)
@@ -91,6 +107,11 @@ def tensor_sites(scopes: Iterable[Scope]) -> Iterator[TensorSite]:
             for attribute in node.attributes:
                 if attribute.type in _TENSOR_KINDS:
                     yield from _attribute_tensors(attribute, scope, index)
+
+
+_SECTIONS = {
+    TypeRole.INPUT: INPUTS, TypeRole.OUTPUT: OUTPUTS, TypeRole.VALUE_INFO: VALUE_INFO, TypeRole.ATTRIBUTE: NODES
+}
 
 
 @dataclass(slots=True)
@@ -107,15 +128,14 @@ class TypeSite:
     @property
     def position(self) -> Position:
         """Orders findings."""
-        sections = {"input": INPUTS, "output": OUTPUTS, "value_info": VALUE_INFO, "attribute": NODES}
-        return self.scope.at(sections[self.role], self.index)
+        return self.scope.at(_SECTIONS[self.role], self.index)
 
     @property
     def where(self) -> str:
         """The ``where`` of findings about the value or attribute."""
-        if self.role == "attribute":
+        if self.role is TypeRole.ATTRIBUTE:
             return f"attribute {show(self.name)} of {self.scope.where(self.index)}"
-        kind = "value" if self.role == "value_info" else self.role
+        kind = "value" if self.role is TypeRole.VALUE_INFO else self.role
         return f"{kind} {show(self.name) if self.name else self.index}{self.scope.label}"
 
 
@@ -125,9 +145,11 @@ def type_sites(scopes: Iterable[Scope]) -> Iterator[TypeSite]:
         lists: tuple[tuple[TypeRole, Iterable[onnx.ValueInfoProto]], ...] = ()
         if scope.graph is not None:
             graph = scope.graph
-            lists = (("input", graph.input), ("value_info", graph.value_info), ("output", graph.output))
+            lists = (
+                (TypeRole.INPUT, graph.input), (TypeRole.VALUE_INFO, graph.value_info), (TypeRole.OUTPUT, graph.output)
+            )
         elif scope.function is not None:
-            lists = (("value_info", scope.function.value_info),)
+            lists = ((TypeRole.VALUE_INFO, scope.function.value_info),)
         for role, infos in lists:
             for index, info in enumerate(infos):
                 yield TypeSite(info.type, info.HasField("type"), role, scope, index, info.name)
@@ -136,4 +158,4 @@ def type_sites(scopes: Iterable[Scope]) -> Iterator[TypeSite]:
                 if attribute.type in _TYPE_KINDS:
                     every = [attribute.tp, *attribute.type_protos]
                     for kind in every if attribute.type == AttributeProto.TYPE_PROTO else every[1:]:
-                        yield TypeSite(kind, True, "attribute", scope, index, attribute.name)
+                        yield TypeSite(kind, True, TypeRole.ATTRIBUTE, scope, index, attribute.name)

@@ -4,14 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from enum import StrEnum
+from typing import TypeAlias
 
 import onnx
 
 from hwflow.display import show
 from hwflow.onnxspec.reading import element_types
 
-LevelKind = Literal["tensor", "sparse tensor", "sequence", "map", "optional", "opaque"]
+
+class LevelKind(StrEnum):
+    """The kind of one level of a type. The values are the words of messages."""
+
+    TENSOR = "tensor"
+    SPARSE = "sparse tensor"
+    SEQUENCE = "sequence"
+    MAP = "map"
+    OPTIONAL = "optional"
+    OPAQUE = "opaque"
+
+
+TENSORS = (LevelKind.TENSOR, LevelKind.SPARSE)
+
 # A size, a variable ("" if set but empty), or None: unknown.
 Dim: TypeAlias = int | str | None
 
@@ -51,21 +65,21 @@ def read_type(proto: onnx.TypeProto) -> TypeForm:
         holder: onnx.TypeProto.Sequence | onnx.TypeProto.Optional | None = None
         kind, inside = inside, None
         if which == "tensor_type":
-            levels.append(Level("tensor", kind.tensor_type.elem_type, _dims(kind.tensor_type)))
+            levels.append(Level(LevelKind.TENSOR, kind.tensor_type.elem_type, _dims(kind.tensor_type)))
         elif which == "sparse_tensor_type":
             sparse = kind.sparse_tensor_type
-            levels.append(Level("sparse tensor", sparse.elem_type, _dims(sparse)))
+            levels.append(Level(LevelKind.SPARSE, sparse.elem_type, _dims(sparse)))
         elif which == "map_type":
-            levels.append(Level("map", kind.map_type.key_type))
+            levels.append(Level(LevelKind.MAP, kind.map_type.key_type))
             inside = kind.map_type.value_type if kind.map_type.HasField("value_type") else None
         elif which == "sequence_type":
-            levels.append(Level("sequence"))
+            levels.append(Level(LevelKind.SEQUENCE))
             holder = kind.sequence_type
         elif which == "optional_type":
-            levels.append(Level("optional"))
+            levels.append(Level(LevelKind.OPTIONAL))
             holder = kind.optional_type
         elif which is not None:
-            levels.append(Level("opaque"))
+            levels.append(Level(LevelKind.OPAQUE))
         if holder is not None and holder.HasField("elem_type"):
             inside = holder.elem_type
     return tuple(levels)
@@ -94,8 +108,8 @@ def write_type(form: TypeForm) -> onnx.TypeProto:
     proto = onnx.TypeProto()
     inside = proto
     for level in form:
-        if level.kind in ("tensor", "sparse tensor"):
-            tensor = inside.tensor_type if level.kind == "tensor" else inside.sparse_tensor_type
+        if level.kind in TENSORS:
+            tensor = inside.tensor_type if level.kind is LevelKind.TENSOR else inside.sparse_tensor_type
             tensor.elem_type = level.code
             if level.dims is not None:
                 tensor.shape.SetInParent()
@@ -106,14 +120,14 @@ def write_type(form: TypeForm) -> onnx.TypeProto:
                     elif dim is not None:
                         added.dim_value = dim
             break
-        if level.kind == "map":
+        if level.kind is LevelKind.MAP:
             inside.map_type.key_type = level.code
             inside = inside.map_type.value_type
-        elif level.kind == "opaque":
+        elif level.kind is LevelKind.OPAQUE:
             inside.opaque_type.SetInParent()
             break
         else:
-            holder = inside.sequence_type if level.kind == "sequence" else inside.optional_type
+            holder = inside.sequence_type if level.kind is LevelKind.SEQUENCE else inside.optional_type
             inside = holder.elem_type
         inside.SetInParent()
     return proto
@@ -136,11 +150,11 @@ def type_text(form: TypeForm) -> str:
         return "no type"
     words = []
     for level in form[:_SHOWN]:
-        if level.kind == "tensor":
+        if level.kind is LevelKind.TENSOR:
             words.append(element_types.describe(level.code))
-        elif level.kind == "sparse tensor":
+        elif level.kind is LevelKind.SPARSE:
             words.append(f"sparse {element_types.describe(level.code)}")
-        elif level.kind == "map":
+        elif level.kind is LevelKind.MAP:
             words.append(f"map from {element_types.describe(level.code)}")
         else:
             words.append(level.kind)
@@ -148,5 +162,5 @@ def type_text(form: TypeForm) -> str:
         words.append(f"... ({len(form)} levels)")
     text = words[0]
     for outer, word in zip(form, words[1:], strict=False):
-        text += f" to {word}" if outer.kind == "map" else f" of {word}"
+        text += f" to {word}" if outer.kind is LevelKind.MAP else f" of {word}"
     return text

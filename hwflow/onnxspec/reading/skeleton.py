@@ -21,7 +21,7 @@ from hwflow.onnxspec.graphs.operator_names import CONSTANT, IDENTITY
 from hwflow.onnxspec.graphs.schemas import find_schema, has_body, known_domains
 from hwflow.onnxspec.graphs.scopes import Scope, plain_domain
 from hwflow.onnxspec.graphs.topology import cycles
-from hwflow.onnxspec.graphs.typeforms import Dim, Level, TypeForm, TypeReader, write_type
+from hwflow.onnxspec.graphs.typeforms import TENSORS, Dim, Level, LevelKind, TypeForm, TypeReader, write_type
 from hwflow.onnxspec.reading import element_types
 
 # Shapes, axes, pads and scales are small; nothing that inference reads has more elements than this.
@@ -42,7 +42,7 @@ def clean_form(form: TypeForm) -> TypeForm:
     if not form:
         return form
     last = form[-1]
-    if last.kind in ("sequence", "map", "optional", "opaque") or last.code not in element_types.BY_CODE:
+    if last.kind not in TENSORS or last.code not in element_types.BY_CODE:
         return ()
     if last.dims is None or all(_clean_dim(dim) == dim for dim in set(last.dims)):
         return form
@@ -73,13 +73,13 @@ def _large(root: Scope, graph: onnx.GraphProto) -> dict[int, TensorProto]:
 
 def tensor_form(tensor: TensorProto) -> TypeForm:
     """Return the type of a tensor."""
-    return clean_form((Level("tensor", tensor.data_type, tuple(tensor.dims)),))
+    return clean_form((Level(LevelKind.TENSOR, tensor.data_type, tuple(tensor.dims)),))
 
 
 def sparse_form(sparse: onnx.SparseTensorProto) -> TypeForm:
     """Return the type of a sparse initializer's value: a plain tensor, because only its storage is sparse
     (onnx.proto)."""
-    return clean_form((Level("tensor", sparse.values.data_type, tuple(sparse.dims)),))
+    return clean_form((Level(LevelKind.TENSOR, sparse.values.data_type, tuple(sparse.dims)),))
 
 
 def _versions(root: Scope, domains: Iterable[str]) -> dict[str, int]:

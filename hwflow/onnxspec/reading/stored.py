@@ -14,7 +14,7 @@ import onnx
 from numpy.typing import NDArray
 
 from hwflow.onnxspec.graphs.scopes import Position
-from hwflow.onnxspec.graphs.sites import TensorSite
+from hwflow.onnxspec.graphs.sites import TensorRole, TensorSite
 from hwflow.onnxspec.reading import element_types
 from hwflow.onnxspec.reading.element_types import ElementType
 from hwflow.onnxspec.reading.external_files import (
@@ -36,6 +36,7 @@ _SMALL = 1 << 12  # bytes
 _SHOWN = 8  # dims that a message shows
 
 _BOOL = onnx.TensorProto.BOOL
+_PARTS = {TensorRole.SPARSE_VALUES: "values of ", TensorRole.SPARSE_INDICES: "indices of "}
 
 
 def element_count(dims: Sequence[int]) -> int | None:
@@ -84,8 +85,7 @@ class StoredTensor:
     @property
     def where(self) -> str:
         """The ``where`` of findings about the tensor, or about its part of a sparse one."""
-        part = {"sparse values": "values of ", "sparse indices": "indices of "}.get(self.site.role, "")
-        return f"{part}{self.site.where}"
+        return f"{_PARTS.get(self.site.role, '')}{self.site.where}"
 
     @property
     def shape(self) -> str:
@@ -221,6 +221,6 @@ def stored_tensors(sites: Iterable[TensorSite]) -> Iterator[StoredTensor]:
                 continue
             if _is_plain(tensor, plain, size):
                 continue
-        elif not site.sparse.HasField("values" if site.role == "sparse values" else "indices"):
+        elif not site.sparse.HasField("values" if site.role is TensorRole.SPARSE_VALUES else "indices"):
             continue
         yield _read(site)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from enum import Enum
 
 from hwflow.display import show
 from hwflow.onnxspec.graphs.scopes import Scope
-from hwflow.onnxspec.graphs.sites import TypeSite
-from hwflow.onnxspec.graphs.typeforms import Dim, TypeForm, dims_text, type_text
+from hwflow.onnxspec.graphs.sites import TypeRole, TypeSite
+from hwflow.onnxspec.graphs.typeforms import Dim, LevelKind, TypeForm, dims_text, type_text
 from hwflow.onnxspec.reading.skeleton import clean_form
 from hwflow.onnxspec.shapes.inference import Inference, Run
 from hwflow.onnxspec.shapes.unify import Bound, Conflict, Unifier
@@ -18,12 +18,20 @@ from hwflow.onnxspec.shapes.unify import Bound, Conflict, Unifier
 LOCAL = "\0"
 
 
+class DifferenceKind(Enum):
+    """What differs between a stated and an inferred type."""
+
+    TYPE = "type"
+    RANK = "rank"
+    SIZE = "size"
+
+
 @dataclass(frozen=True, slots=True)
 class Difference:
     """The type at ``site`` contradicts the rest of the model: its kind or element type, its rank, or a size.
     ``message`` says what it must be."""
 
-    kind: Literal["type", "rank", "size"]
+    kind: DifferenceKind
     site: TypeSite
     message: str
 
@@ -44,7 +52,7 @@ def agree(declared: Iterable[tuple[TypeSite, TypeForm]], scopes: Sequence[Scope]
 
 def _kinds(form: TypeForm) -> list[tuple[str, int]]:
     # The specification does not define the declared type of a sparse initializer.
-    return [("tensor" if level.kind == "sparse tensor" else level.kind, level.code) for level in form]
+    return [(LevelKind.TENSOR if level.kind is LevelKind.SPARSE else level.kind, level.code) for level in form]
 
 
 def _bound_text(bound: Bound) -> str:
@@ -84,7 +92,7 @@ class _Comparison:
             for number in run.forms:
                 runs.setdefault(number, []).append((place, run))
         for site, form in declared:
-            if site.role == "attribute" or not form:
+            if site.role is TypeRole.ATTRIBUTE or not form:
                 continue
             number = self.numbers[id(site.scope)]
             said = clean_form(form)
@@ -98,7 +106,7 @@ class _Comparison:
         """Tell whether the two have the same kind and rank; unify their sizes."""
         if _kinds(said) != _kinds(inferred):
             message = f"the type must be {type_text(inferred)}, which {self._source(site)}, not {type_text(said)}"
-            self.result.differences.append(Difference("type", site, message))
+            self.result.differences.append(Difference(DifferenceKind.TYPE, site, message))
             return False
         here, there = said[-1].dims, inferred[-1].dims
         if here is None or there is None or here == there:
@@ -106,7 +114,7 @@ class _Comparison:
         if len(here) != len(there):
             rank = f"{len(there)} dimension{'s' if len(there) != 1 else ''}"
             message = f"the shape must have {rank}, which {self._source(site)}, not {len(here)}: {dims_text(here)}"
-            self.result.differences.append(Difference("rank", site, message))
+            self.result.differences.append(Difference(DifferenceKind.RANK, site, message))
             return False
         for axis, (a, b) in enumerate(zip(here, there, strict=True)):
             other = variable(place, run, b)
@@ -128,7 +136,7 @@ class _Comparison:
                 return
             self.conflicts.add(key)
             message = conflict_text(conflict, f"axis {axis}")
-        self.result.differences.append(Difference("size", site, message))
+        self.result.differences.append(Difference(DifferenceKind.SIZE, site, message))
 
     def _source(self, site: TypeSite) -> str:
         """Describe the origin of the inferred type: "node 'relu' (Relu) gives it"."""

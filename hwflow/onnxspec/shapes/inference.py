@@ -20,12 +20,12 @@ from hwflow.onnxspec.graphs.operator_facts import OperatorFacts, facts_of
 from hwflow.onnxspec.graphs.operator_names import CONSTANT
 from hwflow.onnxspec.graphs.schemas import known_domains
 from hwflow.onnxspec.graphs.scopes import Kind, Node, Scope
-from hwflow.onnxspec.graphs.sites import TypeSite
+from hwflow.onnxspec.graphs.sites import TypeRole, TypeSite
 from hwflow.onnxspec.graphs.typeforms import TypeForm, TypeReader
 from hwflow.onnxspec.reading.guard import Budget, GaveUp, guarded
 from hwflow.onnxspec.reading.skeleton import Skeleton, clean_form, nested_graphs, skeleton, sparse_form, tensor_form
 from hwflow.onnxspec.reading.text import one_line
-from hwflow.onnxspec.shapes.node_inference import Failure, NodeRun, misfit
+from hwflow.onnxspec.shapes.node_inference import Failure, FailureKind, NodeRun, misfit
 
 T = TypeVar("T")
 
@@ -341,7 +341,7 @@ class _Root:
         number, index = map(int, places[-1])  # the innermost
         reason = _PLACE.split(str(named))[-1].strip()
         if self.skip().isdisjoint((int(scope), int(node)) for scope, node in places):  # else it follows from that
-            self.failures.append(Failure(number, index, "shape", misfit(reason)))
+            self.failures.append(Failure(number, index, FailureKind.SHAPE, misfit(reason)))
 
     def _guarded(self, work: Callable[[], T]) -> T:
         return work() if self.tame else guarded(work, self.budget)
@@ -428,7 +428,7 @@ def infer(
     numbers = {id(scope): number for number, scope in enumerate(scopes)}
     tables: dict[int, dict[str, TypeForm]] = {}
     for site, form in declared:
-        if site.role != "attribute" and form:
+        if site.role is not TypeRole.ATTRIBUTE and form:
             tables.setdefault(numbers[id(site.scope)], {}).setdefault(site.name, form)
     result = Inference()
     budget = Budget(_SECONDS + _SECONDS_NODE * sum(len(scope.nodes) for scope in scopes))

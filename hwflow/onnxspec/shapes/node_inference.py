@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from enum import Enum
 
 import onnx
 import onnx.onnx_cpp2py_export.shape_inference as onnx_inference
@@ -15,7 +15,7 @@ from hwflow.display import show
 from hwflow.onnxspec.graphs.operator_names import CONSTANT, SEQUENCE_INSERT
 from hwflow.onnxspec.graphs.schemas import has_body
 from hwflow.onnxspec.graphs.scopes import Node, Scope
-from hwflow.onnxspec.graphs.typeforms import TypeForm, read_type, type_text, write_type
+from hwflow.onnxspec.graphs.typeforms import LevelKind, TypeForm, read_type, type_text, write_type
 from hwflow.onnxspec.reading import element_types
 from hwflow.onnxspec.reading.skeleton import complete_calls, is_large, write_defaults
 from hwflow.onnxspec.reading.text import one_line
@@ -24,13 +24,20 @@ _SHOWN = 6  # element types that a message lists
 _MOST_RANK = 256  # the highest rank of an inferred type that is propagated
 
 
+class FailureKind(Enum):
+    """What inference found wrong."""
+
+    TYPE = "type"
+    SHAPE = "shape"
+
+
 @dataclass(frozen=True, slots=True)
 class Failure:
     """Node ``node`` of scope number ``scope`` does not fit: its types ("type"), or its shapes."""
 
     scope: int
     node: int
-    kind: Literal["type", "shape"]
+    kind: FailureKind
     message: str
 
 
@@ -48,16 +55,16 @@ def onnx_text(form: TypeForm) -> str:
     for level in reversed(form):
         element = element_types.BY_CODE.get(level.code)
         name = "" if element is None else element.onnx_name.lower()
-        if level.kind == "tensor":
+        if level.kind is LevelKind.TENSOR:
             text = f"tensor({name})"
-        elif level.kind == "sparse tensor":
+        elif level.kind is LevelKind.SPARSE:
             text = f"sparse_tensor({name})"
-        elif level.kind == "map":
+        elif level.kind is LevelKind.MAP:
             text = f"map({name},{text})"
-        elif level.kind == "opaque":
+        elif level.kind is LevelKind.OPAQUE:
             return ""
         else:
-            text = f"{'seq' if level.kind == 'sequence' else 'optional'}({text})"
+            text = f"{'seq' if level.kind is LevelKind.SEQUENCE else 'optional'}({text})"
     return text
 
 
@@ -232,7 +239,7 @@ class NodeRun:
         forms = {name: self._lookup(scope, name)[0] for name in node.inputs if name}
         violation = type_violation(schema, node, forms)
         if violation is not None:
-            self.results.failures.append(Failure(number, index, "type", violation))
+            self.results.failures.append(Failure(number, index, FailureKind.TYPE, violation))
             self._take(number, node, {})
             return
         if node.captured or any(a.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS) for a in node.attributes):
@@ -314,8 +321,8 @@ class NodeRun:
         # onnx reports some faults of attributes as type errors, too.
         about_types = re.search(r"\b(types?|typestr)\b", text) and not text.startswith("[ShapeInferenceError]")
         about_types = about_types or "inconsistent type" in text or "unsupported type" in text
-        message = misfit(one_line(error))
-        self.results.failures.append(Failure(number, index, "type" if about_types else "shape", message))
+        kind = FailureKind.TYPE if about_types else FailureKind.SHAPE
+        self.results.failures.append(Failure(number, index, kind, misfit(one_line(error))))
 
 
 def misfit(reason: str) -> str:

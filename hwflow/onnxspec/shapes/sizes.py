@@ -19,7 +19,15 @@ from hwflow.onnxspec.graphs.operator_facts import facts_of
 from hwflow.onnxspec.graphs.scopes import Node, Scope
 from hwflow.onnxspec.graphs.sites import TypeSite
 from hwflow.onnxspec.graphs.typeforms import Level, TypeForm, TypeReader, dims_text
-from hwflow.onnxspec.shapes.agreement import LOCAL, Agreement, Difference, agree, conflict_text, variable
+from hwflow.onnxspec.shapes.agreement import (
+    LOCAL,
+    Agreement,
+    Difference,
+    DifferenceKind,
+    agree,
+    conflict_text,
+    variable,
+)
 from hwflow.onnxspec.shapes.inference import Inference, Run, infer, roots
 from hwflow.onnxspec.shapes.size_facts import (
     AtLeastOne,
@@ -380,7 +388,8 @@ def contradictions(
     """
     found = solve(scopes, inference, agreement, skip)
     below = solve_below(scopes, inference, agreement.unifier, skip)
-    if any(one.solved and not one.empty for one in found) or any(d.kind == "size" for d in agreement.differences):
+    differ = any(difference.kind is DifferenceKind.SIZE for difference in agreement.differences)
+    if differ or any(one.solved and not one.empty for one in found):
         return found + below, []  # the variables are undetermined
     found += below
     sizes = _input_sizes(inference, agreement.unifier)

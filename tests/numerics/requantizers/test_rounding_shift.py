@@ -15,11 +15,12 @@ from hwflow.numerics.functions.piecewise import Clip, Relu
 from hwflow.numerics.requantizers import requantizer
 from hwflow.numerics.requantizers.multiply_add_shift import MultiplyAddShift
 from hwflow.numerics.requantizers.requantizer import Form, ThresholdForm, cost
+from hwflow.numerics.requantizers.shift_rounding import ShiftRounding
 from hwflow.numerics.requantizers.staircase import Staircase
 from hwflow.numerics.requantizers.step_function import StepFunction
 from tests.numerics.requantizers.staircases import quantizer_staircase
 
-ROUNDINGS = ("half_even", "half_odd")
+ROUNDINGS = (ShiftRounding.HALF_EVEN, ShiftRounding.HALF_ODD)
 
 
 def steps_of(stairs: list[Staircase]) -> list[StepFunction]:

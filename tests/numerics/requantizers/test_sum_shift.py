@@ -8,9 +8,10 @@ from math import floor, gcd
 import numpy as np
 import pytest
 
+from hwflow.numerics.requantizers.shift_rounding import ShiftRounding
 from hwflow.numerics.requantizers.stages import QuantizerStage
 from hwflow.numerics.requantizers.step_function import StepFunction
-from hwflow.numerics.requantizers.sum_shift import ROUNDINGS, Grid, SumShift, find_sum_shift
+from hwflow.numerics.requantizers.sum_shift import Grid, SumShift, find_sum_shift
 
 
 def grid_of(
@@ -69,7 +70,7 @@ def test_ties(zero_point: int) -> None:
     """Dyadic scales: half of all sums lie in the middle between two levels."""
     scales = Fraction(1, 2), Fraction(3, 2)
     grid = grid_of(scales, (-20, 20), (-20, 20), (-64, 63), zero_point)
-    found = {rounding: find_sum_shift(grid, rounding) for rounding in ROUNDINGS}
+    found = {rounding: find_sum_shift(grid, rounding) for rounding in ShiftRounding}
     right = "half_odd" if zero_point % 2 else "half_even"
     form = found.pop(right)
     assert form is not None
@@ -87,7 +88,7 @@ def test_the_least_shift_by_hand() -> None:
 
 def test_what_is_no_line_has_no_form() -> None:
     squares = StepFunction.of(0, 30, [(k * k, k) for k in range(6)])
-    for rounding in ROUNDINGS:
+    for rounding in ShiftRounding:
         assert find_sum_shift(Grid((0, 15), (0, 15), (1, 1), squares), rounding) is None
 
 

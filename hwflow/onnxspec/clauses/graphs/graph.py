@@ -12,13 +12,12 @@ from hwflow.onnxspec.clauses.graphs.soundness import RENAME, double_assignments,
 from hwflow.onnxspec.clauses.models.functions import repeated_inputs
 from hwflow.onnxspec.clauses.rules import Context, Hit, Rule, listed
 from hwflow.onnxspec.graphs.scopes import ANNOTATIONS, INITIALIZERS, INPUTS, OUTPUTS, VALUE_INFO, Kind, Scope
-from hwflow.onnxspec.graphs.sites import TypeSite
-from hwflow.onnxspec.graphs.typeforms import TypeForm, read_type
+from hwflow.onnxspec.graphs.sites import TypeRole, TypeSite
+from hwflow.onnxspec.graphs.typeforms import TENSORS, LevelKind, TypeForm, read_type
 from hwflow.onnxspec.reading.skeleton import clean_form
 from hwflow.onnxspec.shapes.inference import contradict
 
 _TRAINING = (Kind.INITIALIZATION, Kind.ALGORITHM)
-_TENSORS = ("tensor", "sparse tensor")
 _ANNOTATION_KEYS = frozenset({"SCALE_TENSOR", "ZERO_POINT_TENSOR"})
 # QONNX's library stores its own facts about tensors (as text) in the annotations of every model that it writes.
 _QONNX_KEYS = frozenset({"finn_datatype", "tensor_layout", "tensor_sparsity"})
@@ -128,31 +127,31 @@ def _repeated_outputs(scope: Scope) -> Iterator[Hit]:
 def _interface(context: Context) -> Iterator[tuple[TypeSite, TypeForm]]:
     """Yield the types of the main graph's inputs and outputs."""
     for site, form in zip(context.types, context.forms, strict=True):
-        if site.scope is context.scopes[0] and site.role in ("input", "output"):
+        if site.scope is context.scopes[0] and site.role in (TypeRole.INPUT, TypeRole.OUTPUT):
             yield site, form
 
 
 def _lack(form: TypeForm) -> str | None:
     """Return what the type leaves undefined, or None; looks into sequences, optionals and maps."""
     for level in form:
-        if level.kind in _TENSORS:
+        if level.kind in TENSORS:
             return None if level.code else "its elem_type is UNDEFINED"
-        if level.kind == "map" and not level.code:
+        if level.kind is LevelKind.MAP and not level.code:
             return "the key_type of its map is UNDEFINED"
-    return None if form and form[-1].kind == "opaque" else "it has none"
+    return None if form and form[-1].kind is LevelKind.OPAQUE else "it has none"
 
 
 def _types_given(context: Context) -> Iterator[Hit]:
     for site, form in _interface(context):
         lack = _lack(form)
         if lack is not None:
-            inside = "for what it holds " if form and form[0].kind not in _TENSORS else ""
+            inside = "for what it holds " if form and form[0].kind not in TENSORS else ""
             yield Hit(site.position, site.where, f"{site.where} must have a type, but {inside}{lack}")
 
 
 def _shapes_given(context: Context) -> Iterator[Hit]:
     for site, form in _interface(context):
-        if form and form[0].kind in _TENSORS and form[0].dims is None:
+        if form and form[0].kind in TENSORS and form[0].dims is None:
             message = f"{site.where} must have a shape (at least its rank), but it has none"
             yield Hit(site.position, site.where, message)
 

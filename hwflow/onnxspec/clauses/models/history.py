@@ -14,6 +14,7 @@ from onnx import AttributeProto
 from hwflow.errors import Severity
 from hwflow.onnxspec.clauses.rules import Context, Hit, Rule
 from hwflow.onnxspec.graphs.scopes import ANNOTATIONS, MODEL, NODES, Node, Position
+from hwflow.onnxspec.graphs.sites import TensorRole
 
 _SPARSE = frozenset({AttributeProto.SPARSE_TENSOR, AttributeProto.SPARSE_TENSORS})
 Place = tuple[Position, str]  # with the ``where`` of a finding
@@ -46,7 +47,7 @@ def _annotations(context: Context) -> Iterator[Place]:
 
 def _sparse_initializers(context: Context) -> Iterator[Place]:
     for site in context.tensors:
-        if site.role == "sparse values" and not site.attribute:
+        if site.role is TensorRole.SPARSE_VALUES and not site.attribute:
             yield site.position, site.where
 
 

@@ -14,10 +14,12 @@ from onnx import checker
 from hwflow.onnxspec.clauses.rules import Context, Hit, Rule
 from hwflow.onnxspec.graphs.schemas import known_domains
 from hwflow.onnxspec.graphs.scopes import MODEL, NODES, Position, Scope
+from hwflow.onnxspec.graphs.sites import TensorRole
 from hwflow.onnxspec.reading.skeleton import skeleton
 from hwflow.onnxspec.reading.text import one_line
 from hwflow.onnxspec.shapes.dialects import DIALECT_DOMAINS
 from hwflow.onnxspec.shapes.inference import free_names, roots
+from hwflow.onnxspec.shapes.node_inference import FailureKind
 
 _REMEDY = "correct the model, or export it again"
 _TOO_MUCH = "look for absurd attributes, ranks or sizes, or export the model again"
@@ -51,7 +53,7 @@ def _model_check(context: Context) -> Iterator[Hit]:
         return
     if any(domain in known_domains() for domain, _, _ in context.functions):
         return  # the checker does not know functions in onnx's own domains
-    if any(stored.site.role != "initializer" for stored, _ in context.external):
+    if any(stored.site.role is not TensorRole.INITIALIZER for stored, _ in context.external):
         return  # the checker would search the files in the current folder
     for root, below in roots(context.scopes):
         around = {name: context.inference.form(0, name) for name in free_names(root)}
@@ -75,7 +77,7 @@ def _inference(context: Context) -> Iterator[Hit]:
     for failure in context.inference.failures:
         if _TOO_DEEP in failure.message or (context.has_errors and _UNTYPED in failure.message):
             continue
-        if failure.kind == "shape":
+        if failure.kind is FailureKind.SHAPE:
             scope = context.scopes[failure.scope]
             yield Hit(scope.at(NODES, failure.node), scope.where(failure.node), failure.message)
     for trouble in context.inference.troubles:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import Literal
 
 from hwflow.display import show
 from hwflow.errors import Severity
 from hwflow.onnxspec.clauses.rules import Context, Hit, Rule, at_node, listed
 from hwflow.onnxspec.graphs.scopes import Scope
 from hwflow.onnxspec.graphs.sequences import sequence_contents
-from hwflow.onnxspec.graphs.typeforms import Dim, TypeForm, dims_text
+from hwflow.onnxspec.graphs.sites import TypeRole
+from hwflow.onnxspec.graphs.typeforms import Dim, LevelKind, TypeForm, dims_text
+from hwflow.onnxspec.shapes.agreement import DifferenceKind
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 RENAME_VARIABLES = "rename the dimension variables"
@@ -99,19 +100,19 @@ def _star(context: Context) -> Iterator[Hit]:
     yield from _hits(context, lambda dim: dim == "*", message)
 
 
-def _differences(context: Context, kind: Literal["rank", "size"]) -> Iterator[Hit]:
+def _differences(context: Context, kind: DifferenceKind) -> Iterator[Hit]:
     for difference in context.agreement.differences:
-        if difference.kind == kind:
+        if difference.kind is kind:
             yield Hit(difference.site.position, difference.site.where, difference.message)
 
 
 def _sizes(context: Context) -> Iterator[Hit]:
     """Yield sizes that contradict each other whatever the variables are. A batch of 0 frames is legal but useless, so a
     contradiction that only size 0 avoids is a warning."""
-    yield from _differences(context, "size")
+    yield from _differences(context, DifferenceKind.SIZE)
     yield from _contradictions(context, solved=True)
     for difference in context.contradictions[1]:
-        if difference.kind == "size":
+        if difference.kind is DifferenceKind.SIZE:
             yield Hit(difference.site.position, difference.site.where, difference.message)
 
 
@@ -129,16 +130,17 @@ def _operator_sizes(context: Context) -> Iterator[Hit]:
 
 
 def _ranks(context: Context) -> Iterator[Hit]:
-    yield from _differences(context, "rank")
+    yield from _differences(context, DifferenceKind.RANK)
 
 
 def _sequences(context: Context) -> Iterator[tuple[Hit, bool]]:
     """Yield sequence types that state a size or rank that varies among their tensors, and whether the ranks vary."""
-    forms = {id(form) for form in context.forms if len(form) > 1 and form[0].kind == "sequence" and form[1].dims}
+    nested = (form for form in context.forms if len(form) > 1)
+    forms = {id(form) for form in nested if form[0].kind is LevelKind.SEQUENCE and form[1].dims}
     if not forms:
         return
     for site, form in zip(context.types, context.forms, strict=True):
-        if id(form) not in forms or site.role == "attribute" or len(form) != 2:
+        if id(form) not in forms or site.role is TypeRole.ATTRIBUTE or len(form) != 2:
             continue
         every = sequence_contents(context.scopes, context.inference, context.agreement.unifier, site.scope, site.name)
         shapes = [shape for shape in every if shape is not None]

@@ -15,8 +15,10 @@ from hwflow.onnxspec.graphs.operator_names import (
     SEQUENCE_MAP,
 )
 from hwflow.onnxspec.graphs.scopes import NODES
-from hwflow.onnxspec.graphs.typeforms import Level, TypeForm
+from hwflow.onnxspec.graphs.typeforms import TENSORS, Level, LevelKind, TypeForm
 from hwflow.onnxspec.reading import element_types
+from hwflow.onnxspec.shapes.agreement import DifferenceKind
+from hwflow.onnxspec.shapes.node_inference import FailureKind
 
 _EXPORT = "export the model again"
 _KEY_TYPES = frozenset(
@@ -34,7 +36,7 @@ _KEY_TYPES = frozenset(
 )
 _SEQUENCE_OPERATORS = frozenset({SEQUENCE_CONSTRUCT, SEQUENCE_INSERT, SEQUENCE_MAP, CONCAT_FROM_SEQUENCE})
 # The IR versions that introduced the kinds of types.
-_KIND_SINCE = {"sequence": 6, "map": 6, "optional": 8}
+_KIND_SINCE = {LevelKind.SEQUENCE: 6, LevelKind.MAP: 6, LevelKind.OPTIONAL: 8}
 
 
 def _messages(context: Context, judge: Callable[[TypeForm], str | None]) -> Iterator[Hit]:
@@ -54,31 +56,31 @@ def _inside(form: TypeForm, place: int) -> str:
 
 def _element_type(form: TypeForm) -> str | None:
     for place, level in enumerate(form):
-        if level.kind in ("tensor", "sparse tensor") and level.code not in element_types.BY_CODE:
+        if level.kind in TENSORS and level.code not in element_types.BY_CODE:
             found = element_types.describe(level.code)
             return f"the element type of the tensors{_inside(form, place)} must be a known one, not {found}"
-    if form and form[-1].kind == "sequence":
+    if form and form[-1].kind is LevelKind.SEQUENCE:
         return f"the sequence{_inside(form, len(form) - 1)} must state its element type, but it does not"
     return None
 
 
 def _map_type(form: TypeForm) -> str | None:
     for place, level in enumerate(form):
-        if level.kind == "map" and level.code not in _KEY_TYPES:
+        if level.kind is LevelKind.MAP and level.code not in _KEY_TYPES:
             found = element_types.describe(level.code)
             return f"the keys of the map{_inside(form, place)} must be integers or strings, not {found}"
-    if form and form[-1].kind == "map":
+    if form and form[-1].kind is LevelKind.MAP:
         return f"the map{_inside(form, len(form) - 1)} must state its value type, but it does not"
     return None
 
 
 def _optional_type(form: TypeForm) -> str | None:
     for place, level in enumerate(form):
-        if level.kind != "optional":
+        if level.kind is not LevelKind.OPTIONAL:
             continue
         if place + 1 == len(form):
             return f"the optional{_inside(form, place)} must state its element type, but it does not"
-        found = {"optional": "another optional", "opaque": "an opaque type"}.get(form[place + 1].kind)
+        found = {LevelKind.OPTIONAL: "another optional", LevelKind.OPAQUE: "an opaque type"}.get(form[place + 1].kind)
         if found is not None:
             allowed = "a tensor, a sparse tensor, a sequence or a map"
             return f"the optional{_inside(form, place)} must hold {allowed}, not {found}"
@@ -142,11 +144,11 @@ def _codes_known(context: Context) -> Iterator[Hit]:
 
 def _node_types(context: Context) -> Iterator[Hit]:
     for failure in context.inference.failures:
-        if failure.kind == "type":
+        if failure.kind is FailureKind.TYPE:
             scope = context.scopes[failure.scope]
             yield Hit(scope.at(NODES, failure.node), scope.where(failure.node), failure.message)
     for difference in context.agreement.differences:
-        if difference.kind == "type":
+        if difference.kind is DifferenceKind.TYPE:
             yield Hit(difference.site.position, difference.site.where, difference.message)
 
 
@@ -154,7 +156,7 @@ def _one_element_type(context: Context) -> Iterator[Hit]:
     for failure in context.inference.failures:
         scope = context.scopes[failure.scope]
         node = scope.nodes[failure.node]
-        if failure.kind == "type" and node.domain == "" and node.op_type in _SEQUENCE_OPERATORS:
+        if failure.kind is FailureKind.TYPE and node.domain == "" and node.op_type in _SEQUENCE_OPERATORS:
             yield Hit(scope.at(NODES, failure.node), scope.where(failure.node), failure.message)
 
 

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from hwflow.errors import Severity
 from hwflow.onnxspec.clauses.rules import Context, Hit, Rule
+from hwflow.onnxspec.graphs.sites import TensorRole
+from hwflow.onnxspec.graphs.typeforms import TENSORS
 from hwflow.onnxspec.reading import element_types
 from hwflow.onnxspec.reading.stored import StoredTensor, dims_text, element_count
 
@@ -25,7 +27,7 @@ def _element_types(context: Context) -> Iterator[Hit]:
             message = f"the tensor's data_type must be an element type of ONNX (1 to {_LAST}), not {found}"
             yield Hit(stored.position, stored.where, message)
     for site, form in zip(context.types, context.forms, strict=True):
-        code = next((v.code for v in form if "tensor" in v.kind and v.code not in element_types.BY_CODE), None)
+        code = next((v.code for v in form if v.kind in TENSORS and v.code not in element_types.BY_CODE), None)
         if code is not None:
             found = element_types.describe(code)
             message = f"the type's elem_type must be an element type of ONNX (1 to {_LAST}), not {found}"
@@ -211,15 +213,15 @@ def _shown(string: bytes) -> str:
 
 
 def _sparse(context: Context) -> Iterator[Hit]:
-    parts: dict[int, dict[str, StoredTensor]] = {}
+    parts: dict[int, dict[TensorRole, StoredTensor]] = {}
     for stored in context.stored:
         if stored.site.sparse is not None:
             parts.setdefault(id(stored.site.sparse), {})[stored.site.role] = stored
     for site in context.tensors:
-        if site.sparse is None or site.role != "sparse values":
+        if site.sparse is None or site.role is not TensorRole.SPARSE_VALUES:
             continue
         found = parts.get(id(site.sparse), {})
-        values, indices = found.get("sparse values"), found.get("sparse indices")
+        values, indices = found.get(TensorRole.SPARSE_VALUES), found.get(TensorRole.SPARSE_INDICES)
         messages = _sparse_shape(site.sparse, values, indices) or _sparse_indices(site.sparse, indices, context)
         for message in messages:
             yield Hit(site.position, site.where, message)
