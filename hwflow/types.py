@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from hwflow.errors import Finding, InternalError
+from hwflow.errors import InternalError
 
 
 @dataclass(frozen=True)
@@ -17,10 +17,8 @@ class Interval:
 
     def __post_init__(self) -> None:
         if self.lo > self.hi:
-            raise InternalError(
-                Finding(
-                    "interval-ordered", "interval", f"lo must be at most hi, not {self.lo} > {self.hi}", "report it"
-                )
+            raise InternalError.of(
+                "interval-ordered", "interval", f"lo must be at most hi, not {self.lo} > {self.hi}", "report it"
             )
 
     @classmethod

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from hwflow.display import show
-from hwflow.errors import Finding, UsageError
+from hwflow.errors import UsageError
 from hwflow.suggestion import did_you_mean
 
 
@@ -42,7 +42,7 @@ class Parser(argparse.ArgumentParser):
             f"in place of {show(option)} {did_you_mean(option, self._option_string_actions)}"
             for option in self._unknown_options() if did_you_mean(option, self._option_string_actions)
         )
-        raise UsageError(Finding("command-line", self.prog, message, f"{meant}see '{self.prog} --help'"))
+        raise UsageError.of("command-line", self.prog, message, f"{meant}see '{self.prog} --help'")
 
     def _unknown_options(self) -> list[str]:
         """Return the given options that are neither options of this parser nor prefixes of one."""

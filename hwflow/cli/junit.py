@@ -161,4 +161,4 @@ def write(path: str, suites: Sequence[Suite]) -> None:
 
 
 def _unwritable(path: str, message: str) -> UsageError:
-    return UsageError(Finding("junit-file", f"option --junit {show_path(path)}", message, "choose another path"))
+    return UsageError.of("junit-file", f"option --junit {show_path(path)}", message, "choose another path")

@@ -40,9 +40,7 @@ def number(option: str, text: str | None, example: str) -> float | None:
         return None if text is None else float(text)
     except ValueError:
         message = f"must be a number, not {show(text)}"
-        raise UsageError(
-            Finding("number-option", f"option {option}", message, f"for example {option} {example}")
-        ) from None
+        raise UsageError.of("number-option", f"option {option}", message, f"for example {option} {example}") from None
 
 
 def whole_number(option: str, text: str | None, example: str) -> int | None:
@@ -111,13 +109,11 @@ def dimensions(options: Sequence[str]) -> dict[str, int]:
     for option in options:
         name, _, value = option.rpartition("=")  # a name may hold the sign
         if not name or not value.isdecimal() or int(value) < 1:
-            raise UsageError(
-                Finding(
-                    "dimension-option",
-                    "option --dim",
-                    f"must be NAME=VALUE with VALUE at least 1, not {show(option)}",
-                    "for example --dim N=1",
-                )
+            raise UsageError.of(
+                "dimension-option",
+                "option --dim",
+                f"must be NAME=VALUE with VALUE at least 1, not {show(option)}",
+                "for example --dim N=1",
             )
         result[name] = int(value)
     return result

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from hwflow.codegen.board.clock_plan import ClockPlan, output_range, plan_clock
-from hwflow.errors import Finding, UsageError
+from hwflow.errors import UsageError
 
 if TYPE_CHECKING:
     from hwflow.boards.board import Board
@@ -32,12 +32,10 @@ def clock_for(board: Board, mhz: float | None) -> ClockPlan:
         return max(fitting, key=lambda plan: plan.frequency_hz)
     nearest = min(near, key=lambda plan: abs(plan.frequency_hz - target))
     hundredths = -(-nearest.frequency_hz // 10_000)  # rounded up: it is then the highest clock up to that
-    raise UsageError(
-        Finding(
-            "clock-reachable", "option --clock",
-            f"must be a clock that the PLL of {board.name} makes of {board.clock.hz / 1e6:g} MHz, not {mhz:g} MHz",
-            f"the nearest one is --clock {hundredths / 100:g}",
-        )
+    raise UsageError.of(
+        "clock-reachable", "option --clock",
+        f"must be a clock that the PLL of {board.name} makes of {board.clock.hz / 1e6:g} MHz, not {mhz:g} MHz",
+        f"the nearest one is --clock {hundredths / 100:g}",
     )
 
 
@@ -45,7 +43,7 @@ def check_positive(mhz: float | None, example: float = 100) -> None:
     """Raise :class:`UsageError` unless ``mhz`` can be a clock of some board (None: the board's own)."""
     if mhz is not None and not 0 < mhz < float("inf"):
         message = f"must be a number of MHz greater than 0, not {mhz:g}"
-        raise UsageError(Finding("positive-clock", "option --clock", message, f"for example --clock {example:g}"))
+        raise UsageError.of("positive-clock", "option --clock", message, f"for example --clock {example:g}")
 
 
 def _near(board: Board, target: Fraction) -> list[ClockPlan]:

@@ -121,7 +121,7 @@ def _lowered(model: ResolvedModel, declared: Mapping[str, InputType]) -> Graph:
     if not state.findings and all(name in model.fixed for name in model.outputs):
         message = "at least one output must be computed by hardware, not none: all are constants"
         remedy = "there is nothing to compile"
-        raise ModelRefused([Finding("hardware-operator", f"model {show(model.name)}", message, remedy)])
+        raise ModelRefused.of("hardware-operator", f"model {show(model.name)}", message, remedy)
     if not any(is_dialect((n.domain, n.op_type)) for n in model.nodes) and not _integer_only(model, declared):
         obstacles = in_the_way([Site.of(node) for node in model.nodes], model.inputs)
         others = (finding for finding in state.findings if whole_operator(finding.where) is None)

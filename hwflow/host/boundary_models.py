@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hwflow.display import show
-from hwflow.errors import Finding, ModelRefused, UsageError
+from hwflow.errors import ModelRefused, UsageError
 from hwflow.ir.graph import IntArray, Port
 from hwflow.numerics.functions.nearest_float import nearest_floats
 from hwflow.onnxspec.graphs.subgraph import SubModel, cut
@@ -122,13 +122,11 @@ def to_integers(port: Port, reals: npt.NDArray[Any]) -> IntArray:
         wrong = ~(np.abs(quotient - levels) <= allowed) | (levels < element.min) | (levels > element.max)
     if wrong.any():
         place = tuple(int(i) for i in np.argwhere(wrong)[0])
-        raise ModelRefused(
-            Finding(
-                "boundary-level", f"value {show(port.value.origin)}",
-                f"must hold levels of its quantizer, integers {element.min} to {element.max}, but frame {place[0]}, "
-                f"index {list(place[1:])} is {reals[place]}, {quotient[place]:.9g} in levels",
-                "report this model as a defect of hwflow",
-            )
+        raise ModelRefused.of(
+            "boundary-level", f"value {show(port.value.origin)}",
+            f"must hold levels of its quantizer, integers {element.min} to {element.max}, but frame {place[0]}, "
+            f"index {list(place[1:])} is {reals[place]}, {quotient[place]:.9g} in levels",
+            "report this model as a defect of hwflow",
         )
     return levels.astype(np.int64)
 
@@ -158,7 +156,7 @@ def declared_integers(port: Port, reals: npt.NDArray[Any], dtype: str) -> IntArr
         )
         where = f"input {show(port.value.origin)}"
         remedy = "round the frames to that, or declare another --input-type"
-        raise UsageError(Finding("declared-integers", where, message, remedy))
+        raise UsageError.of("declared-integers", where, message, remedy)
     result: IntArray = levels
     return result
 

@@ -170,11 +170,9 @@ def quantize(
     say("quantizing")
     proto = static_qdq(model.proto, shown, recipe)
     if not any(node.op_type in _QUANTIZERS for node in proto.graph.node):
-        raise ModelRefused(
-            Finding(
-                "quantizable-operator", f"model {show(model.resolved.name)}",
-                "at least one operator must be one that is quantized, not none", "there is nothing to quantize",
-            )
+        raise ModelRefused.of(
+            "quantizable-operator", f"model {show(model.resolved.name)}",
+            "at least one operator must be one that is quantized, not none", "there is nothing to quantize",
         )
     with tempfile.TemporaryDirectory(prefix="hwflow-quantize-") as folder:
         say("checking the quantized model")
@@ -198,7 +196,7 @@ def _chosen(option: str, value: Any, choices: tuple[Any, ...]) -> Any:
     if value not in choices:
         listing = ", ".join(map(str, choices))
         message = f"must be one of {listing}, not {value}"
-        raise UsageError(Finding("quantize-option", f"option {option}", message, "choose one of these"))
+        raise UsageError.of("quantize-option", f"option {option}", message, "choose one of these")
     return value
 
 
@@ -206,16 +204,14 @@ def _refuse_target(target: Path, source: Path | None) -> None:
     """Refuse, before anything takes long, an output that is a folder, in a missing folder, or the model."""
     if target.is_dir() or not target.absolute().parent.is_dir():
         what = "it is a folder" if target.is_dir() else f"there is no folder {show_path(target.absolute().parent)}"
-        raise UsageError(
-            Finding("output-file", f"output {show_path(target)}", f"must be a file, but {what}", "choose another path")
+        raise UsageError.of(
+            "output-file", f"output {show_path(target)}", f"must be a file, but {what}", "choose another path"
         )
     if source is not None and target.exists() and target.samefile(source):
-        raise UsageError(
-            Finding(
-                "output-file", f"output {show_path(target)}",
-                "must be another file than the model, not the model itself",
-                "choose another path",
-            )
+        raise UsageError.of(
+            "output-file", f"output {show_path(target)}",
+            "must be another file than the model, not the model itself",
+            "choose another path",
         )
 
 

@@ -22,7 +22,7 @@ import onnx
 from onnx import inliner, shape_inference, version_converter
 
 from hwflow.display import show
-from hwflow.errors import Finding, ModelRefused, ToolError
+from hwflow.errors import ModelRefused, ToolError
 from hwflow.onnxspec.graphs.operator_facts import STANDARD_DOMAIN, all_facts, facts_of
 from hwflow.onnxspec.graphs.operator_names import GEMM
 from hwflow.quantization.quantizer_pairs import join_affine_functions
@@ -113,10 +113,8 @@ def _onnxruntime(module: str) -> Any:
         with _quiet():
             return importlib.import_module(module)
     except ImportError as error:
-        raise ToolError(
-            Finding(
-                "tool-present", "package 'onnxruntime'", f"must be installed with its quantizer, but: {error}", INSTALL
-            )
+        raise ToolError.of(
+            "tool-present", "package 'onnxruntime'", f"must be installed with its quantizer, but: {error}", INSTALL
         ) from error
 
 
@@ -144,7 +142,7 @@ def _refusing(model: onnx.ModelProto, must: str, remedy: str = "see what the rea
     except Exception as error:  # both raise many kinds
         reason = " ".join(str(error).split()) or type(error).__name__
         message = f"the model must {must}, but it says: {reason}"
-        raise ModelRefused(Finding("onnxruntime", f"model {show(model.graph.name)}", message, remedy)) from error
+        raise ModelRefused.of("onnxruntime", f"model {show(model.graph.name)}", message, remedy) from error
 
 
 def _session(runtime: Any, model: onnx.ModelProto, level: Any, optimized: Path | None = None) -> Any:

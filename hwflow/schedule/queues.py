@@ -23,7 +23,7 @@ from hwflow.cores.costs.storage_steps import storage_steps
 from hwflow.cores.operator import Device, Folding
 from hwflow.cores.streams.rearrange import RearrangeAttributes
 from hwflow.cores.windows.sliding_window import has_line_buffer, least_rows
-from hwflow.errors import Finding, InternalError
+from hwflow.errors import InternalError
 from hwflow.ir.graph import Node, Value
 from hwflow.schedule.converters import FreshNames, insert
 from hwflow.schedule.plan import Plan
@@ -114,13 +114,11 @@ def _size_evenly(plan: Plan, device: Device, even: EvenSchedule) -> Run:
 
 def _require(plan: Plan, good: bool, period: int) -> None:
     if not good:
-        raise InternalError(
-            Finding(
-                "interval-kept",
-                f"cores {', '.join(repr(node.name) for node in plan.graph.nodes)}",
-                f"must sustain an initiation interval of {period} cycles with unbounded FIFOs",
-                "report this model as a defect of hwflow",
-            )
+        raise InternalError.of(
+            "interval-kept",
+            f"cores {', '.join(repr(node.name) for node in plan.graph.nodes)}",
+            f"must sustain an initiation interval of {period} cycles with unbounded FIFOs",
+            "report this model as a defect of hwflow",
         )
 
 

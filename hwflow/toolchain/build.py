@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from hwflow.display import show_path
-from hwflow.errors import Finding, ToolError, UsageError
+from hwflow.errors import ToolError, UsageError
 from hwflow.toolchain import nextpnr, pack, routing, vendor, yosys
 from hwflow.toolchain.build_result import BuildResult as BuildResult
 from hwflow.toolchain.ethernet.ethernet_core import write_ethernet_core
@@ -144,7 +144,7 @@ def build(
         packing = pack_file(part["family"], out / NETLIST, out / PACKED)
     except (ValueError, KeyError):
         where = f"netlist {show_path(out / NETLIST)}"
-        raise ToolError(Finding("tool-output", where, "must be yosys' JSON of one top module", blame)) from None
+        raise ToolError.of("tool-output", where, "must be yosys' JSON of one top module", blame) from None
     seconds["registers"] = time.monotonic() - start
     for counts in (design_resources, resources):  # all multiplier blocks are the design's
         counts["dsp"] -= packing.pairs.get("multipliers", 0)
@@ -233,12 +233,10 @@ def _description(out: Path) -> dict[str, Any]:
     try:
         description: dict[str, Any] = json.loads(path.read_text())
     except OSError:
-        raise UsageError(
-            Finding(
-                "board-files", f"folder {show_path(out)}",
-                "the folder must hold board/board.json, not be made without a board",
-                "run 'hwflow synth' with '--board'",
-            )
+        raise UsageError.of(
+            "board-files", f"folder {show_path(out)}",
+            "the folder must hold board/board.json, not be made without a board",
+            "run 'hwflow synth' with '--board'",
         ) from None
     return description
 

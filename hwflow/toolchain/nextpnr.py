@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hwflow.display import show
-from hwflow.errors import Finding, ToolError
+from hwflow.errors import ToolError
 from hwflow.toolchain.tool import Tool, on_path, wheel_entry
 
 _VERSION = r"Version (?:nextpnr-)?(\d+(?:\.\d+)+)"
@@ -129,12 +129,10 @@ def arguments(
         ]
     option = DEVICE_OPTIONS.get(part["device"])
     if option is None:
-        raise ToolError(
-            Finding(
-                "part-known", f"part {show(part['device'])}",
-                f"device must be one of {', '.join(DEVICE_OPTIONS)}, not {part['device']}",
-                "correct the board's file",
-            )
+        raise ToolError.of(
+            "part-known", f"part {show(part['device'])}",
+            f"device must be one of {', '.join(DEVICE_OPTIONS)}, not {part['device']}",
+            "correct the board's file",
         )
     common = [option, "--package", part["package"], *common]
     if part["family"] == "ecp5":

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hwflow.display import show
-from hwflow.errors import Finding, ToolError
+from hwflow.errors import ToolError
 from hwflow.sim import programs
 
 FULL = 1 << 16  # bytes: what may be left of a file system that a program has filled
@@ -77,10 +77,8 @@ class Tool:
                 return found
         want = ".".join(map(str, self.minimum))
         have = "; ".join(f"{' '.join(f.command)} has version {f.version_text}" for f in present) or "none was found"
-        raise ToolError(
-            Finding(
-                "tool-present", f"tool {show(self.name)}", f"version must be {want} or newer, not: {have}", self.install
-            )
+        raise ToolError.of(
+            "tool-present", f"tool {show(self.name)}", f"version must be {want} or newer, not: {have}", self.install
         )
 
     def _probe(self, candidate: Callable[[], tuple[tuple[str, ...], str, Mapping[str, str]] | None]) -> Found | None:
@@ -206,7 +204,7 @@ def run(
                 late.cancel()
     text = "".join(printed)
     if stop.reason is not None and process.returncode != 0:
-        raise ToolError(Finding("tool-stopped", step, f"{stop.reason} (log: {log})", remedy))
+        raise ToolError.of("tool-stopped", step, f"{stop.reason} (log: {log})", remedy)
     if process.returncode != 0:
         rule, problem = "tool-run", f"exit status must be 0, not {process.returncode} (log: {log})"
     elif missing := [name for name in outputs if not (cwd / name).is_file() or (cwd / name).stat().st_size == 0]:
@@ -217,7 +215,7 @@ def run(
         return text
     for name in outputs:  # what is half there
         (cwd / name).unlink(missing_ok=True)
-    raise ToolError(Finding(rule, step, problem, remedy, output=_tail(text)))
+    raise ToolError.of(rule, step, problem, remedy, output=_tail(text))
 
 
 def _tail(text: str) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from hdl_lib.clocks import pll_cyclonev, pll_ecp5, pll_gowin, pll_ice40, pll_xilinx7
 from hwflow.display import show
-from hwflow.errors import Finding, UsageError
+from hwflow.errors import UsageError
 
 if TYPE_CHECKING:
     from hwflow.boards.board import Board, Part
@@ -97,11 +97,9 @@ def plan_clock(board: Board, target_mhz: float | Fraction | None = None) -> Cloc
         else:
             settings = FAMILIES[board.part.family].find(board.part, board.clock.hz, target)
     except ValueError as error:
-        raise UsageError(
-            Finding(
-                "clock-reachable", f"board {show(board.name)}", str(error),
-                f"choose another clock, such as {board.clock_mhz:g} MHz",
-            )
+        raise UsageError.of(
+            "clock-reachable", f"board {show(board.name)}", str(error),
+            f"choose another clock, such as {board.clock_mhz:g} MHz",
         ) from error
     return ClockPlan(settings.output_hz, settings)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hwflow.cores.operator import exact_matmul
-from hwflow.errors import Finding, InternalError
+from hwflow.errors import InternalError
 from hwflow.ir.graph import Attributes, IntArray, Node
 from hwflow.numerics.accumulator_bounds import bounds
 from hwflow.types import Interval, IntType
@@ -108,9 +108,7 @@ def _as_products(weights: IntArray, binary: bool) -> tuple[IntArray, IntArray]:
 
 def _check_bits(what: str, least: int, greatest: int) -> None:
     if least < 0 or greatest > 1:
-        raise InternalError(
-            Finding(
-                "binary-operands", "binary product", f"{what} must be 0 and 1, not within {Interval(least, greatest)}",
-                "report it as a defect of hwflow",
-            )
+        raise InternalError.of(
+            "binary-operands", "binary product", f"{what} must be 0 and 1, not within {Interval(least, greatest)}",
+            "report it as a defect of hwflow",
         )

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hwflow.cores.timing import Steps
-from hwflow.errors import Finding, InternalError
+from hwflow.errors import InternalError
 from hwflow.schedule.plan import Plan
 from hwflow.schedule.throughput.events import Actor, EventGraph, event_graph
 from hwflow.schedule.throughput.firing import NEVER, Firing
@@ -100,11 +100,9 @@ def _repeats(firing: Firing, frame: int) -> int | None:
 
 def _deadlock(stuck: list[Actor]) -> InternalError:
     owners = dict.fromkeys(repr(actor.owner) for actor in stuck if actor.owner)
-    return InternalError(
-        Finding(
-            "no-deadlock",
-            f"cores {', '.join(owners)}",
-            "FIFO depths must let every beat move on, not deadlock the cores",
-            "report this model as a defect of hwflow",
-        )
+    return InternalError.of(
+        "no-deadlock",
+        f"cores {', '.join(owners)}",
+        "FIFO depths must let every beat move on, not deadlock the cores",
+        "report this model as a defect of hwflow",
     )

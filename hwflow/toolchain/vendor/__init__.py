@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from hwflow.display import show_path
-from hwflow.errors import Finding, ToolError
+from hwflow.errors import ToolError
 from hwflow.toolchain.build_result import BuildResult
 from hwflow.toolchain.tool import Tool, on_path, run
 
@@ -182,8 +182,8 @@ def _read_report(path: Path) -> dict[str, float | None]:
     try:
         said: dict[str, float | None] = json.loads(path.read_text())
     except ValueError:
-        raise ToolError(
-            Finding("tool-output", f"report {show_path(path)}", "must be JSON",
-            "read the log; report a defect of hwflow")
+        raise ToolError.of(
+            "tool-output", f"report {show_path(path)}", "must be JSON",
+            "read the log; report a defect of hwflow"
         ) from None
     return said
