@@ -167,13 +167,6 @@ def finite(node: OnnxNode, name: str, default: float) -> Fraction:
     return Fraction(value)
 
 
-def integer(node: OnnxNode, name: str, default: int = 0) -> int:
-    """Return integer attribute ``name``."""
-    value = node.attributes.get(name, default)
-    assert isinstance(value, int)
-    return value
-
-
 def _not_constant(node: OnnxNode, index: int, what: str) -> Refusal:
     return refuse(
         node, "constant-parameter", f"{what} {show(node.inputs[index])} must be a constant, not computed at run time",

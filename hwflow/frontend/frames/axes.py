@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx
 
-from hwflow.frontend.frames.frame_model import Build, integer, integers, set_attribute
+from hwflow.frontend.frames.frame_model import Build, set_attribute
 from hwflow.onnxspec.graphs.operator_names import IDENTITY, RESHAPE
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
 
@@ -102,8 +102,8 @@ def reshape() -> BatchingRule:
 
 
 def transpose() -> BatchingRule:
-    def order(build: Build, node: OnnxNode) -> list[int]:
-        return integers(node, "perm") or list(reversed(range(len(build.shape(node.inputs[0])))))
+    def order(build: Build, node: OnnxNode) -> Sequence[int]:
+        return node.integers("perm") or range(len(build.shape(node.inputs[0])))[::-1]
 
     def independent(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
         return order(build, node)[:1] == [0]
@@ -121,7 +121,7 @@ def along(default: int, *, before: tuple[int, int] | None = None, added: int = 0
 
     def axis_of(node: OnnxNode) -> int:
         older = before is not None and node.version < before[0]
-        return integer(node, "axis", before[1] if older and before is not None else default)
+        return node.integer("axis", before[1] if older and before is not None else default)
 
     def independent(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
         rank = len(build.shape(node.inputs[0])) + added
@@ -173,7 +173,7 @@ def concat(first: int, step: int) -> BatchingRule:
         return range(first, len(node.inputs), step)
 
     def axis_of(node: OnnxNode) -> int:
-        return integer(node, "axis", 1)  # required since operator set 4
+        return node.integer("axis", 1)  # required since operator set 4
 
     def parameters(build: Build, node: OnnxNode) -> bool:
         return build.single(name for place, name in enumerate(node.inputs) if place not in parts(node))
@@ -254,17 +254,17 @@ def _optional(build: Build, node: OnnxNode, place: int, default: Sequence[int]) 
 
 
 def slice_() -> BatchingRule:
-    def parts(build: Build, node: OnnxNode) -> tuple[list[int], list[list[int]]] | None:
+    def parts(build: Build, node: OnnxNode) -> tuple[list[int], list[Sequence[int]]] | None:
         """Return the axes, and starts, ends and steps."""
-        starts: list[int] | None
-        ends: list[int] | None
+        starts: Sequence[int] | None
+        ends: Sequence[int] | None
         if node.version < 10:  # attributes
-            starts, ends = integers(node, "starts"), integers(node, "ends")
+            starts, ends = node.integers("starts"), node.integers("ends")
         else:
             starts, ends = _vector(build, node, 1), _vector(build, node, 2)
         if starts is None or ends is None:
             return None
-        axes = _optional(build, node, 3, integers(node, "axes") or range(len(starts)))
+        axes = _optional(build, node, 3, node.integers("axes") or range(len(starts)))
         steps = _optional(build, node, 4, [1] * len(starts))
         if axes is None or steps is None or not len(axes) == len(starts) == len(ends) == len(steps):
             return None
@@ -295,8 +295,8 @@ def slice_() -> BatchingRule:
         return True
 
     def store(
-        build: Build, node: OnnxNode, copy: onnx.NodeProto, axes: list[int], starts: list[int], ends: list[int],
-        steps: list[int],
+        build: Build, node: OnnxNode, copy: onnx.NodeProto, axes: Sequence[int], starts: Sequence[int],
+        ends: Sequence[int], steps: Sequence[int],
     ) -> None:
         if node.version < 10:
             for name, values in (("axes", axes), ("starts", starts), ("ends", ends)):
@@ -309,9 +309,9 @@ def slice_() -> BatchingRule:
 
 
 def pad() -> BatchingRule:
-    def parts(build: Build, node: OnnxNode) -> tuple[list[int], list[int]] | None:
+    def parts(build: Build, node: OnnxNode) -> tuple[list[int], Sequence[int]] | None:
         """Return the axes, and the padding before and then after each."""
-        pads = _vector(build, node, 1) if node.version >= 11 else integers(node, "pads") or None
+        pads = _vector(build, node, 1) if node.version >= 11 else node.integers("pads") or None
         axes = _optional(build, node, 3, range(len(build.shape(node.inputs[0]))))
         if pads is None or axes is None or len(pads) != 2 * len(axes) or not build.single(node.inputs[2:3]):
             return None
@@ -374,14 +374,15 @@ def reduce(input_since: int = 18) -> BatchingRule:
     """Return the rule of reductions. Axes are an attribute or, since version ``input_since`` of ai.onnx, an input;
     without any, all axes are reduced, or none."""
 
-    def axes_of(build: Build, node: OnnxNode) -> list[int] | None:
+    def axes_of(build: Build, node: OnnxNode) -> Sequence[int] | None:
+        axes: Sequence[int] | None
         if len(node.inputs) > 1 and node.inputs[1] and node.domain == "":
             axes = _vector(build, node, 1)
         else:
-            axes = integers(node, "axes")
-        if axes or axes is None or integer(node, "noop_with_empty_axes"):
+            axes = node.integers("axes")
+        if axes or axes is None or node.integer("noop_with_empty_axes"):
             return axes
-        return list(range(len(build.shape(node.inputs[0]))))
+        return range(len(build.shape(node.inputs[0])))
 
     def independent(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
         axes, rank = axes_of(build, node), len(build.shape(node.inputs[0]))
@@ -421,7 +422,7 @@ def resize() -> BatchingRule:
         assert isinstance(scales, tuple)
         if found is None or rank < 2 or scales[0] != 1:
             return False
-        axes = [axis % rank for axis in integers(node, "axes")] or list(range(rank))
+        axes = [axis % rank for axis in node.integers("axes")] or list(range(rank))
         if 0 not in axes:
             return True
         first = axes.index(0)
@@ -458,7 +459,7 @@ def resize() -> BatchingRule:
         if found is None:
             return False
         if node.version >= 18:
-            set_attribute(copy, "axes", _up(integers(node, "axes") or range(rank)))
+            set_attribute(copy, "axes", _up(node.integers("axes") or range(rank)))
             return True
         for place, name in found:
             old = build.constant(name)

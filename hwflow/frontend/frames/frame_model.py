@@ -10,7 +10,7 @@ from onnx import helper
 
 from hwflow.onnxspec.graphs.operator_names import RESHAPE
 from hwflow.onnxspec.reading.numpy_tensors import ELEMENT_TYPES, to_tensor
-from hwflow.onnxspec.resolving.resolved_model import Array, OnnxNode, ResolvedModel
+from hwflow.onnxspec.resolving.resolved_model import Array, ResolvedModel
 
 
 class Build:
@@ -122,17 +122,3 @@ def set_attribute(copy: onnx.NodeProto, name: str, value: object) -> None:
     del copy.attribute[:]
     kind = onnx.AttributeProto.INTS if value == [] else None
     copy.attribute.extend([*kept, helper.make_attribute(name, value, attr_type=kind)])
-
-
-def integer(node: OnnxNode, name: str, default: int = 0) -> int:
-    """Return an integer attribute."""
-    value = node.attributes.get(name, default)
-    assert isinstance(value, int)
-    return value
-
-
-def integers(node: OnnxNode, name: str) -> list[int]:
-    """Return a list of integers from an attribute, empty if it is absent."""
-    values = node.attributes.get(name, ())
-    assert isinstance(values, tuple)
-    return [int(v) for v in values if isinstance(v, int)]

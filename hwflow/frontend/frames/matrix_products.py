@@ -9,7 +9,7 @@ import onnx
 from onnx import helper
 
 from hwflow.frontend.frames.axes import BatchingRule, NodeRewrite
-from hwflow.frontend.frames.frame_model import Build, integer
+from hwflow.frontend.frames.frame_model import Build
 from hwflow.onnxspec.graphs.operator_names import ADD, CAST, MAT_MUL, MAT_MUL_INTEGER, MUL, QUANTIZE_LINEAR, TRANSPOSE
 from hwflow.onnxspec.reading.numpy_tensors import ELEMENT_TYPES
 from hwflow.onnxspec.resolving.resolved_model import Array, OnnxNode
@@ -77,7 +77,7 @@ def gemm_independent(a: int, b: int, c: int) -> NodeRewrite:
     """Return the ``independent`` of alpha * A' * B' + beta * C, inputs at these places: the rows of A are frames."""
 
     def independent(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
-        if build.is_fixed(node.inputs[a]) or integer(node, "transA"):
+        if build.is_fixed(node.inputs[a]) or node.integer("transA"):
             return False
         if len(node.inputs) > c and node.inputs[c] and len(build.shape(node.inputs[c])) == 2:
             first = build.first(node.inputs[c]) if build.is_fixed(node.inputs[c]) else None
@@ -145,7 +145,7 @@ def _factor(node: OnnxNode, name: str) -> Array:
 
 def _turned(build: Build, node: OnnxNode, name: str, attribute: str) -> str:
     """Return a matrix operand, transposed if the attribute says so."""
-    if not integer(node, attribute):
+    if not node.integer(attribute):
         return name
     result = build.fresh(name)
     perm = [1, 0] if build.is_fixed(name) else [0, 2, 1]

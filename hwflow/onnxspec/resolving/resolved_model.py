@@ -59,6 +59,18 @@ class OnnxNode:
         """The ``where`` of findings about the node."""
         return f"node {show(self.name)} ({self.op_type}){self.context}"
 
+    def integer(self, name: str, default: int = 0) -> int:
+        """Return integer attribute ``name``."""
+        value = self.attributes.get(name, default)
+        assert isinstance(value, int)
+        return value
+
+    def integers(self, name: str) -> tuple[int, ...]:
+        """Return list attribute ``name``, of integers; empty if absent."""
+        values = self.attributes.get(name, ())
+        assert isinstance(values, tuple)
+        return tuple(int(value) for value in values)
+
 
 @dataclass(frozen=True, eq=False)
 class ResolvedModel:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from hwflow.frontend.context import Lowering, integer, made, refuse
+from hwflow.frontend.context import Lowering, made, refuse
 from hwflow.frontend.context import reals as real_operand
 from hwflow.frontend.frames import axes
 from hwflow.frontend.stream_types import COMPUTED_TYPES, REAL_TYPES
@@ -43,7 +43,7 @@ def cum_prod(state: Lowering, node: OnnxNode) -> View:
     view = whole_zero_point(state, node, plain(state, node, real_operand(state, node, 0)))
     zeros = np.array([int(zero) for zero in view.zero_point.reshape(-1)]).reshape(view.zero_point.shape)
     most = _most(view, zeros)
-    terms = view.shape[axis] - integer(node, "exclusive")
+    terms = view.shape[axis] - node.integer("exclusive")
 
     def held(count: int) -> IntType | None:
         """Return the type to which products of so many elements wrap; None where they are exact."""
@@ -78,12 +78,12 @@ def _most(view: Reals, zeros: IntArray) -> int | None:
 def _scales(node: OnnxNode, view: Reals, axis: int) -> Fractions:
     """Return the products of the scales."""
     whole = np.broadcast_to(view.scale, view.shape)
-    whole = np.flip(whole, axis) if integer(node, "reverse") else whole
+    whole = np.flip(whole, axis) if node.integer("reverse") else whole
     product = as_array(np.multiply.accumulate(whole, axis=axis))
-    if integer(node, "exclusive"):
+    if node.integer("exclusive"):
         ones = np.broadcast_to(fractions([1]).reshape((1,) * len(view.shape)), product.take([0], axis=axis).shape)
         product = np.concatenate([ones, product.take(range(product.shape[axis] - 1), axis=axis)], axis=axis)
-    return compact(np.flip(product, axis) if integer(node, "reverse") else product)
+    return compact(np.flip(product, axis) if node.integer("reverse") else product)
 
 
 def _products(
@@ -91,8 +91,8 @@ def _products(
     held: Callable[[int], IntType | None],
 ) -> Value:
     """Add the products. ``held``: returns the type to which products of so many elements wrap, None where exact."""
-    size, reverse = shape[axis], bool(integer(node, "reverse"))
-    if integer(node, "exclusive"):
+    size, reverse = shape[axis], bool(node.integer("reverse"))
+    if node.integer("exclusive"):
         last = size <= 2
         if size == 1:  # 1 for any input
             return step(state, node, Simple("where"), [0, Integers(value, shape, 0, 0), 1]).value
@@ -102,7 +102,7 @@ def _products(
     distance = 1
     while distance < size:
         other = _shifted(state, node, value, shape, axis, distance, reverse)
-        type_ = held(min(2 * distance, size - integer(node, "exclusive")))
+        type_ = held(min(2 * distance, size - node.integer("exclusive")))
         last = 2 * distance >= size
         made_of = ProductAttributes((0, 0), type_)
         value = state.add(node, [value, other], made_of, origin=None if last else "")

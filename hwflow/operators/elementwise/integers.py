@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from hwflow.display import show
-from hwflow.frontend.context import Handler, Lowering, given, integer, refuse
+from hwflow.frontend.context import Handler, Lowering, given, refuse
 from hwflow.frontend.stream_types import COMPUTED_TYPES, REAL_TYPES
 from hwflow.frontend.views import Constant, Integers, Reals, View, uniform
 from hwflow.ir.graph import IntArray
@@ -164,7 +164,7 @@ def expanded(state: Lowering, node: OnnxNode, view: Integers, shape: tuple[int, 
 
 
 def mod(node: OnnxNode, element: IntType) -> Function:
-    return Remainder() if integer(node, "fmod") else Modulus()
+    return Remainder() if node.integer("fmod") else Modulus()
 
 
 def bit_shift(node: OnnxNode, element: IntType) -> Function:

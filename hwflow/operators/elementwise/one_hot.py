@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from hwflow.frontend.context import Lowering, constant, exact_constant, integer, made, reals, refuse
+from hwflow.frontend.context import Lowering, constant, exact_constant, made, reals, refuse
 from hwflow.frontend.frames import axes
 from hwflow.frontend.stream_types import COMPUTED_TYPES, REAL_TYPES
 from hwflow.frontend.views import Integers, Reals, View, fractions
@@ -27,7 +27,7 @@ from hwflow.operators.records import phrases
 def one_hot(state: Lowering, node: OnnxNode) -> View:
     """Lower OneHot with constant depth and values; the new axis lies within a frame."""
     target, dtype = state.model.values[node.outputs[0]].shape, state.model.values[node.outputs[0]].dtype
-    axis = integer(node, "axis", -1) % len(target)
+    axis = node.integer("axis", -1) % len(target)
     if axis == 0:
         raise refuse(
             node, "frame-axis", "axis must lie within a frame, not be the frame axis 0",

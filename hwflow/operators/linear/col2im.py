@@ -23,7 +23,6 @@ from hwflow.operators.elementwise.integers import combined
 from hwflow.operators.elementwise.keys import times
 from hwflow.operators.float_errors.step_errors import Errors, Step, gamma, magnitude
 from hwflow.operators.linear.pools import window_sum
-from hwflow.operators.linear.window import integers_of
 from hwflow.operators.moves.moves import placed, with_zero
 from hwflow.operators.moves.reshapes import reshaped
 from hwflow.operators.record import Operator, attributes
@@ -67,8 +66,8 @@ def _sources(
     """Return for each pixel of a channel the indices of its elements in [taps, blocks], row by row, padded with -1 to
     an equal number. Taps, blocks and pixels count with the last axis fastest."""
     count = len(image)
-    strides, dilations = (integers_of(node, name) or (1,) * count for name in ("strides", "dilations"))
-    pads = integers_of(node, "pads") or (0,) * 2 * count
+    strides, dilations = (node.integers(name) or (1,) * count for name in ("strides", "dilations"))
+    pads = node.integers("pads") or (0,) * 2 * count
     lengths = (len(block), len(strides), len(dilations), len(pads))
     if not count or lengths != (count, count, count, 2 * count) or min(*image, *block, *strides, *dilations) < 1:
         raise refuse(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hwflow.frontend.context import Lowering, constant, integer, made, refuse
+from hwflow.frontend.context import Lowering, constant, made, refuse
 from hwflow.frontend.context import reals as real_operand
 from hwflow.frontend.frames import axes
 from hwflow.frontend.stream_types import COMPUTED_TYPES, REAL_TYPES
@@ -43,9 +43,9 @@ def cum_sum(state: Lowering, node: OnnxNode) -> View:
         return made(_sums(state, node, value, axis, None), view.shape, view.scale, fractions(0), node)
     # A sum has as many zero points as elements: together they are its own zero point.
     total = np.cumsum(np.broadcast_to(view.zero_point, view.shape), axis=axis)
-    if integer(node, "reverse"):
+    if node.integer("reverse"):
         total = np.flip(np.cumsum(np.flip(np.broadcast_to(view.zero_point, view.shape), axis), axis=axis), axis)
-    if integer(node, "exclusive"):
+    if node.integer("exclusive"):
         total = total - np.broadcast_to(view.zero_point, view.shape)
     value = _sums(state, node, view.value, axis, None, view.nodes)
     return made(value, view.shape, view.scale, compact(as_array(total)), node)
@@ -74,7 +74,7 @@ def _sums(
     state: Lowering, node: OnnxNode, value: Value, axis: int, wrap: IntType | None, before: tuple[str, ...] = ()
 ) -> Value:
     made_of = CumulativeSumAttributes(
-        axis=axis, exclusive=bool(integer(node, "exclusive")), reverse=bool(integer(node, "reverse")), wrap=wrap
+        axis=axis, exclusive=bool(node.integer("exclusive")), reverse=bool(node.integer("reverse")), wrap=wrap
     )
     return state.add(node, [value], made_of, before)
 

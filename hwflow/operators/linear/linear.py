@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 
 from hwflow.display import show
-from hwflow.frontend.context import Lowering, exact_constant, finite, given, integer, made, reals, refuse
+from hwflow.frontend.context import Lowering, exact_constant, finite, given, made, reals, refuse
 from hwflow.frontend.views import (
     Reals,
     View,
@@ -46,7 +46,7 @@ def convolution(
             f"input {show(node.inputs[0])} must have frames, channels and spatial axes, not {len(view.shape) + 1} axes",
             "reshape it to (frames, channels, ...)",
         )
-    groups = integer(node, "group", 1)
+    groups = node.integer("group", 1)
     shape = state.model.values[name].shape
     if groups < 1 or view.shape[0] % groups or shape[0] % groups:
         raise refuse(

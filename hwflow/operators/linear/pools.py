@@ -9,7 +9,7 @@ from math import lcm, prod
 import numpy as np
 
 from hwflow.display import show
-from hwflow.frontend.context import Lowering, integer, made, reals, refuse
+from hwflow.frontend.context import Lowering, made, reals, refuse
 from hwflow.frontend.views import Anchor, Integers, Reals, View, as_array, fractions, uniform
 from hwflow.ir.graph import IntArray
 from hwflow.ir.node_attributes import PixelProductAttributes, Window
@@ -17,7 +17,7 @@ from hwflow.onnxspec.resolving.resolved_model import OnnxNode
 from hwflow.operators.elementwise.keys import summable, times
 from hwflow.operators.elementwise.lattice import from_zero, plain, whole_zero_point
 from hwflow.operators.linear import spatial
-from hwflow.operators.linear.window import holds_padding_only, integers_of, window_of
+from hwflow.operators.linear.window import holds_padding_only, window_of
 
 
 def max_pool(state: Lowering, node: OnnxNode) -> View:
@@ -101,10 +101,10 @@ def averaged(state: Lowering, node: OnnxNode, view: Reals, shape: tuple[int, ...
     window = window_of(node, view.shape[1:], [int(k) for k in kernel], shape[1:])
     pads, axes = window.pads, len(kernel)
     counted: tuple[int, ...] = (0,) * 2 * axes
-    if integer(node, "count_include_pad"):
+    if node.integer("count_include_pad"):
         # With ceil_mode the last windows may exceed the node's own pads: the excess is never counted.
         explicit = node.attributes.get("auto_pad", "NOTSET") == "NOTSET"
-        counted = (integers_of(node, "pads") or counted) if explicit else pads
+        counted = (node.integers("pads") or counted) if explicit else pads
     if counted != pads:
         counts = _counts(view.shape[1:], window, counted)
         if counts.min() != counts.max() or counts.min() == 0:

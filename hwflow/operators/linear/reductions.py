@@ -7,7 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 from math import prod
 
-from hwflow.frontend.context import Handler, Lowering, constant, given, integer, made, reals, refuse
+from hwflow.frontend.context import Handler, Lowering, constant, given, made, reals, refuse
 from hwflow.frontend.views import Integers, Reals, View, varying_axes
 from hwflow.onnxspec.resolving.resolved_model import Attribute, OnnxNode
 from hwflow.operators.elementwise.keys import summable, times
@@ -71,7 +71,7 @@ def _differs(view: Reals, axes: list[int]) -> bool:
 def _axes(node: OnnxNode, found: Attribute, rank: int) -> list[int]:
     """Return the reduced axes of the whole shape; none for the identity."""
     assert isinstance(found, tuple)
-    if not found and integer(node, "noop_with_empty_axes"):
+    if not found and node.integer("noop_with_empty_axes"):
         return []
     axes = sorted({int(a) % rank for a in found if isinstance(a, int)} or range(rank))
     if axes[0] == 0:

@@ -6,20 +6,20 @@ from fractions import Fraction
 from typing import Any
 
 from hwflow.display import show
-from hwflow.frontend.context import Lowering, integer, made, reals, refuse
+from hwflow.frontend.context import Lowering, made, reals, refuse
 from hwflow.frontend.views import View, changed, compact, fractions, uniform
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
 from hwflow.operators.elementwise.lattice import from_zero, plain, whole_zero_point
 from hwflow.operators.linear import spatial
 from hwflow.operators.linear.linear import bias_of, meaning, of_groups, upright
 from hwflow.operators.linear.weights import integer_weights
-from hwflow.operators.linear.window import integers_of, require_kernel
+from hwflow.operators.linear.window import require_kernel
 
 
 def conv_transpose(state: Lowering, node: OnnxNode) -> View:
     """Lower ConvTranspose, of any number of spatial axes."""
     view = reals(state, node, 0)
-    name, groups = node.inputs[1], integer(node, "group", 1)
+    name, groups = node.inputs[1], node.integer("group", 1)
     shape = state.model.values[name].shape
     require_kernel(node, shape[2:])
     channels = view.shape[0]
@@ -49,7 +49,7 @@ def conv_transpose(state: Lowering, node: OnnxNode) -> View:
     weights = upright(weights, scale, Fraction(1))
     image, output = view.shape[1:], state.frame_shape(node.outputs[0])[1:]
     axes = len(image)
-    strides, dilations = (integers_of(node, n) or (1,) * axes for n in ("strides", "dilations"))
+    strides, dilations = (node.integers(n) or (1,) * axes for n in ("strides", "dilations"))
     value = spatial.transposed_convolution(
         state, node, view.value, view.shape, weights.integers, output, view.nodes, strides=strides,
         dilations=dilations, starts=_starts(node, image, shape[2:], strides, dilations, output), groups=groups,
@@ -67,12 +67,12 @@ def _starts(
     """Return what is cropped before each axis (ONNX operator ConvTranspose 11, pads, output_shape, auto_pad)."""
     axes = len(image)
     auto_pad = node.attributes.get("auto_pad", "NOTSET")
-    given = integers_of(node, "output_shape")
+    given = node.integers("output_shape")
     if auto_pad == "VALID":
         return (0,) * axes
     if auto_pad == "NOTSET" and not given:
-        return (integers_of(node, "pads") or (0,) * 2 * axes)[:axes]
-    more = integers_of(node, "output_padding") or (0,) * axes
+        return (node.integers("pads") or (0,) * 2 * axes)[:axes]
+    more = node.integers("output_padding") or (0,) * axes
     starts = []
     for axis in range(axes):
         reach = strides[axis] * (image[axis] - 1) + more[axis] + (kernel[axis] - 1) * dilations[axis] + 1

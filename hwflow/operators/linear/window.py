@@ -33,8 +33,8 @@ def window_of(
             node, "window-size", f"a window must have at most {MAX_TAPS} taps, not {prod(kernel)} {list(kernel)}",
             "use a smaller kernel",
         )
-    strides = integers_of(node, "strides") or (1,) * axes
-    dilations = integers_of(node, "dilations") or (1,) * axes
+    strides = node.integers("strides") or (1,) * axes
+    dilations = node.integers("dilations") or (1,) * axes
     spans = [(kernel[axis] - 1) * dilations[axis] + 1 for axis in range(axes)]
     pads = tuple(_pads(node, image, spans, strides))
     output = [(image[a] + pads[a] + pads[a + axes] - spans[a]) // strides[a] + 1 for a in range(axes)]
@@ -49,7 +49,7 @@ def window_of(
 
 def require_kernel(node: OnnxNode, kernel: Sequence[int]) -> None:
     """Refuse a kernel_shape that differs from that of the weights."""
-    named = integers_of(node, "kernel_shape") or kernel
+    named = node.integers("kernel_shape") or kernel
     if tuple(named) != tuple(kernel):
         raise refuse(
             node, "window-kernel", f"kernel_shape must be that of the weights {list(kernel)}, not {list(named)}",
@@ -67,7 +67,7 @@ def _pads(node: OnnxNode, image: Sequence[int], spans: Sequence[int], strides: S
             small, large = total // 2, total - total // 2
             pads[axis], pads[axis + axes] = (small, large) if auto_pad == "SAME_UPPER" else (large, small)
     elif auto_pad == "NOTSET":
-        pads = list(integers_of(node, "pads")) or pads
+        pads = list(node.integers("pads")) or pads
         if node.attributes.get("ceil_mode", 0):  # auto_pad determines the number of windows
             for axis in range(axes):
                 room = image[axis] + pads[axis] + pads[axis + axes] - spans[axis]
@@ -97,10 +97,3 @@ def holds_padding_only(image: Sequence[int], window: Window) -> bool:
             if any(start % dilation >= image[axis] for start in few):
                 return True
     return False
-
-
-def integers_of(node: OnnxNode, name: str) -> tuple[int, ...]:
-    """Return a list attribute; empty if absent."""
-    given = node.attributes.get(name, ())
-    assert isinstance(given, tuple)
-    return tuple(int(v) for v in given)

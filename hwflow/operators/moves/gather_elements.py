@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 
 from hwflow.display import show
-from hwflow.frontend.context import Lowering, constant, integer, refuse
+from hwflow.frontend.context import Lowering, constant, refuse
 from hwflow.frontend.frames.axes import BatchingRule
 from hwflow.frontend.frames.frame_model import Build, set_attribute
 from hwflow.frontend.views import View
@@ -23,7 +23,7 @@ from hwflow.operators.records import phrases
 def gather_elements(state: Lowering, node: OnnxNode) -> View:
     """Lower GatherElements: for axis 1, element [i, j, k] is the operand's at [i, indices[i, j, k], k]."""
     shape = state.model.values[node.inputs[0]].shape
-    axis = integer(node, "axis") % len(shape)
+    axis = node.integer("axis") % len(shape)
     indices = constant(state, node, 1, "indices").array.astype(np.int64)
     fits = indices.ndim == len(shape) and all(
         a == axis or count <= size for a, (count, size) in enumerate(zip(indices.shape, shape, strict=True))
@@ -53,7 +53,7 @@ def gather_elements(state: Lowering, node: OnnxNode) -> View:
 def _independent(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
     """Allow another axis than that of frames, with equal indices in each frame."""
     indices = build.first(node.inputs[1]) if build.is_fixed(node.inputs[1]) else None
-    if indices is None or integer(node, "axis") % len(build.shape(node.inputs[0])) == 0:
+    if indices is None or node.integer("axis") % len(build.shape(node.inputs[0])) == 0:
         return False
     copy.input[1] = indices
     return True
@@ -62,7 +62,7 @@ def _independent(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
 def _batched(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
     if not build.is_fixed(node.inputs[1]):
         return False
-    axis = integer(node, "axis")
+    axis = node.integer("axis")
     copy.input[1] = build.with_leading_axis(node.inputs[1])
     set_attribute(copy, "axis", axis + 1 if axis >= 0 else axis)
     return True

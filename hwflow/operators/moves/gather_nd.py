@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 
 from hwflow.display import show
-from hwflow.frontend.context import Lowering, constant, integer, refuse
+from hwflow.frontend.context import Lowering, constant, refuse
 from hwflow.frontend.frames.axes import BatchingRule
 from hwflow.frontend.frames.frame_model import Build, set_attribute
 from hwflow.frontend.views import View
@@ -23,7 +23,7 @@ from hwflow.operators.records import phrases
 def gather_nd(state: Lowering, node: OnnxNode) -> View:
     """Lower GatherND: the last axis of the indices holds positions along the axes after the first ``batch_dims``, which
     both operands share."""
-    shape, batch = state.model.values[node.inputs[0]].shape, integer(node, "batch_dims")
+    shape, batch = state.model.values[node.inputs[0]].shape, node.integer("batch_dims")
     indices = constant(state, node, 1, "indices").array.astype(np.int64)
     length = indices.shape[-1] if indices.ndim else 0
     if not (0 <= batch < min(indices.ndim, len(shape)) and 1 <= length <= len(shape) - batch):
@@ -62,7 +62,7 @@ def gather_nd(state: Lowering, node: OnnxNode) -> View:
 def _independent(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
     """Allow frames as a shared axis, or indices that begin with the frame's number; the rest is equal in each frame."""
     name = node.inputs[1]
-    if integer(node, "batch_dims") > 0:
+    if node.integer("batch_dims") > 0:
         first = build.first(name) if build.is_fixed(name) else None
         if first is not None:
             copy.input[1] = first
@@ -86,7 +86,7 @@ def _batched(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
         return False
     if node.version >= 12:
         copy.input[1] = build.with_leading_axis(name)
-        set_attribute(copy, "batch_dims", integer(node, "batch_dims") + 1)
+        set_attribute(copy, "batch_dims", node.integer("batch_dims") + 1)
         return True
     indices = build.constant(name)[np.newaxis]  # no axes are shared: each index vector begins with the frame's number
     whole = np.concatenate([np.zeros_like(indices[..., :1]), indices], axis=-1)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hwflow.frontend.context import Lowering, Refusal, integer, made, reals, require_finite
+from hwflow.frontend.context import Lowering, Refusal, made, reals, require_finite
 from hwflow.frontend.views import (
     Constant,
     Functions,
@@ -33,7 +33,7 @@ from hwflow.operators.elementwise.lattice import plain
 def concat(state: Lowering, node: OnnxNode) -> View:
     """Lower Concat of constants, of integer tensors, or of reals, along an axis of the frame."""
     views = [state.view(name) for name in node.inputs]
-    axis = integer(node, "axis", 1) % len(state.model.values[node.result].shape)  # default 1 before operator set 4
+    axis = node.integer("axis", 1) % len(state.model.values[node.result].shape)  # default 1 before operator set 4
     if all(isinstance(v, Constant) for v in views):
         return Constant(np.concatenate([v.array for v in views if isinstance(v, Constant)], axis=axis))
     full = {i: v for i, v in enumerate(views) if not (isinstance(v, Constant) and v.array.size == 0)}

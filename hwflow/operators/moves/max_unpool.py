@@ -11,7 +11,7 @@ import onnx
 from hwflow.display import show
 from hwflow.frontend.context import Lowering, constant, given, reals, refuse
 from hwflow.frontend.frames.axes import BatchingRule
-from hwflow.frontend.frames.frame_model import Build, integers
+from hwflow.frontend.frames.frame_model import Build
 from hwflow.frontend.views import Constant, QuantizedConstant, View
 from hwflow.ir.graph import IntArray
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
@@ -84,8 +84,8 @@ def _inferred(node: OnnxNode, shape: tuple[int, ...]) -> tuple[int, ...]:
     """Return the shape through which indices count: MaxPool with these attributes turns it into ``shape``. (Shape
     inference checks the attributes' lengths.)"""
     axes = len(shape) - 2
-    kernel, strides, pads = (integers(node, name) for name in ("kernel_shape", "strides", "pads"))
-    strides, pads = strides or [1] * axes, pads or [0] * 2 * axes
+    kernel, strides, pads = (node.integers(name) for name in ("kernel_shape", "strides", "pads"))
+    strides, pads = strides or (1,) * axes, pads or (0,) * 2 * axes
     image = ((size - 1) * strides[a] + kernel[a] - pads[a] - pads[a + axes] for a, size in enumerate(shape[2:]))
     return (*shape[:2], *image)
 

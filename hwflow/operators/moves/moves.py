@@ -17,7 +17,6 @@ from hwflow.frontend.context import (
     constant,
     exact_constant,
     given,
-    integer,
     moved,
     reals,
     refuse,
@@ -48,8 +47,8 @@ def slice_(state: Lowering, node: OnnxNode) -> View:
     """Lower Slice, with any steps, of axes other than the frame axis."""
     shape = state.model.values[node.inputs[0]].shape
     if node.version < 10:
-        starts, ends = (_ints(node, name) for name in ("starts", "ends"))
-        axes, steps = _ints(node, "axes") or tuple(range(len(starts))), (1,) * len(starts)
+        starts, ends = (node.integers(name) for name in ("starts", "ends"))
+        axes, steps = node.integers("axes") or tuple(range(len(starts))), (1,) * len(starts)
     else:
         starts, ends = (_parameter(state, node, index, what) for index, what in ((1, "starts"), (2, "ends")))
         axes = _parameter(state, node, 3, "axes") if given(node, 3) else tuple(range(len(starts)))
@@ -75,7 +74,8 @@ PAD_MODES = ("constant", "edge", "reflect", "wrap")
 def pad(state: Lowering, node: OnnxNode) -> View:
     """Lower Pad in all its modes, of axes other than the frame axis."""
     shape = state.model.values[node.inputs[0]].shape
-    pads = _parameter(state, node, 1, "pads") if node.version >= 11 else _ints(node, "pads") or _ints(node, "paddings")
+    stated = node.integers("pads") or node.integers("paddings")
+    pads = _parameter(state, node, 1, "pads") if node.version >= 11 else stated
     axes = _parameter(state, node, 3, "axes") if given(node, 3) else tuple(range(len(shape)))
     mode = node.attributes.get("mode", "constant")
     before, after = [0] * len(shape), [0] * len(shape)
@@ -115,7 +115,7 @@ def _pad_value(state: Lowering, node: OnnxNode) -> Fraction:
 def gather(state: Lowering, node: OnnxNode) -> View:
     """Lower Gather with constant indices, along an axis of the frame."""
     rank = len(state.model.values[node.inputs[0]].shape)
-    axis = integer(node, "axis") % rank
+    axis = node.integer("axis") % rank
     indices = constant(state, node, 1, "indices").array.astype(np.int64)
     size = state.model.values[node.inputs[0]].shape[axis]
     if indices.size and (indices.min() < -size or indices.max() >= size):
@@ -145,7 +145,7 @@ def expand(state: Lowering, node: OnnxNode) -> View:
 def depth_to_space(state: Lowering, node: OnnxNode) -> View:
     """Lower DepthToSpace in both modes."""
     _, channels, height, width = state.model.values[node.inputs[0]].shape
-    block = integer(node, "blocksize")
+    block = node.integer("blocksize")
     if node.attributes.get("mode", "DCR") == "CRD":
         split, order = (1, channels // block**2, block, block, height, width), (0, 1, 4, 2, 5, 3)
     else:
@@ -157,7 +157,7 @@ def depth_to_space(state: Lowering, node: OnnxNode) -> View:
 def space_to_depth(state: Lowering, node: OnnxNode) -> View:
     """Lower SpaceToDepth in both modes."""
     _, channels, height, width = state.model.values[node.inputs[0]].shape
-    block = integer(node, "blocksize")
+    block = node.integer("blocksize")
     split = (1, channels, height // block, block, width // block, block)
     shape = (1, channels * block**2, height // block, width // block)
     order = (0, 1, 3, 5, 2, 4) if node.attributes.get("mode", "DCR") == "CRD" else (0, 3, 5, 1, 2, 4)
@@ -167,10 +167,10 @@ def space_to_depth(state: Lowering, node: OnnxNode) -> View:
 def split(state: Lowering, node: OnnxNode) -> tuple[View, ...]:
     """Lower Split along an axis of the frame: one view per output."""
     shape = state.model.values[node.inputs[0]].shape
-    axis = integer(node, "axis") % len(shape)
+    axis = node.integer("axis") % len(shape)
     sizes = [state.model.values[name].shape[axis] if name else None for name in node.outputs]
     if None in sizes:  # the size of an omitted output follows from nothing else
-        lengths = _parameter(state, node, 1, "split") if given(node, 1) else _ints(node, "split")
+        lengths = _parameter(state, node, 1, "split") if given(node, 1) else node.integers("split")
         sizes = list(lengths) or [-(-shape[axis] // len(sizes))] * len(sizes)
     views = []
     start = 0
@@ -342,9 +342,3 @@ def _moved_constant(node: OnnxNode, view: Constant | QuantizedConstant, move: Mo
 
 def _parameter(state: Lowering, node: OnnxNode, index: int, what: str) -> tuple[int, ...]:
     return tuple(int(v) for v in constant(state, node, index, what).array.reshape(-1))
-
-
-def _ints(node: OnnxNode, name: str) -> tuple[int, ...]:
-    value = node.attributes.get(name, ())
-    assert isinstance(value, tuple)
-    return tuple(int(v) for v in value if isinstance(v, int))

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hwflow.frontend.context import Lowering, constant, integer, made, reals, refuse
+from hwflow.frontend.context import Lowering, constant, made, reals, refuse
 from hwflow.frontend.views import Integers, Reals, View, as_array, compact, fractions, uniform
 from hwflow.ir.graph import Value
 from hwflow.ir.integer_functions import Shifted, Simple
@@ -51,7 +51,7 @@ def _arg_extreme(state: Lowering, node: OnnxNode, *, least: bool) -> View:
     shape, axis = _axis(state, node, default=0)
     source = _ordered(state, node, axis, scaled=False)
     attributes = TopKAttributes(
-        axis=axis, k=1, least=least != source.falling, last=bool(integer(node, "select_last_index")), take="index"
+        axis=axis, k=1, least=least != source.falling, last=bool(node.integer("select_last_index")), take="index"
     )
     before = source.reals.nodes if source.reals is not None else ()
     target = state.frame_shape(node.outputs[0])
@@ -68,7 +68,7 @@ def top_k(state: Lowering, node: OnnxNode) -> tuple[View, ...]:
     k = _count(state, node, shape[axis])
     values, places = _used(state, node)
     source = _ordered(state, node, axis, scaled=values)
-    least = (integer(node, "largest", 1) == 0) != source.falling
+    least = (node.integer("largest", 1) == 0) != source.falling
     take: Take = "both" if values and places else "value" if values else "index"
     target = (*shape[:axis], k, *shape[axis + 1 :])
     before = source.reals.nodes if source.reals is not None else ()
@@ -97,7 +97,7 @@ def _values(node: OnnxNode, source: _Ordered, value: Value, shape: tuple[int, ..
 def _axis(state: Lowering, node: OnnxNode, default: int) -> tuple[tuple[int, ...], int]:
     """Return the frame's shape, and the axis within it."""
     whole = state.model.values[node.inputs[0]].shape
-    axis = integer(node, "axis", default) % len(whole)
+    axis = node.integer("axis", default) % len(whole)
     if axis == 0:
         raise refuse(
             node, "frame-axis", "axis must lie within a frame, not be the frame axis 0",
@@ -108,7 +108,7 @@ def _axis(state: Lowering, node: OnnxNode, default: int) -> tuple[tuple[int, ...
 
 def _count(state: Lowering, node: OnnxNode, size: int) -> int:
     if node.version < 10:
-        k = integer(node, "k")
+        k = node.integer("k")
     else:
         (k,) = (int(v) for v in constant(state, node, 1, "k").array.reshape(-1))
     if not 1 <= k <= size:

@@ -18,7 +18,6 @@ from hwflow.frontend.context import (
     exact_constant,
     finite,
     given,
-    integer,
     made,
     reals,
     refuse,
@@ -81,7 +80,7 @@ def _axes(
 ) -> list[AxisResize]:
     """Read each axis from the inputs at these places; an empty tensor counts as absent."""
     shape = state.model.values[node.inputs[0]].shape
-    axes = [int(a) % len(shape) for a in _ints(node, "axes")] or list(range(len(shape)))
+    axes = [int(a) % len(shape) for a in node.integers("axes")] or list(range(len(shape)))
     if sizes is not None and constant(state, node, sizes, "sizes").array.size:
         lines = _by_sizes(node, shape, axes, [int(v) for v in constant(state, node, sizes, "sizes").array.reshape(-1)])
     else:
@@ -139,7 +138,7 @@ def _interpolation(node: OnnxNode) -> Interpolation:
     return Interpolation(
         mode, _one_of(node, "coordinate_transformation_mode", transformations(node.version)),
         _one_of(node, "nearest_mode", ROUNDINGS), finite(node, "cubic_coeff_a", -0.75),
-        bool(integer(node, "antialias")), bool(integer(node, "exclude_outside")),
+        bool(node.integer("antialias")), bool(node.integer("exclude_outside")),
     )
 
 
@@ -296,9 +295,3 @@ def _weighted(state: Lowering, node: OnnxNode, view: Reals, line: AxisResize, wi
     below, above = (np.clip(window.weights, *ends).sum(axis=1) for ends in ((None, 0), (0, None)))
     low = int((above * view.low + below * view.high).min())
     return replace(result, low=low, high=int((above * view.high + below * view.low).max()))
-
-
-def _ints(node: OnnxNode, name: str) -> tuple[int, ...]:
-    value = node.attributes.get(name, ())
-    assert isinstance(value, tuple)
-    return tuple(int(v) for v in value if isinstance(v, int))

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from hwflow.frontend.context import Lowering, constant, given, integer, made, moved, refuse
+from hwflow.frontend.context import Lowering, constant, given, made, moved, refuse
 from hwflow.frontend.context import reals as real_operand
 from hwflow.frontend.frames import axes
 from hwflow.frontend.views import (
@@ -79,7 +79,7 @@ def _kept(state: Lowering, node: OnnxNode, shape: tuple[int, ...]) -> IntArray:
     if given(node, 1):
         (k,) = (int(v) for v in constant(state, node, 1, "k").array.reshape(-1))
     k = min(max(k, -rows - 1), columns + 1)  # beyond, nothing changes
-    side = np.triu if integer(node, "upper", 1) else np.tril
+    side = np.triu if node.integer("upper", 1) else np.tril
     return np.broadcast_to(side(np.ones((rows, columns), dtype=np.int64), k), shape)
 
 

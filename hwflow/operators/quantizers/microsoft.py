@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from hwflow.display import show
-from hwflow.frontend.context import Lowering, behind, constant, exact_constant, finite, given, integer, refuse
+from hwflow.frontend.context import Lowering, behind, constant, exact_constant, finite, given, refuse
 from hwflow.frontend.views import Integers, Moved, QuantizedConstant, Reals, View, as_array, fractions
 from hwflow.ir.graph import Fractions
 from hwflow.numerics.functions.piecewise import LeakyRelu
@@ -92,7 +92,7 @@ def _channels_last(state: Lowering, node: OnnxNode, view: Moved) -> Moved:
 def qlinear_average_pool(state: Lowering, node: OnnxNode) -> View:
     """Lower QLinearAveragePool, channels first or last."""
     view = stream(state, node, 0, 1, 2)
-    if not integer(node, "channels_last"):
+    if not node.integer("channels_last"):
         return requantized(state, node, averaged(state, node, view), 3, 4)
     *image, channels = state.frame_shape(node.outputs[0])
     return _averaged_last(state, node, view, lambda first: averaged(state, node, first, (channels, *image)))
@@ -101,7 +101,7 @@ def qlinear_average_pool(state: Lowering, node: OnnxNode) -> View:
 def qlinear_global_average_pool(state: Lowering, node: OnnxNode) -> View:
     """Lower QLinearGlobalAveragePool, channels first or last."""
     view = stream(state, node, 0, 1, 2)
-    if not integer(node, "channels_last"):
+    if not node.integer("channels_last"):
         return requantized(state, node, globally_averaged(state, node, view), 3, 4)
     return _averaged_last(state, node, view, lambda first: globally_averaged(state, node, first))
 
@@ -148,7 +148,7 @@ def qlinear_concat(state: Lowering, node: OnnxNode) -> View:
     """Lower QLinearConcat of streams and constants. Inputs: the result's scale and zero point, then each operand with
     its own."""
     rank = len(state.model.values[node.outputs[0]].shape)
-    axis = integer(node, "axis") % rank
+    axis = node.integer("axis") % rank
     views = [operand(state, node, index, index + 1, index + 2) for index in range(2, len(node.inputs), 3)]
     if not any(isinstance(view, Reals) for view in views):
         raise refuse(node, "stream-operand", "one operand must be computed at run time, not all be constant", _FOLD)
@@ -157,9 +157,9 @@ def qlinear_concat(state: Lowering, node: OnnxNode) -> View:
 
 def qgemm(state: Lowering, node: OnnxNode) -> View:
     """Lower QGemm with a constant matrix; without an output scale the result is real."""
-    if integer(node, "transA"):
+    if node.integer("transA"):
         raise refuse(node, "gemm-trans-a", "transA must be 0, not 1", "transpose the first operand in the model")
-    axis = 0 if integer(node, "transB") else 1
+    axis = 0 if node.integer("transB") else 1
     a, b = stream(state, node, 0, 1, 2), fixed(state, node, 3, 4, 5, axis)
     alpha = finite(node, "alpha", 1.0)
     if alpha == 0:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hwflow.display import show
-from hwflow.frontend.context import Lowering, constant, given, integer, made, refuse
+from hwflow.frontend.context import Lowering, constant, given, made, refuse
 from hwflow.frontend.stream_types import INTEGER_TYPES
 from hwflow.frontend.views import (
     Anchor,
@@ -143,7 +143,7 @@ def dequantize_linear(state: Lowering, node: OnnxNode) -> View:
     meaning."""
     view = state.view(node.inputs[0])
     scale, zero_point = parameters(
-        state, node, node.inputs[0], 1, 2, integer(node, "axis", 1), integer(node, "block_size")
+        state, node, node.inputs[0], 1, 2, node.integer("axis", 1), node.integer("block_size")
     )
     if isinstance(view, Constant):
         element(state, node, node.inputs[0])
@@ -172,7 +172,7 @@ def quantize_linear(state: Lowering, node: OnnxNode) -> View:
     """Lower QuantizeLinear, saturate(round_half_even(real / scale) + zero point): a step function of the integers that
     represent the reals."""
     scale, zero_point = parameters(
-        state, node, node.inputs[0], 1, 2, integer(node, "axis", 1), integer(node, "block_size")
+        state, node, node.inputs[0], 1, 2, node.integer("axis", 1), node.integer("block_size")
     )
     type_ = element(state, node, node.outputs[0])
     require_divisor(node, scale)

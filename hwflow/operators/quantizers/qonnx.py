@@ -18,7 +18,6 @@ from hwflow.frontend.context import (
     constant,
     exact_constant,
     finite,
-    integer,
     made,
     reals,
     refuse,
@@ -66,7 +65,7 @@ def quant(state: Lowering, node: OnnxNode) -> View:
     _require_positive(node, scale)
     fixed = isinstance(state.view(node.inputs[0]), Constant | QuantizedConstant)
     bits = _bits(state, node, 3, "bitwidth", MAX_CONSTANT_BITS if fixed else MAX_BITS)
-    if bits == 1 and integer(node, "signed", 1):
+    if bits == 1 and node.integer("signed", 1):
         return _signs(state, node, scale, zero_point)
     low, high = _range(node, bits)
     q = Quantization(scale, zero_point, low, high, _rounding(node, "ROUND"), zero_point_inside=True)
@@ -260,8 +259,8 @@ def _bits(state: Lowering, node: OnnxNode, index: int, name: str, most: int = MA
 
 def _range(node: OnnxNode, bits: int) -> tuple[int, int]:
     """Return the lowest and highest level of that many bits (attributes signed and narrow)."""
-    narrow = 1 if integer(node, "narrow") else 0
-    if integer(node, "signed", 1):
+    narrow = 1 if node.integer("narrow") else 0
+    if node.integer("signed", 1):
         return -(1 << (bits - 1)) + narrow, (1 << (bits - 1)) - 1
     return 0, (1 << bits) - 1 - narrow
 
