@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Const, Module, Signal, Value, ValueLike
+from amaranth.hdl import Cat, Const, Module, Shape, Signal, Value, ValueLike
 
 
 def block_count(channels: int, lanes: int) -> int:
@@ -54,6 +54,16 @@ def count_up(m: Module, name: str, count: int, advance: Value) -> Signal:
         with m.If(advance):
             m.d.sync += value.eq(value + 1)
     return value
+
+
+def held(m: Module, name: str, value: Value, shape: Shape | None = None) -> Value:
+    """Return ``value`` one cycle later, in a register called ``name`` without reset; a constant is returned as it is.
+    """
+    if isinstance(value, Const):
+        return value
+    register = Signal(value.shape() if shape is None else shape, name=name, reset_less=True)
+    m.d.sync += register.eq(value)
+    return register
 
 
 def delayed(m: Module, name: str, value: Value, cycles: int, *, reset: bool = True) -> Value:

@@ -8,7 +8,8 @@ from enum import Enum
 
 from amaranth.hdl import Cat, Const, Module, Mux, Shape, Value
 
-from hdl_lib.arithmetic.lane_functions import LaneFunction, held, magnitude, negated_if, negative, not_zero
+from hdl_lib.arithmetic.lane_functions import LaneFunction, magnitude, negated_if, negative, not_zero
+from hdl_lib.blocks import held
 
 
 class DivisionForm(Enum):

@@ -11,22 +11,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from amaranth.hdl import Cat, Const, Module, Mux, Shape, Signal, Value
+from amaranth.hdl import Cat, Const, Module, Mux, Shape, Value
 
 from hdl_lib.arithmetic.adder_tree import tree_levels
 from hdl_lib.arithmetic.multiplier import Multiplier, ProductForm, interval
 from hdl_lib.arithmetic.signed_sum import Register, Summand, planned, signed_digits, signed_sum
-from hdl_lib.blocks import less
-
-
-def held(m: Module, name: str, value: Value, shape: Shape | None = None) -> Value:
-    """Return ``value`` one cycle later, in a register called ``name`` without reset; a constant is returned as it is.
-    """
-    if isinstance(value, Const):
-        return value
-    register = Signal(value.shape() if shape is None else shape, name=name, reset_less=True)
-    m.d.sync += register.eq(value)
-    return register
+from hdl_lib.blocks import held, less
 
 
 class LaneFunction(ABC):

@@ -22,6 +22,7 @@ from amaranth.hdl import Cat, Const, Module, Shape, Value
 from hdl_lib.arithmetic.adder_tree import Term, adder_tree, registered, shape_of, tree_levels
 from hdl_lib.arithmetic.carried_sum import Carried, carried_tree
 from hdl_lib.arithmetic.multiplier import Multiplier, Operand, interval
+from hdl_lib.arithmetic.wide_product import product_range
 
 Range = tuple[int, int]
 
@@ -34,11 +35,6 @@ WIDEST_INPUT = 18  # of all of them
 def borrowed(high: Any, low: Any) -> Any:
     """Return the table's entry for the weight ``high`` beside ``low`` (numbers, or arrays of them)."""
     return high - (low < 0)
-
-
-def _corners(a: Range, b: Range) -> Range:
-    products = [p * q for p in a for q in b]
-    return min(products), max(products)
 
 
 @dataclass(frozen=True)
@@ -64,7 +60,7 @@ class Packing:
             return None
         for levels in reversed(range(tree_levels(lanes) + 1)):
             terms = min(lanes, 1 << levels)
-            low, high = (terms * bound for bound in _corners(inputs, weights))
+            low, high = (terms * bound for bound in product_range(inputs, weights))
             packing = cls(inputs, weights, _signed_bits((low, high)), levels)
             if _signed_bits(packing.operand) <= block[0]:
                 return packing
@@ -100,13 +96,13 @@ class Packing:
     @property
     def products(self) -> Range:
         """Return the least and the greatest product of an input and a weight."""
-        return _corners(self.inputs, self.weights)
+        return product_range(self.inputs, self.weights)
 
     @property
     def packed_products(self) -> Range:
         """Return the least and the greatest product of an input and two packed weights."""
         low, high = self.weights
-        return _corners(self.inputs, ((low << self.shift) + low, (high << self.shift) + high))
+        return product_range(self.inputs, ((low << self.shift) + low, (high << self.shift) + high))
 
     def packed(self, weights: Value) -> Value:
         """Return the operand for :attr:`bits` of the table: wiring only."""

@@ -107,7 +107,7 @@ class WideProduct:
     @cached_property
     def summands(self) -> list[Summand]:
         """Return the product of each pair."""
-        return [Summand(x.first + w.first, *_corners(x.interval, w.interval)) for x, w in self.pairs]
+        return [Summand(x.first + w.first, *product_range(x.interval, w.interval)) for x, w in self.pairs]
 
     @cached_property
     def groups(self) -> list[list[int]]:
@@ -135,7 +135,7 @@ class WideProduct:
                 pair = summands[index : index + 2]
                 total = self._sum(pair)
                 if len(summands) == 2:  # the parts of an operand do not take their extremes together
-                    total = Summand(0, *_corners(Part(0, self.x_shape).interval, Part(0, self.w_shape).interval))
+                    total = Summand(0, *product_range(Part(0, self.x_shape).interval, Part(0, self.w_shape).interval))
                 distance = pair[1].first - pair[0].first if len(pair) == 2 else None
                 sums.append(Sum(total, distance, 0 if distance is None else total.shape.width - distance))
             levels.append(sums)
@@ -179,7 +179,7 @@ class WideProduct:
         return bits.as_signed() if products[group[-1]].shape().signed else bits
 
 
-def _corners(x: tuple[int, int], w: tuple[int, int]) -> tuple[int, int]:
+def product_range(x: tuple[int, int], w: tuple[int, int]) -> tuple[int, int]:
     """Return the least and the greatest product."""
     products = [a * b for a in x for b in w]
     return min(products), max(products)

@@ -10,7 +10,7 @@ from math import prod
 from amaranth.hdl import Const, Module, Mux, Shape, Signal, Value
 from amaranth.utils import ceil_log2
 
-from hdl_lib.blocks import count_up, delayed, loop
+from hdl_lib.blocks import count_up, delayed, held, loop
 from hdl_lib.memories.rom import Rom
 
 
@@ -106,7 +106,7 @@ class AddressWalk:
         while len(terms) > 1:
             level += 1
             terms = [
-                _registered(m, f"walk_sum_{level}_{k}", terms[k] + terms[k + 1] if k + 1 < len(terms) else terms[k])
+                held(m, f"walk_sum_{level}_{k}", terms[k] + terms[k + 1] if k + 1 < len(terms) else terms[k])
                 for k in range(0, len(terms), 2)
             ]
         any_outside: Value = Const(0)
@@ -146,9 +146,3 @@ class AddressWalk:
         m.d.comb += rom.addr.eq(place)
         offset = rom.data[: shape.width]
         return rom.data[-1], offset.as_signed() if shape.signed else offset
-
-
-def _registered(m: Module, name: str, value: Value) -> Signal:
-    register = Signal(value.shape(), name=name, reset_less=True)
-    m.d.sync += register.eq(value)
-    return register

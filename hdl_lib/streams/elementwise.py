@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from amaranth.hdl import Const, Module, Value
 
-from hdl_lib.arithmetic.lane_functions import LaneFunction, held
-from hdl_lib.blocks import count_up
+from hdl_lib.arithmetic.lane_functions import LaneFunction
+from hdl_lib.blocks import count_up, held
 from hdl_lib.memories.rom import Rom, Table
 from hdl_lib.streams.joined import NAMES, Joined
 

@@ -8,7 +8,7 @@ from amaranth.hdl import Const, Module, Mux, Shape, Signal, Value
 from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl_lib.blocks import block_count, count_up, delayed, less, loop
+from hdl_lib.blocks import block_count, count_up, delayed, held, less, loop
 from hdl_lib.memories.storage import check_depth
 from hdl_lib.streams.output_queue import OutputQueue
 
@@ -129,7 +129,7 @@ class GroupPool(wiring.Component):
         write = results.write_port()
         terms, wait = self._terms(m, step)
         if wait < 2:  # the result so far takes two cycles
-            terms = [_registered(m, f"beat_2_{lane}", term) for lane, term in enumerate(terms)]
+            terms = [held(m, f"beat_2_{lane}", term) for lane, term in enumerate(terms)]
             wait = 2
         reads = delayed(m, "read", step, wait - 2)
         before_1, before_2, result = (
@@ -151,12 +151,6 @@ class GroupPool(wiring.Component):
     ) -> None:
         for lane, term in enumerate(terms):
             m.d.sync += result[lane].eq(self._combine(term, before[lane], first))
-
-
-def _registered(m: Module, name: str, value: Value) -> Signal:
-    register = Signal(value.shape(), name=name, reset_less=True)
-    m.d.sync += register.eq(value)
-    return register
 
 
 class MaxPool(GroupPool):

@@ -43,6 +43,11 @@ _SHORT_KINDS = frozenset(
 )
 
 
+def kind_name(kind: int) -> str:
+    """Return the name of an AttributeProto.type."""
+    return str(AttributeProto.AttributeType.Name(kind))
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class AttributeForm:
     """An attribute without its value. Two attributes of one form in a model have the same object."""

@@ -24,19 +24,22 @@ def products(
 def conv(step: Step) -> Errors:
     weights = step.value(1)
     terms = int(np.prod(weights.shape[1:], dtype=np.int64))
-    error = products(step, terms, lambda x, w: step.again([x, w]))
-    if step.has(2):
-        error = error + step.error(2).reshape(-1, *(1,) * (weights.ndim - 2)) + step.unit * magnitude(step.output)
-    return error
+    return _with_bias(step, terms)
 
 
 def conv_transpose(step: Step) -> Errors:
     """Bound ConvTranspose: a sum has at most (channels / group) * kernel size terms."""
     weights = step.value(1)
     terms = int(np.prod(weights.shape, dtype=np.int64)) // (weights.shape[1] * int(step.attributes.get("group", 1)))
+    return _with_bias(step, terms)
+
+
+def _with_bias(step: Step, terms: int) -> Errors:
+    """Bound a convolution whose sums have so many terms, and its bias per channel."""
     error = products(step, terms, lambda x, w: step.again([x, w]))
     if step.has(2):
-        error = error + step.error(2).reshape(-1, *(1,) * (weights.ndim - 2)) + step.unit * magnitude(step.output)
+        axes = (1,) * (step.value(1).ndim - 2)
+        error = error + step.error(2).reshape(-1, *axes) + step.unit * magnitude(step.output)
     return error
 
 

@@ -8,9 +8,9 @@ from itertools import chain
 from hwflow.display import show
 from hwflow.errors import Severity
 from hwflow.onnxspec.clauses.graphs.form_hits import Complaint, form_hits
-from hwflow.onnxspec.clauses.graphs.operators import calls_function, kind_name, kind_of
+from hwflow.onnxspec.clauses.graphs.operators import calls_function, kind_of
 from hwflow.onnxspec.clauses.rules import Context, Hit, Rule, listed
-from hwflow.onnxspec.graphs.node_forms import VALUE_FIELDS, AttributeForm, NodeForm, NodeForms
+from hwflow.onnxspec.graphs.node_forms import VALUE_FIELDS, AttributeForm, NodeForm, NodeForms, kind_name
 from hwflow.onnxspec.graphs.schemas import known_domains
 from hwflow.onnxspec.graphs.scopes import NODES, Scope
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Iterator
 
-from onnx import AttributeProto
-
 from hwflow.display import show
 from hwflow.errors import Severity
 from hwflow.onnxspec.clauses.graphs.form_hits import Complaint, form_hits
 from hwflow.onnxspec.clauses.models.calls import wrong_types
 from hwflow.onnxspec.clauses.models.opsets import unknown_versions
 from hwflow.onnxspec.clauses.rules import Context, Hit, Rule, listed
-from hwflow.onnxspec.graphs.node_forms import KINDS, AttributeForm, NodeForm
+from hwflow.onnxspec.graphs.node_forms import KINDS, AttributeForm, NodeForm, kind_name
 from hwflow.onnxspec.graphs.operator_facts import facts_of
 from hwflow.onnxspec.graphs.operator_names import CONSTANT
 from hwflow.onnxspec.graphs.schemas import Operator, find_operator, first_versions, known_domains
@@ -169,11 +167,6 @@ def kind_of(attribute: AttributeForm, ir_version: int) -> int:
     if attribute.kind == 0 and ir_version < 2 and len(attribute.fields) == 1:
         return KINDS[attribute.fields[0]]
     return attribute.kind
-
-
-def kind_name(kind: int) -> str:
-    """Return the name of an AttributeProto.type."""
-    return str(AttributeProto.AttributeType.Name(kind))
 
 
 def _attribute_types(context: Context) -> Iterator[Hit]:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from onnx import AttributeProto
-
 from hwflow.display import show
 from hwflow.onnxspec.clauses.rules import Context, Hit, at_node
+from hwflow.onnxspec.graphs.node_forms import kind_name
 from hwflow.onnxspec.graphs.schemas import find_operator
 from hwflow.onnxspec.graphs.scopes import Kind, Scope, function_name
 
@@ -44,10 +43,6 @@ class _Demand(NamedTuple):
 
 
 _Attribute = tuple[int, str]  # id of the function's scope, name
-
-
-def _kind_name(kind: int) -> str:
-    return str(AttributeProto.AttributeType.Name(kind))
 
 
 def _demands(context: Context) -> dict[_Attribute, list[_Demand]]:
@@ -96,17 +91,17 @@ def wrong_types(context: Context) -> Iterator[Hit]:
         for default in scope.function.attribute_proto:
             demand = _broken(demands, (id(scope), default.name), default.type)
             if demand is not None:
-                message = f"the default must be of type {_kind_name(demand.kind)}, as {demand.reader} is"
+                message = f"the default must be of type {kind_name(demand.kind)}, as {demand.reader} is"
                 where = f"attribute {show(default.name)} of {scope.title}"
-                yield Hit(scope.position, where, f"{message}, not {_kind_name(default.type)}", _CORRECT)
+                yield Hit(scope.position, where, f"{message}, not {kind_name(default.type)}", _CORRECT)
     for scope, index, _, called in calls(context):
         assert called.function is not None
         for attribute in scope.nodes[index].attributes:
             demand = _broken(demands, (id(called), attribute.name), attribute.type)
             if demand is not None:
                 name = f"attribute {show(attribute.name)} of function {show(function_name(called.function))}"
-                reason = f"{_kind_name(demand.kind)}, as {demand.reader} is"
-                message = f"{name} must be of type {reason}, not {_kind_name(attribute.type)}"
+                reason = f"{kind_name(demand.kind)}, as {demand.reader} is"
+                message = f"{name} must be of type {reason}, not {kind_name(attribute.type)}"
                 yield at_node(scope, index, message, _CORRECT)
 
 
