@@ -54,7 +54,7 @@ def _board(out: Path) -> dict[str, Any]:
 class SimulatedBoard:
     """Context manager: builds the board of an output folder (see :func:`.verilator_build.build`), runs it, ends it.
 
-    ``port`` is the terminal to open. The board runs as fast as it can while bytes move, some million cycles a second
+    ``port`` is the terminal to open. The board runs as fast as it can while bytes move, some million cycles per second
     at the best, and sleeps when the design is quiet. So a host had better take the time from :meth:`seconds`, which is
     the board's own and goes on with the clock on the wall while the board sleeps.
     """

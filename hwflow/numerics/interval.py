@@ -63,7 +63,7 @@ class Interval:
         return above and (x < self.hi if self.hi_open else x <= self.hi)
 
     def affine(self, multiplier: Fraction, addend: Fraction) -> Interval:
-        """``multiplier * x + addend``."""
+        """Return ``multiplier * x + addend``."""
         if multiplier == 0:
             return Interval(addend, addend)
         lo, hi = (_add(_times(multiplier, end), addend) for end in (self.lo, self.hi))
@@ -105,7 +105,7 @@ class Interval:
         )
 
     def reciprocal(self) -> Interval:
-        """``1 / x``; Undefined if 0 is in it."""
+        """Return ``1 / x``; Undefined if 0 is in it."""
         if 0 in self:
             raise Undefined("it divides by 0", self.lo == self.hi)
         lo = -inf if self.hi == 0 else _inverse(self.hi)
@@ -113,11 +113,11 @@ class Interval:
         return Interval(lo, hi, self.hi_open, self.lo_open)
 
     def minimum(self, other: Interval) -> Interval:
-        """``min(x, y)``."""
+        """Return ``min(x, y)``."""
         return -(-self).maximum(-other)
 
     def maximum(self, other: Interval) -> Interval:
-        """``max(x, y)``."""
+        """Return ``max(x, y)``."""
         lo, hi = max(self.lo, other.lo), max(self.hi, other.hi)
         sides = (self, other)
         return Interval(

@@ -25,7 +25,7 @@ def identity(
     inputs: Sequence[tuple[int, int]], outputs: Sequence[tuple[int, int]], *, sha256: bytes = SHA256, most: int = 1024,
     receive: int = 2048, transmit: int = 2048, interval: int = 128, version: int = 1,
 ) -> bytes:
-    """The identity's bytes, field by field; streams are (bytes a beat, beats a frame)."""
+    """The identity's bytes, field by field; streams are (bytes per beat, beats per frame)."""
     numbers: list[tuple[int, int]] = [
         (interval, 4), (125_000, 4), (most, 2), (receive, 4), (transmit, 4), (len(inputs), 1), (len(outputs), 1)
     ]  # fmt: skip

@@ -123,7 +123,7 @@ def test_what_is_shown(folder, capsys):
         values = " ".join(f"{value:.6g}" for value in expected[frame])
         assert lines[1 + frame] == f"  frame {frame}: {values}; greatest: {expected[frame].argmax()}"
     assert lines[4] == "6 frames, all equal to the golden model"
-    assert lines[-1] == "on the chip at least 129 cycles a frame (scheduled: 128)"
+    assert lines[-1] == "on the chip at least 129 cycles per frame (scheduled: 128)"
 
 
 def test_the_host_s_part_without_onnxruntime(tmp_path, capsys, monkeypatch):

@@ -80,7 +80,7 @@ _CODES = [bytes([code]) for code in range(256)]
 
 
 class StreamShape(NamedTuple):
-    """A stream's frame: bytes a beat, beats a frame."""
+    """A stream's frame: bytes per beat, beats per frame."""
 
     beat_bytes: int
     beats: int
@@ -92,7 +92,7 @@ class StreamShape(NamedTuple):
 
 @dataclass(frozen=True)
 class Identity:
-    """What a board says of its design. ``interval``: cycles a frame, as scheduled; buffers in bytes."""
+    """What a board says of its design. ``interval``: cycles per frame, as scheduled; buffers in bytes."""
 
     protocol: int
     model_sha256: str

@@ -100,7 +100,7 @@ class BoardRun:
         yield f"{self.frames_per_second:,.0f} frames per second; {self.resent:,} packets sent again"
         cycles = self.statistics["cycles"]
         if cycles < (1 << 32) - 1:
-            yield f"on the chip at least {cycles:,} cycles a frame (scheduled: {self.identity.interval:,})"
+            yield f"on the chip at least {cycles:,} cycles per frame (scheduled: {self.identity.interval:,})"
         if self.accuracy is not None:
             yield f"accuracy against the labels: {100 * self.accuracy:.2f} %"
 

@@ -62,7 +62,7 @@ class FloatIntervals:
         return FloatIntervals(self.lo, self.hi, self.partly | partly, self.nowhere | nowhere)
 
     def affine(self, multiplier: Fraction, addend: Fraction) -> FloatIntervals:
-        """``multiplier * x + addend``."""
+        """Return ``multiplier * x + addend``."""
         if multiplier and not LEAST_FACTOR <= abs(multiplier) <= 1 / LEAST_FACTOR:  # out of the range of float64
             part = LEAST_FACTOR if abs(multiplier) < 1 else 1 / LEAST_FACTOR
             return self.affine(part, Fraction(0)).affine(multiplier / part, addend)
@@ -94,7 +94,7 @@ class FloatIntervals:
         return np.asarray(np.maximum(np.abs(self.lo), np.abs(self.hi)))
 
     def reciprocal(self) -> FloatIntervals:
-        """``1 / x``; undefined where 0 is in it."""
+        """Return ``1 / x``; undefined where 0 is in it."""
         partly = (self.lo <= 0) & (self.hi >= 0)
         result = self.bounded(1 / self.hi, 1 / self.lo, STEP).undefined(partly, (self.lo == 0) & (self.hi == 0))
         return FloatIntervals(
@@ -107,11 +107,11 @@ class FloatIntervals:
         return self.bounded(lo, hi, relative).undefined(other.partly, other.nowhere)
 
     def sum(self, other: FloatIntervals) -> FloatIntervals:
-        """``x + y``."""
+        """Return ``x + y``."""
         return self.combined(other, [self.lo + other.lo, self.hi + other.hi], STEP)
 
     def product(self, other: FloatIntervals) -> FloatIntervals:
-        """``x * y``."""
+        """Return ``x * y``."""
         corners = [_product(a, b) for a in (self.lo, self.hi) for b in (other.lo, other.hi)]
         underflow = np.where((self.magnitude > 0) & (other.magnitude > 0), TINY, 0.0)
         return self.combined(other, corners, STEP).widened(underflow)
@@ -120,11 +120,11 @@ class FloatIntervals:
         return FloatIntervals(-self.hi, -self.lo, self.partly, self.nowhere)
 
     def minimum(self, other: FloatIntervals) -> FloatIntervals:
-        """``min(x, y)``."""
+        """Return ``min(x, y)``."""
         return self.negated().maximum(other.negated()).negated()
 
     def maximum(self, other: FloatIntervals) -> FloatIntervals:
-        """``max(x, y)``."""
+        """Return ``max(x, y)``."""
         return self.bounded(np.maximum(self.lo, other.lo), np.maximum(self.hi, other.hi)).undefined(
             other.partly, other.nowhere
         )
