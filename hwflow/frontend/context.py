@@ -137,6 +137,11 @@ def constant(state: Lowering, node: OnnxNode, index: int, what: str) -> Constant
     return view
 
 
+def constant_integers(state: Lowering, node: OnnxNode, index: int, what: str) -> tuple[int, ...]:
+    """Return the integers of input ``index``, a plain constant, or refuse the node."""
+    return tuple(int(v) for v in constant(state, node, index, what).array.reshape(-1))
+
+
 def exact_constant(state: Lowering, node: OnnxNode, index: int, what: str) -> Fractions:
     """Return input ``index``, a constant of any kind, as exact reals, or refuse the node."""
     view = state.view(node.inputs[index])

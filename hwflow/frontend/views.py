@@ -99,6 +99,14 @@ class Reals:
     high: int | None = None
 
 
+def as_reals(view: Integers, name: str) -> Reals:
+    """Return the integers of the ONNX value ``name`` as the reals that they are."""
+    one, zero = fractions(1), fractions(0)
+    return Reals(
+        view.value, view.shape, one, zero, Anchor(name, view.value, one, zero), low=view.low, high=view.high
+    )
+
+
 @dataclass(frozen=True)
 class Sum:
     """The terms of a hardware value that is a sum: two streams without functions, the one of the longer integers first.

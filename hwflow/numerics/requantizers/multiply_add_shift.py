@@ -37,7 +37,7 @@ for rounding down with its ends, gives the first shift worth trying. A solution 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -127,9 +127,8 @@ def find_multiply_add_shift(steps: Sequence[StepFunction], max_shift: int = MAX_
     distinct = _distinct(steps)
     if distinct is None:
         return None
-    staircases = list(distinct.values())
-    low, high = min(s.low for s in staircases), max(s.high for s in staircases)
-    slopes = _exact_slopes(tuple(staircases), low, high)
+    low, high = _clamp(distinct.values())
+    slopes = _exact_slopes(tuple(distinct.values()), low, high)
     if any(slope is not None and not _ordered(slope, strict=True) for slope in slopes):
         return None
     shift = 0
@@ -155,7 +154,7 @@ def find_rounding_multiply_add_shift(
     if distinct is None:
         return None
     staircases = list(distinct.values())
-    low, high = min(s.low for s in staircases), max(s.high for s in staircases)
+    low, high = _clamp(staircases)
     slopes = _exact_slopes(tuple(staircases), low, high)
     first = 1
     for slope in slopes:
@@ -239,6 +238,11 @@ def _distinct(steps: Sequence[StepFunction]) -> dict[StepFunction, Staircase] | 
     return {s: (s if s.direction == 1 else s.mirrored()).staircase() for s in distinct}
 
 
+def _clamp(staircases: Collection[Staircase]) -> tuple[int, int]:
+    """Return the range of all channels together."""
+    return min(s.low for s in staircases), max(s.high for s in staircases)
+
+
 def _rounding_shift(
     staircases: Sequence[Staircase],
     slopes: Sequence[_Slope | None],
@@ -252,7 +256,7 @@ def _rounding_shift(
     Where that is a single slope, the bounds of the addend are known at ``first`` up to what doubling them can make of
     one unit between them: if the next shift does not do either, none does.
     """
-    low, high = min(s.low for s in staircases), max(s.high for s in staircases)
+    low, high = _clamp(staircases)
     pending = list(range(len(staircases)))
     for shift in range(first, max_shift + 1):
         found = _slopes([staircases[c] for c in pending], low, high, shift, rounding)

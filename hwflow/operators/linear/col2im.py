@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from hwflow.display import show
-from hwflow.frontend.context import Lowering, constant, made, reals, refuse
+from hwflow.frontend.context import Lowering, constant_integers, made, reals, refuse
 from hwflow.frontend.frames import axes
-from hwflow.frontend.views import Anchor, Integers, Reals, View, fractions
+from hwflow.frontend.views import Integers, Reals, View, as_reals, fractions
 from hwflow.ir.graph import IntArray
 from hwflow.ir.integer_functions import Simple
 from hwflow.ir.node_attributes import Window
@@ -33,7 +33,8 @@ def col2im(state: Lowering, node: OnnxNode) -> View:
     integer tensors wrap around."""
     view = state.view(node.inputs[0])
     shape = state.model.values[node.inputs[0]].shape
-    image, block = (_sizes(state, node, place, what) for place, what in ((1, "image_shape"), (2, "block_shape")))
+    image = constant_integers(state, node, 1, "image_shape")
+    block = constant_integers(state, node, 2, "block_shape")
     sources = _sources(node, shape, image, block)
     if isinstance(view, Integers):
         if state.model.values[node.inputs[0]].dtype == "bool":
@@ -41,10 +42,7 @@ def col2im(state: Lowering, node: OnnxNode) -> View:
                 node, "col2im-type", f"input {show(node.inputs[0])} must hold numbers, not bools",
                 "cast it to an integer type",
             )
-        one, zero = fractions(1), fractions(0)
-        anchor = Anchor(node.inputs[0], view.value, one, zero)
-        exact = Reals(view.value, view.shape, one, zero, anchor, low=view.low, high=view.high)
-        sums = _sums(state, node, exact, shape, prod(block), sources)
+        sums = _sums(state, node, as_reals(view, node.inputs[0]), shape, prod(block), sources)
         return combined(state, node, Simple("wrap"), [Integers(sums.value, sums.shape, 0, 0)])
     sums = _sums(state, node, reals(state, node, 0), shape, prod(block), sources)
     target = (shape[1] // prod(block), *image)
@@ -54,10 +52,6 @@ def col2im(state: Lowering, node: OnnxNode) -> View:
         return result
     exact = made(result.value, target, result.scale, result.zero_point, node)
     return replace(exact, low=sums.low, high=sums.high)
-
-
-def _sizes(state: Lowering, node: OnnxNode, place: int, what: str) -> tuple[int, ...]:
-    return tuple(int(v) for v in constant(state, node, place, what).array.reshape(-1))
 
 
 def _sources(

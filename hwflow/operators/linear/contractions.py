@@ -16,12 +16,12 @@ import numpy as np
 
 from hwflow.frontend.context import Lowering, made, refuse
 from hwflow.frontend.views import (
-    Anchor,
     Constant,
     Integers,
     QuantizedConstant,
     Reals,
     as_array,
+    as_reals,
     changed,
     compact,
     fractions,
@@ -136,11 +136,7 @@ class Contraction:
 
     def _exact(self, view: Integers | Reals) -> Reals:
         """Return integers as reals."""
-        if isinstance(view, Reals):
-            return view
-        one, zero = fractions(1), fractions(0)
-        anchor = Anchor(self._node.inputs[0], view.value, one, zero)
-        return Reals(view.value, view.shape, one, zero, anchor, low=view.low, high=view.high)
+        return view if isinstance(view, Reals) else as_reals(view, self._node.inputs[0])
 
     def _wrapped(self, view: Reals) -> Integers | Reals:
         """Wrap the result of exact arithmetic if it is of an integer type."""

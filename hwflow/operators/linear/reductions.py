@@ -7,7 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 from math import prod
 
-from hwflow.frontend.context import Handler, Lowering, constant, given, made, reals, refuse
+from hwflow.frontend.context import Handler, Lowering, constant_integers, given, made, reals, refuse
 from hwflow.frontend.views import Integers, Reals, View, varying_axes
 from hwflow.onnxspec.resolving.resolved_model import Attribute, OnnxNode
 from hwflow.operators.elementwise.keys import summable, times
@@ -22,10 +22,8 @@ def _reduce(operation: str) -> Handler:
         view = state.view(node.inputs[0])
         if not isinstance(view, Integers) or operation in ("sum", "mean"):
             view = reals(state, node, 0)
-        found = node.attributes.get("axes", ())
-        if given(node, 1):
-            found = tuple(int(a) for a in constant(state, node, 1, "axes").array.reshape(-1))
-        return reduced(state, node, view, found, operation)
+        axes = constant_integers(state, node, 1, "axes") if given(node, 1) else node.integers("axes")
+        return reduced(state, node, view, axes, operation)
 
     return handler
 

@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 
 from hwflow.display import show
-from hwflow.frontend.context import Lowering, constant, given, reals, refuse
+from hwflow.frontend.context import Lowering, constant, constant_integers, given, reals, refuse
 from hwflow.frontend.frames.axes import BatchingRule
 from hwflow.frontend.frames.frame_model import Build
 from hwflow.frontend.views import Constant, QuantizedConstant, View
@@ -48,7 +48,7 @@ def max_unpool(state: Lowering, node: OnnxNode) -> View:
         )
     target = state.model.values[node.outputs[0]].shape
     if given(node, 2):
-        target = tuple(int(v) for v in constant(state, node, 2, "output_shape").array.reshape(-1))
+        target = constant_integers(state, node, 2, "output_shape")
     if len(target) != len(shape) or any(size < least for size, least in zip(target, inner, strict=False)):
         raise refuse(
             node, "unpool-shape",

@@ -15,6 +15,7 @@ from hwflow.frontend.context import (
     Lowering,
     Refusal,
     constant,
+    constant_integers,
     exact_constant,
     given,
     moved,
@@ -50,9 +51,9 @@ def slice_(state: Lowering, node: OnnxNode) -> View:
         starts, ends = (node.integers(name) for name in ("starts", "ends"))
         axes, steps = node.integers("axes") or tuple(range(len(starts))), (1,) * len(starts)
     else:
-        starts, ends = (_parameter(state, node, index, what) for index, what in ((1, "starts"), (2, "ends")))
-        axes = _parameter(state, node, 3, "axes") if given(node, 3) else tuple(range(len(starts)))
-        steps = _parameter(state, node, 4, "steps") if given(node, 4) else (1,) * len(starts)
+        starts, ends = (constant_integers(state, node, index, what) for index, what in ((1, "starts"), (2, "ends")))
+        axes = constant_integers(state, node, 3, "axes") if given(node, 3) else tuple(range(len(starts)))
+        steps = constant_integers(state, node, 4, "steps") if given(node, 4) else (1,) * len(starts)
     picks = [slice(None)] * len(shape)
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
         picks[axis % len(shape)] = _slice_of(shape[axis % len(shape)], start, end, step)
@@ -75,8 +76,8 @@ def pad(state: Lowering, node: OnnxNode) -> View:
     """Lower Pad in all its modes, of axes other than the frame axis."""
     shape = state.model.values[node.inputs[0]].shape
     stated = node.integers("pads") or node.integers("paddings")
-    pads = _parameter(state, node, 1, "pads") if node.version >= 11 else stated
-    axes = _parameter(state, node, 3, "axes") if given(node, 3) else tuple(range(len(shape)))
+    pads = constant_integers(state, node, 1, "pads") if node.version >= 11 else stated
+    axes = constant_integers(state, node, 3, "axes") if given(node, 3) else tuple(range(len(shape)))
     mode = node.attributes.get("mode", "constant")
     before, after = [0] * len(shape), [0] * len(shape)
     for place, axis in enumerate(axes):
@@ -129,16 +130,16 @@ def gather(state: Lowering, node: OnnxNode) -> View:
 
 def tile(state: Lowering, node: OnnxNode) -> View:
     """Lower Tile within a frame."""
-    repeats = _parameter(state, node, 1, "repeats")
+    repeats = constant_integers(state, node, 1, "repeats")
     if node.version < 6:  # inputs: count and axis
-        (axis,), rank = _parameter(state, node, 2, "axis"), len(state.model.values[node.inputs[0]].shape)
+        (axis,), rank = constant_integers(state, node, 2, "axis"), len(state.model.values[node.inputs[0]].shape)
         repeats = tuple(repeats[0] if place == axis % rank else 1 for place in range(rank))
     return _moved(state, node, lambda array: np.tile(array, repeats))
 
 
 def expand(state: Lowering, node: OnnxNode) -> View:
     """Lower Expand: axes of length 1 are repeated, new ones come first."""
-    shape = _parameter(state, node, 1, "shape")
+    shape = constant_integers(state, node, 1, "shape")
     return _moved(state, node, lambda array: np.broadcast_to(array, np.broadcast_shapes(array.shape, shape)))
 
 
@@ -170,7 +171,7 @@ def split(state: Lowering, node: OnnxNode) -> tuple[View, ...]:
     axis = node.integer("axis") % len(shape)
     sizes = [state.model.values[name].shape[axis] if name else None for name in node.outputs]
     if None in sizes:  # the size of an omitted output follows from nothing else
-        lengths = _parameter(state, node, 1, "split") if given(node, 1) else node.integers("split")
+        lengths = constant_integers(state, node, 1, "split") if given(node, 1) else node.integers("split")
         sizes = list(lengths) or [-(-shape[axis] // len(sizes))] * len(sizes)
     views = []
     start = 0
@@ -338,7 +339,3 @@ def _moved_constant(node: OnnxNode, view: Constant | QuantizedConstant, move: Mo
             "fold the node",
         )
     return changed(view, move)
-
-
-def _parameter(state: Lowering, node: OnnxNode, index: int, what: str) -> tuple[int, ...]:
-    return tuple(int(v) for v in constant(state, node, index, what).array.reshape(-1))

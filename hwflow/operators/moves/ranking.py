@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hwflow.frontend.context import Lowering, constant, made, reals, refuse
+from hwflow.frontend.context import Lowering, constant_integers, made, reals, refuse
 from hwflow.frontend.views import Integers, Reals, View, as_array, compact, fractions, uniform
 from hwflow.ir.graph import Value
 from hwflow.ir.integer_functions import Shifted, Simple
@@ -110,7 +110,7 @@ def _count(state: Lowering, node: OnnxNode, size: int) -> int:
     if node.version < 10:
         k = node.integer("k")
     else:
-        (k,) = (int(v) for v in constant(state, node, 1, "k").array.reshape(-1))
+        (k,) = constant_integers(state, node, 1, "k")
     if not 1 <= k <= size:
         raise refuse(node, "top-count", f"k must be 1 to {size} (the axis), not {k}", "correct the constant")
     if k > MAX_K:

@@ -22,7 +22,7 @@ from hwflow.frontend.context import (
     reals,
     refuse,
 )
-from hwflow.frontend.views import Anchor, Integers, Reals, View, as_array, fractions
+from hwflow.frontend.views import Integers, Reals, View, as_array, as_reals, fractions
 from hwflow.ir.node_attributes import InterpolateAttributes
 from hwflow.onnxspec.resolving.resolved_model import Attribute, OnnxNode
 from hwflow.operators.elementwise.lattice import plain
@@ -173,12 +173,10 @@ def _resized(state: Lowering, node: OnnxNode, lines: list[AxisResize]) -> View:
             node, "resize-bool", f"mode must be nearest for a bool tensor, not {how.mode}", "resize integers or reals"
         )
     # Integers: the means are rounded, ties to even, and saturate, as ONNX's reference evaluator casts them.
-    one, zero = fractions(1), fractions(0)
-    anchor = Anchor(node.inputs[0], view.value, one, zero)
-    source = Reals(view.value, view.shape, one, zero, anchor, low=view.low, high=view.high)
     fill = min(max(fill, Fraction(view.low)), Fraction(view.high))
-    result = _interpolated(state, node, source, lines, how, fill)
-    value = requantize(state, node, result, Quantization(one, zero, view.low, view.high), origin=node.outputs[0])
+    result = _interpolated(state, node, as_reals(view, node.inputs[0]), lines, how, fill)
+    saturated = Quantization(fractions(1), fractions(0), view.low, view.high)
+    value = requantize(state, node, result, saturated, origin=node.outputs[0])
     return Integers(value, result.shape, view.low, view.high)
 
 

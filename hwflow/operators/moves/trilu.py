@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from hwflow.frontend.context import Lowering, constant, given, made, moved, refuse
+from hwflow.frontend.context import Lowering, constant_integers, given, made, moved, refuse
 from hwflow.frontend.context import reals as real_operand
 from hwflow.frontend.frames import axes
 from hwflow.frontend.views import (
@@ -77,7 +77,7 @@ def _kept(state: Lowering, node: OnnxNode, shape: tuple[int, ...]) -> IntArray:
     rows, columns = shape[-2:]
     k = 0
     if given(node, 1):
-        (k,) = (int(v) for v in constant(state, node, 1, "k").array.reshape(-1))
+        (k,) = constant_integers(state, node, 1, "k")
     k = min(max(k, -rows - 1), columns + 1)  # beyond, nothing changes
     side = np.triu if node.integer("upper", 1) else np.tril
     return np.broadcast_to(side(np.ones((rows, columns), dtype=np.int64), k), shape)
