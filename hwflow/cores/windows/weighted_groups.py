@@ -24,7 +24,8 @@ W = TypeVar("W", bound=WeightAttributes)
 
 
 class WeightedGroups(HardwareOperator[W]):
-    """A core behind :class:`hdl_lib.windows.weighted_pool.WeightedPool`; weights are [sets or positions, window, ...]."""
+    """A core behind :class:`hdl_lib.windows.weighted_pool.WeightedPool`; weights are [sets or positions, window,
+    ...]."""
 
     stages: ClassVar[frozenset[Stage]] = frozenset({Stage.DATAFLOW, Stage.SCHEDULED})
 
