@@ -69,8 +69,9 @@ class Link:
         self._may_send = self._acknowledged + min(packets.MOST_ROOM, self.identity.receive_buffer)
         self._timed: Moment | None = None
         self._went_back: Moment | None = None
-        # packets without an answer; of those, sent before the host went back, and before it asked for answers again
-        self._unanswered = self._stale = self._stale_answers = 0
+        # packets sent since the other end got on or the host went back; answers due to those before it went back, and
+        # before it asked for answers again
+        self._flight = self._stale = self._stale_answers = 0
         self._asked_again: float | None = None
         self._last_offset = offset
         self._told = self._arrived
@@ -155,7 +156,7 @@ class Link:
             return None
         if self._ask_again:
             self._ask_again, self._asked_again = False, now
-            self._stale_answers = self._unanswered
+            self._stale_answers = self._flight
             return self._packet(packets.RESEND)
         end = min(self._kept + len(self._pending), self._may_send, self._acknowledged + self._window())
         size = min(end - self._next, int(self._size))
@@ -173,7 +174,7 @@ class Link:
     def _late(self, now: float) -> bytes | None:
         """Nothing came in time: return what asks the board, or go back."""
         self._tries += 1
-        self._unanswered = 0
+        self._flight = 0
         if not self._open or self._acknowledged < self._sent:
             self._backoff *= 2
         self._deadline = now + self._patience()
@@ -207,7 +208,7 @@ class Link:
 
     def _packet(self, kind: int, payload: bytes = b"") -> bytes:
         self._acknowledge, self._told = False, self._arrived
-        self._unanswered += 1
+        self._flight += 1
         return packets.pack(
             kind, self._sent_base + self._next, self._arrived_base + self._arrived, self._room(), payload
         )
@@ -219,9 +220,10 @@ class Link:
             self.damaged += 1
             if self._open:
                 self._answer_size = max(SMALLEST, self._answer_size * SHRINK)
-                self._answered()
+                self._stale -= 1
+                self._stale_answers -= 1
                 if len(data) > packets.OVERHEAD + 4:  # it had a payload, by the look of it
-                    self._want_again(now)
+                    self._want_again(now, at_once=self._stale_answers < 0)
                 elif self._acknowledged < self._sent:
                     self._acknowledge = True  # ask where the board is: what was sent before is lost if it says DAMAGED
             return
@@ -243,7 +245,7 @@ class Link:
             if acknowledged > self._sent or acknowledged < self._acknowledged - packets.MOST_ROOM:
                 self._ask_identity = True  # of another session: whose is it?
                 return
-            self._answered()
+            self._stale_answers -= 1
             self._acknowledged_to(acknowledged, packet, now)
             self._take(packet, now)
             answered = self._arrived // self.output_frame * self.input_frame
@@ -271,12 +273,14 @@ class Link:
                 self._timed = None
             self._acknowledged = position
             self._next = max(self._next, position)
+            self._flight = -(-(self._next - position) // int(self._size))
             self._got_on(now)
         if position >= self._acknowledged:
             self._may_send = max(self._may_send, position + packet.room)
         if packet.kind == packets.DAMAGED:
+            self._stale -= 1
             if self._asked_again is not None:  # that may be what was damaged
-                self._want_again(now)
+                self._want_again(now, at_once=self._stale_answers < 0 and self._answer_size < self._most)
             elif self._acknowledged == self._sent:  # it can only have been an acknowledgement
                 self._acknowledge = True
             before = self._went_back
@@ -286,17 +290,11 @@ class Link:
                 self._go_back(now)
 
     def _go_back(self, now: float) -> None:
-        under_way = -(-(self._next - self._acknowledged) // int(self._size))
-        self._stale = min(self._unanswered, under_way - 1)
+        self._stale, self._flight = self._flight - 1, 0
         self._size = max(SMALLEST, self._size * SHRINK)
         self._next = self._acknowledged
         self._timed = None  # whose round trip it would be is not known
         self._went_back = Moment(self._acknowledged, now)
-
-    def _answered(self) -> None:
-        self._unanswered = max(0, self._unanswered - 1)
-        self._stale -= 1
-        self._stale_answers -= 1
 
     def _take(self, packet: Packet, now: float) -> None:
         ahead = distance(packet.offset, self._arrived_base + self._arrived)
@@ -326,8 +324,7 @@ class Link:
 
     def _want_again(self, now: float, at_once: bool = False) -> None:
         """Have the board asked to send its pipe again, unless it is about to."""
-        late = self._asked_again is None or now - self._asked_again > self._trip() or self._stale_answers < 0
-        if at_once or late:
+        if at_once or self._asked_again is None or now - self._asked_again > self._trip():
             if not self._ask_again:
                 self.resent += 1
                 self._answer_size = max(SMALLEST, self._answer_size * SHRINK)
