@@ -78,6 +78,7 @@ class Pipes:
     damaged: int = 0
     beyond: int = 0
     opened: int = 0
+    error: int = 0
     allowed: Callable[[], int] = field(default=lambda: 1 << 60)
 
     def __post_init__(self) -> None:
@@ -117,7 +118,8 @@ class Pipes:
         if kind == 1:
             return [self.header(0x81, self.sent, self.identity)]
         if kind == 2:
-            counters = (self.frames, self.frames, self.damaged, self.beyond, 1 << 32 if self.frames < 2 else 129, 0)
+            cycles = 1 << 32 if self.frames < 2 else 129
+            counters = (self.frames, self.frames, self.damaged, self.beyond, cycles, self.error)
             return [self.header(0x82, self.sent, b"".join(min(n, WRAP - 1).to_bytes(4, "little") for n in counters))]
         if kind == 3:
             if self.session != offset:

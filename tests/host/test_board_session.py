@@ -254,6 +254,10 @@ def test_no_board(networks):
         find_board(linked(made), seconds=0.2, listed=lambda: [Listed(silent.port)])
     with pytest.raises(HostError, match="the design must have a link to a host, not Verilog alone"):
         find_board(replace(linked(made), link={}))
+    with pytest.raises(HostError, match=r"run 'python3 board/overlay\.py' on the board itself"):
+        find_board(linked(made, carrier="dma"))
+    with pytest.raises(HostError, match=r"option --port: must be named for a board with Ethernet"):
+        find_board(linked(made, carrier="udp"))
 
 
 @pytest.mark.parametrize(

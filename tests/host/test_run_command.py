@@ -103,6 +103,14 @@ def test_a_board_that_is_wrong(folder, run, capsys):
     assert f"must be the {against}'s, but 1 are not; the first: 'scores' in frame 2, index [0] must be" in err
 
 
+def test_the_core_reports_an_error(folder, capsys):
+    pipes = core(folder)
+    pipes.error = 1
+    with Peer(pipes) as peer:
+        assert main(["run", str(folder / "out"), "--port", peer.port]) == 1
+    assert "error output: must stay 0, but the core raised it" in capsys.readouterr().err
+
+
 def test_nothing_is_compared(folder, capsys):
     with Peer(wrong_once(core(folder))) as peer:
         assert main(["run", str(folder / "out"), "--port", peer.port, "--no-verify", "--frames", "13"]) == 0

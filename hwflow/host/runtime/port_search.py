@@ -36,8 +36,16 @@ def find_board(
         message = "the design must have a link to a host, not Verilog alone"
         remedy = "run 'hwflow synth' for a board with a serial port, USB or Ethernet, or name a --port"
         raise HostError(HostFinding("link-present", f"folder {shown(design.folder)}", message, remedy), exit_code=USAGE)
-    baud = baud or design.link.get("baud")
-    if port is None and design.link.get("carrier") == "udp":
+    baud, kind = baud or design.link.get("baud"), design.link.get("carrier")
+    if port is None and kind == "dma":
+        message = "the design must have a line to another machine, not a DMA engine"
+        remedy = "run 'python3 board/overlay.py' on the board itself"
+        raise HostError(HostFinding("link-present", f"folder {shown(design.folder)}", message, remedy), exit_code=USAGE)
+    if port is None and kind == "udp":
+        if not design.link.get("address"):
+            message = "must be named for a board with Ethernet, not left out"
+            remedy = "for example --port udp:192.168.1.50"
+            raise HostError(HostFinding("port-name", "option --port", message, remedy), exit_code=USAGE)
         port = f"udp:{design.link['address']}"
     if port is not None:
         found = _ask(port, baud, seconds)
