@@ -22,8 +22,10 @@ if TYPE_CHECKING:
 UDP_PORT = 18519
 CORE, PORT = "hwflow_ethernet", "link"  # LiteEth's module, and the prefix of its ports with datagrams
 LINE_HZ = 125_000_000  # of RGMII: a byte each cycle
-# The core's clock is the design's, divided. Words of 32 bits come at a fourth of the line's rate.
-MOST_HZ, LEAST_HZ = 62_500_000, LINE_HZ // 4
+# The core's clock is the design's, divided: the core is slow (about 50 MHz on an LFE5U of speed grade 6). Words of 32
+# bits come at a fourth of the line's rate, and each frame takes some cycles more: at 31.25 MHz it damages frames that
+# come back to back.
+LEAST_HZ = 40_000_000
 # Bytes of the line around a datagram: preamble 8, Ethernet 14, IPv4 20, UDP 8, check sequence 4, gap 12.
 AROUND, LEAST_DATAGRAM = 66, 18
 _MAC_ADDRESS = 0x02_00_00_00_00_00  # locally administered; the lower half is the IP address
@@ -48,8 +50,8 @@ class UdpCarrier(Carrier):
                 "ip-address", "option --ethernet", f"must be an IPv4 address, not {show(address)}",
                 "for example 192.168.1.50",
             ) from None
-        self.ratio = -(-clock_hz // MOST_HZ)
-        if clock_hz / self.ratio < LEAST_HZ:
+        self.ratio = int(clock_hz // LEAST_HZ)
+        if not self.ratio:
             raise UsageError.of(
                 "ethernet-clock", where,
                 f"the clock of a design behind Ethernet must be at least {LEAST_HZ / 1e6:g} MHz, not "
