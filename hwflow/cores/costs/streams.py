@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import ceil, lcm
 
+import numpy as np
+
 from hdl_lib.arithmetic.adder_tree import shape_of
 from hdl_lib.arithmetic.multiplier import ProductForm
 from hdl_lib.streams.stream_add import AddPlan
@@ -12,7 +14,6 @@ from hwflow.cores.costs.basics import adders, bits, chain, count_up, joint_step,
 from hwflow.cores.costs.changing import changing_bits
 from hwflow.cores.costs.family import FAMILIES
 from hwflow.cores.costs.memory import block_queue, filled_rom, queue, rom
-from hwflow.cores.costs.products.known_multipliers import lut_product, table_words
 from hwflow.cores.costs.products.product_sums import (
     multiplier_blocks,
     operands,
@@ -21,6 +22,8 @@ from hwflow.cores.costs.products.product_sums import (
     split_sums,
     wide_product,
 )
+from hwflow.cores.costs.products.row_sums import multiple_product
+from hwflow.cores.memory_words import pack_words
 from hwflow.cores.operator import Folding, Resources
 from hwflow.types import IntType
 
@@ -73,7 +76,7 @@ def stream_add(
         w = IntType(product.weight_shape.width, product.weight_shape.signed)
         values = plan.multipliers[index]
         different = lanes * w.bits  # bits of a word that are not alike in all words
-        words = table_words(values, lanes, w.bits)
+        words = pack_words(np.array([*values, *[0] * (-len(values) % lanes)]).reshape(-1, lanes), w.bits)
         if blocks * different <= MOST_KNOWN_BITS:
             table = filled_rom(family, words, different)
         else:
@@ -83,7 +86,7 @@ def stream_add(
             made = Resources()
             for lane in range(lanes):
                 own = values[lane::lanes]
-                made += lut_product(family, x, w, [*own, *[0] * (blocks - len(own))])
+                made += multiple_product(family, x, w, [*own, *[0] * (blocks - len(own))])
         else:
             wide = product.wide is not None
             made = wide_product(family, x, w, lanes) if wide else products(family, x, w, lanes, plan.form)

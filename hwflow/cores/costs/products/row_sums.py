@@ -62,11 +62,16 @@ def digit_products(
     return _Sums(family, rows, np.array(lanes), 2 + digits.wide, shape).resources
 
 
-@lru_cache(maxsize=1 << 12)
-def multiple_product(family: str, x: IntType, w: IntType, weights: tuple[int, ...]) -> Resources:
+def multiple_product(family: str, x: IntType, w: IntType, weights: Sequence[int]) -> Resources:
     """One product of an input with one of the ``weights``, one for each word of the table
     (:mod:`hdl_lib.arithmetic.multiplier`, the form "lut"), with registers of the input's multiples, behind every adder
     and every part that is left over."""
+    # A single one is in a register that is 0 behind reset.
+    return _multiple_product(family, x, w, (*weights, 0) if len(weights) == 1 else tuple(weights))
+
+
+@lru_cache(maxsize=1 << 12)
+def _multiple_product(family: str, x: IntType, w: IntType, weights: tuple[int, ...]) -> Resources:
     triple, negative = x.bits, 2 * x.bits + 2  # their first bits' numbers, behind the input's own
 
     def bit(number: int, place: int) -> int:

@@ -12,8 +12,8 @@ from hdl_lib.windows.weighted_pool import WeightedPool, arrival_of
 from hwflow.cores.costs.basics import chain, count_up, loop, trailing_zeros
 from hwflow.cores.costs.family import FAMILIES
 from hwflow.cores.costs.memory import filled_rom
-from hwflow.cores.costs.products.known_multipliers import lut_product
 from hwflow.cores.costs.products.product_sums import multiplier_blocks, operands, product_bits, products, wide_product
+from hwflow.cores.costs.products.row_sums import multiple_product
 from hwflow.cores.costs.windows.sliding_windows import sum_pool
 from hwflow.cores.operator import Resources
 from hwflow.types import Interval, IntType
@@ -44,7 +44,7 @@ def products_of_table(
         lanes = len(columns)  # the others' results never change
     if columns is not None and kind == ProductForm.LUT:
         for column in columns:
-            total += lut_product(family, x, w, column)
+            total += multiple_product(family, x, w, column)
     elif columns is not None and len(words) == 1 and max(x.bits, w.bits) <= BLOCK:
         total += _constants(family, x, w, [column[0] for column in columns])
     else:
@@ -70,7 +70,7 @@ def position_sum(
     # What digits have in common saves nothing where the mapper has a slice's multiplexers: as measured.
     few = FAMILIES[family].carry_bits == 1
     if kind == ProductForm.LUT and min(x.bits, w.bits) > 1 and few and len(flat) * w.bits <= MOST_KNOWN_BITS:
-        total += lut_product(family, x, w, [weight for row in weights for weight in row]).times(lanes)
+        total += multiple_product(family, x, w, [weight for row in weights for weight in row]).times(lanes)
         return total + _sums(family, x, w, result, lanes, table, blocks, window, kind, depth)
     if kind == ProductForm.DSP and max(x.bits, w.bits) > BLOCK:
         total += wide_product(family, x, w, lanes)
