@@ -4,6 +4,8 @@
 flip-flops, ``dsp`` multiplier primitives (MULT18X18D, SB_MAC16), ``bram`` block RAM primitives (DP16KD, SB_RAM40_4K).
 """
 
+from hwflow.cores.costs.basics import FEW as FEW
+from hwflow.cores.costs.basics import MOST_KNOWN_BITS as MOST_KNOWN_BITS
 from hwflow.cores.costs.basics import MOST_LANES as MOST_LANES
 from hwflow.cores.costs.basics import chain as chain
 from hwflow.cores.costs.basics import count_up as count_up
@@ -44,9 +46,7 @@ from hwflow.cores.costs.products.depthwise import depthwise_weights as depthwise
 from hwflow.cores.costs.products.fixed_factors import FixedFactor as FixedFactor
 from hwflow.cores.costs.products.fixed_factors import blocks_of as blocks_of
 from hwflow.cores.costs.products.fixed_factors import blocks_of_tables as blocks_of_tables
-from hwflow.cores.costs.products.matrix import FEW as FEW
 from hwflow.cores.costs.products.matrix import MOST_CHOSEN_BITS as MOST_CHOSEN_BITS
-from hwflow.cores.costs.products.matrix import MOST_KNOWN_BITS as MOST_KNOWN_BITS
 from hwflow.cores.costs.products.matrix import FewWords as FewWords
 from hwflow.cores.costs.products.matrix import Matrix as Matrix
 from hwflow.cores.costs.products.product_sums import multiplier_blocks as multiplier_blocks

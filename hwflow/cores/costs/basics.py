@@ -14,6 +14,8 @@ def useful_lanes(channels: int) -> list[int]:
 
 
 MOST_LANES = 4096  # more fit no board
+MOST_KNOWN_BITS = 4096  # of a table that is looked at while a search asks for every folding
+FEW = 16  # words of a table by which products of look-up tables are counted one by one
 
 
 def stream_lanes(shape: tuple[int, ...]) -> list[int]:

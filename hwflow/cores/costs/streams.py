@@ -10,7 +10,7 @@ import numpy as np
 from hdl_lib.arithmetic.adder_tree import shape_of
 from hdl_lib.arithmetic.multiplier import ProductForm
 from hdl_lib.streams.stream_add import AddPlan
-from hwflow.cores.costs.basics import adders, bits, chain, count_up, joint_step, skid_buffer
+from hwflow.cores.costs.basics import FEW, MOST_KNOWN_BITS, adders, bits, chain, count_up, joint_step, skid_buffer
 from hwflow.cores.costs.changing import changing_bits
 from hwflow.cores.costs.family import FAMILIES
 from hwflow.cores.costs.memory import block_queue, filled_rom, queue, rom
@@ -26,9 +26,6 @@ from hwflow.cores.costs.products.row_sums import multiple_product
 from hwflow.cores.memory_words import pack_words
 from hwflow.cores.operator import Folding, Resources
 from hwflow.types import IntType
-
-FEW = 8  # words of a table by which products of look-up tables are counted one by one
-MOST_KNOWN_BITS = 4096  # of a table that is looked at
 
 
 def add_multipliers(family: str, plan: AddPlan, pixels: int = 1) -> int:

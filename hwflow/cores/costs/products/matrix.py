@@ -14,7 +14,7 @@ from hdl_lib.arithmetic.multiplier import BLOCK, IN_BLOCKS, PART, ProductForm
 from hdl_lib.arithmetic.packed_product import Packing
 from hdl_lib.matrices.mvu import Mvu
 from hdl_lib.memories.rom import lies_far, lies_in_block
-from hwflow.cores.costs.basics import accumulating, count_up, loop
+from hwflow.cores.costs.basics import FEW, accumulating, count_up, loop
 from hwflow.cores.costs.changing import Changing
 from hwflow.cores.costs.family import FAMILIES
 from hwflow.cores.costs.memory import BitArray, asynchronous_memory, filled_table, in_block_ram, queue, rom
@@ -35,8 +35,6 @@ from hwflow.cores.operator import Resources
 from hwflow.ir.graph import IntArray
 from hwflow.types import Interval, IntType
 
-FEW = 16  # words of a table by which products of look-up tables are counted one by one
-MOST_KNOWN_BITS = 4096  # of a table that is looked at while a search asks for every folding
 MOST_CHOSEN_BITS = 1 << 17  # the same of the folding that is chosen: a larger one is as good as one of random bits
 
 

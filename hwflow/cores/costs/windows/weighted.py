@@ -9,7 +9,7 @@ from amaranth.hdl import Shape
 from hdl_lib.arithmetic.block_product import BLOCK_LATENCY
 from hdl_lib.arithmetic.multiplier import BLOCK, Multiplier, ProductForm
 from hdl_lib.windows.weighted_pool import WeightedPool, arrival_of
-from hwflow.cores.costs.basics import chain, count_up, loop, trailing_zeros
+from hwflow.cores.costs.basics import FEW, MOST_KNOWN_BITS, chain, count_up, loop, trailing_zeros
 from hwflow.cores.costs.family import FAMILIES
 from hwflow.cores.costs.memory import filled_rom
 from hwflow.cores.costs.products.product_sums import multiplier_blocks, operands, product_bits, products, wide_product
@@ -17,9 +17,6 @@ from hwflow.cores.costs.products.row_sums import multiple_product
 from hwflow.cores.costs.windows.sliding_windows import sum_pool
 from hwflow.cores.operator import Resources
 from hwflow.types import Interval, IntType
-
-FEW = 8  # words of a table by which products of look-up tables are counted one by one
-MOST_KNOWN_BITS = 4096  # of a table that is looked at
 
 
 def weighted_pool(
