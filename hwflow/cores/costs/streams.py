@@ -20,7 +20,7 @@ from hwflow.cores.costs.products.product_sums import (
     product_bits,
     products,
     split_sums,
-    wide_product,
+    whole_products,
 )
 from hwflow.cores.costs.products.row_sums import multiple_product
 from hwflow.cores.memory_words import pack_words
@@ -85,9 +85,7 @@ def stream_add(
                 own = values[lane::lanes]
                 made += multiple_product(family, x, w, [*own, *[0] * (blocks - len(own))])
         else:
-            wide = product.wide is not None
-            made = wide_product(family, x, w, lanes) if wide else products(family, x, w, lanes, plan.form)
-            made += operands(family, x, w, lanes, plan.form)
+            made = whole_products(family, x, w, lanes, plan.form)
         total += Resources(made.lut, made.ff)
         late = plan.product_latency - plan.tabled_latency(index)
         total += Resources(ff=lanes * late * product_bits(x, w))

@@ -7,14 +7,14 @@ from functools import cache
 
 from amaranth.hdl import Shape
 
-from hdl_lib.arithmetic.multiplier import BLOCK, Multiplier, ProductForm
+from hdl_lib.arithmetic.multiplier import Multiplier, ProductForm
 from hdl_lib.windows.depthwise import ARRIVAL, Depthwise, buffer_words, masks
 from hdl_lib.windows.window_geometry import WindowGeometry
 from hwflow.cores.costs.basics import bits, chain, count_up, loop, trailing_zeros
 from hwflow.cores.costs.changing import Changing
 from hwflow.cores.costs.family import FAMILIES
 from hwflow.cores.costs.memory import asynchronous_memory, filled_rom, in_block_ram, queue, rom
-from hwflow.cores.costs.products.product_sums import adder_tree, operands, products, wide_product
+from hwflow.cores.costs.products.product_sums import adder_tree, whole_products
 from hwflow.cores.costs.windows.weighted import products_of_table
 from hwflow.cores.operator import Resources
 from hwflow.types import IntType
@@ -30,12 +30,8 @@ def depthwise_weights(
     if words is not None:
         return filled_rom(family, words, width) + products_of_table(family, x, w, words, lanes, kind)[0]
     total = rom(family, depth, width, changing)
-    if kind == ProductForm.DSP and max(x.bits, w.bits) > BLOCK and min(x.bits, w.bits) > 1:
-        total += wide_product(family, x, w, lanes)
-    else:
-        total += products(family, x, w, lanes, kind)
     weights = lanes * w.bits if kind == ProductForm.DSP and min(x.bits, w.bits) > 1 else 0
-    return total + operands(family, x, w, lanes, kind) + Resources(ff=weights)
+    return total + whole_products(family, x, w, lanes, kind) + Resources(ff=weights)
 
 
 def depthwise(

@@ -191,6 +191,13 @@ def operands(family: str, x: IntType, w: IntType, count: int, kind: ProductForm,
     return total.times(count)
 
 
+def whole_products(family: str, x: IntType, w: IntType, count: int, kind: ProductForm) -> Resources:
+    """``count`` products with their operands; those of operands wider than a block are sums of parts."""
+    wide = kind == ProductForm.DSP and max(x.bits, w.bits) > BLOCK and min(x.bits, w.bits) > 1
+    made = wide_product(family, x, w, count) if wide else products(family, x, w, count, kind)
+    return made + operands(family, x, w, count, kind)
+
+
 def _parts(t: IntType, other: IntType, limit: int) -> list[int]:
     """Bits of the parts that yosys' mul2dsp cuts an operand into; one without a sign has one beside one with a sign."""
     bits = t.bits + int(other.signed and not t.signed)

@@ -12,7 +12,7 @@ from hdl_lib.windows.weighted_pool import WeightedPool, arrival_of
 from hwflow.cores.costs.basics import FEW, MOST_KNOWN_BITS, chain, count_up, loop, trailing_zeros
 from hwflow.cores.costs.family import FAMILIES
 from hwflow.cores.costs.memory import filled_rom
-from hwflow.cores.costs.products.product_sums import multiplier_blocks, operands, product_bits, products, wide_product
+from hwflow.cores.costs.products.product_sums import multiplier_blocks, product_bits, whole_products
 from hwflow.cores.costs.products.row_sums import multiple_product
 from hwflow.cores.costs.windows.sliding_windows import sum_pool
 from hwflow.cores.operator import Resources
@@ -45,13 +45,9 @@ def products_of_table(
     elif columns is not None and len(words) == 1 and max(x.bits, w.bits) <= BLOCK:
         total += _constants(family, x, w, [column[0] for column in columns])
     else:
-        if kind == ProductForm.DSP and max(x.bits, w.bits) > BLOCK and several:
-            total += wide_product(family, x, w, lanes)
-        else:
-            total += products(family, x, w, lanes, kind)
+        total += whole_products(family, x, w, lanes, kind)
         if kind == ProductForm.DSP and several and len(words) > 1:
             total += Resources(ff=lanes * w.bits)
-        total += operands(family, x, w, lanes, kind)
     zeros = sum(trailing_zeros(*column) for column in columns or ()) if kind == ProductForm.LUT else 0
     return total, lanes, zeros
 
@@ -68,12 +64,8 @@ def position_sum(
     few = FAMILIES[family].carry_bits == 1
     if kind == ProductForm.LUT and min(x.bits, w.bits) > 1 and few and len(flat) * w.bits <= MOST_KNOWN_BITS:
         total += multiple_product(family, x, w, [weight for row in weights for weight in row]).times(lanes)
-        return total + _sums(family, x, w, result, lanes, table, blocks, window, kind, depth)
-    if kind == ProductForm.DSP and max(x.bits, w.bits) > BLOCK:
-        total += wide_product(family, x, w, lanes)
     else:
-        total += products(family, x, w, lanes, kind)
-    total += operands(family, x, w, lanes, kind)
+        total += whole_products(family, x, w, lanes, kind)
     return total + _sums(family, x, w, result, lanes, table, blocks, window, kind, depth)
 
 
