@@ -107,6 +107,16 @@ def test_the_board_is_reset(carrier):
         assert host.thread.reopened == 3
 
 
+def test_the_board_is_reset_at_rest():
+    """Nobody notices until there are frames again."""
+    frames = frames_of(50)
+    with Peer(pipes(), "udp") as peer, Host(peer) as host:
+        assert (host.run(frames) == compute(frames)).all()
+        peer.reset()
+        assert (host.run(frames) == compute(frames)).all()
+        assert host.thread.reopened == 1
+
+
 def test_a_reset_is_an_error_for_a_design_with_state():
     with Peer(pipes(allowed=lambda: 1)) as peer, Host(peer, reopen=False) as host:
         host.thread.send(frames_of(3).tobytes())
