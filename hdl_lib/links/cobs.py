@@ -44,8 +44,8 @@ class CobsEncoder(wiring.Component):
     """
 
     def __init__(self, size: int = 512):
-        if size < 512:
-            raise ValueError(f"size must be at least 512 (bytes, two blocks), not {size!r}")
+        if size < 2 * LONGEST + 2:
+            raise ValueError(f"size must be at least {2 * LONGEST + 2} (bytes, two blocks), not {size!r}")
         self.ring = Ring(size)
         super().__init__({"i": In(stream.Signature(PACKET_BYTE)), "o": Out(stream.Signature(8))})
 
