@@ -47,8 +47,10 @@ class PacketSender(wiring.Component):
     begun : Out(1)
         From the cycle behind ``begin`` until a packet of the session before is out, for one cycle at least; high after
         reset. The core must be reset while it is high.
+    hold, held : Out(1), In(1)
+        The counters are to stay as they are; they do.
     place, byte : Out, In(8)
-        The byte of the counters that is wanted, and that byte in the same cycle.
+        The byte of the counters that is wanted, and that byte three cycles later.
 
     Timing
     ------
@@ -79,6 +81,8 @@ class PacketSender(wiring.Component):
                 "begun": Out(1, init=1),
                 "place": Out(range(counters)),
                 "byte": In(8),
+                "hold": Out(1),
+                "held": In(1),
                 **{name: In(1) for name in strobes},
             }
         )
@@ -167,13 +171,14 @@ class PacketSender(wiring.Component):
         with m.If(move):
             m.d.sync += [self.o.valid.eq(1), self.o.payload.data.eq(byte), self.o.payload.last.eq(0)]
 
-        # The identity is read two cycles behind its place: the second register is a block RAM's own.
+        # The identity is read two cycles behind its place, the second register being a block RAM's own; the counters
+        # are three behind theirs.
         m.submodules.identity = rom = memory.Memory(
             shape=8, depth=len(self.identity), init=self.identity, attrs={"rom_style": "block"}
         )
         read = rom.read_port()
         fact = Signal(8, reset_less=True)
-        place, settled = Signal(range(max(len(self.identity), self.counters))), Signal(2)
+        place, settled = Signal(range(max(len(self.identity), self.counters))), Signal(3)
         m.d.comb += [read.addr.eq(place), self.place.eq(place)]
         m.d.sync += [fact.eq(read.data), settled.eq(Cat(1, settled))]
         with m.If(move):
@@ -240,7 +245,7 @@ class PacketSender(wiring.Component):
                     with m.If(place == len(self.identity) - 1):
                         m.next = "Pipe"
             with m.State("Counters"):
-                m.d.comb += [byte.eq(self.byte), offered.eq(1)]
+                m.d.comb += [byte.eq(self.byte), self.hold.eq(1), offered.eq(self.held & settled.all())]
                 with m.If(move):
                     m.d.sync += place.eq(place + 1)
                     with m.If(place == self.counters - 1):

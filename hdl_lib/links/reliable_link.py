@@ -81,6 +81,8 @@ class ReliableLink(wiring.Component):
             counters.frame_in.eq(self.frame_in),
             counters.frame_out.eq(self.frame_out),
             counters.place.eq(sender.place),
+            counters.hold.eq(sender.hold),
+            sender.held.eq(counters.held),
             sender.byte.eq(counters.byte),
         ]
         return m

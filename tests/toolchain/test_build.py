@@ -50,7 +50,7 @@ def test_the_report_is_read(built):
     # by hand: 8 data + valid + last + error + 2 of the beat counter
     assert result.design_resources["ff"] == 13
     assert result.design_resources["dsp"] == result.design_resources["bram"] == 0
-    assert result.resources["bram"] == 6  # 1024 bytes each way, 512 of the framing, the identity: blocks of 512
+    assert result.resources["bram"] == 7  # 1024 bytes each way, 512 of the framing, identity, counters
     assert result.resources["lut"] > result.design_resources["lut"] > 8
     assert result.resources["ff"] > result.design_resources["ff"]
 

@@ -33,11 +33,11 @@ def shell_allowance(part: Part) -> dict[str, int]:
     """Return the share of ``part`` to leave for link and carrier, in ``lut``, ``ff``, ``dsp`` and ``bram``.
 
     Measured for streams of one to eight bytes a beat; the figures are the upper ends with a margin. Block RAMs: the
-    link's buffers, that of the framing, and the identity's.
+    link's buffers, that of the framing, those of identity and counters.
     """
     buffers, family = Buffers.of(part), part.family
     memories = (buffers.receive, buffers.transmit, FRAMING_BYTES)
-    return {"lut": 2300, "ff": 1200, "dsp": 0, "bram": 1 + sum(block_rams(family, size, 8) for size in memories)}
+    return {"lut": 2200, "ff": 1200, "dsp": 0, "bram": 2 + sum(block_rams(family, size, 8) for size in memories)}
 
 
 # A DMA engine with 64-bit data and its interconnect, by the orders of magnitude in AMD PG021 (AXI DMA); not measured.
