@@ -25,21 +25,28 @@ pytest.importorskip("liteeth")
 pytest.importorskip("cocotbext.eth")
 
 
-def behind_ethernet(out: Path, board: str = "ecpix5_85f") -> dict:
+def behind_ethernet(out: Path, board: str) -> dict:
     emit(out)
     return write_board(out, find_board(board), ethernet="192.168.1.50")
 
 
-def test_arp_icmp_and_the_link(tmp_path):
-    out = tmp_path / "out"
-    board = behind_ethernet(out)
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """(output folder, board.json) of an ECPIX-5, with the core."""
+    out = tmp_path_factory.mktemp("ethernet") / "out"
+    board = behind_ethernet(out, "ecpix5_85f")
     write_top_verilog(out)
+    return out, board
+
+
+def test_arp_icmp_and_the_link(made, tmp_path):
+    out, board = made
     # Icarus runs LiteEth's combinational processes for ever: they assign twice, without blocking
     script = f"read_verilog board/ethernet.v; hierarchy -top {CORE}; proc; opt_clean; write_verilog board/plain.v"
     found = YOSYS.find()
     subprocess.run([*found.command, "-q", "-p", script], cwd=out, check=True, env={**os.environ, **found.environment})
     settings = {
-        "clock_ps": 8000, "startup_us": 30, "identity": board["link"]["identity"], "bytes": 250,
+        "clock_ps": 8000, "startup_us": 30, "identity": board["link"]["identity"], "bytes": 120,
         "result": str(tmp_path / "result.json"),
     }
     (tmp_path / "bench.json").write_text(json.dumps(settings))
@@ -63,19 +70,26 @@ def test_arp_icmp_and_the_link(tmp_path):
     assert (tmp_path / "result.json").is_file(), log[-3000:]
 
 
-def test_the_core_is_the_same_each_time_and_for_any_board(tmp_path):
-    first, second = tmp_path / "first", tmp_path / "second"
-    table = behind_ethernet(first, "colorlight_i9")
-    behind_ethernet(second, "colorlight_i9")
-    for out in (first, second):
-        write_ethernet_core(out, json.loads((out / "board" / "board.json").read_text()))
-    core = (first / "board" / "ethernet.v").read_text()
-    assert core == (second / "board" / "ethernet.v").read_text()
+def test_the_core_is_the_same_each_time_and_made_when_its_settings_change(made):
+    out, board = made
+    file = out / "board" / "ethernet.v"
+    core, stamp = file.read_text(), file.stat().st_mtime_ns
     assert core.splitlines()[2] == f"module {CORE} ("  # behind the settings: no date
+    write_ethernet_core(out, board)
+    assert file.stat().st_mtime_ns == stamp
+    file.write_text(core.replace("192.168.1.50", "192.168.1.51", 1))
+    write_ethernet_core(out, board)
+    assert file.read_text() == core
+
+
+def test_what_is_written(tmp_path):
+    table = behind_ethernet(tmp_path / "out", "colorlight_i9")
     assert table["sources"] == ["design.v", "board/ethernet.v"]
     link = table["link"]
     assert (link["carrier"], link["address"]) == ("udp", "192.168.1.50:18519")
-    constraints = (first / "board" / "top.lpf").read_text()
+    # by hand: 512 of 512 + 15 + 8 + 14 + 20 + 8 + 4 + 12 bytes of 125 million are payload, four a frame
+    assert link["frames_per_second"] == pytest.approx(125e6 * 512 / 593 / 4)
+    constraints = (tmp_path / "out" / "board" / "top.lpf").read_text()
     assert 'FREQUENCY PORT "eth_rgmii_0__rx_clk__io" 125000000.0 HZ' in constraints
     assert 'FREQUENCY NET "carrier.ethernet_clock" 41666666.6' in constraints
 
