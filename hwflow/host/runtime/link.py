@@ -18,7 +18,6 @@ SHRINK, GROW = 0.7, 1.09  # of packets, at a loss and at an arrival: steady wher
 FIRST_WAIT = 0.1  # seconds until a round trip is known
 CLEAN_WAIT, LEAST_WAIT, MOST_WAIT = 0.2, 0.005, 3.0  # seconds of the round-trip timer
 KEPT_TIMES = 1 << 16  # packets whose times are remembered
-_ASK = 3  # timeouts in a row after which the board is asked who it is
 
 
 class Moment(NamedTuple):
@@ -181,8 +180,7 @@ class Link:
         if not self._open:
             self._asked_last = now
             return packets.pack(packets.OPEN, self._offset, self._offset, self._room())
-        if self._tries % _ASK == 0:
-            self._ask_identity = True
+        self._ask_identity = True  # it may have been reset
         if self._asked_counters:
             return self._packet(packets.STATISTICS)
         if self._acknowledged < self._sent:
