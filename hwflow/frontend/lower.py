@@ -147,7 +147,7 @@ def _lowered(model: ResolvedModel, declared: Mapping[str, InputType]) -> Graph:
 def _oversized(model: ResolvedModel) -> list[Finding]:
     """Return findings about values whose frames exceed the compiler's memory, one per shape: a file of a few bytes can
     state any shape."""
-    makers = {name: node.where for node in model.nodes for name in node.outputs}
+    producers = {name: node.where for node in model.nodes for name in node.outputs}
     names: dict[tuple[int, ...], list[str]] = {}
     for name, info in model.values.items():
         if prod(info.shape) > MAX_ELEMENTS and name not in model.fixed:
@@ -155,7 +155,7 @@ def _oversized(model: ResolvedModel) -> list[Finding]:
     return [
         Finding(
             "frame-size",
-            makers.get(first, f"input {show(first)}"),
+            producers.get(first, f"input {show(first)}"),
             f"a frame of {show(first)}{f' and {len(others)} more of its shape' if others else ''} must hold at most "
             f"{MAX_ELEMENTS} elements, whose order the compiler keeps in memory, not {prod(shape)} {list(shape)}",
             "compile the model for smaller frames, tiles of an image for example",

@@ -99,14 +99,14 @@ class ComparedLayers:
         if first is None:
             yield f"all {len(self.layers)} layers equal the reference evaluator's"
             return
-        row, maker = first.row, f", node {show(first.node)} ({first.op})" if first.node else ""
+        row, producer = first.row, f", node {show(first.node)} ({first.op})" if first.node else ""
         kind = "the first layer that differs" if row.unexplained else "the first layer that differs, by float rounding"
         if row.element is None:
-            yield f"{kind}: value {show(row.name)}{maker}: {row.failed}"
+            yield f"{kind}: value {show(row.name)}{producer}: {row.failed}"
             return
         element = row.element
         found = "no level of it" if element.reference is None else f"{element.reference:.9g}"
         yield (
-            f"{kind}: value {show(row.name)}{maker}, frame {element.frame}, element {list(element.index)}: golden "
+            f"{kind}: value {show(row.name)}{producer}, frame {element.frame}, element {list(element.index)}: golden "
             f"{element.golden:.9g}, reference {found}"
         )

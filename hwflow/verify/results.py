@@ -108,10 +108,10 @@ def _unwritable(message: str) -> UsageError:
 
 def _is_class(model: Model, name: str) -> bool:
     """Tell whether an output is the result of ArgMax, but for its type and shape."""
-    makers = {output: node for node in model.resolved.nodes for output in node.outputs}
-    while name in makers and _operator(makers[name]).keeps_elements:
-        name = makers[name].inputs[0]
-    return name in makers and _operator(makers[name]).class_number
+    producers = {output: node for node in model.resolved.nodes for output in node.outputs}
+    while name in producers and _operator(producers[name]).keeps_elements:
+        name = producers[name].inputs[0]
+    return name in producers and _operator(producers[name]).class_number
 
 
 def _operator(node: OnnxNode) -> OperatorFacts:

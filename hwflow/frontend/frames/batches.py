@@ -100,12 +100,12 @@ def _rewritten(
     build: Build, change: Callable[[Build, OnnxNode, onnx.NodeProto], bool]
 ) -> tuple[list[onnx.NodeProto], list[OnnxNode]]:
     """Apply ``change`` to a copy of every node; return the new model's nodes, and the old nodes for which it fails."""
-    makers = {name: node for node in build.model.graph.node for name in node.output if name}
+    producers = {name: node for node in build.model.graph.node for name in node.output if name}
     nodes: list[onnx.NodeProto] = []
     wrong: list[OnnxNode] = []
     for node in build.resolved.nodes:
         copy = onnx.NodeProto()
-        copy.CopyFrom(makers[node.result])
+        copy.CopyFrom(producers[node.result])
         build.before, build.after = [], []
         is_call = copy.op_type != node.op_type  # the call that replaces a node of another version
         if is_call or (build.streams(node.outputs) and not change(build, node, copy)):
