@@ -6,7 +6,7 @@ Axes are those of a frame. What operators do is in :mod:`hwflow.cores`, where ha
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from enum import StrEnum
 
 from hwflow.ir.graph import Attributes, IntArray
 from hwflow.ir.integer_functions import Function
@@ -14,9 +14,13 @@ from hwflow.numerics.requantizers.stages import Stage
 from hwflow.numerics.requantizers.step_function import StepFunction
 from hwflow.types import IntType
 
-Take = Literal["index", "value", "both"]
-"""Of the greatest elements: their positions, their values, or ``value * 2**b + index``,
-``b`` = :func:`hdl_lib.streams.top_k.index_bits`."""
+
+class Take(StrEnum):
+    """What is taken of the greatest elements. The values are the words of :class:`hdl_lib.streams.top_k.TopK`."""
+
+    INDEX = "index"
+    VALUE = "value"
+    BOTH = "both"  # value * 2**b + index, b = hdl_lib.streams.top_k.index_bits
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from hwflow.cores.costs.basics import adder, comparison, count_up, loop
 from hwflow.cores.costs.family import FAMILIES
 from hwflow.cores.costs.memory import asynchronous_memory, in_block_ram, queue
 from hwflow.cores.operator import Resources
+from hwflow.ir.node_attributes import Take
 
 # Look-up tables per bit, as measured, where they come with a slice's multiplexers: with places, of values alone.
 CIRCULATING = (5, 4)
@@ -20,10 +21,10 @@ def _comparison(family: str, element: int) -> int:
 
 
 def top_k(
-    family: str, lanes: int, element: int, blocks: int, window: int, k: int, take: str, depth: int
+    family: str, lanes: int, element: int, blocks: int, window: int, k: int, take: Take, depth: int
 ) -> Resources:
     """The best so far in registers, of many blocks in a small memory; each element is compared with all of them."""
-    place = 0 if take == "value" else index_bits(window)
+    place = 0 if take == Take.VALUE else index_bits(window)
     held = element + place
     taken = {"index": place, "value": element, "both": held}[take]
     compare = Resources(lut=lanes * k * _comparison(family, element) if window > 1 else 0)
@@ -54,11 +55,11 @@ def top_k(
 
 
 def top_tree(
-    family: str, channels: int, element: int, pixels: int, window: int, take: str, depth: int
+    family: str, channels: int, element: int, pixels: int, window: int, take: Take, depth: int
 ) -> Resources:
     """A tree of comparisons, of each pixel of a beat; behind it the best of the beats so far."""
     together = min(pixels, window)
-    places = 0 if take == "value" else 1
+    places = 0 if take == Take.VALUE else 1
     left, level, tree = together, 0, Resources()
     while left > 1:
         pairs, level = left // 2, level + 1
@@ -67,7 +68,7 @@ def top_tree(
             lut=pairs * (_comparison(family, element) + element + places * (level - 1)), ff=ceil(left / 2) * width
         )
         left = ceil(left / 2)
-    if take == "index" and pixels >= window:  # the best value itself is not needed
+    if take == Take.INDEX and pixels >= window:  # the best value itself is not needed
         tree += Resources(lut=-element, ff=-element)
     place = places * index_bits(window)
     control = Resources(lut=3, ff=level + (pixels < window))

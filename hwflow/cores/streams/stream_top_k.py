@@ -23,7 +23,7 @@ from hwflow.cores.operator import Built, Decision, Device, Folding, HardwareOper
 from hwflow.cores.timing import Timing
 from hwflow.cores.windows.group_pool import group_foldings, group_timing
 from hwflow.ir.graph import IntArray, Node, Stage
-from hwflow.ir.node_attributes import Ranking
+from hwflow.ir.node_attributes import Ranking, Take
 from hwflow.types import Interval, TensorType
 
 
@@ -98,11 +98,11 @@ class StreamTopK(HardwareOperator[StreamTopKAttributes]):
         return Built(core, [core.i], [core.o])
 
 
-def result_interval(take: str, window: int, values: Interval) -> Interval:
+def result_interval(take: Take, window: int, values: Interval) -> Interval:
     """Return the interval of the result's elements."""
-    if take == "value":
+    if take == Take.VALUE:
         return values
-    if take == "index":
+    if take == Take.INDEX:
         return Interval(0, window - 1)
     bits = index_bits(window)
     return Interval(values.lo << bits, (values.hi << bits) + window - 1)
@@ -117,10 +117,10 @@ def greatest(groups: IntArray, attributes: Ranking) -> IntArray:
     else:
         order = np.argsort(keys, axis=-1, kind="stable")
     best: IntArray = order[..., : attributes.k].astype(np.int64)
-    if attributes.take == "index":
+    if attributes.take == Take.INDEX:
         return best
     values: IntArray = np.take_along_axis(groups, best, axis=-1)
-    return values if attributes.take == "value" else (values << index_bits(window)) + best
+    return values if attributes.take == Take.VALUE else (values << index_bits(window)) + best
 
 
 def _view(attributes: StreamTopKAttributes, shape: tuple[int, ...]) -> tuple[int, int]:

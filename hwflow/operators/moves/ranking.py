@@ -51,7 +51,7 @@ def _arg_extreme(state: Lowering, node: OnnxNode, *, least: bool) -> View:
     shape, axis = _axis(state, node, default=0)
     source = _ordered(state, node, axis, scaled=False)
     attributes = TopKAttributes(
-        axis=axis, k=1, least=least != source.falling, last=bool(node.integer("select_last_index")), take="index"
+        axis=axis, k=1, least=least != source.falling, last=bool(node.integer("select_last_index")), take=Take.INDEX
     )
     before = source.reals.nodes if source.reals is not None else ()
     target = state.frame_shape(node.outputs[0])
@@ -69,14 +69,14 @@ def top_k(state: Lowering, node: OnnxNode) -> tuple[View, ...]:
     values, places = _used(state, node)
     source = _ordered(state, node, axis, scaled=values)
     least = (node.integer("largest", 1) == 0) != source.falling
-    take: Take = "both" if values and places else "value" if values else "index"
+    take = Take.BOTH if values and places else Take.VALUE if values else Take.INDEX
     target = (*shape[:axis], k, *shape[axis + 1 :])
     before = source.reals.nodes if source.reals is not None else ()
     made_of = TopKAttributes(axis=axis, k=k, least=least, last=False, take=take)
     origin = {"both": "", "value": None, "index": node.outputs[1]}[take]
     result = state.add(node, [source.value], made_of, before, origin=origin)
     best = place = result
-    if take == "both":
+    if take is Take.BOTH:
         bits = IntType.holding(Interval(0, shape[axis] - 1)).bits  # bits of an index
         both = Integers(result, target, 0, 0)
         best = step(state, node, Shifted(False, 64), [both, bits]).value
