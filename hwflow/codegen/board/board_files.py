@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from amaranth.back import rtlil
 
 from hwflow.codegen.board.axi_top import AxiTop
-from hwflow.codegen.board.board_top import BoardTop
+from hwflow.codegen.board.board_top import BoardTop, surroundings
 from hwflow.codegen.board.carriers import Pin, carrier_for
 from hwflow.codegen.board.clock_plan import plan_clock
 from hwflow.codegen.board.identity import Buffers, FramePort, identity
@@ -112,6 +112,9 @@ def write_board(
             "receive_bytes": buffers.receive,
             "transmit_bytes": buffers.transmit,
             "identity": known.hex(),
+            "resources": surroundings(
+                board, [port.bytes for port in (*sources[:-1], *sinks[1:])], ethernet=ethernet is not None
+            ),
         }
         if carrier.name == "serial":
             write_settings(folder / "simulation", description, manifest["timing"])
