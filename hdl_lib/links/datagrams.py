@@ -16,7 +16,8 @@ from hdl_lib.links.packets import PACKET_BYTE, RECEIVED_BYTE
 # A datagram's word: ``last`` in its last one, whose highest byte is ``bytes`` (0 to 3); ``error``, looked at with
 # ``last``: the frame around it was damaged.
 DATAGRAM_WORD = data.StructLayout({"data": 32, "last": 1, "bytes": 2, "error": 1})
-_LENGTHS = 4  # datagrams that wait to be sent, at the most
+_LENGTHS = 16  # datagrams that may wait to be sent
+_MARGIN = 8  # words or lengths that may still come when there is no room any more: `ready` is two cycles late
 
 
 class DatagramReceiver(wiring.Component):
@@ -80,7 +81,7 @@ class DatagramSender(wiring.Component):
     Parameters
     ----------
     words : int
-        Words that may wait, a power of two; a packet must have no more.
+        Words that may wait, a power of two; a packet must have eight less at the most.
 
     Members
     -------
@@ -93,7 +94,8 @@ class DatagramSender(wiring.Component):
 
     Timing
     ------
-    A byte each cycle of ``sync`` as long as there is room, a word each cycle of ``ethernet``.
+    A byte each cycle of ``sync`` as long as there is room, a word each cycle of ``ethernet``. ``i.ready`` is a
+    register.
     """
 
     def __init__(self, words: int = 512):
@@ -116,18 +118,19 @@ class DatagramSender(wiring.Component):
         full, told = Signal(), Signal()
         before, length = Signal(16), Signal(16)  # bytes of the packet so far; of the last whole one
         byte = before[:2]
-        go, take = Signal(), Signal()
+        room, take = Signal(), Signal()
+        levels = [Signal.like(fifo.w_level) for fifo in (words, lengths)]
+        m.d.sync += [level.eq(fifo.w_level) for level, fifo in zip(levels, (words, lengths), strict=True)]
+        m.d.sync += room.eq((levels[0] <= self.words - _MARGIN) & (levels[1] <= _LENGTHS - _MARGIN))
         m.d.comb += [
-            go.eq((~full | words.w_rdy) & (~told | lengths.w_rdy)),
-            self.i.ready.eq(go),
-            take.eq(self.i.valid & go),
+            self.i.ready.eq(room),
+            take.eq(self.i.valid & room),
             words.w_data.eq(word),
-            words.w_en.eq(full & (~told | lengths.w_rdy)),
+            words.w_en.eq(full),
             lengths.w_data.eq(length),
-            lengths.w_en.eq(told & words.w_rdy),
+            lengths.w_en.eq(told),
         ]
-        with m.If(go):
-            m.d.sync += [full.eq(0), told.eq(0)]
+        m.d.sync += [full.eq(0), told.eq(0)]
         with m.If(take):
             last = self.i.payload.last
             m.d.sync += [

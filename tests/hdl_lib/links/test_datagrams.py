@@ -10,7 +10,7 @@ from amaranth.sim import Simulator
 from hdl_lib.links.datagrams import DatagramReceiver, DatagramSender
 
 RNG = random.Random(4)
-PACKETS = [RNG.randbytes(size) for size in (1, 2, 3, 4, 5, 8, 15, 16, 17, 63, 64, 15, 15, 15, 15, 15, 15, 200, 1)]
+PACKETS = [RNG.randbytes(size) for size in (1, 2, 3, 4, 5, 8, 15, 16, 17, 63, 64, *[1] * 40, *[15] * 9, 200, 1)]
 CLOCKS = [(8, 16), (8, 8), (20, 17), (30, 16)]  # periods of `sync` and `ethernet`, in ns
 
 
