@@ -22,7 +22,7 @@ test: icarus install-test lint types tests
 coverage: icarus install-test
 	rm -rf build/coverage
 	$(BIN)/hwflow doctor
-	$(BIN)/coverage run -m pytest -q -n 2 --dist loadfile
+	$(BIN)/coverage run -m pytest -q -n 2 --dist worksteal
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --fail-under 95
 
@@ -62,7 +62,7 @@ $(VENV)/.installed-docs: pyproject.toml
 # The tools' first start compiles them (a minute or two); doctor does that once before tests run side by side.
 tests:
 	$(BIN)/hwflow doctor
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal
 
 lint:
 	$(BIN)/ruff check .
