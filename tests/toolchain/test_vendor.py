@@ -52,8 +52,8 @@ def names(folder: Path) -> set[str]:
 
 def test_a_project_for_vivado(arty):
     assert names(arty) == {
-        "board.json", "build.sh", "build.tcl", "settings.tcl", "settings_use.tcl", "simulation.v", "top.v", "top.xdc",
-        "vivado_report.tcl",
+        "board.json", "build.sh", "build.tcl", "settings.tcl", "settings_use.tcl", "simulation", "simulation.v",
+        "top.v", "top.xdc", "vivado_report.tcl",
     }
     assert settings(arty) == {
         "part": "xc7a35ticsg324-1L", "top": "top", "mhz": "80.000000", "design_sources": "design.v",
@@ -70,8 +70,8 @@ def test_a_project_for_vivado(arty):
 
 def test_a_project_for_quartus(cyclone):
     assert names(cyclone) == {
-        "board.json", "build.sh", "build.tcl", "settings.tcl", "settings_use.tcl", "simulation.v", "top.v", "top.qsf",
-        "top.sdc",
+        "board.json", "build.sh", "build.tcl", "settings.tcl", "settings_use.tcl", "simulation", "simulation.v",
+        "top.v", "top.qsf", "top.sdc",
     }
     pins = (cyclone / "top.qsf").read_text().splitlines()
     assert "set_global_assignment -name DEVICE 5CSEBA6U23I7" in pins
