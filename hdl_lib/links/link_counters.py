@@ -60,12 +60,13 @@ class LinkCounters(wiring.Component):
         )
         write, read = storage.write_port(), storage.read_port()
         # The even cycles read a byte that counts, the odd ones one of the copy.
-        odd, number, before = Signal(), Signal(range(most)), Signal(range(most))
+        odd, number = Signal(), Signal(range(most))
+        before, earlier = Signal.like(number), Signal.like(number)  # the bytes that are added to and copied
         begins = Signal()  # the first byte's even cycle
         m.d.comb += begins.eq(~odd & (number == 0))
         m.d.sync += odd.eq(~odd)
         with m.If(odd):
-            m.d.sync += [number.eq(number + 1), before.eq(number)]
+            m.d.sync += [number.eq(number + 1), before.eq(number), earlier.eq(before)]
 
         most_waiting = {"frame_in": SCAN, "frame_out": SCAN, "damaged": 3, "gap": 3}
         waiting = [Signal(range(most_waiting[name] + 1), name=f"{name}_waiting") for name in COUNTED]
@@ -74,32 +75,35 @@ class LinkCounters(wiring.Component):
             m.d.sync += [zeroing.eq(1), zeroed.eq(0)]
         with m.Elif(begins):
             m.d.sync += [zeroed.eq(zeroing), zeroing.eq(zeroing & ~zeroed)]
-        with m.If(odd & (number == 0)):  # the cycle that writes the last byte of the scan before to the copy
+        with m.If(odd & (number == 1)):  # the last byte of the scan before was copied
             m.d.sync += self.held.eq(self.hold & ~zeroing)
 
         first, added, carry, total = Signal(), Signal(range(SCAN + 1)), Signal(), Signal(8)
-        m.d.comb += first.eq(number[:2] == 0)
-        with m.Switch(number[2:]):
+        m.d.comb += first.eq(before[:2] == 0)
+        with m.Switch(before[2:]):
             for n, count in enumerate(waiting):
                 with m.Case(n):
                     m.d.comb += added.eq(count)
         for n, (name, count) in enumerate(zip(COUNTED, waiting, strict=True)):
-            counted = odd & first & (number[2:] == n) & ~zeroing
+            counted = ~odd & first & (before[2:] == n) & ~zeroing
             with m.If(self.clear):
                 m.d.sync += count.eq(0)
             with m.Else():
                 m.d.sync += count.eq(Mux(counted, 0, count) + getattr(self, name))
+        word = Signal(8)  # a block RAM's own register
         with m.If(odd):
+            m.d.sync += word.eq(read.data)
+        with m.Else():
             with m.If(zeroing):
                 m.d.sync += [total.eq(0), carry.eq(0)]
             with m.Else():
-                together = read.data + Mux(first, added, carry)
+                together = word + Mux(first, added, carry)
                 m.d.sync += [total.eq(together), carry.eq(together[8])]
         m.d.comb += [
             read.addr.eq(Mux(odd, most + self.place[: len(number)], number)),
-            write.addr.eq(before + Mux(odd, most, 0)),
+            write.addr.eq(Mux(odd, before, most + earlier)),
             write.data.eq(total),
-            write.en.eq(~odd | ~self.held),
+            write.en.eq(odd | ~self.held),
         ]
 
         failed, again, ended = Signal(), Signal(), Signal()
