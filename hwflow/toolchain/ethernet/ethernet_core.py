@@ -89,6 +89,7 @@ def _generate(settings: Mapping[str, Any], file: Path) -> None:
             "phy": LiteEthECP5PHYRGMII, "phy_tx_delay": settings["tx_delay"], "phy_rx_delay": settings["rx_delay"],
             "clk_freq": settings["clock_hz"], "mac_address": settings["mac_address"],
             "ip_address": settings["ip_address"], "core": "udp", "data_width": 32,
+            "rx_cdc_buffered": True, "tx_cdc_buffered": True,  # the queues between the clocks are in the longest paths
             "udp_ports": {settings["port"]: {"mode": "raw", "data_width": 32}},
         },
     )
