@@ -37,7 +37,7 @@ class LinkCounters(wiring.Component):
 
     Timing
     ------
-    ``held`` rises within ``3 * SCAN`` cycles. Then ``byte``, a register, follows ``place`` three cycles later. An event
+    ``held`` rises within ``3 * SCAN`` cycles. Then ``byte``, a register, follows ``place`` four cycles later. An event
     counts within ``2 * SCAN`` cycles, for the interval from the next but one on. Pauses of more than 2 ** 32 cycles are
     no interval.
     """
@@ -91,9 +91,8 @@ class LinkCounters(wiring.Component):
             with m.Else():
                 m.d.sync += count.eq(Mux(counted, 0, count) + getattr(self, name))
         word = Signal(8)  # a block RAM's own register
-        with m.If(odd):
-            m.d.sync += word.eq(read.data)
-        with m.Else():
+        m.d.sync += word.eq(read.data)
+        with m.If(~odd):
             with m.If(zeroing):
                 m.d.sync += [total.eq(0), carry.eq(0)]
             with m.Else():
@@ -121,8 +120,8 @@ class LinkCounters(wiring.Component):
             m.d.sync += since.eq(1)
         with m.Elif(~since[32]):
             m.d.sync += since.eq(since + 1)
-        with m.If(~odd):
-            m.d.sync += self.byte.eq(read.data)
+        with m.If(odd):
+            m.d.sync += self.byte.eq(word)
         with m.If(self.place[4]):
             m.d.sync += self.byte.eq(
                 Mux(self.place[2], Mux(self.place[:2] == 0, failed, 0), least.word_select(self.place[:2], 8))

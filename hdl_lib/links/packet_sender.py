@@ -50,7 +50,7 @@ class PacketSender(wiring.Component):
     hold, held : Out(1), In(1)
         The counters are to stay as they are; they do.
     place, byte : Out, In(8)
-        The byte of the counters that is wanted, and that byte three cycles later.
+        The byte of the counters that is wanted, and that byte four cycles later.
 
     Timing
     ------
@@ -172,13 +172,13 @@ class PacketSender(wiring.Component):
             m.d.sync += [self.o.valid.eq(1), self.o.payload.data.eq(byte), self.o.payload.last.eq(0)]
 
         # The identity is read two cycles behind its place, the second register being a block RAM's own; the counters
-        # are three behind theirs.
+        # are four behind theirs.
         m.submodules.identity = rom = memory.Memory(
             shape=8, depth=len(self.identity), init=self.identity, attrs={"rom_style": "block"}
         )
         read = rom.read_port()
         fact = Signal(8, reset_less=True)
-        place, settled = Signal(range(max(len(self.identity), self.counters))), Signal(3)
+        place, settled = Signal(range(max(len(self.identity), self.counters))), Signal(4)
         m.d.comb += [read.addr.eq(place), self.place.eq(place)]
         m.d.sync += [fact.eq(read.data), settled.eq(Cat(1, settled))]
         with m.If(move):
