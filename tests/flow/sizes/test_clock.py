@@ -24,8 +24,8 @@ def synth(tmp_path, monkeypatch, capsys):
     def run(reached: list[float | None], *options: str, force: bool = True):
         asked: list[float] = []
 
-        def noting(out, board, clock_mhz=None):
-            description = write_board(out, board, clock_mhz)
+        def noting(out, board, clock_mhz=None, *options):
+            description = write_board(out, board, clock_mhz, *options)
             asked.append(description["clock"]["design_mhz"])
             return description
 
