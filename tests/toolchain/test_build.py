@@ -62,7 +62,7 @@ def again(built, tmp_path):
     What is in the folder comes back afterwards.
     """
     out, _, _ = built
-    kept = {p: p.read_bytes() for p in (out / "board").iterdir()}
+    kept = {p: p.read_bytes() for p in (out / "board").rglob("*") if p.is_file()}
 
     def run(yosys: str, **variables: str) -> list[str]:
         tools = {}
