@@ -102,11 +102,11 @@ def reshape() -> BatchingRule:
 
 
 def transpose() -> BatchingRule:
-    def order(build: Build, node: OnnxNode) -> Sequence[int]:
-        return node.integers("perm") or range(len(build.shape(node.inputs[0])))[::-1]
+    def order(build: Build, node: OnnxNode) -> tuple[int, ...]:
+        return node.integers("perm") or tuple(range(len(build.shape(node.inputs[0])))[::-1])
 
     def independent(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
-        return order(build, node)[:1] == [0]
+        return order(build, node)[:1] == (0,)
 
     def batched(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
         set_attribute(copy, "perm", [0, *(axis + 1 for axis in order(build, node))])
