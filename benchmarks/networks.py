@@ -134,11 +134,12 @@ def cells(name: str, report: dict[str, Any], seconds: float, peak: float, note: 
     clock, timing = report["clock"], report["timing"]
     fmax, asked = clock["fmax_mhz"], clock["target_mhz"]
     reached = asked if fmax is None else min(asked, fmax)
-    utilisation = report["multiplier_utilization"]
+    multipliers = sum(kind["multipliers"] for name, kind in report["multipliers"].items() if name != "requantizer")
+    products = report["model"]["macs"]
     pairs = [report["resources"][kind] for kind in ("lut", "ff", "dsp", "bram")]
     return (
-        name, f"{timing['initiation_interval']:,}{note}", f"{timing['latency']:,}", f"{report['multipliers']:,}",
-        "-" if utilisation is None else f"{utilisation:.3f}",
+        name, f"{timing['initiation_interval']:,}{note}", f"{timing['latency']:,}", f"{multipliers:,}",
+        f"{products / (timing['initiation_interval'] * multipliers):.3f}" if multipliers else "-",
         *(f"{p['predicted']:,} / {'-' if p['synthesized'] is None else format(p['synthesized'], ',')}" for p in pairs),
         f"{'-' if fmax is None else format(fmax, '.1f')} ({asked:g})",
         f"{reached * 1e6 / timing['initiation_interval']:,.0f}", f"{seconds:.1f}", f"{peak:.0f}",

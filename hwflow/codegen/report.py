@@ -8,6 +8,7 @@ from typing import Any
 
 from hwflow.codegen.host_models import host_nodes
 from hwflow.codegen.memories import memory_report, queue_style
+from hwflow.codegen.products import macs_of_data, multipliers_by_kind, utilization
 from hwflow.cores.matrix.dot_products import MvuAttributes
 from hwflow.cores.operator import Decision, MemoryFile, Resources, beats
 from hwflow.cores.registry import OPERATORS, hardware
@@ -45,8 +46,8 @@ def report(
     """Return the report before synthesis; :func:`add_synthesis` fills in the rest. ``files``: the tables of the cores;
     ``host_work``: the entries of `host` besides the nodes' names."""
     plan, graph = schedule.plan, schedule.graph
-    macs = sum(OPERATORS[n.op].macs(n) for n in graph.nodes)
-    multipliers = sum(plan.folding(n).multipliers for n in graph.nodes)
+    macs = macs_of_data(graph)
+    multipliers = multipliers_by_kind(schedule, macs)
     interval = schedule.initiation_interval
     return {
         "model": {
@@ -54,7 +55,8 @@ def report(
             "ir_version": model.ir_version,
             "opset": model.opsets.get("", None),
             "parameters": model.parameters,
-            "macs": macs,
+            "macs": sum(OPERATORS[n.op].macs(n) for n in macs),
+            "macs_without_padding": sum(macs.values()),
         },
         "board": board,
         "device": device,
@@ -68,8 +70,8 @@ def report(
         },
         "resources": _resources(schedule.resources, available),
         "multipliers": multipliers,
-        "multiplier_utilization": macs / (interval * multipliers) if multipliers else None,
-        "layers": [_layer(n, plan[n]) for n in graph.nodes],
+        "multiplier_utilization": utilization(multipliers),
+        "layers": [_layer(n, plan[n], macs.get(n, 0)) for n in graph.nodes],
         "fifos": [_fifo(n, plan[n], i) for n in graph.nodes for i in range(len(n.outputs))],
         "memories": memory_report(plan, files, family),
         "exactness": _exactness(graph),
@@ -112,7 +114,7 @@ def _resources(predicted: Resources, available: Mapping[str, int]) -> dict[str, 
     }
 
 
-def _layer(node: Node, decision: Decision) -> dict[str, Any]:
+def _layer(node: Node, decision: Decision, macs_without_padding: int) -> dict[str, Any]:
     folding, timing = decision.folding, hardware(node.op).timing(node, decision)
     details: dict[str, Any] = {"input_lanes": folding.input_lanes, "output_lanes": folding.output_lanes}
     if folding.multipliers:
@@ -126,6 +128,7 @@ def _layer(node: Node, decision: Decision) -> dict[str, Any]:
         "initiation_interval": timing.cycles,
         "latency": max(timing.latency),
         "macs": OPERATORS[node.op].macs(node),
+        "macs_without_padding": macs_without_padding,
         "multipliers": folding.multipliers,
         "accumulator_bits": node.outputs[0].typed.element.bits if isinstance(node.attributes, MvuAttributes) else None,
         "requantizer": _requantizer(node) if isinstance(node.attributes, RequantizeAttributes) else None,

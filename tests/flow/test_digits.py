@@ -172,7 +172,7 @@ def test_the_report(digits, report, manifest, initializers):
     sha256 = hashlib.sha256((digits / "model.onnx").read_bytes()).hexdigest()
     assert report["model"] == {
         "name": "digits", "ir_version": 8, "opset": 19, "parameters": parameters, "macs": sum(MACS.values()),
-        "sha256": sha256, "external_sha256": {},
+        "macs_without_padding": report["model"]["macs_without_padding"], "sha256": sha256, "external_sha256": {},
     }
     assert (report["board"], report["device"], report["toolchain"]) == ("ulx3s_85f", "LFE5U-85F", "trellis")
     assert report["clock"] == {"target_mhz": 125.0, "fmax_mhz": None}
@@ -202,7 +202,8 @@ def test_the_report(digits, report, manifest, initializers):
 
 def test_the_reports_layers(report, manifest):
     keys = {
-        "name", "op", "onnx_nodes", "folding", "initiation_interval", "latency", "macs", "multipliers",
+        "name", "op", "onnx_nodes", "folding", "initiation_interval", "latency", "macs", "macs_without_padding",
+        "multipliers",
         "accumulator_bits", "requantizer",
     }
     layers = {layer["name"]: layer for layer in report["layers"]}
@@ -220,9 +221,18 @@ def test_the_reports_layers(report, manifest):
         assert layers[name]["initiation_interval"] == pixels * -(-rows // pe) * synapse
         assert layers[name]["multipliers"] == pe * simd
         assert layers[name]["onnx_nodes"] == [name.removesuffix("_mvu")]
-    assert report["multipliers"] == sum(layers[name]["multipliers"] for name in MACS)
-    assert report["multiplier_utilization"] == pytest.approx(sum(MACS.values()) / (interval * report["multipliers"]))
-    assert report["multiplier_utilization"] <= 1
+    kinds = {kind: row["multipliers"] for kind, row in report["multipliers"].items()}
+    assert kinds["xnor"] == 0 and sum(layers[name]["multipliers"] for name in MACS) + kinds["requantizer"] == sum(
+        kinds.values()
+    )
+    assert kinds["requantizer"] == report["resources"]["dsp"]["predicted"] - kinds["block"]
+    # Each 3x3 kernel reaches over the image's edges: of 24 x 24 taps of rows and columns 22 x 22, of 12 x 12 10 x 10.
+    data = {"conv1_mvu": 8 * 22 * 22, "conv2_mvu": 16 * 8 * 10 * 10, "dense_mvu": 640}
+    assert {name: layers[name]["macs_without_padding"] for name in MACS} == data
+    assert report["model"]["macs_without_padding"] == sum(data.values())
+    able = kinds["block"] + kinds["lut"] + kinds["requantizer"]
+    made = sum(data[name] for name in MACS if layers[name]["folding"]["multiplier"] != "shift_add")
+    assert report["multiplier_utilization"] == pytest.approx(made / (interval * able))
     for fifo in report["fifos"]:
         assert set(fifo) == {"name", "width", "depth", "bits", "style", "beats_per_frame"}
         assert fifo["width"] > 0 and fifo["depth"] > 0 and fifo["bits"] == fifo["width"] * fifo["depth"]

@@ -118,7 +118,7 @@ def _print_report(board: Board, made: Made, target: Path) -> None:
             f"({larger['reason']})"
         )
     say(f"  clock {clock['target_mhz']:g} MHz (reached: {fmax}), {timing['frames_per_second']:,.0f} frames per second")
-    say(f"  {table['multipliers']} multipliers, {100 * (table['multiplier_utilization'] or 0):.1f} % busy")
+    say(f"  {_multipliers(table)}")
     forms = Counter(layer["requantizer"]["form"] for layer in table["layers"] if layer["requantizer"])
     if forms:
         counts = ", ".join(f"{count} {form}" for form, count in forms.most_common())
@@ -136,6 +136,21 @@ def _print_report(board: Board, made: Made, target: Path) -> None:
         say(f"predicted lut and ff are estimates: their cost models were measured on {family.basis}, not on {name}")
     for line in _on_the_board(board, table, target):
         say(line)
+
+
+def _multipliers(table: dict[str, Any]) -> str:
+    """Return how many multipliers of each kind the design has, and the share of them that is busy."""
+    words = {
+        "block": "in blocks", "lut": "in look-up tables", "xnor": "comparisons of bits",
+        "constant": "products by constants", "requantizer": "blocks of requantizers",
+    }
+    parts = [
+        f"{row['multipliers']:,} {words[kind]} ({100 * row['busy']:.1f} %)"
+        for kind, row in table["multipliers"].items() if row["multipliers"]
+    ]
+    busy = table["multiplier_utilization"]
+    headline = "no multipliers" if busy is None else f"multipliers {100 * busy:.1f} % busy"
+    return ": ".join((headline, ", ".join(parts))) if parts else headline
 
 
 def _on_the_board(board: Board, table: dict[str, Any], target: Path) -> Iterator[str]:

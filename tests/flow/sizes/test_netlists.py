@@ -75,7 +75,7 @@ def test_sixteen_multipliers_in_the_eight_blocks_of_an_up5k(tmp_path, kind):
     out = tmp_path / "out"
     compiled.write(out, "verilog")
     report = json.loads((out / "report.json").read_text())
-    assert (report["multipliers"], report["timing"]["initiation_interval"]) == (16, 6)
+    assert (report["multipliers"]["block"]["multipliers"], report["timing"]["initiation_interval"]) == (16, 6)
     assert report["resources"]["dsp"]["predicted"] == report["resources"]["dsp"]["available"] == 8
     design, cells = netlist_of(out, "ice40")
     packed = json.loads((out / "packed.json").read_text())["modules"][design.top]
