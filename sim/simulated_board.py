@@ -21,6 +21,7 @@ from .verilator_build import Recipe, build
 
 FOLDER = "board/simulation"  # of an output folder: all that a simulated board is made of beside the Verilog
 _PROGRAM = Path(__file__).resolve().parent / "verilator" / "board"
+CARRIERS = ("serial", "udp")  # each has a file in _PROGRAM
 _PRIMITIVES = Path(__file__).resolve().parent / "verilog"
 _STATUS = (  # `struct Status` in carrier.h
     "cycles", "to_board", "to_host", "lost", "added", "flipped", "delayed", "duplicated", "framing", "resets",
@@ -30,12 +31,16 @@ _STATUS = (  # `struct Status` in carrier.h
 def write_simulation(out: Path) -> None:
     """Write into ``out``, beside the board's own files, what its simulation needs: the program, and models of the
     part's primitives. ``sh OUT/board/simulation/build.sh`` builds it without hwflow."""
-    folder = out / FOLDER
+    folder, board = out / FOLDER, _board(out)
     folder.mkdir(exist_ok=True)
+    others = {f"{carrier}.cpp" for carrier in CARRIERS if carrier != board["link"]["carrier"]}
     for file in sorted(_PROGRAM.iterdir()):
-        shutil.copyfile(file, folder / file.name)
+        if file.name not in others:
+            shutil.copyfile(file, folder / file.name)
     shutil.copyfile(_PRIMITIVES.parent / "verilator" / "waivers.vlt", folder / "waivers.vlt")
-    shutil.copyfile(_PRIMITIVES / f"{_board(out)['part']['family']}.v", folder / "primitives.v")
+    shutil.copyfile(_PRIMITIVES / f"{board['part']['family']}.v", folder / "primitives.v")
+    verilog = [board["simulation"]["source"], "board/top.v", *board["sources"], f"{FOLDER}/primitives.v"]
+    (folder / "sources.f").write_text("".join(f"../../{name}\n" for name in verilog))
 
 
 def _board(out: Path) -> dict[str, Any]:
@@ -46,17 +51,18 @@ def _board(out: Path) -> dict[str, Any]:
         raise ManifestError(f"{path}: must be a readable file ({error.strerror})") from None
     except ValueError as error:
         raise ManifestError(f"{path}: must be JSON ({error})") from None
-    if "simulation" not in found or found.get("link", {}).get("carrier", "serial") != "serial":
-        raise ManifestError(f"{path}: must be of a board behind a serial port to be simulated, not of another link")
+    carrier = found.get("link", {}).get("carrier")
+    if "simulation" not in found or carrier not in CARRIERS:
+        raise ManifestError(f"{path}: must be of a board behind {' or '.join(CARRIERS)} to be simulated, not {carrier}")
     return found
 
 
 class SimulatedBoard:
     """Context manager: builds the board of an output folder (see :func:`.verilator_build.build`), runs it, ends it.
 
-    ``port`` is the terminal to open. The board runs as fast as it can while bytes move, some million cycles per second
-    at the best, and sleeps when the design is quiet. So a host had better take the time from :meth:`seconds`, which is
-    the board's own and goes on with the clock on the wall while the board sleeps.
+    ``port`` is what to open: a terminal, or "udp:127.0.0.1:N". The board runs as fast as it can while bytes move, at
+    the best some million cycles per second, and sleeps when the design is quiet. So a host had better take the time
+    from :meth:`seconds`, which is the board's own and goes on with the clock on the wall while the board sleeps.
     """
 
     def __init__(
@@ -73,7 +79,9 @@ class SimulatedBoard:
     ) -> None:
         """``out``: the output folder; ``command``, ``environment``: how Verilator is called; ``faults``: the share of
         the bytes, both ways, that are lost, preceded by another one, changed in a bit, delayed (with all behind them,
-        by up to 100 bytes' time) or repeated, each of the five equally often; ``seed``: of these, and of what is
+        by up to 100 bytes' time) or repeated, each of the five equally often; behind Ethernet that of the datagrams, of
+        which a changed one is half of the time lost by its check sequence, and a delayed one (by up to 100 us) is
+        overtaken; ``seed``: of these, and of what is
         undefined when the board starts; ``build_folder``: where the program is kept (default
         ``OUT/testbench/build/board``); ``optimize``, ``jobs``: see :func:`.verilator_build.build`."""
         if not 0 <= faults <= 1:
@@ -93,9 +101,8 @@ class SimulatedBoard:
             self.out / board["simulation"]["source"], self.out / "board" / "top.v",
             *(self.out / name for name in board["sources"]), folder / "primitives.v",
         )
-        recipe = Recipe(
-            "board", "Vboard", board["simulation"]["top"], verilog, (folder / "main.cpp", folder / "serial.cpp"), {}
-        )
+        cpp = (folder / "main.cpp", folder / f"{board['link']['carrier']}.cpp")
+        recipe = Recipe("board", "Vboard", board["simulation"]["top"], verilog, cpp, {})
         missing = [file for file in (*verilog, *recipe.cpp, folder / "settings.h") if not file.is_file()]
         if missing:
             raise ManifestError(f"{missing[0]}: must be there to simulate the board, not missing")
@@ -137,9 +144,9 @@ class SimulatedBoard:
         return float(self.counters()["cycles"] / self._hz)
 
     def counters(self) -> dict[str, int]:
-        """Return what has happened so far: ``cycles`` of the design's clock, those slept through included; bytes sent
-        ``to_board`` and ``to_host``; bytes ``lost``, ``added``, ``flipped``, ``delayed`` and ``duplicated``; bytes of
-        the board's with a wrong stop bit (``framing``); ``resets``."""
+        """Return what has happened so far: ``cycles`` of the design's clock, those slept through included; bytes or
+        datagrams sent ``to_board`` and ``to_host``, and of these ``lost``, ``added``, ``flipped``, ``delayed`` and
+        ``duplicated``; bytes of the board's with a wrong stop bit, or wrong frames (``framing``); ``resets``."""
         return dict(zip(_STATUS, struct.unpack(f"={len(_STATUS)}Q", self._status[:]), strict=True))
 
     def reset(self) -> None:

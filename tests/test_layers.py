@@ -78,7 +78,7 @@ LAYERS = (
         "what is emitted follows from the scheduled graph; of the ONNX model the report states resolved facts only",
     ),
     Layer(
-        ("hwflow.toolchain.ethernet.ethernet_core",), (*COMMON, "hwflow.sim.programs", "liteeth", "litex"),
+        ("hwflow.toolchain.ethernet.ethernet_core",), (*COMMON, "hwflow.sim.programs", "liteeth", "litex", "migen"),
         "LiteEth is an optional extra, imported in one place, by a process of its own",
     ),
     Layer(

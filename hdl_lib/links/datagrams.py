@@ -6,12 +6,13 @@ their first byte lowest.
 
 from __future__ import annotations
 
-from amaranth import Module, Signal
+from amaranth import Module, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.fifo import AsyncFIFO, AsyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 
 from hdl_lib.links.packets import PACKET_BYTE, RECEIVED_BYTE
+from hdl_lib.streams.skid_buffer import SkidBuffer
 
 # A datagram's word: ``last`` in its last one, whose highest byte is ``bytes`` (0 to 3); ``error``, looked at with
 # ``last``: the frame around it was damaged.
@@ -54,16 +55,23 @@ class DatagramReceiver(wiring.Component):
         m.submodules.words = words = AsyncFIFOBuffered(
             width=DATAGRAM_WORD.size, depth=self.words, r_domain="sync", w_domain="ethernet"
         )
-        m.d.comb += [words.w_data.eq(self.i.payload), words.w_en.eq(self.i.valid)]
-        word = data.View(DATAGRAM_WORD, words.r_data)
+        m.submodules.ahead = ahead = SkidBuffer(DATAGRAM_WORD)  # else `o.ready` would decide the queue's next address
+        m.d.comb += [
+            words.w_data.eq(self.i.payload),
+            words.w_en.eq(self.i.valid),
+            Value.cast(ahead.i.payload).eq(words.r_data),
+            ahead.i.valid.eq(words.r_rdy),
+            words.r_en.eq(ahead.i.ready),
+        ]
+        word = ahead.o.payload
         byte, highest, final = Signal(2), Signal(2), Signal()
         m.d.comb += [
             final.eq(byte == highest),
             self.o.payload.data.eq(word.data.word_select(byte, 8)),
             self.o.payload.last.eq(word.last & final),
             self.o.payload.damaged.eq(word.error),
-            self.o.valid.eq(words.r_rdy),
-            words.r_en.eq(self.o.ready & final),
+            self.o.valid.eq(ahead.o.valid),
+            ahead.o.ready.eq(self.o.ready & final),
         ]
         m.d.comb += highest.eq(3)
         with m.If(word.last):

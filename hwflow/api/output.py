@@ -177,7 +177,7 @@ def _write_verilog(
         toolchain_build.write_vendor_project(folder)
         if board.zynq:
             write_overlay_host(folder)
-        elif link["carrier"] == "serial":
+        else:
             write_simulation(folder)
     write_host_folder(folder, numpy_types(design.model, frames))
     integers = port_inputs(design.model, frames)

@@ -181,7 +181,7 @@ def build(
         clocks, used, available = nextpnr.read_report(out / REPORT, part["family"])
         resources |= used
         if clocks:
-            fmax = min(clocks, key=lambda clock: abs(clock.constraint_mhz - design_mhz)).achieved_mhz
+            fmax = min((abs(clock.constraint_mhz - design_mhz), clock.achieved_mhz) for clock in clocks)[1]
             met = all(clock.met for clock in clocks)
         called = [found[flow.packer.name].version_text, pack_arguments]
         if as_before("pack", called, [flow.placed]) is None:

@@ -39,7 +39,7 @@ def run(
 
     ``inputs``: an .npz by model input name (default: the folder's frames), ``frames`` of them (repeated if there are
     fewer); ``output``: an .npz for the model's outputs; ``verify``: compare with the golden model; ``simulated``: on
-    the board's top in Verilator, where a share ``faults`` of the bytes on the line, drawn by ``seed``, is lost, added,
+    the board's top in Verilator, where a share ``faults`` of the bytes or datagrams, drawn by ``seed``, is lost, added,
     changed, delayed or repeated. Raises :class:`~hwflow.host.runtime.host_errors.HostError`, and what ``sim`` raises;
     a wrong answer raises nothing.
     """

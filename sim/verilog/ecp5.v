@@ -83,21 +83,21 @@ endmodule
 
 // Both edges' bits together, behind a rising one: Q0 of the edge before, Q1 of the falling one between.
 module IDDRX1F #(parameter GSR = "ENABLED") (
-  input wire D, input wire SCLK, input wire RST, output reg Q0, output reg Q1
+  input wire D, input wire SCLK, input tri0 RST, output reg Q0, output reg Q1
 );
   reg rising, falling;
   initial {rising, falling, Q0, Q1} = 4'b0000;
   always @(posedge SCLK) rising <= D;
   always @(negedge SCLK) falling <= D;
   always @(posedge SCLK) begin
-    Q0 <= RST === 1'b1 ? 1'b0 : rising;
-    Q1 <= RST === 1'b1 ? 1'b0 : falling;
+    Q0 <= RST ? 1'b0 : rising;
+    Q1 <= RST ? 1'b0 : falling;
   end
 endmodule
 
 // D0 while the clock is high, then D1.
 module ODDRX1F #(parameter GSR = "ENABLED") (
-  input wire D0, input wire D1, input wire SCLK, input wire RST, output wire Q
+  input wire D0, input wire D1, input wire SCLK, input tri0 RST, output wire Q
 );
   reg high, low;
   initial {high, low} = 2'b00;
@@ -105,7 +105,7 @@ module ODDRX1F #(parameter GSR = "ENABLED") (
     high <= D0;
     low <= D1;
   end
-  assign Q = RST === 1'b1 ? 1'b0 : SCLK ? high : low;
+  assign Q = RST ? 1'b0 : SCLK ? high : low;
 endmodule
 
 // A register with asynchronous preset.

@@ -17,16 +17,21 @@ from hwflow.verify import golden
 from sim.simulated_board import SimulatedBoard
 from tests.flow.networks import dense_network
 
+BOARDS = {"serial": {"board": "icebreaker"}, "udp": {"board": "colorlight_i5", "ethernet": "192.168.1.50"}}
+FAULTS = {"serial": ["--faults", "0.01"], "udp": ["--faults", "0.2", "--frames", "2000"]}  # of bytes, of datagrams
 
-@pytest.fixture(scope="module")
-def design(tmp_path_factory):
-    """(output folder, {"x": frames}, the integers of "y"): a network of 12 bytes a frame in and 4 out."""
+
+@pytest.fixture(scope="module", params=BOARDS)
+def design(request, tmp_path_factory):
+    """(output folder, {"x": frames}, the integers of "y", carrier): a network of 12 bytes a frame in and 4 out."""
+    if request.param == "udp":
+        pytest.importorskip("liteeth")
     folder = tmp_path_factory.mktemp("dense")
-    made = compile(dense_network(folder / "model.onnx"), "icebreaker")
+    made = compile(dense_network(folder / "model.onnx"), **BOARDS[request.param])
     made.write(folder / "out")
     frames = np.random.default_rng(7).uniform(-4, 4, (120, 12)).astype(np.float32)
     np.savez(folder / "frames.npz", x=frames)
-    return folder / "out", {"x": frames}, made.model.quantized
+    return folder / "out", {"x": frames}, made.model.quantized, request.param
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +47,7 @@ def host(design, peer):
 
 def check(design, board, frames):
     """Let the board work on some of the frames, and compare its answers with the golden model's."""
-    _, inputs, graph = design
+    _, inputs, graph, _ = design
     done = board.exchange({"x": inputs["x"][frames]})
     due = golden.evaluate(graph, {name: array.astype(np.int64) for name, array in done.sent.items()})
     assert set(done.received) == set(due)
@@ -54,17 +59,18 @@ def test_a_good_line(design, simulated):
     with simulated() as peer, host(design, peer) as board:
         check(design, board, slice(None))
         counted = board.statistics()
+        assert peer.counters()["framing"] == 0
     assert (counted["frames_in"], counted["frames_out"], counted["error"]) == (120, 120, 0)
     assert (counted["resent"], counted["damaged"], counted["damaged_answers"], counted["sessions"]) == (0, 0, 0, 1)
 
 
-def test_every_hundredth_byte_damaged(design, capsys):
+def test_a_bad_line(design, capsys):
     """By the command line: none wrong, none lost."""
-    out = design[0]
-    arguments = ["--simulated", "--faults", "0.01", "--seed", "1", "--input", str(out.parent / "frames.npz")]
+    out, *_, carrier = design
+    arguments = ["--simulated", *FAULTS[carrier], "--seed", "1", "--input", str(out.parent / "frames.npz")]
     assert main(["run", str(out), *arguments, "--format", "json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert (told["frames"], told["mismatches"]) == (120, 0)
+    assert (told["frames"], told["mismatches"]) == (2000 if carrier == "udp" else 120, 0)
     assert told["resent"] > 0 and told["statistics"]["damaged"] > 0
 
 

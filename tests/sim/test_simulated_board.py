@@ -71,7 +71,7 @@ def emit_echo(out: Path, baud: float = 1e6, verilog: str = ECHO) -> Path:
     folder.mkdir(parents=True)
     description = {
         "part": {"family": "ecp5"}, "sources": ["design.v"], "clock": {"design_mhz": 16.0},
-        "simulation": {"top": "board_simulation", "source": "board/simulation.v"},
+        "simulation": {"top": "board_simulation", "source": "board/simulation.v"}, "link": {"carrier": "serial"},
     }
     (out / "board" / "board.json").write_text(json.dumps(description))
     (out / "board" / "simulation.v").write_text(verilog)

@@ -37,7 +37,7 @@ class Peer:
         """The next frame from the board; who asks for this host's address gets it."""
         while True:
             frame = await with_timeout(self.sink.recv(), microseconds, "us")
-            assert frame.check_fcs()
+            assert frame.check_fcs() and len(frame.get_payload()) >= 60  # the least there is
             packet = Ether(bytes(frame.get_payload()))
             if ARP not in packet or packet[ARP].op != 1:
                 return packet

@@ -116,20 +116,22 @@ def write_board(
                 board, [port.bytes for port in (*sources[:-1], *sinks[1:])], ethernet=ethernet is not None
             ),
         }
-        if carrier.name == "serial":
-            write_settings(folder / "simulation", description, manifest["timing"])
+        write_settings(folder / "simulation", description, carrier.simulated(), manifest["timing"])
     (folder / "board.json").write_text(json.dumps(description, indent=1) + "\n")
     return description
 
 
-def write_settings(folder: Path, description: Mapping[str, Any], timing: Mapping[str, int]) -> None:
-    """Write ``settings.h``: what the simulated board (:mod:`hwflow.sim.simulated_board`) must know of a board.
+def write_settings(
+    folder: Path, description: Mapping[str, Any], carrier: Mapping[str, float], timing: Mapping[str, int]
+) -> None:
+    """Write ``settings.h``: what the simulated board (:mod:`hwflow.sim.simulated_board`) must know of a board, and of
+    its ``carrier``.
 
     While the core works on a frame nothing need move on the line. ``QUIET_CYCLES``, after which a simulated board
     sleeps, are longer."""
     settings = {
         "CLOCK_HZ": description["clock"]["design_mhz"] * 1e6,
-        "BAUD": float(description["link"]["baud"]),
+        **carrier,
         "STARTUP_CYCLES": description["simulation"]["startup_cycles"],
         "QUIET_CYCLES": max(_QUIET_CYCLES, 4 * (timing["latency"] + timing["initiation_interval"])),
     }

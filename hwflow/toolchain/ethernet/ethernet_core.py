@@ -66,10 +66,12 @@ def plain(verilog: str, module: str) -> str:
 
 def _generate(settings: Mapping[str, Any], file: Path) -> None:
     from liteeth import gen
+    from liteeth.mac import padding
     from liteeth.phy import LiteEthECP5PHYRGMII
     from litex.build.generic_platform import Pins, Subsignal
     from litex.build.lattice.platform import LatticePlatform
     from litex.soc.integration.builder import Builder
+    from migen import ResetInserter
 
     class Core(gen.UDPCore):  # type: ignore[misc]  # LiteEth carries no annotations
         def add_raw_port(self, platform: Any, name: str, port_cfg: Any) -> None:
@@ -79,6 +81,17 @@ def _generate(settings: Mapping[str, Any], file: Path) -> None:
             crossbar.get_port = lambda sent_to, dw: get_port(settings["udp_port"], dw=dw)
             super().add_raw_port(platform, name, port_cfg)
 
+    unpadded = padding.LiteEthMACPaddingInserter
+
+    def padded(width: int, length: int) -> Any:
+        """LiteEth's, begun anew behind each frame: else every other frame that lacks one to three bytes of the least
+        length is sent as it is, and dropped by whoever gets it."""
+        inserter = ResetInserter()(unpadded(width, length))
+        source = inserter.source
+        inserter.comb += inserter.reset.eq(source.valid & source.ready & source.last)
+        return inserter
+
+    padding.LiteEthMACPaddingInserter = padded
     rgmii = ("rst_n", 1), ("rx_ctl", 1), ("rx_data", 4), ("tx_ctl", 1), ("tx_data", 4)  # no MDIO
     pins = [entry for entry in gen._io if entry[0] != "rgmii"]
     platform = LatticePlatform(_DEVICE, io=[], toolchain="trellis")

@@ -13,7 +13,7 @@ struct Status {
     uint64_t to_board;    // units (bytes, or packets) that the host sent
     uint64_t to_host;     // units that the board sent
     uint64_t lost, added, flipped, delayed, duplicated;  // units that --faults damaged, both ways
-    uint64_t framing;     // bytes of the board's whose stop bit was wrong
+    uint64_t framing;     // units of the board's that were none: a wrong stop bit, a wrong frame
     uint64_t resets;      // SIGUSR1
 };
 
@@ -33,12 +33,12 @@ public:
     virtual uint64_t pace() const = 0;
     // Take what the host has sent, give it what it is due.
     virtual void exchange(uint64_t now) = 0;
-    // Set the board's inputs, look at its outputs: before every rising edge of the clock.
+    // Set the board's inputs, look at its outputs: before every rising edge of the design's clock.
     virtual void cycle(Vboard& board, uint64_t now) = 0;
     // Something is on the line, or waits for it.
     virtual bool busy() const = 0;
-    // The board was configured anew: forget what its pins were about.
-    virtual void reset() = 0;
+    // The board is configured: set its inputs, and forget what its pins were about before.
+    virtual void reset(Vboard& board) = 0;
 };
 
 std::unique_ptr<Carrier> open_carrier(const Options& options, Status& status);

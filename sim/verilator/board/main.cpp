@@ -32,12 +32,12 @@ struct Board {
     VerilatedContext context;
     std::unique_ptr<Vboard> pins;
 
-    explicit Board(uint64_t seed) {
+    Board(uint64_t seed, Carrier& carrier) {
         context.randReset(2);
         context.randSeed(static_cast<int>(seed % 0x7ffffffe) + 1);
         pins.reset(new Vboard{&context});
         pins->clk = 0;
-        pins->uart_rx = 1;
+        carrier.reset(*pins);
         pins->eval();
     }
     ~Board() { pins->final(); }
@@ -80,8 +80,8 @@ int main(int argc, char** argv) {
     signal(SIGUSR1, [](int) { reset_asked = 1; });
     signal(SIGINT, [](int) { stop_asked = 1; });
     signal(SIGTERM, [](int) { stop_asked = 1; });
-    auto board = std::make_unique<Board>(options.seed);
     const std::unique_ptr<Carrier> carrier = open_carrier(options, status);
+    auto board = std::make_unique<Board>(options.seed, *carrier);
     uint64_t now = 0;
     while (now < STARTUP_CYCLES) board->cycle(*carrier, now++);
     printf("%s\n", carrier->address().c_str());
@@ -93,8 +93,7 @@ int main(int argc, char** argv) {
         if (reset_asked) {
             reset_asked = 0;
             status.resets++;
-            board = std::make_unique<Board>(options.seed + status.resets);
-            carrier->reset();
+            board = std::make_unique<Board>(options.seed + status.resets, *carrier);
             moved = now;
         }
         carrier->exchange(now);

@@ -37,7 +37,10 @@ public:
     uint64_t pace() const override { return static_cast<uint64_t>(40 * BIT); }
     bool busy() const override { return bit_ < 10 || receiving_ || !to_board_.empty() || !to_host_.empty(); }
 
-    void reset() override { receiving_ = false; }
+    void reset(Vboard& board) override {
+        receiving_ = false;
+        board.uart_rx = 1;
+    }
 
     void exchange(uint64_t now) override {
         uint8_t bytes[QUEUED];

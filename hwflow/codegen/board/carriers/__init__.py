@@ -1,3 +1,4 @@
+# amaranth: UnusedElaboratable=no
 """What carries packets between a board and its host: a file each."""
 
 from __future__ import annotations

@@ -67,3 +67,7 @@ class Carrier(wiring.Component, ABC):  # type: ignore[misc]  # Amaranth carries 
     @abstractmethod
     def table(self) -> Mapping[str, Any]:
         """Return what board.json's ``link`` says of it alone."""
+
+    @abstractmethod
+    def simulated(self) -> Mapping[str, float]:
+        """Return what its other end in a simulation (``sim/verilator/board``) must know, by the names of its macros."""

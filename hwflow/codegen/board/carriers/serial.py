@@ -78,6 +78,9 @@ class SerialCarrier(Carrier):
             "usb": [{"vendor": vendor, "product": product} for vendor, product in self.uart.chip.usb],
         }
 
+    def simulated(self) -> Mapping[str, float]:
+        return {"BAUD": float(self.baud)}
+
 
 def _check_baud(chip: SerialChip, baud: int, clock_hz: Fraction, board: str) -> None:
     """Raise :class:`UsageError` unless the clock reaches ``baud``, and the chip makes it within 2 %."""

@@ -168,3 +168,6 @@ class UdpCarrier(Carrier):
         return {
             "transport": "UDP, gigabit Ethernet", "address": f"{self.address}:{UDP_PORT}", "baud": None, "usb": []
         }
+
+    def simulated(self) -> Mapping[str, float]:
+        return {"LINE_HZ": float(LINE_HZ), "BOARD_ADDRESS": int(self.address), "BOARD_PORT": UDP_PORT}
