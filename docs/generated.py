@@ -37,12 +37,14 @@ def command_line_page() -> str:
 def boards_page() -> str:
     """What `hwflow boards` lists, by family."""
     from hwflow.boards import all_boards
+    from hwflow.codegen.board.carriers.offered import offered
 
     lines = [
         "# Boards", "",
         "What `hwflow boards` lists. *LUT*, *FF*, *DSP* and *BRAM* are what the part has. *MHz* is the default clock; "
-        "`--clock` sets another. *Host* is how the board is connected; pins of a serial adapter are named from the "
-        "board's side. With an open toolchain `synth` makes the bitstream; with a vendor's tool it makes "
+        "`--clock` sets another. *Host* is how the board is connected, with the baud rate at the default clock; pins of "
+        "a serial adapter are named from the board's side. With an open toolchain `synth` makes the bitstream; with a "
+        "vendor's tool it makes "
         "[a project](../how-to/run-on-board.md#boards-that-need-a-vendors-tool).",
     ]
     families: dict[str, list[Any]] = {}
@@ -54,7 +56,7 @@ def boards_page() -> str:
         rows = [
             (
                 f"`{b.name}`", _text(b.title), f"{b.part.lut:,}", f"{b.part.ff:,}",
-                str(b.part.dsp), str(b.part.bram), f"{b.clock_mhz:g}", _text(b.transport),
+                str(b.part.dsp), str(b.part.bram), f"{b.clock_mhz:g}", _text("; ".join(offered(b).values())),
             )
             for b in boards
         ]

@@ -35,11 +35,15 @@ def test_boards(hwflow):
     ]
     assert [
         "icebreaker", "1BitSquared iCEBreaker, iCE40 UP5K", "ice40", "5280", "5280", "8", "30", "42",
-        "open: icestorm", "serial, USB",
+        "open: icestorm", "serial, USB, 6 Mbaud",
     ] in table
     assert [
         "tinyfpga_bx", "TinyFPGA BX, iCE40 LP8K", "ice40", "7680", "7680", "0", "32", "48",
-        "open: icestorm", "serial adapter: receive 1, transmit 2",
+        "open: icestorm", "serial adapter: receive 1, transmit 2, 1 Mbaud",
+    ] in table
+    assert [
+        "colorlight_i9", "Colorlight i9 v7.2, ECP5 LFE5U-45F", "ecp5", "43848", "43848", "72", "108", "125",
+        "open: trellis", "serial, USB, 115.2 kbaud; gigabit Ethernet",
     ] in table
     assert [
         "pynq_z2", "TUL PYNQ-Z2, Zynq XC7Z020", "xilinx7", "53200", "106400", "220", "280", "100",
@@ -101,6 +105,7 @@ def test_json(hwflow, monkeypatch):
     assert [board["name"] for board in boards] == [board.name for board in all_boards()]
     ulx = next(board for board in boards if board["name"] == "ulx3s_85f")
     assert (ulx["lut"], ulx["dsp"], ulx["vendor"], ulx["baud"]) == (83640, 156, False, 3_000_000)
+    assert (ulx["host"], ulx["carriers"]) == ("serial, USB", {"serial": "serial, USB, 3 Mbaud"})
     monkeypatch.setattr("hwflow.toolchain.doctor.all_tools", lambda: (ICARUS,))
     (tool,) = json.loads(hwflow("doctor", "--format", "json").out)["tools"]
     assert (tool["name"], tool["good"]) == ("iverilog", True)

@@ -15,6 +15,7 @@ from hwflow.errors import ToolError
 def run_boards(arguments: argparse.Namespace) -> int:
     """List the boards."""
     from hwflow.boards import all_boards
+    from hwflow.codegen.board.carriers.offered import offered
 
     if arguments.format == "json":
         print_json({"boards": [_board(board) for board in all_boards()]})
@@ -26,19 +27,22 @@ def run_boards(arguments: argparse.Namespace) -> int:
         p = b.part
         grid.add_row(
             b.name, b.title, p.family, p.lut, p.ff, p.dsp, p.bram, f"{b.clock_mhz:g}",
-            f"{'vendor' if b.tools.vendor else 'open'}: {b.toolchain}", b.transport,
+            f"{'vendor' if b.tools.vendor else 'open'}: {b.toolchain}", "; ".join(offered(b).values()),
         )
     grid.print()
     return 0
 
 
 def _board(board: Any) -> dict[str, Any]:
+    from hwflow.codegen.board.carriers.offered import offered
+
     part = board.part
     return {
         "name": board.name, "title": board.title, "family": part.family, "device": part.device,
         **{name: getattr(part, name) for name in ("lut", "ff", "dsp", "bram")},
         "clock_mhz": board.clock_mhz, "toolchain": board.toolchain, "vendor": bool(board.tools.vendor),
-        "host": board.transport, "baud": None if board.uart is None else board.uart.chip.baud,
+        "host": board.transport, "carriers": offered(board),
+        "baud": None if board.uart is None else board.uart.chip.baud,
     }
 
 
