@@ -1,15 +1,17 @@
 """Every network to its bitstream, as `hwflow synth` makes it without options: one Markdown row a network.
 
-    python benchmarks/bitstreams.py [--shared ../shared] [--board B] [--held-out | --tuned-with] [NAME ...]
-    python benchmarks/bitstreams.py --model MODEL.onnx --model ...
+    python benchmarks/bitstreams.py [--shared ../shared] [--board B ...] [--held-out | --tuned-with] [NAME ...]
+    python benchmarks/bitstreams.py --model MODEL.onnx --model ... [--ethernet 192.168.1.50]
 
 ``seconds`` are of the whole command. "Smaller design" says how many cycles per frame the design had that place and
-route did not bring to an end. One network in five (``--held-out``) is left out while ways to place and route are tuned.
+route did not bring to an end; "other clocks" are a carrier's. One network in five (``--held-out``) is left out while
+ways to place and route are tuned.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import subprocess
 import sys
@@ -22,24 +24,33 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from networks import BENCHMARKS, BOARD, HERE, Benchmark, quantized
 
+from hwflow.toolchain.build import REPORT
+
 DEFAULT = [benchmark for benchmark in BENCHMARKS if not benchmark.options]
 HELD_OUT = DEFAULT[4::5]
-COLUMNS = ("network", "interval", "LUT", "multiplier blocks", "asked for", "reached", "seconds", "smaller design")
+COLUMNS = (
+    "network", "interval", "LUT", "multiplier blocks", "asked for", "reached", "other clocks", "seconds",
+    "smaller design",
+)
 
 
-def row(name: str, report: dict[str, Any], seconds: float) -> str:
-    """The network's line of the table."""
+def row(name: str, report: dict[str, Any], fmax: dict[str, dict[str, float]], seconds: float) -> str:
+    """The network's line of the table; ``fmax``: nextpnr's, of each clock."""
     clock, larger, used = report["clock"], report["larger_design"], report["resources"]
+    others = sorted(
+        f"{clock['achieved']:.1f} of {clock['constraint']:.1f}" for clock in fmax.values()
+        if clock["achieved"] != report["clock"]["fmax_mhz"]
+    )
     cells = (
         name, f"{report['timing']['initiation_interval']:,}", f"{used['lut']['synthesized']:,}",
         str(used["dsp"]["synthesized"]), f"{clock['target_mhz']:g} MHz", f"{clock['fmax_mhz']:.1f} MHz",
-        f"{seconds:.0f}",
+        ", ".join(others), f"{seconds:.0f}",
         "" if larger is None else f"instead of {larger['initiation_interval']:,}: {larger['reason']}",
     )
     return "| " + " | ".join(cells) + " |"
 
 
-def run(benchmark: Benchmark, shared: Path, board: str, folder: Path) -> str:
+def run(benchmark: Benchmark, shared: Path, board: str, ethernet: str | None, folder: Path) -> str:
     """Make the bitstream of one network; its line, or what went wrong."""
     model = shared.absolute() / benchmark.model
     out = folder / "out"
@@ -48,21 +59,24 @@ def run(benchmark: Benchmark, shared: Path, board: str, folder: Path) -> str:
             model = quantized(model, benchmark.calibration, folder)
         begin = time.monotonic()
         command = [sys.executable, "-m", "hwflow.cli", "synth", str(model), "--board", board, "-o", str(out)]
+        command += [] if ethernet is None else ["--ethernet", ethernet]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         seconds = time.monotonic() - begin
         if done.returncode:
             raise RuntimeError(done.stderr)
     except RuntimeError as error:
         print(f"{benchmark.name}: {error}", file=sys.stderr)
-        return f"| {benchmark.name} |" + " - |" * (len(COLUMNS) - 1)
-    return row(benchmark.name, json.loads((out / "report.json").read_text()), seconds)
+        return f"| {benchmark.name}, {board} |" + " - |" * (len(COLUMNS) - 1)
+    fmax = json.loads((out / REPORT).read_text())["fmax"]
+    return row(f"{benchmark.name}, {board}", json.loads((out / "report.json").read_text()), fmax, seconds)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help="networks to run (default: all)")
     parser.add_argument("--shared", type=Path, default=HERE.parent.parent / "shared")
-    parser.add_argument("--board", default=BOARD)
+    parser.add_argument("--board", action="append", help=f"this one (default: {BOARD})")
+    parser.add_argument("--ethernet", metavar="ADDRESS")
     parser.add_argument("--model", type=Path, action="append", default=[], help="this one, and no other")
     parser.add_argument("--held-out", action="store_true", help="one network in five")
     parser.add_argument("--tuned-with", action="store_true", help="the other four")
@@ -77,9 +91,9 @@ def main() -> None:
         chosen = [Benchmark(model.stem, str(model.absolute())) for model in arguments.model]
     print("| " + " | ".join(COLUMNS) + " |")
     print("|" + "---|" * len(COLUMNS))
-    for benchmark in chosen:
+    for benchmark, board in itertools.product(chosen, arguments.board or [BOARD]):
         with tempfile.TemporaryDirectory() as folder:
-            print(run(benchmark, arguments.shared, arguments.board, Path(folder)), flush=True)
+            print(run(benchmark, arguments.shared, board, arguments.ethernet, Path(folder)), flush=True)
 
 
 if __name__ == "__main__":

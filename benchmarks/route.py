@@ -35,7 +35,9 @@ def prepare(model: str, out: Path, board: str, clock: float | None, options: Seq
     status = hwflow(["synth", model, "--board", board, "-o", str(out), "--until", "verilog", *options])
     if status:
         sys.exit(status)
-    write_board(out, find_board(board), clock)
+    if clock is not None:
+        address = json.loads((out / "board" / "board.json").read_text())["link"].get("address")
+        write_board(out, find_board(board), clock, ethernet=address and address.partition(":")[0])
     result = build(out, "netlist", progress=print)
     print("netlist", result.design_resources)
 

@@ -42,9 +42,9 @@ def boards_page() -> str:
     lines = [
         "# Boards", "",
         "What `hwflow boards` lists. *LUT*, *FF*, *DSP* and *BRAM* are what the part has. *MHz* is the default clock; "
-        "`--clock` sets another. *Host* is how the board is connected, with the baud rate at the default clock; pins of "
-        "a serial adapter are named from the board's side. With an open toolchain `synth` makes the bitstream; with a "
-        "vendor's tool it makes "
+        "`--clock` sets another. *Host* is how the board is connected, with the baud rate at the default clock; pins "
+        "of a serial adapter are named from the board's side. With an open toolchain `synth` makes the bitstream; with "
+        "a vendor's tool it makes "
         "[a project](../how-to/run-on-board.md#boards-that-need-a-vendors-tool).",
     ]
     families: dict[str, list[Any]] = {}

@@ -177,6 +177,16 @@ def test_frames_that_are_none(networks, arrays, messages):
         equal(board.run(feeds), made.whole(feeds))
 
 
+@pytest.mark.parametrize("change", [1, -1])
+def test_bytes_that_are_no_frames(networks, change):
+    made = networks("branches")
+    with Peer(core(made.folder), "udp") as peer, connect(made.out, peer.port) as board:
+        size = board.design.input_bytes
+        with pytest.raises(HostError, match=rf"must be uint8\[frames, {size}\], not uint8\[3, {size + change}\]"):
+            board.raw(np.zeros((3, size + change), np.uint8))
+        assert board.raw(np.zeros((3, size), np.uint8)).shape == (3, board.design.output_bytes)
+
+
 # --- which board -----------------------------------------------------------------------------------------------------
 
 

@@ -12,6 +12,7 @@ import pytest
 import hwflow
 from hwflow.api.compiler import compile
 from hwflow.cli import main
+from hwflow.host.runtime.host_errors import HostError
 from hwflow.toolchain.verilator import VERILATOR
 from hwflow.verify import golden
 from sim.simulated_board import SimulatedBoard
@@ -88,3 +89,19 @@ def test_the_board_is_reset_and_hosts_come_and_go(design, simulated):
                 check(design, board, slice(first, first + 40))
             assert 2 <= board.statistics()["sessions"] <= 4
         assert peer.counters()["resets"] == 6
+
+
+def test_two_hosts_at_once(design, simulated):
+    """A serial port has one; over Ethernet the second one takes the board, and the first one says so."""
+    with simulated() as peer, host(design, peer) as first:
+        check(design, first, slice(20))
+        if design[3] == "serial":
+            with pytest.raises(HostError, match="must be used by one program at a time"), host(design, peer):
+                pass
+            check(design, first, slice(20))
+        else:
+            with host(design, peer) as second:
+                check(design, second, slice(20))
+                with pytest.raises(HostError, match="must have one host at a time, not be taken by another one"):
+                    check(design, first, slice(20))
+                check(design, second, slice(20))

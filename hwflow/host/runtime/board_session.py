@@ -117,6 +117,11 @@ class Board:
 
     def raw(self, frames: Bytes) -> Bytes:
         """Exchange bytes: uint8[frames, bytes of a frame of all inputs] in, the same of the outputs out."""
+        due = self.design.input_bytes
+        if frames.dtype != np.uint8 or frames.shape != (len(frames), due):
+            message = f"must be uint8[frames, {due}], not {frames.dtype}{list(frames.shape)}"
+            finding = HostFinding("input-shape", "bytes of frames", message, "give all of a frame's bytes")
+            raise HostError(finding, exit_code=USAGE)
         with self._alone():
             self.link.send(np.ascontiguousarray(frames).data.cast("B"))
             return self._take(len(frames))
