@@ -28,8 +28,8 @@ from typing import Any
 
 import numpy as np
 
+import hwflow
 from hwflow.api.compiler import compile as compile_model
-from hwflow.host.runtime.board_session import connect
 from hwflow.host.runtime.host_errors import HostError
 from hwflow.sim.simulated_board import SimulatedBoard
 from hwflow.toolchain.verilator import VERILATOR
@@ -48,7 +48,7 @@ def live(told: Connection, out: Path, peer: SimulatedBoard, model: Any, seed: in
     sent again; at the end None, or the error's rule."""
     rng = np.random.default_rng(seed)
     try:
-        with connect(out, peer.port, patience=60, seconds=20, clock=peer.seconds) as board:
+        with hwflow.connect(out, peer.port, patience=60, clock=peer.seconds) as board:
             resent = 0
             while batches is None or batches > 0:
                 batches = None if batches is None else batches - 1

@@ -204,6 +204,7 @@ def test_nothing_answers():
         peer.deaf = True
         carrier = open_carrier(peer.port)
         assert ask_identity(carrier, 0.2) is None
+        assert ask_identity(carrier, 1e6, iter([0, 5e5, 2e6]).__next__) is None  # two looks at the clock later
         carrier.close()
 
 

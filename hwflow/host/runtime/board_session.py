@@ -265,4 +265,4 @@ def connect(
     """
     design = out if isinstance(out, HostDesign) else read_design(out)
     coder = FrameCoder(design, prefix, suffix)
-    return Board(design, coder, find_board(design, port, baud, seconds), patience, clock)
+    return Board(design, coder, find_board(design, port, baud, seconds, clock=clock), patience, clock)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import select
 import threading
@@ -22,12 +23,14 @@ _BACKLOG = 2048  # bytes that the carrier keeps: what is sent after them should 
 _AT_ONCE = 32  # packets sent before it is looked at what has arrived
 
 
-def ask_identity(carrier: Carrier, seconds: float) -> Identity | None:
-    """Ask the board at ``carrier`` who it is; None if nothing answers for so long."""
+def ask_identity(
+    carrier: Carrier, seconds: float, clock: Callable[[], float] = time.monotonic
+) -> Identity | None:
+    """Ask the board at ``carrier`` who it is; None if nothing answers for so long, by ``clock``."""
     poll = select.poll()
     poll.register(carrier, select.POLLIN)
-    end, asked = time.monotonic() + seconds, 0.0
-    while (now := time.monotonic()) < end:
+    end, asked = clock() + seconds, -math.inf
+    while (now := clock()) < end:
         if now - asked > _ASK_EVERY:
             carrier.write(packets.pack(packets.IDENTIFY, 0, 0, 0))
             asked = now

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
@@ -25,10 +26,10 @@ class Found(NamedTuple):
 
 def find_board(
     design: HostDesign, port: str | None = None, baud: int | None = None, seconds: float = ANSWER_SECONDS,
-    listed: Callable[[], Iterable[Any]] | None = None,
+    listed: Callable[[], Iterable[Any]] | None = None, clock: Callable[[], float] = time.monotonic,
 ) -> Found:
     """Return the board that holds ``design``: at ``port``, or else at the address or one of the serial ports that
-    ``design.link`` names. ``listed``: pyserial's list of ports, unless it is another.
+    ``design.link`` names. ``listed``: pyserial's list of ports, unless it is another; ``clock``: that of ``seconds``.
 
     Raises :class:`HostError` where there is none, another network, or more than one.
     """
@@ -48,7 +49,7 @@ def find_board(
             raise HostError(HostFinding("port-name", "option --port", message, remedy), exit_code=USAGE)
         port = f"udp:{design.link['address']}"
     if port is not None:
-        found = _ask(port, baud, seconds)
+        found = _ask(port, baud, seconds, clock)
         if isinstance(found, HostError):
             raise found
         try:
@@ -59,7 +60,7 @@ def find_board(
         return found
     ports = _serial_ports(design, listed)
     with ThreadPoolExecutor(max(1, len(ports))) as pool:
-        answers = list(pool.map(lambda name: _ask(name, baud, seconds), ports))
+        answers = list(pool.map(lambda name: _ask(name, baud, seconds, clock), ports))
     return _the_one(design, dict(zip(ports, answers, strict=True)))
 
 
@@ -84,13 +85,13 @@ def _the_one(design: HostDesign, answers: Mapping[str, Found | HostError]) -> Fo
     ))
 
 
-def _ask(port: str, baud: int | None, seconds: float) -> Found | HostError:
+def _ask(port: str, baud: int | None, seconds: float, clock: Callable[[], float]) -> Found | HostError:
     try:
         carrier = open_carrier(port, baud)
     except HostError as error:
         return error
     try:
-        identity = ask_identity(carrier, seconds)
+        identity = ask_identity(carrier, seconds, clock)
     except HostError as error:
         carrier.close()
         return error

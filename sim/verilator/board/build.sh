@@ -5,7 +5,7 @@
 set -e
 cd "$(dirname "$0")"
 verilator --cc --prefix Vboard --top-module board_simulation -O3 --no-timing -Wno-fatal -Wno-lint --Mdir build \
-    waivers.vlt -F sources.f
+    -Wno-COMBDLY -Wno-UNOPTFLAT waivers.vlt -F sources.f
 root=$(verilator --getenv VERILATOR_ROOT)
 ${CXX:-c++} ${CXXFLAGS:--O2} -w -I. -Ibuild -I"$root/include" -I"$root/include/vltstd" -o build/board \
     build/*.cpp *.cpp "$root/include/verilated.cpp" "$root/include/verilated_threads.cpp" -pthread
