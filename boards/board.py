@@ -58,6 +58,18 @@ class Uart:
 
 
 @dataclass(frozen=True)
+class Usb:
+    """A USB socket whose two data lines, and the pull-up of D+, are wired to the FPGA itself: the platform's resource.
+
+    ``default``: it is the link unless another one is asked for.
+    """
+
+    resource: str
+    number: int
+    default: bool
+
+
+@dataclass(frozen=True)
 class Ethernet:
     """A gigabit PHY on RGMII: the platform's resource, how it ends its control lines' names ("ctl", "ctrl"), and by how
     many nanoseconds the FPGA delays the clock to the PHY and the data from it: 0 where the PHY does."""
@@ -109,7 +121,7 @@ class Board:
     ``clock_mhz`` is the default target of the design's clock. ``platform`` makes a fresh amaranth-boards platform (one
     can be used only once); ``program`` is the command that loads the bitstream, with ``{bitstream}`` in it (or two of
     them, with && between), and ``other_programs`` are others that do. A board has a serial port (``uart``) or a
-    processor system (``zynq``) to talk to.
+    processor system (``zynq``) to talk to, and perhaps Ethernet or a USB socket besides.
     """
 
     name: str  # what --board takes: lower case, digits, underscores
@@ -123,6 +135,7 @@ class Board:
     program: str
     zynq: ZynqSystem | None = None
     ethernet: Ethernet | None = None
+    usb: Usb | None = None
     other_programs: tuple[str, ...] = ()
 
     @property
@@ -132,7 +145,7 @@ class Board:
 
     @property
     def transport(self) -> str:
-        """The host interface, in a few words."""
+        """What :attr:`uart` or :attr:`zynq` is, in a few words."""
         if self.uart is None:
             return "AXI4-Stream, DMA"
         return f"serial adapter: {self.uart.adapter}" if self.uart.adapter else "serial, USB"

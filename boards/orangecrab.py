@@ -1,11 +1,11 @@
-"""OrangeCrab r0.2: Lattice ECP5 25F or 85F, 48 MHz oscillator. Its USB socket is wired to the FPGA itself (it is the
-boot loader's): a serial port is made of the two pins that a Feather board has for it."""
+"""OrangeCrab r0.2: Lattice ECP5 25F or 85F, 48 MHz oscillator. Its USB socket is wired to the FPGA itself (the boot
+loader uses it, too); a serial port can be made of the two pins that a Feather board has for it."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from .board import Board, ClockInput, Uart
+from .board import Board, ClockInput, Uart, Usb
 from .parts import ecp5
 from .serial_chips import ADAPTER
 
@@ -27,6 +27,7 @@ def _board(size: str) -> Board:
         clock=ClockInput("clk", 0, 48_000_000, "fabric"),
         clock_mhz=120,
         uart=Uart("uart", 0, ADAPTER, "receive 0 (RX), transmit 1 (TX)"),
+        usb=Usb("usb", 0, default=True),
         toolchain="trellis",
         platform=platform,
         program="dfu-suffix -v 1209 -p 5af0 -a {bitstream} && dfu-util -a 0 -D {bitstream}",

@@ -1,11 +1,11 @@
-"""TinyFPGA BX: Lattice iCE40 LP8K, 16 MHz oscillator. Its USB socket is wired to the FPGA itself (it is the boot
-loader's), so the serial port is on two pins of the header."""
+"""TinyFPGA BX: Lattice iCE40 LP8K, 16 MHz oscillator. Its USB socket is wired to the FPGA itself (the boot
+loader uses it, too); a serial port can be made of two pins of the header."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from .board import Board, ClockInput, Part, Uart
+from .board import Board, ClockInput, Part, Uart, Usb
 from .serial_chips import ADAPTER
 
 
@@ -31,6 +31,7 @@ BOARDS = (
         clock=ClockInput("clk16", 0, 16_000_000, "fabric"),
         clock_mhz=48,
         uart=Uart("uart", 0, ADAPTER, "receive 1, transmit 2"),
+        usb=Usb("usb", 0, default=True),
         toolchain="icestorm",
         platform=_platform,
         program="tinyprog -p {bitstream}",

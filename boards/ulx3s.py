@@ -1,10 +1,11 @@
-"""Radiona ULX3S: Lattice ECP5 in four sizes, 25 MHz oscillator, FT231X serial port."""
+"""Radiona ULX3S: Lattice ECP5 in four sizes, 25 MHz oscillator, FT231X serial port, a second USB socket
+that is wired to the FPGA itself."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from .board import Board, ClockInput, Uart
+from .board import Board, ClockInput, Uart, Usb
 from .parts import ecp5
 from .serial_chips import FT231X
 
@@ -22,6 +23,7 @@ def _board(size: str) -> Board:
         clock=ClockInput("clk25", 0, 25_000_000, "fabric"),
         clock_mhz=125,  # reached with all multipliers of the 85F in use; benchmarks/route.py
         uart=Uart("uart", 0, FT231X),
+        usb=Usb("usb", 0, default=False),
         toolchain="trellis",
         platform=platform,
         program="openFPGALoader -b ulx3s {bitstream}",

@@ -21,7 +21,7 @@ from .verilator_build import Recipe, build
 
 FOLDER = "board/simulation"  # of an output folder: all that a simulated board is made of beside the Verilog
 _PROGRAM = Path(__file__).resolve().parent / "verilator" / "board"
-CARRIERS = ("serial", "udp")  # each has a file in _PROGRAM
+CARRIERS = ("serial", "udp", "usb")  # each has a file in _PROGRAM
 _PRIMITIVES = Path(__file__).resolve().parent / "verilog"
 _STATUS = (  # `struct Status` in carrier.h
     "cycles", "to_board", "to_host", "lost", "added", "flipped", "delayed", "duplicated", "framing", "resets",
@@ -55,6 +55,11 @@ def _board(out: Path) -> dict[str, Any]:
     if "simulation" not in found or carrier not in CARRIERS:
         raise ManifestError(f"{path}: must be of a board behind {' or '.join(CARRIERS)} to be simulated, not {carrier}")
     return found
+
+
+def _clock_hz(settings: Path) -> float:
+    """Return the cycles a second of the simulated board's clock: with USB not the design's."""
+    return float(settings.read_text().partition("#define CLOCK_HZ ")[2].split()[0])
 
 
 class SimulatedBoard:
@@ -126,7 +131,7 @@ class SimulatedBoard:
                 raise self._failed("start the simulated board")
             with (scratch / "status").open("rb") as file:
                 self._status = mmap.mmap(file.fileno(), 8 * len(_STATUS), access=mmap.ACCESS_READ)
-            self._hz = board["clock"]["design_mhz"] * 1e6
+            self._hz = _clock_hz(folder / "settings.h")
             self._stack = stack.pop_all()
         return self
 

@@ -69,6 +69,10 @@ LAYERS = (
         "ONNX to IR, whatever hardware comes of it",
     ),
     Layer(
+        ("hwflow.codegen.board.usb_device",), ("luna", "amaranth"),
+        "LUNA is an optional extra, imported in one place",
+    ),
+    Layer(
         ("hwflow.codegen",),
         (
             *COMMON, "hwflow.types", "hwflow.numerics", "hwflow.ir", "hwflow.cores", "hwflow.schedule",

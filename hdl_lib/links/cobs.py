@@ -17,6 +17,11 @@ from hdl_lib.links.ring import Ring
 LONGEST = 255  # bytes of a block, its code included
 
 
+def coded_bytes(packet: int) -> int:
+    """Return the most bytes that a packet of so many bytes becomes: a code for each block, and the zero behind all."""
+    return packet + -(-packet // (LONGEST - 1)) + 1
+
+
 class CobsEncoder(wiring.Component):
     """Packets to encoded bytes, each packet followed by a zero.
 

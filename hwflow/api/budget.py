@@ -70,15 +70,17 @@ def amounts(asked: Mapping[str, int | float | str] | None) -> Amounts:
     return found
 
 
-def beyond_part(board: Board, asked: Amounts, queued: Sequence[int] = ()) -> list[Finding]:
+def beyond_part(
+    board: Board, asked: Amounts, queued: Sequence[int] = (), carrier: str = "serial"
+) -> list[Finding]:
     """Return a finding for each resource of which more is ``asked`` than ``board`` has beside its shell. The shell
     grows with the bytes that are ``queued`` (:func:`queued_bytes`)."""
-    there = _there(board, queued)
+    there = _there(board, queued, carrier)
     counts = {name: amount.of(there[name]) for name, amount in asked.items()}
     return [
         Finding(
             "budget-option", "option --budget",
-            f"{name} must be at most {there[name]}, what {board.name} has beside its serial port, not {count}",
+            f"{name} must be at most {there[name]}, what {board.name} has beside its link, not {count}",
             f"ask for {name}=100% or less, choose a larger board, or stop at --until verilog",
         )
         for name, count in counts.items()
@@ -97,16 +99,16 @@ def _most_bytes(port: Port) -> int:
 
 
 def budgets_for(
-    board: Board, graph: Graph, asked: Amounts, *, for_rate: bool, ethernet: bool = False
+    board: Board, graph: Graph, asked: Amounts, *, for_rate: bool, carrier: str = "serial"
 ) -> list[Budget]:
     """Return the candidate budgets of ``graph`` on ``board``: of each resource what is ``asked``, else the default.
 
     The default is :data:`FILL` of what the board's shell leaves of the part, or :data:`SHARES` of it for look-up tables
     and flip-flops; of these two at most :data:`UNASKED`, unless a rate is a target (``for_rate``) or one of them is
     asked for. ``asked``: by name, of what the shell leaves, possibly more than there is (:func:`beyond_part`).
-    ``ethernet``: the link is UDP.
+    ``carrier``: the link's.
     """
-    there = _there(board, queued_bytes(graph), ethernet)
+    there = _there(board, queued_bytes(graph), carrier)
     asked_for = {name: min(MOST, amount.of(there[name])) for name, amount in asked.items()}
     most = {name: int(there[name] * FILL[name]) for name in RESOURCES}
     # of a part with fewer flip-flops than look-up tables as many as of these
@@ -122,9 +124,9 @@ def budgets_for(
     return [Budget(**most | split | asked_for, leeway=leeway) for split in splits]
 
 
-def _there(board: Board, queued: Sequence[int], ethernet: bool = False) -> dict[str, int]:
+def _there(board: Board, queued: Sequence[int], carrier: str) -> dict[str, int]:
     """Return what the shell leaves of the part."""
-    shell = surroundings(board, queued, ethernet)
+    shell = surroundings(board, queued, carrier)
     return {name: max(0, int(getattr(board.part, name)) - shell[name]) for name in RESOURCES}
 
 

@@ -107,7 +107,8 @@ def _at_lower_clock(
     lower = CLOCK_MARGIN * min(result.fmax_mhz, result.design_clock_mhz)
     progress(f"{result.fmax_mhz:.1f} MHz is below {result.design_clock_mhz:g} MHz: retrying at {lower:.1f} MHz")
     try:
-        write_board(out, design.request.board, lower, design.request.baud, design.request.ethernet)
+        asked = design.request
+        write_board(out, asked.board, lower, asked.baud, asked.ethernet, asked.usb)
     except UsageError:  # no PLL setting or baud rate down there: the caller reports the clock that was missed
         return Built(result, result.seconds)
     toolchain_build.write_top_verilog(out)

@@ -223,6 +223,7 @@ def compile(  # the verb of the command line's design; shadows the builtin insid
     what_if: bool = False,
     baud: int | None = None,
     ethernet: str | None = None,
+    usb: bool = False,
     dimensions: Mapping[str, int] | None = None,
     trusted: Folders = (),
     input_types: Declarations | None = None,
@@ -238,7 +239,8 @@ def compile(  # the verb of the command line's design; shadows the builtin insid
     limits on "lut", "ff", "dsp" and "bram", numbers or percentages like "50%" (:func:`hwflow.api.budget.budgets_for`).
     ``what_if``: allow more than the board's part has; the design is then for Verilog only. ``baud``: of the board's
     serial port (default: the highest that it makes at this clock). ``ethernet``: the board's IPv4 address, for a link
-    by UDP instead (needs the extra ``hwflow[ethernet]``). ``executor``: processes that share the work
+    by UDP instead (needs the extra ``hwflow[ethernet]``). ``usb``: a link by the board's own USB socket, which some
+    boards have without asking (needs the extra ``hwflow[usb]``). ``executor``: processes that share the work
     (:func:`hwflow.processes.second_process` makes one).
 
     Raises :class:`ModelRefused` (cannot be compiled exactly, does not fit), :class:`UsageError` (invalid board, clock,
@@ -247,7 +249,8 @@ def compile(  # the verb of the command line's design; shadows the builtin insid
     return compile_as(
         model,
         requested(
-            board, fps=fps, clock_mhz=clock_mhz, budget=budget, what_if=what_if, baud=baud, ethernet=ethernet
+            board, fps=fps, clock_mhz=clock_mhz, budget=budget, what_if=what_if, baud=baud, ethernet=ethernet,
+            usb=usb,
         ),
         dimensions=dimensions, trusted=trusted, input_types=input_types, progress=progress, executor=executor,
     )
@@ -276,9 +279,9 @@ def compile_as(
     if as_link:
         request = replace(request, fps=link_rate(request, streams), as_link=False)
     limits, *others = budgets_for(
-        board, streams, request.budget, for_rate=request.fps is not None, ethernet=request.ethernet is not None
+        board, streams, request.budget, for_rate=request.fps is not None, carrier=request.carrier
     )
-    beyond = beyond_part(board, request.budget, queued_bytes(streams))
+    beyond = beyond_part(board, request.budget, queued_bytes(streams), request.carrier)
     if beyond and not request.what_if:
         raise UsageError(beyond)
     say("scheduling")

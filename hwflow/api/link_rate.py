@@ -23,12 +23,11 @@ def link_rate(request: Request, graph: Graph) -> float:
     Frames are taken without the padding of last beats, which only the design's lanes say.
     """
     board, clock_hz = request.board, request.clock.frequency_hz
+    frame = _bytes(graph.inputs), _bytes(graph.outputs)
     if board.zynq is not None:
-        rate = clock_hz * ZYNQ_BYTES
-    else:
-        carrier = carrier_for(board, clock_hz, request.baud, request.ethernet)
-        rate = carrier.payload_per_second(Buffers.of(board.part).payload)
-    return float(rate / max(_bytes(graph.inputs), _bytes(graph.outputs)))
+        return float(clock_hz * ZYNQ_BYTES / max(frame))
+    carrier = carrier_for(board, clock_hz, request.baud, request.ethernet, request.usb)
+    return float(carrier.frames_per_second(*frame, Buffers.of(board.part).payload))
 
 
 def _bytes(ports: Sequence[Port]) -> int:

@@ -172,7 +172,8 @@ def _write_verilog(
             shutil.copyfile(beside, folder / "inputs.npz")
         progress("writing the board's top")
         clock_mhz = design.clock.frequency_hz / 1_000_000
-        link = write_board(folder, board, clock_mhz, design.request.baud, design.request.ethernet)["link"]
+        asked = design.request
+        link = write_board(folder, board, clock_mhz, asked.baud, asked.ethernet, asked.usb)["link"]
         toolchain_build.write_top_verilog(folder, yosys)
         toolchain_build.write_vendor_project(folder)
         if board.zynq:

@@ -97,6 +97,11 @@ def command_line() -> argparse.ArgumentParser:
         help="the board's IPv4 address: the link to the host is UDP over gigabit Ethernet, not the serial port",
     )
     command.add_argument(
+        "--usb", action="store_true",
+        help="the link to the host is a USB serial device on the socket that is wired to the FPGA (OrangeCrab and "
+        "TinyFPGA BX have it anyway, unless --baud asks for a serial adapter)",
+    )
+    command.add_argument(
         "--budget", metavar="NAME=VALUE,...",
         help="limits on lut, ff, dsp, bram: numbers, or percent of what is available (50%%); default: half of the lut "
         "and ff, at most 20,000 lut without --fps, all dsp, 90%% of the bram; with --until verilog, limits may exceed "

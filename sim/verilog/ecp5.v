@@ -1,7 +1,8 @@
 // Behaviour of the Lattice ECP5 primitives in a board's top, for simulation only.
 //
 // A phase-locked loop passes its input clock through, so the design's clock in simulation is the clock that is driven:
-// a serial line is to be driven with board.json's "divisor" cycles of it a bit.
+// a serial line is to be driven with board.json's "cycles_per_bit" cycles of it. Its third output, where it has one, is
+// divided from the second one's, or the first's: USB has clocks of 48 and 12 MHz.
 
 /* verilator lint_off DECLFILENAME */
 /* verilator lint_off UNUSEDPARAM */
@@ -65,7 +66,15 @@ module EHXPLLL #(
   initial cycles = 3'd0;
   assign CLKOP = CLKI;
   assign CLKOS = CLKI;
-  assign CLKOS2 = CLKI;
+  localparam RATIO = CLKOS2_DIV / (CLKOS_ENABLE == "ENABLED" ? CLKOS_DIV : CLKOP_DIV);
+  reg divided;
+  reg [7:0] count;
+  initial {divided, count} = 9'd0;
+  always @(posedge CLKI) begin
+    count <= count == RATIO - 1 ? 8'd0 : count + 8'd1;
+    divided <= count < RATIO / 2;
+  end
+  assign CLKOS2 = CLKOS2_ENABLE == "ENABLED" ? divided : CLKI;
   assign CLKOS3 = CLKI;
   assign REFCLK = CLKI;
   assign CLKINTFB = CLKI;

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 
 import pytest
 
 from boards import TOOLCHAINS, UnknownBoard, all_boards, find_board
 from boards.registry import __name__ as registry_name
+from hdl_lib.clocks.pll_ecp5 import find_ecp5_pll
 from hwflow.codegen.board.board_files import frame_ports, write_board
 from hwflow.codegen.board.board_top import shell_allowance
 from hwflow.codegen.board.clock_plan import FAMILIES as CLOCK_FAMILIES
@@ -20,6 +22,7 @@ from tests.codegen.plus_one import emit, stream
 
 NAMES = [board.name for board in all_boards()]
 SERIAL = [board.name for board in all_boards() if board.uart]
+USB = [board.name for board in all_boards() if board.usb]
 ZYNQ = [board.name for board in all_boards() if board.zynq]
 
 
@@ -70,11 +73,16 @@ def test_board_is_complete(name):
     assert board.transport and board.title
 
 
+def serial_port(board) -> int | None:
+    """The baud rate to ask for where a board is to have its serial port, not USB."""
+    return board.uart.chip.baud if board.usb is not None and board.usb.default else None
+
+
 @pytest.mark.parametrize("name", SERIAL)
 def test_every_board_elaborates_its_top(name, tmp_path):
     board = find_board(name)
     out = emit(tmp_path / "out")
-    description = write_board(out, board)
+    description = write_board(out, board, baud=serial_port(board))
     assert json.loads((out / "board" / "board.json").read_text()) == description
     assert description["constraints"] == f"board/top.{board.tools.constraints[0]}"
     constraints = (out / description["constraints"]).read_text()
@@ -110,6 +118,60 @@ def test_every_board_elaborates_its_top(name, tmp_path):
     if link["most_payload"] == 512:
         rate = clock / link["cycles_per_bit"] / 10 * 512 / (512 + 15 + 3 + 1)
         assert link["frames_per_second"] == pytest.approx(rate / 4)
+
+
+@pytest.mark.parametrize("name", USB)
+def test_every_usb_board_elaborates_its_top(name, tmp_path):
+    pytest.importorskip("luna")
+    board = find_board(name)
+    out = emit(tmp_path / "out")
+    description = write_board(out, board, usb=not board.usb.default)
+    constraints = (out / description["constraints"]).read_text()
+    assert set(description["pins"]) == {"clk", "usb_d_p", "usb_d_n", "usb_pullup"}
+    for pin in description["pins"].values():
+        assert pin in constraints
+    rtlil = (out / description["rtlil"]).read_text()
+    assert str(tmp_path) not in rtlil and "attribute \\src" not in rtlil
+    link = description["link"]
+    assert (link["carrier"], link["baud"], link["usb"]) == ("usb", None, [{"vendor": 0x1209, "product": 0x0001}])
+    # 19 packets of 64 bytes each millisecond, both ways together; 512 of 531 bytes are payload; 4 bytes in and 4 out
+    assert link["frames_per_second"] == pytest.approx(19_000 * 64 * 512 / 531 / 8)
+    spare = {name: link["resources"][name] - count for name, count in shell_allowance(board.part).items()}
+    assert spare["lut"] > 1000 and spare["ff"] > 500 and spare["dsp"] == 0 and spare["bram"] > 0
+    # a second time: the same
+    write_board(out, board, usb=not board.usb.default)
+    assert (out / description["rtlil"]).read_text() == rtlil
+
+
+@pytest.mark.parametrize("name", [name for name in USB if find_board(name).part.family == "ecp5"])
+def test_the_clock_of_usb_is_near_enough(name):
+    """48 MHz within 0.25 %, of which 0.05 % are left for the oscillator (USB 2.0, 7.1.11)."""
+    settings = find_ecp5_pll(find_board(name).clock.hz, 48_000_000)
+    assert abs(settings.output_hz / 48_000_000 - 1) <= Fraction(20, 10_000)
+    assert 4 * (settings.secondary_divider or settings.primary_divider) <= 128
+
+
+@pytest.mark.parametrize(
+    ("name", "mhz", "message"),
+    [
+        ("icebreaker", None, "must have a USB socket that is wired to the FPGA, not only another link [usb-socket]"),
+        ("tinyfpga_bx", 24, "a design behind USB must be 48 MHz where there is one PLL, not 24 [usb-clock]"),
+    ],
+)
+def test_usb_that_cannot_be(tmp_path, name, mhz, message):
+    with pytest.raises(UsageError) as error:
+        write_board(emit(tmp_path / "out"), find_board(name), mhz, usb=True)
+    assert message in str(error.value)
+
+
+def test_usb_without_its_package(tmp_path, monkeypatch):
+    monkeypatch.setattr("hwflow.codegen.board.carriers.usb.find_spec", lambda name: None)
+    with pytest.raises(UsageError) as error:
+        write_board(emit(tmp_path / "out"), find_board("orangecrab_25f"))
+    assert str(error.value) == (
+        "error: package luna-usb: must be installed for a design behind USB, not missing [package-present]\n"
+        "  remedy: pip install 'hwflow[usb]', or have a serial port instead: --baud 1000000"
+    )
 
 
 @pytest.mark.parametrize("name", ZYNQ)
@@ -172,7 +234,7 @@ def test_the_oscillator_itself_can_be_the_clock_and_the_pll_too(name, tmp_path):
     out = emit(tmp_path / "out")
     primitives = ("SB_PLL40", "EHXPLLL", "rPLL", "PLLE2_BASE", "altera_pll")
     for mhz, used in ((board.clock.hz / 1e6, 0), (board.clock.hz / 5e5, 1)):  # and twice the oscillator
-        description = write_board(out, board, mhz)
+        description = write_board(out, board, mhz, serial_port(board))
         assert description["clock"]["design_mhz"] == mhz
         rtlil = (out / description["rtlil"]).read_text()
         assert sum(f"cell \\{primitive}" in rtlil for primitive in primitives) == used

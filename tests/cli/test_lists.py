@@ -39,7 +39,7 @@ def test_boards(hwflow):
     ] in table
     assert [
         "tinyfpga_bx", "TinyFPGA BX, iCE40 LP8K", "ice40", "7680", "7680", "0", "32", "48",
-        "open: icestorm", "serial adapter: receive 1, transmit 2, 1 Mbaud",
+        "open: icestorm", "USB serial device; serial adapter: receive 1, transmit 2, 1 Mbaud",
     ] in table
     assert [
         "colorlight_i9", "Colorlight i9 v7.2, ECP5 LFE5U-45F", "ecp5", "43848", "43848", "72", "108", "125",

@@ -169,7 +169,7 @@ def test_a_budget_that_cannot_be(hwflow, budget, messages):
 
 
 def beyond(what: str, there: int, asked: int) -> tuple[str, str]:
-    message = f"{what} must be at most {there}, what ulx3s_85f has beside its serial port, not {asked}"
+    message = f"{what} must be at most {there}, what ulx3s_85f has beside its link, not {asked}"
     remedy = f"ask for {what}=100% or less, choose a larger board, or stop at --until verilog"
     return error("option --budget", message, "budget-option", remedy), message
 
@@ -192,7 +192,7 @@ def test_a_budget_beyond_the_part_is_for_verilog_only(hwflow):
 def test_the_links_buffers_count_as_the_shell(hwflow, tmp_path):
     """Of 208 block RAMs, 2 KiB each: 8 KiB each way, and one each of framing, identity and counters."""
     models.relu(tmp_path / "m.onnx")
-    message = "bram must be at most 197, what ulx3s_85f has beside its serial port, not 198"
+    message = "bram must be at most 197, what ulx3s_85f has beside its link, not 198"
     remedy = "ask for bram=100% or less, choose a larger board, or stop at --until verilog"
     ran = hwflow("synth", "m.onnx", "--board", "ulx3s_85f", "--budget", "bram=198", "-o", "out")
     refused(ran, 2, error("option --budget", message, "budget-option", remedy), before="")

@@ -48,7 +48,7 @@ def run_synth(arguments: argparse.Namespace) -> int:
     with gathered.check():
         request = requested(
             arguments.board, fps=fps, clock_mhz=clock, budget=budget, what_if=what_if, baud=baud,
-            ethernet=arguments.ethernet,
+            ethernet=arguments.ethernet, usb=arguments.usb,
         )
     with gathered.check():
         check_until(arguments.until, None if request is None else request.board)
@@ -66,7 +66,7 @@ def run_synth(arguments: argparse.Namespace) -> int:
     board = request.board
     asked = {
         "board": board.name, "fps": fps, "clock": clock, "budget": budget, "baud": baud,
-        "ethernet": arguments.ethernet, "dimensions": dimensions,
+        "ethernet": arguments.ethernet, "usb": arguments.usb, "dimensions": dimensions,
         "input_types": {name: str(type_) for name, type_ in input_types.items()},
     }
 

@@ -37,10 +37,10 @@ def frame_ports(manifest: Mapping[str, Any]) -> tuple[list[FramePort], list[Fram
 
 def write_board(
     out: Path, board: Board, clock_mhz: float | Fraction | None = None, baud: int | None = None,
-    ethernet: str | None = None,
+    ethernet: str | None = None, usb: bool = False,
 ) -> dict[str, Any]:
     """Elaborate the board's top for the design in ``out`` and write ``out/board/``; return the contents of
-    ``board.json``. ``baud``, ``ethernet``: see :func:`hwflow.codegen.board.carriers.carrier_for`.
+    ``board.json``. ``baud``, ``ethernet``, ``usb``: see :func:`hwflow.codegen.board.carriers.carrier_for`.
 
     Files: ``top.il`` (RTLIL), pins and clocks (``top.lpf``, ``top.pcf``, ``top.cst``, ``top.xdc``, ``top.qsf`` and
     ``top.sdc``), ``simulation.v`` (:data:`SIMULATION_TOP`: the top with ports ``clk`` and those of the carrier, by the
@@ -89,13 +89,18 @@ def write_board(
                 "carrier": "dma",
                 **_link(
                     board, into * block.input_bytes, outof * block.output_bytes,
-                    clock.frequency_hz * min(8, block.input_bytes), clock.frequency_hz * min(8, block.output_bytes),
+                    # a Zynq's memory port: 8 bytes a cycle each way
+                    clock.frequency_hz * min(
+                        Fraction(min(8, block.input_bytes), into * block.input_bytes),
+                        Fraction(min(8, block.output_bytes), outof * block.output_bytes),
+                    ),
                 ),
                 "baud": None,
             },
         }
     else:
-        carrier, buffers = carrier_for(board, clock.frequency_hz, baud, ethernet), Buffers.of(part)
+        buffers = Buffers.of(part)
+        carrier = carrier_for(board, clock.frequency_hz, baud, ethernet, usb, manifest["model"])
         known = identity(manifest, clock.frequency_hz, buffers, sources, sinks)
         top = BoardTop(board, sources, sinks, clock, carrier, known)
         description |= _top_files(folder, board, top)
@@ -103,17 +108,18 @@ def write_board(
             description["ethernet_core"] = carrier.core
             description["sources"].append(carrier.core["file"])
         input_bytes, output_bytes = (sum(port.bytes for port in ports) for ports in (sources, sinks))
-        rate = carrier.payload_per_second(buffers.payload)
         description["link"] = {
             "carrier": carrier.name,
-            **_link(board, input_bytes, output_bytes, rate, rate),
+            **_link(
+                board, input_bytes, output_bytes, carrier.frames_per_second(input_bytes, output_bytes, buffers.payload)
+            ),
             **carrier.table(),
             "most_payload": buffers.payload,
             "receive_bytes": buffers.receive,
             "transmit_bytes": buffers.transmit,
             "identity": known.hex(),
             "resources": surroundings(
-                board, [port.bytes for port in (*sources[:-1], *sinks[1:])], ethernet=ethernet is not None
+                board, [port.bytes for port in (*sources[:-1], *sinks[1:])], carrier.name
             ),
         }
         write_settings(folder / "simulation", description, carrier.simulated(), manifest["timing"])
@@ -160,13 +166,9 @@ def _top_files(folder: Path, board: Board, top: BoardTop) -> dict[str, Any]:
     }
 
 
-def _link(
-    board: Board, input_bytes: int, output_bytes: int, rate_in: Fraction, rate_out: Fraction
-) -> dict[str, Any]:
-    """Return what is said of every link, with a bound of its throughput: ``rate_in`` payload bytes a second in and,
-    simultaneously, ``rate_out`` out; a frame of all streams has so many bytes, padding included. (A Zynq's memory port:
-    8 bytes a cycle each way.)"""
-    most = min(rate_in / input_bytes, rate_out / output_bytes)
+def _link(board: Board, input_bytes: int, output_bytes: int, most: Fraction) -> dict[str, Any]:
+    """Return what is said of every link; a frame of all streams has so many bytes, padding included; ``most``: frames a
+    second."""
     return {
         "transport": board.transport, "input_bytes": input_bytes, "output_bytes": output_bytes,
         "frames_per_second": float(most),
@@ -177,13 +179,20 @@ def _simulation_top(pins: Sequence[Pin]) -> str:
     def wires(pin: Pin) -> str:
         return f"wire [{pin.width - 1}:0] {pin.name}" if pin.width > 1 else f"wire {pin.name}"
 
-    ports = ", ".join(f"{'output' if pin.output else 'input'} {wires(pin)}" for pin in pins)
-    # wires between, for ports of the top may be inout
-    nets = [
-        f"  {wires(pin)}_pin;\n"
-        + (f"  assign {pin.name} = {pin.name}_pin;\n" if pin.output else f"  assign {pin.name}_pin = {pin.name};\n")
-        for pin in pins
-    ]
+    def ports_of(pin: Pin) -> str:
+        host = f", input wire {pin.name}_host, input wire {pin.name}_driven" if pin.pull else ""
+        return f"{'output' if pin.output else 'input'} {wires(pin)}{host}"
+
+    def net(pin: Pin) -> str:
+        """A wire between, for the top's port may be inout; where both ends drive it, the host does while it says so."""
+        made = f"  {wires(pin)}_pin;\n"
+        if pin.pull:
+            made += f"  pull{pin.pull} ({pin.name}_pin);\n"
+            made += f"  assign {pin.name}_pin = {pin.name}_driven ? {pin.name}_host : 1'bz;\n"
+        there, here = (pin.name, f"{pin.name}_pin") if pin.output else (f"{pin.name}_pin", pin.name)
+        return f"{made}  assign {there} = {here};\n"
+
+    ports, nets = ", ".join(map(ports_of, pins)), map(net, pins)
     connections = ", ".join(f".{pin.port}({pin.name}_pin)" for pin in pins)
     return (
         "// The board's top with the same port names for every board.\n"

@@ -6,7 +6,7 @@ simulated.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -51,19 +51,23 @@ _DMA = {"lut": 5000, "ff": 7000, "dsp": 0, "bram": 8}
 _TURN = {"lut": 240, "ff": 160}
 
 
-# LiteEth's core and the queues between its clock and the design's, on ECP5.
-_ETHERNET = {"lut": 5600, "ff": 2700, "bram": 6}
+# What carriers need beyond a serial port. UDP: LiteEth's core, on ECP5. USB: LUNA's device. Both: the queues between
+# their clocks and the design's.
+_MORE: Mapping[str, Mapping[str, Mapping[str, int]]] = {
+    "udp": {"ecp5": {"lut": 5600, "ff": 2700, "bram": 6}},
+    "usb": {"ecp5": {"lut": 1900, "ff": 900, "bram": 1}, "ice40": {"lut": 1700, "ff": 900, "bram": 6}},
+}
 
 
-def surroundings(board: Board, queued: Sequence[int] = (), ethernet: bool = False) -> dict[str, int]:
+def surroundings(board: Board, queued: Sequence[int] = (), carrier: str = "serial") -> dict[str, int]:
     """Return the resources of everything around the design: a shell, or a Zynq's DMA engine and interconnect.
 
-    ``queued``: bytes of a frame of each stream with a queue, if several share the link; ``ethernet``: the link is UDP.
+    ``queued``: bytes of a frame of each stream with a queue, if several share the link; ``carrier``: its name.
     """
     if board.zynq:
         return dict(_DMA)
     result = shell_allowance(board.part)
-    for name, count in _ETHERNET.items() if ethernet else ():
+    for name, count in _MORE.get(carrier, {}).get(board.part.family, {}).items():
         result[name] += count
     for size in queued:
         result["bram"] += block_rams(board.part.family, size, 9)
@@ -107,6 +111,8 @@ class BoardTop(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annot
             m.d.comb += [clk.eq(pll.clk_out), lock.eq(pll.lock)]
         else:
             m.submodules.clock_buffer = buffer = io.Buffer("i", pin)
+            m.domains.oscillator = ClockDomain(reset_less=True, local=True)  # for a carrier with a PLL of its own
+            m.d.comb += ClockSignal("oscillator").eq(buffer.i)
             if settings is None:
                 m.d.comb += clk.eq(buffer.i)
             else:

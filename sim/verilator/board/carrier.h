@@ -35,6 +35,8 @@ public:
     virtual void exchange(uint64_t now) = 0;
     // Set the board's inputs, look at its outputs: before every rising edge of the design's clock.
     virtual void cycle(Vboard& board, uint64_t now) = 0;
+    // The host knows the board: its port is there.
+    virtual bool ready() const { return true; }
     // Something is on the line, or waits for it.
     virtual bool busy() const = 0;
     // The board is configured: set its inputs, and forget what its pins were about before.

@@ -83,7 +83,7 @@ int main(int argc, char** argv) {
     const std::unique_ptr<Carrier> carrier = open_carrier(options, status);
     auto board = std::make_unique<Board>(options.seed, *carrier);
     uint64_t now = 0;
-    while (now < STARTUP_CYCLES) board->cycle(*carrier, now++);
+    while (now < STARTUP_CYCLES || (!carrier->ready() && !stop_asked)) board->cycle(*carrier, now++);
     printf("%s\n", carrier->address().c_str());
     fflush(stdout);
 

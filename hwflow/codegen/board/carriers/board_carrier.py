@@ -17,12 +17,16 @@ from hdl_lib.links.packets import CHECK, HEADER, PACKET_BYTE, RECEIVED_BYTE
 
 @dataclass(frozen=True)
 class Pin:
-    """A pin of the board's top: ``name`` on every board with this carrier, ``port`` on this one."""
+    """A pin of the board's top: ``name`` on every board with this carrier, ``port`` on this one.
+
+    ``pull``: "up" or "down" of a pin that both ends drive in turn, by a resistor while neither does.
+    """
 
     name: str
     port: str
     output: bool
     width: int = 1
+    pull: str = ""
 
 
 class Carrier(wiring.Component, ABC):  # type: ignore[misc]  # Amaranth carries no annotations
@@ -32,6 +36,7 @@ class Carrier(wiring.Component, ABC):  # type: ignore[misc]  # Amaranth carries 
     """
 
     name: str  # in board.json, and what a host calls it
+    shared = False  # both ways take turns on the line
 
     def __init__(self) -> None:
         super().__init__(
@@ -54,15 +59,21 @@ class Carrier(wiring.Component, ABC):  # type: ignore[misc]  # Amaranth carries 
     @property
     @abstractmethod
     def bytes_per_second(self) -> Fraction:
-        """Return how fast it is, in bytes of the line, each way."""
+        """Return how fast it is, in bytes of the line: each way, or both together if it is :attr:`shared`."""
 
     @abstractmethod
     def bytes_of(self, packet: int) -> int:
         """Return the most bytes of the line that a packet of so many bytes takes."""
 
     def payload_per_second(self, most_payload: int) -> Fraction:
-        """Return how many bytes of payload it carries each way, in packets as large as they may be."""
+        """Return how many bytes of payload it carries, in packets as large as they may be: each way, or both together.
+        """
         return self.bytes_per_second * most_payload / self.bytes_of(HEADER + most_payload + CHECK)
+
+    def frames_per_second(self, input_bytes: int, output_bytes: int, most_payload: int) -> Fraction:
+        """Return how many frames it carries of so many bytes each way at the most."""
+        frame = input_bytes + output_bytes if self.shared else max(input_bytes, output_bytes)
+        return self.payload_per_second(most_payload) / frame
 
     @abstractmethod
     def table(self) -> Mapping[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hwflow.codegen.board.carriers import carrier_for
+from hwflow.codegen.board.carriers import SerialCarrier
 from hwflow.codegen.board.clock_plan import plan_clock
 
 if TYPE_CHECKING:
@@ -18,9 +18,12 @@ def offered(board: Board) -> dict[str, str]:
     """
     if board.zynq is not None:
         return {"dma": board.transport}
-    baud = carrier_for(board, plan_clock(board).frequency_hz).table()["baud"]
+    baud = SerialCarrier(board, plan_clock(board).frequency_hz).baud
     rate = f"{baud / 1e6:g} Mbaud" if baud >= 1_000_000 else f"{baud / 1e3:g} kbaud"
     found = {"serial": f"{board.transport}, {rate}"}
     if board.ethernet is not None:
         found["udp"] = "gigabit Ethernet"
+    if board.usb is not None:
+        usb = {"usb": "USB serial device"}
+        found = usb | found if board.usb.default else found | usb
     return found

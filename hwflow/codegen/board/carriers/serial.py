@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from amaranth import Module
 from amaranth.lib import io, wiring
 
-from hdl_lib.links.cobs import LONGEST, CobsDecoder, CobsEncoder
+from hdl_lib.links.cobs import CobsDecoder, CobsEncoder, coded_bytes
 from hdl_lib.links.uart import MINIMUM_DIVISOR, UartRx, UartTx, divisor_for
 from hwflow.codegen.board.carriers.board_carrier import Carrier, Pin
 from hwflow.display import show
@@ -66,7 +66,7 @@ class SerialCarrier(Carrier):
         return self.clock_hz / (10 * self.divisor)  # start bit, eight bits, stop bit
 
     def bytes_of(self, packet: int) -> int:
-        return packet + -(-packet // (LONGEST - 1)) + 1  # a code for each block, and the zero behind all
+        return coded_bytes(packet)
 
     def table(self) -> Mapping[str, Any]:
         made = self.uart.chip.nearest(self.baud)
