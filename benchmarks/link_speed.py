@@ -1,6 +1,6 @@
 """Frames a second over every board's links, each measured on a simulated board: one Markdown row a board and carrier.
 
-    python benchmarks/link_speed.py [--board B ...] [--carrier serial|udp] [--bytes 64 --bytes 3072]
+    python benchmarks/link_speed.py [--board B ...] [--carrier serial|udp|usb] [--bytes 64 --bytes 3072]
 
 The design is a Relu, of as many bytes out as in, as fast as its link. The limit is the link's payload in long packets,
 after framing (``frames_per_second`` of board.json). What is measured are the frames between the answers
@@ -29,7 +29,7 @@ from onnx import TensorProto, helper, numpy_helper
 import hwflow
 from hwflow.api.compiler import compile as compile_model
 from hwflow.boards import Board, all_boards, find_board
-from hwflow.codegen.board.carriers import carrier_for
+from hwflow.codegen.board.carriers import SerialCarrier
 from hwflow.codegen.board.clock_plan import plan_clock
 from hwflow.codegen.board.identity import Buffers
 from hwflow.sim.simulated_board import SimulatedBoard
@@ -37,7 +37,7 @@ from hwflow.toolchain.verilator import VERILATOR
 
 ADDRESS = "192.168.1.50"
 TARGET = 0.95
-CYCLES = {"serial": 12_000_000, "udp": 1_500_000}  # of a measurement, about
+CYCLES = {"serial": 12_000_000, "udp": 1_500_000, "usb": 12_000_000}  # of a measurement, about
 BIT = 32  # cycles, where the clock may be chosen
 
 
@@ -52,7 +52,7 @@ class Link:
 
     def title(self) -> str:
         rate = f"{self.rate / 1e6:g} M" if self.rate >= 1_000_000 else f"{self.rate / 1e3:g} k"
-        return f"serial, {rate}baud" if self.carrier == "serial" else "UDP, 1 Gbit/s"
+        return {"serial": f"serial, {rate}baud", "udp": "UDP, 1 Gbit/s", "usb": "USB, 12 Mbit/s"}[self.carrier]
 
 
 @dataclass(frozen=True)
@@ -71,11 +71,13 @@ def links(board: Board) -> Iterator[Link]:
     if board.zynq is not None:
         return
     default, buffers = plan_clock(board).frequency_hz, Buffers.of(board.part)
-    baud = carrier_for(board, default).table()["baud"]
+    baud = SerialCarrier(board, default).baud
     clock = min(default, max(Fraction(12_000_000), Fraction(BIT * baud)))
     yield Link("serial", baud, clock / 1_000_000, buffers)
     if board.ethernet is not None:
         yield Link("udp", 1_000_000_000, default / 1_000_000, buffers)
+    if board.usb is not None:
+        yield Link("usb", 12_000_000, default / 1_000_000, buffers)
 
 
 def relu(path: Path, size: int) -> Path:
@@ -100,7 +102,7 @@ def speed(board: str, link: Link, size: int) -> Speed:
     """Measure frames of ``size`` bytes."""
     verilator = VERILATOR.find()
     options: dict[str, Any] = {"clock_mhz": link.clock_mhz}
-    options |= {"ethernet": ADDRESS} if link.carrier == "udp" else {"baud": link.rate}
+    options |= {"serial": {"baud": link.rate}, "udp": {"ethernet": ADDRESS}, "usb": {"usb": True}}[link.carrier]
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "out"
         compile_model(relu(Path(folder) / "relu.onnx", size), board, fps="link", **options).write(out)

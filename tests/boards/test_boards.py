@@ -137,7 +137,7 @@ def test_every_usb_board_elaborates_its_top(name, tmp_path):
     # 19 packets of 64 bytes each millisecond, both ways together; 512 of 531 bytes are payload; 4 bytes in and 4 out
     assert link["frames_per_second"] == pytest.approx(19_000 * 64 * 512 / 531 / 8)
     spare = {name: link["resources"][name] - count for name, count in shell_allowance(board.part).items()}
-    assert spare["lut"] > 1000 and spare["ff"] > 500 and spare["dsp"] == 0 and spare["bram"] > 0
+    assert spare["lut"] > 1000 and spare["ff"] > 500 and spare["dsp"] == 0 and spare["bram"] >= 0
     # a second time: the same
     write_board(out, board, usb=not board.usb.default)
     assert (out / description["rtlil"]).read_text() == rtlil
