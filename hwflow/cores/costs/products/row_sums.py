@@ -17,6 +17,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from hdl_lib.arithmetic.adder_tree import shape_of
 from hdl_lib.arithmetic.digit_product import Digits
@@ -26,6 +27,7 @@ from hwflow.cores.operator import Resources
 from hwflow.ir.graph import IntArray
 from hwflow.types import Interval, IntType
 
+BoolArray = npt.NDArray[np.bool_]
 ZERO, ONE = 0, 1  # what a bit is in a word, and the numbers of bits that are so in all; then bits of the input by twos
 COMPLEMENT = 1  # added to the number of an input's bit
 
@@ -138,14 +140,14 @@ class _Sums:
         choices = _numbered(rows, lanes, controls)
         self._numbers = len(choices.in_adder)
         added, held = self._add(choices.numbers)
-        luts = choices.in_adder[added].sum() + choices.in_register[np.setdiff1d(held, added)].sum()
+        luts = choices.in_adder[added].sum() + choices.in_register[held & ~added].sum()
         self.resources += Resources(lut=int(luts))
 
-    def _add(self, rows: Sequence[IntArray]) -> tuple[IntArray, IntArray]:
-        """Count the adders and all registers; return the bits of rows in front of the first adders, and those in the
+    def _add(self, rows: Sequence[IntArray]) -> tuple[BoolArray, BoolArray]:
+        """Count the adders and all registers; tell which choices are in front of the first adders, and which in the
         registers behind them."""
         parts = [_Part(k, k + 1, self._signed(k, k + 1, row[:, :-1]), row[:, -1:]) for k, row in enumerate(rows)]
-        choices, seen = self._numbers, list[tuple[IntArray, IntArray]]()
+        choices, seen = self._numbers, list[tuple[BoolArray, BoolArray]]()
         while len(parts) > 1 or not seen:
             added, sums = [np.array([ZERO])], []
             for pair in (parts[k : k + 2] for k in range(0, len(parts), 2)):
@@ -154,9 +156,9 @@ class _Sums:
                     added.append(in_front)
                     pair = [part]
                 sums += pair
-            held = np.unique(np.concatenate([np.concatenate([p.bits, p.carry], axis=1).reshape(-1) for p in sums]))
-            self.resources += Resources(ff=int((held > ONE).sum()))
-            seen.append((np.unique(np.concatenate(added)), held[held < choices]))
+            held = _among(self._numbers, [numbers for part in sums for numbers in (part.bits, part.carry)])
+            self.resources += Resources(ff=int(held[ONE + 1 :].sum()))
+            seen.append((_among(self._numbers, added)[:choices], held[:choices]))
             parts = sums
         return seen[0]
 
@@ -225,7 +227,15 @@ def _distinct(rows: IntArray) -> tuple[IntArray, IntArray]:
     numbers, size = rows.astype(np.int32, order="C").tobytes(), 4 * rows.shape[1]
     each = [numbers[start : start + size] for start in range(0, len(numbers), size)]
     which = np.array([kinds.setdefault(row, len(kinds)) for row in each])
-    return np.unique(which, return_index=True)[1], which
+    return np.flatnonzero(np.diff(np.maximum.accumulate(which), prepend=-1)), which  # kinds are numbered as they come
+
+
+def _among(count: int, numbers: Sequence[IntArray]) -> BoolArray:
+    """Tell which of the numbers below ``count`` occur. (Sorting them would be most of a search's time.)"""
+    found = np.zeros(count, dtype=np.bool_)
+    for some in numbers:
+        found[some] = True
+    return found
 
 
 def _different(numbers: IntArray) -> IntArray:
