@@ -83,9 +83,12 @@ class Network:
         return self.node("Flatten", self.quantized(self.node("GlobalAveragePool", value)), axis=1)
 
     def model(self, name: str, size: int, output: str) -> onnx.ModelProto:
-        image = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, size, size])
-        classes = helper.make_tensor_value_info(output, TensorProto.FLOAT, [1, CLASSES])
-        graph = helper.make_graph(self.nodes, name, [image], [classes], self.constants)
+        """From images of ``size`` rows and columns to classes."""
+        return self.between(name, [1, 3, size, size], output, [1, CLASSES])
+
+    def between(self, name: str, taken: list[int], output: str, given: list[int]) -> onnx.ModelProto:
+        ends = [helper.make_tensor_value_info(n, TensorProto.FLOAT, shape) for n, shape in (("x", taken), (output, given))]
+        graph = helper.make_graph(self.nodes, name, ends[:1], ends[1:], self.constants)
         return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
 
 
