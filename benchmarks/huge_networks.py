@@ -87,7 +87,8 @@ class Network:
         return self.between(name, [1, 3, size, size], output, [1, CLASSES])
 
     def between(self, name: str, taken: list[int], output: str, given: list[int]) -> onnx.ModelProto:
-        ends = [helper.make_tensor_value_info(n, TensorProto.FLOAT, shape) for n, shape in (("x", taken), (output, given))]
+        shapes = ("x", taken), (output, given)
+        ends = [helper.make_tensor_value_info(end, TensorProto.FLOAT, shape) for end, shape in shapes]
         graph = helper.make_graph(self.nodes, name, ends[:1], ends[1:], self.constants)
         return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
 

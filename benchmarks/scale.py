@@ -2,10 +2,10 @@
 
     python benchmarks/scale.py [convolutions] [blocks] [pixels] [channels] [weights] [resnet50]
 
-int8 QDQ models with random weights. Chains have a budget in proportion to their length, which limits them. Other networks
-have the board's; one that is refused is compiled with the budget that the refusal names, and only that run counts.
-``seconds``: processor seconds of all processes; ``MiB``: the peak of the greatest one. An exponent is the slope of a
-least-squares line through the logarithms of size and cost, less the cost of a network of one small layer.
+int8 QDQ models with random weights. Chains have a budget in proportion to their length, which limits them. Other
+networks have the board's; one that is refused is compiled with the budget that the refusal names, and only that run
+counts. ``seconds``: processor seconds of all processes; ``MiB``: the peak of the greatest one. An exponent is the slope
+of a least-squares line through the logarithms of size and cost, less the cost of a network of one small layer.
 """
 
 from __future__ import annotations
