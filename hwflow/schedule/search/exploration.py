@@ -11,7 +11,7 @@ import numpy as np
 from hwflow.cores.beat_movers import FrameSyncAttributes, ViewAttributes
 from hwflow.cores.operator import Decision, Device, Folding, Resources, beats
 from hwflow.cores.registry import hardware
-from hwflow.ir.graph import Graph, IntArray, Node, Value
+from hwflow.ir.graph import Graph, IntArray, Node, Scratch, Value
 from hwflow.processes import shared
 
 PROVISIONAL_DEPTH = 2  # greatest FIFO depth assumed before depths are computed
@@ -34,9 +34,18 @@ class _Job(NamedTuple):
 
 
 def explore(graph: Graph, device: Device, executor: Executor | None) -> list[Explored]:
-    """Return the foldings of every node of a graph, in its order; computed here and by ``executor``."""
+    """Return the foldings of every node of a graph, in its order; computed here and by ``executor``, once: the bounds
+    before the search need them, too."""
     jobs = [_Job(node, graph_inputs(graph, node), device) for node in graph.nodes]
-    return shared(_explored, jobs, executor, _weight)
+    new = [job for job in jobs if job[1:] not in job.node.once(_known)]
+    for job, found in zip(new, shared(_explored, new, executor, _weight), strict=True):
+        job.node.once(_known)[job[1:]] = found
+    return [job.node.once(_known)[job[1:]] for job in jobs]
+
+
+def _known(node: Node) -> dict[tuple[tuple[int, ...], Device], Explored]:
+    """Return what is known of a node's foldings, by what a :class:`_Job` says besides."""
+    return Scratch()
 
 
 def graph_inputs(graph: Graph, node: Node) -> tuple[int, ...]:

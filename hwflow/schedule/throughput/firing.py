@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib.resources import files
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -44,7 +45,7 @@ class Firing:
         arcs += [(channel.credits(depth), channel) for channel, depth in most.items()]
         arcs.sort(key=lambda pair: number[pair[0].target])
         self._sizes = np.array([actor.events for actor in graph.actors], dtype=np.int32)
-        self._targets = np.array([number[arc.target] for arc, _ in arcs], dtype=np.int64)
+        targets = np.array([number[arc.target] for arc, _ in arcs], dtype=np.int64)
         self._credits = {channel: place for place, (_, channel) in enumerate(arcs) if channel}
         self.readers: list[set[int]] = [set() for _ in graph.actors]
         frames = [1] * len(graph.actors)  # earlier frames that are waited for, at least one
@@ -76,8 +77,9 @@ class Firing:
         self.cycles: list[Cycles] = [
             history[-size:] for history, size in zip(self.history, self._sizes.tolist(), strict=True)
         ]
-        ends = np.searchsorted(self._targets, np.arange(len(graph.actors) + 1))
-        self._actors[:, _EVENTS] = self._sizes
+        ends = np.searchsorted(targets, np.arange(len(graph.actors) + 1))
+        self._arcs_of = [np.arange(a, b) for a, b in pairwise(ends.tolist())]
+        self._actors[:, _EVENTS] = self._actors[:, _FIRED] = self._sizes
         self._actors[:, _CYCLES] = 4 * np.array(histories_at) + 8 * (np.array(histories) - self._sizes)
         self._actors[:, _STEPS] = 4 * np.array(steps_at)
         self._actors[:, _FIRST_ARC] = 4 * (arcs_at + len(_ARC) * ends[:-1])
@@ -99,17 +101,15 @@ class Firing:
         """Compute the cycles of these actors' events in the present frame, none earlier than it was; other actors stay
         as they are. Return the actors of which an event became later, and those that deadlock."""
         fired = np.fromiter(actors, dtype=np.int64)
-        self._actors[:, _FIRED] = self._sizes
         self._actors[fired, _FIRED] = 0
         self._actors[fired, _MOVED] = 0
         self._actors[fired, _EVENT_MISSED] = -1
-        chosen = np.zeros(len(self._sizes), dtype=np.bool_)
-        chosen[fired] = True
-        self._arcs[chosen[self._targets], _PASSED] = 0
+        self._arcs[np.concatenate([self._arcs_of[number] for number in fired.tolist()]), _PASSED] = 0
         self._listed[: len(fired)] = self._addresses[fired]
         begin = 4 * self._listed_at
         self._fire(self._store, begin, begin + 4 * len(fired))
         records = self._actors[fired]
+        self._actors[fired, _FIRED] = self._sizes[fired]  # who fires next finds all others fired
         stuck = records[:, _FIRED] < records[:, _EVENTS]
         return fired[records[:, _MOVED] > 0].tolist(), fired[stuck].tolist()
 

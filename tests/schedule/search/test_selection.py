@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
+from hwflow.schedule.search import elimination
 from hwflow.schedule.search import selection as solver
 from hwflow.schedule.search.elimination import Elimination, IntArray, Selection, Table
 from hwflow.schedule.search.selection import cheapest, pareto_front, pareto_rows
@@ -196,3 +197,17 @@ def test_a_long_chain() -> None:
     assert found is not None
     assert found.needs.tolist() == [2 * (count - 2), 4, 0]
     assert sum(found.rows[:count]) == 2
+
+
+@pytest.mark.parametrize("count", [10, 1000])
+def test_the_order_of_a_chain_is_found_in_proportion_to_its_length(
+    count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A variable is looked at once for itself, and once for each of at most two neighbours eliminated before it."""
+    looked_at: list[object] = []
+    whole = elimination.heappop
+    monkeypatch.setattr(elimination, "heappop", lambda heap: looked_at.append(whole(heap)) or looked_at[-1])
+    no_rows = np.zeros((1, 2), dtype=np.int64)
+    tables = [Table((v, v + 1), no_rows, np.zeros((1, 3), dtype=np.int64)) for v in range(count - 1)]
+    Elimination(tables, [1 + v % 3 for v in range(count)])
+    assert count <= len(looked_at) <= 3 * count
