@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Const, Module, Shape, Signal, Value, ValueLike
+from amaranth.hdl import Cat, Const, Module, Mux, Shape, Signal, Value, ValueLike
 
 
 def block_count(channels: int, lanes: int) -> int:
@@ -21,6 +21,17 @@ def less(left: ValueLike, right: ValueLike) -> Value:
     """Return ``left < right``, as the sign of the difference: a single carry chain, where a signed comparison takes
     two."""
     return (left - right).as_signed()[-1]
+
+
+def stepped(value: Signal, jump: Value, to: ValueLike, step: ValueLike = 1) -> Value:
+    """Return ``value + step`` (of 1 bit; the carry is dropped) or, with ``jump`` (1 bit), ``to``.
+
+    With ``jump`` all ones are added to the sum, although it is not used then: so the multiplexer behind it finds
+    ``jump`` at an input that the adder has already, and one look-up table of an iCE40 takes both. Elsewhere it costs
+    nothing.
+    """
+    ones = Cat(step, jump.replicate(len(value)))  # the step as the carry into the lowest bit
+    return Mux(jump, to, (Cat(1, value) + ones)[1 : len(value) + 1])
 
 
 def loop(m: Module, name: str, count: int, advance: Value, *, start: int = 0) -> Value:

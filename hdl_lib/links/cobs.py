@@ -70,10 +70,12 @@ class CobsEncoder(wiring.Component):
         ]
 
         # Each byte takes a place, and so does a block that ends, for the next one's code. `free` is a register, so that
-        # what waits hangs on no sum; an open block has place for its 255 bytes and one more all the same.
-        level = Signal.like(write)
-        m.d.comb += level.eq(write - ring.at)
-        m.d.sync += free.eq(level < ring.size // 4 * 3)
+        # what waits hangs on no sum, and looks at sixteenths of the ring: an open block has place for its 255 bytes and
+        # one more all the same.
+        sixteenths = max(0, len(write) - 5)
+        used = Signal(min(5, len(write)))
+        m.d.comb += used.eq(write[sixteenths:] - ring.at[sixteenths:])
+        m.d.sync += free.eq(used < (ring.size >> sixteenths) // 4 * 3)
 
         def close(after):
             """The code goes to its place; the next block begins at ``after``."""

@@ -6,7 +6,9 @@ from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl_lib.links.packets import CHECK, HEADER, RECEIVED_BYTE, Kind, crc32
+from hdl_lib.blocks import stepped
+from hdl_lib.links.crc import Crc32
+from hdl_lib.links.packets import CHECK, HEADER, RECEIVED_BYTE, Kind
 from hdl_lib.links.ring import Ring
 
 
@@ -80,7 +82,7 @@ class PacketReceiver(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.ring = ring = self.ring
-        m.submodules.crc = crc = crc32().create()
+        m.submodules.crc = crc = Crc32()
         wiring.connect(m, ring.o, wiring.flipped(self.o))
         byte = self.i.payload.data
 
@@ -119,14 +121,17 @@ class PacketReceiver(wiring.Component):
         m.d.comb += self.offset.eq(recent)
 
         # The header's numbers less those they are compared with, byte after byte: offset - arrived, then
-        # acknowledged - self.acknowledged. What is subtracted stands ready, and so does the difference a cycle later.
+        # acknowledged - self.acknowledged. What is subtracted stands ready, complemented, and so does the difference a
+        # cycle later, whose highest bit is what is carried on.
         reference, difference = Signal(8, reset_less=True), Signal(9, reset_less=True)
+        carry = Signal()
+        m.d.comb += carry.eq(difference[8] | (position[:2] == 0))
         taken, place_taken = Signal(), Signal(4, reset_less=True)
         m.d.sync += [taken.eq(take), place_taken.eq(position)]
         with m.If(take):
             m.d.sync += [
-                reference.eq(Mux(following[2], self.acknowledged, self.arrived).word_select(following[:2], 8)),
-                difference.eq(byte - reference - (difference[8] & (position[:2] != 0))),
+                reference.eq(~Mux(following[2], self.acknowledged, self.arrived).word_select(following[:2], 8)),
+                difference.eq((Cat(1, byte) + Cat(carry, reference))[1:]),
             ]
         rest, other = Signal(), Signal()  # any of the number's bytes before was not zero; this one is not
         low = place_taken[:2] == 0  # the first byte of a number
@@ -176,13 +181,15 @@ class PacketReceiver(wiring.Component):
             ring.start.eq(ring.end),
             self.at.eq(ring.at),
         ]
+        onward = Signal()
+        m.d.comb += onward.eq(take & inside & delayed & ~full & ~first)
+        with m.If(first | onward):
+            m.d.sync += write.eq(stepped(write, first, ring.end))
         with m.If(first):
-            m.d.sync += [write.eq(ring.end), behind.eq(0), blocked.eq(0)]
+            m.d.sync += [behind.eq(0), blocked.eq(0)]
         with m.Elif(take & inside):
             with m.If(delayed):
                 m.d.sync += blocked.eq(blocked | full)
-                with m.If(~full):
-                    m.d.sync += write.eq(write + 1)
             with m.Else():
                 m.d.sync += behind.eq(behind + 1)
 
@@ -214,12 +221,12 @@ class PacketReceiver(wiring.Component):
             self.rewind.eq((resend & within) | (opening & renewed)),
             new.eq(data & same & ~blocked),
         ]
-        high = self.arrived[len(ring.end) :]
+        low, high = self.arrived[: len(ring.end)], self.arrived[len(ring.end) :]
         with m.If(self.begin):
-            m.d.sync += [self.arrived.eq(recent), self.opened.eq(1)]
-        with m.Elif(new):
-            m.d.sync += self.arrived[: len(ring.end)].eq(place)
-        with m.If(new & write[-1]):
-            m.d.sync += high.eq(high + 1)
+            m.d.sync += self.opened.eq(1)
+        with m.If(self.begin | new):
+            m.d.sync += low.eq(Mux(self.begin, recent, place))
+        with m.If(self.begin | (new & write[-1])):
+            m.d.sync += high.eq(stepped(high, self.begin, recent[len(ring.end) :]))
         m.d.sync += ring.restart.eq(self.begin)
         return m

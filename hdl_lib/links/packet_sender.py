@@ -6,7 +6,9 @@ from amaranth import Cat, Const, Module, Mux, Signal
 from amaranth.lib import memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl_lib.links.packets import CHECK, HEADER, PACKET_BYTE, Kind, crc32
+from hdl_lib.blocks import stepped
+from hdl_lib.links.crc import Crc32
+from hdl_lib.links.packets import CHECK, HEADER, PACKET_BYTE, Kind
 from hdl_lib.links.ring import Ring
 
 # What calls for a packet of its own, the most urgent first.
@@ -90,7 +92,7 @@ class PacketSender(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.ring = ring = self.ring
-        m.submodules.crc = crc = crc32().create()
+        m.submodules.crc = crc = Crc32()
         bits = len(ring.at)
         acknowledged = self.acknowledged[:bits]  # its place in the ring
         high = self.acknowledged[bits:]
@@ -113,41 +115,49 @@ class PacketSender(wiring.Component):
             ring.start.eq(acknowledged),
             ring.restart.eq(start),
         ]
-        with m.If(start & self.begun):
-            m.d.sync += [made.eq(acknowledged), self.begun.eq(0)]
-        with m.Elif(ring.write):
-            m.d.sync += made.eq(made + 1)
+        renew = Signal()
+        m.d.comb += renew.eq(start & self.begun)
+        with m.If(renew):
+            m.d.sync += self.begun.eq(0)
+        with m.If(renew | ring.write):
+            m.d.sync += made.eq(stepped(made, renew, acknowledged))
 
         # What the receiver says; a packet under way ends first. Where more is acknowledged than was read, reading
         # begins again behind it, too. All sums are a cycle old, so that no packet begins in the two cycles behind.
         wrapped = Signal()  # since the acknowledged place, the place that is read has gone round
         room, rewind = Signal(range(ring.size + 1)), Signal()
-        moved, flown = Signal(bits + 1), Signal(bits)
+        moved = Signal(bits + 1)
+        not_flown = Signal(bits, init=-1)  # the bytes read since the acknowledged place, complemented: only subtracted
         moving = Signal(2)
         m.d.comb += moved.eq(acknowledged + self.advance)
         m.d.sync += [
             wrapped.eq(ring.at < acknowledged),
-            flown.eq(ring.at - acknowledged),
+            not_flown.eq(~(ring.at - acknowledged)),
             moving.eq(Cat(self.acknowledge | self.begin, moving)),
         ]
-        offset = Cat(ring.at, (high + wrapped)[: len(high)])  # of the byte that is read next
         with m.If(start):
             m.d.sync += rewind.eq(0)
+        moves = Signal()
+        m.d.comb += moves.eq(self.acknowledge & ~self.begun)
         with m.If(self.begin):
-            m.d.sync += [self.acknowledged.eq(self.offset), self.begun.eq(1), room.eq(0)]
-        with m.Elif(self.acknowledge & ~self.begun):
-            m.d.sync += [acknowledged.eq(moved), room.eq(self.room)]
-            with m.If(moved[-1]):
-                m.d.sync += high.eq(high + 1)
-        with m.If(self.rewind | (flown > ring.size)):
+            m.d.sync += [self.begun.eq(1), room.eq(0)]
+        with m.Elif(moves):
+            m.d.sync += room.eq(self.room)
+        with m.If(self.begin | moves):
+            m.d.sync += acknowledged.eq(Mux(self.begin, self.offset, moved))
+        with m.If(self.begin | (moves & moved[-1])):
+            m.d.sync += high.eq(stepped(high, self.begin, self.offset[bits:]))
+        with m.If(self.rewind | (~not_flown > ring.size)):
             m.d.sync += rewind.eq(1)
 
-        # What the packet says of the other pipe.
-        told = Signal(range(2 * self.receivable))  # `read` as the last packet said it
-        free, fresh, grown = Signal.like(told), Signal.like(told), Signal()
-        half = max(1, self.receivable // 2).bit_length() - 1
-        m.d.comb += [free.eq(self.read - self.arrived + self.receivable), fresh.eq(self.read - told)]
-        m.d.sync += grown.eq(fresh[half:].any())
+        # What the packet says of the other pipe. That its room has grown is seen in eighths of it.
+        eighths = max(0, len(self.read) - 4)
+        read = self.read[eighths:]
+        told = Signal.like(read)  # as the last packet said it
+        free, grown = Signal.like(self.read), Signal()
+        half = max(1, self.receivable // 2 >> eighths).bit_length() - 1
+        m.d.comb += free.eq((self.read ^ self.receivable) - self.arrived)
+        m.d.sync += grown.eq((read - told)[half : len(read)].any())
 
         # One packet after the other. What a packet answers is forgotten as it begins, unless it comes just then.
         wanted = {name: Signal(name=f"wanted_{name}") for name in ANSWERS}
@@ -155,6 +165,14 @@ class PacketSender(wiring.Component):
         code, piped = Signal(3), Signal()  # of the next packet: the kind's low bits; its payload is the pipe's
         unsent, allowed, budget = Signal(bits), Signal(bits + 1), Signal(bits)
         header = Signal(8 * HEADER, reset_less=True)
+        load, shift = Signal(), Signal()
+        low = 8 + bits  # in the header the offset's higher bits, those of the byte that is read next, stand behind
+        with m.If(load | shift):
+            said = Cat(code, Const(0x80 >> 3, 5), ring.at, high, self.arrived, free)
+            m.d.sync += [
+                header.eq(Mux(load, said, header >> 8)),
+                header[low:40].eq(stepped(high, ~load, header[low + 8 : 48], wrapped)),
+            ]
         step, check = Signal(range(HEADER)), Signal(range(CHECK))
         byte, offered, move, checking = Signal(8), Signal(), Signal(), Signal()
         counted = Signal()  # the byte at the output came in the cycle before, and belongs to what is checked
@@ -176,18 +194,22 @@ class PacketSender(wiring.Component):
         m.submodules.identity = rom = memory.Memory(
             shape=8, depth=len(self.identity), init=self.identity, attrs={"rom_style": "block"}
         )
-        read = rom.read_port()
+        port = rom.read_port()
         fact = Signal(8, reset_less=True)
         place, settled = Signal(range(max(len(self.identity), self.counters))), Signal(4)
-        m.d.comb += [read.addr.eq(place), self.place.eq(place)]
-        m.d.sync += [fact.eq(read.data), settled.eq(Cat(1, settled))]
+        m.d.comb += [port.addr.eq(place), self.place.eq(place)]
+        m.d.sync += [fact.eq(port.data), settled.eq(Cat(1, settled))]
         with m.If(move):
             m.d.sync += settled.eq(0)
 
         with m.FSM(name="state"):
             with m.State("Gauge"):
                 m.d.comb += crc.start.eq(1)
-                m.d.sync += [unsent.eq(made - ring.at), allowed.eq(room - flown), due.eq(answering | grown)]
+                m.d.sync += [
+                    unsent.eq(made - ring.at),
+                    allowed.eq((Cat(1, room) + Cat(1, not_flown, 1))[1:]),  # room less what has flown
+                    due.eq(answering | grown),
+                ]
                 m.next = "Limit"
             with m.State("Limit"):
                 # bytes acknowledged since then make what is allowed too little, never too much
@@ -206,7 +228,7 @@ class PacketSender(wiring.Component):
                     m.next = "Gauge"
             with m.State("Begin"):
                 # everything a header says is taken in one cycle
-                m.d.sync += header.eq(Cat(code, Const(0x80 >> 3, 5), offset, self.arrived, free))
+                m.d.comb += load.eq(1)
                 with m.If(moving.any()):
                     m.next = "Gauge"
                 with m.Elif(self.begun | rewind):
@@ -214,7 +236,7 @@ class PacketSender(wiring.Component):
                     m.d.sync += end.eq(acknowledged)
                     m.next = "Gauge"
                 with m.Else():
-                    m.d.sync += told.eq(self.read)
+                    m.d.sync += told.eq(read)
                     for name, kind in ANSWERS.items():
                         with m.If(code == kind & 7):
                             m.d.sync += wanted[name].eq(0)
@@ -226,7 +248,8 @@ class PacketSender(wiring.Component):
             with m.State("Header"):
                 m.d.comb += [byte.eq(header[:8]), offered.eq(1)]
                 with m.If(move):
-                    m.d.sync += [header.eq(header >> 8), step.eq(step + 1)]
+                    m.d.comb += shift.eq(1)
+                    m.d.sync += step.eq(step + 1)
                     with m.If(step == HEADER - 1):
                         with m.If(code == Kind.IDENTITY & 7):
                             m.next = "Identity"
@@ -251,7 +274,7 @@ class PacketSender(wiring.Component):
                     with m.If(place == self.counters - 1):
                         m.next = "Pipe"
             with m.State("Check"):
-                m.d.comb += [byte.eq(crc.crc.word_select(check, 8)), offered.eq(1), checking.eq(1)]
+                m.d.comb += [byte.eq(crc.crc[:8]), offered.eq(1), checking.eq(1), crc.shift.eq(move)]
                 with m.If(move):
                     m.d.sync += check.eq(check + 1)
                     with m.If(check == CHECK - 1):

@@ -5,8 +5,6 @@ from __future__ import annotations
 from enum import IntEnum
 
 from amaranth.lib import data
-from amaranth.lib.crc import Parameters
-from amaranth.lib.crc.catalog import CRC32_ETHERNET
 
 VERSION = 1
 HEADER = 11  # bytes before the payload: kind, offset, acknowledged, room
@@ -31,8 +29,3 @@ class Kind(IntEnum):
     OPENED = 0x83
     BOARD_DATA = 0x84
     DAMAGED = 0x85
-
-
-def crc32() -> Parameters:
-    """The CRC of Ethernet and zlib over bytes."""
-    return CRC32_ETHERNET(data_width=8)

@@ -6,6 +6,8 @@ from amaranth import Module, Signal
 from amaranth.lib import memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from hdl_lib.blocks import stepped
+
 
 class Ring(wiring.Component):
     """Bytes at places 0, 1, ... modulo twice the size: the highest bit of a place tells a full ring from an empty one.
@@ -87,8 +89,8 @@ class Ring(wiring.Component):
             m.d.sync += [self.read_data.eq(self._read.data), self.read_valid.eq(left)]
         with m.If(move):
             m.d.sync += [payload.eq(self.read_data), valid.eq(self.read_valid)]
-        with m.If(fetch):
-            m.d.sync += self.at.eq(self.at + 1)
+        with m.If(fetch | self.restart):
+            m.d.sync += self.at.eq(stepped(self.at, self.restart, self.start))
         with m.If(self.restart):
-            m.d.sync += [self.at.eq(self.start), self.read_valid.eq(0), valid.eq(0)]
+            m.d.sync += [self.read_valid.eq(0), valid.eq(0)]
         return m
