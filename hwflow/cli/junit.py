@@ -17,6 +17,7 @@ from hwflow.display import show, show_path
 from hwflow.errors import Finding, Severity, UsageError, merged
 
 if TYPE_CHECKING:
+    from hwflow.host.runtime.run_command import BoardRun
     from hwflow.verify.comparison import Comparison
     from hwflow.verify.simulation import Simulation
 
@@ -69,6 +70,17 @@ def sim_suite(target: str, simulation: Simulation) -> Suite:
         cases += [Case(f"layer {row.core}", () if row.first is None else (row.finding(),)) for row in layers.rows]
     properties = [("simulator", result.simulator), ("seed", str(result.seed)), ("stall", f"{result.stall:g}")]
     return Suite(target, "sim", tuple(cases), (*properties, ("inputs", simulation.inputs.origin)))
+
+
+def run_suite(out: str, done: BoardRun, properties: Sequence[tuple[str, str]]) -> Suite:
+    """Make a case for the board's answers, skipped where they were not compared, and one for its error output."""
+    found = {finding.rule: (Finding(*finding),) for finding in done.findings()}
+    uncompared = "the answers were not compared" if done.mismatches is None else ""
+    cases = tuple(
+        Case(rule, found.get(rule, ()), skipped=skipped)
+        for rule, skipped in (("board-answer", uncompared), ("error-output", ""))
+    )
+    return Suite(out, "run", cases, (("frames", str(done.frames)), *properties))
 
 
 def compare_suite(model: str, comparison: Comparison, seed: int) -> Suite:

@@ -171,6 +171,7 @@ def command_line() -> argparse.ArgumentParser:
         help="share of the bytes on the simulated board's line that are lost, added, changed, delayed or repeated",
     )
     command.add_argument("--seed", type=seed, metavar="N", help="of the faults (default: random, printed)")
+    junit(command)
 
     command = add(
         "compare", run_compare,

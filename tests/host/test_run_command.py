@@ -8,6 +8,7 @@ import sys
 from collections import deque
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import onnx
@@ -109,6 +110,26 @@ def test_the_core_reports_an_error(folder, capsys):
     with Peer(pipes) as peer:
         assert main(["run", str(folder / "out"), "--port", peer.port]) == 1
     assert "error output: must stay 0, but the core raised it" in capsys.readouterr().err
+
+
+def test_junit(folder, tmp_path, capsys):
+    def cases(pipes, *arguments):
+        with Peer(pipes) as peer:
+            main(["run", str(folder / "out"), "--port", peer.port, "--junit", str(tmp_path / "j.xml"), *arguments])
+        (suite,) = ElementTree.parse(tmp_path / "j.xml").getroot()
+        assert suite.attrib["name"] == str(folder / "out") and suite.attrib["tests"] == "2"
+        assert [element.attrib for element in suite.iter("property")] == [{"name": "frames", "value": "6"}]
+        return {case.attrib["name"]: [part.tag for part in case] for case in suite.iter("testcase")}
+
+    assert cases(core(folder)) == {"board-answer": [], "error-output": []}
+    assert cases(core(folder), "--no-verify") == {"board-answer": ["skipped"], "error-output": []}
+    pipes = wrong_once(core(folder))
+    pipes.error = 1
+    assert cases(pipes) == {"board-answer": ["failure"], "error-output": ["failure"]}
+    refused = ["run", str(folder / "out"), "--port", str(tmp_path / "nowhere"), "--junit", str(tmp_path / "j.xml")]
+    assert main(refused) != 0
+    ((case,),) = ElementTree.parse(tmp_path / "j.xml").getroot()
+    assert case[0].attrib["type"] in capsys.readouterr().err
 
 
 def test_nothing_is_compared(folder, capsys):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from hwflow.cli import junit
 from hwflow.cli.options import seed_of
 from hwflow.cli.terminal import Steps, print_findings, print_json, say
 from hwflow.errors import Finding, Mismatch
@@ -26,6 +27,9 @@ def run_run(arguments: argparse.Namespace) -> int:
         say(*done.lines())
         if arguments.faults:
             say(f"simulated, faults {arguments.faults:g}, seed {seed}")
+    if arguments.junit:
+        properties = [("faults", f"{arguments.faults:g}"), ("seed", str(seed))] if arguments.simulated else []
+        junit.write(arguments.junit, [junit.run_suite(arguments.out, done, properties)])
     findings = [Finding(*finding) for finding in done.findings()]
     print_findings(findings)
     return Mismatch.exit_code if findings else 0
