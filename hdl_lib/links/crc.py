@@ -39,12 +39,15 @@ class Crc32(wiring.Component):
     Outputs count a byte of cycle t from t + 1 on.
     """
 
-    start: In(1)
-    valid: In(1)
-    data: In(8)
-    shift: In(1)
-    crc: Out(32)
-    match_detected: Out(1)
+    def __init__(self) -> None:
+        super().__init__(
+            {
+                **{name: In(1) for name in ("start", "valid", "shift")},
+                "data": In(8),
+                "crc": Out(32),
+                "match_detected": Out(1),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()

@@ -88,7 +88,8 @@ class PacketReceiver(wiring.Component):
 
         # Where in the packet: -1 at the kind, 0 to 9 at the header's other bytes, then 10.
         payload_from = HEADER - 1
-        position, following = Signal(4, init=15), Signal(4)
+        position = Signal(4, init=15)
+        following = Signal(4)
         ended, judge, judged = Signal(), Signal(), Signal()  # one, two and three cycles behind a packet's last byte
         take, inside, first = Signal(), Signal(), Signal()
         broken = Signal()
@@ -200,7 +201,8 @@ class PacketReceiver(wiring.Component):
         for name, flag in was.items():
             m.d.sync += flag.eq(kind == Kind[name.upper()])
         good, data, resend, opening, late = Signal(), Signal(), Signal(), Signal(), Signal()
-        new, renewed = Signal(), Signal()
+        new = Signal()  # the pipe moves on by the packet's payload
+        renewed = Signal()
         m.d.comb += [
             good.eq(judge & sound),
             data.eq(good & self.opened & was["data"]),

@@ -118,6 +118,8 @@ def build_further(
         write_json(out / "manifest.json", manifest_table | {"bitstream": bitstream}, indent=None)
     link = json.loads((out / "board" / "board.json").read_text())["link"]  # of the clock that it got
     table["link"] = with_limit(link, table["timing"]["frames_per_second"])
+    if result.link_resources:
+        table["link"]["resources"] = dict(result.link_resources)
     write_json(out / "report.json", table)
     made_from.reached(out, until)
 

@@ -148,6 +148,7 @@ def build(
     seconds["registers"] = time.monotonic() - start
     for counts in (design_resources, resources):  # all multiplier blocks are the design's
         counts["dsp"] -= packing.pairs.get("multipliers", 0)
+    link_resources = {name: count - design_resources[name] for name, count in resources.items()}
     (out / "board" / "registers.log").write_text(f"{packing}\n")
     steps.note("registers", [], [NETLIST], (PACKED, "board/registers.log"), {})  # always done: it is hwflow's own
     say(f"registers: {packing}")
@@ -204,6 +205,7 @@ def build(
         top_verilog=out / TOP_VERILOG,
         bitstream=out / flow.bitstream if until == "bitstream" else None,
         reused=tuple(reused),
+        link_resources=link_resources,
     )
 
 

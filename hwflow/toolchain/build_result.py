@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from hwflow.toolchain.nextpnr import ClockResult
@@ -16,7 +17,8 @@ class BuildResult:
     counts (``lut``: ECP5 TRELLIS_COMB, that is look-up tables including carry and distributed RAM; iCE40 logic cells),
     before that those of the netlist (:data:`hwflow.toolchain.yosys.CELLS`). ``design_resources`` are the netlist's for
     the design (``hwflow_top``) alone: LUTs, flip-flops and block RAMs after synthesis, multiplier blocks after packing
-    (:mod:`hwflow.toolchain.packing`). ``fmax_mhz`` is the design clock's, ``available`` the part's as nextpnr counts
+    (:mod:`hwflow.toolchain.packing`); ``link_resources`` the netlist's for all around it ({} of a vendor's tool).
+    ``fmax_mhz`` is the design clock's, ``available`` the part's as nextpnr counts
     it. Before place and route they are None and {}, and ``timing_met`` is None. ``seconds`` has an entry per step:
     ``synthesis``, ``registers`` (:mod:`hwflow.toolchain.packing`), ``place_route``, ``pack``. Paths are absolute.
     ``reused``: the steps that were up to date (:mod:`hwflow.toolchain.up_to_date`), with the seconds of the earlier
@@ -35,3 +37,4 @@ class BuildResult:
     top_verilog: Path
     bitstream: Path | None
     reused: tuple[str, ...] = ()
+    link_resources: Mapping[str, int] = field(default_factory=dict)

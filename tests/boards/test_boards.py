@@ -11,7 +11,7 @@ from boards import TOOLCHAINS, UnknownBoard, all_boards, find_board
 from boards.registry import __name__ as registry_name
 from hdl_lib.clocks.pll_ecp5 import find_ecp5_pll
 from hwflow.codegen.board.board_files import frame_ports, write_board
-from hwflow.codegen.board.board_top import shell_allowance
+from hwflow.codegen.board.board_top import expected_link, shell_allowance
 from hwflow.codegen.board.clock_plan import FAMILIES as CLOCK_FAMILIES
 from hwflow.codegen.board.clock_plan import plan_clock
 from hwflow.codegen.board.identity import FramePort
@@ -113,7 +113,7 @@ def test_every_board_elaborates_its_top(name, tmp_path):
         bytes([1, *range(32), 1, 2, 3]) + b"".join(word.to_bytes(4, "little") for word in words) + sizes
         + bytes([1, 1, 1, 0, 4, 0, 0, 0, 1, 0, 4, 0, 0, 0])
     )
-    assert link["resources"] == shell_allowance(board.part)
+    assert link["resources"] == expected_link(board.part, shell_allowance(board.part), 1, 1)
     # ten bits a byte; a packet of 512 bytes' payload takes 11 + 4 more, 3 codes and a zero
     if link["most_payload"] == 512:
         rate = clock / link["cycles_per_bit"] / 10 * 512 / (512 + 15 + 3 + 1)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from amaranth.back import rtlil
 
 from hwflow.codegen.board.axi_top import AxiTop
-from hwflow.codegen.board.board_top import BoardTop, surroundings
+from hwflow.codegen.board.board_top import BoardTop, expected_link, surroundings
 from hwflow.codegen.board.carriers import Pin, carrier_for
 from hwflow.codegen.board.clock_plan import plan_clock
 from hwflow.codegen.board.identity import Buffers, FramePort, identity
@@ -118,8 +118,10 @@ def write_board(
             "receive_bytes": buffers.receive,
             "transmit_bytes": buffers.transmit,
             "identity": known.hex(),
-            "resources": surroundings(
-                board, [port.bytes for port in (*sources[:-1], *sinks[1:])], carrier.name
+            "resources": expected_link(
+                part,
+                surroundings(board, [port.bytes for port in (*sources[:-1], *sinks[1:])], carrier.name),
+                *(sum(port.bytes_per_beat for port in ports) for ports in (sources, sinks)),
             ),
         }
         write_settings(folder / "simulation", description, carrier.simulated(), manifest["timing"])
