@@ -190,6 +190,22 @@ def test_bytes_that_are_no_frames(networks, change):
 # --- which board -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("carrier", ["serial", "udp"])
+def test_a_board_that_was_closed(networks, carrier):
+    """It says so, and does not wait for answers for ever."""
+    made = networks("softmax")
+    feeds = random_frames(made.network, 2)
+    with Peer(core(made.folder), carrier) as peer:
+        with connect(made.out, peer.port) as board:
+            board.run(feeds)
+        board.close()
+        for use in (lambda: board.run(feeds), lambda: list(board.stream([feeds])), board.statistics):
+            with pytest.raises(HostError, match="must be open, not closed"):
+                use()
+        with connect(made.out, peer.port) as board:
+            equal(board.run(feeds), made.whole(feeds))
+
+
 def other() -> Pipes:
     return Pipes(identity([(1, 2)], [(1, 1)], sha256=bytes(32)), 2, 1, lambda frames: frames[:, :1])
 

@@ -123,7 +123,7 @@ class Board:
             finding = HostFinding("input-shape", "bytes of frames", message, "give all of a frame's bytes")
             raise HostError(finding, exit_code=USAGE)
         with self._alone():
-            self.link.send(np.ascontiguousarray(frames).data.cast("B"))
+            self.link.send(frames.tobytes())
             return self._take(len(frames))
 
     def close(self) -> None:

@@ -12,7 +12,7 @@ from contextlib import suppress
 
 from . import packets
 from .carrier import Carrier
-from .host_errors import HostError, HostFinding, LinkLost, shown
+from .host_errors import USAGE, HostError, HostFinding, LinkLost, shown
 from .link import Link
 from .packets import Counters, Identity
 
@@ -85,7 +85,7 @@ class LinkThread:
         with self._changed:
             self._wait(lambda: self.link.unsent < MOST_UNSENT)
             self.link.send(data, self._clock())
-        self._wake_up()
+            self._wake_up()
 
     def take(self, most: int) -> bytes:
         """Return answers, whole frames of at most ``most`` bytes (room for one at least); wait for the first."""
@@ -96,6 +96,7 @@ class LinkThread:
     def counters(self) -> Counters:
         """Ask the board for its counters."""
         with self._changed:
+            self._wait(lambda: True)
             self.link.ask_counters(self._clock())
             self._wake_up()
             self._wait(lambda: self.link.counters is not None)
@@ -108,13 +109,22 @@ class LinkThread:
             self._wait(lambda: self.link.is_open)
 
     def close(self) -> None:
-        """End the thread and give the port back."""
-        self._closing = True
-        self._wake_up()
+        """End the thread and give the port back; whoever waits, or asks for anything later, gets an error."""
+        with self._changed:
+            if self._closing:
+                return
+            self._closing = True
+            self._wake_up()
         self._thread.join()
         self.carrier.close()
-        for file in (self._woken, self._wake):
-            with suppress(OSError):
+        with self._changed:
+            if self._error is None:
+                finding = HostFinding(
+                    "board-open", f"port {shown(self.carrier.name)}", "must be open, not closed", "connect again"
+                )
+                self._error = HostError(finding, exit_code=USAGE)
+            self._changed.notify_all()
+            for file in (self._woken, self._wake):
                 os.close(file)
 
     def _wait(self, until: Callable[[], bool]) -> None:
@@ -126,7 +136,7 @@ class LinkThread:
             raise self._error
 
     def _wake_up(self) -> None:
-        with suppress(OSError):
+        with suppress(BlockingIOError):  # it has been woken often enough
             os.write(self._wake, b"\0")
 
     def _run(self) -> None:
