@@ -37,6 +37,6 @@ FT231X = SerialChip("FT231X", ((0x0403, 0x6015),), 3_000_000, divided=True)
 FT2232H = SerialChip("FT2232H", ((0x0403, 0x6010),), 12_000_000, divided=True)
 BL702 = SerialChip("BL702 debugger", ((0x0403, 0x6010),), 115_200)  # it says that it was an FT2232H
 BL616 = SerialChip("BL616 debugger", ((0x0403, 0x6010),), 115_200)
-ICELINK = SerialChip("iCELink debugger", (), 115_200)
-DAPLINK = SerialChip("DAPLink debugger", (), 115_200)
+ICELINK = SerialChip("iCELink debugger", ((0x1D50, 0x602B),), 115_200)  # as the udev rules beside its icesprog
+DAPLINK = SerialChip("DAPLink debugger", ((0x0D28, 0x0204),), 115_200)  # as openFPGALoader's cable cmsisdap
 ADAPTER = SerialChip("adapter", (), 1_000_000)

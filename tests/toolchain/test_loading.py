@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from hwflow.boards import all_boards
 from hwflow.cli import main
 from hwflow.sim.digests import digest
 from hwflow.toolchain.loading.load_bitstream import _steps
-from hwflow.toolchain.loading.loaders import LOADERS
+from hwflow.toolchain.loading.loaders import LOADERS, OPENFPGALOADER
 
 
 @pytest.fixture
@@ -130,3 +131,14 @@ def test_every_board_has_a_known_loader(board):
         steps = _steps(text, "a b.bit")
         assert board.zynq is not None or all(words[0] in LOADERS for words in steps)
         assert any("a b.bit" in word for word in steps[-1])
+
+
+def test_openfpgaloader_knows_the_boards():
+    """Where it is installed with the libraries that it needs."""
+    found = OPENFPGALOADER.find_all()
+    ran = found and subprocess.run([*found[0].command, "--list-boards"], capture_output=True, text=True, check=False)
+    if not ran or ran.returncode != 0:
+        pytest.skip("no openFPGALoader that runs")
+    programs = [text for board in all_boards() for text in (board.program, *board.other_programs)]
+    named = {words[words.index("-b") + 1] for words in map(str.split, programs) if words[0] == "openFPGALoader"}
+    assert named <= set(ran.stdout.split())
