@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import mmap
+import os
 import shutil
 import signal
 import struct
@@ -131,6 +132,7 @@ class SimulatedBoard:
                 raise self._failed("start the simulated board")
             with (scratch / "status").open("rb") as file:
                 self._status = mmap.mmap(file.fileno(), 8 * len(_STATUS), access=mmap.ACCESS_READ)
+            self._owner = os.getpid()  # a fork of it cannot ask for the program's end
             self._hz = _clock_hz(folder / "settings.h")
             self._stack = stack.pop_all()
         return self
@@ -145,7 +147,12 @@ class SimulatedBoard:
             raise self._failed("simulate the board") from error
 
     def seconds(self) -> float:
-        """Return the simulated time since the board was switched on."""
+        """Return the simulated time since the board was switched on.
+
+        Raises :class:`SimulatorFailed` when the simulation has ended by itself: else whoever waits would wait for ever.
+        """
+        if os.getpid() == self._owner and self._program.poll() is not None:
+            raise self._failed("simulate the board")
         return float(self.counters()["cycles"] / self._hz)
 
     def counters(self) -> dict[str, int]:

@@ -15,6 +15,7 @@ from hwflow.cli import main
 from hwflow.host.runtime.host_errors import HostError
 from hwflow.toolchain.verilator import VERILATOR
 from hwflow.verify import golden
+from sim.errors import SimulatorFailed
 from sim.simulated_board import SimulatedBoard
 from tests.flow.networks import dense_network
 
@@ -105,3 +106,12 @@ def test_two_hosts_at_once(design, simulated):
                 with pytest.raises(HostError, match="must have one host at a time, not be taken by another one"):
                     check(design, first, slice(20))
                 check(design, second, slice(20))
+
+
+def test_the_simulation_ends(design, simulated):
+    """Whoever waits for an answer does not wait for ever."""
+    with pytest.raises(SimulatorFailed), simulated() as peer, host(design, peer) as board:
+        check(design, board, slice(20))
+        peer._program.kill()
+        with pytest.raises((SimulatorFailed, HostError)):
+            check(design, board, slice(20))

@@ -46,7 +46,8 @@ class Buffers:
         block = 1 << (part.bram_bits // 8).bit_length() - 1
         most = min(LARGEST, part.bram * block // SHARE)
         size = max(block, 1 << most.bit_length() - 1)
-        return cls(size, size, min(MOST_PAYLOAD, size // 2))
+        # an acknowledgement is up to three packets late: it waits for one, and comes with another one
+        return cls(size, size, min(MOST_PAYLOAD, size // 4))
 
 
 def identity(
