@@ -37,7 +37,7 @@ from hwflow.toolchain.verilator import VERILATOR
 
 ADDRESS = "192.168.1.50"
 TARGET = 0.95
-CYCLES = {"serial": 4_000_000, "udp": 1_500_000, "usb": 12_000_000}  # of a measurement, about
+CYCLES = {"serial": 12_000_000, "udp": 1_500_000, "usb": 12_000_000}  # of a measurement, about
 BIT = 32  # cycles, where the clock may be chosen
 
 
@@ -111,7 +111,7 @@ def speed(board: str, link: Link, size: int) -> Speed:
             hwflow.connect(out, peer.port, patience=60, clock=peer.seconds) as host,
         ):
             most = host.design.link["frames_per_second"]
-            count = max(8, int(CYCLES[link.carrier] * most / float(link.clock_mhz * 1_000_000)))
+            count = max(10, int(CYCLES[link.carrier] * most / float(link.clock_mhz * 1_000_000)))
             frames = np.random.default_rng(1).integers(0, 256, (count, size), np.uint8)
             host.raw(frames[:1])  # round trips are known
             got = host.raw(frames)
