@@ -1,3 +1,4 @@
+# amaranth: UnusedElaboratable=no
 """Frames a second over every board's links, each measured on a simulated board: one Markdown row a board and carrier.
 
     python benchmarks/link_speed.py [--board B ...] [--carrier serial|udp|usb] [--bytes 64 --bytes 3072]
