@@ -37,7 +37,7 @@ class PacketSender(wiring.Component):
     Members
     -------
     i : In(stream.Signature(8))
-        The pipe's bytes. None is taken while ``begun`` is high, nor when two places or less are free.
+        The pipe's bytes. None is taken while ``begun`` is high, nor when three places or less are free.
     o : Out(stream.Signature(PACKET_BYTE))
         Packets.
     acknowledged, unacknowledged : Out
@@ -101,10 +101,12 @@ class PacketSender(wiring.Component):
         made = Signal.like(ring.at)  # the place behind its last byte
         start = Signal()  # reading begins again where it is acknowledged
         end = Signal.like(ring.at)  # of the packet under way
-        spare = Signal()  # two cycles ago there was a place for this byte and for those that have come since
+        # Two cycles ago there was a place for this byte and for those that have come since, and one more: were the ring
+        # full, all of it acknowledged at once would look like all of it sent.
+        spare = Signal()
         m.d.sync += [
             self.unacknowledged.eq(made - acknowledged),
-            spare.eq(self.unacknowledged < ring.size - 2),
+            spare.eq(self.unacknowledged < ring.size - 3),
         ]
         m.d.comb += [
             self.i.ready.eq(spare & ~self.begun),
