@@ -56,7 +56,7 @@ def test_every_option_is_on_the_command_line_page(generated: dict[str, str]) -> 
 
 def test_every_board_and_every_rule_has_a_row(generated: dict[str, str]) -> None:
     assert set(re.findall(r"^\| `(\w+)` ", generated["boards"], re.M)) == {board.name for board in all_boards()}
-    assert "| 83,640 | 83,640 | 156 | 208 | 125 | serial, USB, 3 Mbaud |" in generated["boards"]
+    assert "| 83,640 | 83,640 | 156 | 208 | 125 | serial, USB, 3 Mbaud; USB serial device |" in generated["boards"]
     rules = re.findall(r"^\| \*\*([\w.-]+)\*\*", generated["clauses"], re.M)
     assert sorted(rules) == sorted(rule.id for rule in RULES)
     assert "value 'y' must be defined once, but node 'first' (Relu) defines it too" in generated["clauses"]
