@@ -1,8 +1,8 @@
-"""Proofs for the receiver of the link's packets; each refutes broken twins.
+"""Proofs for the two ends of the link's packets; each refutes broken twins.
 
 Each is of everything that can happen in so many cycles, and begins not at reset but between two packets, whatever came
-before: all registers but a few have any value at first (``KEPT``). The CRC says of
-any packet that it is right or wrong.
+before: all registers but a few have any value at first (``KEPT``). The CRC says of any packet that it is right or
+wrong.
 """
 
 import inspect
@@ -13,7 +13,7 @@ from amaranth.hdl import Assert, Assume, Cat, Cover, Module, Mux, ResetSignal, S
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl_lib.links import packet_receiver
+from hdl_lib.links import packet_receiver, packet_sender
 from hdl_lib.links.packets import CHECK, HEADER, RECEIVED_BYTE, Kind
 from hdl_lib.links.ring import Ring
 from tests.formal.prover import check_bounded, refute
@@ -217,3 +217,139 @@ def test_the_receiver_does_what_a_packet_says(length, monkeypatch, tmp_path):
 )
 def test_a_broken_receiver_is_refuted(length, old, new, monkeypatch, tmp_path):
     refute(receiver(monkeypatch, length, old, new), tmp_path, depth=length + BEHIND)
+
+
+class SenderProof(wiring.Component):
+    """A packet while bytes come from the core. Before it the host acknowledges and asks again as it likes. What is read
+    next lies at offset 0, what is acknowledged there or before: so all carries occur."""
+
+    KEPT: ClassVar = {"dut": ["state_state"]}
+
+    fetch: In(1)
+    valid: In(1)
+    acknowledge: In(1)
+    advance: In(range(2 * SIZE))
+    room: In(range(SIZE + 1))
+    rewind: In(1)
+    answer: In(1)
+    arrived: In(32)
+    flown: In(range(SIZE + 1))
+
+    def __init__(self, dut):
+        self.dut, self.crc = dut, AnyCrc()
+        super().__init__()
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.dut = dut = self.dut
+        ring = dut.ring
+        places = len(ring.at)
+        made, end = ring.place, ring.end
+        known = dut.acknowledged[:places]
+
+        # The ring: what it has fetched and what was taken from it; of the latter the offset, too.
+        taken, ahead, offset = Signal(places), Signal(2), Signal(32)
+        take, fresh = Signal(), Signal(3)
+        first = fresh == 0
+        with m.If(fresh != 7):
+            m.d.sync += fresh.eq(fresh + 1)
+        fetch = Signal()
+        m.d.comb += [
+            ring.at.eq(taken + ahead),
+            ring.o.valid.eq(ahead != 0),
+            ring.empty.eq((ahead == 0) & (taken == end)),
+            take.eq(ring.o.valid & ring.o.ready),
+            fetch.eq(self.fetch & (ring.at != end) & (ahead != 2)),
+            dut.i.valid.eq(self.valid & (fresh >= 4)),
+            dut.o.ready.eq(1),
+            Assume(~ResetSignal("sync")),
+        ]
+        with m.If(first):
+            m.d.comb += Assume((taken == (known + self.flown)[:places]) & (ahead == 0) & (end == taken))
+            m.d.comb += Assume((offset == (dut.acknowledged + self.flown)[:32]) & ~dut.o.valid)
+            m.d.comb += Assume(((made - known)[:places] < SIZE) & (self.flown <= (made - known)[:places]))
+        with m.If(ring.restart):
+            m.d.sync += [taken.eq(ring.start), ahead.eq(0), offset.eq(dut.acknowledged)]
+        with m.Else():
+            m.d.sync += [taken.eq(taken + take), ahead.eq(ahead + fetch - take), offset.eq(offset + take)]
+
+        # The host: what it acknowledges has been sent. At first it says twice how much may be: so all sums are right.
+        held, constant = Signal(places), Signal(32)
+        moves, sent = Signal(), Signal(8)  # sent: the highest offset that it may know of
+        with m.If(first):
+            m.d.comb += Assume(~take)
+        with m.If(take & (offset[:8] == sent)):
+            m.d.sync += sent.eq(sent + 1)
+        m.d.comb += [
+            held.eq(made - known),
+            moves.eq(Mux(fresh < 2, 1, self.acknowledge)),
+            dut.acknowledge.eq(moves),
+            dut.advance.eq(Mux(fresh < 2, 0, self.advance)),
+            dut.room.eq(self.room),
+            dut.rewind.eq(self.rewind),
+            dut.answer.eq(self.answer),
+            dut.arrived.eq(self.arrived),
+            Assume(~moves | (fresh < 7)),
+            Assume(~self.rewind | (fresh < 7)),
+            Assume(~moves | (fresh < 2) | (self.advance <= (sent - dut.acknowledged)[:8])),
+            Assume(~first | ((sent - dut.acknowledged)[:8] >= self.flown) & ((sent - dut.acknowledged)[:8] <= held)),
+            Assume(~first | (self.room >= self.flown)),
+            Assume(first | (constant == self.arrived)),
+            Assume(dut.begun == 0),
+        ]
+        m.d.sync += constant.eq(self.arrived)
+        limit, allowed = Signal(8), Signal(8)  # the highest offset that it has let pass
+        m.d.comb += allowed.eq(dut.acknowledged + dut.advance + dut.room)
+        with m.If(moves & (first | ~(limit - allowed)[7])):
+            m.d.sync += limit.eq(Mux(first, allowed, limit))
+        with m.Elif(moves):
+            m.d.sync += limit.eq(allowed)
+
+        reach = Signal(places)
+        m.d.comb += [
+            reach.eq(end - known),
+            # what may be read is there and was let pass, unless it has been acknowledged since
+            Assert(first | (reach > SIZE) | (reach <= held)),
+            Assert(first | (reach > SIZE) | ((limit - dut.acknowledged)[:8] >= reach)),
+            Assert(~take | (reach > SIZE) | ((limit - offset - 1)[:8] < 128)),
+        ]
+
+        # Packets: their headers, and that they begin at what is acknowledged where that was asked for.
+        index, began = Signal(4), Signal(32)
+        with m.If(dut.o.valid):
+            m.d.sync += index.eq(Mux(dut.o.payload.last, 0, Mux(index == 12, 12, index + 1)))
+            with m.If(index == 0):
+                m.d.sync += began.eq(offset)
+        for n in range(4):
+            for at, field in ((1, began), (5, self.arrived)):
+                wrong = dut.o.payload.data != field.word_select(n, 8)
+                m.d.comb += Assert(~(dut.o.valid & (index == at + n) & wrong))
+        m.d.comb += Cover(dut.o.valid & (index == 5) & (began != dut.acknowledged))
+        return m
+
+
+def sender(monkeypatch, old="", new=""):
+    """The sender's proof; ``old`` and ``new``: of a twin."""
+    monkeypatch.setattr(packet_sender, "Ring", AnyRing)
+    kind = twin(packet_sender, "PacketSender", old, new) if old else packet_sender.PacketSender
+    made = SenderProof(kind(SIZE, 2, SIZE, bytes(1), 4))
+    monkeypatch.setitem(kind.elaborate.__globals__, "Crc32", lambda: made.crc)
+    return made
+
+
+SENT = 15  # cycles: until the offset in a packet's header is out
+
+
+def test_the_sender_says_what_it_sends(monkeypatch, tmp_path):
+    check_bounded(sender(monkeypatch), tmp_path, depth=SENT)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("end.eq(ring.at + budget)", "end.eq(ring.at + budget + 1)"),  # beyond what it may
+        ("stepped(high, ~load, header[low + 8 : 48], wrapped)", "stepped(high, ~load, header[low + 8 : 48], 0)"),
+    ],
+)
+def test_a_broken_sender_is_refuted(old, new, monkeypatch, tmp_path):
+    refute(sender(monkeypatch, old, new), tmp_path, depth=SENT)
