@@ -27,6 +27,10 @@ SHARES = ((0.5, 0.5), *((lut, 0.95 - lut) for lut in (0.45, 0.4, 0.35, 0.325, 0.
 widths, so the best pair is taken. A pair sums to at most 95 %: no flip-flop may share a cell, and a twentieth is lost
 to tile packing. Of five designs, those at 83 to 88 % by this count were placed; one at 91 % was not."""
 
+SHELL_ALONE = 0.5
+"""Share of the shell's flip-flops that take such a cell alone: 550 of 950 (a Relu on an iCE40UP5K, whose link has 1,550
+look-up tables; nextpnr 0.11)."""
+
 # By default a design stays small enough for place and route to take minutes (6,000 look-up tables take one to two,
 # 30,000 more than seven); --fps or --budget asks for more. Flip-flops have no such limit: most of a design's belong to
 # its multiplier blocks, and are packed into them.
@@ -103,10 +107,10 @@ def budgets_for(
 ) -> list[Budget]:
     """Return the candidate budgets of ``graph`` on ``board``: of each resource what is ``asked``, else the default.
 
-    The default is :data:`FILL` of what the board's shell leaves of the part, or :data:`SHARES` of it for look-up tables
-    and flip-flops; of these two at most :data:`UNASKED`, unless a rate is a target (``for_rate``) or one of them is
-    asked for. ``asked``: by name, of what the shell leaves, possibly more than there is (:func:`beyond_part`).
-    ``carrier``: the link's.
+    The default is :data:`FILL` of what the board's shell leaves of the part, or :data:`SHARES` of the cells that it
+    leaves for look-up tables and flip-flops; of these two at most :data:`UNASKED`, unless a rate is a target
+    (``for_rate``) or one of them is asked for. ``asked``: by name, of what the shell leaves, possibly more than there
+    is (:func:`beyond_part`). ``carrier``: the link's.
     """
     there = _there(board, queued_bytes(graph), carrier)
     asked_for = {name: min(MOST, amount.of(there[name])) for name, amount in asked.items()}
@@ -118,7 +122,8 @@ def budgets_for(
         leeway = min(LEEWAY, max(0, most["lut"] - UNASKED["lut"]))
         most |= {name: min(most[name], limit) for name, limit in UNASKED.items()}
     if board.part.family in SHARED_CELLS and not asked.keys() & {"lut", "ff"}:
-        splits = [{"lut": int(there["lut"] * lut), "ff": int(there["ff"] * ff)} for lut, ff in SHARES]
+        cells = max(0, there["lut"] - int(SHELL_ALONE * (board.part.ff - there["ff"])))
+        splits = [{"lut": int(cells * lut), "ff": int(cells * ff)} for lut, ff in SHARES]
     else:
         splits = [{}]
     return [Budget(**most | split | asked_for, leeway=leeway) for split in splits]
