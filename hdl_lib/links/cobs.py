@@ -44,7 +44,7 @@ class CobsEncoder(wiring.Component):
     Timing
     ------
     One byte per cycle at ``o``, so at ``i`` as well but for one cycle behind 254 bytes without a zero and two behind a
-    packet. ``i.ready`` is a function of registers. The first byte of a block shows 3 cycles after its last one was
+    packet. ``i.ready`` is a function of registers. The first byte of a block shows 4 cycles after its last one was
     accepted, or after the cycle behind that.
     """
 
@@ -62,12 +62,10 @@ class CobsEncoder(wiring.Component):
         write = Signal.like(ring.at, init=1)  # place of its next byte
         code = Signal(8, init=1)  # bytes of the open block with its code
         full, zero, free, go = Signal(), Signal(), Signal(), Signal()
-        m.d.comb += [
-            zero.eq(self.i.payload.data == 0),
-            ring.end.eq(begin),
-            ring.byte.eq(self.i.payload.data),
-            ring.place.eq(write),
-        ]
+        put, place, byte = Signal(), Signal.like(ring.place), Signal(8)
+        m.d.comb += [zero.eq(self.i.payload.data == 0), byte.eq(self.i.payload.data), place.eq(write)]
+        # Whether a byte is zero decides about the state and the memory's address: a register parts the two.
+        m.d.sync += [ring.write.eq(put), ring.place.eq(place), ring.byte.eq(byte), ring.end.eq(begin)]
 
         # Each byte takes a place, and so does a block that ends, for the next one's code. `free` is a register, so that
         # what waits hangs on no sum, and looks at sixteenths of the ring: an open block has place for its 255 bytes and
@@ -79,7 +77,7 @@ class CobsEncoder(wiring.Component):
 
         def close(after):
             """The code goes to its place; the next block begins at ``after``."""
-            m.d.comb += [ring.write.eq(1), ring.place.eq(begin), ring.byte.eq(code)]
+            m.d.comb += [put.eq(1), place.eq(begin), byte.eq(code)]
             m.d.sync += [begin.eq(after), write.eq(after + 1), code.eq(1), full.eq(0)]
 
         with m.FSM(name="state"):
@@ -93,7 +91,7 @@ class CobsEncoder(wiring.Component):
                         with m.If(self.i.payload.last):
                             m.next = "Code"
                     with m.Else():
-                        m.d.comb += ring.write.eq(1)
+                        m.d.comb += put.eq(1)
                         m.d.sync += [write.eq(write + 1), code.eq(code + 1), full.eq(code == LONGEST - 1)]
                         with m.If(self.i.payload.last):
                             m.next = "Code"
@@ -101,9 +99,9 @@ class CobsEncoder(wiring.Component):
                 close(write)
                 m.next = "End"
             with m.State("End"):  # the zero behind the packet, in the place that was for a code
-                m.d.comb += [ring.place.eq(begin), ring.byte.eq(0)]
+                m.d.comb += [place.eq(begin), byte.eq(0)]
                 with m.If(free):
-                    m.d.comb += ring.write.eq(1)
+                    m.d.comb += put.eq(1)
                     m.d.sync += [begin.eq(write), write.eq(write + 1)]
                     m.next = "Bytes"
         return m
