@@ -1,4 +1,4 @@
-"""A small dense network, all the way to a bitstream for the iCEBreaker."""
+"""A small dense network, all the way to a bitstream for the iCEBreaker, as fast as its link."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.flow.test_digits import lint
 def built(tmp_path_factory):
     folder = tmp_path_factory.mktemp("icebreaker")
     model = dense_network(folder / "model.onnx")
-    assert main(["synth", str(model), "--board", "icebreaker", "-o", str(folder / "out")]) == 0
+    assert main(["synth", str(model), "--board", "icebreaker", "--fps", "link", "-o", str(folder / "out")]) == 0
     return folder / "out"
 
 
