@@ -68,6 +68,7 @@ public:
         line_ = UsbLine();
         line_.idle(board);
         attached_ = configured_ = false;
+        since_ = 0;
         step_ = FREE;
         requests_.clear();
         sent_.clear();
@@ -122,7 +123,7 @@ private:
         toggle_ = toggle;
         data_ = data;
         step_ = TOKEN;
-        ignore_ = false;
+        ignore_ = deaf_ = false;
         send_token(pid, static_cast<uint16_t>(device_ | endpoint << 7));
     }
 
