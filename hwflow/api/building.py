@@ -53,8 +53,8 @@ def build_design(
     """Build what is in ``out``. ``rewrite``: called with a smaller design, which it puts into ``out`` instead, and with
     report.json's ``larger_design``, what that replaces. ``heard``: called with the progress of place and route.
 
-    A smaller design is built if routing does not converge, or misses the board's own clock. The clock is lowered if a
-    clock or a rate was asked for and is missed, or if the smaller design misses its clock as well. Raises
+    A smaller design is built if routing does not converge, or misses the board's own clock by so much that the smaller
+    one gives more frames per second. Else the clock is lowered, also where the smaller design misses its clock. Raises
     :class:`~hwflow.errors.ToolError` as :func:`hwflow.toolchain.build.build`.
     """
     smaller: list[Design] = []
@@ -74,7 +74,7 @@ def build_design(
         missed = first.timing_met is False and first.fmax_mhz is not None and not design.request.board.tools.vendor
         if not missed:  # a vendor's tool takes long: its miss is only reported
             return Built(first, first.seconds)
-        if design.request.asks_speed or not another():
+        if design.request.asks_speed or not another() or _slower(smaller[0], design, first):
             return _at_lower_clock(design, out, until, progress, first, heard)
         spent = first.seconds
         reason = f"{first.fmax_mhz:.1f} MHz is below {first.design_clock_mhz:g} MHz"
@@ -91,6 +91,13 @@ def build_design(
         smaller[0], out, until, progress, toolchain_build.build(out, until, progress, heard), heard
     )
     return Built(built.result, _sum(spent, built.seconds))
+
+
+def _slower(smaller: Buildable, design: Buildable, result: BuildResult) -> bool:
+    """Tell whether a smaller design would give fewer frames per second at its clock than ``design`` at a lower one."""
+    assert result.fmax_mhz is not None, "it was missed"
+    lower = CLOCK_MARGIN * result.fmax_mhz
+    return smaller.schedule.initiation_interval * lower > design.schedule.initiation_interval * result.design_clock_mhz
 
 
 def _at_lower_clock(

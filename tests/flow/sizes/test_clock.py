@@ -117,11 +117,17 @@ def test_what_a_smaller_design_takes_the_place_of_is_kept(synth):
     assert report["timing"]["initiation_interval"] == killed["timing"]["initiation_interval"]
 
 
-def test_where_the_boards_clock_is_missed_a_smaller_design_comes_first(synth):
+def test_where_the_boards_clock_is_missed_more_frames_per_second_win(synth):
+    """The next smaller design takes eight cycles per frame instead of one: 11.96 MHz instead of 125 are worse than
+    that, 110.4 MHz are better."""
     asked, report, _ = synth([120.0, 125.0])
+    assert asked[0] == 125.0 and 100.0 < asked[1] <= 0.92 * 120 and report["larger_design"] is None
+    assert report["timing"]["initiation_interval"] == 1
+    asked, report, _ = synth([13.0, 125.0])
     assert asked == [125.0, 125.0] and report["clock"] == {"target_mhz": 125.0, "fmax_mhz": 125.0}
-    assert report["larger_design"]["reason"] == "120.0 MHz is below 125 MHz"
-    asked, report, err = synth([120.0, 110.0, 101.0])
+    assert report["timing"]["initiation_interval"] == 8
+    assert report["larger_design"]["reason"] == "13.0 MHz is below 125 MHz"
+    asked, report, err = synth([13.0, 110.0, 101.0])
     assert asked[:2] == [125.0, 125.0] and 95.0 < asked[2] <= 0.92 * 110
     assert report["clock"] == {"target_mhz": asked[2], "fmax_mhz": 101.0} and report["larger_design"] is not None
     assert "110.0 MHz is below 125 MHz: retrying at 101.2 MHz" in err
