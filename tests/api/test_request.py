@@ -46,7 +46,10 @@ def test_options_are_checked_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     calls: list[str] = []
     for name in ("clock_for", "amounts", "beyond_part", "board_named"):
         real = getattr(subject, name)
-        monkeypatch.setattr(subject, name, lambda *given, real=real, name=name: (calls.append(name), real(*given))[1])
+        monkeypatch.setattr(
+            subject, name,
+            lambda *given, real=real, name=name, **more: (calls.append(name), real(*given, **more))[1],
+        )
     design = compiler.compile(b.load(tmp_path), "ulx3s_85f", fps=1000, clock_mhz=50, budget={"lut": "20%"})
     design.smaller()
     assert sorted(calls) == ["amounts", "beyond_part", "board_named", "clock_for"]
