@@ -33,7 +33,7 @@ def pipes() -> Pipes:
     return Pipes(identity([(2, 4), (3, 1)], [(1, 2)], most=256), 11, 2, compute, most=256)
 
 
-@pytest.mark.parametrize("rate", [0.0, 0.003])
+@pytest.mark.parametrize("rate", [0.0, 0.006])
 def test_answers(program, rate):
     frames = np.random.default_rng(1).integers(0, 256, (700, 11), dtype=np.uint8)
     frames[::2] &= 1  # many zeros
@@ -42,7 +42,7 @@ def test_answers(program, rate):
         ran = subprocess.run([program, peer.port], input=frames.tobytes() + b"half", capture_output=True, timeout=100)
         assert (ran.returncode, ran.stderr) == (0, b"")
         assert peer.pipes.frames == 700
-        assert rate == 0 or min(faults.count for faults in peer.faults) > 3
+        assert rate == 0 or min(faults.count for faults in peer.faults) > 0
     assert ran.stdout == peer.pipes.compute(frames).astype(np.uint8).tobytes()
 
 
