@@ -176,11 +176,12 @@ class PacketSender(wiring.Component):
                 header[low:40].eq(stepped(high, ~load, header[low + 8 : 48], wrapped)),
             ]
         step, check = Signal(range(HEADER)), Signal(range(CHECK))
-        byte, offered, move, checking = Signal(8), Signal(), Signal(), Signal()
+        byte, offered, clear, move, checking = Signal(8), Signal(), Signal(), Signal(), Signal()
         counted = Signal()  # the byte at the output came in the cycle before, and belongs to what is checked
         m.d.comb += [
             piped.eq(code == Kind.BOARD_DATA & 7),
-            move.eq(offered & (~self.o.valid | self.o.ready)),
+            clear.eq(~self.o.valid | self.o.ready),
+            move.eq(offered & clear),
             crc.data.eq(self.o.payload.data),
             crc.valid.eq(counted),
         ]
@@ -250,7 +251,7 @@ class PacketSender(wiring.Component):
                     m.next = "Header"
             with m.State("Header"):
                 m.d.comb += [byte.eq(header[:8]), offered.eq(1)]
-                with m.If(move):
+                with m.If(clear):
                     m.d.comb += shift.eq(1)
                     m.d.sync += step.eq(step + 1)
                     with m.If(step == HEADER - 1):
@@ -277,8 +278,8 @@ class PacketSender(wiring.Component):
                     with m.If(place == self.counters - 1):
                         m.next = "Pipe"
             with m.State("Check"):
-                m.d.comb += [byte.eq(crc.crc[:8]), offered.eq(1), checking.eq(1), crc.shift.eq(move)]
-                with m.If(move):
+                m.d.comb += [byte.eq(crc.crc[:8]), offered.eq(1), checking.eq(1), crc.shift.eq(clear)]
+                with m.If(clear):
                     m.d.sync += check.eq(check + 1)
                     with m.If(check == CHECK - 1):
                         m.d.sync += self.o.payload.last.eq(1)
