@@ -113,5 +113,6 @@ def test_the_simulation_ends(design, simulated):
     with pytest.raises(SimulatorFailed), simulated() as peer, host(design, peer) as board:
         check(design, board, slice(20))
         peer._program.kill()
+        peer._program.wait()
         with pytest.raises((SimulatorFailed, HostError)):
             check(design, board, slice(20))
