@@ -22,9 +22,7 @@ test: icarus install-test lint types tests
 coverage: icarus install-test
 	rm -rf build/coverage
 	$(BIN)/hwflow doctor
-	$(BIN)/coverage run -m pytest -q -n 2 --dist worksteal
-	$(BIN)/coverage combine --quiet
-	$(BIN)/coverage report --fail-under 95
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal --cov --cov-report=term-missing --cov-fail-under=95
 
 mutants: icarus install-test
 	$(BIN)/hwflow doctor

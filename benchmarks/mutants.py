@@ -1,12 +1,13 @@
 """How many of a sample of mutants the tests kill: `make mutants`.
 
-    python benchmarks/mutants.py [--count 200] [--seed 1] [--jobs 2] [--least 0.95] [MODULE or FOLDER ...]
+    python benchmarks/mutants.py [--count 200] [--seed 1] [--jobs 2] [--least 0.95] [--tests PATH ...] [PATH ...]
 
 A mutant is the code with one small mistake (DeMillo, Lipton, Sayward: Hints on test data selection, Computer 11, 1978):
 another comparison, another operator, a number one greater, a condition turned around. It is killed if a test fails, or
-takes far longer than with the code as it is. The tests asked are those that name the module, then the folder that
-mirrors the module's; each mutant runs in a copy of the tree. Not mutated is what decides no behaviour: annotations,
-texts, constants of modules in capitals (patience and the like), and the cost models, whose error is measured.
+takes far longer than with the code as it is. The tests run once with coverage first. A mutant is then asked in a copy
+of the tree by the tests that reach its lines, the cheapest first; one on lines that run at import alone by those that
+reach anything in its file. Not mutated is what decides no behaviour: annotations, texts, constants of modules in
+capitals (patience and the like), and the cost models, whose error is measured.
 
 Ends with 1 if fewer than ``--least`` of the mutants are killed. The same seed takes the same mutants of the same code.
 
@@ -27,16 +28,21 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+import xml.etree.ElementTree as xml
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 
+from coverage import CoverageData
+
 ROOT = Path(__file__).resolve().parent.parent
 CODE = ("hwflow/numerics", "hwflow/cores", "hwflow/schedule")
 NOT = "hwflow/cores/costs"
-LIMIT = 300  # seconds of processor time for a mutant's tests, if they take less than half of that without it
+TESTS = ("tests/numerics", "tests/cores", "tests/schedule", "tests/operators")
+ENOUGH = 600  # tests that a mutant is asked at the most
+SLOW = 5  # times as long as without it, and half a minute: so much processor time a mutant has
 STUCK = 4  # times as long on the clock
 
 _OPERATORS: dict[type[ast.AST], type[ast.AST]] = {
@@ -46,15 +52,16 @@ _OPERATORS: dict[type[ast.AST], type[ast.AST]] = {
     ast.LShift: ast.RShift, ast.RShift: ast.LShift, ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd,
     ast.And: ast.Or, ast.Or: ast.And,
 }
+PYTEST = (sys.executable, "-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider")
 _NAMES = {"min": "max", "max": "min", "any": "all", "all": "any"}
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """A file (relative to the root), the line of the mistake, what it is, and the code with it."""
+    """A file (relative to the root), the lines of the statement up to the mistake, what it is, and the code with it."""
 
     file: str
-    line: int
+    lines: range
     what: str
     code: str
 
@@ -69,7 +76,7 @@ class Outcome:
 
 def places_of(file: Path) -> list[int]:
     """The nodes of a file, by their number in a walk of its tree, of which there is a mutant."""
-    nodes = list(ast.walk(ast.parse(file.read_text())))
+    nodes = _nodes(file.read_text())[1]
     skipped = {id(part) for node in nodes for top in _decides_nothing(node) for part in ast.walk(top)}
     return [
         number for number, node in enumerate(nodes)
@@ -80,12 +87,21 @@ def places_of(file: Path) -> list[int]:
 def mutant_of(file: Path, number: int, root: Path = ROOT) -> Mutant:
     """The mutant of a node that :func:`places_of` names."""
     text = file.read_text()
-    tree = ast.parse(text)
-    node = list(ast.walk(tree))[number]
+    tree, nodes = _nodes(text)
+    node = nodes[number]
+    around = (
+        n for n in nodes if isinstance(n, ast.stmt) and n.lineno <= node.lineno and node.end_lineno <= n.end_lineno
+    )
+    first = max((statement.lineno for statement in around), default=node.lineno)  # a decorator's are in none
     before = ast.unparse(node).splitlines()[0]
     _mutate(node)
     what = f"{text.splitlines()[node.lineno - 1].strip()!r}: {before} becomes {ast.unparse(node).splitlines()[0]}"
-    return Mutant(str(file.relative_to(root)), node.lineno, what, ast.unparse(tree))
+    return Mutant(str(file.relative_to(root)), range(first, node.lineno + 1), what, ast.unparse(tree))
+
+
+def _nodes(text: str) -> tuple[ast.Module, list[ast.AST]]:
+    tree = ast.parse(text)
+    return tree, list(ast.walk(tree))
 
 
 def _can_mutate(node: ast.AST) -> bool:
@@ -136,48 +152,67 @@ def _decides_nothing(node: ast.AST) -> Iterator[ast.AST]:
             yield from (k for k in keywords if k.arg in ("maxsize", "strict", "kind", "dtype"))
 
 
-def tests_of(file: str, root: Path = ROOT) -> list[str]:
-    """The test files that name a module, the mirrored ones first, then the folder that mirrors its own."""
-    path = Path(file).with_suffix("")
-    dotted = ".".join(path.parts)
-    package, name = dotted.rsplit(".", 1)
-    mirror = Path("tests", *path.parts[1:-1])
-    while not (root / mirror).is_dir():
-        mirror = mirror.parent
-    naming = []
-    for test in sorted((root / "tests").rglob("test_*.py")):
-        text = test.read_text()
-        own = test.relative_to(root)
-        if dotted in text or (f"from {package} import" in text and name in text) or own.stem == f"test_{name}":
-            naming.append(own)
-    near = sorted(naming, key=lambda test: (test.stem != f"test_{name}", not test.is_relative_to(mirror), test))
-    return [str(test) for test in [*near, mirror if len(mirror.parts) > 1 else Path("tests", path.parts[1])]]
+@dataclass(frozen=True)
+class Baseline:
+    """What the tests reach without a mutant: lines of each file, by test, and how long each test takes."""
+
+    data: CoverageData
+    seconds: dict[str, float]
+
+    def asked(self, file: Path, lines: range) -> list[str]:
+        """The tests that reach one of the lines (of a file in the tree that was measured), the cheapest first."""
+        reached = self.data.contexts_by_lineno(str(file))
+        names = self._names(reached.get(line, ()) for line in lines) or self._names(reached.values())
+        return sorted(names, key=lambda name: (self.seconds.get(name, 0.0), name))[:ENOUGH]
+
+    @staticmethod
+    def _names(contexts: Iterable[Sequence[str]]) -> set[str]:
+        return {context.rpartition("|")[0] for group in contexts for context in group} - {""}
 
 
-def run(mutant: Mutant, tree: Path) -> Outcome:
-    """Ask the tests about a mutant in a copy of the tree."""
+def baseline(tests: Sequence[str], tree: Path, jobs: int) -> Baseline:
+    """Run the tests with coverage in a copy of the tree."""
+    command = [
+        *PYTEST, "-n", str(jobs), "--dist", "worksteal", "--cov", "--cov-context=test", "--cov-report=",
+        "--junitxml=tests.xml", *tests,
+    ]
+    if status := subprocess.run(command, cwd=tree, env=_environment(tree)).returncode:
+        sys.exit(f"the tests must pass before mutants are asked, not end with {status}")
+    data = CoverageData(str(tree / "build" / "coverage" / "data"))
+    data.read()
+    cases = xml.parse(tree / "tests.xml").iter("testcase")
+    return Baseline(data, {_name(case): float(case.get("time", 0)) for case in cases})
+
+
+def _name(case: xml.Element) -> str:
+    """The name that pytest takes."""
+    return f"{case.get('classname', '').replace('.', '/')}.py::{case.get('name')}"
+
+
+def run(mutant: Mutant, tests: Sequence[str], seconds: float, tree: Path) -> Outcome:
+    """Ask the tests, which take so long without it, about a mutant in a copy of the tree."""
+    if not tests:
+        return Outcome(mutant, False, "no test reaches it", 0.0)
     file = tree / mutant.file
     before = file.read_text()
-    tests = tests_of(mutant.file)
     begin = time.monotonic()
     file.write_text(mutant.code)
     try:
-        how = _asked(tests, tree, LIMIT)
+        how = _asked(tests, tree, 30 + round(SLOW * seconds))
     finally:
         file.write_text(before)
-    seconds = time.monotonic() - begin
-    if how == "too slow" and _asked(tests, tree, LIMIT // 2) != "passed":
-        how = "passed"  # the tests alone take that long: nothing is said by it
-    return Outcome(mutant, how != "passed", how, seconds)
+    return Outcome(mutant, how != "passed", how, time.monotonic() - begin)
+
+
+def _environment(tree: Path) -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def _asked(tests: Sequence[str], tree: Path, limit: int) -> str:
-    pytest = [sys.executable, "-m", "pytest", "-x", "-q", "--no-header", "-p", "no:cacheprovider", *tests]
-    command = ["sh", "-c", f'ulimit -t {limit}; exec "$@"', "sh", *pytest]
-    environment = {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
+    command = ["sh", "-c", f'ulimit -t {limit}; exec "$@"', "sh", *PYTEST, "-x", *tests]
     with tempfile.TemporaryFile("w+") as output:
         program = subprocess.Popen(
-            command, cwd=tree, env=environment, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+            command, cwd=tree, env=_environment(tree), stdout=output, stderr=subprocess.STDOUT, start_new_session=True
         )
         try:
             status = program.wait(STUCK * limit)
@@ -207,32 +242,36 @@ def sample(where: Sequence[str], count: int, seed: int) -> list[Mutant]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("where", nargs="*", default=CODE, metavar="MODULE or FOLDER")
+    parser.add_argument("where", nargs="*", default=CODE, metavar="PATH")
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--least", type=float, default=0.95, help="share that must be killed")
+    parser.add_argument("--tests", nargs="+", default=TESTS, metavar="PATH", help="that are asked")
     options = parser.parse_args()
     chosen = sample(options.where, options.count, options.seed)
     trees: SimpleQueue[Path] = SimpleQueue()
     survivors: list[Outcome] = []
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(options.jobs) as pool:
-        for job in range(options.jobs):
-            trees.put(_copied(Path(folder) / str(job)))
+        copies = [_copied(Path(folder) / str(job)) for job in range(options.jobs)]
+        measured = baseline(options.tests, copies[0], options.jobs)
+        for tree in copies:
+            trees.put(tree)
 
         def asked(mutant: Mutant) -> Outcome:
+            tests = measured.asked(copies[0] / mutant.file, mutant.lines)
             tree = trees.get()
             try:
-                return run(mutant, tree)
+                return run(mutant, tests, sum(measured.seconds.get(test, 0.0) for test in tests), tree)
             finally:
                 trees.put(tree)
 
         for number, outcome in enumerate(pool.map(asked, chosen), 1):
-            mutant = outcome.mutant
+            mutant, verdict = outcome.mutant, "killed  " if outcome.killed else "SURVIVED"
             survivors += [] if outcome.killed else [outcome]
             print(
-                f"{number:4} {'killed  ' if outcome.killed else 'SURVIVED'} {mutant.file}:{mutant.line} {mutant.what} "
-                f"({outcome.how}, {outcome.seconds:.0f} s)", flush=True,
+                f"{number:4} {verdict} {mutant.file}:{mutant.lines[-1]} {mutant.what} ({outcome.how}, "
+                f"{outcome.seconds:.0f} s)", flush=True,
             )
     killed = len(chosen) - len(survivors)
     print(f"{killed} of {len(chosen)} mutants killed ({killed / max(1, len(chosen)):.1%})")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import sys
 
 import pytest
 
@@ -12,14 +11,6 @@ from hwflow.cli import terminal
 terminal.EVERY = 3600.0  # a slow machine must not add lines to what a command says
 # Most of what tests make, cases and netlists, stays, or goes at once: looking through it took a tenth of the time.
 gc.set_threshold(200_000, 20, 50)
-
-
-def pytest_sessionfinish() -> None:
-    """Save what a worker covered before it says that it is done: it is ended soon after."""
-    coverage = sys.modules.get("coverage")
-    if coverage is not None and (running := coverage.Coverage.current()) is not None:
-        running.stop()
-        running.save()
 
 
 @pytest.fixture(scope="session", autouse=True)
