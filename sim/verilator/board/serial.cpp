@@ -1,7 +1,4 @@
 // A serial line (8 data bits, the lowest first, no parity, 1 stop bit) between the board's pins and a pseudo-terminal.
-#include <fcntl.h>
-#include <stdlib.h>
-#include <termios.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -11,6 +8,7 @@
 #include "carrier.h"
 #include "faults.h"
 #include "settings.h"
+#include "terminal.h"
 
 static const double BIT = CLOCK_HZ / BAUD;  // cycles
 static const size_t QUEUED = 512;           // bytes of the host's that an adapter takes before it lets it wait
@@ -20,20 +18,10 @@ static const int LONGEST_DELAY = 100;       // bytes' time
 class Serial : public Carrier {
 public:
     Serial(const Options& options, Status& status)
-        : status_(status), to_board_faults_(options, 0, status), to_host_faults_(options, 1, status) {
-        master_ = posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK);
-        if (master_ < 0 || grantpt(master_) || unlockpt(master_)) fail("no pseudo-terminal can be opened");
-        address_ = ptsname(master_);
-        // Held open: a terminal whose last program has closed it gives errors instead of waiting for the next one.
-        const int slave = open(address_.c_str(), O_RDWR | O_NOCTTY);
-        termios settings;
-        if (slave < 0 || tcgetattr(slave, &settings)) fail("no terminal can be opened at " + address_);
-        cfmakeraw(&settings);
-        tcsetattr(slave, TCSANOW, &settings);
-    }
+        : status_(status), to_board_faults_(options, 0, status), to_host_faults_(options, 1, status) {}
 
-    std::string address() const override { return address_; }
-    int descriptor() const override { return master_; }
+    std::string address() const override { return terminal_.address(); }
+    int descriptor() const override { return terminal_.descriptor(); }
     uint64_t pace() const override { return static_cast<uint64_t>(40 * BIT); }
     bool busy() const override { return bit_ < 10 || receiving_ || !to_board_.empty() || !to_host_.empty(); }
 
@@ -45,14 +33,14 @@ public:
     void exchange(uint64_t now) override {
         uint8_t bytes[QUEUED];
         if (to_board_.size() < QUEUED) {
-            const ssize_t n = read(master_, bytes, QUEUED - to_board_.size());
+            const ssize_t n = read(terminal_.descriptor(), bytes, QUEUED - to_board_.size());
             for (ssize_t i = 0; i < n; i++) to_board_.push_back({bytes[i], 0});
             if (n > 0) status_.to_board += static_cast<uint64_t>(n);
         }
         while (!to_host_.empty() && to_host_.front().due <= now) {
             size_t n = 0;
             while (n < QUEUED && n < to_host_.size() && to_host_[n].due <= now) bytes[n] = to_host_[n].byte, n++;
-            const ssize_t written = write(master_, bytes, n);
+            const ssize_t written = write(terminal_.descriptor(), bytes, n);
             if (written <= 0) break;  // the host does not read
             to_host_.erase(to_host_.begin(), to_host_.begin() + written);
         }
@@ -164,8 +152,7 @@ private:
 
     Status& status_;
     Faults to_board_faults_, to_host_faults_;
-    int master_;
-    std::string address_;
+    Terminal terminal_;
     std::deque<Byte> to_board_, to_host_;
     uint64_t due_ = 0;
     // to the board

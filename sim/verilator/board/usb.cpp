@@ -1,9 +1,6 @@
 // A full-speed USB host with a driver for serial devices (USB 2.0, chapters 8 and 9; CDC 1.2) between the board's USB pins
 // and a pseudo-terminal. It finds out what the device is as a host does, and stops where an answer is against the
 // specification. Times that a host gives a device to come up are shorter here.
-#include <fcntl.h>
-#include <stdlib.h>
-#include <termios.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -12,6 +9,7 @@
 
 #include "carrier.h"
 #include "faults.h"
+#include "terminal.h"
 #include "usb_line.h"
 
 static const uint64_t FRAME = 48'000;      // cycles: a millisecond
@@ -43,20 +41,10 @@ struct Request {
 class Usb : public Carrier {
 public:
     Usb(const Options& options, Status& status)
-        : status_(status), to_board_faults_(options, 0, status), to_host_faults_(options, 1, status) {
-        master_ = posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK);
-        if (master_ < 0 || grantpt(master_) || unlockpt(master_)) fail("no pseudo-terminal can be opened");
-        address_ = ptsname(master_);
-        // Held open: a terminal whose last program has closed it gives errors instead of waiting for the next one.
-        const int slave = open(address_.c_str(), O_RDWR | O_NOCTTY);
-        termios settings;
-        if (slave < 0 || tcgetattr(slave, &settings)) fail("no terminal can be opened at " + address_);
-        cfmakeraw(&settings);
-        tcsetattr(slave, TCSANOW, &settings);
-    }
+        : status_(status), to_board_faults_(options, 0, status), to_host_faults_(options, 1, status) {}
 
-    std::string address() const override { return address_; }
-    int descriptor() const override { return master_; }
+    std::string address() const override { return terminal_.address(); }
+    int descriptor() const override { return terminal_.descriptor(); }
     uint64_t pace() const override { return 2'000; }
     bool ready() const override { return configured_; }
 
@@ -78,14 +66,14 @@ public:
         moved_ = false;
         uint8_t bytes[QUEUED];
         if (to_board_.size() < QUEUED) {
-            const ssize_t n = read(master_, bytes, QUEUED - to_board_.size());
+            const ssize_t n = read(terminal_.descriptor(), bytes, QUEUED - to_board_.size());
             for (ssize_t i = 0; i < n; i++) to_board_.push_back(bytes[i]);
             if (n > 0) status_.to_board += static_cast<uint64_t>(n);
         }
         while (!to_host_.empty()) {
             size_t n = 0;
             while (n < QUEUED && n < to_host_.size()) bytes[n] = to_host_[n], n++;
-            const ssize_t written = write(master_, bytes, n);
+            const ssize_t written = write(terminal_.descriptor(), bytes, n);
             if (written <= 0) break;  // the host does not read
             to_host_.erase(to_host_.begin(), to_host_.begin() + written);
         }
@@ -452,8 +440,7 @@ private:
 
     Status& status_;
     Faults to_board_faults_, to_host_faults_;
-    int master_;
-    std::string address_;
+    Terminal terminal_;
     std::deque<uint8_t> to_board_, to_host_;
     UsbLine line_;
     uint64_t time_ = 0, wait_frames_ = 0, asked_ = 0, notified_ = 0, pause_ = 0;
