@@ -68,7 +68,7 @@ class UsbSerialDevice(USBSerialDevice):  # type: ignore[misc]  # LUNA carries no
         return m
 
 
-class _Phy(GatewarePHY):  # type: ignore[misc]
+class _Phy(GatewarePHY):  # type: ignore[misc]  # LUNA carries no annotations
     """LUNA's PHY, whose line state is synchronised to ``usb``: there it is the input of a state machine."""
 
     line_state: Any
@@ -82,25 +82,27 @@ class _Phy(GatewarePHY):  # type: ignore[misc]
         return m
 
 
-class _ToHost(USBStreamInEndpoint):  # type: ignore[misc]
+class _Restarted:
+    """An endpoint of LUNA's for data that starts anew while ``restart`` is high."""
+
     def __init__(self, restart: Signal, number: int) -> None:
         self._restart = restart
-        super().__init__(endpoint_number=number, max_packet_size=PACKET)
+        super().__init__(endpoint_number=number, max_packet_size=PACKET)  # type: ignore[call-arg]  # LUNA's class is behind
 
     def elaborate(self, platform: Any) -> Any:
-        return ResetInserter({"usb": self._restart})(super().elaborate(platform))
+        made = super().elaborate(platform)  # type: ignore[misc]  # LUNA's class is behind
+        return ResetInserter({"usb": self._restart})(made)
 
 
-class _FromHost(USBStreamOutEndpoint):  # type: ignore[misc]
-    def __init__(self, restart: Signal, number: int) -> None:
-        self._restart = restart
-        super().__init__(endpoint_number=number, max_packet_size=PACKET)
-
-    def elaborate(self, platform: Any) -> Any:
-        return ResetInserter({"usb": self._restart})(super().elaborate(platform))
+class _ToHost(_Restarted, USBStreamInEndpoint):  # type: ignore[misc]  # LUNA carries no annotations
+    pass
 
 
-class _Silent(Elaboratable):  # type: ignore[misc]
+class _FromHost(_Restarted, USBStreamOutEndpoint):  # type: ignore[misc]  # LUNA carries no annotations
+    pass
+
+
+class _Silent(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annotations
     """An endpoint to the host that never has anything."""
 
     def __init__(self, number: int) -> None:
