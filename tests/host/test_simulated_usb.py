@@ -3,17 +3,9 @@ the link and the design, on a good line and on a bad one, with resets."""
 
 from __future__ import annotations
 
-from functools import partial
-
-import numpy as np
 import pytest
 
-import hwflow
-from hwflow.api.compiler import compile
-from hwflow.toolchain.verilator import VERILATOR
-from hwflow.verify import golden
-from sim.simulated_board import SimulatedBoard
-from tests.flow.networks import dense_network
+from tests.host.simulated_dense import check, check_a_good_line, emit, host, simulated_board
 
 pytest.importorskip("luna")
 
@@ -35,47 +27,21 @@ DESCRIPTORS = {
 
 @pytest.fixture(scope="module", params=["tinyfpga_bx", "orangecrab_25f"])
 def design(request, tmp_path_factory):
-    """(output folder, {"x": frames}, the quantized graph): 12 bytes a frame in and 4 out. 48 MHz and a quarter of it
-    come from one PLL and logic on the one board, from a PLL of its own on the other."""
-    folder = tmp_path_factory.mktemp("dense")
-    made = compile(dense_network(folder / "model.onnx"), request.param)
-    made.write(folder / "out")
-    frames = np.random.default_rng(7).uniform(-4, 4, (120, 12)).astype(np.float32)
-    return folder / "out", {"x": frames}, made.model.quantized
+    """48 MHz and a quarter of it come from one PLL and logic on the one board, from a PLL of its own on the other."""
+    return emit(tmp_path_factory.mktemp("dense"), board=request.param)
 
 
 @pytest.fixture(scope="module")
 def simulated(design):
-    """simulated(**options): the board; it is built once."""
-    found = VERILATOR.find()
-    return partial(SimulatedBoard, design[0], command=found.command, environment=found.environment, seed=5)
+    return simulated_board(design)
 
 
 on_one_board = pytest.mark.parametrize("design", ["tinyfpga_bx"], indirect=True)
 
 
-def host(design, peer):
-    return hwflow.connect(design[0], peer.port, patience=60, clock=peer.seconds)
-
-
-def check(design, board, frames):
-    """Let the board work on some of the frames, and compare its answers with the golden model's."""
-    _, inputs, graph = design
-    done = board.exchange({"x": inputs["x"][frames]})
-    due = golden.evaluate(graph, {name: array.astype(np.int64) for name, array in done.sent.items()})
-    assert set(done.received) == set(due)
-    for name, array in done.received.items():
-        np.testing.assert_array_equal(array, due[name].reshape(array.shape))
-
-
 def test_a_good_line(design, simulated):
-    with simulated() as peer, host(design, peer) as board:
-        check(design, board, slice(None))
-        counted = board.statistics()
-        assert peer.counters()["framing"] == 0
-    assert (counted["frames_in"], counted["frames_out"], counted["error"]) == (120, 120, 0)
-    assert (counted["resent"], counted["damaged"], counted["damaged_answers"], counted["sessions"]) == (0, 0, 0, 1)
-    told = (design[0] / "testbench" / "build" / "board" / "run.log").read_text()
+    check_a_good_line(design, simulated)
+    told = (design.out / "testbench" / "build" / "board" / "run.log").read_text()
     found = {line[4:].partition(":")[0]: bytes.fromhex(line.partition(":")[2]) for line in told.splitlines()}
     assert found == {name: bytes.fromhex(text) for name, text in DESCRIPTORS.items()}
 
@@ -99,7 +65,7 @@ def test_a_line_so_bad_that_the_host_resets_the_device(design, simulated):
             if board.statistics()["resent"] > 0:
                 break
         assert board.statistics()["resent"] > 0
-    told = (design[0] / "testbench" / "build" / "board" / "run.log").read_text()
+    told = (design.out / "testbench" / "build" / "board" / "run.log").read_text()
     assert told.count("USB device:") > 1
 
 
