@@ -23,6 +23,7 @@ from typing import Any
 from hwflow.boards import find_board
 from hwflow.cli import main as hwflow
 from hwflow.codegen.board.board_files import write_board
+from hwflow.codegen.board.carriers import LinkOptions
 from hwflow.toolchain import nextpnr
 from hwflow.toolchain.build import FLOWS, PACKED, build
 from hwflow.toolchain.tool import run
@@ -37,7 +38,7 @@ def prepare(model: str, out: Path, board: str, clock: float | None, options: Seq
         sys.exit(status)
     if clock is not None:
         address = json.loads((out / "board" / "board.json").read_text())["link"].get("address")
-        write_board(out, find_board(board), clock, ethernet=address and address.partition(":")[0])
+        write_board(out, find_board(board), clock, LinkOptions(ethernet=address and address.partition(":")[0]))
     result = build(out, "netlist", progress=print)
     print("netlist", result.design_resources)
 

@@ -115,7 +115,7 @@ def _at_lower_clock(
     progress(f"{result.fmax_mhz:.1f} MHz is below {result.design_clock_mhz:g} MHz: retrying at {lower:.1f} MHz")
     try:
         asked = design.request
-        write_board(out, asked.board, lower, asked.baud, asked.ethernet, asked.usb)
+        write_board(out, asked.board, lower, asked.link)
     except UsageError:  # no PLL setting or baud rate down there: the caller reports the clock that was missed
         return Built(result, result.seconds)
     toolchain_build.write_top_verilog(out)

@@ -17,6 +17,7 @@ from hwflow.api.far_beyond import refuse_far_beyond
 from hwflow.api.link_rate import link_rate
 from hwflow.api.request import Request, check_until, requested
 from hwflow.boards import Board
+from hwflow.codegen.board.carriers import LinkOptions
 from hwflow.codegen.board.clock_plan import ClockPlan
 from hwflow.codegen.conversion import Conversion
 from hwflow.codegen.report import Seconds
@@ -249,8 +250,7 @@ def compile(  # the verb of the command line's design; shadows the builtin insid
     return compile_as(
         model,
         requested(
-            board, fps=fps, clock_mhz=clock_mhz, budget=budget, what_if=what_if, baud=baud, ethernet=ethernet,
-            usb=usb,
+            board, fps=fps, clock_mhz=clock_mhz, budget=budget, what_if=what_if, link=LinkOptions(baud, ethernet, usb)
         ),
         dimensions=dimensions, trusted=trusted, input_types=input_types, progress=progress, executor=executor,
     )

@@ -26,7 +26,7 @@ def link_rate(request: Request, graph: Graph) -> float:
     frame = _bytes(graph.inputs), _bytes(graph.outputs)
     if board.zynq is not None:
         return float(clock_hz * ZYNQ_BYTES / max(frame))
-    carrier = carrier_for(board, clock_hz, request.baud, request.ethernet, request.usb)
+    carrier = carrier_for(board, clock_hz, request.link)
     return float(carrier.frames_per_second(*frame, Buffers.of(board.part).payload))
 
 

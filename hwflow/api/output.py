@@ -175,7 +175,7 @@ def _write_verilog(
         progress("writing the board's top")
         clock_mhz = design.clock.frequency_hz / 1_000_000
         asked = design.request
-        link = write_board(folder, board, clock_mhz, asked.baud, asked.ethernet, asked.usb)["link"]
+        link = write_board(folder, board, clock_mhz, asked.link)["link"]
         toolchain_build.write_top_verilog(folder, yosys)
         toolchain_build.write_vendor_project(folder)
         if board.zynq:

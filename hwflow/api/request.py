@@ -10,7 +10,7 @@ from typing import Literal
 
 from hwflow.api.budget import Amounts, amounts, beyond_part
 from hwflow.boards import Board, UnknownBoard, find_board
-from hwflow.codegen.board.carriers import carrier_for, carrier_name
+from hwflow.codegen.board.carriers import OWN, LinkOptions, carrier_for, carrier_name
 from hwflow.codegen.board.clock_plan import ClockPlan
 from hwflow.codegen.clock import check_positive, clock_for
 from hwflow.display import show
@@ -53,9 +53,7 @@ class Request:
     ``as_link``: as many as the board's link carries, which only the model's frames say, or where fewer fit as many as
     fit.
     ``budget``: limits of resources; where there is none the default's (:func:`hwflow.api.budget.budgets_for`).
-    ``what_if``: allow more than the board's part has, for Verilog only. ``baud``: of the board's serial port; None: the
-    highest that it makes. ``ethernet``: the board's IPv4 address, if its link is to be UDP.
-    ``usb``: its link is to be a USB serial device.
+    ``what_if``: allow more than the board's part has, for Verilog only. ``link``: what its link is to be.
     """
 
     board: Board
@@ -64,15 +62,13 @@ class Request:
     fps: float | None = None
     budget: Amounts = field(default_factory=dict)
     what_if: bool = False
-    baud: int | None = None
-    ethernet: str | None = None
-    usb: bool = False
+    link: LinkOptions = OWN
     as_link: bool = False
 
     @property
     def carrier(self) -> str:
         """The name of the link's carrier."""
-        return carrier_name(self.board, self.baud, self.ethernet, self.usb)
+        return carrier_name(self.board, self.link)
 
     @property
     def interval(self) -> int | None:
@@ -117,8 +113,7 @@ def check_until(until: str | None, board: Board | None = None) -> None:
 
 def requested(
     board: Board | str, *, fps: float | Literal["link"] | None = None, clock_mhz: float | None = None,
-    budget: Asked | None = None, what_if: bool = False, baud: int | None = None, ethernet: str | None = None,
-    usb: bool = False,
+    budget: Asked | None = None, what_if: bool = False, link: LinkOptions = OWN,
 ) -> Request:
     """Check the options of :func:`hwflow.api.compiler.compile`, all but how a budget compares with what the model's
     frames leave of the part.
@@ -143,28 +138,23 @@ def requested(
             check_positive(clock_mhz)
         else:
             clock = clock_for(known, clock_mhz)
-            _check_link(known, clock, baud, ethernet, usb)
+            _check_link(known, clock, link)
     with gathered.check():
         limits = amounts(budget)
         if known is not None and not what_if:
-            beyond = beyond_part(known, limits, carrier=carrier_name(known, baud, ethernet, usb))
+            beyond = beyond_part(known, limits, carrier=carrier_name(known, link))
             if beyond:
                 raise UsageError(beyond)
     gathered.require_none()
     assert known is not None and clock is not None, "else there is a finding"
     rate = None if isinstance(fps, str) else fps
-    return Request(
-        known, clock, clock_mhz is not None, rate, limits, what_if, baud, ethernet, usb, as_link=fps == LINK
-    )
+    return Request(known, clock, clock_mhz is not None, rate, limits, what_if, link, as_link=fps == LINK)
 
 
-def _check_link(board: Board, clock: ClockPlan, baud: int | None, ethernet: str | None, usb: bool) -> None:
-    """Raise :class:`UsageError` where the board has no such link, the serial port does not make ``baud``, or the clock
+def _check_link(board: Board, clock: ClockPlan, link: LinkOptions) -> None:
+    """Raise :class:`UsageError` where the board has no such link, the serial port does not make its rate, or the clock
     does not reach it."""
-    given = [
-        name for name, there in (("--baud", baud is not None), ("--ethernet", ethernet is not None), ("--usb", usb))
-        if there
-    ]
+    given, baud = link.given, link.baud
     if len(given) > 1:
         raise UsageError.of(
             "one-link", f"option {given[0]}", f"must not be given with {given[1]}", "leave one of them out"
@@ -177,4 +167,4 @@ def _check_link(board: Board, clock: ClockPlan, baud: int | None, ethernet: str 
     if baud is not None and baud < 1:
         raise UsageError.of("positive-baud", "option --baud", f"must be 1 or more, not {baud}", "give a rate")
     if board.uart is not None or given:
-        carrier_for(board, clock.frequency_hz, baud, ethernet, usb)
+        carrier_for(board, clock.frequency_hz, link)

@@ -9,6 +9,7 @@ import pytest
 import hwflow
 from hwflow.api.request import requested
 from hwflow.cli.__main__ import main
+from hwflow.codegen.board.carriers import LinkOptions
 from hwflow.errors import UsageError
 from tests.flow.conftest import DIGITS
 from tests.flow.networks import dense_network
@@ -47,8 +48,8 @@ def test_other_words_are_refused():
         requested("ulx3s_25f", fps="line")  # type: ignore[arg-type]
     assert "must be a number of frames per second, or link, not 'line'" in str(error.value)
     with pytest.raises(UsageError) as error:
-        requested("pynq_z2", baud=115_200)
+        requested("pynq_z2", link=LinkOptions(baud=115_200))
     assert "option --baud: pynq_z2 must have a serial port" in str(error.value)
     with pytest.raises(UsageError) as error:
-        requested("ulx3s_25f", baud=0)
+        requested("ulx3s_25f", link=LinkOptions(baud=0))
     assert "option --baud: must be 1 or more, not 0" in str(error.value)

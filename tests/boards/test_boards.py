@@ -12,6 +12,7 @@ from boards.registry import __name__ as registry_name
 from hdl_lib.clocks.pll_ecp5 import find_ecp5_pll
 from hwflow.codegen.board.board_files import frame_ports, write_board
 from hwflow.codegen.board.board_top import expected_link, shell_allowance
+from hwflow.codegen.board.carriers import LinkOptions
 from hwflow.codegen.board.clock_plan import FAMILIES as CLOCK_FAMILIES
 from hwflow.codegen.board.clock_plan import plan_clock
 from hwflow.codegen.board.identity import FramePort
@@ -82,7 +83,7 @@ def serial_port(board) -> int | None:
 def test_every_board_elaborates_its_top(name, tmp_path):
     board = find_board(name)
     out = emit(tmp_path / "out")
-    description = write_board(out, board, baud=serial_port(board))
+    description = write_board(out, board, link=LinkOptions(baud=serial_port(board)))
     assert json.loads((out / "board" / "board.json").read_text()) == description
     assert description["constraints"] == f"board/top.{board.tools.constraints[0]}"
     constraints = (out / description["constraints"]).read_text()
@@ -125,7 +126,7 @@ def test_every_usb_board_elaborates_its_top(name, tmp_path):
     pytest.importorskip("luna")
     board = find_board(name)
     out = emit(tmp_path / "out")
-    description = write_board(out, board, usb=not board.usb.default)
+    description = write_board(out, board, link=LinkOptions(usb=not board.usb.default))
     constraints = (out / description["constraints"]).read_text()
     assert set(description["pins"]) == {"clk", "usb_d_p", "usb_d_n", "usb_pullup"}
     for pin in description["pins"].values():
@@ -141,7 +142,7 @@ def test_every_usb_board_elaborates_its_top(name, tmp_path):
     spare = {name: link["resources"][name] - count for name, count in shell_allowance(board.part).items()}
     assert spare["lut"] > 1000 and spare["ff"] > 500 and spare["dsp"] == 0 and spare["bram"] >= 0
     # a second time: the same
-    write_board(out, board, usb=not board.usb.default)
+    write_board(out, board, link=LinkOptions(usb=not board.usb.default))
     assert (out / description["rtlil"]).read_text() == rtlil
 
 
@@ -162,7 +163,7 @@ def test_the_clock_of_usb_is_near_enough(name):
 )
 def test_usb_that_cannot_be(tmp_path, name, mhz, message):
     with pytest.raises(UsageError) as error:
-        write_board(emit(tmp_path / "out"), find_board(name), mhz, usb=True)
+        write_board(emit(tmp_path / "out"), find_board(name), mhz, link=LinkOptions(usb=True))
     assert message in str(error.value)
 
 
@@ -236,7 +237,7 @@ def test_the_oscillator_itself_can_be_the_clock_and_the_pll_too(name, tmp_path):
     out = emit(tmp_path / "out")
     primitives = ("SB_PLL40", "EHXPLLL", "rPLL", "PLLE2_BASE", "altera_pll")
     for mhz, used in ((board.clock.hz / 1e6, 0), (board.clock.hz / 5e5, 1)):  # and twice the oscillator
-        description = write_board(out, board, mhz, serial_port(board))
+        description = write_board(out, board, mhz, LinkOptions(serial_port(board)))
         assert description["clock"]["design_mhz"] == mhz
         rtlil = (out / description["rtlil"]).read_text()
         assert sum(f"cell \\{primitive}" in rtlil for primitive in primitives) == used
@@ -265,7 +266,7 @@ def test_the_oscillator_itself_can_be_the_clock_and_the_pll_too(name, tmp_path):
 )
 def test_a_baud_rate_out_of_reach_is_refused(tmp_path, name, mhz, baud, message):
     with pytest.raises(UsageError) as error:
-        write_board(emit(tmp_path / "out"), find_board(name), mhz, baud)
+        write_board(emit(tmp_path / "out"), find_board(name), mhz, LinkOptions(baud))
     assert str(error.value) == f"error: board '{name}': {message}"
 
 
@@ -278,7 +279,7 @@ def test_a_baud_rate_out_of_reach_is_refused(tmp_path, name, mhz, baud, message)
     ],
 )
 def test_a_baud_rate_that_was_asked_for(tmp_path, name, baud, cycles):
-    link = write_board(emit(tmp_path / "out"), find_board(name), None, baud)["link"]
+    link = write_board(emit(tmp_path / "out"), find_board(name), None, LinkOptions(baud))["link"]
     assert (link["baud"], link["cycles_per_bit"]) == (baud, cycles)
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from boards import find_board
 from hwflow.codegen.board.board_files import write_board
+from hwflow.codegen.board.carriers import LinkOptions
 from hwflow.errors import ToolError, UsageError
 from hwflow.toolchain import build as build_module
 from hwflow.toolchain.build import FLOWS, PACKED, PLACED_BLOCKS, build, write_top_verilog
@@ -131,7 +132,7 @@ def test_the_boards_top_answers_on_its_pins_ulx3s(tmp_path):
 )
 def test_the_boards_top_answers_on_its_pins(tmp_path, board, mhz):
     out = emit(tmp_path / "out")
-    write_board(out, find_board(board), mhz, 4_000_000)
+    write_board(out, find_board(board), mhz, LinkOptions(4_000_000))
     write_top_verilog(out)
     assert exchange(out, b"\x00\x7f\xff\x41") == b"\x01\x80\x00\x42"
 

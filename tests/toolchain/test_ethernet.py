@@ -12,6 +12,7 @@ import pytest
 
 from boards import find_board
 from hwflow.codegen.board.board_files import write_board
+from hwflow.codegen.board.carriers import LinkOptions
 from hwflow.codegen.board.carriers.udp import CORE
 from hwflow.errors import UsageError
 from hwflow.toolchain.build import write_top_verilog
@@ -27,7 +28,7 @@ pytest.importorskip("cocotbext.eth")
 
 def behind_ethernet(out: Path, board: str) -> dict:
     emit(out)
-    return write_board(out, find_board(board), ethernet="192.168.1.50")
+    return write_board(out, find_board(board), link=LinkOptions(ethernet="192.168.1.50"))
 
 
 @pytest.fixture(scope="module")
@@ -105,5 +106,5 @@ def test_what_is_written(tmp_path):
 def test_what_cannot_be(board, clock, address, message, tmp_path):
     emit(tmp_path / "out")
     with pytest.raises(UsageError) as error:
-        write_board(tmp_path / "out", find_board(board), clock, ethernet=address)
+        write_board(tmp_path / "out", find_board(board), clock, link=LinkOptions(ethernet=address))
     assert message in str(error.value)

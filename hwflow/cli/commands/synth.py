@@ -7,6 +7,7 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -31,6 +32,7 @@ def run_synth(arguments: argparse.Namespace) -> int:
     from hwflow.api.making import make
     from hwflow.api.output_folder import check_writable, claimed
     from hwflow.api.request import Gathered, check_until, requested
+    from hwflow.codegen.board.carriers.link_options import LinkOptions
 
     gathered = Gathered()
     clock = budget = baud = None
@@ -44,12 +46,10 @@ def run_synth(arguments: argparse.Namespace) -> int:
     with gathered.check():
         baud = options.whole_number("--baud", arguments.baud, "1000000")
     what_if = arguments.until == "verilog"
+    link = LinkOptions(baud, arguments.ethernet, arguments.usb)
     request = None
     with gathered.check():
-        request = requested(
-            arguments.board, fps=fps, clock_mhz=clock, budget=budget, what_if=what_if, baud=baud,
-            ethernet=arguments.ethernet, usb=arguments.usb,
-        )
+        request = requested(arguments.board, fps=fps, clock_mhz=clock, budget=budget, what_if=what_if, link=link)
     with gathered.check():
         check_until(arguments.until, None if request is None else request.board)
     dimensions: dict[str, int] = {}
@@ -65,8 +65,7 @@ def run_synth(arguments: argparse.Namespace) -> int:
     assert request is not None, "else there is a finding"
     board = request.board
     asked = {
-        "board": board.name, "fps": fps, "clock": clock, "budget": budget, "baud": baud,
-        "ethernet": arguments.ethernet, "usb": arguments.usb, "dimensions": dimensions,
+        "board": board.name, "fps": fps, "clock": clock, "budget": budget, **asdict(link), "dimensions": dimensions,
         "input_types": {name: str(type_) for name, type_ in input_types.items()},
     }
 

@@ -12,7 +12,7 @@ from amaranth.back import rtlil
 
 from hwflow.codegen.board.axi_top import AxiTop
 from hwflow.codegen.board.board_top import BoardTop, expected_link, surroundings
-from hwflow.codegen.board.carriers import Pin, carrier_for
+from hwflow.codegen.board.carriers import OWN, LinkOptions, Pin, carrier_for
 from hwflow.codegen.board.clock_plan import plan_clock
 from hwflow.codegen.board.identity import Buffers, FramePort, identity
 from hwflow.codegen.rtlil_text import readable
@@ -36,11 +36,10 @@ def frame_ports(manifest: Mapping[str, Any]) -> tuple[list[FramePort], list[Fram
 
 
 def write_board(
-    out: Path, board: Board, clock_mhz: float | Fraction | None = None, baud: int | None = None,
-    ethernet: str | None = None, usb: bool = False,
+    out: Path, board: Board, clock_mhz: float | Fraction | None = None, link: LinkOptions = OWN
 ) -> dict[str, Any]:
     """Elaborate the board's top for the design in ``out`` and write ``out/board/``; return the contents of
-    ``board.json``. ``baud``, ``ethernet``, ``usb``: see :func:`hwflow.codegen.board.carriers.carrier_for`.
+    ``board.json``. ``link``: see :func:`hwflow.codegen.board.carriers.carrier_for`.
 
     Files: ``top.il`` (RTLIL), pins and clocks (``top.lpf``, ``top.pcf``, ``top.cst``, ``top.xdc``, ``top.qsf`` and
     ``top.sdc``), ``simulation.v`` (:data:`SIMULATION_TOP`: the top with ports ``clk`` and those of the carrier, by the
@@ -100,7 +99,7 @@ def write_board(
         }
     else:
         buffers = Buffers.of(part)
-        carrier = carrier_for(board, clock.frequency_hz, baud, ethernet, usb, manifest["model"])
+        carrier = carrier_for(board, clock.frequency_hz, link, manifest["model"])
         known = identity(manifest, clock.frequency_hz, buffers, sources, sinks)
         top = BoardTop(board, sources, sinks, clock, carrier, known)
         description |= _top_files(folder, board, top)
