@@ -58,7 +58,9 @@ class LinkCounters(wiring.Component):
         m.submodules.memory = storage = memory.Memory(
             shape=8, depth=2 * most, init=[], attrs={"ram_style": "block", "no_rw_check": 1}
         )
-        write, read = storage.write_port(), storage.read_port()
+        # What is read is never written just then. The read register is written out: synthesis takes `no_rw_check` for
+        # such ones only.
+        write, read = storage.write_port(), storage.read_port(domain="comb")
         # The even cycles read a byte that counts, the odd ones one of the copy.
         odd, number = Signal(), Signal(range(most))
         before, earlier = Signal.like(number), Signal.like(number)  # the bytes that are added to and copied
@@ -90,8 +92,8 @@ class LinkCounters(wiring.Component):
                 m.d.sync += count.eq(0)
             with m.Else():
                 m.d.sync += count.eq(Mux(counted, 0, count) + getattr(self, name))
-        word = Signal(8)  # a block RAM's own register
-        m.d.sync += word.eq(read.data)
+        came, word = Signal(8, reset_less=True), Signal(8, reset_less=True)  # both a block RAM's own
+        m.d.sync += [came.eq(read.data), word.eq(came)]
         with m.If(~odd):
             with m.If(zeroing):
                 m.d.sync += [total.eq(0), carry.eq(0)]

@@ -18,11 +18,10 @@ class BuildResult:
     before that those of the netlist (:data:`hwflow.toolchain.yosys.CELLS`). ``design_resources`` are the netlist's for
     the design (``hwflow_top``) alone: LUTs, flip-flops and block RAMs after synthesis, multiplier blocks after packing
     (:mod:`hwflow.toolchain.packing`); ``link_resources`` the netlist's for all around it ({} of a vendor's tool).
-    ``fmax_mhz`` is the design clock's, ``available`` the part's as nextpnr counts
-    it. Before place and route they are None and {}, and ``timing_met`` is None. ``seconds`` has an entry per step:
-    ``synthesis``, ``registers`` (:mod:`hwflow.toolchain.packing`), ``place_route``, ``pack``. Paths are absolute.
-    ``reused``: the steps that were up to date (:mod:`hwflow.toolchain.up_to_date`), with the seconds of the earlier
-    run.
+    ``fmax_mhz`` is the design clock's, ``available`` the part's as nextpnr counts it. Before place and route they are
+    None and {}, and ``timing_met`` is None. ``seconds`` has an entry per step: ``synthesis``, ``registers``
+    (:mod:`hwflow.toolchain.packing`), ``place_route``, ``pack``. Paths are absolute. ``reused``: the steps that were up
+    to date (:mod:`hwflow.toolchain.up_to_date`), with the seconds of the earlier run.
     """
 
     design_clock_mhz: float
