@@ -124,4 +124,5 @@ def test_the_report_has_the_keys_that_its_page_says(tmp_path: Path) -> None:
     found = {next((name for name in DATA if key.startswith(f"{name}.")), key) for key in keys(table)}
     found |= {f"{place}.{key}" for place in PLACES for form in forms() for key in report._details(form)}
     found |= {f"resources.{name}" for name in ("lut", "ff", "dsp", "bram")}
+    found |= {f"link.clocks[].{name}" for name in ("name", "target_mhz", "fmax_mhz")}  # after place and route
     assert documented() == found | {f"multipliers.{name}" for name in table["multipliers"]}

@@ -12,6 +12,7 @@ from hdl_lib.links.byte_adapter import beat_layout
 from hdl_lib.links.packets import PACKET_BYTE, RECEIVED_BYTE
 from hdl_lib.links.reliable_link import ReliableLink
 from hdl_lib.links.stream_turns import BytesToStreams, StreamsToBytes
+from hdl_lib.streams.skid_buffer import SkidBuffer
 
 RESET_STAGES = 3
 """Registers on the way of the core's reset. The last one can be copied for parts of the core, the one before for these
@@ -45,7 +46,7 @@ class LinkShell(wiring.Component):
 
     Timing
     ------
-    As the parts. ``core_reset`` follows a session's begin by :data:`RESET_STAGES` cycles; from the begin until it is
+    As the parts; packets show a cycle later. ``core_reset`` follows a session's begin by :data:`RESET_STAGES` cycles; from the begin until it is
     low again nothing is offered to the core and nothing that it says is looked at.
     """
 
@@ -71,7 +72,10 @@ class LinkShell(wiring.Component):
         m = Module()
         m.submodules.link = link = self.link
         wiring.connect(m, wiring.flipped(self.i), link.i)
-        wiring.connect(m, link.o, wiring.flipped(self.o))
+        # Whether a byte moves decides about a whole header: registers part that from the carrier's state.
+        m.submodules.out = out = SkidBuffer(PACKET_BYTE)
+        wiring.connect(m, link.o, out.i)
+        wiring.connect(m, out.o, wiring.flipped(self.o))
 
         stages = Signal(RESET_STAGES, init=-1)
         resetting = Signal()

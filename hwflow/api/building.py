@@ -77,7 +77,7 @@ def build_design(
         if design.request.asks_speed or not another() or _slower(smaller[0], design, first):
             return _at_lower_clock(design, out, until, progress, first, heard)
         spent = first.seconds
-        reason = f"{first.fmax_mhz:.1f} MHz is below {first.design_clock_mhz:g} MHz"
+        reason = first.miss
     now, before = smaller[0].schedule, design.schedule
     progress(
         f"{reason}: retrying with a smaller design, initiation interval {now.initiation_interval} instead of "
@@ -112,7 +112,7 @@ def _at_lower_clock(
     if result.timing_met is not False or result.fmax_mhz is None:
         return Built(result, result.seconds)
     lower = CLOCK_MARGIN * min(result.fmax_mhz, result.design_clock_mhz)
-    progress(f"{result.fmax_mhz:.1f} MHz is below {result.design_clock_mhz:g} MHz: retrying at {lower:.1f} MHz")
+    progress(f"{result.miss}: retrying at {lower:.1f} MHz")
     try:
         asked = design.request
         write_board(out, asked.board, lower, asked.link)

@@ -120,6 +120,9 @@ def build_further(
     table["link"] = with_limit(link, table["timing"]["frames_per_second"])
     if result.link_resources:
         table["link"]["resources"] = dict(result.link_resources)
+    table["link"]["clocks"] = [
+        {"name": c.name, "target_mhz": c.constraint_mhz, "fmax_mhz": c.achieved_mhz} for c in result.link_clocks
+    ]
     write_json(out / "report.json", table)
     made_from.reached(out, until)
 

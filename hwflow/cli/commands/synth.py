@@ -182,6 +182,14 @@ def _warnings(board: Board, table: dict[str, Any], fps: float | str | None) -> l
         )
         remedy = f"ask for less: --clock {clock['fmax_mhz']:.0f}"
         result.append(Finding("reached-clock", f"board {show(board.name)}", message, remedy, Severity.WARNING))
+    for other in table["link"].get("clocks", ()):
+        if other["fmax_mhz"] < other["target_mhz"]:
+            message = (
+                f"the link's clock {show(other['name'])} must reach {other['target_mhz']:g} MHz, not "
+                f"{other['fmax_mhz']:.1f} MHz: the link may fail"
+            )
+            remedy = "ask for a smaller design (--budget or --fps), or for another link ('hwflow boards' lists them)"
+            result.append(Finding("reached-clock", f"board {show(board.name)}", message, remedy, Severity.WARNING))
     if isinstance(fps, float) and timing["frames_per_second"] < fps:
         message = (
             f"--fps {fps:g} not met: {timing['frames_per_second']:,.0f} frames/s at the achieved clock, "

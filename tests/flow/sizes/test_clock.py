@@ -9,7 +9,8 @@ import pytest
 from hwflow.api import building, output
 from hwflow.cli import main
 from hwflow.errors import Finding, ToolError
-from hwflow.toolchain.build import BuildResult
+from hwflow.toolchain.build_result import BuildResult
+from hwflow.toolchain.nextpnr import ClockResult
 from hwflow.toolchain.routing import NotRouted
 from tests.flow.networks import dense_network
 
@@ -21,7 +22,7 @@ def synth(tmp_path, monkeypatch, capsys):
     model = dense_network(tmp_path / "model.onnx")
     write_board = output.write_board
 
-    def run(reached: list[float | None], *options: str, force: bool = True):
+    def run(reached: list[float | None], *options: str, force: bool = True, link: tuple[ClockResult, ...] = ()):
         asked: list[float] = []
 
         def noting(out, board, clock_mhz=None, *options):
@@ -40,7 +41,8 @@ def synth(tmp_path, monkeypatch, capsys):
                 raise error
             clock = asked[-1] if asked else 125.0  # of what is there
             return BuildResult(
-                design_clock_mhz=clock, clocks=(), fmax_mhz=fmax, timing_met=fmax >= clock, resources={},
+                design_clock_mhz=clock, clocks=(), fmax_mhz=fmax, resources={},
+                timing_met=fmax >= clock and all(c.met for c in link), link_clocks=link,
                 design_resources={"lut": 1, "ff": 2, "dsp": 3, "bram": 4}, available={},
                 seconds={"synthesis": 1.0, "place_route": 10.0}, netlist=out, top_verilog=out, bitstream=out,
             )  # fmt: skip
@@ -62,6 +64,17 @@ def test_a_clock_that_is_reached_is_built_once(synth):
     assert asked == [125.0]
     assert report["clock"] == {"target_mhz": 125.0, "fmax_mhz": 126.0}
     assert report["seconds"]["place_route"] == 10.0 and "warning" not in err
+
+
+def test_a_clock_of_the_link_that_is_missed_is_said(synth):
+    clocks = (ClockResult("usb", 48.0, 50.0), ClockResult("rx", 125.0, 118.26))
+    asked, report, err = synth([126.0], "--clock", "125", link=clocks)
+    assert len(asked) == 2 and "118.3 MHz of rx is below 125 MHz: retrying at 115.0 MHz" in err
+    assert report["clock"]["fmax_mhz"] == 126.0 and report["link"]["clocks"] == [
+        {"name": "usb", "target_mhz": 48.0, "fmax_mhz": 50.0}, {"name": "rx", "target_mhz": 125.0, "fmax_mhz": 118.26},
+    ]
+    assert "the link's clock 'rx' must reach 125 MHz, not 118.3 MHz: the link may fail [reached-clock]" in err
+    assert "'usb'" not in err
 
 
 def test_a_clock_that_is_missed_is_lowered(synth):
