@@ -175,15 +175,14 @@ class PacketReceiver(wiring.Component):
         m.d.comb += [
             delayed.eq(behind == CHECK),
             full.eq((place ^ ring.at) == ring.size),
-            ring.place.eq(place),
-            ring.byte.eq(recent[:8]),
-            ring.write.eq(take & inside & delayed & ~full),
             ring.end.eq(self.arrived[: len(ring.end)]),
             ring.start.eq(ring.end),
             self.at.eq(ring.at),
         ]
         onward = Signal()
         m.d.comb += onward.eq(take & inside & delayed & ~full & ~first)
+        # Long before `ring.end` lets it be read: whether a byte moves and the memory are far from each other.
+        m.d.sync += [ring.write.eq(onward), ring.place.eq(place), ring.byte.eq(recent[:8])]
         with m.If(first | onward):
             m.d.sync += write.eq(stepped(write, first, ring.end))
         with m.If(first):
