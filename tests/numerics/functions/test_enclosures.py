@@ -16,7 +16,7 @@ from hwflow.numerics.functions.function import Elementwise, enclose, floats
 from hwflow.numerics.functions.piecewise import Clip, Rational
 from hwflow.numerics.functions.power import Pow, Sqrt
 from hwflow.numerics.functions.real_steps import Levels
-from hwflow.numerics.functions.smooth import Celu, Exp, Gelu, Log, Mish, Sigmoid, Softplus
+from hwflow.numerics.functions.smooth import Celu, Elu, Erf, Exp, Gelu, Log, Mish, Sigmoid, Softplus, Softsign, Tanh
 from hwflow.numerics.interval import Interval, NoSteps
 from hwflow.numerics.rounding import Quantizer, Rounding
 from tests.numerics.functions.reals import BITS, NoValue, Real, Unsure, value
@@ -96,6 +96,23 @@ def test_values_are_enclosed_as_narrowly_as_asked(f: Elementwise, x: F) -> None:
 )
 def test_values_beyond_all_bounds(function: Elementwise, x: F, expected: Interval) -> None:
     assert function.enclose(Interval.point(x), 64) == expected
+
+
+@pytest.mark.parametrize(
+    ("function", "x", "lo", "hi"),
+    [
+        (Exp(), 2, 1, inf), (Exp(), -2, 0, 1), (Log(), 2, 0, inf), (Log(), F(1, 2), -inf, 0),
+        (Sigmoid(), 2, F(1, 2), 1), (Sigmoid(), -2, 0, F(1, 2)),
+        (Tanh(), 2, 0, 1), (Tanh(), F(-1, 2), F(-1, 2), 0), (Erf(), 2, 0, 1), (Erf(), -2, -1, 0),
+        (Softplus(), 2, 2, inf), (Softplus(), -2, 0, inf), (Softsign(), 2, 0, 1), (Softsign(), -2, -1, 0),
+        (Elu(F(3)), -2, -3, 0), (Elu(F(-3)), -2, 0, 3), (Celu(F(3)), -2, -3, 0), (Celu(F(-3)), -2, -inf, 0),
+        (Gelu(), 2, 1, 2), (Gelu(), -2, -1, 0), (Mish(), 2, 0, 2), (Mish(), -2, -2, 0),
+    ],
+)  # fmt: skip
+def test_a_value_lies_between_ends_that_it_never_has(function, x, lo, hi) -> None:
+    """By hand: the function's limits, or bounds that follow from its form, are not reached at any number."""
+    ends = (end if isinstance(end, float) else F(end) for end in (lo, hi))
+    assert function.side(F(x)) == Interval(*ends, lo_open=True, hi_open=True)
 
 
 def test_an_argument_next_to_a_zero() -> None:
