@@ -144,7 +144,8 @@ def _decides_nothing(node: ast.AST) -> Iterator[ast.AST]:
         case ast.Module(body=body):
             for statement in body:
                 targets = getattr(statement, "targets", [getattr(statement, "target", None)])
-                if all(isinstance(t, ast.Name) and t.id.isupper() for t in targets):
+                names = [name for t in targets for name in (t.elts if isinstance(t, ast.Tuple) else [t])]
+                if all(isinstance(name, ast.Name) and name.id.isupper() for name in names):
                     yield statement
         case ast.Raise() | ast.Assert():  # defects of our own, which no test can bring about
             yield node
