@@ -102,23 +102,29 @@ def _most_bytes(port: Port) -> int:
     return 2 * prod(port.value.typed.shape) * -(-port.value.typed.element.bits // 8)
 
 
+def free_on(board: Board, graph: Graph, carrier: str = "serial") -> Budget:
+    """Return all that ``board`` has for ``graph`` beside its shell."""
+    return Budget(**_there(board, queued_bytes(graph), carrier))
+
+
 def budgets_for(
-    board: Board, graph: Graph, asked: Amounts, *, for_rate: bool, carrier: str = "serial"
+    board: Board, graph: Graph, asked: Amounts, *, for_rate: bool, carrier: str = "serial", whole: bool = False
 ) -> list[Budget]:
     """Return the candidate budgets of ``graph`` on ``board``: of each resource what is ``asked``, else the default.
 
     The default is :data:`FILL` of what the board's shell leaves of the part, or :data:`SHARES` of the cells that it
     leaves for look-up tables and flip-flops; of these two at most :data:`UNASKED`, unless a rate is a target
-    (``for_rate``) or one of them is asked for. ``asked``: by name, of what the shell leaves, possibly more than there
-    is (:func:`beyond_part`). ``carrier``: the link's.
+    (``for_rate``) or one of them is asked for. ``whole``: the default is instead all that the shell leaves, of cells
+    the same shares. ``asked``: by name, of what the shell leaves, possibly more than there is (:func:`beyond_part`).
+    ``carrier``: the link's.
     """
     there = _there(board, queued_bytes(graph), carrier)
     asked_for = {name: min(MOST, amount.of(there[name])) for name, amount in asked.items()}
-    most = {name: int(there[name] * FILL[name]) for name in RESOURCES}
+    most = dict(there) if whole else {name: int(there[name] * FILL[name]) for name in RESOURCES}
     # of a part with fewer flip-flops than look-up tables as many as of these
     most["ff"] = min(there["ff"], max(most["ff"], int(there["lut"] * FILL["ff"])))
     leeway = 0
-    if not for_rate and not asked.keys() & UNASKED.keys():
+    if not whole and not for_rate and not asked.keys() & UNASKED.keys():
         leeway = min(LEEWAY, max(0, most["lut"] - UNASKED["lut"]))
         most |= {name: min(most[name], limit) for name, limit in UNASKED.items()}
     if board.part.family in SHARED_CELLS and not asked.keys() & {"lut", "ff"}:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from hwflow.api.budget import Amount, beyond_part, budgets_for, queued_bytes
+from hwflow.api.budget import Amount, beyond_part, budgets_for, free_on, queued_bytes
 from hwflow.api.far_beyond import refuse_far_beyond
 from hwflow.api.link_rate import link_rate
 from hwflow.api.request import Request, check_until, requested
@@ -40,6 +40,7 @@ from hwflow.onnxspec.reading.external_loading import Folders, load_external_data
 from hwflow.onnxspec.reading.old_dialects import modernize
 from hwflow.passes import pipeline
 from hwflow.schedule.schedule import OutOfReach, Schedule, schedule
+from hwflow.schedule.search.folding_search import Budget, free_text
 
 Progress = Callable[[str], None]
 
@@ -126,7 +127,7 @@ class Design:
             less = {"lut": Amount(int(share * used.lut)), "dsp": Amount(int(share * used.dsp))}
             fastest = replace(self.request, fps=None, budget={**self.request.budget, **less})
             try:
-                return compile_as(self.model, fastest, executor=executor)
+                return compile_as(self.model, fastest, executor=executor, keep_defaults=True)
             except ModelRefused:
                 continue
         return None
@@ -237,7 +238,8 @@ def compile(  # the verb of the command line's design; shadows the builtin insid
 
     ``model``: as :func:`load` takes it, or loaded; ``dimensions``, ``trusted`` and ``input_types``: as there.
     ``clock_mhz``: the target clock (:func:`hwflow.codegen.clock.clock_for`; default: the board's clock). ``budget``:
-    limits on "lut", "ff", "dsp" and "bram", numbers or percentages like "50%" (:func:`hwflow.api.budget.budgets_for`).
+    limits on "lut", "ff", "dsp" and "bram", numbers or percentages like "50%" (:func:`hwflow.api.budget.budgets_for`);
+    what it does not name is limited by the default, or if no design fits that, by the part alone.
     ``what_if``: allow more than the board's part has; the design is then for Verilog only. ``baud``: of the board's
     serial port (default: the highest that it makes at this clock). ``ethernet``: the board's IPv4 address, for a link
     by UDP instead (needs the extra ``hwflow[ethernet]``). ``usb``: a link by the board's own USB socket, which some
@@ -265,8 +267,10 @@ def compile_as(
     input_types: Declarations | None = None,
     progress: Progress | None = None,
     executor: Executor | None = None,
+    keep_defaults: bool = False,
 ) -> Design:
-    """Compile as :func:`compile` does, with the options in a ``request``."""
+    """Compile as :func:`compile` does, with the options in a ``request``. ``keep_defaults``: keep to the default of
+    what its budget does not name, even if nothing fits."""
     say, board = progress or (lambda line: None), request.board
     if not isinstance(model, Model):
         say("reading the model")
@@ -278,9 +282,6 @@ def compile_as(
     as_link = request.as_link
     if as_link:
         request = replace(request, fps=link_rate(request, streams), as_link=False)
-    limits, *others = budgets_for(
-        board, streams, request.budget, for_rate=request.fps is not None, carrier=request.carrier
-    )
     beyond = beyond_part(board, request.budget, queued_bytes(streams), request.carrier)
     if beyond and not request.what_if:
         raise UsageError(beyond)
@@ -289,14 +290,28 @@ def compile_as(
     clock_hz = float(request.clock.frequency_hz)
     conversion = None if executor is None else Conversion(executor)
     begin_conversion = None if conversion is None else conversion.begin
+    free = free_on(board, streams, request.carrier)
+    stages = [(request.fps is not None, False)]
+    if request.budget and not keep_defaults:  # half of the part, then all of it
+        stages += [(True, False), (True, True)]
+    limits = [
+        budgets_for(board, streams, request.budget, for_rate=for_rate, carrier=request.carrier, whole=whole)
+        for for_rate, whole in dict.fromkeys(stages)
+    ]
+
+    def within(budgets: Sequence[Budget]) -> Schedule:
+        refuse_far_beyond(streams, board.part, budgets, request.interval, clock_hz, free, executor)
+        first, *others = budgets
+        return schedule(streams, board.part, first, request.interval, others, executor, begin_conversion, free)
+
     try:
-        refuse_far_beyond(streams, board.part, [limits, *others], request.interval, clock_hz, executor)
-        scheduled = schedule(streams, board.part, limits, request.interval, others, executor, begin_conversion)
+        scheduled = _first_that_holds(limits, within)
     except ModelRefused as refused:
         if as_link:  # the link is faster than what fits
-            return compile_as(model, replace(request, fps=None), progress=progress, executor=executor)
+            slower = replace(request, fps=None)
+            return compile_as(model, slower, progress=progress, executor=executor, keep_defaults=keep_defaults)
         if isinstance(refused, OutOfReach):
-            raise ModelRefused([_too_fast(request, refused.best), *refused.findings]) from None
+            raise ModelRefused([_too_fast(request, refused.best, limits[-1][0], free), *refused.findings]) from None
         raise
     seconds.steps["schedule"] = time.perf_counter() - begin
     return Design(model, request, scheduled, seconds, tuple(beyond), conversion)
@@ -315,13 +330,27 @@ def dataflow(quantized: Graph) -> Graph:
     return graph
 
 
-def _too_fast(request: Request, best: int) -> Finding:
-    """``best``: the least interval that fits."""
+def _first_that_holds(limits: Sequence[list[Budget]], within: Callable[[list[Budget]], Schedule]) -> Schedule:
+    """Return the design within the first of ``limits`` that has one. Raises :class:`ModelRefused` as the last does."""
+    *preferred, last = (limit for limit, before in zip(limits, [None, *limits], strict=False) if limit != before)
+    for budgets in preferred:
+        try:
+            return within(budgets)
+        except ModelRefused:
+            continue
+    return within(last)
+
+
+def _too_fast(request: Request, best: int, limits: Budget, free: Budget) -> Finding:
+    """``best``: the least interval that fits; ``limits`` of ``free``: the budget."""
+    more = free_text(limits.of_whole_designs, free)
     most = int(request.clock.frequency_hz / best)
     mhz = float(request.clock.frequency_hz) / 1e6
     return Finding(
         "reachable-rate", "option --fps",
         f"must be at most {most} frames per second on {request.board.name} at {mhz:g} MHz ({best} cycles per frame), "
         f"not {request.fps:g}",
-        f"ask for '--fps {most}' or less, for a larger --budget or a higher --clock, or choose a larger board",
+        f"ask for '--fps {most}' or less, "
+        + (f"for up to '--budget {more}', " if more else "")
+        + "for a higher --clock, or choose a larger board",
     )

@@ -8,13 +8,12 @@ from math import prod
 
 from hwflow.boards import all_boards
 from hwflow.boards.board import Part
-from hwflow.cores.operator import Resources
 from hwflow.cores.registry import hardware
 from hwflow.display import show
 from hwflow.errors import Finding, ModelRefused
 from hwflow.ir.graph import Graph, Node
 from hwflow.schedule.search.bounds import Bounds, weight_bits
-from hwflow.schedule.search.folding_search import RESOURCES, Budget
+from hwflow.schedule.search.folding_search import RESOURCES, Budget, free_text
 
 LARGE = 1 << 22
 """Bits of weights, or streamed elements per frame, from which on lower bounds refuse a model. For smaller ones the
@@ -25,10 +24,10 @@ NAMED = 3  # nodes that hold most
 
 def refuse_far_beyond(
     graph: Graph, device: Part, budgets: Sequence[Budget], interval: int | None, clock_hz: float,
-    executor: Executor | None = None,
+    free: Budget, executor: Executor | None = None,
 ) -> None:
     """Raise :class:`ModelRefused` if by lower bounds no folding fits any of the ``budgets``, or none with an initiation
-    interval of ``interval`` cycles does. ``clock_hz``: of the design's clock."""
+    interval of ``interval`` cycles does. ``clock_hz``: of the design's clock; ``free``: what the part has for it."""
     weights = sum(map(weight_bits, graph.nodes))
     streamed = sum(prod(value.typed.shape) for node in graph.nodes for value in node.inputs)
     if max(weights, streamed) < LARGE:
@@ -36,16 +35,16 @@ def refuse_far_beyond(
     bounds, budgets = Bounds(graph, device, executor), [budget.of_whole_designs for budget in budgets]
     roomiest = min(budgets, key=lambda budget: bounds.missing_luts(budget, None))
     if bounds.missing_luts(roomiest, None):
-        raise ModelRefused(_too_large(graph, bounds, roomiest))
+        raise ModelRefused(_too_large(graph, bounds, roomiest, free))
     if interval is not None:
         nearest = min(least for budget in budgets if (least := bounds.least_interval(budget)) is not None)
         if interval < nearest:
             aim = max(interval, bounds.intervals[0])
             roomiest = min(budgets, key=lambda budget: bounds.missing_luts(budget, aim))
-            raise ModelRefused(_too_fast(graph, bounds, roomiest, interval, nearest, clock_hz))
+            raise ModelRefused(_too_fast(graph, bounds, roomiest, interval, nearest, clock_hz, free))
 
 
-def _too_large(graph: Graph, bounds: Bounds, budget: Budget) -> Finding:
+def _too_large(graph: Graph, bounds: Bounds, budget: Budget, free: Budget) -> Finding:
     held = bounds.held_bits(budget)
     bits: Mapping[Node, int] = {node: weight_bits(node) for node in graph.nodes}
     what, act = "weights", "weights of fewer bits"
@@ -58,12 +57,12 @@ def _too_large(graph: Graph, bounds: Bounds, budget: Budget) -> Finding:
         )
     else:
         message = _luts_at_least(budget, bounds.missing_luts(budget, None))
-    remedy = _remedy(bounds.about_enough(), f"use a smaller model, or {act}")
+    remedy = _remedy(bounds, None, budget, free, f"use a smaller model, or {act}")
     return Finding("device-budget", f"model {show(graph.name)}", message, remedy)
 
 
 def _too_fast(
-    graph: Graph, bounds: Bounds, budget: Budget, interval: int, nearest: int, clock_hz: float
+    graph: Graph, bounds: Bounds, budget: Budget, interval: int, nearest: int, clock_hz: float, free: Budget
 ) -> Finding:
     """``nearest``: the least interval that the bounds admit."""
     macs = {node: hardware(node.op).macs(node) for node in graph.nodes}
@@ -78,7 +77,7 @@ def _too_fast(
         f"products per frame (most are in {_most(macs)}) in {interval} cycles are {-(-total // interval):,} per cycle; "
         + why,
         _remedy(
-            bounds.about_enough(max(interval, fastest)),
+            bounds, max(interval, fastest), budget, free,
             "ask for fewer frames per second (the bound may not be reachable), or use a smaller model",
         ),
     )
@@ -96,11 +95,18 @@ def _most(of: Mapping[Node, int]) -> str:
     return ", ".join(f"{show(node.name)} {of[node]:,}" for node in most if of[node])
 
 
-def _remedy(enough: Resources, act: str) -> str:
-    """Say which board or budget would be enough."""
+def _remedy(bounds: Bounds, interval: int | None, budget: Budget, free: Budget, act: str) -> str:
+    """Say which budget or board would be enough. A board comes second: only where what is ``free``, or asked for in
+    ``budget``, does not hold it."""
+    enough = bounds.about_enough(interval)
+    text = ", ".join(f"{name}={getattr(enough, name)}" for name in RESOURCES)
+    if all(getattr(enough, name) <= max(getattr(budget, name), getattr(free, name)) for name in RESOURCES):
+        return f"a budget of about {text} should hold it: request it with --budget"
+    most = Budget(*(max(getattr(budget, name), getattr(free, name)) for name in RESOURCES))
+    if not bounds.missing_luts(most, interval):
+        return f"all that is there may hold it: request '--budget {free_text(budget, free)}'"
     boards = sorted(all_boards(), key=lambda board: board.part.bram * board.part.bram_bits)
     larger = [b.name for b in boards if all(getattr(b.part, n) >= getattr(enough, n) for n in RESOURCES)]
-    text = ", ".join(f"{name}={getattr(enough, name)}" for name in RESOURCES)
     board = (
         f"{larger[0]} is the smallest board that may hold it" if larger
         else f"no board of hwflow holds it ({boards[-1].name} has the most block RAM)"

@@ -104,8 +104,8 @@ def command_line() -> argparse.ArgumentParser:
     command.add_argument(
         "--budget", metavar="NAME=VALUE,...",
         help="limits on lut, ff, dsp, bram: numbers, or percent of what is available (50%%); default: half of the lut "
-        "and ff, at most 20,000 lut without --fps, all dsp, 90%% of the bram; with --until verilog, limits may exceed "
-        "the part",
+        "and ff, at most 20,000 lut without --fps, all dsp, 90%% of the bram; if nothing fits, what is not named "
+        "may be all of the part; with --until verilog, limits may exceed it",
     )
     command.add_argument(
         "--until", metavar="STEP",
@@ -138,6 +138,10 @@ def command_line() -> argparse.ArgumentParser:
     command.add_argument(
         "--layers", action="store_true",
         help="also compare the output of every core; name the first layer, frame and element that differ",
+    )
+    command.add_argument(
+        "--threads", type=int, default=1, metavar="N",
+        help="simulate N equal shares of the frames side by side, each from a reset of its own",
     )
     command.add_argument("--wave", metavar="F", help="write a waveform (F.vcd or F.fst)")
     command.add_argument("--output", metavar="Y.npz", help="write the model's outputs, by name, frames first")

@@ -19,7 +19,7 @@ from hwflow.schedule.converters import insert_plumbing
 from hwflow.schedule.plan import Plan
 from hwflow.schedule.queues import MOST_FRAMES, make_room, size_queues
 from hwflow.schedule.relays import insert_relays
-from hwflow.schedule.search.folding_search import RESOURCES, Budget, Chip, FoldingSearch, enough_text
+from hwflow.schedule.search.folding_search import RESOURCES, Budget, Chip, FoldingSearch, enough_text, free_text
 from hwflow.schedule.throughput.evaluate import Run, evaluate
 
 _NEAR = 0.05  # relative distance to the least interval at which the search among whole designs ends
@@ -57,10 +57,12 @@ class Schedule:
 
 @dataclass(frozen=True)
 class _Task:
-    """The arguments of :func:`schedule` that all candidate designs share. ``chosen`` is called with each candidate."""
+    """The arguments of :func:`schedule` that all candidate designs share. ``free``: what the device has for the design;
+    ``chosen`` is called with each candidate."""
 
     graph: Graph
     device: Chip
+    free: Budget | Chip
     chosen: Callable[[Plan], None]
 
 
@@ -74,7 +76,7 @@ class OutOfReach(ModelRefused):
 
 def schedule(
     graph: Graph, device: Chip, budget: Budget, interval: int | None = None, others: Sequence[Budget] = (),
-    executor: Executor | None = None, chosen: Callable[[Plan], None] | None = None,
+    executor: Executor | None = None, chosen: Callable[[Plan], None] | None = None, free: Budget | None = None,
 ) -> Schedule:
     """Return the cheapest design with an interval of at most ``interval`` cycles, or (None) the fastest one that fits.
 
@@ -86,10 +88,11 @@ def schedule(
     ``others``: alternative budgets; the result is the fastest design within any of them, or (with an ``interval``) one
     within the first that holds such a design. ``executor``: of processes that share the work. ``chosen`` is called with
     each candidate plan while only the depths of its queues are open; the last one most likely becomes the design.
+    ``free``: what a refusal may advise to ask for (None: all that the device has).
 
     Raises :class:`ModelRefused` if nothing fits at any interval, :class:`OutOfReach` if only slower designs do.
     """
-    task = _Task(graph, device, chosen or (lambda plan: None))
+    task = _Task(graph, device, free or device, chosen or (lambda plan: None))
     search = FoldingSearch(graph, device, budget, executor)
     budgets = _by_interval(search, [budget, *others]) if others else [(0, budget)]
     findings: list[Finding] = []
@@ -183,8 +186,7 @@ def _attempt(
         if not short:  # bursts cost some cycles beyond those of the slowest core
             aim -= late
             continue
-        remedy = "ask for fewer frames per second, use a larger board or a smaller model"
-        findings = [_too_large(made, *shortage, remedy) for shortage in short]
+        findings = [_too_large(made, *shortage, _more_or_less(task, budget, shortage[0])) for shortage in short]
         counted = search.total(foldings)
         most = {name: getattr(left, name) for name in RESOURCES}
         for name, wanted, there in short:
@@ -197,7 +199,7 @@ def _what_would_fit(task: _Task, budget: Budget, search: FoldingSearch) -> list[
     """Explain why no design fits at any interval: the shortages of a slowest design, and a sufficient budget: raised by
     what cores lack, then by what their queues lack, until :func:`_attempt` would succeed at once."""
     interval = search.intervals[-1]
-    enough, _, known = search.enough(interval)
+    enough, _, known = search.enough(interval, task.free)
     widened = enough
     for _ in range(_WIDENINGS):  # until a search finds the design that is known to exist
         if search.within(widened).choose(interval) is not None:
@@ -211,9 +213,16 @@ def _what_would_fit(task: _Task, budget: Budget, search: FoldingSearch) -> list[
         if not enough.shortages(made.resources):
             break
         enough = Budget(*(max(getattr(enough, name), getattr(made.resources, name)) for name in RESOURCES))
-    remedy = enough_text(enough, made.initiation_interval, task.device)
+    remedy = enough_text(enough, made.initiation_interval, budget, task.free)
     rows = [(name, int(getattr(enough, name)), int(getattr(budget, name))) for name in RESOURCES]
     return [_too_large(made, name, wanted, there, remedy) for name, wanted, there in rows if wanted > there]
+
+
+def _more_or_less(task: _Task, budget: Budget, name: str) -> str:
+    """Return the remedy where a design of the requested rate needs more of a resource than the budget has."""
+    more = free_text(budget.of_whole_designs, task.free, [name])
+    act = f"request up to '--budget {more}'" if more else "use a larger board or a smaller model"
+    return f"ask for fewer frames per second, {act}"
 
 
 def _too_large(made: Schedule, name: str, wanted: int, there: int, remedy: str) -> Finding:

@@ -273,21 +273,26 @@ class FoldingSearch:
             return [Finding("reachable-interval", where, message, "ask for fewer frames per second")]
         enough, need, foldings = self.enough(interval)
         if best is None:
-            remedy = enough_text(enough, interval, self._device)
+            remedy = enough_text(enough, interval, self._budget, self._device)
         else:
             remedy = f"ask for fewer frames per second: {best} cycles per frame fit"
         short = [name for name, _, _ in self._budget.shortages(need)]
         return [self._short(interval, name, need, foldings, remedy) for name in short]
 
-    def enough(self, interval: int) -> tuple[Budget, Resources, dict[Node, Folding]]:
+    def enough(
+        self, interval: int, free: Budget | Chip | None = None
+    ) -> tuple[Budget, Resources, dict[Node, Folding]]:
         """Return a sufficient budget for ``interval`` (at least the fastest of the slowest node), raised as little as
-        possible, with the resources and foldings of a design within it.
+        possible, with the resources and foldings of a design within it. It exceeds what is ``free`` (None: the device)
+        only if no design fits that.
 
         Raised are the resources that are short whatever is spent of the others. If that does not help, one more is
         raised: of all that help, the one with the least share of the device; else two, and so on.
         """
         limits, share = self._limits, [PRICE_UNITS // max(1, int(getattr(self._device, name))) for name in RESOURCES]
-        everything = np.full(len(RESOURCES), UNLIMITED)
+        everything = np.maximum(limits, [getattr(free or self._device, name) for name in RESOURCES])
+        if self._select(interval, everything, price=self._even, any_at_all=True) is None:
+            everything = np.full(len(RESOURCES), UNLIMITED)
         weights = np.array(share, dtype=np.int64)
         short = np.zeros(len(RESOURCES), dtype=bool)
         for index in range(len(RESOURCES)):
@@ -327,9 +332,17 @@ class FoldingSearch:
         )
 
 
-def enough_text(enough: Budget, interval: int, device: Chip) -> str:
-    """Return the remedy that names a sufficient budget."""
+def enough_text(enough: Budget, interval: int, limits: Budget, free: Budget | Chip) -> str:
+    """Return the remedy that names a sufficient budget. A larger board is named only where more is needed than is
+    ``free`` and than the ``limits`` that were asked for."""
     text = ", ".join(f"{name}={getattr(enough, name)}" for name in RESOURCES)
-    larger = any(getattr(enough, name) > getattr(device, name) for name in RESOURCES)
-    act = "use a larger board or a smaller model" if larger else "request it with --budget"
+    act = "request it with --budget"
+    if any(getattr(enough, name) > max(getattr(limits, name), getattr(free, name)) for name in RESOURCES):
+        act = f"use a larger board or a smaller model, or for Verilog alone {act} and --until verilog"
     return f"a budget of {text} suffices at {interval} cycles per frame: {act}"
+
+
+def free_text(limits: Budget, free: Budget | Chip, names: Sequence[str] = RESOURCES) -> str:
+    """Return what of ``names`` is ``free`` beyond the ``limits``, as for --budget; "" if nothing is."""
+    more = [name for name in names if getattr(free, name) > getattr(limits, name)]
+    return ",".join(f"{name}={getattr(free, name)}" for name in more)

@@ -40,7 +40,8 @@ def too_fast(ran, mhz, asked):
         "option --fps",
         f"must be at most {rate} frames per second on ulx3s_85f at {mhz} MHz ({cycles} cycles per frame), not {asked}",
         "reachable-rate",
-        f"ask for '--fps {rate}' or less, for a larger --budget or a higher --clock, or choose a larger board",
+        f"ask for '--fps {rate}' or less, for up to '--budget lut=81840,ff=82490,bram=197', for a higher --clock, or "
+        "choose a larger board",
     )
     assert ran.err.startswith(SCHEDULING + text)
     return rate, cycles

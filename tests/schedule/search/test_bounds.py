@@ -123,7 +123,7 @@ def wide_model(folder: Path) -> Path:
             {"fps": 100, "budget": {"bram": 5000}, "what_if": True}, "reachable-rate",
             # 2 * 64 * 64 * 9 * 16,000 products, at 125 MHz
             r"not 100: 1,179,648,000 products per frame \(most are in 'first_mvu' 589,824,000, .* are 944 per cycle; "
-            r"look-up tables must be at most 40920, not at least \d+, beside all 156 mult", "fewer frames",
+            r"look-up tables must be at most 81840, not at least \d+, beside all 156 mult", "fewer frames",
         ),
     ],
     ids=["line buffers", "multipliers"],
