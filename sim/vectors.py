@@ -95,9 +95,14 @@ class Vectors:
 
     def head(self, frames: int) -> Vectors:
         """The first ``frames`` frames."""
-        return Vectors(
-            {k: v[:frames] for k, v in self.inputs.items()}, {k: v[:frames] for k, v in self.expected.items()}
+        return self.between(0, frames)
+
+    def between(self, start: int, stop: int) -> Vectors:
+        """The frames from ``start`` to before ``stop``."""
+        inputs, expected = (
+            {port: array[start:stop] for port, array in of.items()} for of in (self.inputs, self.expected)
         )
+        return Vectors(inputs, expected)
 
     def check(self, design: Design) -> None:
         """Raise :class:`VectorError` unless there are vectors of one or more frames for the design's streams."""

@@ -24,7 +24,7 @@ from .errors import SimulatorFailed, tail_of
 
 _HERE = Path(__file__).resolve().parent / "verilator"
 _SMALL = 300_000  # bytes of generated C++ below which one compiler call is fastest: each call parses the same headers
-_LARGE = 5_000_000  # bytes above which optimizing takes minutes: of designs with a frame in a few cycles
+_FUNCTION, _FILE = 500, 5_000  # statements: compilers take more than twice as long for twice as long a function
 _TRACE = {None: [], "vcd": ["--trace"], "fst": ["--trace-fst"]}
 
 
@@ -105,14 +105,13 @@ def build(
     """Make (or find) the program of ``recipe`` under ``folder``.
 
     ``command``: how Verilator is called (prefix and environment additions); ``wave``: "vcd" or "fst" to support;
-    ``optimize``: the C++ compiler's level (default: -O1 for small designs, whose compilation dominates, else -O2; none
-    for designs so large that it would take minutes).
+    ``optimize``: the C++ compiler's level (default: -O1 for small designs, whose compilation dominates, else -O2).
 
     Raises :class:`SimulatorFailed` with the log's tail.
     """
     begin = time.monotonic()
     flags = ["--cc", "--prefix", recipe.prefix, "--top-module", recipe.top, "-O3", "--no-timing", "-Wno-fatal"]
-    flags += _TRACE[wave]
+    flags += ["--output-split-cfuncs", str(_FUNCTION), "--output-split", str(_FILE), *_TRACE[wave]]
     hashed = hashlib.sha256()
     for part in (*command, *sorted(map(str, environment.items())), *flags, str(optimize), *recipe.headers.values()):
         hashed.update(part.encode() + b"\0")
@@ -170,7 +169,7 @@ def _compile(builder: _Builder, recipe: Recipe, work: Path, optimize: str | None
     units: list[tuple[list[Path], str]] = []
     size = sum(f.stat().st_size for f in generated)
     small = size < _SMALL
-    level = optimize or ("-O1" if small else "-O2" if size < _LARGE else "-O0")
+    level = optimize or ("-O1" if small else "-O2")
     if small:
         units.append(([*generated, *recipe.cpp], level))
     else:

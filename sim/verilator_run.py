@@ -7,6 +7,8 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 from . import programs
@@ -14,6 +16,7 @@ from .errors import SimulatorFailed, tail_of
 from .manifest import Design, load_design
 from .result import RunResult
 from .run_options import check_probability, wave_format
+from .side_by_side import merged, shares
 from .taps import Tap, files
 from .vectors import Vectors, pack
 from .verilator_build import build
@@ -37,6 +40,7 @@ def run_verilator(
     on_frames: Callable[[int], None] | None = None,
     taps: Sequence[Tap] = (),
     records: Path | None = None,
+    threads: int = 1,
 ) -> RunResult:
     """Simulate all frames of ``vectors`` and return the verdict.
 
@@ -46,7 +50,9 @@ def run_verilator(
     and of the registers' initial values; ``wave``: write a waveform (.vcd or .fst; another program is built for it);
     ``watchdog``: cycles without a handshake after which the design counts as hung; ``on_frames``: called now and then
     with the number of frames that are done; ``taps``: streams inside (of a design by :func:`.taps.load_taps`) whose
-    beats are written to the folder ``records``, see :func:`.taps.files`.
+    beats are written to the folder ``records``, see :func:`.taps.files`; ``threads``: so many programs simulate side by
+    side, each an equal share of the frames from a reset of its own (see :mod:`.side_by_side`; one where a waveform or
+    ``taps`` are recorded).
 
     Raises ManifestError, VectorError, :class:`SimulatorFailed`. A wrong design raises nothing: see the result.
     """
@@ -65,15 +71,47 @@ def run_verilator(
         jobs=jobs,
     )
     begin = time.monotonic()
-    log = folder / "run.log"
+    probabilities = stall, stall if gap is None else gap
+    idle = watchdog or design.watchdog(max(probabilities))
+    say = on_frames or (lambda frames: None)
+    found = {**os.environ, **(environment or {})}
+    parts = shares(vectors.frames, 1 if wave is not None or taps else threads)
+    done = [0] * len(parts)
+
+    def one(part: int) -> RunResult:
+        def count(frames: int) -> None:
+            done[part] = frames
+            say(sum(done))
+
+        log = folder / ("run.log" if len(parts) == 1 else f"run{part}.log")
+        some = vectors.between(parts[part].start, parts[part].stop)
+        return _simulated(
+            built.program, design, some, probabilities, seed + part, idle, found, log, wave, taps, records, count
+        )
+
+    if len(parts) == 1:
+        result = one(0)
+    else:
+        with ThreadPoolExecutor(len(parts)) as pool:
+            result = merged(list(pool.map(one, range(len(parts)))))
+    return replace(result, build_seconds=built.seconds, run_seconds=time.monotonic() - begin)
+
+
+def _simulated(
+    program: Path, design: Design, vectors: Vectors, probabilities: tuple[float, float], seed: int, watchdog: int,
+    environment: Mapping[str, str], log: Path, wave: Path | None, taps: Sequence[Tap], records: Path | None,
+    on_frames: Callable[[int], None],
+) -> RunResult:
+    """Run the ``program`` once, with these ``probabilities`` of stalls and gaps."""
+    stall, gap = probabilities
     with tempfile.TemporaryDirectory(prefix="hwflow-sim-") as scratch:
         result = Path(scratch) / "result.json"
         config = Path(scratch) / "config.txt"
         lines = [
             f"frames {vectors.frames}",
             f"stall {stall!r}",
-            f"gap {stall if gap is None else gap!r}",
-            f"watchdog {watchdog or design.watchdog(max(stall, gap or 0.0))}",
+            f"gap {gap!r}",
+            f"watchdog {watchdog}",
             f"result {result}",
         ]
         if wave is not None:
@@ -87,22 +125,11 @@ def run_verilator(
             for tap, file in files(tuple(taps), records):
                 lines.append(f"tap {tap.port} {tap.beats * vectors.frames} {file.absolute()}")
         config.write_text("\n".join(lines) + "\n")
-        status, text = _run(
-            [str(built.program), str(config), str(seed)], design.directory, {**os.environ, **(environment or {})},
-            on_frames or (lambda frames: None),
-        )
+        status, text = _run([str(program), str(config), str(seed)], design.directory, environment, on_frames)
         log.write_text(text)
         if status != 0 or not result.is_file():
             raise SimulatorFailed("run the Verilator harness", log, tail_of(f"{text}\nexit status {status}"))
-        return RunResult.load(
-            result,
-            design,
-            simulator="verilator",
-            seed=seed,
-            stall=stall,
-            build_seconds=built.seconds,
-            run_seconds=time.monotonic() - begin,
-        )
+        return RunResult.load(result, design, simulator="verilator", seed=seed, stall=stall)
 
 
 def _run(

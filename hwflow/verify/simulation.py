@@ -110,6 +110,7 @@ def simulate(
     progress: Progress | None = None,
     on_frames: Callable[[int, int], None] | None = None,
     layers: bool = False,
+    threads: int = 1,
 ) -> Simulation:
     """Simulate an output folder of ``synth``, or a model (which is compiled to a temporary folder first).
 
@@ -117,8 +118,12 @@ def simulate(
     stalls only. ``output``: an .npz for the model's outputs, written if the hardware's are right. ``dimensions`` and
     ``input_types`` (of a model; an output folder has its own) and ``trusted``: as for :func:`hwflow.load`.
     ``on_frames``: called with the number of frames that Verilator has simulated so far, and the total. ``layers``:
-    compare the output of every core, and name the first that differs from the golden model (Verilator only). Raises
-    :class:`UsageError`, :class:`ModelRefused`, :class:`ToolError`; a wrong design raises nothing.
+    compare the output of every core, and name the first that differs from the golden model (Verilator only).
+    ``threads``: simulate so many equal shares of the frames side by side, each from a reset of its own
+    (:mod:`hwflow.sim.side_by_side`; Verilator only, without ``wave`` and ``layers``); fewer where a share would end
+    before the interval is steady.
+
+    Raises :class:`UsageError`, :class:`ModelRefused`, :class:`ToolError`; a wrong design raises nothing.
     """
     say = progress or (lambda line: None)
     report = on_frames or (lambda done, frames: None)
@@ -138,6 +143,12 @@ def simulate(
     if layers and simulator != "verilator":
         message = f"must be with '--simulator verilator', not {simulator}"
         raise UsageError.of("layers-simulator", "option --layers", message, "leave out --simulator")
+    if threads < 1:
+        message = f"must be at least 1, not {threads}"
+        raise UsageError.of("positive-threads", "option --threads", message, "for example --threads 2")
+    if threads > 1 and (simulator != "verilator" or layers or wave is not None):
+        message = "must be with '--simulator verilator' and without --layers and --wave"
+        raise UsageError.of("threads-simulator", "option --threads", message, "leave it out")
     require_file(inputs)
     if wave is not None:
         _check_wave(Path(wave))
@@ -153,7 +164,7 @@ def simulate(
         model = compiled_model(path)
         chosen = choose_inputs(model, path / "model.onnx", inputs, frames, np.random.default_rng(seed))
         with room_in(path, path):
-            simulation = _run(model, path, chosen, frames, simulator, stall, seed, wave, say, report, layers)
+            simulation = _run(model, path, chosen, frames, simulator, stall, seed, wave, say, report, layers, threads)
         return _written(simulation, output)
     design: Design = compile_model(
         path, DEFAULT_BOARD, dimensions=dimensions, trusted=trusted, input_types=input_types, progress=progress
@@ -162,7 +173,9 @@ def simulate(
     with tempfile.TemporaryDirectory(prefix="hwflow-") as folder:
         out = Path(folder) / "out"
         design.write(out, "verilog", progress)
-        simulation = _run(design.model, out, chosen, frames, simulator, stall, seed, wave, say, report, layers)
+        simulation = _run(
+            design.model, out, chosen, frames, simulator, stall, seed, wave, say, report, layers, threads
+        )
     return _written(simulation, output)
 
 
@@ -235,6 +248,7 @@ def _damaged(out: Path, error: Exception) -> UsageError:
 def _run(
     model: Model, out: Path, chosen: Inputs, frames: int | None, simulator: str, stall: float, seed: int,
     wave: str | os.PathLike[str] | None, say: Progress, report: Callable[[int, int], None], layers: bool,
+    threads: int,
 ) -> Simulation:
     arrays = chosen.arrays
     if simulator == "icarus" and frames is None:
@@ -245,7 +259,7 @@ def _run(
         integers = port_inputs(model, arrays)
         vectors = golden_vectors(model, out, integers)
         say(f"simulating {vectors.frames} frames with {simulator}")
-        interval, latency, exact = _predicted(out, vectors.frames)
+        interval, latency, exact, steady = _predicted(out, vectors.frames)
         waveform = Path(wave) if wave is not None else None
         if layers:
             design, taps = load_taps(load_design(out))
@@ -254,7 +268,8 @@ def _run(
                 say(f"comparing {len(taps)} layers with the golden model")
                 inside = judge(model, taps, Path(records), integers, vectors.frames)
         elif simulator == "verilator":
-            result = _verilator(load_design(out), vectors, stall, seed, waveform, report)
+            side_by_side = max(1, min(threads, vectors.frames // steady))
+            result = _verilator(load_design(out), vectors, stall, seed, waveform, report, threads=side_by_side)
         else:
             result = _icarus(out, vectors, stall, seed, waveform)
     except (ManifestError, VectorError) as error:
@@ -277,11 +292,13 @@ def _run(
 def _verilator(
     design: EmittedDesign, vectors: Vectors, stall: float, seed: int, wave: Path | None,
     report: Callable[[int, int], None], taps: tuple[Tap, ...] = (), records: Path | None = None,
+    threads: int = 1,
 ) -> RunResult:
     verilator = VERILATOR.find()
     return run_verilator(
         design, vectors, command=verilator.command, environment=verilator.environment, stall=stall, seed=seed,
         wave=wave, on_frames=lambda done: report(done, vectors.frames), taps=taps, records=records,
+        threads=threads,
     )
 
 
@@ -293,10 +310,11 @@ def _icarus(out: Path, vectors: Vectors, stall: float, seed: int, wave: Path | N
     )
 
 
-def _predicted(out: Path, frames: int) -> tuple[int | None, int, bool]:
-    """Return the predicted initiation interval over ``frames`` frames, the latency, and whether these are exact. The
-    interval of few frames, while queues fill, may differ from the steady one; the manifest has the cycle of the last
-    beat of each of the first frames. Not exact: an upper bound on the latency, and no interval of so few frames."""
+def _predicted(out: Path, frames: int) -> tuple[int | None, int, bool, int]:
+    """Return the predicted initiation interval over ``frames`` frames, the latency, whether these are exact, and the
+    number of frames from which on the interval is steady. The interval of few frames, while queues fill, may differ
+    from the steady one; the manifest has the cycle of the last beat of each of the first frames. Not exact: an upper
+    bound on the latency, and no interval of so few frames."""
     path = out / "manifest.json"
     timing = json.loads(path.read_text()).get("timing")
     try:
@@ -305,10 +323,11 @@ def _predicted(out: Path, frames: int) -> tuple[int | None, int, bool]:
     except (KeyError, TypeError, ValueError):
         raise ManifestError(f"{path}: 'timing' must hold what was predicted, not {timing!r}") from None
     if not timing.get("exact", True):
-        return None, latency, False
+        return None, latency, False, max(2, len(last))
     if frames < 2:
-        return None, latency, True
-    return last[frames - 1] - last[frames - 2] if frames <= len(last) else interval, latency, True
+        return None, latency, True, max(2, len(last))
+    few = frames <= len(last)
+    return last[frames - 1] - last[frames - 2] if few else interval, latency, True, max(2, len(last))
 
 
 def _findings(

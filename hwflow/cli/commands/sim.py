@@ -22,7 +22,7 @@ def run_sim(arguments: argparse.Namespace) -> int:
             arguments.target, inputs=arguments.input, frames=arguments.frames, simulator=arguments.simulator,
             stall=arguments.stall, seed=seed_of(arguments), wave=arguments.wave, output=arguments.output,
             dimensions=dimensions(arguments.dim), trusted=arguments.trust, progress=progress, on_frames=progress.count,
-            layers=arguments.layers, input_types=input_types(arguments.input_type),
+            layers=arguments.layers, threads=arguments.threads, input_types=input_types(arguments.input_type),
         )
     if arguments.format == "json":
         print_json(simulation.table())

@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -150,3 +151,28 @@ def test_the_command_line(intact: Path, frames: Path, capsys: pytest.CaptureFixt
     rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
     assert ["layer", "elements", "differing", "missing", "value"] in rows
     assert ["second_q", str(3 * 3 * 2 * 3), "0", "0", "second_q [3, 2, 3]"] in rows
+
+
+def test_threads_take_a_share_of_the_frames_each(intact: Path) -> None:
+    """The same verdict; the second share begins from a reset, so its first frame's latency is simulated once more."""
+    alone, both = (api.simulate(intact, frames=13, seed=4, threads=count).table() for count in (1, 2))
+    assert alone.pop("cycles") < both.pop("cycles")
+    assert alone == both
+    assert alone["verdict"] == "equal"
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"threads": 0}, "must be at least 1, not 0 [positive-threads]\n  remedy: for example --threads 2"),
+        (
+            {"threads": 2, "layers": True},
+            "must be with '--simulator verilator' and without --layers and --wave [threads-simulator]\n"
+            "  remedy: leave it out",
+        ),
+    ],
+)
+def test_threads_that_cannot_be(intact: Path, options: dict[str, Any], text: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        api.simulate(intact, **options)
+    assert str(refused.value) == f"error: option --threads: {text}"
