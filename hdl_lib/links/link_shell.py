@@ -46,8 +46,8 @@ class LinkShell(wiring.Component):
 
     Timing
     ------
-    As the parts; packets show a cycle later. ``core_reset`` follows a session's begin by :data:`RESET_STAGES` cycles; from the begin until it is
-    low again nothing is offered to the core and nothing that it says is looked at.
+    As the parts; packets show a cycle later. ``core_reset`` follows a session's begin by :data:`RESET_STAGES` cycles;
+    from the begin until it is low again nothing is offered to the core and nothing that it says is looked at.
     """
 
     def __init__(
