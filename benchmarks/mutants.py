@@ -1,13 +1,14 @@
 """How many of a sample of mutants the tests kill: `make mutants`.
 
-    python benchmarks/mutants.py [--count 200] [--seed 1] [--jobs 2] [--least 0.95] [--tests PATH ...] [PATH ...]
+    python benchmarks/mutants.py [--count 200] [--seed 1] [--jobs 2] [--least 0.95] [--again] [--tests PATH ...] [PATH]
 
 A mutant is the code with one small mistake (DeMillo, Lipton, Sayward: Hints on test data selection, Computer 11, 1978):
 another comparison, another operator, a number one greater, a condition turned around. It is killed if a test fails, or
-takes far longer than with the code as it is. The tests run once with coverage first. A mutant is then asked in a copy
-of the tree by the tests that reach its lines, the cheapest first; one on lines that run at import alone by those that
-reach anything in its file. Not mutated is what decides no behaviour: annotations, texts, constants of modules in
-capitals (patience and the like), and the cost models, whose error is measured.
+takes far longer than with the code as it is. The tests run once with coverage first (``--again``: what that found is in
+build/mutants). A mutant then meets, in a copy of the tree, the tests that reach its lines, the cheapest first; one on
+lines that run at import alone those that reach anything in its file. Not mutated is what decides no behaviour:
+annotations, texts, constants of modules in capitals (patience and the like), and the cost models, whose error is
+measured.
 
 Ends with 1 if fewer than ``--least`` of the mutants are killed. The same seed takes the same mutants of the same code.
 
@@ -20,6 +21,7 @@ from __future__ import annotations
 import argparse
 import ast
 import copy
+import itertools
 import os
 import random
 import shutil
@@ -29,7 +31,7 @@ import sys
 import tempfile
 import time
 import xml.etree.ElementTree as xml
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,9 +43,10 @@ ROOT = Path(__file__).resolve().parent.parent
 CODE = ("hwflow/numerics", "hwflow/cores", "hwflow/schedule")
 NOT = "hwflow/cores/costs"
 TESTS = ("tests/numerics", "tests/cores", "tests/schedule", "tests/operators")
-ENOUGH = 600  # tests that a mutant is asked at the most
-SLOW = 5  # times as long as without it, and half a minute: so much processor time a mutant has
-STUCK = 4  # times as long on the clock
+KEPT = ROOT / "build" / "mutants"
+ENOUGH = 300  # seconds with coverage: tests of no more are run for a mutant
+MORE = 60  # seconds: a mutant has as much processor time as its tests took with coverage, and so much more
+STUCK = 8  # times as long on the clock
 
 _OPERATORS: dict[type[ast.AST], type[ast.AST]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
@@ -160,28 +163,37 @@ class Baseline:
     data: CoverageData
     seconds: dict[str, float]
 
-    def asked(self, file: Path, lines: range) -> list[str]:
-        """The tests that reach one of the lines (of a file in the tree that was measured), the cheapest first."""
-        reached = self.data.contexts_by_lineno(str(file))
-        names = self._names(reached.get(line, ()) for line in lines) or self._names(reached.values())
-        return sorted(names, key=lambda name: (self.seconds.get(name, 0.0), name))[:ENOUGH]
+    def asked(self, mutant: Mutant) -> dict[str, float]:
+        """The tests that reach one of the mutant's lines, the cheapest first, and the seconds of each."""
+        reached = self.data.contexts_by_lineno(mutant.file)
+        names = self._names(reached.get(line, ()) for line in mutant.lines) or self._names(reached.values())
+        ordered = sorted((self.seconds.get(name, 0.0), name) for name in names)
+        until = itertools.accumulate(seconds for seconds, _ in ordered)
+        return {name: seconds for (seconds, name), total in zip(ordered, until, strict=True) if total <= ENOUGH}
 
     @staticmethod
     def _names(contexts: Iterable[Sequence[str]]) -> set[str]:
         return {context.rpartition("|")[0] for group in contexts for context in group} - {""}
 
 
-def baseline(tests: Sequence[str], tree: Path, jobs: int) -> Baseline:
-    """Run the tests with coverage in a copy of the tree."""
+def measure(tests: Sequence[str], tree: Path, jobs: int) -> None:
+    """Run the tests with coverage in a copy of the tree, and keep what was found."""
     command = [
         *PYTEST, "-n", str(jobs), "--dist", "worksteal", "--cov", "--cov-context=test", "--cov-report=",
         "--junitxml=tests.xml", *tests,
     ]
     if status := subprocess.run(command, cwd=tree, env=_environment(tree)).returncode:
-        sys.exit(f"the tests must pass before mutants are asked, not end with {status}")
-    data = CoverageData(str(tree / "build" / "coverage" / "data"))
+        sys.exit(f"the tests must pass before mutants meet them, not end with {status}")
+    KEPT.mkdir(parents=True, exist_ok=True)
+    shutil.copy2(tree / "build" / "coverage" / "data", KEPT / "lines")
+    shutil.copy2(tree / "tests.xml", KEPT / "tests.xml")
+
+
+def baseline() -> Baseline:
+    """Read what :func:`measure` kept."""
+    data = CoverageData(str(KEPT / "lines"))
     data.read()
-    cases = xml.parse(tree / "tests.xml").iter("testcase")
+    cases = xml.parse(KEPT / "tests.xml").iter("testcase")
     return Baseline(data, {_name(case): float(case.get("time", 0)) for case in cases})
 
 
@@ -190,8 +202,8 @@ def _name(case: xml.Element) -> str:
     return f"{case.get('classname', '').replace('.', '/')}.py::{case.get('name')}"
 
 
-def run(mutant: Mutant, tests: Sequence[str], seconds: float, tree: Path) -> Outcome:
-    """Ask the tests, which take so long without it, about a mutant in a copy of the tree."""
+def run(mutant: Mutant, tests: Mapping[str, float], tree: Path) -> Outcome:
+    """Run tests, of which each takes so many seconds without the mutant, with it in a copy of the tree."""
     if not tests:
         return Outcome(mutant, False, "no test reaches it", 0.0)
     file = tree / mutant.file
@@ -199,7 +211,7 @@ def run(mutant: Mutant, tests: Sequence[str], seconds: float, tree: Path) -> Out
     begin = time.monotonic()
     file.write_text(mutant.code)
     try:
-        how = _asked(tests, tree, 30 + round(SLOW * seconds))
+        how = _asked(list(tests), tree, MORE + round(sum(tests.values())))
     finally:
         file.write_text(before)
     return Outcome(mutant, how != "passed", how, time.monotonic() - begin)
@@ -246,6 +258,7 @@ def main() -> int:
     parser.add_argument("where", nargs="*", default=CODE, metavar="PATH")
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--again", action="store_true", help="with the lines and times of the tests' last run")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--least", type=float, default=0.95, help="share that must be killed")
     parser.add_argument("--tests", nargs="+", default=TESTS, metavar="PATH", help="that are asked")
@@ -255,15 +268,16 @@ def main() -> int:
     survivors: list[Outcome] = []
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(options.jobs) as pool:
         copies = [_copied(Path(folder) / str(job)) for job in range(options.jobs)]
-        measured = baseline(options.tests, copies[0], options.jobs)
+        if not options.again:
+            measure(options.tests, copies[0], options.jobs)
+        measured = baseline()
         for tree in copies:
             trees.put(tree)
 
         def asked(mutant: Mutant) -> Outcome:
-            tests = measured.asked(copies[0] / mutant.file, mutant.lines)
             tree = trees.get()
             try:
-                return run(mutant, tests, sum(measured.seconds.get(test, 0.0) for test in tests), tree)
+                return run(mutant, measured.asked(mutant), tree)
             finally:
                 trees.put(tree)
 

@@ -87,7 +87,8 @@ class LinkCounters(wiring.Component):
                 with m.Case(n):
                     m.d.comb += added.eq(count)
         for n, (name, count) in enumerate(zip(COUNTED, waiting, strict=True)):
-            counted = ~odd & first & (before[2:] == n) & ~zeroing
+            counted = Signal(name=f"{name}_counted")  # in the cycle in which it is added
+            m.d.sync += counted.eq(odd & (number == 4 * n) & ~zeroing)
             with m.If(self.clear):
                 m.d.sync += count.eq(0)
             with m.Else():
