@@ -29,6 +29,7 @@ class ProductForm(StrEnum):
     XNOR = "xnor"  # comparisons of single bits
     SHIFT_ADD = "shift_add"  # adders of shifted inputs, for factors that never change
     SERIAL = "serial"  # look-up tables, some digits of the input per step
+    TABLE = "table"  # memories of the multiples of stored factors
 
 
 FORMS = (ProductForm.DSP, ProductForm.LUT)  # of a product by itself

@@ -42,8 +42,8 @@ class Resources(NamedTuple):
 class Folding:
     """Lanes of each input and output stream (elements per beat), the multipliers busy in every step and what makes
     their products. ``part``: magnitude bits of a multiplier block's operand, for cores that split their operands; of
-    serial products, the digits of the input taken in a step (:mod:`hwflow.cores.requantizers.serial_requantize`); else
-    0.
+    serial products, the digits of the input taken in a step (:mod:`hwflow.cores.requantizers.serial_requantize`); of
+    products in tables, the bits of a digit of the input (:mod:`hwflow.cores.requantizers.multiples`); else 0.
 
     ``whole_vector``: input lanes are of a vector of several pixels, taken as one pixel (see
     :mod:`hwflow.cores.matrix.mvu`), though they are no more than a pixel's channels; or those of a core that takes

@@ -29,7 +29,7 @@ class _Costs:
 
     def __init__(self, node: Node[RequantizeAttributes]) -> None:
         self.lanes: dict[tuple[str, str, int, bytes], Resources] = Scratch()
-        self.all: dict[tuple[str, int], tuple[Resources, Resources]] = Scratch()
+        self.all: dict[tuple[str, int, int], tuple[Resources, Resources]] = Scratch()
 
 
 class LaneTables(RequantizerCore[F]):
@@ -45,8 +45,8 @@ class LaneTables(RequantizerCore[F]):
 
     def tables_cost(self, family: str) -> tuple[Resources, Resources]:
         """Return the resources of all tables, by their contents, and of the last one."""
-        known = self.node.once(_Costs)
-        if (family, self.lanes) not in known.all:
+        known, key = self.node.once(_Costs), (family, self.lanes, self.folding.part)
+        if key not in known.all:
             total, last = Resources(), Resources()
             for part in self.tables():
                 for lane in range(self.lanes):
@@ -58,8 +58,8 @@ class LaneTables(RequantizerCore[F]):
                         )
                     last = known.lanes[alike]
                     total += last
-            known.all[family, self.lanes] = total, last
-        return known.all[family, self.lanes]
+            known.all[key] = total, last
+        return known.all[key]
 
     def channels_of(self, lane: int) -> IntArray:
         """Return the channels that a lane processes in turn, modulo those with parameters of their own."""

@@ -13,6 +13,7 @@ from hwflow.cores.logical.images import along_axis
 from hwflow.cores.operator import Device, Folding, ImplementedOperator, LogicalOperator, LoweringContext
 from hwflow.cores.requantizers.binary_search import BinarySearch
 from hwflow.cores.requantizers.constant_requantize import ConstantLanes, shifts_only, worth_offering
+from hwflow.cores.requantizers.multiples import TabledProducts
 from hwflow.cores.requantizers.parallel_thresholds import ParallelThresholds
 from hwflow.cores.requantizers.products import BlockProducts, LookupTableProducts
 from hwflow.cores.requantizers.requantizer_core import RequantizerCore, form_of
@@ -85,6 +86,7 @@ class Requantize(LogicalOperator[RequantizeAttributes], ImplementedOperator[Requ
             constant = constants and BlockProducts(node, folding, form).words == 1
             kind = ConstantLanes.kind if constant else LookupTableProducts.kind
             others.append(Folding(folding.input_lanes, folding.output_lanes, multiplier=kind))
+            others += TabledProducts.foldings(node, folding.input_lanes)
         return options + others + SerialProducts.foldings(node)
 
     def implementation(self, node: Node[RequantizeAttributes], folding: Folding) -> RequantizerCore[Any]:
@@ -100,6 +102,6 @@ _CORES: dict[type[Form], type[RequantizerCore[Any]]] = {
     ThresholdForm: ParallelThresholds, SearchForm: BinarySearch, LookupForm: ResultTable,
 }
 _PRODUCTS: dict[str, type[RequantizerCore[Any]]] = {
-    kind.kind: kind for kind in (BlockProducts, LookupTableProducts, ConstantLanes, SerialProducts)
+    kind.kind: kind for kind in (BlockProducts, LookupTableProducts, ConstantLanes, SerialProducts, TabledProducts)
 }
 """Cores of a multiply-add-shift by the folding's kind of multiplier."""

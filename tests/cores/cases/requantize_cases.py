@@ -247,3 +247,20 @@ REQUANTIZE += [
         (1, 1), (1, 2), (1, 5),
     ),
 ]
+
+
+def _tabled(case: Case, *foldings: tuple[int, int]) -> Case:
+    """The case with products in tables: (lanes, bits per digit)."""
+    return replace(
+        case, name=f"{case.name}_tabled",
+        foldings=tuple(Folding(n, n, multiplier="table", part=digit) for n, digit in foldings),
+    )
+
+
+REQUANTIZE += [
+    _tabled(_requantize("multiply", 2, 5, I18, I8, _scattered(9999, 26), (), zero_point=3), (1, 6), (2, 7), (5, 9)),
+    _tabled(_requantize("multiply_many", 2, 64, I20, I8, _scattered(9999, 28), ()), (1, 3), (2, 4)),
+    _tabled(_requantize("multiply_unsigned", 3, 4, IntType(14, False), U4, _scattered(99, 24), ()), (2, 7)),
+    _tabled(_requantize("multiply_alike", 3, 4, I18, I8, lambda c: Fraction(3, 1001), (), uniform=True), (3, 9)),
+    _tabled(_function("multiply_both", 3, 4, I18, lambda x, c: line(x, (97013, -201177, 0, 45001)[c], 27), ()), (1, 7)),
+]

@@ -128,7 +128,7 @@ def _lane(
     if constants is not None:
         zeros = trailing_zeros(constants[1]) if constants[1] else whole.width
     terms.insert(0, Whole(addend.min, addend.max, zeros))
-    total += _sums(family, terms, whole.width, 0 if rounds else shift)
+    total += tree_of(family, terms, whole.width, 0 if rounds else shift)
     return total + result_of(family, whole, shift, rounds, out, limits)
 
 
@@ -234,7 +234,7 @@ def _products(
     return total, terms
 
 
-def _sums(family: str, terms: Sequence[Whole], limit: int, dropped: int) -> Resources:
+def tree_of(family: str, terms: Sequence[Whole], limit: int, dropped: int) -> Resources:
     """A tree of adders: no carry chain below the place where the upper term begins, no register for bits that are only
     ``dropped`` at the end."""
     levels = [list(terms)]
