@@ -18,14 +18,14 @@ from hwflow.cores.amaranth_shapes import shape_of
 from hwflow.cores.operator import Built, Decision, Folding, MemoryFile, Resources
 from hwflow.cores.requantizers.lane_tables import LaneTable, LaneTables
 from hwflow.cores.requantizers.requantizer_core import form_of
-from hwflow.ir.graph import IntArray, Node, Scratch
+from hwflow.ir.graph import IntArray, Node
 from hwflow.ir.node_attributes import RequantizeAttributes
 from hwflow.numerics.requantizers.multiply_add_shift import MultiplyAddShift
 from hwflow.numerics.requantizers.shift_rounding import ShiftRounding
 from hwflow.types import Interval, IntType
 
 DEPTHS = (512, 1024, 2048)  # words of tables: those of a block RAM of 36, 18 and 9 bits
-_LONGEST = 62  # bits of a word
+_LONGEST = 62  # bits of a product, which 64 hold with an addend
 
 
 class TabledProducts(LaneTables[MultiplyAddShift]):
@@ -40,7 +40,8 @@ class TabledProducts(LaneTables[MultiplyAddShift]):
         form, found = form_of(node), []
         assert isinstance(form, MultiplyAddShift), "asked of that form alone"
         x: IntType = node.inputs[0].typed.element
-        if form.rounding != ShiftRounding.FLOOR or x.bits + form.multiplier_bits > _LONGEST:
+        longest = max(x.bits + form.multiplier_bits, form.addend_type[0])
+        if form.rounding != ShiftRounding.FLOOR or longest > _LONGEST:
             return []
         words = cls(node, Folding(lanes, lanes, multiplier=cls.kind, part=1), form).words
         for digit in sorted({(depth // words).bit_length() - 1 for depth in DEPTHS if depth >= 2 * words}):
@@ -50,7 +51,7 @@ class TabledProducts(LaneTables[MultiplyAddShift]):
         return found
 
     def latency(self) -> int:
-        return MultiplesRequantizer.latency_of(len(self.tables()))
+        return MultiplesRequantizer.latency_of(-(-self.input.bits // self.folding.part))
 
     def resources(self, decision: Decision, family: str) -> Resources:
         form, digits = self.form, self.digits()
@@ -75,55 +76,43 @@ class TabledProducts(LaneTables[MultiplyAddShift]):
         )
         return Built(core, [core.i], [core.o], files)
 
-    def digits(self) -> list[Digit]:
-        """Return the digits of the input, each with the shape of its table's words."""
-        step, bits = self.folding.part, self.input.bits
-        firsts = range(0, bits, step)
-        return [
-            Digit(first, min(step, bits - first), shape_of(_holding(table.rows)), max(first, step))
-            for first, table in zip(firsts, self.tables(), strict=True)
-        ]
-
     def tables(self) -> list[LaneTable]:
-        return self.node.once(_Multiples).tables(self.folding.part, self.own)
+        name = f"multiples_of_{self.folding.part}"
+        return [
+            LaneTable(f"{name}_{index}", self._words_of(digit.first, values), digit.shape.width)
+            for index, (digit, values) in enumerate(zip(self.digits(), self._values(), strict=True))
+        ]
 
     def registered(self, words: int) -> bool:
         return True
 
+    def digits(self) -> list[Digit]:
+        """Return the digits of the input, each with the shape of its table's words."""
+        step, found = self.folding.part, []
+        for index, values in enumerate(self._values()):
+            ends = self._words_of(index * step, np.array([values.min(), values.max()]))
+            shape = shape_of(IntType.holding(Interval(int(ends.min()), int(ends.max()))))
+            found.append(Digit(index * step, len(values).bit_length() - 1, shape, max(index, 1) * step))
+        return found
 
-class _Multiples:
-    """The tables of a node, of the first channels alone if all are alike."""
+    def _values(self) -> list[IntArray]:
+        """Return what each digit counts, by its bits as a number without sign."""
+        step, bits = self.folding.part, self.input.bits
+        found = [np.arange(1 << min(step, bits - first)) for first in range(0, bits, step)]
+        if self.input.signed:
+            found[-1] = (found[-1] ^ len(found[-1]) // 2) - len(found[-1]) // 2
+        return found
 
-    def __init__(self, node: Node[RequantizeAttributes]) -> None:
-        form = form_of(node)
-        assert isinstance(form, MultiplyAddShift), "asked of that form alone"
-        self._form = form
-        self._input: IntType = node.inputs[0].typed.element
-        self._tables: dict[tuple[int, int], list[LaneTable]] = Scratch()
-
-    def tables(self, step: int, own: int) -> list[LaneTable]:
-        """Return a table for each digit of ``step`` bits. The first one's words lack these bits: nothing is added to
-        them, and the shift drops them."""
-        if (step, own) not in self._tables:
-            multipliers, addends = (
-                np.array(each[:own], dtype=np.int64)[:, np.newaxis]
-                for each in (self._form.multipliers, self._form.addends)
-            )
-            firsts = range(0, self._input.bits, step)
-            last, found = firsts[-1], []
-            for first in firsts:
-                values = np.arange(1 << min(step, self._input.bits - first))
-                if first == last and self._input.signed:
-                    values -= len(values) * (values >= len(values) // 2)
-                rows = multipliers * values
-                if first == 0:
-                    rows = rows + addends % (1 << last) >> step
-                elif first == last:
-                    rows += addends >> last
-                found.append(LaneTable(f"multiples_{first}_of_{step}", rows, _holding(rows).bits))
-            self._tables[step, own] = found
-        return self._tables[step, own]
-
-
-def _holding(rows: IntArray) -> IntType:
-    return IntType.holding(Interval(int(rows.min()), int(rows.max())))
+    def _words_of(self, first: int, values: IntArray) -> IntArray:
+        """Return a row for each channel of the words for a digit's values. Those of the first digit lack as many bits
+        as a digit has: nothing is added to them, and the shift drops them."""
+        step = self.folding.part
+        multipliers, addends = (
+            np.array(each[: self.own], dtype=np.int64)[:, np.newaxis]
+            for each in (self.form.multipliers, self.form.addends)
+        )
+        last = (self.input.bits - 1) // step * step
+        rows: IntArray = multipliers * values
+        if first == 0:
+            return rows + addends % (1 << last) >> step
+        return rows + (addends >> last) if first == last else rows

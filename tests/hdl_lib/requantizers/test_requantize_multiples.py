@@ -51,9 +51,11 @@ CASES = {  # name: (latency, arguments)
     "many digits": (8, (signed(10), unsigned(8), [(2, U9, k) for k in (1, 2, 4, 6)] + [(2, S9, 9)], 9, 3, 99, 1, 4, 9)),
     "unsigned": (6, (unsigned(5), unsigned(4), [(3, unsigned(6), 0), (2, unsigned(6), 3)], 4, 0, 15, 3, 3, 6)),
     "far apart": (6, (signed(4), signed(12), [(2, signed(3), 0), (2, signed(3), 8)], 0, -2000, 2000, 1, 2, 3)),
-    "far apart, unsigned": (6, (unsigned(4), unsigned(9), [(2, unsigned(1), 0), (2, unsigned(2), 6)], 0, 0, 511, 1, 1, 7)),
+    "far apart, unsigned": (
+        6, (unsigned(4), unsigned(9), [(2, unsigned(1), 0), (2, unsigned(2), 6)], 0, 0, 511, 1, 1, 7)
+    ),
     "one place": (6, (signed(4), signed(4), [(2, signed(5), 3), (2, signed(5), 3)], 5, -7, 6, 1, 4, 1)),
-    "one block for all": (6, (signed(4), signed(8), [(2, signed(9), 1), (2, signed(9), 2)], 3, -99, 99, 2, 6, 7, True)),
+    "one block for all": (6, (signed(4), signed(8), [(2, S9, 1), (2, S9, 2)], 3, -99, 99, 2, 6, 7, True)),
 }
 
 

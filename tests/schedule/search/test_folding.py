@@ -405,3 +405,18 @@ def test_no_queue_costs_interval_where_streams_meet(seed: int) -> None:
         scheduled = schedule(dataflow(meeting_graph(seed)), PART, budget)
         slowest = max(hardware(n.op).cycles(n, scheduled.plan[n].folding) for n in scheduled.graph.nodes)
         assert scheduled.initiation_interval == slowest
+
+
+def test_where_blocks_are_scarce_requantizers_leave_them_to_products() -> None:
+    """A layer with 128 products and 16 results per pixel, and 16 multiplier blocks: results that are scaled by tables
+    in block RAM leave all of them to the layer."""
+    build = Builder(np.random.default_rng(3))
+    value = build.conv2d(build.input((8, 16, 16), U8), 16, 1, 1, 0, I8)
+    build.output(build.requantize(value, U8))
+    graph = dataflow(build.done())
+    (node,) = (node for node in graph.nodes if node.op == "requantize")
+    (slow, _), (fast, found) = (
+        FoldingSearch(graph, PART, Budget(1500, 9000, 16, blocks)).best() for blocks in (0, 20)
+    )
+    assert found[node].multiplier == "table"
+    assert fast < slow
