@@ -71,6 +71,23 @@ def test_enclosures_contain_the_value(functions: tuple[Elementwise, ...], a: flo
                 assert _mpf(y.lo) - slack <= exact <= _mpf(y.hi) + slack
 
 
+@settings(max_examples=300, deadline=None)
+@given(smooth, arguments)
+def test_floats_enclose_a_value_narrowly(function: Elementwise, x: float) -> None:
+    """A point's bounds are a few units in the last place apart; what is defined there is known to be."""
+    assume(x == 0 or abs(x) > 1e-60)  # no underflow of powers
+    with np.errstate(all="ignore"):
+        bounds = floats((function,), FloatIntervals.of(np.array([x]), np.array([x])))
+    with mp.workprec(4 * BITS):
+        try:
+            exact = _mpf(value((function,), F(x)))
+        except (NoValue, OverflowError, Unsure):
+            assume(False)
+        assert not bounds.partly[0] and not bounds.nowhere[0]
+        if exact == 0 or 1e-290 < abs(exact) < 1e300:
+            assert bounds.hi[0] - bounds.lo[0] <= abs(exact) * 2.0**-30 + 2.0**-1050
+
+
 @settings(max_examples=200, deadline=None)
 @given(smooth, arguments.map(F))
 def test_values_are_enclosed_as_narrowly_as_asked(f: Elementwise, x: F) -> None:
