@@ -35,6 +35,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from hdl_lib.memories.rom import VERILOG, Table
+from hdl_lib.requantizers.requantize_multiples import Digit, MultiplesRequantizer
 from hdl_lib.requantizers.requantize_search import SearchRequantizer
 from hdl_lib.streams.fifo import Fifo
 from hdl_lib.streams.fork import Fork
@@ -77,6 +78,24 @@ def search(stages: int, blocks: int, lanes: int) -> Built:
         Shape(24, True), Shape(8, True), lanes=lanes, channels=blocks * lanes, bound_shape=Shape(24, True),
         stages=stages, bounds=tables[:-1] * lanes, values=tables[-1:] * lanes, depth=12,
     )  # fmt: skip
+    return core, files
+
+
+def multiples(bits: int, blocks: int) -> Built:
+    """A requantizer of s20 with words of 28 bits for digits of ``bits``; random tables."""
+    files: dict[str, str] = {}
+    tables: list[Table] = []
+    digits = []
+    for first in range(0, 20, bits):
+        digits.append(Digit(first, min(bits, 20 - first), Shape(28, True), max(first, bits)))
+        words = blocks << digits[-1].bits
+        _, file = cores.random_table(words, 28)
+        files[f"t{first}.mem"] = file["table.mem"]
+        tables.append(Table(None, f"t{first}.mem", 28, words))
+    core = MultiplesRequantizer(
+        Shape(20, True), Shape(8, True), lanes=1, channels=blocks, digits=digits, tables=tables, shift=30, low=-128,
+        high=127, depth=9,
+    )
     return core, files
 
 
@@ -125,6 +144,8 @@ CASES: dict[str, Callable[[], Built]] = {
     "thresholds_s20_15": measured("requantize_thresholds", "s20", "u4", 15, 2, 16, 8),
     "thresholds_s24_7": measured("requantize_thresholds", "s24", "s3", 7, 4, 64, 7),
     "search_s24_8": lambda: search(8, 16, 1),
+    "multiples_s20_3": lambda: multiples(3, 64),
+    "multiples_s20_5": lambda: multiples(5, 16),
     # input, output, inputs, lanes, channels, shared, depth
     "lookup_s12": measured("requantize_lookup", "s12", "s8", 4096, 1, 16, 1, 6),
     "lookup_s8_8": measured("requantize_lookup", "s8", "s8", 256, 8, 64, 1, 6),
