@@ -214,6 +214,18 @@ def test_quantize_overflow_per_channel() -> None:
     assert around(proto, {"x": np.array([[1e4, 5]], np.float32)})[0].tolist() == [[127, 5]]
 
 
+def test_quantized_integers_are_clipped_at_whole_quotients() -> None:
+    """A scale below 1 is 0 as an integer, and 3 * 2**30 wraps as an int32."""
+    for scale, expected in ((0.5, [0, 0, 127, -128]), (3, [0, 0, 100, -100])):
+        nodes = [node("QuantizeLinear", ["x", "s", "z"], ["y"])]
+        shape, kinds = [4], (onnx.TensorProto.INT32, onnx.TensorProto.INT8)
+        constants = {"s": np.float32(scale), "z": np.int8(0)}
+        proto = model(nodes, [value("x", shape, kinds[0])], [value("y", shape, kinds[1])], constants, {"": 21})
+        x = {"x": np.array([0, 0, 300, -300], np.int32)}
+        assert reference(proto, x).tolist() == expected
+        assert around(proto, x)[0].tolist() == expected
+
+
 def test_dequantize_before_operator_set_19() -> None:
     nodes = [node("DequantizeLinear", ["x", "s", "z"], ["y"], axis=1)]
     constants = {"s": np.array([0.5, 2], np.float32), "z": np.array([1, -1], np.int8)}

@@ -241,7 +241,8 @@ def _limits(attributes: Attributes, inputs: Inputs) -> AnyArray | None:
         scale = scale.reshape(shape)
     elif scale.ndim:
         scale = scale[0]
-    limits: AnyArray = scale.astype(x.dtype) * x.dtype.type(_LARGEST_QUOTIENT)
+    kind = x.dtype if x.dtype.kind == "f" else np.dtype(np.float64)  # integers are divided in float64
+    limits: AnyArray = scale.astype(kind) * kind.type(_LARGEST_QUOTIENT)
     return limits
 
 

@@ -109,8 +109,6 @@ def total(step: Step) -> Errors:
     """Sum of n values, from left to right: the sum of their errors, and gamma(n - 1) of their magnitudes."""
     places = _all(step)
     error = sum((step.error(index) for index in places), np.zeros(()))
-    if is_integer(step.output):
-        return np.broadcast_to(error, step.output.shape)
     sizes = sum((magnitude(step.value(index)) for index in places), np.zeros(()))
     bound: Errors = np.broadcast_to(error + gamma(max(1, len(places) - 1), step.unit) * sizes, step.output.shape)
     return bound

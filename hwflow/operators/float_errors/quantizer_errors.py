@@ -53,7 +53,7 @@ def quantize(step: Step) -> Errors:
     scale = along(step, 1)
     x = step.value(0)
     with np.errstate(all="ignore"):
-        quotient = (x.astype(scale.dtype) if is_integer(x) else x) / scale  # as the evaluator does
+        quotient = (x.astype(scale.dtype) if is_integer(x) else x) / scale  # the evaluator's integers round less
     u, least = unit(quotient.dtype), tiny(quotient.dtype)
     level = quotient.astype(np.float64)
     own = u * np.abs(level) + least
