@@ -258,11 +258,6 @@ class Rearrange(wiring.Component):
         """Return the cycles from a reader step to ``o.valid``: walk, row of the buffer, memory, register, queue."""
         return plan.walk.latency + 5
 
-    @property
-    def latency(self) -> int:
-        """Return this core's :meth:`latency_of`."""
-        return self.latency_of(self.plan)
-
     def elaborate(self, platform: object) -> Module:
         m = Module()
         plan, word_width = self.plan, len(Value.cast(self.i.payload))

@@ -23,7 +23,7 @@ class PerChannel(wiring.Component):
     @property
     def latency(self) -> int:
         """Return the cycles from a step to ``o.valid``."""
-        raise AttributeError("each requantizer has its own latency")
+        raise NotImplementedError("each requantizer has its own latency")
 
     def __init__(self, input_shape: Shape, output_shape: Shape, *, lanes: int, channels: int, depth: int) -> None:
         self.blocks = block_count(channels, lanes)

@@ -39,7 +39,7 @@ class Joined(wiring.Component):
     @property
     def latency(self) -> int:
         """Return the cycles from a step to ``o.valid``."""
-        raise AttributeError("each core has its own latency")
+        raise NotImplementedError("each core has its own latency")
 
     def __init__(
         self, input_shapes: Sequence[Shape], output_shape: Shape, *, lanes: int, channels: int, depth: int

@@ -45,11 +45,6 @@ class TreePool(wiring.Component):
         """Return the cycles from the producing step to ``o.valid``."""
         return tree_levels(min(pixels, window)) + (pixels < window) + 1
 
-    @property
-    def latency(self) -> int:
-        """Return this core's :meth:`latency_of`."""
-        return self.latency_of(self.pixels, self.window)
-
     def _tree(self, m: Module, name: str, values: list[Value]) -> Value:
         """Combine all values, ``tree_levels(len(values))`` cycles later."""
         raise NotImplementedError("each pool combines in its own way")

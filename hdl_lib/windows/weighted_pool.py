@@ -89,12 +89,6 @@ class WeightedPool(GroupPool):
         product = Multiplier(Shape.cast(shape), Shape.cast(weight_shape), multiplier, part)
         return arrival_of(product, *table) + product.operand_latency + product.latency + 2
 
-    @property
-    def latency(self) -> int:
-        """Return this core's :meth:`weighted_latency_of`."""
-        product, table = self.multiplier, (self.weights.width, self.weights.depth)
-        return self.weighted_latency_of(self.shape, self.weight_shape, product.form, product.part or PART, table=table)
-
     def _terms(self, m: Module, step: Value) -> tuple[list[Value], int]:
         product = self.multiplier
         arrival = arrival_of(product, self.weights.width, self.weights.depth)

@@ -105,11 +105,6 @@ class WindowRows(wiring.Component):
         """Return this core's :meth:`latency_of`."""
         return self.latency_of(self.steps)
 
-    @property
-    def lag(self) -> int:
-        """Return this core's :meth:`lag_of`."""
-        return self.lag_of(self.steps.words)
-
     def elaborate(self, platform: object) -> Module:
         m = Module()
         steps, pixel_width = self.steps, self.channels * self.result_shape.width

@@ -6,7 +6,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
+from onnx import helper
 
 from tests.frontend.refusals import Cases, image
 from tests.models import Builder
@@ -502,6 +504,35 @@ def input_of_scales_per_pixel(b: Builder) -> str:
 )
 def scale_that_does_not_broadcast(b: Builder) -> str:
     return b.node("DequantizeLinear", b.quantize(b.input("x", ["N", 3]), 0.5), b.constant([[0.5, 0.5]]), name="q")
+
+
+@cases(
+    "error: node 'pad' (Pad): the frame axis must not be padded, not by [1, -1] [frame-axis]\n"
+    "  remedy: pad within a frame",
+)
+def frames_moved_by_a_pad(b: Builder) -> str:
+    return b.node("Pad", image(b, 3), b.constant([1, 0, -1, 0], "int64"), name="pad")
+
+
+@cases(
+    "error: node 'u' (MaxUnpool): input 'dequantizelinear1' must have frames, channels and spatial axes, not 2 axes "
+    "[pool-rank]\n"
+    "  remedy: reshape it to (frames, channels, ...)",
+)
+def unpooled_without_spatial_axes(b: Builder) -> str:
+    made = helper.make_node("MaxUnpool", [image(b, 4), b.constant(np.zeros((1, 4)), "int64")], ["u"], name="u")
+    made.attribute.append(helper.make_attribute("kernel_shape", [], attr_type=onnx.AttributeProto.INTS))
+    b.nodes.append(made)
+    return "u"
+
+
+@cases(
+    "error: node 'g' (GatherND): indices 'c4' must be vectors of 1 to 2 positions after 0 axes shared with "
+    "'dequantizelinear1', not of shape [1, 0] [indices-shape]\n"
+    "  remedy: correct the constant, or batch_dims",
+)
+def gathered_without_positions(b: Builder) -> str:
+    return b.node("GatherND", image(b, 3), b.constant(np.zeros((1, 0)), "int64"), name="g")
 
 
 @pytest.mark.parametrize("name", list(cases))

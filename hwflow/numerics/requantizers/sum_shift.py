@@ -40,10 +40,6 @@ class Grid:
     multipliers: tuple[int, int]
     steps: StepFunction
 
-    @property
-    def points(self) -> int:
-        return (self.a[1] - self.a[0] + 1) * (self.b[1] - self.b[0] + 1)
-
     def chunks(self) -> Iterator[tuple[IntArray, IntArray, IntArray]]:
         """Yield the grid in chunks: a, b and the exact sum of each point, flat."""
         b = np.arange(self.b[0], self.b[1] + 1)

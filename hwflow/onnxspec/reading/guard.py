@@ -42,7 +42,7 @@ def guarded(work: Callable[[], T], budget: Budget, memory: int = MEMORY) -> T:
     Raises GaveUp if it takes more time, more than ``memory`` (in bytes, beyond this process's), or crashes; the budget
     is used up then.
     """
-    if sys.platform == "win32":  # pragma: no cover
+    if sys.platform == "win32":  # uncovered: another system
         return work()
     left, budget.left = budget.left, 0.0
     too_long = GaveUp(f"it takes more than {budget.seconds:.1f} s")
@@ -101,7 +101,7 @@ def _limit(seconds: float, memory: int) -> None:
         hard = resource.getrlimit(resource.RLIMIT_AS)[1]
         limit = size + memory if hard == resource.RLIM_INFINITY else min(size + memory, hard)
         resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
-    except (OSError, ValueError):  # not Linux
+    except (OSError, ValueError):  # uncovered: not Linux
         pass
 
 

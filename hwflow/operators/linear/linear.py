@@ -40,27 +40,8 @@ def convolution(
 ) -> Reals:
     """Return the convolution of ``view`` with the weights ``constant`` (value ``name``) and a bias of one element or
     one per output."""
-    if len(view.shape) < 2:
-        raise refuse(
-            node, "conv-rank",
-            f"input {show(node.inputs[0])} must have frames, channels and spatial axes, not {len(view.shape) + 1} axes",
-            "reshape it to (frames, channels, ...)",
-        )
     groups = node.integer("group", 1)
     shape = state.model.values[name].shape
-    if groups < 1 or view.shape[0] % groups or shape[0] % groups:
-        raise refuse(
-            node, "conv-group",
-            f"group must divide the {view.shape[0]} input and {shape[0]} output channels, not be {groups}",
-            "correct the attribute",
-        )
-    if shape[1] != view.shape[0] // groups:
-        raise refuse(
-            node, "conv-channels",
-            f"weights {show(name)} must have the {view.shape[0] // groups} input channels of a group on axis 1, not "
-            f"{shape[1]}",
-            "correct the weights' shape",
-        )
     out_shape = state.frame_shape(node.outputs[0])
     window = window_of(node, view.shape[1:], shape[2:], out_shape[1:])
     view = plain(state, node, view)
@@ -181,12 +162,6 @@ def product(
         row = view.scale.reshape(-1)
         per_input = row.reshape(-1, 1) if axis == 1 else row.reshape(1, -1)
     weights = integer_weights(node, constant, name, axis, per_input)
-    if weights.integers.shape[1] != inputs:
-        raise refuse(
-            node, "matmul-inputs",
-            f"weights {show(name)} must have a row for each of the {inputs} inputs, not {weights.integers.shape[1]}",
-            "correct the weights' shape",
-        )
     zero = uniform(view.zero_point)
     weights = upright(weights, scale, factor)
     binary = zero == _HALF and (view.low, view.high) == (0, 1) and weights.are_signs

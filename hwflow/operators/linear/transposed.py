@@ -13,7 +13,6 @@ from hwflow.operators.elementwise.lattice import from_zero, plain, whole_zero_po
 from hwflow.operators.linear import spatial
 from hwflow.operators.linear.linear import bias_of, meaning, of_groups, upright
 from hwflow.operators.linear.weights import integer_weights
-from hwflow.operators.linear.window import require_kernel
 
 
 def conv_transpose(state: Lowering, node: OnnxNode) -> View:
@@ -21,15 +20,7 @@ def conv_transpose(state: Lowering, node: OnnxNode) -> View:
     view = reals(state, node, 0)
     name, groups = node.inputs[1], node.integer("group", 1)
     shape = state.model.values[name].shape
-    require_kernel(node, shape[2:])
     channels = view.shape[0]
-    if groups < 1 or channels % groups or shape[0] != channels:
-        raise refuse(
-            node, "conv-group",
-            f"weights {show(name)} must have the input's {channels} channels on axis 0, which group divides, not "
-            f"{shape[0]} with group {groups}",
-            "correct the weights' shape or the attribute",
-        )
     view = from_zero(state, node, whole_zero_point(state, node, plain(state, node, view)))
     if any(size > 1 for size in view.scale.shape[1:]):
         raise refuse(

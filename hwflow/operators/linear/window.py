@@ -27,7 +27,6 @@ def window_of(
     ceil_mode meets auto_pad VALID, and windows that start after the image).
     """
     axes = len(kernel)
-    require_kernel(node, kernel)
     if prod(kernel) > MAX_TAPS:
         raise refuse(
             node, "window-size", f"a window must have at most {MAX_TAPS} taps, not {prod(kernel)} {list(kernel)}",
@@ -45,16 +44,6 @@ def window_of(
             "as by onnx's shape inference", "set ceil_mode to 0 and give the pads explicitly",
         )
     return Window(tuple(kernel), strides, pads, dilations)
-
-
-def require_kernel(node: OnnxNode, kernel: Sequence[int]) -> None:
-    """Refuse a kernel_shape that differs from that of the weights."""
-    named = node.integers("kernel_shape") or kernel
-    if tuple(named) != tuple(kernel):
-        raise refuse(
-            node, "window-kernel", f"kernel_shape must be that of the weights {list(kernel)}, not {list(named)}",
-            "correct the attribute or leave it out",
-        )
 
 
 def _pads(node: OnnxNode, image: Sequence[int], spans: Sequence[int], strides: Sequence[int]) -> list[int]:

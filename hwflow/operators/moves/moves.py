@@ -169,14 +169,10 @@ def split(state: Lowering, node: OnnxNode) -> tuple[View, ...]:
     """Lower Split along an axis of the frame: one view per output."""
     shape = state.model.values[node.inputs[0]].shape
     axis = node.integer("axis") % len(shape)
-    sizes = [state.model.values[name].shape[axis] if name else None for name in node.outputs]
-    if None in sizes:  # the size of an omitted output follows from nothing else
-        lengths = constant_integers(state, node, 1, "split") if given(node, 1) else node.integers("split")
-        sizes = list(lengths) or [-(-shape[axis] // len(sizes))] * len(sizes)
+    sizes = [state.model.values[name].shape[axis] for name in node.outputs]
     views = []
     start = 0
     for place, size in enumerate(sizes):
-        assert size is not None, "sizes are known"
         views.append(_moved(state, node, _part(axis, start, size), output=place))
         start += size
     return tuple(views)

@@ -65,7 +65,7 @@ def _arg_extreme(state: Lowering, node: OnnxNode, *, least: bool) -> View:
 def top_k(state: Lowering, node: OnnxNode) -> tuple[View, ...]:
     """Lower TopK with constant k to values and int64 indices, always in the order of ``sorted``."""
     shape, axis = _axis(state, node, default=-1)
-    k = _count(state, node, shape[axis])
+    k = _count(state, node)
     values, places = _used(state, node)
     source = _ordered(state, node, axis, scaled=values)
     least = (node.integer("largest", 1) == 0) != source.falling
@@ -106,13 +106,11 @@ def _axis(state: Lowering, node: OnnxNode, default: int) -> tuple[tuple[int, ...
     return whole[1:], axis - 1
 
 
-def _count(state: Lowering, node: OnnxNode, size: int) -> int:
+def _count(state: Lowering, node: OnnxNode) -> int:
     if node.version < 10:
         k = node.integer("k")
     else:
         (k,) = constant_integers(state, node, 1, "k")
-    if not 1 <= k <= size:
-        raise refuse(node, "top-count", f"k must be 1 to {size} (the axis), not {k}", "correct the constant")
     if k > MAX_K:
         raise refuse(
             node, "top-count",

@@ -99,11 +99,6 @@ def _axes(
 
 
 def _by_scales(node: OnnxNode, shape: tuple[int, ...], axes: Any, scales: list[Fraction]) -> list[AxisResize]:
-    if len(scales) != len(axes) or any(scale <= 0 for scale in scales):
-        raise refuse(
-            node, "resize-scales", f"scales must be {len(axes)} positive numbers, one per axis, not "
-            f"{[float(s) for s in scales]}", "correct them",
-        )
     return [
         AxisResize(axis, shape[axis], floor(shape[axis] * scale), scale)
         for axis, scale in zip(axes, scales, strict=True)
@@ -111,21 +106,11 @@ def _by_scales(node: OnnxNode, shape: tuple[int, ...], axes: Any, scales: list[F
 
 
 def _by_sizes(node: OnnxNode, shape: tuple[int, ...], axes: list[int], sizes: list[int]) -> list[AxisResize]:
-    if len(sizes) != len(axes) or any(size < 1 for size in sizes):
-        raise refuse(
-            node, "resize-sizes", f"sizes must be {len(axes)} positive numbers, one per axis, not {sizes}",
-            "correct them",
-        )
     ratios = [Fraction(size, shape[axis]) for size, axis in zip(sizes, axes, strict=True)]
     policy = node.attributes.get("keep_aspect_ratio_policy", "stretch")
     if policy in ("not_larger", "not_smaller"):
         ratio = min(ratios) if policy == "not_larger" else max(ratios)
         return [AxisResize(axis, shape[axis], floor(shape[axis] * ratio + HALF), ratio) for axis in axes]
-    if policy != "stretch":
-        raise refuse(
-            node, "resize-policy", "keep_aspect_ratio_policy must be stretch, not_larger or not_smaller, not "
-            f"{show(policy)}", "correct the attribute",
-        )
     return [
         AxisResize(axis, shape[axis], size, ratio) for axis, size, ratio in zip(axes, sizes, ratios, strict=True)
     ]

@@ -20,6 +20,8 @@ from hwflow.onnxspec.graphs.inline import inline_functions
 from hwflow.onnxspec.reading.numpy_tensors import ELEMENT_TYPES, native, to_tensor
 from tests.onnxspec.build import FLOAT, model, node, refused, value
 
+pytestmark = pytest.mark.usefixtures("measured")
+
 BOOL, INT64 = TensorProto.BOOL, TensorProto.INT64
 LOCAL = "org.local"
 Arrays = Mapping[str, npt.NDArray[Any]]

@@ -13,6 +13,8 @@ from onnx import TensorProto, helper
 from hwflow.onnxspec import resolve
 from tests.onnxspec.build import model, node, refused, value
 
+pytestmark = pytest.mark.usefixtures("measured")
+
 INT64, BOOL = TensorProto.INT64, TensorProto.BOOL
 F32 = np.float32
 ADD = node("Add", ["a", "step"], ["b"])

@@ -14,6 +14,8 @@ from hwflow.onnxspec import ValueInfo
 from tests.onnxspec.build import FLOAT, model, node, refused, value
 from tests.onnxspec.resolving.resolved import floats, ints, ops, run, shapes
 
+pytestmark = pytest.mark.usefixtures("measured")
+
 
 def test_a_small_model() -> None:
     proto = model(

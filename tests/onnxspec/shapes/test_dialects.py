@@ -10,6 +10,8 @@ from onnx import TensorProto, helper
 from hwflow.onnxspec import ValueInfo, resolve
 from tests.onnxspec.build import FLOAT, model, node, refused, value
 
+pytestmark = pytest.mark.usefixtures("measured")
+
 U8, I8, F = TensorProto.UINT8, TensorProto.INT8, FLOAT
 Input = tuple[int, list[int]]
 S: Input = (F, [])

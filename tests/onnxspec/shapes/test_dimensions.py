@@ -10,6 +10,8 @@ from onnx import helper
 from tests.onnxspec.build import FLOAT, model, node, refused, value
 from tests.onnxspec.resolving.resolved import ints, run, shapes
 
+pytestmark = pytest.mark.usefixtures("measured")
+
 
 @pytest.mark.parametrize("leading", ["N", "unk__133", None, 1])
 @pytest.mark.parametrize("target", [[-1, 6], [0, 6], [1, 6], [1, -1], [0, -1]])

@@ -26,6 +26,8 @@ from tests.onnxspec.clauses.model_parts import (
 )
 from tests.onnxspec.clauses.twins import Twin, check
 
+pytestmark = pytest.mark.usefixtures("measured")
+
 
 def changed(proto: onnx.ModelProto, change: Callable[[onnx.ModelProto], object]) -> onnx.ModelProto:
     """A copy of ``proto`` that ``change`` was done to."""

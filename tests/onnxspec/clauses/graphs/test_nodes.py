@@ -14,6 +14,8 @@ from tests.onnxspec.clauses.graphs.node_models import IN_THEN, called, loop, wei
 from tests.onnxspec.clauses.model_parts import ONCE, branch, conditional, graph, relu
 from tests.onnxspec.clauses.twins import Twin, check
 
+pytestmark = pytest.mark.usefixtures("measured")
+
 LAST = "\n  remedy: list the inputs that are initializers last"
 LIST = (
     "[NOD-20]\n  remedy: list the initializers as inputs, after the others, or export the model with IR version 4 or "

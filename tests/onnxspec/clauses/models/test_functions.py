@@ -14,6 +14,8 @@ from hwflow.onnxspec import validate
 from tests.onnxspec.build import model, node, value
 from tests.onnxspec.clauses.twins import Twin, check
 
+pytestmark = pytest.mark.usefixtures("measured")
+
 FLOAT = AttributeProto.FLOAT
 
 

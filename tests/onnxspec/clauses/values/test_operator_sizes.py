@@ -17,6 +17,8 @@ from hwflow.onnxspec.shapes.unify import Unifier
 from tests.onnxspec.build import model, node, value
 from tests.onnxspec.clauses.twins import Twin, check, findings_of
 
+pytestmark = pytest.mark.usefixtures("measured")
+
 Shape = Sequence[int | str | None]
 SIZE = " [SHP-10]\n  remedy: correct the size that is wrong, or give different sizes different variables"
 OWN = " [operator-sizes]\n  remedy: correct the size or the attribute that is wrong"

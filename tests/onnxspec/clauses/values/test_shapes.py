@@ -13,6 +13,8 @@ from onnx import TensorProto, helper
 from tests.onnxspec.build import FLOAT, model, node, value
 from tests.onnxspec.clauses.twins import Twin, check, findings_of
 
+pytestmark = pytest.mark.usefixtures("measured")
+
 Dims = Sequence[int | str | None] | None
 
 RELU = node("Relu", ["x"], ["y"], name="relu")

@@ -13,6 +13,8 @@ from onnx import TensorProto, helper
 from tests.onnxspec.build import FLOAT, model, node, value
 from tests.onnxspec.clauses.twins import Twin, check, findings_of
 
+pytestmark = pytest.mark.usefixtures("measured")
+
 INT64 = TensorProto.INT64
 RELU = node("Relu", ["x"], ["y"], name="relu")
 FIT = "\n  remedy: correct the node or the types of what it reads"

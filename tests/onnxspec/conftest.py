@@ -1,0 +1,24 @@
+"""What tests of inference and folding share."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+
+import coverage
+import pytest
+
+
+@pytest.fixture
+def measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have forked children (:mod:`hwflow.onnxspec.reading.guard`) save which lines they reached, if that is measured.
+    Not in all tests: there are thousands of children, and each saves what its parent had reached as well."""
+    running, end = coverage.Coverage.current(), os._exit
+
+    def save_and_end(status: int) -> None:
+        with suppress(Exception):
+            if running is not None:
+                running.save()
+        end(status)
+
+    monkeypatch.setattr(os, "_exit", save_and_end)
