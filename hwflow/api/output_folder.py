@@ -165,14 +165,14 @@ def _lock_in(folder: Path, tries: int, *, without: bool = True) -> int | None:
         folder.mkdir(exist_ok=True)
         try:
             lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o666)
-        except FileNotFoundError:  # removed meanwhile
+        except FileNotFoundError:  # uncovered: another process has removed it meanwhile
             continue
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if os.path.samestat(os.fstat(lock), os.stat(folder / "lock")):
                 return lock
         except OSError as error:  # another one has it, or has removed it
-            if error.errno in _NO_LOCKS and without:
+            if error.errno in _NO_LOCKS and without:  # uncovered: a file system without locks
                 return lock
         os.close(lock)
     return None

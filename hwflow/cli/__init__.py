@@ -31,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not interrupts.came:
         return code
     print("interrupted", file=sys.stderr)
-    if arguments is None:  # nothing that waits at the end of a process is worth it
+    if arguments is None:  # uncovered: the process ends at once, as nothing that waits at its end is worth it
         from contextlib import suppress
 
         for stream in (sys.stdout, sys.stderr):

@@ -49,9 +49,7 @@ def whole_number(option: str, text: str | None, example: str) -> int | None:
         return None if text is None else int(text)
     except ValueError:
         message = f"must be a whole number, not {show(text)}"
-        raise UsageError(
-            Finding("number-option", f"option {option}", message, f"for example {option} {example}")
-        ) from None
+        raise UsageError.of("number-option", f"option {option}", message, f"for example {option} {example}") from None
 
 
 def resources(text: str | None) -> dict[str, str] | None:

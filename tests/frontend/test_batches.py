@@ -184,6 +184,11 @@ def gemm(b: Builder, x: str) -> str:
     return b.node("Gemm", x, b.weights(small(3, 4), 0.25), b.constant([0.5, 0.25, 1.0]), transB=1)
 
 
+@real_case(4)
+def gemm_with_the_same_for_each(b: Builder, x: str) -> str:
+    return b.node("Gemm", x, b.weights(small(4, 3), 0.25), b.constant(np.broadcast_to([0.5, 0.25, 1], (BATCH, 3))))
+
+
 @real_case(2, 5, 5)
 def conv(b: Builder, x: str) -> str:
     return b.node("Conv", x, b.weights(small(3, 2, 2, 2), 0.25))
@@ -208,6 +213,18 @@ def normalized(b: Builder, x: str) -> str:
 @real_case(2, 3, 3)
 def resized(b: Builder, x: str) -> str:
     return b.node("Resize", x, "", "", vector(b, BATCH, 2, 6, 6), mode="nearest")
+
+
+@real_case(2, 3, 3)
+def resized_along_axes(b: Builder, x: str) -> str:
+    return b.node("Resize", x, "", b.constant([2.0, 2.0]), mode="nearest", axes=[2, 3])
+
+
+@real_case(2, 3)
+def resized_from_a_region(b: Builder, x: str) -> str:
+    region = b.constant([0.0, 0.0, 0.25, 1.0, 1.0, 1.0])
+    more = {"mode": "nearest", "coordinate_transformation_mode": "tf_crop_and_resize"}
+    return b.node("Resize", x, region, "", vector(b, BATCH, 2, 6), **more)
 
 
 @case
@@ -345,6 +362,32 @@ def thresholds(b: Builder, n: Any) -> str:
 WHOLE: dict[str, Make] = {
     "across_the_first_axis": lambda b, n: quantized(b, b.node("MatMul", b.weights(small(2, 3), 0.5), real(b, n, 4))),
     "another_constant_for_each": lambda b, n: quantized(b, b.node("Add", real(b, n, 4), b.constant(small(3, 4)))),
+    "another_constant_joined_to_each": lambda b, n: quantized(
+        b, b.node("Concat", real(b, n, 4), b.weights(small(3, 2), 0.125), axis=1)
+    ),
+    "another_addend_of_gemm_for_each": lambda b, n: quantized(
+        b, b.node("Gemm", real(b, n, 4), b.weights(small(4, 3), 0.25), b.constant(small(3, 3)), beta=0.5)
+    ),
+    "streams_of_other_ranks": lambda b, n: quantized(b, b.node("Add", real(b, n, 4), real(b, 4, name="y"))),
+    "one_left_out": lambda b, n: quantized(b, b.node("Slice", real(b, n, 4), *(vector(b, v) for v in (0, 2, 0)))),
+    "turned_by_gemm": lambda b, n: quantized(b, b.node("Gemm", real(b, n, 4), b.weights(small(3, 2), 0.25), transA=1)),
+    "resized_across_the_first_axis": lambda b, n: quantized(
+        b, b.node("Resize", real(b, n, 4), "", b.constant([2.0, 1.0]), mode="nearest")
+    ),
+    "resized_vector": lambda b, n: quantized(b, b.node("Resize", real(b, 5), "", b.constant([2.0]), mode="nearest")),
+    "resized_with_a_policy": lambda b, n: quantized(
+        b,
+        b.node(
+            "Resize", real(b, n, 4), "", "", vector(b, 3, 8), mode="nearest", keep_aspect_ratio_policy="not_larger"
+        ),
+    ),
+    "resized_from_a_region_of_frames": lambda b, n: quantized(
+        b,
+        b.node(
+            "Resize", real(b, n, 4), b.constant([0.25, 0.0, 1.0, 1.0]), "", vector(b, 3, 8), mode="nearest",
+            coordinate_transformation_mode="tf_crop_and_resize",
+        ),
+    ),
     "moved_to_the_end": lambda b, n: quantized(b, b.node("Transpose", real(b, n, 4, 2), perm=[1, 2, 0])),
     "reduced_away": lambda b, n: quantized(b, b.node("ReduceSum", real(b, n, 4), vector(b, 0), keepdims=0)),
     "rows_of_gemm": lambda b, n: quantized(
@@ -418,8 +461,9 @@ def test_a_batch_is_frames(name: str, tmp_path: Path) -> None:
     path = built(CASES[name], BATCH, tmp_path, "fixed")
     model = load(path)
     assert not model.whole
-    twin = load(built(CASES[name], FRAMES, tmp_path, "variable")) if name not in ("resized", "sliced") else None
-    if twin is not None and name != "add_the_same_to_each":
+    alone = name in ("resized", "resized_from_a_region", "sliced")  # a number of frames stands in it
+    twin = None if alone else load(built(CASES[name], FRAMES, tmp_path, "variable"))
+    if twin is not None and "the_same" not in name:
         assert to_text(model.quantized) == to_text(twin.quantized)
     pipeline.run(model.quantized, pipeline.DATAFLOW)
     inputs, expected = as_it_is(path, np.random.default_rng(1))
@@ -463,6 +507,21 @@ def test_what_is_neither(tmp_path: Path) -> None:
     assert places == [
         ("dimensions", "input 'x'"), ("frame-axis", "node 'add' (Add)"), ("frame-axis", "node 'conv' (Conv)"),
     ]
+
+
+@pytest.mark.parametrize("op, inputs, shape, more", [
+    ("Slice", ["p", "p"], [3, 2], {}), ("Pad", ["p"], [3, 5], {}), ("Resize", ["", "f"], [3, 8], {"mode": "nearest"}),
+])
+def test_parameters_at_run_time(op: str, inputs: list[str], shape: list[int], more: Any, tmp_path: Path) -> None:
+    """The shape of the result is stated: nothing but the parameters is missing."""
+    b = Builder(19, 9)
+    b.input("p", [4 if op == "Pad" else 1], "int64")
+    b.input("f", [2])
+    b.declare("node", shape)
+    b.output(quantized(b, b.node(op, real(b, 3, 4), *inputs, name="node", **more)))
+    with pytest.raises(ModelRefused) as refused:
+        load(b.save(tmp_path)).quantized  # noqa: B018  # lowered when it is asked for
+    assert "node 'node'" in str(refused.value)
 
 
 def test_an_operator_without_hardware_is_named(tmp_path: Path) -> None:

@@ -60,8 +60,6 @@ class SerialCarrier:
     def read(self) -> list[bytes]:
         try:
             data = os.read(self._file, 1 << 16)
-        except BlockingIOError:
-            return []
         except OSError as error:
             raise self._gone(error) from None
         if not data:

@@ -215,7 +215,7 @@ class ExternalFiles:
                 raise OSError(0, f"it has only {size} bytes")
             stream.seek(offset)
             data = stream.read(length)
-        if len(data) != length:
+        if len(data) != length:  # uncovered: another process cuts it after its size was read
             raise OSError(0, "it became shorter while it was read")
         return data
 
