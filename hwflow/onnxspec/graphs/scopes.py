@@ -459,8 +459,3 @@ def scopes(model: onnx.ModelProto) -> Iterator[Scope]:
 def main_scopes(model: onnx.ModelProto) -> list[Scope]:
     """Return the main graph and its subgraphs."""
     return _nested(_graph_scope(Kind.MAIN, model.graph, "", (), frozenset(), model_opsets(model)))
-
-
-def main_scope(model: onnx.ModelProto) -> Scope:
-    """Return the main graph alone, with the names that its subgraphs capture."""
-    return main_scopes(model)[0]
