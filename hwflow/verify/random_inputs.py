@@ -45,7 +45,7 @@ def float_dtype(name: str) -> np.dtype[Any]:
     """Return the numpy type that holds reals of an ONNX element type."""
     try:
         return np.dtype(name)
-    except TypeError:  # bfloat16 and smaller: numpy has none of them
+    except TypeError:  # those of 8 bits and fewer
         return np.dtype("float32")
 
 
