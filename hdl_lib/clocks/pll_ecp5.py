@@ -93,20 +93,20 @@ class Ecp5Pll(Pll):
     Parameters
     ----------
     settings : Ecp5PllSettings
-    quarter : bool
-        Whether there is a second clock, of a fourth of the frequency: ``clk_quarter``, whose rising edges are those of
-        ``clk_out``.
+    ratio : int or None
+        Of ``clk_out`` to a second clock, ``clk_divided``, whose rising edges are some of its.
 
     Members
     -------
     As of :class:`hdl_lib.clocks.pll.Pll`, and:
 
-    clk_quarter : Signal(1)
-        Output; only with ``quarter``.
+    clk_divided : Signal(1)
+        Output; only with ``ratio``.
     """
 
-    def __init__(self, settings: Ecp5PllSettings, quarter: bool = False):
-        self.clk_quarter = Signal() if quarter else None
+    def __init__(self, settings: Ecp5PllSettings, ratio: int | None = None):
+        self.ratio = ratio
+        self.clk_divided = Signal()
         super().__init__(settings)
 
     def elaborate(self, platform):
@@ -131,16 +131,16 @@ class Ecp5Pll(Pll):
                 "p_CLKOS_FPHASE": 0,
                 "o_CLKOS": secondary,
             }
-        if self.clk_quarter is not None:
-            divider = 4 * (s.secondary_divider or s.primary_divider)
+        if self.ratio is not None:
+            divider = self.ratio * (s.secondary_divider or s.primary_divider)
             if divider > LARGEST_DIVIDER:
-                raise ValueError(f"a quarter must have a divider of at most {LARGEST_DIVIDER}, not {divider}")
+                raise ValueError(f"the second clock must have a divider of at most {LARGEST_DIVIDER}, not {divider}")
             dividers |= {
                 "p_CLKOS2_ENABLE": "ENABLED",
                 "p_CLKOS2_DIV": divider,
                 "p_CLKOS2_CPHASE": divider - 1,
                 "p_CLKOS2_FPHASE": 0,
-                "o_CLKOS2": self.clk_quarter,
+                "o_CLKOS2": self.clk_divided,
             }
         m.submodules.ehxplll = Instance(
             "EHXPLLL",

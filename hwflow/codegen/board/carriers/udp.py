@@ -11,6 +11,7 @@ from amaranth import ClockDomain, ClockSignal, Const, Instance, Module, ResetSig
 from amaranth.lib import io, wiring
 from amaranth.lib.cdc import ResetSynchronizer
 
+from hdl_lib.clocks.pll_ecp5 import Ecp5Pll, find_ecp5_pll
 from hdl_lib.links.datagrams import DatagramReceiver, DatagramSender
 from hwflow.codegen.board.carriers.board_carrier import Carrier, Pin
 from hwflow.display import show
@@ -57,7 +58,7 @@ class UdpCarrier(Carrier):
                 f"the clock of a design behind Ethernet must be at least {LEAST_HZ / 1e6:g} MHz, not "
                 f"{float(clock_hz) / 1e6:g}", "ask for a higher --clock",
             )
-        self.ethernet, self.clock_hz = board.ethernet, clock_hz
+        self.ethernet, self.oscillator_hz, self.clock_hz = board.ethernet, board.clock.hz, clock_hz
         super().__init__()
 
     @property
@@ -71,7 +72,7 @@ class UdpCarrier(Carrier):
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
-        self._clock(m, platform)
+        self._clock(m)
         resource = self.ethernet.resource, self.ethernet.number
         pins = platform.request(*resource, dir={line.name: "-" for line in platform.lookup(*resource).ios})
         platform.add_clock_constraint(pins.rx_clk.io, LINE_HZ)
@@ -130,19 +131,17 @@ class UdpCarrier(Carrier):
         )
         return m
 
-    def _clock(self, m: Module, platform: Any) -> None:
-        """Make the domain ``ethernet``: the design's clock, divided."""
+    def _clock(self, m: Module) -> None:
+        """Make the domain ``ethernet``, as fast as the design's clock divided, by a PLL: one of nextpnr's routers does
+        not bring a clock that flip-flops make to the clock network."""
         m.domains.ethernet = ClockDomain(local=True)
-        clock = ClockSignal("sync")
+        clock, lost = ClockSignal("sync"), Signal()
         if self.ratio > 1:
-            clock = Signal(name="ethernet_clock")
-            count = Signal(range(self.ratio))
-            m.d.sync += [count.eq(count + 1), clock.eq(count < self.ratio // 2)]
-            with m.If(count == self.ratio - 1):
-                m.d.sync += count.eq(0)
-            platform.add_clock_constraint(clock, float(self.clock_hz / self.ratio))
+            m.submodules.pll = pll = Ecp5Pll(find_ecp5_pll(self.oscillator_hz, self.clock_hz), self.ratio)
+            m.d.comb += [pll.clk_in.eq(ClockSignal("oscillator")), lost.eq(~pll.lock)]
+            clock = pll.clk_divided
         m.d.comb += ClockSignal("ethernet").eq(clock)
-        m.submodules.reset = ResetSynchronizer(ResetSignal("sync"), domain="ethernet")
+        m.submodules.reset = ResetSynchronizer(ResetSignal("sync") | lost, domain="ethernet")
 
     @property
     def pins(self) -> Sequence[Pin]:

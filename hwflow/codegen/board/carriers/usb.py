@@ -103,11 +103,11 @@ class UsbCarrier(Carrier):
         m.domains.usb = ClockDomain()
         lost = Signal()  # the clock is not to be relied on
         if self.settings is not None:
-            m.submodules.pll = pll = Ecp5Pll(self.settings, quarter=True)
+            m.submodules.pll = pll = Ecp5Pll(self.settings, ratio=4)
             m.d.comb += [
                 pll.clk_in.eq(ClockSignal("oscillator")),
                 ClockSignal("usb_io").eq(pll.clk_out),
-                ClockSignal("usb").eq(pll.clk_quarter),
+                ClockSignal("usb").eq(pll.clk_divided),
                 lost.eq(~pll.lock),
             ]
         else:
