@@ -181,3 +181,28 @@ def random_network(seed: int) -> Plan:
     ports = [Port(v.name, v, (1,), identity_order((1,))) for v, _ in free]
     inputs = [Port("x", source, (1,), identity_order((1,)))]
     return Plan(Graph("random", Stage.SCHEDULED, inputs, ports, list(decisions)), decisions)
+
+
+def chain(timings: list[Timing], depths: list[int]) -> Plan:
+    """Nodes of one input and one output, one behind the other."""
+    source = value = Value("x", ANY)
+    decisions = {}
+    for index, (timing, depth) in enumerate(zip(timings, depths, strict=True)):
+        made = Value(f"v{index}", ANY)
+        decisions[Node(f"n{index}", [value], [made], Timed(timing))] = Decision(LANE, (depth,))
+        value = made
+    ends = ([Port(v.name, v, (1,), identity_order((1,)))] for v in (source, value))
+    return Plan(Graph("chain", Stage.SCHEDULED, *ends, list(decisions)), decisions)
+
+
+def random_chain(seed: int, length: int) -> Plan:
+    """So many nodes with deep queues, none of which stands still by itself."""
+    rng, deep, beats = random.Random(seed), 1 << 20, 12
+    timings: list[Timing] = []
+    while len(timings) < length:
+        after = rng.choice([6, 12, 12])
+        timing = random_timing(rng, [beats], [after])
+        if simulate(chain([timing], [deep]), 4) is not None:
+            timings.append(timing)
+            beats = after
+    return chain(timings, [deep] * length)

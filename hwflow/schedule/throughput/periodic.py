@@ -10,11 +10,16 @@ Smaller depths only make events later. So a trial of a shallower queue starts fr
 of the queue, and continues with the readers of every event that moved. If the cycle mean of a circuit exceeds the
 period, its events move forever. That is assumed, not proved, when events have fired :data:`_PATIENCE` times; near the
 boundary a sufficient depth may be rejected.
+
+A *gate* is an actor through which everything behind it depends on all before it, such as the only core between two
+blocks of a network. If all its events move by as much, so does everything behind it, without firing: otherwise each
+trial would cost as much as all the layers behind the queue.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
 
 import numpy as np
 
@@ -37,6 +42,7 @@ class PeriodicSchedule:
         self.graph, self.period = graph, period
         self.depths: dict[Channel, int] = {}
         self._number = {actor: n for n, actor in enumerate(graph.actors)}
+        self._gates = self._found_gates()
 
     def settle(self, depths: Mapping[Channel, int]) -> bool:
         """Find the schedule with these depths, other queues unbounded. Return False if none is found within the
@@ -80,7 +86,22 @@ class PeriodicSchedule:
         return max(1, int((np.arange(1, channel.beats + 1) - back).max()))
 
     def _cycles(self, actor: Actor) -> Cycles:
-        return self._firing.cycles[self._number[actor]]
+        number = self._number[actor]
+        cycles: Cycles = self._firing.cycles[number] + self._due[number]
+        return cycles
+
+    def _found_gates(self) -> set[int]:
+        """Return the actors such that no dependence is between one before them and one behind them. Queues, too, are
+        dependences in both directions."""
+        pairs = [(arc.source, arc.target) for arc in self.graph.waits]
+        pairs += [(channel.producer, channel.consumer) for channel in self.graph.channels]
+        furthest = list(range(len(self.graph.actors)))
+        for pair in pairs:
+            low, high = sorted(self._number[actor] for actor in pair)
+            furthest[low] = max(furthest[low], high)
+        inputs = max((self._number[source.consumer] for source in self.graph.sources), default=0)
+        reached = accumulate(furthest[:-1], max, initial=inputs)  # from the actors before each
+        return {number for number, furthest in enumerate(reached) if furthest <= number}
 
     def _first_cycles(self, actor: Actor) -> Cycles:
         if any(source.consumer is actor for source in self.graph.sources):
@@ -89,7 +110,7 @@ class PeriodicSchedule:
 
     def _saved_cycles(self) -> list[Cycles]:
         """Return copies of the cycles of all actors and free the memory that they were in."""
-        cycles = [own.copy() for own in self._firing.cycles]
+        cycles = [own + due for own, due in zip(self._firing.cycles, self._due.tolist(), strict=True)]
         del self._firing
         return cycles
 
@@ -99,6 +120,7 @@ class PeriodicSchedule:
         self._firing = Firing(self.graph, self._most)
         for channel in most:
             self._firing.set_depth(channel, self.depths.get(channel))
+        self._due = np.zeros(len(self.graph.actors), dtype=np.int64)  # cycles to be added to those in the memory
         for number, own in enumerate(cycles):
             self._put(number, own)
         self._neighbours = [set(readers) for readers in self._firing.readers]
@@ -108,6 +130,7 @@ class PeriodicSchedule:
 
     def _put(self, number: int, cycles: Cycles) -> None:
         """Write an actor's cycles of the present frame, and of each earlier frame one period less."""
+        self._due[number] = 0
         frames = self._firing.history[number].reshape(-1, len(cycles))
         periods = np.arange(len(frames) - 1, -1, -1, dtype=np.int64) * self.period
         np.subtract(cycles, periods[:, np.newaxis], out=frames)
@@ -121,6 +144,8 @@ class PeriodicSchedule:
         active = set(first)
         near, reach = set(active), 1
         before: dict[int, Cycles] = {}
+        last = max(active)  # of the actors that fire: behind it nothing is waited for
+        moves: list[tuple[slice, int]] = []
         left = patience * self._events(near) + _FEW
         while active and left > 0:
             inside = sorted(active & near)
@@ -129,9 +154,11 @@ class PeriodicSchedule:
                     near.update(*(self._neighbours[number] for number in near))
                 reach, left = 2 * reach, patience * self._events(near) + _FEW
                 continue
+            self._catch_up(inside)
             for number in inside:
                 if number not in before:
                     before[number] = self._firing.cycles[number].copy()
+            front = self._firing.cycles[last].copy()
             moved, stuck = self._firing.fire(inside)
             if stuck:
                 break
@@ -140,11 +167,26 @@ class PeriodicSchedule:
             active.difference_update(inside)
             active.update(moved, *(self._firing.readers[number] for number in moved))
             left -= self._events(inside)
+            later = self._firing.cycles[last] - front
+            if last in self._gates and last in moved and (later == later[0]).all():
+                moves.append((slice(last + 1, None), int(later[0])))
+                self._due[last + 1 :] += later[0]
+                active = {number for number in active if number <= last}
+            last = max({last} | active)
         if not active:
             return True
         for number, cycles in before.items():
             self._put(number, cycles)
+        for behind, delay in moves:
+            self._due[behind] -= delay
         return False
+
+    def _catch_up(self, actors: Sequence[int]) -> None:
+        """Write what is due of these actors and their neighbours."""
+        if self._due.any():
+            for number in set(actors).union(*(self._neighbours[number] for number in actors)):
+                if self._due[number]:
+                    self._put(number, self._firing.cycles[number] + self._due[number])
 
     def _events(self, actors: Iterable[int]) -> int:
         """Return the total number of events per frame of these actors."""

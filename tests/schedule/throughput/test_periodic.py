@@ -6,16 +6,20 @@ import random
 from dataclasses import replace
 from math import ceil
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hwflow.cores.operator import Decision
+from hwflow.cores.timing import Process, Timing
+from hwflow.ir.graph import Graph, Node, Port, Stage, Value, identity_order
 from hwflow.schedule.plan import Plan
 from hwflow.schedule.queues import shrink_queue
 from hwflow.schedule.throughput.events import Arc, Channel, event_graph
-from hwflow.schedule.throughput.firing import Cycles
+from hwflow.schedule.throughput.firing import Cycles, Firing
 from hwflow.schedule.throughput.periodic import PeriodicSchedule
-from tests.schedule.cycles import random_network, simulate
+from tests.schedule.cycles import ANY, LANE, Timed, random_chain, random_network, simulate
 
 pytestmark = pytest.mark.usefixtures("timings_from_attributes")
 
@@ -175,3 +179,99 @@ def test_the_networks_are_worth_something() -> None:
             kept.append(pace(plan) <= period)
             give(plan, channel, before)
     assert 10 <= sum(kept) <= len(kept) - 10
+
+
+# --- long chains ---------------------------------------------------------------------------------------------------
+
+
+def settled(plan: Plan, period: int, depths: dict[str, int]) -> PeriodicSchedule | None:
+    """The schedule with these depths, by the values' names, found in one go."""
+    schedule = PeriodicSchedule(event_graph(plan), period)
+    found = {channel: depths[channel.value.name] for channel in schedule.graph.channels if channel.value.name in depths}
+    return schedule if schedule.settle(found) else None
+
+
+def cycles_of(schedule: PeriodicSchedule) -> list[list[int]]:
+    return [schedule._cycles(actor).tolist() for actor in schedule.graph.actors]
+
+
+def least_period(plan: Plan) -> int:
+    """Of a network that does not stand still."""
+    period = slowest(plan)
+    while settled(plan, period, {}) is None:
+        period += 1
+    return period
+
+
+def stays_earliest(seed: int, plan: Plan, period: int) -> bool:
+    """Shrink some queues in any order; whether the schedule is the one that is found in one go for their depths."""
+    rng, schedule = random.Random(seed), settled(plan, period, {})
+    assert schedule is not None
+    for channel in rng.choices(schedule.graph.channels, k=6):
+        schedule.shrink(channel, rng.randrange(1, 1 + schedule.backlog(channel)))
+    earliest = settled(plan, period, {each.value.name: depth for each, depth in schedule.depths.items()})
+    assert earliest is not None
+    return cycles_of(schedule) == cycles_of(earliest)
+
+
+@pytest.mark.parametrize("seed", SEEDS[:12])
+def test_what_moves_as_a_whole(seed: int) -> None:
+    """It is where it would have been fired."""
+    plan = random_chain(seed, 6)
+    assert stays_earliest(seed, plan, least_period(plan) + seed % 3)
+    assert stays_earliest(seed, *moving(seed))
+
+
+def diamond() -> Plan:
+    """Two ways of busy nodes, the second one longer: a, then b, then their sum."""
+    x, y, z, a, b, out = (Value(name, ANY) for name in ("x", "y", "z", "a", "b", "out"))
+
+    def node(name: str, inputs: list[Value], outputs: list[Value], latency: int) -> Node:
+        consumes, produces = (dict.fromkeys(range(len(values)), np.arange(4)) for values in (inputs, outputs))
+        return Node(name, inputs, outputs, Timed(Timing((Process(4, consumes, produces),), (latency,) * len(outputs))))
+
+    nodes = [node("fork", [x], [y, z], 1), node("a", [y], [a], 1), node("b", [z], [b], 9)]
+    nodes.append(node("sum", [a, b], [out], 1))
+    ends = ([Port(value.name, value, (1,), identity_order((1,)))] for value in (x, out))
+    decisions = {each: Decision(LANE, (DEEP,) * len(each.outputs)) for each in nodes}
+    return Plan(Graph("diamond", Stage.SCHEDULED, *ends, nodes), decisions)
+
+
+def shrunk_diamond() -> list[int] | None:
+    """The first cycles after the queue of a has lost half of its beats; None if that is refused."""
+    schedule = settled(diamond(), 4, {})
+    assert schedule is not None
+    (channel,) = (each for each in schedule.graph.channels if each.value.name == "a")
+    assert schedule.backlog(channel) == 10  # of cycles 1 to 10
+    return [cycles[0] for cycles in cycles_of(schedule)] if schedule.shrink(channel, 5) else None
+
+
+def test_one_way_moves_and_the_other_stays() -> None:
+    assert shrunk_diamond() == [0, 6, 1, 10, 11]
+
+
+def test_a_gate_that_ways_pass_is_refuted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every actor is taken for a gate: the sum flees from what it waits for."""
+    monkeypatch.setattr(PeriodicSchedule, "_found_gates", lambda self: set(range(len(self.graph.actors))))
+    assert shrunk_diamond() is None
+
+
+def test_work_of_long_chains(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Firings are counted: of twice as many cores twice as many."""
+    fired: list[int] = []
+    original = Firing.fire
+
+    def counting(self: Firing, actors: list[int]) -> tuple[list[int], list[int]]:
+        fired[-1] += len(actors)
+        return original(self, actors)
+
+    monkeypatch.setattr(Firing, "fire", counting)
+    for length in (30, 60):
+        fired.append(0)
+        plan = random_chain(5, length)
+        schedule = settled(plan, least_period(plan), {})
+        assert schedule is not None
+        fired[-1] = 0
+        for channel in schedule.graph.channels:
+            shrink_queue(schedule, channel, range(schedule.least(channel), 1 + schedule.backlog(channel)))
+    assert fired[1] < 2.5 * fired[0]
