@@ -153,8 +153,9 @@ class Work(Generic[Key, Job, Result]):
 
 @contextmanager
 def rarely_collected() -> Iterator[None]:
-    """With Python's cyclic garbage collector at work a hundredth as often: most of what a command makes stays until its
-    end, modules, graphs and netlists, and looking through it again and again took a tenth of the time."""
+    """With Python's cyclic garbage collector at work a thousandth as often: most of what a command makes stays until
+    its end, modules, graphs and netlists, and looking through it again and again took a sixth of the time. A large
+    design's netlists must still be freed in between: an object has some hundred bytes."""
     before = gc.get_threshold()
     gc.set_threshold(*_RARELY)
     try:
@@ -163,7 +164,7 @@ def rarely_collected() -> Iterator[None]:
         gc.set_threshold(*before)
 
 
-_RARELY = (100_000, 20, 20)  # objects made until the youngest are looked at, and so on (see the standard library's gc)
+_RARELY = (1_000_000, 20, 20)  # objects made until the youngest are looked at, and so on (see Python's gc)
 
 
 def _import() -> None:
