@@ -18,7 +18,7 @@ from tests.schedule.graphs import dataflow, meeting_graph, random_graph
 from tests.schedule.mixed import mixed_graph
 
 PART = find_board("ulx3s_85f").part
-SCARCE = replace(PART, dsp=8, lut=PART.lut // 40)  # so few tables that multiplier blocks are wanted
+SCARCE = replace(PART, dsp=8, lut=PART.lut // 40, bram=2)  # too few tables not to want blocks
 GRAPHS = [(meeting_graph, 2), (meeting_graph, 3), (random_graph, 1), (mixed_graph, 1), (mixed_graph, 2)]
 
 
