@@ -33,10 +33,6 @@ class Known:
     shape: tuple[int, ...]
     dtype: str
 
-    @property
-    def real(self) -> bool:
-        return self.value.meaning is not None
-
     def feed(self, integers: IntArray) -> tuple[AnyArray, Floats | None]:
         """Return the evaluator's tensor, frames first, and its rounding error (None: exact)."""
         array = integers.reshape(len(integers), *self.shape)

@@ -254,10 +254,3 @@ def line_buffer_rows(node: Node[LineBufferAttributes], decision: Decision) -> in
     if not is_serial(node, folding) and not is_whole(node, folding):
         return least_rows(node) + (window.strides[0] if steps_of(node, folding).words < _SOME_WORDS else 0)
     return least_rows(node) + window.strides[0]
-
-
-def row_bits(node: Node[LineBufferAttributes], folding: Folding) -> int:
-    """Return the bits of a row of the line buffer, including surplus lanes."""
-    lanes, channels = folding.input_lanes, node.inputs[0].typed.shape[1]
-    elements = node.attributes.geometry.width * (-(-channels // lanes) * lanes if lanes < channels else channels)
-    return int(elements * node.inputs[0].typed.element.bits)

@@ -85,10 +85,6 @@ class StreamShape(NamedTuple):
     beat_bytes: int
     beats: int
 
-    @property
-    def frame_bytes(self) -> int:
-        return self.beat_bytes * self.beats
-
 
 @dataclass(frozen=True)
 class Identity:

@@ -219,10 +219,6 @@ class Context:
         """Tell whether an earlier rule has found an error."""
         return any(finding.severity == Severity.ERROR for _, finding in self.found)
 
-    def has_found(self, *rules: str) -> bool:
-        """Tell whether one of ``rules``, which run earlier, has found an error."""
-        return any(finding.rule in rules and finding.severity == Severity.ERROR for _, finding in self.found)
-
 
 @dataclass(frozen=True)
 class Hit:

@@ -59,10 +59,6 @@ class Quantization:
         """Return the quantization of one frame, without the frame axis (of length 1)."""
         return replace(self, scale=without_frame_axis(self.scale), zero_point=without_frame_axis(self.zero_point))
 
-    @property
-    def meaning(self) -> Meaning:
-        return Meaning(self.scale, self.zero_point)
-
 
 def without_frame_axis(values: Fractions) -> Fractions:
     """Remove the frame axis from parameters of a whole tensor's rank; scalars stay."""
