@@ -236,11 +236,11 @@ class Rearrange(wiring.Component):
         self, shape: Shape, lanes: int, plan: RearrangePlan, output_shape: Shape, *, fill: int = 0, depth: int
     ) -> None:
         check_depth(depth)
-        if lanes < 1:
+        if lanes < 1:  # uncovered: a defect of ours
             raise ValueError(f"lanes must be at least 1, not {lanes}")
         self.output_shape = Shape.cast(output_shape)
         low, high = interval(self.output_shape)
-        if not low <= fill <= high:
+        if not low <= fill <= high:  # uncovered: a defect of ours
             raise ValueError(f"fill must be in {low}..{high}, the range of {self.output_shape}, not {fill}")
         self.lanes = lanes
         self.plan = plan

@@ -74,7 +74,7 @@ class WeightedPool(GroupPool):
 
     def _check_weights(self, blocks: int, window: int, lanes: int) -> None:
         words, weights = window * blocks, self.weights
-        if weights.width != lanes * self.weight_shape.width or weights.depth % words:
+        if weights.width != lanes * self.weight_shape.width or weights.depth % words:  # uncovered: a defect of ours
             raise ValueError(
                 f"weights must be words of {lanes * self.weight_shape.width} bits (lanes * weight bits), a multiple of "
                 f"{words} of them (window * blocks), not {weights.depth} words of {weights.width} bits"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import resource
+import signal
 from contextlib import suppress
 
 import coverage
@@ -18,6 +20,8 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> None:
     def save_and_end(status: int) -> None:
         with suppress(Exception):
             if running is not None:
+                signal.setitimer(signal.ITIMER_PROF, 0)
+                resource.setrlimit(resource.RLIMIT_AS, (resource.getrlimit(resource.RLIMIT_AS)[1],) * 2)
                 running.save()
         end(status)
 

@@ -23,7 +23,8 @@ class IndexMap:
     def __init__(self, index: IntArray, elements: int) -> None:
         self.index = np.asarray(index, dtype=np.int64).reshape(-1)
         self.elements = elements
-        if not (self.index >= 0).any() or self.index.max() >= elements or self.index.min() < FILL:
+        least, most = self.index.min(), self.index.max()
+        if not FILL <= least <= most < elements or most < 0:  # uncovered: a defect of ours
             raise ValueError(f"index must be of {elements} elements or {FILL}, some of it not {FILL}")
         self._words: dict[int, IntArray | None] = {}
         self._walks: dict[int, AddressWalk] = {}

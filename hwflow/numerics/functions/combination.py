@@ -42,7 +42,7 @@ class Combination(Elementwise):
     right: Chain
 
     def __post_init__(self) -> None:
-        if self.op not in OPERATIONS:
+        if self.op not in OPERATIONS:  # uncovered: a defect of ours
             raise ValueError(f"operation of a Combination must be one of {', '.join(OPERATIONS)}, not {self.op}")
 
     def __repr__(self) -> str:
