@@ -71,31 +71,24 @@ def drive_in_turn(dut, runs: Sequence[Run], inputs: Sequence[Any], o: Any, timeo
     cycle = 0
     turn = 0
 
-    def source_of(i, number):
-        payload = Value.cast(i.payload)
+    def source(number):
+        """Yield each cycle's beat, None for none; receive whether it was taken."""
+        for index, run in enumerate(runs):
+            rng_in = random.Random(run.seed + (number + 1 if number else 0))
+            cycles = traces[index].in_cycles if number == 0 else []
+            while turn < index:
+                yield None
+            for beat in run.offered[number]:
+                while run.gap and rng_in.random() < run.gap:
+                    yield None
+                while not (yield beat):
+                    pass
+                cycles.append(cycle)
+        while True:
+            yield None
 
-        async def source(ctx):
-            for index, run in enumerate(runs):
-                rng_in = random.Random(run.seed + (number + 1 if number else 0))
-                cycles = traces[index].in_cycles if number == 0 else []
-                while turn < index:
-                    await ctx.tick()
-                for beat in run.offered[number]:
-                    while run.gap and rng_in.random() < run.gap:
-                        ctx.set(i.valid, 0)
-                        await ctx.tick()
-                    ctx.set(i.valid, 1)
-                    ctx.set(payload, beat)
-                    while True:
-                        _, _, ready = await ctx.tick().sample(i.ready)
-                        if ready:
-                            cycles.append(cycle)
-                            break
-                ctx.set(i.valid, 0)
-
-        return source
-
-    async def sink(ctx):
+    def sink():
+        """Yield each cycle's ``ready``; receive ``valid`` and the payload."""
         nonlocal cycle, turn
         for run, trace in zip(runs, traces, strict=True):
             rng_out = random.Random(run.seed + 1)
@@ -104,8 +97,7 @@ def drive_in_turn(dut, runs: Sequence[Run], inputs: Sequence[Any], o: Any, timeo
             end = cycle + timeout
             while extra <= 20:
                 ready = not (run.stall and rng_out.random() < run.stall)
-                ctx.set(o.ready, ready)
-                _, _, valid, payload = await ctx.tick().sample(o.valid, o_payload)
+                valid, payload = yield ready
                 if held is not None:
                     assert valid, f"cycle {cycle}: valid was withdrawn before ready"
                     assert payload == held, (
@@ -122,13 +114,40 @@ def drive_in_turn(dut, runs: Sequence[Run], inputs: Sequence[Any], o: Any, timeo
             assert len(trace.beats) == run.expected, f"{len(trace.beats)} beats came out, not {run.expected}"
             turn += 1
 
+    async def bench(ctx):
+        # All in one process, which sets what changes: Amaranth's simulator takes as long for these as for many a core.
+        shown = {}
+
+        def show(what, signal, value):
+            if shown.get(what) != value:
+                shown[what] = value
+                ctx.set(signal, value)
+
+        def offer(number, beat):
+            show((number, "valid"), inputs[number].valid, int(beat is not None))
+            if beat is not None:
+                show((number, "payload"), payloads[number], beat)
+
+        payloads = [Value.cast(i.payload) for i in inputs]
+        sources, ready = [source(number) for number in range(len(inputs))], sink()
+        for number, beats in enumerate(sources):
+            offer(number, next(beats))
+        show("ready", o.ready, int(next(ready)))
+        seen = ctx.tick().sample(o.valid, o_payload, *(i.ready for i in inputs))
+        async for _, _, valid, payload, *taken in seen:
+            # A source reads `cycle` and `turn` before the sink advances them.
+            for number, beats in enumerate(sources):
+                offer(number, beats.send(taken[number]))
+            try:
+                show("ready", o.ready, int(ready.send((valid, payload))))
+            except StopIteration:
+                break
+
     simulator = Simulator(dut)
     simulator.add_clock(1e-6)
-    # A source reads `cycle` before the sink advances it: both wake at the same tick, sources are added first.
-    for number, i in enumerate(inputs):
-        simulator.add_testbench(source_of(i, number), background=True)
-    simulator.add_testbench(sink)
-    simulator.run()
+    simulator.add_process(bench)
+    while turn < len(runs):
+        simulator.advance()
     return traces
 
 

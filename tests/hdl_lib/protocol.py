@@ -36,30 +36,40 @@ def after_reset(
     received: list[int] = []
 
     async def bench(ctx):
+        shown = {}
+
+        def show(what, signal, value):  # each setting of a signal takes as long as a cycle of the core
+            if shown.get(what) != value:
+                shown[what] = value
+                ctx.set(signal, value)
+
         async def run(wanted, cycles):
             positions = [0] * len(sources)
             for _ in range(cycles):
                 done = all(p == len(offered) for p, (_, offered) in zip(positions, sources, strict=True))
                 if len(received) == wanted and done:
                     break
-                for position, (source, offered) in zip(positions, sources, strict=True):
-                    ctx.set(source.valid, position < len(offered))
-                    ctx.set(Value.cast(source.payload), offered[position] if position < len(offered) else 0)
-                ctx.set(o.ready, rng.random() < 0.7)
-                _, _, shown, payload, *taken = await ctx.tick().sample(
-                    o.valid & o.ready, o_payload, *(source.valid & source.ready for source, _ in sources)
-                )
+                for n, (position, (source, offered)) in enumerate(zip(positions, sources, strict=True)):
+                    show((n, "payload"), payloads[n], offered[position] if position < len(offered) else 0)
+                    show((n, "valid"), source.valid, int(position < len(offered)))
+                show("ready", o.ready, int(rng.random() < 0.7))
+                _, _, transferred, payload, *taken = await anext(ticks)
                 positions = [p + int(t) for p, t in zip(positions, taken, strict=True)]
-                if shown:
+                if transferred:
                     received.append(payload)
 
+        payloads = [Value.cast(source.payload) for source, _ in sources]
+        seen = ctx.tick().sample(
+            o.valid & o.ready, o_payload, *(source.valid & source.ready for source, _ in sources)
+        )
+        ticks = aiter(seen)
         await run(-1, rng.randrange(1, 2 * len(beats)))
         received.clear()
         ctx.set(reset, 1)
-        await ctx.tick()
+        await anext(ticks)
         ctx.set(reset, 0)
-        for source, _ in sources:
-            ctx.set(source.valid, 0)
+        for n, (source, _) in enumerate(sources):
+            show((n, "valid"), source.valid, 0)
         assert not ctx.get(o.valid), "a beat is valid after reset"
         await run(expected, 100 * (len(beats) + expected))
 
