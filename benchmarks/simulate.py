@@ -1,6 +1,6 @@
 """How fast `hwflow sim` runs: design cycles per second of Verilator on the digits example.
 
-    python benchmarks/simulate.py [MODEL.onnx] [--frames 20000] [--board ulx3s_85f] [--fps N]
+    python benchmarks/simulate.py [MODEL.onnx] [--frames 20000] [--board ulx3s_85f] [--fps N] [--threads N]
 
 Frames are random. Printed are the cycles of the run, the seconds it took (building the program apart) and their ratio;
 the target is 300,000 cycles per second on two cores.
@@ -27,6 +27,7 @@ def main() -> None:
     parser.add_argument("--frames", type=int, default=20_000)
     parser.add_argument("--board", default="ulx3s_85f")
     parser.add_argument("--fps", type=float)
+    parser.add_argument("--threads", type=int, default=1, help="shares of the frames that run side by side")
     arguments = parser.parse_args()
     design = compile_model(arguments.model, arguments.board, fps=arguments.fps)
     with tempfile.TemporaryDirectory() as folder:
@@ -34,7 +35,7 @@ def main() -> None:
         design.write(out)
         inputs = Path(folder) / "inputs.npz"
         np.savez(inputs, **random_inputs(design.model, arguments.frames, np.random.default_rng(1)))
-        result = simulate(out, inputs=inputs).result
+        result = simulate(out, inputs=inputs, threads=arguments.threads).result
     print("| model | interval | frames | cycles | build seconds | run seconds | cycles per second |")
     print("|---|---|---|---|---|---|---|")
     rate = result.cycles / result.run_seconds
