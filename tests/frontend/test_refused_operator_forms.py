@@ -535,6 +535,25 @@ def gathered_without_positions(b: Builder) -> str:
     return b.node("GatherND", image(b, 3), b.constant(np.zeros((1, 0)), "int64"), name="g")
 
 
+@cases(
+    "error: node 'm' (Mod): input 'cast3' must be an integer tensor in hardware or a constant, not a result of the "
+    "host [integer-operand]\n"
+    "  remedy: quantize it, or cast the other operand to float and quantize the result",
+)
+def remainder_by_the_host_s_integers(b: Builder) -> str:
+    x = b.node("Cast", b.quantize(b.input("x", ["N", 3]), 0.5), to=6)
+    return b.node("Cast", b.node("Mod", x, b.node("Cast", b.node("Exp", b.input("f", ["N", 3])), to=6), name="m"), to=1)
+
+
+@cases(
+    "error: node 'o' (OneHot): axis must lie within a frame, not be the frame axis 0 [frame-axis]\n"
+    "  remedy: put the new axis behind the first one, and transpose on the host",
+)
+def one_hot_in_front_of_the_frames(b: Builder) -> str:
+    x = b.node("Cast", b.quantize(b.input("f", ["N"]), 1.0), to=7)
+    return b.node("OneHot", x, b.constant(1, "int64"), b.constant([0.0, 1.0]), axis=0, name="o")
+
+
 @pytest.mark.parametrize("name", list(cases))
 def test_refusal(name: str) -> None:
     cases.verify(name)

@@ -33,6 +33,21 @@ CASES: dict[str, tuple[list[int], Callable[[Builder, str], str]]] = {
     "constant divided": (
         [4], lambda b, x: b.node("Div", b.constant(3.0), b.node("Clip", x, b.constant(0.5), b.constant(9.0))),
     ),
+    "limited and zero": (
+        [2, 3],
+        lambda b, x: b.node(
+            "ReduceSum", b.node("Relu", b.node("Mul", x, b.constant([[0.0], [1.0]]))), b.constant([1, 2], "int64"),
+        ),
+    ),
+    "limited in some channels": (
+        [2, 3],
+        lambda b, x: b.node(
+            "Conv", b.node("Concat", b.node("Relu", x), x, axis=1), b.weights(np.arange(8).reshape(1, 4, 2), 0.25)
+        ),
+    ),
+    "a mean of some limited channels": (
+        [2, 2, 2], lambda b, x: b.node("GlobalAveragePool", b.node("Concat", b.node("Relu", x), x, axis=1)),
+    ),
     "several constants joined": (
         [2],
         lambda b, x: b.node("Concat", b.weights(np.ones((1, 2)), 0.5), b.weights(np.ones((1, 2)), 0.5), x, axis=1),

@@ -1,0 +1,61 @@
+"""Rare forms in a float model on its way through `quantize`: names, addends, outputs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from hwflow.errors import ModelRefused
+from hwflow.quantization.quantize import _accuracy, _refuse_infinite
+from hwflow.quantization.static_quantizer import _name_nodes, _plain_biases, _refusing
+from tests.onnxspec.build import model, node
+
+
+def test_every_node_gets_a_name_of_its_own() -> None:
+    """"Relu_1" and "Relu_2" are taken."""
+    names = ["Relu_1", "", "Relu_2", "Relu_1", ""]
+    proto = model([node("Relu", [f"v{k}"], [f"v{k + 1}"], name=name) for k, name in enumerate(names)])
+    _name_nodes(proto)
+    assert [n.name for n in proto.graph.node] == ["Relu_1", "Relu_3", "Relu_2", "Relu_1_1", "Relu_4"]
+
+
+@pytest.mark.parametrize("addend, beta, expected", [
+    (np.float32([1, 2]), 1.0, None), (np.float32([[1, 2]]), 2.0, [2, 4]), (np.float32(3), 1.0, [3, 3]),
+    (np.float32([[1, 2], [3, 4]]), 2.0, None),  # one for each row: it stays
+])
+def test_addends_of_gemm(addend: Any, beta: float, expected: list[float] | None) -> None:
+    proto = model(
+        [node("Gemm", ["x", "w", "c"], ["y"], name="g", beta=beta)],
+        constants={"w": np.ones((4, 2), np.float32), "c": addend},
+    )
+    _plain_biases(proto)
+    there = {i.name: numpy_helper.to_array(i) for i in proto.graph.initializer}
+    used = proto.graph.node[0].input[2]
+    assert (used == "c") == (expected is None)
+    assert expected is None or there[used].tolist() == expected
+
+
+def test_accuracy_by_hand() -> None:
+    labels = np.array([1, 0])
+    assert _accuracy(np.array([[0.1, 0.9], [0.2, 0.8]]), labels) == 0.5
+    assert _accuracy(np.array([[1], [0]]), labels) == 1.0  # a class
+    assert _accuracy(np.array([[1.0], [0.0]]), labels) is None
+
+
+def test_integers_are_finite() -> None:
+    _refuse_infinite({"y": np.array([[1]])}, None)  # type: ignore[arg-type]
+
+
+def test_findings_pass_through() -> None:
+    """What is a finding already keeps its words."""
+    info = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1])
+    proto = helper.make_model(helper.make_graph([], "g", [info], [info]))
+    with pytest.raises(ModelRefused, match="here: this must be"), _refusing(proto, "be good"):
+        raise ModelRefused.of("odd", "here", "this must be", "that")
+    with pytest.raises(MemoryError), _refusing(proto, "be good"):
+        raise MemoryError
+    assert isinstance(proto, onnx.ModelProto)
