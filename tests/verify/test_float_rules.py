@@ -54,6 +54,7 @@ REAL: dict[str, tuple[list[onnx.NodeProto], dict[str, Any], Callable[[], Array]]
     ),
     "Einsum that moves": ([node("Einsum", ["d"], ["y"], equation="nij->nji")], {}, lambda: REALS.transpose(0, 2, 1)),
     "CumSum": ([node("CumSum", ["d", "axis"], ["y"])], {"axis": np.array(2)}, lambda: REALS.cumsum(axis=2)),
+    "CumProd": ([node("CumProd", ["d", "axis"], ["y"])], {"axis": np.array(2)}, lambda: REALS.cumprod(axis=2)),
     "Col2Im": (  # blocks of two pixels, four places along a line of five
         [node("Slice", ["d", "zero", "two", "axis"], ["e"]), node("Col2Im", ["e", "size", "block"], ["y"])],
         {"size": np.array([1, 5]), "block": np.array([1, 2]), "zero": np.array([0]), "two": np.array([2]),
@@ -74,7 +75,7 @@ REAL: dict[str, tuple[list[onnx.NodeProto], dict[str, Any], Callable[[], Array]]
 @pytest.mark.parametrize("name", REAL)
 def test_reals(name: str) -> None:
     nodes, constants, truth = REAL[name]
-    bounds = bounds_of(nodes, constants, opset=7 if name == "Upsample" else 21)
+    bounds = bounds_of(nodes, constants, opset={"Upsample": 7, "CumProd": 26}.get(name, 21))
     computed, error, exact = bounds.values["y"], bounds.errors["y"], truth()
     assert error is not None and computed.shape == exact.shape == error.shape
     apart = np.abs(computed.astype(np.float64) - exact)
@@ -95,6 +96,10 @@ INTEGERS: dict[str, tuple[list[onnx.NodeProto], dict[str, Any]]] = {
     ),
     "Pow": ([node("Cast", ["x"], ["j"], to=TensorProto.INT32), node("Pow", ["j", "c"], ["y"])], {"c": np.int32(2)}),
     "Cast": ([node("Cast", ["x"], ["y"], to=TensorProto.INT16)], {}),
+    "CumProd": (
+        [node("Cast", ["x"], ["j"], to=TensorProto.INT32), node("CumProd", ["j", "c"], ["y"])], {"c": np.array(1)}
+    ),
+    "BitCast": ([node("BitCast", ["x"], ["y"], to=TensorProto.UINT8)], {}),
     "EyeLike": ([node("Squeeze", ["x", "c"], ["m"]), node("EyeLike", ["m"], ["y"])], {"c": np.array([0])}),
 }
 
@@ -102,7 +107,8 @@ INTEGERS: dict[str, tuple[list[onnx.NodeProto], dict[str, Any]]] = {
 @pytest.mark.parametrize("name", INTEGERS)
 def test_integers_are_exact(name: str) -> None:
     nodes, constants = INTEGERS[name]
-    bounds = bounds_of(nodes, constants, X[:1] if name == "EyeLike" else X)
+    opset = 26 if name in ("CumProd", "BitCast") else 21
+    bounds = bounds_of(nodes, constants, X[:1] if name == "EyeLike" else X, opset)
     error = bounds.errors["y"]
     assert error is not None and error.shape == bounds.values["y"].shape and not error.any()
 
