@@ -213,6 +213,9 @@ def test_directions_of_thresholds() -> None:
     # a channel of fewer levels takes the direction that the others have in that place: no bit
     padded = threshold_form(functions([down, (0, [5, 5, 1, 1])]))
     assert padded is not None and padded.direction_bits == ()
+    # that of the one that rises there, although it falls elsewhere: one bit less
+    mixed = threshold_form(functions([(0, [0, 1, 2]), (0, [1, 0])]))
+    assert mixed == ThresholdForm((0, 0), ((1, 2), (2, 1)), ((False, False), (False, True)))
 
 
 def test_bases_of_thresholds() -> None:
