@@ -97,7 +97,7 @@ class ReceiverProof(wiring.Component):
         ]
 
         strobes = ("begin", "acknowledge", "rewind", "answer", "identify", "statistics", "open", "damaged", "gap")
-        quiet = dut.i.ready & ~Cat(getattr(dut, name) for name in strobes).any()
+        quiet = dut.i.ready & ~ring.write & ~Cat(getattr(dut, name) for name in strobes).any()
         m.d.comb += Assume(begun | quiet)  # between two packets
         for value in (dut.arrived, self.acknowledged):  # where borrows go through all bytes or none, lest it takes long
             m.d.comb += Assume(begun | (value[8:] == 0) | value[8:].all())
@@ -156,15 +156,16 @@ class ReceiverProof(wiring.Component):
             Assert(~dut.acknowledge | ((dut.advance == acknowledges) & (dut.room == limit))),
             Assert(dut.rewind == (judged & ((resend & within) | (opening & ~dut.begin)))),
         ]
-        # The pipe: what is written lies behind what has arrived, and is the payload, byte after byte.
-        place, written = Signal.like(self.at), Signal(5)
+        # The pipe: what is written, a cycle later, lies behind what has arrived, and is the payload, byte after byte.
+        place, written, oldest = Signal.like(self.at), Signal(5), Signal(8)
+        m.d.sync += oldest.eq(last[:8])
         with m.If(ring.write):
             m.d.sync += written.eq(written + 1)
         m.d.comb += [
             place.eq(ring.place - self.at),
             Assert(~ring.write | (ring.place == (dut.arrived + written)[: len(place)])),
-            Assert(~ring.write | (kind != Kind.DATA) | (ring.byte == last[:8])),
-            Assert(~ring.write | (count >= HEADER + CHECK)),
+            Assert(~ring.write | (kind != Kind.DATA) | (ring.byte == oldest)),
+            Assert(~ring.write | (count > HEADER + CHECK)),
             Assert(~ring.write | (place < SIZE)),
         ]
         moves = data & (ahead == 0)
@@ -213,6 +214,7 @@ def test_the_receiver_does_what_a_packet_says(length, monkeypatch, tmp_path):
         (LONG, "crc.match_detected & delayed & ~broken", "delayed & ~broken"),  # damaged
         (SHORT, "crc.match_detected & delayed & ~broken", "crc.match_detected & ~broken"),  # too short
         (LONG, "within.eq(~far & (", "within.eq(("),  # of another session
+        (LONG, "ring.byte.eq(recent[:8])", "ring.byte.eq(recent[8:16])"),  # another byte
     ],
 )
 def test_a_broken_receiver_is_refuted(length, old, new, monkeypatch, tmp_path):

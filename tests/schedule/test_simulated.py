@@ -87,7 +87,7 @@ def test_ways_around_other_ways(kind: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("make", [meeting_graph, random_graph], ids=["meeting", "random"])
 def test_relays_between_cores_that_lie_far_apart(make: Callable[[int], Graph], tmp_path: Path) -> None:
     """Where most of the part's multiplier blocks are taken, relays stand between them, and nothing becomes slower."""
-    part = replace(PART, dsp=8, lut=PART.lut // 20)
+    part = replace(PART, dsp=8, lut=PART.lut // 40, bram=2)  # too few tables not to want blocks
     scheduled = check(make(2), 2, 1, 1, tmp_path, part=part)
     assert "relay" in [n.op for n in scheduled.graph.nodes]
     assert scheduled.initiation_interval == slowest(scheduled.plan)
