@@ -24,6 +24,7 @@ IDLE = tuple(pin for pin in ice40.IDLE if pin not in ("C", "D"))
 CELLS = {  # the ports that are outputs
     "TRELLIS_FF": {"Q"},
     "LUT4": {"Z"},
+    "CCU2C": {"S0", "S1", "COUT"},
     "MULT18X18D": set(ecp5.PRODUCT),
     "DP16KD": set(ecp5.READ_DATA["A"] + ecp5.READ_DATA["B"]),
     "SB_DFF": {"Q"},
@@ -226,7 +227,8 @@ def side_by_side(tmp_path, netlist, invariants, expected, family="ecp5"):
     expose = f"cd packed; expose {inner}; cd .." if inner else "opt_clean"
     script = "; ".join(
         (
-            "read_verilog -defer models.v; read_json packed.json; hierarchy -top packed; proc; flatten", expose,
+            "read_verilog -defer models.v; read_json packed.json; hierarchy -top packed; proc; flatten",
+            "setundef -anyseq", expose,
             "design -stash packed; read_verilog -defer models.v; read_json plain.json; hierarchy -top plain",
             "proc; flatten",
             "design -stash plain; read_verilog -formal top.v; design -copy-from packed packed",

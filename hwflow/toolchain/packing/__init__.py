@@ -5,7 +5,8 @@ fabric, where routing to the block adds to its own delay. :func:`pack` moves the
 cycle by cycle, with shorter paths. ``design.v`` stays portable: it does not depend on packing.
 
 Then operands of blocks whose sign takes several pins are shifted up, until it takes one, and cells with a high fan-out
-are copied, so that each copy stands among its readers (``copies.py``). A separate pass places multiplier blocks if most
+are copied, so that each copy stands among its readers (``copies.py``). Carry chains get their first carry in a cell
+that they have (``carries.py``). A separate pass places multiplier blocks if most
 of a part's are used (``block_places.py``).
 
 Memories are packed first, because a read without output register is slowest, then multipliers, each in the netlist's
@@ -19,7 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hwflow.toolchain.packing import ecp5, ice40
+from hwflow.toolchain.packing import carries, ecp5, ice40
 from hwflow.toolchain.packing.netlist import Netlist
 
 # in order: the type of the blocks, what they are called, what packs one and returns the flip-flops it removed
@@ -28,6 +29,7 @@ _REGISTERS = {
     "ice40": (("SB_MAC16", "multipliers", ice40.pack_registers),),
 }
 _ALIGNED = {"ecp5": ("MULT18X18D", ecp5.align_operands)}  # returns the pins that want no wire any more
+_CARRIES: dict[str, Callable[[Netlist], int]] = {"ecp5": carries.free_ends}  # returns the look-up tables freed
 _PAIRS = {"ice40": (("SB_MAC16", "multipliers", ice40.pack_pair),)}  # returns the blocks removed
 _COPIES: dict[str, Callable[[Netlist], int]] = {"ecp5": ecp5.copy_outputs}  # iCE40 has nets that reach everything
 
@@ -37,7 +39,7 @@ class Packing:
     """The result of :func:`pack`.
 
     By kind of block: the number of blocks, the flip-flops absorbed, the blocks merged into others. Then the flip-flops
-    and look-up tables copied, and the pins of blocks freed (now constant).
+    and look-up tables copied, the pins of blocks freed (now constant), and the look-up tables freed at carry chains.
     """
 
     blocks: dict[str, int]
@@ -45,12 +47,14 @@ class Packing:
     pairs: dict[str, int]
     copies: int = 0
     pins: int = 0
+    carries: int = 0
 
     def __str__(self) -> str:
         parts = [f"{self.registers[kind]} into {count} {kind}" for kind, count in self.blocks.items() if count]
         text = f"{sum(self.registers.values())} flip-flops absorbed" + (f": {', '.join(parts)}" if parts else "")
         text += "".join(f"; {2 * count} {kind} in {count}" for kind, count in self.pairs.items() if count)
         text += f"; {self.pins} operand pins freed" if self.pins else ""
+        text += f"; {self.carries} look-up tables freed at carry chains" if self.carries else ""
         return text + (f"; {self.copies} copies of cells with many readers" if self.copies else "")
 
 
@@ -69,5 +73,6 @@ def pack(design: dict[str, Any], family: str) -> Packing:
     if family in _ALIGNED:
         kind, align = _ALIGNED[family]
         pins = sum(align(netlist, name) for name in netlist.cells(kind))
+    freed = _CARRIES[family](netlist) if family in _CARRIES else 0
     copies = _COPIES[family](netlist) if family in _COPIES else 0
-    return replace(packing, copies=copies, pins=pins)
+    return replace(packing, copies=copies, pins=pins, carries=freed)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from hwflow.toolchain.packing import Packing, pack
 from hwflow.toolchain.packing.block_places import place_blocks
+from hwflow.toolchain.packing.carries import CARRY
 from hwflow.toolchain.packing.netlist import Netlist
 
 
@@ -14,6 +15,9 @@ def pack_file(family: str, source: str | Path, target: str | Path) -> Packing:
     """Pack the netlist in ``source`` (yosys' JSON) for ``family`` and write it to ``target``, which may be the same."""
     design = json.loads(Path(source).read_text())
     packing = pack(design, family)
+    for name in (netlist := Netlist(design)).cells(CARRY):
+        if not netlist.bits(name, "COUT"):  # nextpnr asks for the port, and takes one at "x" for open
+            netlist.connect(name, "COUT", ["x"], "output")
     Path(target).write_text(json.dumps(design, indent=1) + "\n")
     return packing
 

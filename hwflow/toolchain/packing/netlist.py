@@ -111,6 +111,24 @@ class Netlist:
             cell["port_directions"][port] = direction
         self._note(name, port)
 
+    def net(self) -> Bit:
+        """Return a new net."""
+        self._free += 1
+        return self._free - 1
+
+    def add(
+        self, name: str, kind: str, parameters: dict[str, Any], inputs: dict[str, list[Bit]],
+        outputs: dict[str, list[Bit]],
+    ) -> None:
+        """Add a cell of the type ``kind``."""
+        directions = dict.fromkeys(inputs, "input") | dict.fromkeys(outputs, "output")
+        self._cells[name] = {
+            "hide_name": 0, "type": kind, "parameters": parameters, "attributes": {}, "port_directions": directions,
+            "connections": {**inputs, **outputs},
+        }
+        for port in directions:
+            self._note(name, port)
+
     def disconnect(self, name: str, port: str) -> None:
         """Leave a port of a cell open."""
         self._forget(name, port)
@@ -135,8 +153,7 @@ class Netlist:
         Its name is ``scope`` (instances, each with a trailing dot), the last part of the cell's name, and a number.
         """
         cell = self._cells[name]
-        bit = self._free
-        self._free += 1
+        bit = self.net()
         base = scope + name.rsplit(".", 1)[-1]
         copied = next(free for n in count(1) if (free := f"{base}_copy{n}") not in self._cells)
         self._cells[copied] = deepcopy(cell)

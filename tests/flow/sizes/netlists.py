@@ -11,7 +11,7 @@ from pathlib import Path
 
 from hwflow.errors import ToolError
 from hwflow.sim.manifest import Design, load_design
-from hwflow.toolchain.packing.files import pack_file
+from hwflow.toolchain.packing import pack
 from hwflow.toolchain.tool import run
 from hwflow.toolchain.yosys import RENAMING, SYNTHESIS, YOSYS, died_in_abc
 from tests.flow.conftest import ROOT
@@ -49,7 +49,9 @@ def synthesize(folder: Path, source: str, top: str, family: str, *, name: str | 
             if renaming or (error.findings[0].rule != "tool-output" and not died_in_abc(log.read_text())):
                 raise
     packed = folder / "packed.json"
-    print(pack_file(family, folder / "netlist.json", packed))
+    design = json.loads((folder / "netlist.json").read_text())
+    print(pack(design, family))
+    packed.write_text(json.dumps(design))
     (folder / "packed.ys").write_text(f"read_json {packed.name}\nwrite_verilog -noattr netlist.v\n")
     run(
         YOSYS.find(), ["-s", "packed.ys"], folder, folder / "packed.log", step="packed netlist", remedy="read the log",
