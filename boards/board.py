@@ -27,6 +27,7 @@ class Part:
     spram: int = 0  # single-port RAMs without initial contents
     spram_bits: int = 0  # bits of one of them
     database: str = ""  # what nextpnr and the packer call the die, where the device does not say it: "GW1N-9C"
+    clock_mhz: float | None = None  # of a design that is made for the part; None: any
 
 
 @dataclass(frozen=True)

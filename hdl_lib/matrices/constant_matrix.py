@@ -43,7 +43,7 @@ class ConstantMatrix(wiring.Component):
     ) -> None:
         if vectors < 1:
             raise ValueError(f"vectors must be at least 1, not {vectors}")
-        check_depth(depth)
+        check_depth(depth, least=0)
         self.input_shape = Shape.cast(input_shape)
         self.output_shape = Shape.cast(output_shape)
         self.network = network

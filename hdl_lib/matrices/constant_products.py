@@ -55,7 +55,7 @@ class ConstantProducts(wiring.Component):
         self.weights: Rows = tuple(tuple(row) for row in weights)
         self.vectors = vectors
         self.depth = depth
-        check_depth(depth)
+        check_depth(depth, least=0)
         if vectors < 1:
             raise ValueError(f"vectors must be at least 1, not {vectors}")
         if len({len(row) for row in self.weights}) != 1 or not self.weights[0]:

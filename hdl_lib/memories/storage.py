@@ -45,13 +45,13 @@ def latency_of(style):
     return _LATENCY[style]
 
 
-def check_depth(depth, *, later=True):
-    """Raise :class:`ValueError` unless ``depth`` is an integer of at least 1, or (``later``) None: known when the queue
-    itself is built (see :class:`hdl_lib.streams.output_queue.OutputQueue`)."""
+def check_depth(depth, *, later=True, least=1):
+    """Raise :class:`ValueError` unless ``depth`` is an integer of at least ``least``, or (``later``) None: known when
+    the queue itself is built (see :class:`hdl_lib.streams.output_queue.OutputQueue`)."""
     if depth is None and later:
         return
-    if not isinstance(depth, int) or depth < 1:
-        raise ValueError(f"depth must be an integer of at least 1, not {depth!r}")
+    if not isinstance(depth, int) or depth < least:
+        raise ValueError(f"depth must be an integer of at least {least}, not {depth!r}")
 
 
 def storage_for(shape, depth, style):

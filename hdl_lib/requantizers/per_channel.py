@@ -27,7 +27,7 @@ class PerChannel(wiring.Component):
 
     def __init__(self, input_shape: Shape, output_shape: Shape, *, lanes: int, channels: int, depth: int) -> None:
         self.blocks = block_count(channels, lanes)
-        check_depth(depth)
+        check_depth(depth, least=0)
         self.input_shape = Shape.cast(input_shape)
         self.output_shape = Shape.cast(output_shape)
         self.lanes = lanes

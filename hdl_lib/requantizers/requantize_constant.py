@@ -151,7 +151,7 @@ class ConstantRequantizer(wiring.Component):
         self.high = high
         self.depth = depth
         self.rounding = checked_rounding(rounding, shift)
-        check_depth(depth)
+        check_depth(depth, least=0)
         lanes = len(self.addends)
         there = len(products.inputs), len(products.outputs), len(self.negative)
         if not lanes or there != (lanes, lanes, lanes):

@@ -16,9 +16,10 @@ class OutputQueue(CommonComponent):
 
     Parameters:
         ``shape``: payload of a beat, any Amaranth shape or layout.
-        ``depth``: credits, at least 1. One beat per cycle needs ``pipeline stages between reserve and push`` +
-        :attr:`latency` + 1 of them. None: not known yet, so that the core around the queue can be converted where the
-        platform makes the queue's module later; the queue itself cannot be built.
+        ``depth``: credits, at least 1; 0: no queue, for a reader that takes each beat at once. One beat per cycle needs
+        ``pipeline stages between reserve and push`` + :attr:`latency` + 1 of them. None: not known yet, so that the
+        core around the queue can be converted where the platform makes the queue's module later; the queue itself
+        cannot be built.
         ``style``: as for :class:`hdl_lib.streams.fifo.Fifo`; "auto" chooses among the styles of latency 1.
 
     Members:
@@ -29,7 +30,7 @@ class OutputQueue(CommonComponent):
         ``o`` (out): stream of ``shape``.
 
     Timing: a push at cycle t shows at ``max(t + latency, handshake of the beat before + 1)``, latency 1 ("register",
-    "lutram") or 3 ("block"). A handshake on ``o`` at t makes its credit available at t + 1.
+    "lutram"), 3 ("block") or 0 (no queue). A handshake on ``o`` at t makes its credit available at t + 1.
 
     Ordering: first in, first out.
     """
@@ -37,10 +38,10 @@ class OutputQueue(CommonComponent):
     module_name = "queue"
 
     def __init__(self, shape, depth, *, style="auto"):
-        check_depth(depth)
+        check_depth(depth, least=0)
         self.shape = shape
         self.depth = depth
-        self.style = style if depth is None else style_of(shape, depth, style, block=False)
+        self.style = style if not depth else style_of(shape, depth, style, block=False)
         super().__init__(
             {"shape": Shape.cast(shape).width, "depth": depth, "style": style},
             {
@@ -65,6 +66,8 @@ class OutputQueue(CommonComponent):
     @property
     def latency(self):
         """Return the cycles from a push into the empty queue to ``o.valid``."""
+        if self.depth == 0:
+            return 0
         return latency_of("register" if self.style == "auto" else self.style)
 
     def issue(self, m, source, stages):
@@ -80,6 +83,10 @@ class OutputQueue(CommonComponent):
 
     def build(self):
         m = Module()
+        if self.depth == 0:
+            m.d.comb += [self.available.eq(1), self.o.valid.eq(self.push)]
+            m.d.comb += Value.cast(self.o.payload).eq(Value.cast(self.payload))
+            return m
         m.submodules.storage = storage = self.storage
         spare = self.spare
         m.d.comb += [

@@ -288,6 +288,7 @@ def compile_as(
     say("scheduling")
     begin = time.perf_counter()
     clock_hz = float(request.clock.frequency_hz)
+    part = replace(board.part, clock_mhz=clock_hz / 1e6)
     conversion = None if executor is None else Conversion(executor)
     begin_conversion = None if conversion is None else conversion.begin
     free = free_on(board, streams, request.carrier)
@@ -300,9 +301,9 @@ def compile_as(
     ]
 
     def within(budgets: Sequence[Budget]) -> Schedule:
-        refuse_far_beyond(streams, board.part, budgets, request.interval, clock_hz, free, executor)
+        refuse_far_beyond(streams, part, budgets, request.interval, clock_hz, free, executor)
         first, *others = budgets
-        return schedule(streams, board.part, first, request.interval, others, executor, begin_conversion, free)
+        return schedule(streams, part, first, request.interval, others, executor, begin_conversion, free)
 
     try:
         scheduled = _first_that_holds(limits, within)

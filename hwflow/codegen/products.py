@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from hwflow.cores.logical.index_map import FILL
 from hwflow.cores.registry import OPERATORS, hardware
 from hwflow.cores.streams.rearrange import RearrangeAttributes
 from hwflow.cores.windows.sliding_window import LineBufferAttributes, SlidingWindowAttributes
-from hwflow.ir.graph import Graph, Node, Value
+from hwflow.ir.graph import Node, Value
 from hwflow.ir.node_attributes import RequantizeAttributes
 from hwflow.schedule.schedule import Schedule
 
@@ -32,11 +33,11 @@ MOVERS = (SlidingWindowAttributes, RearrangeAttributes, ForkAttributes, ViewAttr
 Mask = npt.NDArray[np.bool_]
 
 
-def macs_of_data(graph: Graph) -> dict[Node, int]:
-    """Return the multiply-accumulates per frame of every node that has some, without those of padding."""
+def macs_of_data(nodes: Sequence[Node]) -> dict[Node, int]:
+    """Return the multiply-accumulates per frame of those of ``nodes``, in order, that have some, without padding's."""
     masks: dict[Value, Mask] = {}  # [pixels, channels or 1], of streams with padding: what is data
     result = {}
-    for node in graph.nodes:
+    for node in nodes:
         mask = masks.get(node.inputs[0]) if node.inputs else None
         match node.attributes:
             case LineBufferAttributes(geometry=geometry) if mask is not None or geometry.touches_padding():
@@ -60,7 +61,7 @@ def multipliers_by_kind(schedule: Schedule, macs: dict[Node, int]) -> dict[str, 
     blocks."""
     count = dict.fromkeys((*dict.fromkeys(KINDS.values()), "requantizer"), 0)
     made = dict(count)
-    for node in schedule.graph.nodes:
+    for node in schedule.plan.cores:
         folding = schedule.plan.folding(node)
         if isinstance(node.attributes, RequantizeAttributes):
             blocks = schedule.parts[node].dsp

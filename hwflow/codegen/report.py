@@ -13,7 +13,7 @@ from hwflow.cores.matrix.dot_products import MvuAttributes
 from hwflow.cores.operator import Decision, MemoryFile, Resources, beats
 from hwflow.cores.registry import OPERATORS, hardware
 from hwflow.cores.requantizers.requantizer_core import form_of
-from hwflow.ir.graph import Graph, Node
+from hwflow.ir.graph import Node
 from hwflow.ir.node_attributes import RequantizeAttributes
 from hwflow.numerics.requantizers.requantizer import Form, LookupForm, MultiplyAddShift, SearchForm, ThresholdForm
 from hwflow.onnxspec.resolving.resolved_model import ResolvedModel
@@ -46,7 +46,7 @@ def report(
     """Return the report before synthesis; :func:`add_synthesis` fills in the rest. ``files``: the tables of the cores;
     ``host_work``: the entries of `host` besides the nodes' names."""
     plan, graph = schedule.plan, schedule.graph
-    macs = macs_of_data(graph)
+    macs = macs_of_data(plan.cores)
     multipliers = multipliers_by_kind(schedule, macs)
     interval = schedule.initiation_interval
     return {
@@ -71,10 +71,10 @@ def report(
         "resources": _resources(schedule.resources, available),
         "multipliers": multipliers,
         "multiplier_utilization": utilization(multipliers),
-        "layers": [_layer(n, plan[n], macs.get(n, 0)) for n in graph.nodes],
+        "layers": [_layer(n, plan[n], macs.get(n, 0)) for n in plan.cores],
         "fifos": [_fifo(n, plan[n], i) for n in graph.nodes for i in range(len(n.outputs))],
         "memories": memory_report(plan, files, family),
-        "exactness": _exactness(graph),
+        "exactness": _exactness(plan.cores),
         "larger_design": None,  # what was not routed, where this one took its place
         "host": {**host_nodes(graph), **host_work},
         "seconds": dict(seconds.steps),
@@ -147,7 +147,7 @@ def _fifo(node: Node, decision: Decision, index: int) -> dict[str, Any]:
     }
 
 
-def _exactness(graph: Graph) -> dict[str, Any]:
+def _exactness(cores: Sequence[Node]) -> dict[str, Any]:
     """Return every requantizer with its form, and that it was proved equal to its step functions (an unproved one is
     never built)."""
     forms = [
@@ -158,7 +158,7 @@ def _exactness(graph: Graph) -> dict[str, Any]:
             "output_interval": [n.outputs[0].typed.interval.lo, n.outputs[0].typed.interval.hi],
             **_details(form_of(n)),
         }
-        for n in graph.nodes
+        for n in cores
         if isinstance(n.attributes, RequantizeAttributes)
     ]
     return {"requantizers": forms, "proved": len(forms)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -43,7 +43,8 @@ class Folding:
     """Lanes of each input and output stream (elements per beat), the multipliers busy in every step and what makes
     their products. ``part``: magnitude bits of a multiplier block's operand, for cores that split their operands; of
     serial products, the digits of the input taken in a step (:mod:`hwflow.cores.requantizers.serial_requantize`); of
-    products in tables, the bits of a digit of the input (:mod:`hwflow.cores.requantizers.multiples`); else 0.
+    products in tables, the bits of a digit of the input (:mod:`hwflow.cores.requantizers.multiples`); of a constant
+    network, the levels of adders between registers; else 0.
 
     ``whole_vector``: input lanes are of a vector of several pixels, taken as one pixel (see
     :mod:`hwflow.cores.matrix.mvu`), though they are no more than a pixel's channels; or those of a core that takes
@@ -69,7 +70,7 @@ OPEN_DEPTH: Any = None
 class Decision:
     """The scheduling decision of a node, see :class:`hwflow.schedule.plan.Plan`.
 
-    * ``depths``: FIFO depth of each output; empty while open.
+    * ``depths``: FIFO depth of each output; empty while open; 0 without a queue (:mod:`hwflow.cores.chain`).
     * ``styles``: storage of the queue of each of a fork's outputs (:class:`hdl_lib.streams.fork.Fork`); empty: chosen
       by depth.
     * ``rows``: image rows of a line buffer; None: the default of
@@ -120,6 +121,9 @@ class Device(Protocol):
 
     @property
     def family(self) -> str: ...
+
+    @property
+    def clock_mhz(self) -> float | None: ...
 
 
 class LoweringContext(Protocol):
@@ -216,9 +220,15 @@ class HardwareOperator(Operator[A]):
     def cycles(self, node: Node[A], folding: Folding) -> int:
         """Return the steps per frame of the longest process: ``cycles`` of :meth:`timing` without its arrays."""
 
+    def is_steady(self, node: Node[A], folding: Folding) -> bool:
+        """Tell whether the core takes a beat and gives one in each step, and can be built without its queue: with a
+        depth of 0, for a reader that takes every beat at once."""
+        return False
+
     @abstractmethod
     def timing(self, node: Node[A], decision: Decision) -> Timing:
-        """Return the exact static schedule, which does not depend on the depths of output queues."""
+        """Return the exact static schedule, which does not depend on the depths of output queues. Without a queue
+        (depth 0) the latency is a cycle less."""
 
     @abstractmethod
     def resources(self, node: Node[A], decision: Decision, device: Device) -> Resources:
@@ -230,7 +240,10 @@ class HardwareOperator(Operator[A]):
 
 
 class Implementation(ABC, Generic[A]):
-    """A kind of core of a hardware operator: a node at a folding."""
+    """A kind of core of a hardware operator: a node at a folding. ``steady``: see :meth:`HardwareOperator.is_steady`.
+    """
+
+    steady: ClassVar[bool] = False
 
     def __init__(self, node: Node[A], folding: Folding) -> None:
         self.node = node
@@ -263,8 +276,14 @@ class ImplementedOperator(HardwareOperator[A]):
     def cycles(self, node: Node[A], folding: Folding) -> int:
         return self.implementation(node, folding).cycles()
 
+    def is_steady(self, node: Node[A], folding: Folding) -> bool:
+        return self.implementation(node, folding).steady
+
     def timing(self, node: Node[A], decision: Decision) -> Timing:
-        return self.implementation(node, decision.folding).timing()
+        timing = self.implementation(node, decision.folding).timing()
+        if decision.depths == (0,):
+            return replace(timing, latency=tuple(latency - 1 for latency in timing.latency))
+        return timing
 
     def resources(self, node: Node[A], decision: Decision, device: Device) -> Resources:
         return self.implementation(node, decision.folding).resources(decision, device.family)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hwflow.cores.beat_movers import Fifo, Fork, FrameSync, Relay, WidthConverter
+from hwflow.cores.chain import Chain
 from hwflow.cores.logical.conv2d import Conv2d
 from hwflow.cores.logical.cumulative_sum import CumulativeSum
 from hwflow.cores.logical.dense import Dense
@@ -36,6 +37,7 @@ from hwflow.ir.graph import Stage
 OPERATORS: dict[str, Operator[Any]] = {
     operator.attributes.op: operator
     for operator in (
+        Chain(),
         Concat(),
         Conv2d(),
         CumulativeSum(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hwflow.cores.chain import ChainAttributes
 from hwflow.cores.operator import Decision, Device, Folding, Resources
 from hwflow.cores.registry import LEGAL, hardware
 from hwflow.cores.timing import Timing
@@ -29,6 +30,17 @@ class Plan:
 
     def folding(self, node: Node) -> Folding:
         return self.decisions[node].folding
+
+    @property
+    def cores(self) -> list[Node]:
+        """Return the graph's nodes with those of chains in their place."""
+        return [
+            core for node in self.graph.nodes
+            for core in (
+                [member.node for member in node.attributes.members]
+                if isinstance(node.attributes, ChainAttributes) else [node]
+            )
+        ]
 
     def cycles(self, node: Node) -> int:
         """Return the steps per frame of the node's longest process."""

@@ -15,6 +15,7 @@ from hwflow.cores.operator import Decision, Folding, Resources
 from hwflow.display import show
 from hwflow.errors import Finding, ModelRefused
 from hwflow.ir.graph import Graph, Node, Stage
+from hwflow.schedule.chains import join_chains
 from hwflow.schedule.converters import insert_plumbing
 from hwflow.schedule.plan import Plan
 from hwflow.schedule.queues import MOST_FRAMES, make_room, size_queues
@@ -241,11 +242,13 @@ def _too_large(made: Schedule, name: str, wanted: int, there: int, remedy: str) 
 def _with_foldings(task: _Task, foldings: dict[Node, Folding]) -> Schedule:
     plan = planned(task.graph, foldings)
     insert_relays(plan, task.device)
+    join_chains(plan)
     room = make_room(plan)
     task.chosen(plan)
     run = _settled(plan, size_queues(plan, task.device, room))
     plan.check()
-    return Schedule(plan, run, {node: plan.resources(node, task.device) for node in plan.graph.nodes})
+    nodes = dict.fromkeys([*plan.graph.nodes, *plan.cores])
+    return Schedule(plan, run, {node: plan.resources(node, task.device) for node in nodes})
 
 
 def planned(graph: Graph, foldings: Mapping[Node, Folding]) -> Plan:

@@ -51,3 +51,14 @@ def test_families_that_were_not_measured_take_the_ecp5s_model(op):
     assert (gowin.ff, gowin.bram) == (ecp5.ff, ecp5.bram) and gowin.dsp <= ecp5.dsp
     cyclone = predicted(find_board("de10_nano").part, op)
     assert (cyclone.ff, cyclone.dsp) == (ecp5.ff, ecp5.dsp) or cyclone.bram != ecp5.bram
+
+
+@pytest.mark.parametrize(
+    ("family", "clock", "levels"),
+    [
+        ("ecp5", 400, 1), ("ecp5", 200, 1), ("ecp5", 125, 2), ("ecp5", 100, 3), ("ecp5", 50, 6), ("ecp5", None, 1),
+        ("ice40", 20, 1), ("gowin", 50, 1), ("xilinx7", 50, 1), ("cyclonev", 50, 1),  # not measured
+    ],
+)
+def test_levels_of_adders_in_a_cycle(family, clock, levels):
+    assert costs.FAMILIES[family].adder_levels(clock) == levels

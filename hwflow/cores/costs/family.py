@@ -18,7 +18,9 @@ class Family:
     (a sixteenth of that for a read-only one); the cheapest way wins. ``dsp_registers``: behind a product that yosys
     itself takes into a block, with those of one operand. ``dsp_least``: products with an operand of fewer bits are
     made of look-up tables. ``dsp_wide``: widest signed operand of a multiplier beside one of ``dsp_width``, where that
-    is more (0: the same). ``basis``: the family whose measured constants are taken, where there are some beside these.
+    is more (0: the same). ``register_ns``, ``adder_ns``: what a path between registers takes without adders, and each
+    level of adders on it, after place and route; None: not measured. ``basis``: the family whose measured constants are
+    taken, where there are some beside these.
     """
 
     bram_shapes: tuple[tuple[int, int], ...]
@@ -32,7 +34,16 @@ class Family:
     dsp_registers: int
     dsp_least: int = 2
     dsp_wide: int = 0
+    register_ns: float = 0.0
+    adder_ns: float | None = None
     basis: str = "ecp5"
+
+    def adder_levels(self, clock_mhz: float | None) -> int:
+        """Return the levels of adders that a cycle has time for; 1 if the clock or the family's delays are not known.
+        """
+        if clock_mhz is None or self.adder_ns is None:
+            return 1
+        return max(1, int((1000 / clock_mhz - self.register_ns) / self.adder_ns))
 
     @property
     def measured(self) -> bool:
@@ -52,7 +63,8 @@ class Family:
 
 FAMILIES = {
     "ecp5": Family(
-        ((16384, 1), (8192, 2), (4096, 4), (2048, 9), (1024, 18), (512, 36)), 128, 4, 4, 18, 0, 0, 2, 0
+        ((16384, 1), (8192, 2), (4096, 4), (2048, 9), (1024, 18), (512, 36)), 128, 4, 4, 18, 0, 0, 2, 0,
+        register_ns=1.5, adder_ns=2.8,
     ),
     "ice40": Family(((256, 16), (512, 8), (1024, 4), (2048, 2)), 64, None, 0, 16, 8, 11, 1, 1, basis="ice40"),
 }
@@ -67,9 +79,9 @@ FAMILIES = {
 # 11,359, 13,557, 21 and 4; a requantizer whose products are cut took half as many tables again. Shapes and widths are
 # the family's own.
 FAMILIES |= {
-    "gowin": replace(FAMILIES["ecp5"], dsp_pair=9, carry_bits=1, dsp_least=4),
-    "xilinx7": replace(FAMILIES["ecp5"], dsp_wide=25),
+    "gowin": replace(FAMILIES["ecp5"], dsp_pair=9, carry_bits=1, dsp_least=4, adder_ns=None),
+    "xilinx7": replace(FAMILIES["ecp5"], dsp_wide=25, adder_ns=None),
     "cyclonev": replace(
-        FAMILIES["ecp5"], bram_shapes=((8192, 1), (4096, 2), (2048, 5), (1024, 10), (512, 20), (256, 40))
+        FAMILIES["ecp5"], bram_shapes=((8192, 1), (4096, 2), (2048, 5), (1024, 10), (512, 20), (256, 40)), adder_ns=None
     ),
 }

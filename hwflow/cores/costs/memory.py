@@ -241,7 +241,9 @@ BLOCK_CHOICE = {2: 1, 3: 2, 4: 2, 5: 3}  # of so many block RAMs one behind the 
 
 @lru_cache(maxsize=1 << 12)
 def queue(family: str, width: int, depth: int) -> Resources:
-    """An output queue: shift registers up to 4 entries, an asynchronous memory beyond."""
+    """An output queue: shift registers up to 4 entries, an asynchronous memory beyond; nothing without entries."""
+    if not depth:
+        return Resources()
     address = (depth - 1).bit_length()
     if depth <= REGISTER_DEPTH:
         control = _REGISTER_QUEUE_LUTS[FAMILIES[family].carry_bits][depth - 1]

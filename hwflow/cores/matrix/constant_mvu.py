@@ -18,12 +18,11 @@ from hdl_lib.matrices.constant_products import ConstantProducts
 from hwflow.cores import costs
 from hwflow.cores.amaranth_shapes import shape_of
 from hwflow.cores.matrix.dot_products import MvuAttributes, weight_range
-from hwflow.cores.operator import Built, Decision, Folding, Implementation, Resources
+from hwflow.cores.operator import Built, Decision, Device, Folding, Implementation, Resources
 from hwflow.cores.timing import Timing, beat_by_beat
 from hwflow.ir.graph import Node, Scratch
 from hwflow.numerics.shift_add import Network, depth_of, levels_of, shift_add_network, width_of
 
-SPAN = 1  # levels of adders between registers
 MOST_BLOCKS = 1_000  # multiplier blocks of all vectors per beat
 MOST_DIGITS = 400_000  # of all vectors per beat: some million look-up tables, as many as the largest devices have
 
@@ -43,11 +42,15 @@ class _Matrix:
         self.output_bits = sum(width_of(interval.lo, interval.hi) for interval in sums)
         self.products: dict[str, costs.ConstantProducts] = Scratch()
         """By the family."""
+        self._networks: dict[int, Network] = Scratch()
 
-    @cached_property
-    def network(self) -> Network:
-        """Return the shift-add network. Finding it takes as long as a thousand other estimates of a search."""
-        return shift_add_network(self.weights, self.ranges)
+    def network(self, span: int) -> Network:
+        """Return the shift-add network for ``span`` levels between registers, as deep as its last stage has room for.
+        Finding it takes as long as a thousand other estimates of a search."""
+        extra = -self.depth % span
+        if extra not in self._networks:
+            self._networks[extra] = shift_add_network(self.weights, self.ranges, extra)
+        return self._networks[extra]
 
     @cached_property
     def depth(self) -> int:
@@ -71,6 +74,7 @@ class _ConstantMvu(Implementation[MvuAttributes]):
     """A core that takes ``vectors`` per beat."""
 
     kind: ClassVar[ProductForm]
+    steady = True
 
     def __init__(self, node: Node[MvuAttributes], folding: Folding) -> None:
         super().__init__(node, folding)
@@ -79,12 +83,20 @@ class _ConstantMvu(Implementation[MvuAttributes]):
         self.shapes = shape_of(self.matrix.x), shape_of(self.matrix.sum)
 
     @classmethod
-    def foldings(cls, node: Node[MvuAttributes]) -> list[Folding]:
+    def foldings(cls, node: Node[MvuAttributes], device: Device) -> list[Folding]:
         """Return the useful foldings, cheapest first."""
         matrix = node.once(_Matrix)
         counts = [p for p in range(1, matrix.vectors + 1) if matrix.vectors % p == 0]
         rows, columns = matrix.rows, matrix.columns
-        return [Folding(p * columns, p * rows, p * columns * rows, cls.kind) for p in counts if cls._offered(matrix, p)]
+        return [
+            Folding(p * columns, p * rows, p * columns * rows, cls.kind, cls._part(device))
+            for p in counts if cls._offered(matrix, p)
+        ]
+
+    @classmethod
+    def _part(cls, device: Device) -> int:
+        """Return the folding's ``part``."""
+        return 0
 
     @classmethod
     @abstractmethod
@@ -112,8 +124,17 @@ class ConstantNetworkMvu(_ConstantMvu):
     def _offered(cls, matrix: _Matrix, vectors: int) -> bool:
         return vectors * matrix.digits <= MOST_DIGITS
 
+    @classmethod
+    def _part(cls, device: Device) -> int:
+        return costs.FAMILIES[device.family].adder_levels(device.clock_mhz)
+
+    @property
+    def _span(self) -> int:
+        """Levels of adders between registers."""
+        return self.folding.part
+
     def latency(self) -> int:
-        return ConstantMatrix.latency_of(-(-self.matrix.depth // SPAN))
+        return ConstantMatrix.latency_of(-(-self.matrix.depth // self._span))
 
     def resources(self, decision: Decision, family: str) -> Resources:
         """Return the resources, from exact adders once the folding is chosen; before, an estimate that is rather too
@@ -124,7 +145,8 @@ class ConstantNetworkMvu(_ConstantMvu):
                 family, matrix.digits, [width_of(*ends) for ends in matrix.ranges], matrix.depth,
                 self.vectors, matrix.output_bits, decision.depth,
             )
-        carries = [matrix.network.carry_bits(adder) for adder in matrix.network.adders]
+        network = matrix.network(self._span)
+        carries = [network.carry_bits(adder) for adder in network.adders]
         return costs.constant_matrix(family, carries, self._pipeline(), self.vectors, decision.depth)
 
     def build(self, depth: int, name: str) -> Built:
@@ -133,9 +155,9 @@ class ConstantNetworkMvu(_ConstantMvu):
 
     def _pipeline(self) -> AdderNetwork:
         """Return the network with registers."""
-        network = self.matrix.network
-        adders = [Adder(*adder, level) for adder, level in zip(network.adders, levels_of(network, SPAN), strict=True)]
-        return AdderNetwork(network.inputs, tuple(adders), tuple((o.term, o.shift) for o in network.outputs), SPAN)
+        network, span = self.matrix.network(self._span), self._span
+        adders = [Adder(*adder, level) for adder, level in zip(network.adders, levels_of(network, span), strict=True)]
+        return AdderNetwork(network.inputs, tuple(adders), tuple((o.term, o.shift) for o in network.outputs), span)
 
 
 class ConstantBlockMvu(_ConstantMvu):

@@ -46,7 +46,7 @@ class Mvu(ImplementedOperator[MvuAttributes]):
         family = costs.FAMILIES[device.family]
         found = [folding for kind in _FOLDED for folding in kind.foldings(node, family)]
         if not node.attributes.binary and node.attributes.weights.ndim == 2:
-            found += ConstantBlockMvu.foldings(node) + ConstantNetworkMvu.foldings(node)
+            found += ConstantBlockMvu.foldings(node, device) + ConstantNetworkMvu.foldings(node, device)
         return sorted(found, key=lambda folding: (folding.multipliers, folding.output_lanes))
 
     def implementation(self, node: Node[MvuAttributes], folding: Folding) -> Implementation[MvuAttributes]:

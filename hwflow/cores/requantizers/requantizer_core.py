@@ -40,6 +40,8 @@ class RequantizerCore(Implementation[RequantizeAttributes], Generic[F]):
     in turn; ``words``: of each lane's table. If every channel is alike, one word of parameters serves all.
     """
 
+    steady = True
+
     def __init__(self, node: Node[RequantizeAttributes], folding: Folding, form: F) -> None:
         super().__init__(node, folding)
         self.form = form

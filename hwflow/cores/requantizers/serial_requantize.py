@@ -34,6 +34,7 @@ class SerialProducts(RequantizerCore[MultiplyAddShift]):
     suit the digits of a step."""
 
     kind: ClassVar[ProductForm] = ProductForm.SERIAL
+    steady = False
 
     def __init__(self, node: Node[RequantizeAttributes], folding: Folding, form: MultiplyAddShift) -> None:
         own = node.once(_SerialForms).form(folding.part)

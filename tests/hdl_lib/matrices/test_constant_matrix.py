@@ -155,7 +155,7 @@ SUM = Adder(0, 0, 1, 0, False, -10, 25, 1)
     ("change", "message"),
     [
         ({"vectors": 0}, "vectors must be at least 1, not 0"),
-        ({"depth": 0}, "depth must be an integer of at least 1, not 0"),
+        ({"depth": -1}, "depth must be an integer of at least 0, not -1"),
         ({"input_shape": unsigned(8)}, "input_shape must hold -10..10, not be unsigned(8)"),
         ({"output_shape": signed(5)}, "output_shape must hold -10..25, not be signed(5)"),
         ({"output_shape": Shape(0)}, "output_shape must have at least 1 bit and 1 element, not 0 and 1"),

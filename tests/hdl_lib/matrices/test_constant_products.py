@@ -53,7 +53,7 @@ def test_reset_and_paths():
     ("change", "message"),
     [
         ({"vectors": 0}, "vectors must be at least 1, not 0"),
-        ({"depth": 0}, "depth must be an integer of at least 1, not 0"),
+        ({"depth": -1}, "depth must be an integer of at least 0, not -1"),
         ({"weights": [[1, 2], [3]]}, "weights must be rows of the same length, at least 1"),
         ({"weights": [[], []]}, "weights must be rows of the same length, at least 1"),
         ({"input_shape": Shape(0)}, "input_shape must have at least 1 bit, not 0"),

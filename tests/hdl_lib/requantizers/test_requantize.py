@@ -443,7 +443,7 @@ SEARCH_ARGUMENTS = dict(
          "the table's words must have 30 bits (2 lanes with a multiplier of 6 and an addend of 9), not 29"),
         (MultiplyAddShift, MAS_ARGUMENTS | dict(parameters=Table.of_words([0] * 3, 30)),
          "the table must have 2 words (one for each beat of a pixel) or 1 (the same for all), not 3"),
-        (MultiplyAddShift, MAS_ARGUMENTS | dict(depth=0), "depth must be an integer of at least 1, not 0"),
+        (MultiplyAddShift, MAS_ARGUMENTS | dict(depth=-1), "depth must be an integer of at least 0, not -1"),
         (Thresholds, THRESHOLD_ARGUMENTS | dict(levels=0),
          "levels must be at least 1, not 0; a constant needs no requantizer"),
         (Thresholds, THRESHOLD_ARGUMENTS | dict(base=5),

@@ -145,7 +145,7 @@ def test_limits_that_a_few_bits_tell(ends, low, high, expected):
         ({"shift": -1}, "shift must be at least 0 with rounding floor, not -1"),
         ({"high": 16}, "low and high must be in 0..15, the range of unsigned(4), and in this order, not 0 and 16"),
         ({"output_shape": Shape(3), "low": 5, "high": 4}, "low and high must be in 0..7, the range of unsigned(3)"),
-        ({"depth": 0}, "depth must be an integer of at least 1, not 0"),
+        ({"depth": -1}, "depth must be an integer of at least 0, not -1"),
     ],
 )
 def test_refusals(change, message):

@@ -72,5 +72,5 @@ def test_auto_never_takes_the_style_with_the_long_latency():
 
 
 def test_wrong_depth_is_named():
-    with pytest.raises(ValueError, match=r"^depth must be an integer of at least 1, not 0$"):
-        OutputQueue(8, 0)
+    with pytest.raises(ValueError, match=r"^depth must be an integer of at least 0, not -1$"):
+        OutputQueue(8, -1)
