@@ -131,7 +131,7 @@ class ConstantNetworkMvu(_ConstantMvu):
     @property
     def _span(self) -> int:
         """Levels of adders between registers."""
-        return self.folding.part
+        return self.folding.part or 1
 
     def latency(self) -> int:
         return ConstantMatrix.latency_of(-(-self.matrix.depth // self._span))
