@@ -6,9 +6,7 @@ only instantiated; :mod:`hwflow.codegen.common` adds them.
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -22,6 +20,7 @@ from hwflow.codegen.rtlil_text import legal, readable
 from hwflow.cores.operator import Decision, MemoryFile
 from hwflow.cores.registry import hardware
 from hwflow.ir.graph import Node
+from hwflow.processes import uncollected
 
 TOP = "hwflow_top"
 """The top-level module."""
@@ -166,19 +165,6 @@ def _converted(component: Component, hardware: Elaboratable, name: str, platform
     fragment.add_domains(domain)
     text, _ = rtlil.convert_fragment(fragment, directed, name, emit_src=False)
     return str(text)
-
-
-@contextmanager
-def uncollected() -> Iterator[None]:
-    """Disable Python's cyclic garbage collector: a netlist has very many live objects, and scanning them repeatedly
-    takes as long as creating them."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def _ports(component: Component) -> dict[str, tuple[Value, bool]]:

@@ -12,11 +12,11 @@ from pathlib import Path
 from amaranth.back import rtlil
 
 from hdl_lib.memories.rom import VERILOG as ROM_VERILOG
-from hwflow.codegen.modules import uncollected
 from hwflow.codegen.rtlil_text import readable
 from hwflow.codegen.taps import LAYERS_FILE, LAYERS_TOP, with_layers
 from hwflow.codegen.top import TOP, Top
 from hwflow.display import printable, show
+from hwflow.processes import uncollected
 
 # Processes become conditional expressions (pmuxtree: no case statement whose branches overlap, which linters dislike
 # and simulators evaluate late), private names short numbers. Of the attributes `keep` must stay (a core that sets it

@@ -123,7 +123,8 @@ def _columns(key: Key) -> list[str]:
 def _bench(family: str, key: Key) -> Bench:
     """The case for a device of ``family``: operands are cut to what its multiplier blocks take."""
     case, folding, depth = key.bench
-    cut = folding.multiplier not in ("", "serial", "table", "shift_add") or (key.op == "requantize" and not folding.multiplier)
+    cut = folding.multiplier not in ("", "serial", "table", "shift_add")
+    cut = cut or (key.op == "requantize" and not folding.multiplier)
     if family != "ecp5" and cut:
         folding = replace(folding, part=costs.FAMILIES[family].dsp_width - 1)
     return Bench(case, folding, depth)

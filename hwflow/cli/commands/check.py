@@ -13,6 +13,7 @@ from hwflow.cli import junit
 from hwflow.cli.options import dimensions, input_types
 from hwflow.cli.terminal import counted, print_json, say
 from hwflow.errors import Finding, ModelRefused, NoSuchModel, Severity, merged
+from hwflow.processes import uncollected
 
 
 def run_check(arguments: argparse.Namespace) -> int:
@@ -22,20 +23,20 @@ def run_check(arguments: argparse.Namespace) -> int:
 
     bound, declared = dimensions(arguments.dim), input_types(arguments.input_type)
     tables, suites, code = [], [], 0
-    gc.disable()  # the process ends soon, and collecting costs a tenth of the time on large models
-    for number, model in enumerate(arguments.models):
-        if number:
-            gc.collect()
-        found = check(model, bound, pedantic=True, trusted=arguments.trust, input_types=declared)
-        findings = [f for f in found if arguments.pedantic or not is_remark(f)]
-        remarks = sum(map(is_remark, found))
-        code = max(code, _exit_code(model, findings))
-        suites.append(junit.check_suite(model, findings))
-        if arguments.format == "json":
-            tables.append(_table(model, findings, remarks))
-        else:
-            verdict = f"{model}: {_verdict(findings)}{_hidden(len(found) - len(findings))}"
-            say(*(line for finding in merged(findings) for line in finding.lines()), verdict)
+    with uncollected():
+        for number, model in enumerate(arguments.models):
+            if number:
+                gc.collect()
+            found = check(model, bound, pedantic=True, trusted=arguments.trust, input_types=declared)
+            findings = [f for f in found if arguments.pedantic or not is_remark(f)]
+            remarks = sum(map(is_remark, found))
+            code = max(code, _exit_code(model, findings))
+            suites.append(junit.check_suite(model, findings))
+            if arguments.format == "json":
+                tables.append(_table(model, findings, remarks))
+            else:
+                verdict = f"{model}: {_verdict(findings)}{_hidden(len(found) - len(findings))}"
+                say(*(line for finding in merged(findings) for line in finding.lines()), verdict)
     if arguments.format == "json":
         print_json(_together(tables))
     if arguments.junit:
