@@ -56,7 +56,7 @@ def test_families_that_were_not_measured_take_the_ecp5s_model(op):
 @pytest.mark.parametrize(
     ("family", "clock", "levels"),
     [
-        ("ecp5", 400, 1), ("ecp5", 200, 1), ("ecp5", 125, 2), ("ecp5", 100, 3), ("ecp5", 50, 6), ("ecp5", None, 1),
+        ("ecp5", 400, 1), ("ecp5", 200, 1), ("ecp5", 125, 1), ("ecp5", 100, 2), ("ecp5", 50, 4), ("ecp5", None, 1),
         ("ice40", 20, 1), ("gowin", 50, 1), ("xilinx7", 50, 1), ("cyclonev", 50, 1),  # not measured
     ],
 )
