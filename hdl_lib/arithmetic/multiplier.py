@@ -28,6 +28,7 @@ class ProductForm(StrEnum):
     LUT = "lut"  # look-up tables
     XNOR = "xnor"  # comparisons of single bits
     SHIFT_ADD = "shift_add"  # adders of shifted inputs, for factors that never change
+    WIRES = "wires"  # a shift each, without a register between two cores that have some
     SERIAL = "serial"  # look-up tables, some digits of the input per step
     TABLE = "table"  # memories of the multiples of stored factors
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Mux, Shape, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hdl_lib.arithmetic.adder_network import AdderNetwork
-from hdl_lib.arithmetic.adder_tree import Term, registered, shape_of
+from hdl_lib.arithmetic.adder_tree import shape_of
 from hdl_lib.arithmetic.wide_product import shifted_sum
 from hdl_lib.blocks import less
 from hdl_lib.memories.storage import check_depth
@@ -110,6 +111,7 @@ class ConstantRequantizer(wiring.Component):
     low, high: the limits of the results, values of ``output_shape``.
     rounding: "floor", "half_even" or "half_odd".
     depth: beats of the output queue; one beat per cycle needs ``latency + 1``.
+    held: False for a core without registers in front of its queue, whose reader and whose source have some.
 
     Members
     -------
@@ -119,8 +121,8 @@ class ConstantRequantizer(wiring.Component):
     Timing
     ------
     One step per beat, at the first cycle with ``i.valid`` and a credit; ``latency`` cycles later ``o.valid``. Stages:
-    input, those of the network, sum, result, output queue. Initiation interval 1 cycle per beat. Under backpressure no
-    step begins; those begun continue.
+    input, those of the network, sum, result, output queue; without ``held`` only the last. Initiation interval 1 cycle
+    per beat. Under backpressure no step begins; those begun continue.
 
     Ordering
     --------
@@ -140,6 +142,7 @@ class ConstantRequantizer(wiring.Component):
         high: int,
         depth: int,
         rounding: str = ShiftRounding.FLOOR,
+        held: bool = True,
     ) -> None:
         self.input_shape = Shape.cast(input_shape)
         self.output_shape = Shape.cast(output_shape)
@@ -150,6 +153,9 @@ class ConstantRequantizer(wiring.Component):
         self.low = low
         self.high = high
         self.depth = depth
+        self.held = held
+        if not held and products.stages:
+            raise ValueError(f"held must be True for products of {products.stages} stages, which have registers")
         self.rounding = checked_rounding(rounding, shift)
         check_depth(depth, least=0)
         lanes = len(self.addends)
@@ -168,14 +174,14 @@ class ConstantRequantizer(wiring.Component):
         )
 
     @staticmethod
-    def latency_of(stages: int) -> int:
+    def latency_of(stages: int, *, held: bool = True) -> int:
         """Return the cycles from a step to ``o.valid`` for products of ``stages``."""
-        return 4 + stages
+        return 4 + stages if held else 1
 
     @property
     def latency(self) -> int:
         """Return this core's :meth:`latency_of`."""
-        return self.latency_of(self.products.stages)
+        return self.latency_of(self.products.stages, held=self.held)
 
     @cached_property
     def lanes(self) -> list[ConstantLane]:
@@ -193,7 +199,8 @@ class ConstantRequantizer(wiring.Component):
         shapes = [lane.result_shape() for lane in self.lanes]
         m.submodules.queue = queue = OutputQueue(Shape(sum(shape.width for shape in shapes)), self.depth)
         arrived = Signal(self.i.payload.shape(), reset_less=True)
-        m.d.sync += arrived.eq(self.i.payload)
+        domain = self._domain(m)
+        domain += arrived.eq(self.i.payload)
         queue.issue(m, self.i, self.latency - 1)
         m.d.comb += [self.o.valid.eq(queue.o.valid), queue.o.ready.eq(self.o.ready)]
         products = self.products.build(m, "term", [arrived[lane] for lane in range(len(shapes))])
@@ -226,13 +233,25 @@ class ConstantRequantizer(wiring.Component):
                 upper = product
             value = Cat(Const(offset & ((1 << distance) - 1), distance), upper)
             value = value.as_signed() if upper.shape().signed else value
-        return Value.cast(registered(m, f"sum_{lane}", Term(value, *self.lanes[lane].sum_interval())).value)
+        # Kept without a register: synthesis would take it for a part of the sums in front of it.
+        kept = {} if self.held else {"keep": 1}
+        total = Signal(
+            shape_of(*self.lanes[lane].sum_interval()), name=f"sum_{lane}", reset_less=True, attrs=kept
+        )
+        domain = self._domain(m)
+        domain += total.eq(value)
+        return total
+
+    def _domain(self, m: Module) -> Any:
+        """Return where registers are, if there are some."""
+        return m.d.sync if self.held else m.d.comb
 
     def _result(self, m: Module, lane: int, total: Value) -> Value:
         """Return the shifted sum, with ties to even or odd, clamped.
 
         If a few upper bits decide the clamping, the result is in a register. Otherwise each bit would be a function of
-        all bits of the sum: comparisons and low bits are in registers, the choice is behind them.
+        all bits of the sum: comparisons and low bits are in registers, the choice is behind them. (Without ``held``,
+        nothing is in a register.)
         """
         # Wide enough that the bits of the remainder and the last one of the quotient are there.
         wide = Signal(Shape(max(len(total), self.shift + 1), total.shape().signed), name=f"total_{lane}")
@@ -247,13 +266,14 @@ class ConstantRequantizer(wiring.Component):
         at_once = self.lanes[lane].limited_at_once()
         register = Signal(self.lanes[lane].result_shape(), name=f"result_{lane}", reset_less=True)
         result: Value = value if at_once else register
-        domain = m.d.comb if at_once else m.d.sync
+        clocked = self._domain(m)
+        domain = m.d.comb if at_once else clocked
         for name, limit, beyond in (("above", high, _above), ("below", low, _below)):
             if limit is not None:
                 flag = Signal(name=f"{name}_{lane}", reset_less=True)
                 domain += flag.eq(beyond(quotient, limit))
                 result = Mux(flag, self.high if name == "above" else self.low, result)
-        m.d.sync += register.eq(result if at_once else value)
+        clocked += register.eq(result if at_once else value)
         return register if at_once else result
 
 

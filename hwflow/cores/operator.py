@@ -225,6 +225,15 @@ class HardwareOperator(Operator[A]):
         depth of 0, for a reader that takes every beat at once."""
         return False
 
+    def is_registered(self, node: Node[A], folding: Folding) -> bool:
+        """Tell whether a core without its queue has registers at both ends: for its inputs and for its results."""
+        return False
+
+    def between_registers(self, node: Node[A], folding: Folding, device: Device) -> Folding:
+        """Return the folding in a chain behind such a core, and in front of one with registers for its inputs: of a
+        core without registers, if it is small and the clock has time for it."""
+        return folding
+
     @abstractmethod
     def timing(self, node: Node[A], decision: Decision) -> Timing:
         """Return the exact static schedule, which does not depend on the depths of output queues. Without a queue
@@ -240,10 +249,11 @@ class HardwareOperator(Operator[A]):
 
 
 class Implementation(ABC, Generic[A]):
-    """A kind of core of a hardware operator: a node at a folding. ``steady``: see :meth:`HardwareOperator.is_steady`.
-    """
+    """A kind of core of a hardware operator: a node at a folding. ``steady``, ``registered_ends``: see
+    :meth:`HardwareOperator.is_steady` and :meth:`HardwareOperator.is_registered`."""
 
     steady: ClassVar[bool] = False
+    registered_ends: ClassVar[bool] = False
 
     def __init__(self, node: Node[A], folding: Folding) -> None:
         self.node = node
@@ -278,6 +288,9 @@ class ImplementedOperator(HardwareOperator[A]):
 
     def is_steady(self, node: Node[A], folding: Folding) -> bool:
         return self.implementation(node, folding).steady
+
+    def is_registered(self, node: Node[A], folding: Folding) -> bool:
+        return self.implementation(node, folding).registered_ends
 
     def timing(self, node: Node[A], decision: Decision) -> Timing:
         timing = self.implementation(node, decision.folding).timing()

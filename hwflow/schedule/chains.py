@@ -9,17 +9,16 @@ of all look-up tables (jet6: 2,900 of 43,700).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
-from hwflow.cores.chain import NO_QUEUE, ChainAttributes, Member
-from hwflow.cores.operator import Decision, Folding
+from hwflow.cores.chain import ChainAttributes, Member
+from hwflow.cores.operator import Decision, Device, Folding
 from hwflow.cores.registry import hardware
 from hwflow.ir.graph import Node
 from hwflow.schedule.converters import FreshNames
 from hwflow.schedule.plan import Plan
 
 
-def join_chains(plan: Plan) -> None:
+def join_chains(plan: Plan, device: Device) -> None:
     """Replace the nodes of each chain by one, whose :class:`hwflow.cores.chain.Member` they become."""
     names, graph = FreshNames(plan.graph), plan.graph
     producers = graph.producers()
@@ -38,7 +37,7 @@ def join_chains(plan: Plan) -> None:
     kept = []
     for node in graph.nodes:
         if node in last_of:
-            node = _chain(plan, last_of[node], names)
+            node = _chain(plan, last_of[node], names, device)
         if node not in inside:
             kept.append(node)
     graph.nodes = kept
@@ -54,19 +53,23 @@ def _width(plan: Plan, node: Node) -> int:
     return plan.folding(node).output_lanes * node.outputs[0].typed.element.bits
 
 
-def _chain(plan: Plan, nodes: Sequence[Node], names: FreshNames) -> Node:
+def _chain(plan: Plan, nodes: Sequence[Node], names: FreshNames, device: Device) -> Node:
     """Return the node of a chain, and decide its folding and those of its members."""
     first, last = nodes[0], nodes[-1]
-    members = tuple(Member(node, hardware(node.op), plan.folding(node)) for node in nodes)
+    members: list[Member] = []
+    for node in nodes:
+        operator, folding = hardware(node.op), plan.folding(node)
+        if members and members[-1].operator.is_registered(members[-1].node, members[-1].folding):
+            folding = operator.between_registers(node, folding, device)
+        members.append(Member(node, operator, folding))
+        plan[node] = members[-1].decision
     sources = dict.fromkeys(source for node in nodes for source in node.sources)
     made = Node(
-        names.nodes.fresh(f"{first.name}_to_{last.name}"), first.inputs, last.outputs, ChainAttributes(members),
+        names.nodes.fresh(f"{first.name}_to_{last.name}"), first.inputs, last.outputs, ChainAttributes(tuple(members)),
         tuple(sources),
     )
     lanes = plan.folding(first), plan.folding(last)
     plan[made] = Decision(
         Folding(lanes[0].input_lanes, lanes[1].output_lanes, whole_vector=lanes[0].whole_vector)
     )
-    for node in nodes:
-        plan[node] = replace(plan[node], depths=NO_QUEUE)
     return made

@@ -42,6 +42,11 @@ class Plan:
             )
         ]
 
+    @property
+    def parts(self) -> list[Node]:
+        """Return the graph's nodes and those of chains: what has resources of its own."""
+        return [*dict.fromkeys([*self.graph.nodes, *self.cores])]
+
     def cycles(self, node: Node) -> int:
         """Return the steps per frame of the node's longest process."""
         return hardware(node.op).cycles(node, self.folding(node))

@@ -30,8 +30,8 @@ _TRIES = 4  # designs of one interval, each with a budget of the cores reduced b
 
 @dataclass(frozen=True)
 class Schedule:
-    """A plan with its results: ``run``, the cycles of its outputs, and ``parts``, the predicted resources of its nodes.
-    """
+    """A plan with its results: ``run``, the cycles of its outputs, and ``parts``, the predicted resources of its nodes,
+    those of chains included."""
 
     plan: Plan
     run: Run
@@ -242,13 +242,12 @@ def _too_large(made: Schedule, name: str, wanted: int, there: int, remedy: str) 
 def _with_foldings(task: _Task, foldings: dict[Node, Folding]) -> Schedule:
     plan = planned(task.graph, foldings)
     insert_relays(plan, task.device)
-    join_chains(plan)
+    join_chains(plan, task.device)
     room = make_room(plan)
     task.chosen(plan)
     run = _settled(plan, size_queues(plan, task.device, room))
     plan.check()
-    nodes = dict.fromkeys([*plan.graph.nodes, *plan.cores])
-    return Schedule(plan, run, {node: plan.resources(node, task.device) for node in nodes})
+    return Schedule(plan, run, {node: plan.resources(node, task.device) for node in plan.parts})
 
 
 def planned(graph: Graph, foldings: Mapping[Node, Folding]) -> Plan:

@@ -15,7 +15,7 @@ from hwflow.types import IntType, TensorType
 from tests.attributes import attributes_of
 
 I8 = IntType(8, True)
-FAMILY = type("Family", (), {"family": "ecp5"})()
+FAMILY = type("Family", (), {"family": "ecp5", "clock_mhz": None})()
 
 # (vectors, outputs, pixels per vector, channels) of ResNet-8 for CIFAR-10 (MLPerf Tiny): a convolution of 3 x 3, three
 # blocks of two (the later ones with stride 2, and a convolution of 1 x 1 beside them), a dense layer.

@@ -52,6 +52,8 @@ def test_a_frame_a_cycle(clock: float | None, tmp_path: Path) -> None:
     assert scheduled.initiation_interval == 1
     assert chains(scheduled.plan) == [["mvu", "requantize", "mvu", "requantize"]]
     assert [n.op for n in scheduled.graph.nodes] == ["frame_sync", "chain", "mvu"]
+    wired = [member.folding.multiplier == "wires" for member in scheduled.graph.nodes[1].attributes.members]
+    assert wired == [False, False, False, False] if clock != 60.0 else [False, True, False, True]
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -70,7 +72,7 @@ def test_a_chain_ends_where_its_stream_is_narrowest() -> None:
 def test_joined_once_is_joined() -> None:
     plan = schedule(dataflow(dense_graph()), PART, WHOLE, 1).plan
     before = list(plan.graph.nodes)
-    join_chains(plan)
+    join_chains(plan, PART)
     assert plan.graph.nodes == before
 
 

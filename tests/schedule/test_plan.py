@@ -24,7 +24,7 @@ def scheduled() -> Plan:
 def test_a_plan_has_a_folding_and_depths_for_every_node_and_the_graph_has_neither() -> None:
     plan = scheduled()
     plan.check()
-    assert plan.decisions.keys() == set(plan.graph.nodes)
+    assert plan.decisions.keys() == set(plan.parts)
     assert all(min(plan[node].depths) >= 1 for node in plan.graph.nodes)
     assert not any(plan[node].provisional for node in plan.graph.nodes)
     decided = {"folding", "depths", "rows", "styles", "interval"}

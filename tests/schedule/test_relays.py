@@ -9,6 +9,7 @@ import pytest
 
 from hwflow.boards import find_board
 from hwflow.boards.board import Part
+from hwflow.cores.chain import ChainAttributes
 from hwflow.cores.registry import hardware
 from hwflow.ir.graph import Graph, Node
 from hwflow.schedule.plan import Plan
@@ -28,7 +29,8 @@ def scheduled_on(quantized: Graph, part: Part) -> Schedule:
 
 def is_end(plan: Plan, node: Node, part: Part) -> bool:
     """Whether a node has multiplier blocks, several inputs or several outputs."""
-    blocks = hardware(node.op).resources(node, plan[node], part).dsp
+    cores = [m.node for m in node.attributes.members] if isinstance(node.attributes, ChainAttributes) else [node]
+    blocks = sum(hardware(core.op).resources(core, plan[core], part).dsp for core in cores)
     return blocks > 0 or len(node.inputs) > 1 or len(node.outputs) > 1
 
 

@@ -74,7 +74,7 @@ class _ConstantMvu(Implementation[MvuAttributes]):
     """A core that takes ``vectors`` per beat."""
 
     kind: ClassVar[ProductForm]
-    steady = True
+    steady = registered_ends = True
 
     def __init__(self, node: Node[MvuAttributes], folding: Folding) -> None:
         super().__init__(node, folding)

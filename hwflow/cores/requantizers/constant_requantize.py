@@ -36,6 +36,7 @@ class ConstantLanes(RequantizerCore[MultiplyAddShift]):
     """Implements :class:`hdl_lib.requantizers.requantize_constant.ConstantRequantizer`."""
 
     kind: ClassVar[ProductForm] = ProductForm.SHIFT_ADD
+    held = True
 
     def latency(self) -> int:
         return ConstantRequantizer.latency_of(self.node.once(_Constants).depth)
@@ -54,8 +55,22 @@ class ConstantLanes(RequantizerCore[MultiplyAddShift]):
             shape_of(self.input), shape_of(self.output), _pipeline(network, levels_of(network)),
             [form.multipliers[channel] < 0 for channel in lanes], [form.addends[channel] for channel in lanes],
             shift=form.shift, low=form.low, high=form.high, rounding=form.rounding, depth=depth,
+            held=self.held,
         )
         return Built(core, [core.i], [core.o])
+
+
+class WiredLanes(ConstantLanes):
+    """The same without registers and queue, between two cores that have some. Only of shifts."""
+
+    kind: ClassVar[ProductForm] = ProductForm.WIRES
+    held = False
+
+    def latency(self) -> int:
+        return ConstantRequantizer.latency_of(0, held=False)
+
+    def resources(self, decision: Decision, family: str) -> Resources:
+        return super().resources(decision, family)._replace(ff=0)
 
 
 def shifts_only(form: MultiplyAddShift) -> bool:

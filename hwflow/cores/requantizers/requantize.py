@@ -12,7 +12,7 @@ from hwflow.cores import costs
 from hwflow.cores.logical.images import along_axis
 from hwflow.cores.operator import Device, Folding, ImplementedOperator, LogicalOperator, LoweringContext
 from hwflow.cores.requantizers.binary_search import BinarySearch
-from hwflow.cores.requantizers.constant_requantize import ConstantLanes, shifts_only, worth_offering
+from hwflow.cores.requantizers.constant_requantize import ConstantLanes, WiredLanes, shifts_only, worth_offering
 from hwflow.cores.requantizers.multiples import TabledProducts
 from hwflow.cores.requantizers.parallel_thresholds import ParallelThresholds
 from hwflow.cores.requantizers.products import BlockProducts, LookupTableProducts
@@ -89,6 +89,13 @@ class Requantize(LogicalOperator[RequantizeAttributes], ImplementedOperator[Requ
             others += TabledProducts.foldings(node, folding.input_lanes)
         return options + others + SerialProducts.foldings(node)
 
+    def between_registers(self, node: Node[RequantizeAttributes], folding: Folding, device: Device) -> Folding:
+        core = self.implementation(node, folding)
+        small = isinstance(core, ConstantLanes) and shifts_only(core.form)
+        if small and costs.FAMILIES[device.family].adder_levels(device.clock_mhz) > 1:
+            return replace(folding, multiplier=WiredLanes.kind)
+        return folding
+
     def implementation(self, node: Node[RequantizeAttributes], folding: Folding) -> RequantizerCore[Any]:
         form = form_of(node)
         kind = _CORES.get(type(form)) or _PRODUCTS[folding.multiplier]
@@ -102,6 +109,7 @@ _CORES: dict[type[Form], type[RequantizerCore[Any]]] = {
     ThresholdForm: ParallelThresholds, SearchForm: BinarySearch, LookupForm: ResultTable,
 }
 _PRODUCTS: dict[str, type[RequantizerCore[Any]]] = {
-    kind.kind: kind for kind in (BlockProducts, LookupTableProducts, ConstantLanes, SerialProducts, TabledProducts)
+    kind.kind: kind
+    for kind in (BlockProducts, LookupTableProducts, ConstantLanes, WiredLanes, SerialProducts, TabledProducts)
 }
 """Cores of a multiply-add-shift by the folding's kind of multiplier."""

@@ -30,12 +30,12 @@ def shifts(inputs, distances):
 INT6 = (-32, 31)
 
 
-def core(rounding, low, high, *, depth=8, shift=2):
+def core(rounding, low, high, *, depth=8, shift=2, held=True):
     """Lanes: x, -2 x, 4 x, nothing, and x of an interval without negative numbers; odd and even addends."""
     products = shifts([INT6] * 4 + [(3, 31)], [0, 1, 2, None, 0])
     return ConstantRequantizer(
         signed(6), signed(6), products, [False, True, False, False, True], [3, -5, 8, 6, 1],
-        shift=shift, low=low, high=high, rounding=rounding, depth=depth,
+        shift=shift, low=low, high=high, rounding=rounding, depth=depth, held=held,
     )
 
 
@@ -58,9 +58,10 @@ LIMITS = [(-32, 31), (0, 15), (0, 6), (-5, 4), (-4, 5), (-8, 7), (-1, 0), (2, 2)
 @pytest.mark.parametrize("rounding", ["floor", "half_even", "half_odd"])
 @pytest.mark.parametrize("limits", LIMITS)
 @pytest.mark.parametrize("shift", [1, 9])
-def test_every_input(rounding, limits, shift):
+@pytest.mark.parametrize("held", [True, False])
+def test_every_input(rounding, limits, shift, held):
     beats, expected = stimulus(rounding, *limits, shift)
-    assert drive(core(rounding, *limits, shift=shift), beats, len(expected)).beats == expected
+    assert drive(core(rounding, *limits, shift=shift, held=held), beats, len(expected)).beats == expected
 
 
 def test_no_shift():
@@ -90,13 +91,14 @@ def test_products_of_sums():
 
 @pytest.mark.parametrize(("gap", "stall"), STALLS)
 @pytest.mark.parametrize("depth", [1, 3, 6])
-def test_cycles(gap, stall, depth):
-    dut = core("half_even", -5, 4, depth=depth)
+@pytest.mark.parametrize("held", [True, False])
+def test_cycles(gap, stall, depth, held):
+    dut = core("half_even", -5, 4, depth=depth, held=held)
     beats, expected = stimulus("half_even", -5, 4, 2)
     trace = drive(dut, beats, len(expected), gap=gap, stall=stall)
     assert trace.beats == expected
     if not gap and not stall:
-        process = Process([(True, True)] * len(beats), depth, 4)
+        process = Process([(True, True)] * len(beats), depth, 4 if held else 1)
         assert (trace.in_cycles, trace.out_cycles) == cycles(process)
 
 

@@ -24,7 +24,7 @@ PART = find_board("ulx3s_85f").part
 def whole(scheduled: Schedule) -> Resources:
     """Every node's, at the depths that its queues have."""
     total = Resources()
-    for n in scheduled.graph.nodes:
+    for n in scheduled.plan.parts:
         total += hardware(n.op).resources(n, scheduled.plan[n], PART)
     return total
 
