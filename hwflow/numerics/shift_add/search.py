@@ -5,9 +5,9 @@ Every row of the matrix is a sum of digits: a term (at first an input) times ``2
 shift and one of ``b``, ``d`` above, whose signs agree but for ``s``. The most frequent pair becomes an adder, a new
 term, and each of its occurrences a single digit; and so on until none occurs twice (R. Pasko et al., "A new
 algorithm for elimination of common subexpressions", 1999; A. Hosangadi et al., "Optimizing hardware for linear
-systems by two-term common subexpression elimination", 2005; C. Sun et al., "da4ml", 2025). Among equally frequent pairs
-the one with the larger overlap of its operands' bits comes first: adders of operands far apart are wide for what they
-add.
+systems by two-term common subexpression elimination", 2005; C. Sun et al., "da4ml", 2025). An occurrence is worth the
+bits in which its operands overlap, and :data:`_BASE` more: adders of operands far apart are wide for what they add.
+(Other weights, and other orders of equal pairs, change the adders' bits by less than one percent.)
 
 Counting. The digits of a term are two bit sets, of the added and the subtracted ones, with a bit per row and shift;
 occurrences are the ones in the AND of two such sets, shifted. New digits belong to new terms only, so that the count of
@@ -32,7 +32,7 @@ from hwflow.numerics.shift_add.network import IntArray, Network, Output, Terms, 
 from hwflow.numerics.shift_add.row_sum import Digit, row_sum
 
 Pair = tuple[int, int, int, int]  # a, b, d, s: a + s * (b << d)
-_COUNT = 64  # weight of an occurrence against a common bit
+_BASE = 4  # common bits that an occurrence is worth without any
 
 
 def shift_add_network(
@@ -122,7 +122,7 @@ class _Search:
         self.limits: list[int] = [1 << (most - negation) for negation in negations.tolist()]
         self.every_shift = sum(1 << shift * self.count for shift in range(len(places)))
         self.room: dict[int, int] = {}
-        self.waiting: dict[int, list[Pair]] = {}
+        self.waiting: dict[int, list[tuple[int, int, int, int, int]]] = {}  # by worth: occurrences, pair
         self.top = 0
         self._initial_pairs(places)
 
@@ -154,8 +154,8 @@ class _Search:
                 a, b = np.nonzero(counts >= 2)
                 common = np.maximum(0, np.minimum(widths[a] - distance, widths[b]))
                 ends = np.full((2, len(a)), ((distance,), (sign,)))
-                found.append(np.stack([counts[a, b] * _COUNT + common, a, b, *ends]))
-        table = np.concatenate([np.zeros((5, 0), dtype=np.int64), *found], axis=1)
+                found.append(np.stack([counts[a, b] * (_BASE + common), counts[a, b], a, b, *ends]))
+        table = np.concatenate([np.zeros((6, 0), dtype=np.int64), *found], axis=1)
         table = table[:, np.argsort(table[0], kind="stable")]
         scores, starts = np.unique(table[0], return_index=True)
         pairs = list(map(tuple, table[1:].T.tolist()))
@@ -163,29 +163,27 @@ class _Search:
             self.waiting[score] = pairs[start:end]
             self.top = score
 
-    def _score(self, count: int, pair: Pair) -> int:
+    def _wait(self, count: int, pair: Pair) -> None:
         a, b, distance, _ = pair
-        return count * _COUNT + max(0, min(self.terms.width[a] - distance, self.terms.width[b], _COUNT - 1))
-
-    def _wait(self, score: int, pair: Pair) -> None:
-        self.waiting.setdefault(score, []).append(pair)
-        self.top = max(self.top, score)
+        worth = count * (_BASE + max(0, min(self.terms.width[a] - distance, self.terms.width[b])))
+        self.waiting.setdefault(worth, []).append((count, *pair))
+        self.top = max(self.top, worth)
 
     def run(self) -> None:
         """Merge pairs until none occurs twice."""
-        while self.top >= 2 * _COUNT:
+        while self.top:
             pairs = self.waiting.get(self.top)
             if not pairs:
                 self.waiting.pop(self.top, None)
                 self.top -= 1
                 continue
-            pair = pairs.pop()
+            known, a, b, distance, sign = pairs.pop()
+            pair = a, b, distance, sign
             added, subtracted = self._occurrences(pair)
             count = added.bit_count() + subtracted.bit_count()
-            known = self.top // _COUNT
             if count < known:
                 if count >= 2:
-                    self._wait(self.top - (known - count) * _COUNT, pair)
+                    self._wait(count, pair)
             else:
                 self._merge(pair, added, subtracted)
 
@@ -260,7 +258,7 @@ class _Search:
         for (other, distance, sign), count in counts.items():
             if count >= 2 and (other != term or distance > 0):
                 pair = (term, other, distance, sign) if distance >= 0 else (other, term, -distance, sign)
-                self._wait(self._score(count, pair), pair)
+                self._wait(count, pair)
 
     def network(self) -> Network:
         """Return the network, with every row's remaining digits summed."""
