@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from hwflow.codegen.common import linked
 from hwflow.codegen.modules import TOP, CoreModule, Job, core_module, weight
-from hwflow.codegen.verilog_names import identifiers
 from hwflow.cores.beat_movers import PLUMBING
 from hwflow.cores.operator import OPEN_DEPTH
+from hwflow.cores.verilog_names import identifiers
 from hwflow.ir.graph import Node
 from hwflow.processes import Work
 from hwflow.schedule.plan import Plan

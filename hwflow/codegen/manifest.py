@@ -8,6 +8,7 @@ from typing import Any
 
 from hwflow.codegen.taps import LAYERS_FILE, LAYERS_TOP
 from hwflow.codegen.top import TOP, StreamPort, Top
+from hwflow.cores.chain import ChainAttributes, instances
 from hwflow.ir.graph import Graph
 from hwflow.schedule.schedule import Schedule
 
@@ -78,6 +79,10 @@ def _names(graph: Graph, top: Top) -> dict[str, str]:
     own name."""
     table: dict[str, list[str]] = {}
     for node in graph.nodes:
-        for source in node.sources or (node.name,):
-            table.setdefault(source, []).append(top.names[node.name])
+        made = [(node, top.names[node.name])]
+        if isinstance(node.attributes, ChainAttributes):
+            made = list(zip([m.node for m in node.attributes.members], instances(node.attributes), strict=True))
+        for each, instance in made:
+            for source in each.sources or (each.name,):
+                table.setdefault(source, []).append(instance)
     return {source: ",".join(instances) for source, instances in table.items()}

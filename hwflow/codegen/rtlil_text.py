@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from hwflow.codegen.verilog_names import KEYWORDS
+from hwflow.cores.verilog_names import KEYWORDS
 
 
 def readable(text: str) -> str:

@@ -12,10 +12,10 @@ from hdl_lib.streams.frame_mark import FrameMark
 from hwflow.codegen.cores import Placed, Stream, connect, inline, stream_of
 from hwflow.codegen.modules import TOP
 from hwflow.codegen.taps import taps
-from hwflow.codegen.verilog_names import identifiers
 from hwflow.cores.amaranth_shapes import shape_of
 from hwflow.cores.operator import MemoryFile, beats
 from hwflow.cores.registry import hardware
+from hwflow.cores.verilog_names import identifiers
 from hwflow.ir.graph import Port, Value
 from hwflow.schedule.plan import Plan
 from hwflow.types import TensorType

@@ -14,6 +14,7 @@ from hdl_lib.chain import Link
 from hwflow.cores import costs
 from hwflow.cores.operator import Built, Decision, Device, Folding, HardwareOperator, Resources
 from hwflow.cores.timing import Timing, beat_by_beat
+from hwflow.cores.verilog_names import identifiers
 from hwflow.ir.graph import Attributes, IntArray, Node, Stage
 from hwflow.types import TensorType
 
@@ -40,6 +41,13 @@ class ChainAttributes(Attributes):
 
     op = "chain"
     members: tuple[Member, ...]
+
+
+def instances(attributes: ChainAttributes) -> list[str]:
+    """Return the names of a chain's cores inside of it."""
+    names = [member.node.name for member in attributes.members]
+    known = identifiers(names)
+    return [known[name] for name in names]
 
 
 class Chain(HardwareOperator[ChainAttributes]):
@@ -84,9 +92,8 @@ class Chain(HardwareOperator[ChainAttributes]):
 
     def build(self, node: Node[ChainAttributes], decision: Decision, name: str) -> Built:
         links, files = [], []
-        for number, member in enumerate(node.attributes.members):
-            own = f"{name}_{number}"
-            built = member.operator.build(member.node, member.decision, own)
+        for number, (member, own) in enumerate(zip(node.attributes.members, instances(node.attributes), strict=True)):
+            built = member.operator.build(member.node, member.decision, f"{name}_{number}")
             links.append((own, Link(built.component, built.inputs[0], built.outputs[0])))
             files += built.files
         core = ChainCore(links, depth=decision.depth)

@@ -14,7 +14,7 @@ from boards import find_board
 from hwflow.api import checking, output_folder
 from hwflow.api.link_rate import ZYNQ_BYTES, _bytes, link_rate
 from hwflow.api.making import _Later
-from hwflow.codegen.verilog_names import MOST_CHARACTERS, identifier
+from hwflow.cores.verilog_names import MOST_CHARACTERS, identifier
 from hwflow.errors import UsageError
 from hwflow.frontend.honoured_attributes import _same
 from hwflow.frontend.host_work import HostWork

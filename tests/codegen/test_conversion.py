@@ -12,8 +12,8 @@ import pytest
 from hwflow.boards import find_board
 from hwflow.codegen.conversion import Conversion
 from hwflow.codegen.modules import Job
-from hwflow.codegen.verilog_names import identifiers
 from hwflow.cores.beat_movers import PLUMBING
+from hwflow.cores.verilog_names import identifiers
 from hwflow.cores.windows.sliding_window import has_line_buffer
 from hwflow.schedule.plan import Plan
 from hwflow.schedule.schedule import schedule

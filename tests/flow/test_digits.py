@@ -21,7 +21,7 @@ import onnx.reference
 import pytest
 from onnx import numpy_helper
 
-from hwflow.codegen.verilog_names import KEYWORDS
+from hwflow.cores.verilog_names import KEYWORDS
 from hwflow.toolchain.icarus import ICARUS
 from hwflow.toolchain.verilator import VERILATOR
 from tests.flow.conftest import DIGITS, ROOT

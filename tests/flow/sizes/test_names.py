@@ -11,7 +11,7 @@ import onnx
 import pytest
 
 import hwflow
-from hwflow.codegen.verilog_names import identifier, identifiers
+from hwflow.cores.verilog_names import identifier, identifiers
 from hwflow.toolchain.icarus import ICARUS
 from tests.flow.networks import dense_network
 from tests.flow.test_digits import lint
