@@ -79,6 +79,17 @@ def test_equal_to_all_combinations(first: int) -> None:
     assert hit > 10
 
 
+def test_a_selection_that_is_one_cheaper_than_the_first() -> None:
+    """At prices of 1 and 2 the cheapest of all, 21, needs 9 of the first resource, of which there are 7. With the last
+    table's other row it is 23, and the needs are 7 and 8; with the first one's, too, 24, which bounds come upon."""
+    needs = [[(1, 4), (2, 3)], [(1, 4), (2, 1)], [(3, 1), (4, 1)], [(2, 1), (0, 3)]]
+    tables = [
+        Table((v,), np.zeros((2, 1), dtype=np.int64), np.array(rows, dtype=np.int64)) for v, rows in enumerate(needs)
+    ]
+    found = cheapest(tables, [1] * 4, np.array([1, 2], dtype=np.int64), np.array([7, 9]))
+    assert found is not None and found.needs.tolist() == [7, 8]
+
+
 def test_the_gap_between_bound_and_optimum_is_searched() -> None:
     """Six tables of (4, 0) or (0, 5) under limits of 11 and 17: two of the first and four of the second need 20, three
     and three 12 and 15: no selection fits, though a mixture of 2.75 and 3.25 does (11 and 16.25)."""
