@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from amaranth.hdl import Module, Value
 from amaranth.lib import stream, wiring
@@ -12,11 +12,12 @@ from amaranth.lib.wiring import Component, In, Out
 from hdl_lib.streams.output_queue import OutputQueue
 
 
-class Link:
+class Link(NamedTuple):
     """A core of a :class:`Chain`: ``core``, its streams ``i`` and ``o``."""
 
-    def __init__(self, core: Component, i: Any, o: Any) -> None:
-        self.core, self.i, self.o = core, i, o
+    core: Component
+    i: Any
+    o: Any
 
 
 class Chain(Component):

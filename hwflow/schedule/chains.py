@@ -25,7 +25,8 @@ def join_chains(plan: Plan, device: Device) -> None:
     series: dict[Node, list[Node]] = {}  # by the last node
     for node in graph.nodes:
         if _is_steady(plan, node):
-            series[node] = [*series.pop(producers.get(node.inputs[0], node), []), node]
+            series[node] = series.pop(producers.get(node.inputs[0], node), [])
+            series[node].append(node)
     last_of: dict[Node, Sequence[Node]] = {}
     for nodes in series.values():
         while len(nodes) > 1:

@@ -52,6 +52,7 @@ CASES = {  # and the look-up tables freed: two of an open end; two of a spare ha
     "a sum or a difference": (adder(4, subtract=0), 2),
     "a sum or a difference of odd bits": (adder(3, subtract=0), 4),
     "no carry into the first sum": (adder(4, inject="YES"), 2),
+    "no carry into the first sum of odd bits": (adder(5, inject="YES"), 4),
 }
 
 

@@ -120,7 +120,8 @@ class Netlist:
         self, name: str, kind: str, parameters: dict[str, Any], inputs: dict[str, list[Bit]],
         outputs: dict[str, list[Bit]],
     ) -> None:
-        """Add a cell of the type ``kind``."""
+        """Add a cell of the type ``kind``; a ``name`` that is taken gets a number."""
+        name = next(free for n in count(1) if (free := name if n == 1 else f"{name}_{n}") not in self._cells)
         directions = dict.fromkeys(inputs, "input") | dict.fromkeys(outputs, "output")
         self._cells[name] = {
             "hide_name": 0, "type": kind, "parameters": parameters, "attributes": {}, "port_directions": directions,

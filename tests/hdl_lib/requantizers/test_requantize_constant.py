@@ -159,3 +159,9 @@ def test_refusals(change, message):
     with pytest.raises(ValueError) as refusal:
         ConstantRequantizer(signed(6), shape, shifts([INT6, INT6], [0, 1]), negative, addends, **given)
     assert str(refusal.value).startswith(message)
+
+
+def test_products_with_registers_are_held():
+    adders = AdderNetwork((INT6,), (Adder(0, 0, 0, 2, False, -160, 155, 1),), ((1, 0),))
+    with pytest.raises(ValueError, match=r"^held must be True for products of 1 stages, which have registers$"):
+        ConstantRequantizer(signed(6), signed(6), adders, [False], [0], shift=2, low=-4, high=4, depth=1, held=False)
