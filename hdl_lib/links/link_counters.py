@@ -12,12 +12,17 @@ SCAN = 8 * len(COUNTED)  # cycles: two for each byte that counts
 
 
 class LinkCounters(wiring.Component):
-    """Six counters of 32 bits: frames in, frames out, damaged packets, packets beyond a gap, the least number of cycles
-    between two frames out (all ones before the second), and 1 if the core has reported an error.
+    """Six counters of 32 bits: frames in, frames out, damaged packets, packets beyond a gap, the least number of the
+    core's cycles between two frames out (all ones before the second), and 1 if the core has reported an error.
 
     The first four lie in a memory, byte by byte. All bytes are read one after the other, again and again; what has come
     since is added, with a carry from byte to byte, and what results is written to its place and to that of a copy. The
     copy is what can be read, and stays as it is while it is.
+
+    Parameters
+    ----------
+    ratio : int
+        Cycles of the core in one of the counters', in which an interval is counted.
 
     Members
     -------
@@ -42,7 +47,8 @@ class LinkCounters(wiring.Component):
     no interval.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, ratio: int = 1) -> None:
+        self.ratio = ratio
         super().__init__(
             {
                 **{name: In(1) for name in (*COUNTED, "error", "clear", "hold")},
@@ -109,7 +115,7 @@ class LinkCounters(wiring.Component):
         ]
 
         failed, again, ended = Signal(), Signal(), Signal()
-        least, since = Signal(32, init=-1), Signal(33, init=1)  # the highest bit stays: longer than any interval
+        least, since = Signal(32, init=-1), Signal(33, init=self.ratio)  # the highest bit stays: too long
         m.d.sync += ended.eq(self.frame_out)
         with m.If(self.clear):
             m.d.sync += [failed.eq(0), again.eq(0), least.eq(-1)]
@@ -120,9 +126,9 @@ class LinkCounters(wiring.Component):
                 with m.If(again & (since < least) & ~self.hold):
                     m.d.sync += least.eq(since)
         with m.If(ended):
-            m.d.sync += since.eq(1)
+            m.d.sync += since.eq(self.ratio)
         with m.Elif(~since[32]):
-            m.d.sync += since.eq(since + 1)
+            m.d.sync += since.eq(since + self.ratio)
         with m.If(odd):
             m.d.sync += self.byte.eq(word)
         with m.If(self.place[4]):

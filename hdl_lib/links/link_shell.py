@@ -14,6 +14,9 @@ from hdl_lib.links.reliable_link import ReliableLink
 from hdl_lib.links.stream_turns import BytesToStreams, StreamsToBytes
 from hdl_lib.streams.skid_buffer import SkidBuffer
 
+CROSSING_CYCLES = 8
+"""Cycles of the link for which a core with a clock of its own is reset, and again until it has come out of it."""
+
 RESET_STAGES = 3
 """Registers on the way of the core's reset. The last one can be copied for parts of the core, the one before for these
 copies, so that none crosses the device and fans out in the same cycle."""
@@ -30,6 +33,9 @@ class LinkShell(wiring.Component):
         As of :class:`hdl_lib.links.reliable_link.ReliableLink`.
     identity : bytes
         Likewise.
+    ratio : int
+        Cycles of the core in one of the link's. Of more than one, the streams cross between the clocks outside
+        (:class:`hdl_lib.clocks.stream_crossing.StreamCrossing`).
 
     Members
     -------
@@ -47,14 +53,16 @@ class LinkShell(wiring.Component):
     Timing
     ------
     As the parts; packets show a cycle later. ``core_reset`` follows a session's begin by :data:`RESET_STAGES` cycles;
-    from the begin until it is low again nothing is offered to the core and nothing that it says is looked at.
+    from the begin until it is low again nothing is offered to the core and nothing that it says is looked at. With a
+    ``ratio`` of more than one it is high for :data:`CROSSING_CYCLES`, and as many more pass.
     """
 
     def __init__(
         self, inputs: Sequence[tuple[int, int]], outputs: Sequence[tuple[int, int]], receive_bytes: int,
-        transmit_bytes: int, most_payload: int, identity: bytes,
+        transmit_bytes: int, most_payload: int, identity: bytes, ratio: int = 1,
     ):
-        self.link = ReliableLink(receive_bytes, transmit_bytes, most_payload, identity)
+        self.link = ReliableLink(receive_bytes, transmit_bytes, most_payload, identity, ratio)
+        self._crossing_cycles = CROSSING_CYCLES if ratio > 1 else 0
         self._deal, self._collect = BytesToStreams(list(inputs)), StreamsToBytes(list(outputs))
         self.inputs, self.outputs = len(inputs), len(outputs)
         super().__init__(
@@ -77,10 +85,14 @@ class LinkShell(wiring.Component):
         wiring.connect(m, link.o, out.i)
         wiring.connect(m, out.o, wiring.flipped(self.o))
 
-        stages = Signal(RESET_STAGES, init=-1)
+        before, crossing = RESET_STAGES - 2, self._crossing_cycles  # registers before the pulse and of it
+        stages = Signal(RESET_STAGES - 1 + max(0, 2 * crossing - 1), init=-1)
         resetting = Signal()
-        m.d.sync += stages.eq(Cat(link.core_reset, stages))
-        m.d.comb += [self.core_reset.eq(stages[-1]), resetting.eq(link.core_reset | stages.any())]
+        m.d.sync += [
+            stages.eq(Cat(link.core_reset, stages)),
+            self.core_reset.eq(stages[before : before + max(1, crossing)].any()),
+        ]
+        m.d.comb += resetting.eq(link.core_reset | stages.any() | self.core_reset)
         deal, collect = self._deal, self._collect
         m.submodules.deal = ResetInserter(resetting)(deal)
         m.submodules.collect = ResetInserter(resetting)(collect)

@@ -25,6 +25,8 @@ class ReliableLink(wiring.Component):
         Bytes of payload in a packet to the host at most, a power of two.
     identity : bytes
         The payload of the packet IDENTITY, 1 to 4096 bytes.
+    ratio : int
+        Cycles of the core in one of the link's.
 
     Members
     -------
@@ -43,7 +45,8 @@ class ReliableLink(wiring.Component):
     As :class:`hdl_lib.links.packet_receiver.PacketReceiver` and :class:`hdl_lib.links.packet_sender.PacketSender`.
     """
 
-    def __init__(self, receive_bytes: int, transmit_bytes: int, most_payload: int, identity: bytes):
+    def __init__(self, receive_bytes: int, transmit_bytes: int, most_payload: int, identity: bytes, ratio: int = 1):
+        self.counters = LinkCounters(ratio)
         self.receiver = PacketReceiver(receive_bytes, transmit_bytes)
         self.sender = PacketSender(transmit_bytes, most_payload, receive_bytes, identity, 4 * COUNTERS)
         super().__init__(
@@ -61,7 +64,7 @@ class ReliableLink(wiring.Component):
         m = Module()
         m.submodules.receiver = receiver = self.receiver
         m.submodules.sender = sender = self.sender
-        m.submodules.counters = counters = LinkCounters()
+        m.submodules.counters = counters = self.counters
         wiring.connect(m, wiring.flipped(self.i), receiver.i)
         wiring.connect(m, receiver.o, wiring.flipped(self.to_core))
         wiring.connect(m, wiring.flipped(self.from_core), sender.i)

@@ -22,11 +22,11 @@ def link_rate(request: Request, graph: Graph) -> float:
 
     Frames are taken without the padding of last beats, which only the design's lanes say.
     """
-    board, clock_hz = request.board, request.clock.frequency_hz
+    board, clock = request.board, request.clock
     frame = _bytes(graph.inputs), _bytes(graph.outputs)
     if board.zynq is not None:
-        return float(clock_hz * ZYNQ_BYTES / max(frame))
-    carrier = carrier_for(board, clock_hz, request.link)
+        return float(clock.frequency_hz * ZYNQ_BYTES / max(frame))
+    carrier = carrier_for(board, clock.link_hz, request.link)
     return float(carrier.frames_per_second(*frame, Buffers.of(board.part).payload))
 
 

@@ -167,4 +167,4 @@ def _check_link(board: Board, clock: ClockPlan, link: LinkOptions) -> None:
     if baud is not None and baud < 1:
         raise UsageError.of("positive-baud", "option --baud", f"must be 1 or more, not {baud}", "give a rate")
     if board.uart is not None or given:
-        carrier_for(board, clock.frequency_hz, link)
+        carrier_for(board, clock.link_hz, link)

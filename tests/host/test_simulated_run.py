@@ -51,6 +51,17 @@ def test_a_bad_line(design, carrier, capsys):
 
 
 def test_the_board_is_reset_and_hosts_come_and_go(design, simulated):
+    check_resets(design, simulated)
+
+
+def test_a_core_with_a_clock_of_its_own(tmp_path):
+    design = emit(tmp_path, board="ulx3s_85f", clock_mhz=200)
+    clock = json.loads((design.out / "board" / "board.json").read_text())["clock"]
+    assert (clock["design_mhz"], clock["link_mhz"]) == (200, 100)
+    check_resets(design, simulated_board(design))
+
+
+def check_resets(design, simulated):
     with simulated(faults=0.002) as peer:
         for session in range(3):
             with host(design, peer) as board:  # what the host before left under way is of another session

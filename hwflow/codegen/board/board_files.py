@@ -69,7 +69,10 @@ def write_board(
         "sources": list(manifest["sources"]),
         "weights": list(manifest["weights"]),
         "rtlil": f"board/{TOP}.il",
-        "clock": {"input_mhz": board.clock.hz / 1e6, "design_mhz": float(clock.frequency_hz / 1_000_000)},
+        "clock": {
+            "input_mhz": board.clock.hz / 1e6, "design_mhz": float(clock.frequency_hz / 1_000_000),
+            "link_mhz": float(clock.link_hz / 1_000_000),
+        },
     }
     if board.zynq is not None:
         block = AxiTop(sources, sinks)
@@ -99,7 +102,7 @@ def write_board(
         }
     else:
         buffers = Buffers.of(part)
-        carrier = carrier_for(board, clock.frequency_hz, link, manifest["model"])
+        carrier = carrier_for(board, clock.link_hz, link, manifest["model"])
         known = identity(manifest, clock.frequency_hz, buffers, sources, sinks)
         top = BoardTop(board, sources, sinks, clock, carrier, known)
         description |= _top_files(folder, board, top)
@@ -161,7 +164,8 @@ def _top_files(folder: Path, board: Board, top: BoardTop) -> dict[str, Any]:
         "constraints": f"board/{constraints[0]}",
         # the models' PLL locks at once; in simulation the carrier may be used after this many cycles
         "simulation": {
-            "top": SIMULATION_TOP, "source": "board/simulation.v", "startup_cycles": top.reset_cycles + 16,
+            "top": SIMULATION_TOP, "source": "board/simulation.v",
+            "startup_cycles": (top.reset_cycles + 16) * top.clock.ratio,
         },
         "pins": {pin.name: pin.port for pin in pins},
     }

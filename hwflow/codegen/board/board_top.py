@@ -10,12 +10,13 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from amaranth import ClockDomain, ClockSignal, Elaboratable, Instance, Module, ResetSignal, Signal
+from amaranth import Cat, ClockDomain, ClockSignal, Elaboratable, Instance, Module, ResetSignal, Signal
 from amaranth.lib import io, wiring
 from amaranth.lib.cdc import FFSynchronizer
 
 from hdl_lib.clocks.pll_ice40 import Ice40Pll
-from hdl_lib.links.link_shell import LinkShell
+from hdl_lib.clocks.stream_crossing import StreamCrossing
+from hdl_lib.links.link_shell import RESET_STAGES, LinkShell
 from hwflow.codegen.board.carriers import Carrier
 from hwflow.codegen.board.clock_plan import FAMILIES, ClockPlan
 from hwflow.codegen.board.identity import Buffers, FramePort
@@ -95,7 +96,8 @@ def surroundings(board: Board, queued: Sequence[int] = (), carrier: str = "seria
 class BoardTop(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annotations
     """Clock input, PLL, reset, a carrier, :class:`hdl_lib.links.link_shell.LinkShell` and ``hwflow_top``.
 
-    ``identity``: what the board says of itself. Reset is released :data:`RESET_SECONDS` after the PLL locks.
+    ``identity``: what the board says of itself. Reset is released :data:`RESET_SECONDS` after the PLL locks. The domain
+    ``sync`` is that of link and carrier, ``core`` that of the design: the same clock, or ``clock.ratio`` times as fast.
     """
 
     def __init__(
@@ -108,20 +110,21 @@ class BoardTop(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annot
         self.shell = LinkShell(
             [(port.bytes_per_beat, port.beats) for port in sources],
             [(port.bytes_per_beat, port.beats) for port in sinks],
-            buffers.receive, buffers.transmit, buffers.payload, identity,
+            buffers.receive, buffers.transmit, buffers.payload, identity, clock.ratio,
         )
 
     @property
     def reset_cycles(self) -> int:
-        """Return the cycles of the design's clock from PLL lock to the end of reset."""
-        return int(self.clock.frequency_hz * RESET_SECONDS)
+        """Return the cycles of the link's clock from PLL lock to the end of reset."""
+        return int(self.clock.link_hz * RESET_SECONDS)
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
         clock_input = self.board.clock
         pin = platform.request(clock_input.resource, clock_input.number, dir="-")
-        clk, lock = Signal(), Signal(init=1)
-        settings = self.clock.settings
+        clk, core_clk, lock = Signal(), Signal(), Signal(init=1)
+        settings, ratio = self.clock.settings, self.clock.ratio
+        m.d.comb += core_clk.eq(clk)
         if settings is not None and clock_input.route == "pad":
             m.submodules.pll = pll = Ice40Pll(settings, pad=pin.io)
             m.d.comb += [clk.eq(pll.clk_out), lock.eq(pll.lock)]
@@ -132,8 +135,11 @@ class BoardTop(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annot
             if settings is None:
                 m.d.comb += clk.eq(buffer.i)
             else:
-                m.submodules.pll = pll = FAMILIES[self.board.part.family].pll(settings)
+                family = FAMILIES[self.board.part.family]
+                m.submodules.pll = pll = family.pll(settings) if ratio == 1 else family.pll(settings, ratio)
                 m.d.comb += [pll.clk_in.eq(buffer.i), clk.eq(pll.clk_out), lock.eq(pll.lock)]
+                if ratio > 1:
+                    m.d.comb += [clk.eq(pll.clk_divided), core_clk.eq(pll.clk_out)]
 
         m.domains.startup = ClockDomain(reset_less=True, local=True)
         m.domains.sync = ClockDomain()
@@ -156,15 +162,52 @@ class BoardTop(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annot
         m.submodules.carrier = carrier = self.carrier
         wiring.connect(m, carrier.received, shell.i)
         wiring.connect(m, shell.o, carrier.packets)
+        inputs = [getattr(shell, f"input{k}") for k in range(self.inputs)]
+        outputs = [getattr(shell, f"output{k}") for k in range(self.outputs)]
+        core_reset, core_error = shell.core_reset, shell.core_error
+        if ratio > 1:
+            inputs, outputs, core_reset, core_error = self._crossed(m, core_clk, inputs, outputs)
         m.submodules.hwflow_top = Instance(
             "hwflow_top",
-            i_clk=ClockSignal("sync"),
-            i_rst=shell.core_reset,
-            **_streams("i", "s", [getattr(shell, f"input{k}") for k in range(self.inputs)]),
-            **_streams("o", "m", [getattr(shell, f"output{k}") for k in range(self.outputs)]),
-            o_error=shell.core_error,
+            i_clk=core_clk,
+            i_rst=core_reset,
+            **_streams("i", "s", inputs),
+            **_streams("o", "m", outputs),
+            o_error=core_error,
         )
         return m
+
+    def _crossed(
+        self, m: Module, core_clk: Signal, inputs: Sequence[Any], outputs: Sequence[Any]
+    ) -> tuple[list[Any], list[Any], Signal, Signal]:
+        """Put queues between the shell's streams and a core with a clock of its own; return the core's ends, its reset
+        and its error."""
+        shell = self.shell
+        core_error, stages = Signal(), Signal(RESET_STAGES, init=-1)
+        reset = Signal(init=1)
+        m.domains.session = ClockDomain(local=True)  # the link's clock: the queues' ends there
+        m.domains.core = ClockDomain(local=True)
+        m.domains.core_startup = ClockDomain(reset_less=True, local=True)
+        m.submodules.reset_to_core = FFSynchronizer(shell.core_reset, reset, o_domain="core_startup", init=1)
+        m.submodules.error_to_link = FFSynchronizer(core_error, shell.core_error)
+        m.d.core_startup += stages.eq(Cat(reset, stages))
+        m.d.comb += [
+            ClockSignal("session").eq(ClockSignal("sync")),
+            ResetSignal("session").eq(shell.core_reset),
+            ClockSignal("core").eq(core_clk),
+            ClockSignal("core_startup").eq(core_clk),
+            ResetSignal("core").eq(stages[-1]),
+        ]
+        into, outof = [], []
+        for k, port in enumerate(inputs):
+            m.submodules[f"input{k}_crossing"] = crossing = StreamCrossing(port.payload.shape(), "session", "core")
+            wiring.connect(m, port, crossing.i)
+            into.append(crossing.o)
+        for k, port in enumerate(outputs):
+            m.submodules[f"output{k}_crossing"] = crossing = StreamCrossing(port.payload.shape(), "core", "session")
+            wiring.connect(m, crossing.o, port)
+            outof.append(crossing.i)
+        return into, outof, stages[-1], core_error
 
 
 def _streams(way: str, letter: str, streams: Sequence[Any]) -> dict[str, Any]:

@@ -37,21 +37,33 @@ _ZYNQ_LARGEST = 63
 class ClockPlan:
     """The design's clock: its exact frequency, and the settings of its PLL (None: the oscillator itself).
 
-    ``settings``: of the family, as ``find`` in :data:`FAMILIES` returns them.
+    ``settings``: of the family, as ``find`` in :data:`FAMILIES` returns them. ``ratio``: cycles of the design in one of
+    the link's, whose clock the PLL divides from the design's.
     """
 
     frequency_hz: Fraction
     settings: Any = None
+    ratio: int = 1
+
+    @property
+    def link_hz(self) -> Fraction:
+        """Return the clock of link and carrier."""
+        return self.frequency_hz / self.ratio
 
 
 @dataclass(frozen=True)
 class ClockFamily:
     """The clocking of a family: how to find settings for a frequency (:class:`ValueError` out of range), a PLL core
-    with ``clk_in``, ``clk_out`` and ``lock`` for these settings, and the output range."""
+    with ``clk_in``, ``clk_out`` and ``lock`` for these settings, and the output range.
+
+    ``link_most_hz``: up to here the link has the design's clock, above half of it: ``pll`` takes the ratio of both and
+    has ``clk_divided``. None: it always has the design's.
+    """
 
     find: Callable[[Part, int, Fraction], Any]
-    pll: Callable[[Any], Any]
+    pll: Callable[..., Any]
     output_hz: Callable[[Part], tuple[int, int]]
+    link_most_hz: int | None = None
 
 
 def _find_gowin(part: Part, input_hz: int, target_hz: Fraction) -> Any:
@@ -60,7 +72,8 @@ def _find_gowin(part: Part, input_hz: int, target_hz: Fraction) -> Any:
 
 FAMILIES: Mapping[str, ClockFamily] = {
     "ecp5": ClockFamily(
-        lambda part, hz, target: pll_ecp5.find_ecp5_pll(hz, target), pll_ecp5.Ecp5Pll, lambda part: pll_ecp5.OUTPUT_HZ
+        lambda part, hz, target: pll_ecp5.find_ecp5_pll(hz, target), pll_ecp5.Ecp5Pll, lambda part: pll_ecp5.OUTPUT_HZ,
+        link_most_hz=150_000_000,  # nextpnr reaches 146 to 157 MHz with the link's logic
     ),
     "ice40": ClockFamily(
         lambda part, hz, target: pll_ice40.find_ice40_pll(hz, target), pll_ice40.Ice40Pll,
@@ -101,7 +114,8 @@ def plan_clock(board: Board, target_mhz: float | Fraction | None = None) -> Cloc
             "clock-reachable", f"board {show(board.name)}", str(error),
             f"choose another clock, such as {board.clock_mhz:g} MHz",
         ) from error
-    return ClockPlan(settings.output_hz, settings)
+    most = None if board.zynq else FAMILIES[board.part.family].link_most_hz
+    return ClockPlan(settings.output_hz, settings, 2 if most and settings.output_hz > most else 1)
 
 
 def _zynq_dividers(input_hz: int, target_hz: Fraction) -> ZynqDividers:
