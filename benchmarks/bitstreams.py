@@ -25,25 +25,30 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from networks import BENCHMARKS, BOARD, HERE, Benchmark, quantized
 
 from hwflow.toolchain.build import REPORT
+from hwflow.toolchain.nextpnr import critical_cores
 
 DEFAULT = [benchmark for benchmark in BENCHMARKS if not benchmark.options]
 HELD_OUT = DEFAULT[4::5]
 COLUMNS = (
-    "network", "interval", "LUT", "multiplier blocks", "asked for", "reached", "other clocks", "seconds",
-    "smaller design",
+    "network", "interval", "LUT", "multiplier blocks", "asked for", "reached", "critical path", "other clocks",
+    "seconds", "smaller design",
 )
 
 
-def row(name: str, report: dict[str, Any], fmax: dict[str, dict[str, float]], seconds: float) -> str:
-    """The network's line of the table; ``fmax``: nextpnr's, of each clock."""
+def row(name: str, report: dict[str, Any], out: Path, seconds: float) -> str:
+    """The network's line of the table."""
     clock, larger, used = report["clock"], report["larger_design"], report["resources"]
+    fmax = json.loads((out / REPORT).read_text())["fmax"]
+    own = next((name for name, found in fmax.items() if found["achieved"] == clock["fmax_mhz"]), "")
     others = sorted(
         f"{clock['achieved']:.1f} of {clock['constraint']:.1f}" for clock in fmax.values()
         if clock["achieved"] != report["clock"]["fmax_mhz"]
     )
+    cores = critical_cores(out / REPORT, own, "hwflow_top")
     cells = (
         name, f"{report['timing']['initiation_interval']:,}", f"{used['lut']['synthesized']:,}",
         str(used["dsp"]["synthesized"]), f"{clock['target_mhz']:g} MHz", f"{clock['fmax_mhz']:.1f} MHz",
+        ", ".join(cores),
         ", ".join(others), f"{seconds:.0f}",
         "" if larger is None else f"instead of {larger['initiation_interval']:,}: {larger['reason']}",
     )
@@ -67,8 +72,7 @@ def run(benchmark: Benchmark, shared: Path, board: str, ethernet: str | None, fo
     except RuntimeError as error:
         print(f"{benchmark.name}: {error}", file=sys.stderr)
         return f"| {benchmark.name}, {board} |" + " - |" * (len(COLUMNS) - 1)
-    fmax = json.loads((out / REPORT).read_text())["fmax"]
-    return row(f"{benchmark.name}, {board}", json.loads((out / "report.json").read_text()), fmax, seconds)
+    return row(f"{benchmark.name}, {board}", json.loads((out / "report.json").read_text()), out, seconds)
 
 
 def main() -> None:

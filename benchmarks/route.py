@@ -94,7 +94,8 @@ def main() -> None:
         print(f"clock {name}: {clock['achieved']:.1f} MHz, asked for {clock['constraint']:.1f} MHz")
     for path in report["critical_paths"]:
         if path["from"] == path["to"]:  # within one clock domain
-            print(f"critical path of {path['from']}")
+            cores = nextpnr.critical_cores(arguments.output / REPORT, path["to"].split()[-1], "hwflow_top")
+            print(f"critical path of {path['from']}: {', '.join(cores)}")
             print("\n".join(path_lines(path)))
     print({name: count["used"] for name, count in report["utilization"].items() if count["used"]})
     print(f"{time.monotonic() - start:.0f} s")

@@ -69,10 +69,7 @@ def write_board(
         "sources": list(manifest["sources"]),
         "weights": list(manifest["weights"]),
         "rtlil": f"board/{TOP}.il",
-        "clock": {
-            "input_mhz": board.clock.hz / 1e6, "design_mhz": float(clock.frequency_hz / 1_000_000),
-            "link_mhz": float(clock.link_hz / 1_000_000),
-        },
+        "clock": {"input_mhz": board.clock.hz / 1e6, "design_mhz": float(clock.frequency_hz / 1_000_000)},
     }
     if board.zynq is not None:
         block = AxiTop(sources, sinks)
@@ -106,6 +103,7 @@ def write_board(
         known = identity(manifest, clock.frequency_hz, buffers, sources, sinks)
         top = BoardTop(board, sources, sinks, clock, carrier, known)
         description |= _top_files(folder, board, top)
+        description["clock"]["link_mhz"] = float(clock.link_hz / 1_000_000)
         if carrier.core is not None:
             description["ethernet_core"] = carrier.core
             description["sources"].append(carrier.core["file"])
