@@ -31,6 +31,7 @@ class ProductForm(StrEnum):
     WIRES = "wires"  # a shift each, without a register between two cores that have some
     SERIAL = "serial"  # look-up tables, some digits of the input per step
     TABLE = "table"  # memories of the multiples of stored factors
+    NEURONS = "neurons"  # none: truth tables of what the products are for
 
 
 FORMS = (ProductForm.DSP, ProductForm.LUT)  # of a product by itself

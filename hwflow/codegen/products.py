@@ -20,7 +20,7 @@ from hwflow.schedule.schedule import Schedule
 
 KINDS = {
     ProductForm.DSP: "block", ProductForm.DSP2: "block", ProductForm.LUT: "lut", ProductForm.XNOR: "xnor",
-    ProductForm.SHIFT_ADD: "constant",
+    ProductForm.SHIFT_ADD: "constant", ProductForm.NEURONS: "constant",
 }
 """report.json's kind of a form of products."""
 

@@ -18,6 +18,7 @@ from hwflow.cores.logical.sum_pool2d import SumPool2d
 from hwflow.cores.logical.top_k import TopK
 from hwflow.cores.matrix.depthwise import Depthwise
 from hwflow.cores.matrix.mvu import Mvu
+from hwflow.cores.matrix.neurons import Neurons
 from hwflow.cores.operator import HardwareOperator, LogicalOperator, Operator
 from hwflow.cores.requantizers.requantize import Requantize
 from hwflow.cores.streams.concat import Concat, StreamConcat
@@ -51,6 +52,7 @@ OPERATORS: dict[str, Operator[Any]] = {
         MaxPool(),
         MaxPool2d(),
         Mvu(),
+        Neurons(),
         PixelProduct(),
         PositionSum(),
         Product(),

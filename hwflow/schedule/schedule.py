@@ -22,6 +22,7 @@ from hwflow.schedule.queues import MOST_FRAMES, make_room, size_queues
 from hwflow.schedule.relays import insert_relays
 from hwflow.schedule.search.folding_search import RESOURCES, Budget, Chip, FoldingSearch, enough_text, free_text
 from hwflow.schedule.throughput.evaluate import Run, evaluate
+from hwflow.schedule.truth_tables import insert_truth_tables
 
 _NEAR = 0.05  # relative distance to the least interval at which the search among whole designs ends
 _WIDENINGS = 16  # of a budget, each by 1/32 of the short resources
@@ -242,6 +243,7 @@ def _too_large(made: Schedule, name: str, wanted: int, there: int, remedy: str) 
 def _with_foldings(task: _Task, foldings: dict[Node, Folding]) -> Schedule:
     plan = planned(task.graph, foldings)
     insert_relays(plan, task.device)
+    insert_truth_tables(plan, task.device)
     join_chains(plan, task.device)
     room = make_room(plan)
     task.chosen(plan)

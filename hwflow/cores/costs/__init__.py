@@ -41,6 +41,7 @@ from hwflow.cores.costs.products.adder_network import constant_matrix as constan
 from hwflow.cores.costs.products.adder_network import constant_product as constant_product
 from hwflow.cores.costs.products.adder_network import estimated_adder_network as estimated_adder_network
 from hwflow.cores.costs.products.adder_network import estimated_constant_product as estimated_constant_product
+from hwflow.cores.costs.products.adder_network import truth_tables as truth_tables
 from hwflow.cores.costs.products.depthwise import depthwise as depthwise
 from hwflow.cores.costs.products.depthwise import depthwise_weights as depthwise_weights
 from hwflow.cores.costs.products.fixed_factors import FixedFactor as FixedFactor

@@ -20,7 +20,8 @@ class Family:
     made of look-up tables. ``dsp_wide``: widest signed operand of a multiplier beside one of ``dsp_width``, where that
     is more (0: the same). ``register_ns``, ``adder_ns``: what a path between registers is expected to take without
     adders, and for each level of adders on it; None: not known. (ECP5: a guess that gives one level at 125 MHz and two
-    at 100. A dense network of 41,500 look-up tables with two was not routed at 100 MHz.) ``basis``: the family whose
+    at 100. A dense network of 41,500 look-up tables with two was not routed at 100 MHz.) ``table_ns``: what a look-up
+    table and the wire in front of it take, likewise a guess. ``basis``: the family whose
     measured constants are taken, where there are some beside these.
     """
 
@@ -37,6 +38,7 @@ class Family:
     dsp_wide: int = 0
     register_ns: float = 0.0
     adder_ns: float | None = None
+    table_ns: float = 1.0
     basis: str = "ecp5"
 
     def adder_levels(self, clock_mhz: float | None) -> int:
@@ -45,6 +47,10 @@ class Family:
         if clock_mhz is None or self.adder_ns is None:
             return 1
         return max(1, int((1000 / clock_mhz - self.register_ns) / self.adder_ns))
+
+    def table_levels(self, clock_mhz: float | None) -> int:
+        """Return the levels of look-up tables that a cycle has time for; at 100 MHz if the clock is not known."""
+        return max(1, int((1000 / (clock_mhz or 100) - self.register_ns) / self.table_ns))
 
     @property
     def measured(self) -> bool:

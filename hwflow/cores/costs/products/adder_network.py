@@ -36,6 +36,13 @@ def constant_matrix(
     return each.times(vectors) + Resources(lut=4, ff=network.stages + 1) + queue(family, vectors * outputs, depth)
 
 
+def truth_tables(family: str, tables: int, inputs: int, outputs: int, vectors: int, depth: int) -> Resources:
+    """``tables``, ``inputs`` and ``outputs``: look-up tables of four inputs, bits that they read and bits of the
+    results, for a vector."""
+    each = Resources(lut=tables, ff=inputs)
+    return each.times(vectors) + Resources(lut=4, ff=1) + queue(family, vectors * outputs, depth)
+
+
 def _complements(family: str, network: AdderNetwork) -> int:
     """Look-up tables that complement what is subtracted, where a carry cell reads its operands directly."""
     if FAMILIES[family].carry_bits > 1:
