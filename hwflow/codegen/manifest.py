@@ -9,6 +9,7 @@ from typing import Any
 from hwflow.codegen.taps import LAYERS_FILE, LAYERS_TOP
 from hwflow.codegen.top import TOP, StreamPort, Top
 from hwflow.cores.chain import ChainAttributes, instances
+from hwflow.cores.matrix.neurons import NeuronsAttributes
 from hwflow.ir.graph import Graph
 from hwflow.schedule.schedule import Schedule
 
@@ -40,6 +41,7 @@ def manifest(
             "last_output": list(schedule.run.last_output),
             **({} if schedule.run.exact else {"exact": False}),
         },
+        "truth_tables": any(isinstance(node.attributes, NeuronsAttributes) for node in schedule.plan.cores),
         "layers": {"top": LAYERS_TOP, "source": LAYERS_FILE},
         "streams": [tap.table(top.names[tap.node.name]) for tap in top.taps],
         "names": _names(schedule.graph, top),

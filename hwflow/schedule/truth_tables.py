@@ -7,7 +7,6 @@ folding search has chosen, which knows of no tables: its foldings for fewer fram
 from __future__ import annotations
 
 from hwflow.cores.chain import NO_QUEUE
-from hwflow.cores.costs import FAMILIES
 from hwflow.cores.matrix.dot_products import MvuAttributes
 from hwflow.cores.matrix.neurons import NeuronsAttributes, neuron_tables, neurons_folding
 from hwflow.cores.operator import Decision, Device, Resources
@@ -19,8 +18,8 @@ from hwflow.schedule.plan import Plan
 
 
 def insert_truth_tables(plan: Plan, device: Device) -> None:
-    """Replace each such pair by neurons, if these take fewer look-up tables and flip-flops and the clock has time for
-    them. Requires: stream-shape, single-consumer."""
+    """Replace each such pair by neurons, if these take fewer look-up tables and flip-flops. Requires: stream-shape,
+    single-consumer."""
     graph, names = plan.graph, FreshNames(plan.graph)
     producers = graph.producers()
     replaced: dict[Node, Node] = {}
@@ -44,13 +43,13 @@ def _is_pair(plan: Plan, matrix: Node, requantizer: Node) -> bool:
 def _neurons(plan: Plan, matrix: Node, requantizer: Node, names: FreshNames, device: Device) -> Node | None:
     """Return the node of the neurons, with its decision, if it is better."""
     tables = neuron_tables(matrix, requantizer)
-    if tables is None or tables.network.levels > FAMILIES[device.family].table_levels(device.clock_mhz):
+    if tables is None:
         return None
     made = Node(
         names.nodes.fresh(f"{matrix.name}_to_{requantizer.name}"), matrix.inputs, requantizer.outputs,
         NeuronsAttributes(matrix, requantizer, tables), tuple(dict.fromkeys(matrix.sources + requantizer.sources)),
     )
-    folding = neurons_folding(plan.folding(matrix))
+    folding = neurons_folding(plan.folding(matrix), device)
     own = hardware(made.op).resources(made, Decision(folding, NO_QUEUE), device)
     theirs = Resources()
     for node in (matrix, requantizer):

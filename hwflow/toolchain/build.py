@@ -37,6 +37,9 @@ REPORT = "board/place_route.json"
 PLACE_ROUTE_LOG = "board/place_route.log"
 
 
+_LOGIC = 0.5  # of a cycle, where the mapper is told: wires take the rest
+
+
 @dataclass(frozen=True)
 class Flow:
     """The tools of a family, and the names of their files."""
@@ -254,6 +257,7 @@ def _write_scripts(
             yosys.synthesis_command(board["part"]["family"], board["part"]["device"]),
             board["sources"], board["rtlil"], board["top"], board["design_top"],
             statistics=STATISTICS, netlist=NETLIST, renamed=renamed,
+            logic_ns=_LOGIC * 1000 / board["clock"]["design_mhz"] if board.get("truth_tables") else None,
         )
         (out / script).write_text(yosys.top_verilog_script(board["rtlil"], TOP_VERILOG) + "design -reset\n" + synthesis)
     commands = (

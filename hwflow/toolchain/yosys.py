@@ -113,15 +113,18 @@ RENAMING = ("proc", "flatten", "rename -hide")
 
 def synthesis_script(
     command: str, sources: Sequence[str], rtlil: str, top: str, design_top: str, *, statistics: str, netlist: str,
-    renamed: bool = False,
+    renamed: bool = False, logic_ns: float | None = None,
 ) -> str:
     """Return yosys commands from the design's Verilog and the board's RTLIL to a netlist for nextpnr.
 
     ``command``: of :func:`synthesis_command`. The design stays a module of its own until its cells are counted.
-    ``renamed``: hide its names first, to retry after :func:`died_in_abc`; only names of cells change.
+    ``renamed``: hide its names first, to retry after :func:`died_in_abc`; only names of cells change. ``logic_ns``:
+    what logic between registers may take, its wires aside; None: ABC makes the longest paths as short as it can, and
+    networks of look-up tables a third larger than they need be.
     """
     return "\n".join(
         (
+            *(() if logic_ns is None else (f"scratchpad -set abc9.D {round(1000 * logic_ns)}",)),
             *(f"read_verilog {source}" for source in sources),
             f"read_rtlil {rtlil}",
             f"setattr -mod -set keep_hierarchy 1 {design_top}",

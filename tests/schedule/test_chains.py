@@ -65,8 +65,8 @@ def test_fewer_frames(seed: int, tmp_path: Path) -> None:
 
 def test_a_chain_ends_where_its_stream_is_narrowest() -> None:
     """Behind it another one may begin."""
-    wide = schedule(dataflow(dense_graph((4, 2, 9, 9, 3, 8), 2)), PART, WHOLE, 1)
-    assert chains(wide.plan) == [["mvu", "requantize"], ["mvu", "requantize", "mvu", "requantize", "mvu", "requantize"]]
+    wide = schedule(dataflow(dense_graph((8, 2, 9, 9, 3, 8), 2)), PART, WHOLE, 1)
+    assert chains(wide.plan) == [["mvu", "requantize"], ["neurons", "neurons", "mvu", "requantize"]]
 
 
 def test_joined_once_is_joined() -> None:

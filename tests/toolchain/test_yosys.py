@@ -64,3 +64,5 @@ def test_scripts():
         "opt_clean",
         "write_json n",
     ]
+    relaxed = synthesis_script(command, ["d.v"], "t.il", "top", "core", statistics="s", netlist="n", logic_ns=4.0)
+    assert relaxed.splitlines()[0] == "scratchpad -set abc9.D 4000"

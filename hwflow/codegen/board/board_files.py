@@ -68,6 +68,7 @@ def write_board(
         "design_top": manifest["top"],
         "sources": list(manifest["sources"]),
         "weights": list(manifest["weights"]),
+        "truth_tables": manifest.get("truth_tables", False),
         "rtlil": f"board/{TOP}.il",
         "clock": {"input_mhz": board.clock.hz / 1e6, "design_mhz": float(clock.frequency_hz / 1_000_000)},
     }

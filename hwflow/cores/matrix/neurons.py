@@ -8,7 +8,7 @@ al., "LogicNets: Co-Designed Neural Networks and Circuits for Extreme-Throughput
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -82,14 +82,16 @@ class Neurons(HardwareOperator[NeuronsAttributes]):
         return True
 
     def timing(self, node: Node[NeuronsAttributes], decision: Decision) -> Timing:
-        latency = TruthTables.latency - (decision.depths == (0,))
+        stages = node.attributes.tables.network.stages(_span(decision.folding))
+        latency = TruthTables.latency_of(stages) - (decision.depths == (0,))
         return beat_by_beat(self.cycles(node, decision.folding), latency)
 
     def resources(self, node: Node[NeuronsAttributes], decision: Decision, device: Device) -> Resources:
         network = node.attributes.tables.network
         vectors = _vectors(node, decision.folding)
+        registers = len(network.read) + network.flip_flops(_span(decision.folding))
         return costs.truth_tables(
-            device.family, network.size, len(network.read), len(network.results), vectors, decision.depth
+            device.family, network.size, registers, len(network.results), vectors, decision.depth
         )
 
     def build(self, node: Node[NeuronsAttributes], decision: Decision, name: str) -> Built:
@@ -97,8 +99,8 @@ class Neurons(HardwareOperator[NeuronsAttributes]):
         core = TruthTables(
             shape_of(node.inputs[0].typed.element), shape_of(node.outputs[0].typed.element),
             elements=int(node.attributes.matrix.attributes.weights.shape[1]), bits=tables.bits,
-            tables=tables.network.luts, outputs=tables.outputs, vectors=_vectors(node, decision.folding),
-            depth=decision.depth,
+            tables=tables.network.luts, stages=tables.network.stages(_span(decision.folding)), outputs=tables.outputs,
+            vectors=_vectors(node, decision.folding), depth=decision.depth,
         )
         return Built(core, [core.i], [core.o])
 
@@ -108,12 +110,15 @@ def _vectors(node: Node[NeuronsAttributes], folding: Folding) -> int:
     return folding.output_lanes // int(node.outputs[0].typed.shape[1])
 
 
-def neurons_folding(folding: Folding) -> Folding:
+def _span(folding: Folding) -> int:
+    """Return the levels of tables between registers."""
+    return folding.part
+
+
+def neurons_folding(folding: Folding, device: Device) -> Folding:
     """Return the folding of neurons in place of a matrix with ``folding``, which takes whole vectors."""
-    return Folding(
-        folding.input_lanes, folding.output_lanes, folding.multipliers, ProductForm.NEURONS,
-        whole_vector=folding.whole_vector,
-    )
+    span = costs.FAMILIES[device.family].table_levels(device.clock_mhz)
+    return replace(folding, multiplier=ProductForm.NEURONS, part=span)
 
 
 def neuron_tables(matrix: Node[MvuAttributes], requantizer: Node[RequantizeAttributes]) -> NeuronTables | None:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hwflow.numerics.truth_tables.network import LUT_INPUTS, Builder, IntArray, LutNetwork, TooLarge
+from hwflow.numerics.truth_tables.luts import LUT_INPUTS, Builder, IntArray, LutNetwork, TooLarge
 
 MOST_BITS = 12  # of a function's inputs
 

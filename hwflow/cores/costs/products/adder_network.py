@@ -36,10 +36,10 @@ def constant_matrix(
     return each.times(vectors) + Resources(lut=4, ff=network.stages + 1) + queue(family, vectors * outputs, depth)
 
 
-def truth_tables(family: str, tables: int, inputs: int, outputs: int, vectors: int, depth: int) -> Resources:
-    """``tables``, ``inputs`` and ``outputs``: look-up tables of four inputs, bits that they read and bits of the
-    results, for a vector."""
-    each = Resources(lut=tables, ff=inputs)
+def truth_tables(family: str, tables: int, registers: int, outputs: int, vectors: int, depth: int) -> Resources:
+    """``tables``, ``registers`` and ``outputs``: look-up tables of four inputs, bits of registers before and between
+    them, and bits of the results, for a vector."""
+    each = Resources(lut=tables, ff=registers)
     return each.times(vectors) + Resources(lut=4, ff=1) + queue(family, vectors * outputs, depth)
 
 

@@ -37,12 +37,32 @@ class LutNetwork:
         return sum(len(lut.inputs) > 0 for lut in self.luts)
 
     @cached_property
-    def levels(self) -> int:
-        """Return the number of look-up tables on the longest path."""
+    def _levels(self) -> list[int]:
         levels = [0] * self.inputs
         for lut in self.luts:
             levels.append(max((levels[signal] + 1 for signal in lut.inputs), default=0))
-        return max((levels[signal] for signal in self.outputs), default=0)
+        return levels
+
+    @property
+    def levels(self) -> int:
+        """Return the number of look-up tables on the longest path."""
+        return max((self._levels[signal] for signal in self.outputs), default=0)
+
+    def stages(self, span: int) -> tuple[int, ...]:
+        """Return the stage of each table, from 0, where registers divide paths into ``span`` tables at most."""
+        return tuple([max(0, level - 1) // span for level in self._levels[self.inputs :]])
+
+    def flip_flops(self, span: int) -> int:
+        """Return the flip-flops of registers between these stages: of a signal, one for each stage up to its last
+        reader's. Outputs leave in the last stage."""
+        stages = [0] * self.inputs + list(self.stages(span))
+        last = list(stages)
+        for number, lut in enumerate(self.luts, self.inputs):
+            for signal in lut.inputs:
+                last[signal] = max(last[signal], stages[number])
+        for signal in self.results:
+            last[signal] = max(stages)
+        return sum(last) - sum(stages)
 
     @property
     def read(self) -> set[int]:
@@ -89,11 +109,12 @@ class Builder:
         values = [
             column[sum((k >> new & 1) << old for new, old in enumerate(order))] for k in range(1 << len(order))
         ]
-        for place in reversed(range(len(chosen))):  # leave out signals that do not matter
-            low = [value for k, value in enumerate(values) if not k >> place & 1]
-            if low == [value for k, value in enumerate(values) if k >> place & 1]:
+        for place in reversed(range(len(chosen))):  # leave out signals that do not change, or do not matter
+            low, high = ([value for k, value in enumerate(values) if k >> place & 1 == bit] for bit in (0, 1))
+            constant = self._constant(chosen[place])
+            if constant is not None or low == high:
                 del chosen[place]
-                values = low
+                values = high if constant else low
         if values == [0, 1]:
             return chosen[0]
         lut = Lut(tuple(chosen), sum(value << k for k, value in enumerate(values)))
@@ -103,6 +124,11 @@ class Builder:
             self._known[lut] = self.inputs + len(self.luts)
             self.luts.append(lut)
         return self._known[lut]
+
+    def _constant(self, signal: int) -> int | None:
+        """Return the value of a signal that is constant."""
+        lut = self.luts[signal - self.inputs] if signal >= self.inputs else None
+        return None if lut is None or lut.inputs else lut.truth
 
     def forget(self, luts: int) -> None:
         """Remove all tables but the first ``luts``."""
