@@ -22,7 +22,7 @@ from hwflow.schedule.queues import MOST_FRAMES, make_room, size_queues
 from hwflow.schedule.relays import insert_relays
 from hwflow.schedule.search.folding_search import RESOURCES, Budget, Chip, FoldingSearch, enough_text, free_text
 from hwflow.schedule.throughput.evaluate import Run, evaluate
-from hwflow.schedule.truth_tables import insert_truth_tables
+from hwflow.schedule.truth_tables import insert_truth_tables, saving
 
 _NEAR = 0.05  # relative distance to the least interval at which the search among whole designs ends
 _WIDENINGS = 16  # of a budget, each by 1/32 of the short resources
@@ -101,6 +101,7 @@ def schedule(
     if interval is not None:
         for _, some in budgets:
             made, why = _attempt(task, some, search, interval)
+            made = made or _with_tables(task, some, search, interval)
             if made is not None:
                 return made
             findings = findings or why
@@ -144,11 +145,15 @@ def _fastest_of(task: _Task, budgets: Sequence[tuple[int, Budget]], search: Fold
 def _fastest(task: _Task, budget: Budget, search: FoldingSearch) -> Schedule:
     """Return the fastest design within a budget. Intervals are tried from the least one that the search calls feasible,
     at growing distance until one fits, then by bisection."""
-    search = search.within(budget)
+    search, fastest = search.within(budget), search.intervals[0]
     try:
         least = search.least()
     except ModelRefused:
+        if tabled := _with_tables(task, budget, search, fastest):
+            return tabled
         raise ModelRefused(_what_would_fit(task, budget, search)) from None
+    if least > fastest and (tabled := _with_tables(task, budget, search, fastest)):
+        return tabled
     there = [i for i in search.intervals if i >= least]
     low, step = -1, 1  # the interval of index low does not fit
     found: Schedule | None = None
@@ -195,6 +200,20 @@ def _attempt(
             most[name] = min(most[name], getattr(counted, name)) - (wanted - there)
         left = Budget(**most)
     return None, findings
+
+
+def _with_tables(task: _Task, budget: Budget, search: FoldingSearch, interval: int) -> Schedule | None:
+    """Try to build a design that fits the budget only for its truth tables, of which the search knows nothing."""
+    saved = saving(task.graph, task.device, interval)
+    if not any(saved):
+        return None
+    most = {name: getattr(budget, name) + getattr(saved, name) for name in RESOURCES}
+    foldings = search.within(Budget(**most)).choose(interval)
+    if foldings is None:
+        return None
+    made = _with_foldings(task, foldings)
+    fits = not budget.of_whole_designs.shortages(made.resources)
+    return made if fits and made.initiation_interval <= interval else None
 
 
 def _what_would_fit(task: _Task, budget: Budget, search: FoldingSearch) -> list[Finding]:

@@ -9,14 +9,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from amaranth.back import rtlil
 
 from hwflow.cores import costs
 from hwflow.cores.chain import ChainAttributes
+from hwflow.cores.matrix.neurons import Neurons
+from hwflow.errors import ModelRefused
 from hwflow.ir.graph import Graph, Node
 from hwflow.schedule.plan import Plan
 from hwflow.schedule.schedule import planned, schedule
 from hwflow.schedule.search.folding_search import Budget, FoldingSearch
 from hwflow.schedule.truth_tables import insert_truth_tables
+from hwflow.toolchain import tool
+from hwflow.toolchain.yosys import YOSYS, read_statistics, synthesis_command, synthesis_script
 from hwflow.types import IntType
 from tests.schedule.graphs import Builder, dataflow
 from tests.schedule.test_simulated import PART, check
@@ -76,11 +81,11 @@ def test_the_smaller_is_taken() -> None:
     rng = np.random.default_rng(0)
     build = Builder(rng)
     element = IntType(6, signed=False)
-    value = build.input((6,), element)
+    value = build.input((3,), element)
     for fan_in in (1, 2):
-        weights = np.zeros((6, 6), dtype=np.int64)
+        weights = np.zeros((3, 3), dtype=np.int64)
         for number, row in enumerate(weights):
-            row[(number + np.arange(fan_in)) % 6] = rng.integers(50, 120, fan_in)
+            row[(number + np.arange(fan_in)) % 3] = rng.integers(50, 120, fan_in)
         value = build.requantize(build.node("dense", value, weights=weights), element, per_channel=False)
     build.output(value)
     plan = schedule(dataflow(build.done()), PART, WHOLE, 1).plan
@@ -102,6 +107,38 @@ def test_fewer_frames_have_no_tables() -> None:
         folded = [node for node in plan.graph.nodes if node.op == "mvu" and plan.cycles(node) > 1]
         insert_truth_tables(plan, PART)
         assert set(folded) <= set(plan.graph.nodes)
+
+
+def test_a_budget_that_only_tables_meet() -> None:
+    """The search alone finds nothing within it, at any rate."""
+    graph = dataflow(sparse_graph())
+    need = schedule(graph, PART, WHOLE).resources
+    tight = Budget(need.lut, need.ff, 0, 0)
+    assert FoldingSearch(graph, PART, tight).choose(1) is None
+    for interval in (None, 1):
+        assert schedule(graph, PART, tight, interval).resources == need
+    with pytest.raises(ModelRefused):
+        schedule(graph, PART, replace(tight, lut=need.lut - 1))
+
+
+def test_tables_are_as_large_as_predicted(tmp_path: Path) -> None:
+    """Yosys' look-up tables and flip-flops of a layer, with the time that it is given for logic."""
+    plan = schedule(dataflow(sparse_graph((20, 24), fan_in=4)), PART, WHOLE, 1).plan
+    (node,) = [node for node in plan.graph.nodes if node.op == "neurons"]
+    decision = replace(plan[node], depths=(0,))
+    core = Neurons().build(node, decision, "core").component
+    (tmp_path / "core.il").write_text(rtlil.convert(core, name="core"))
+    script = synthesis_script(
+        synthesis_command("ecp5", "LFE5U-85F"), [], "core.il", "core", "core", statistics="stat.json",
+        netlist="netlist.json", logic_ns=4.0,
+    )
+    (tmp_path / "script.ys").write_text(script)
+    log = tmp_path / "log"
+    tool.run(YOSYS.find(), ["-q", "-s", "script.ys"], tmp_path, log, step="synthesis", remedy="read the log")
+    found = read_statistics(tmp_path / "stat.json", "ecp5", "core")
+    need = Neurons().resources(node, decision, PART)
+    assert abs(need.lut - found["lut"]) <= 0.1 * found["lut"]
+    assert abs(need.ff - found["ff"]) <= 0.1 * found["ff"]
 
 
 def test_a_layer_is_never_larger_for_its_tables() -> None:

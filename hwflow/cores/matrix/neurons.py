@@ -23,11 +23,11 @@ from hwflow.cores.requantizers.requantize import Requantize
 from hwflow.cores.timing import Timing, beat_by_beat
 from hwflow.ir.graph import Attributes, IntArray, Node, Scratch, Stage
 from hwflow.ir.node_attributes import RequantizeAttributes
-from hwflow.numerics.shift_add import width_of
+from hwflow.numerics.shift_add import digits_of, width_of
 from hwflow.numerics.truth_tables import MOST_BITS, BitFunction, LutNetwork, lut_network
 from hwflow.types import TensorType
 
-MOST_TABLES = 1 << 20  # of a layer: as many as the largest devices have
+MOST_TABLES = 1 << 15  # of a layer: finding so many takes a minute
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ def neurons_folding(folding: Folding, device: Device) -> Folding:
 
 def neuron_tables(matrix: Node[MvuAttributes], requantizer: Node[RequantizeAttributes]) -> NeuronTables | None:
     """Return the tables of ``matrix`` and ``requantizer``, its only reader; None if a neuron reads more than
-    :data:`hwflow.numerics.truth_tables.MOST_BITS` bits. Found once."""
+    :data:`hwflow.numerics.truth_tables.MOST_BITS` bits, or if they are certainly too large. Found once."""
     known = matrix.once(_known)
     if "tables" not in known:
         known["tables"] = _tables(matrix, requantizer)
@@ -154,7 +154,10 @@ def _tables(matrix: Node[MvuAttributes], requantizer: Node[RequantizeAttributes]
         functions.append(BitFunction(signals, steps.evaluate(sums[:, 0]) & ((1 << width) - 1), width))
         outputs.append(TableOutput(tuple(range(made, made + width)), steps.low < 0))
         made += width
-    network = lut_network(int(widths.sum()), functions, MOST_TABLES)
+    # Adders and requantizers take less than this, with their registers.
+    digits = sum(int(np.count_nonzero(place)) for place in digits_of(weights))
+    most = 2 * digits * matrix.outputs[0].typed.element.bits + 100 * len(weights)
+    network = lut_network(int(widths.sum()), functions, min(most, MOST_TABLES))
     if network is None:
         return None
     outputs = [TableOutput(tuple(network.outputs[k] for k in each), signed) for each, signed in outputs]
