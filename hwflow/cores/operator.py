@@ -211,7 +211,7 @@ class HardwareOperator(Operator[A]):
         """Return (pixels, channels) of an output stream of this shape with ``lanes``."""
         return grouped(shape, lanes)
 
-    def lanes_of(self, node: Node[A], index: int, lanes: int, *, whole_vector: bool = False) -> int:
+    def lanes_of(self, node: Node[A], index: int, lanes: int, *, whole_vector: bool) -> int:
         """Return the lanes of input ``index`` in a folding of ``lanes`` input lanes; overridden if inputs differ.
         ``whole_vector``: of the folding."""
         return lanes

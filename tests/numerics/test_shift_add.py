@@ -172,3 +172,47 @@ def test_levels_that_save_registers() -> None:
     assert levels_of(network) == [3, 1, 2, 3]
     narrow = Network((BYTE, BYTE), (Adder(0, 0, 1, 0, False, 0, 60), *adders[1:]), network.outputs)
     assert levels_of(narrow) == [2, 1, 2, 3], "were the sum of 6 bits, it would be kept instead of x0"
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_common_power_of_two_costs_nothing(seed: int) -> None:
+    """Rows, or inputs, shifted by three bits: the same adders, with carry chains as long."""
+    rng = np.random.default_rng(seed)
+    matrix = rng.integers(-40, 41, (4, 5))
+    inputs = [(0, int(high)) for high in rng.integers(1, 200, 5)]
+    plain, shifted = (shift_add_network(m, inputs) for m in (matrix, matrix * 8))
+    chains = [[network.carry_bits(adder) for adder in network.adders] for network in (plain, shifted)]
+    assert chains[0] == chains[1]
+    assert [output.shift + 3 for output in plain.outputs] == [output.shift for output in shifted.outputs]
+
+
+def register_bits(network: Network, levels: list[int], span: int) -> int:
+    """With registers after every ``span`` levels: each term's bits in every stage from its own to the last that reads
+    it; of outputs to the end."""
+    inputs = len(network.inputs)
+    stages = [0] * inputs + [-(-level // span) for level in levels]
+    last = {output.term: max(stages) + 1 for output in network.outputs}
+    for stage, adder in zip(stages[inputs:], network.adders, strict=True):
+        for term in adder.operands:
+            last[term] = max(last.get(term, 0), stage)
+    widths = [width_of(low, high) for low, high in network.intervals]
+    return sum(widths[term] * (last[term] - stages[term]) for term in last if term is not None)
+
+
+@pytest.mark.parametrize("span", [1, 2, 3])
+@pytest.mark.parametrize("seed", range(5))
+def test_no_other_level_of_the_first_adder_saves_registers(seed: int, span: int) -> None:
+    """It is placed last, when all others have their levels."""
+    rng = np.random.default_rng(seed)
+    matrix = rng.integers(-30, 31, (3, 3))
+    network = shift_add_network(matrix, [(0, int(high)) for high in rng.integers(1, 4000, 3)])
+    total = network.depth + 4
+    levels = levels_of(network, span, total)
+    first = len(network.inputs)
+    readers = [
+        level for level, adder in zip(levels, network.adders, strict=True) if first in adder.operands
+    ]
+    least = min(
+        register_bits(network, [level, *levels[1:]], span) for level in range(1, min(readers, default=total + 1))
+    )
+    assert register_bits(network, levels, span) == least

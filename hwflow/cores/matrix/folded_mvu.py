@@ -266,7 +266,7 @@ def _lane_pairs(channels: int, outputs: int, elements: int, together: int) -> li
     for simd in costs.useful_lanes(elements):
         if simd > channels:
             simds.append((1 if elements % simd == 0 else 2, simd, -(-elements // simd)))
-        elif channels % simd and elements > channels:
+        else:  # kept where a pixel's last beat would have surplus lanes, a vector's fewer
             simds.append((3, simd, -(-elements // simd)))
     pes = [(pe, -(-outputs // pe)) for pe in costs.useful_lanes(outputs)]
     kept: list[tuple[int, int, bool]] = []

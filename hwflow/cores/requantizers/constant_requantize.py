@@ -80,9 +80,10 @@ def shifts_only(form: MultiplyAddShift) -> bool:
 
 def worth_offering(form: MultiplyAddShift) -> bool:
     """Tell whether adders are an alternative to multiplier blocks."""
-    numbers = np.array([sorted(set(form.multipliers))])
-    digits = sum(np.count_nonzero(place, axis=0) for place in digits_of(numbers)) if numbers.any() else 0
-    return not shifts_only(form) and int(np.max(digits)) <= MOST_DIGITS
+    if shifts_only(form):
+        return False
+    digits = digits_of(np.array([sorted(set(form.multipliers))]))
+    return int(sum(np.count_nonzero(place, axis=0) for place in digits).max()) <= MOST_DIGITS
 
 
 class _Constants:

@@ -43,7 +43,7 @@ class TabledProducts(LaneTables[MultiplyAddShift]):
         longest = max(x.bits + form.multiplier_bits, form.addend_type[0])
         if form.rounding != ShiftRounding.FLOOR or longest > _LONGEST:
             return []
-        words = cls(node, Folding(lanes, lanes, multiplier=cls.kind, part=1), form).words
+        words = cls(node, Folding(lanes, lanes), form).words
         for digit in sorted({(depth // words).bit_length() - 1 for depth in DEPTHS if depth >= 2 * words}):
             in_block = lies_in_block(form.multiplier_bits + digit, words << digit)
             if digit < x.bits and digit <= form.shift and in_block:

@@ -95,7 +95,7 @@ class ChannelParameters:
         if (channels, part) not in self._fixed:
             parts = parts_of(shape_of(self.multiplier), part)
             constants = [each.of_number(number) for number in self.form.multipliers[:channels] for each in parts]
-            ends = Counter((c < 0, (~c if c < 0 else c).bit_length()) for c in constants if abs(c) & (abs(c) - 1))
+            ends = Counter((c < 0, c.bit_length()) for c in constants if abs(c) & (abs(c) - 1))
             self._fixed[channels, part] = Counter(
                 {IntType(bits + signed, signed): count for (signed, bits), count in ends.items()}
             )

@@ -9,14 +9,12 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import ClassVar
 
-import numpy as np
 from amaranth.hdl import Shape
 
 from hdl_lib.arithmetic.multiplier import ProductForm
 from hdl_lib.requantizers.requantize_serial import WORDS, SerialMultiplyAddShift, SerialSteps
 from hwflow.cores import costs
 from hwflow.cores.amaranth_shapes import shape_of
-from hwflow.cores.memory_words import pack_words
 from hwflow.cores.operator import Built, Decision, Folding, MemoryFile, Resources
 from hwflow.cores.requantizers.requantizer_core import RequantizerCore, form_of
 from hwflow.cores.timing import Process, Timing, every
@@ -133,12 +131,11 @@ def _row_bits(steps: SerialSteps, pairs: Pairs, lanes: int) -> list[int]:
 
 def _file(name: str, steps: SerialSteps, pairs: Pairs, lanes: int) -> MemoryFile:
     stored = [[steps.stored(*pair) for pair in word] for word in pairs]
-    words = np.array([[field[k] for field in word] for word in stored for k in range(WORDS)], dtype=object)
     width = steps.word_shape.width
-    if width < 64:
-        return MemoryFile(name, pack_words(words.astype(np.int64), width), lanes * width)
-    packed = [sum(field << lane * width for lane, field in enumerate(word)) for word in words.tolist()]
-    return MemoryFile(name, packed, lanes * width)
+    words = [
+        sum(field[k] << lane * width for lane, field in enumerate(word)) for word in stored for k in range(WORDS)
+    ]
+    return MemoryFile(name, words, lanes * width)
 
 
 @lru_cache(maxsize=1000)

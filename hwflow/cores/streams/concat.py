@@ -119,7 +119,7 @@ class StreamConcat(HardwareOperator[StreamConcatAttributes]):
         return (pixels, channels) if node.attributes.axis == 1 and not whole_vector else grouped(shape, lanes)
 
     def lanes_of(
-        self, node: Node[StreamConcatAttributes], index: int, lanes: int, *, whole_vector: bool = False
+        self, node: Node[StreamConcatAttributes], index: int, lanes: int, *, whole_vector: bool
     ) -> int:
         """Return the lanes of input ``index``. Whole pixels in parallel: equally many pixels of each input."""
         if not whole_vector:

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 from math import ceil, floor, lcm, prod
-from typing import Any
 
 import numpy as np
+from flint import fmpz_mat
 
 from hwflow.numerics.functions.float_interval import FloatIntervals, outwards
 from hwflow.numerics.functions.piecewise import Rational
@@ -148,7 +148,7 @@ class _AllSorted:
         factor."""
         left = np.searchsorted(self._rests, begin)
         right = np.searchsorted(self._rests, begin + width, side="right")
-        for row, column in zip(*np.nonzero(right > left), strict=True):
+        for row, column in zip(*np.nonzero(right != left), strict=True):
             for place in range(int(left[row, column]), int(right[row, column])):
                 yield int(row), int(column), self._low + int(self._order[place % len(self._order)])
 
@@ -222,50 +222,4 @@ def _factors(reals: Sequence[tuple[Fraction, int, int]], stretch: int) -> list[i
     weights = [stretch * (high - low) for _, low, high in reals]
     rows = [[1, *(round(w * (real % 1)) for w, (real, _, _) in zip(weights, reals, strict=True))]]
     rows += [[0, *(w if k == j else 0 for k in range(len(weights)))] for j, w in enumerate(weights)]
-    _shorten(rows)
-    return sorted({abs(row[0]) for row in rows if row[0]})
-
-
-def _shorten(rows: list[list[int]]) -> None:
-    """Reduce a lattice's basis in place: Lenstra, Lenstra and Lovasz's reduction, after pairwise reduction."""
-    _shorten_pairs(rows)
-    place = 1
-    while place < len(rows):
-        orthogonal: list[list[Fraction]] = []
-        for index in range(place + 1):
-            rest = [Fraction(x) for x in rows[index]]
-            for other in orthogonal:
-                share = _dot(rows[index], other) / _dot(other, other)
-                rest = [x - share * y for x, y in zip(rest, other, strict=True)]
-            orthogonal.append(rest)
-        for index in reversed(range(place)):
-            times = round(_dot(rows[place], orthogonal[index]) / _dot(orthogonal[index], orthogonal[index]))
-            rows[place] = [x - times * y for x, y in zip(rows[place], rows[index], strict=True)]
-        before, last = orthogonal[place - 1 :]
-        length = _dot(before, before)
-        share = _dot(rows[place], before) / length
-        if _dot(last, last) >= (Fraction(3, 4) - share * share) * length:
-            place += 1
-        else:
-            rows[place - 1], rows[place] = rows[place], rows[place - 1]
-            place = max(place - 1, 1)
-
-
-def _shorten_pairs(rows: list[list[int]]) -> None:
-    """Subtract multiples of each row from the others until none gets shorter."""
-    lengths = [_dot(row, row) for row in rows]
-    changed = True
-    while changed:
-        changed = False
-        for i, j in product(range(len(rows)), repeat=2):
-            times = 0 if i == j else (2 * _dot(rows[i], rows[j]) + lengths[j]) // (2 * lengths[j])
-            if times:
-                shorter = [x - times * y for x, y in zip(rows[i], rows[j], strict=True)]
-                length = _dot(shorter, shorter)
-                if length < lengths[i]:
-                    rows[i], lengths[i], changed = shorter, length, True
-
-
-def _dot(a: Sequence[Any], b: Sequence[Any]) -> Any:
-    """Return the dot product of integers or fractions."""
-    return sum(x * y for x, y in zip(a, b, strict=True))
+    return sorted({abs(int(row[0])) for row in fmpz_mat(rows).lll().tolist() if row[0]})

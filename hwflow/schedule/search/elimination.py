@@ -228,7 +228,12 @@ def _buckets(tables: Sequence[Table], sizes: Sequence[int]) -> list[Bucket]:
             parts[v].append(("table", index))
     used: set[Part] = set()
     buckets: list[Bucket] = []
-    spans = {v: prod(sizes[n] for n in near[v]) * sizes[v] for v in near}  # sizes of the resulting tables
+
+    def span_of(v: int) -> int:
+        """Return the size of the table that eliminating ``v`` makes."""
+        return prod(sizes[n] for n in near[v]) * sizes[v]
+
+    spans = {v: span_of(v) for v in near}
     smallest = [(span, v) for v, span in spans.items()]
     heapify(smallest)
     while near:
@@ -238,7 +243,7 @@ def _buckets(tables: Sequence[Table], sizes: Sequence[int]) -> list[Bucket]:
         scope = near.pop(variable)
         for v in scope:
             near[v] = (near[v] | scope) - {v, variable}
-            spans[v] = prod(sizes[n] for n in near[v]) * sizes[v]
+            spans[v] = span_of(v)
             heappush(smallest, (spans[v], v))
         taken = [part for part in parts.pop(variable) if part not in used]
         used.update(taken)

@@ -267,3 +267,15 @@ def test_256_channels_of_255_thresholds_are_quick() -> None:
     start = time.process_time()
     assert find_multiply_add_shift(stairs) is not None
     assert time.process_time() - start < 1
+
+
+@pytest.mark.parametrize("bits", [20, 31, 33, 40])
+def test_proofs_where_products_and_addends_nearly_cancel(bits: int) -> None:
+    """y = x - 2**bits from 0 to 1, by multiplier and shift of so many bits: products and addends of twice as many."""
+    unit = 1 << bits
+    stairs = [Staircase(unit - 8, unit + 8, 0, (unit + 1,))]
+    addend = -unit * unit
+    assert proves(MultiplyAddShift((unit,), (addend,), bits, 0, 1), stairs)
+    assert proves(MultiplyAddShift((unit,), (addend + unit - 1,), bits, 0, 1), stairs)
+    assert not proves(MultiplyAddShift((unit,), (addend + unit,), bits, 0, 1), stairs)
+    assert not proves(MultiplyAddShift((unit,), (addend - 1,), bits, 0, 1), stairs)

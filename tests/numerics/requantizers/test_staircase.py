@@ -112,3 +112,12 @@ def test_refusals() -> None:
         s.evaluate([-1, 3])
     with pytest.raises(ValueError, match="output range must have at most 1048576 levels"):
         quantizer_staircase(0, 1, F(1), 0, [], F(1), 0, 0, 1 << 20)
+
+
+def test_an_interval_up_to_its_limits() -> None:
+    limit = 1 << 62
+    whole = Staircase(-limit, limit, 0, (1 - limit, limit))
+    assert [whole(x) for x in (-limit, 1 - limit, limit - 1, limit)] == [0, 1, 1, 2]
+    for lo, hi in ((-limit - 1, 0), (0, limit + 1)):
+        with pytest.raises(ValueError, match="interval of a staircase must lie within 62 bits"):
+            Staircase(lo, hi, 0, ())

@@ -311,3 +311,12 @@ def test_many_channels_have_many_comparators() -> None:
     assert cost(search, 17, 16) == cost(search, 17) + 15 * 8 * 35
     assert isinstance(realise(channels, 17, False), SearchForm)
     assert isinstance(realise(channels[:16], 17, False), SearchForm)
+
+
+def test_the_cost_of_bases_by_hand() -> None:
+    """Bases of -3 and 4 are fields of 4 bits: an adder of 4 bits and one of a count up to 1."""
+    form = ThresholdForm((-3, 4), ((1,), (2,)), ((False,), (False,)))
+    # a comparison of 8 bits and its count, the adder; 2 channels of a threshold of 8 bits and a base
+    assert cost(form, 8) == 9 + 5 + 2 * (8 + 4) // 16 + 1
+    assert cost(form, 8, 3) == 3 * (9 + 5) + 2
+    assert cost(ThresholdForm((4, 4), ((1,), (2,)), ((False,), (False,))), 8) == 9 + 1

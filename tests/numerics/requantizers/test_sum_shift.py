@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import product
 from math import floor, gcd
 
 import numpy as np
@@ -95,3 +96,34 @@ def test_what_is_no_line_has_no_form() -> None:
 def test_two_levels_are_left_alone() -> None:
     steps = StepFunction.of(0, 30, [(0, 0), (17, 1)])
     assert find_sum_shift(Grid((0, 15), (0, 15), (1, 1), steps), "floor") is None
+
+
+@pytest.mark.parametrize(
+    ("scales", "multipliers", "shift"),
+    [
+        ((Fraction(25, 37), Fraction(11, 28)), (87, 50), 7),  # 86.49 and 50.29: the nearest are 86 and 50
+        ((Fraction(1, 7), Fraction(5, 17)), (9, 18), 6),  # 9.14 and 18.82
+        ((Fraction(27, 26), Fraction(23, 17)), (67, 87), 6),  # 66.46 and 86.59
+        ((Fraction(3, 2), Fraction(36, 43)), (95, 54), 6),  # 96 and 53.58
+    ],
+)
+def test_neighbours_of_the_rounded_slopes(
+    scales: tuple[Fraction, Fraction], multipliers: tuple[int, int], shift: int
+) -> None:
+    """No pair of multipliers up to 5 from the slopes is right at a smaller shift."""
+    grid = grid_of(scales, (0, 15), (-8, 7), (-8, 7))
+    form = find_sum_shift(grid, "floor")
+    assert form is not None
+    assert (form.multipliers, form.shift) == (multipliers, shift)
+    check(form, scales, grid, (-8, 7), 0)
+    a, b = (x.reshape(-1) for x in np.meshgrid(np.arange(16), np.arange(-8, 8)))
+    values = np.array([value(form, int(x), int(y)) for x, y in zip(a, b, strict=True)])
+    low, high = values.min(), values.max()
+    for less in range(1, shift):
+        near = [range(round(s * (1 << less)) - 5, round(s * (1 << less)) + 6) for s in scales]
+        for pair in product(*near):
+            sums = pair[0] * a + pair[1] * b
+            # what the addend must be at least, and at most, for the values that are not at an end
+            at_least = ((values << less) - sums)[values > low].max()
+            at_most = ((values + 1 << less) - 1 - sums)[values < high].min()
+            assert at_least > at_most, (less, pair)

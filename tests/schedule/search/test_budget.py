@@ -198,3 +198,34 @@ def test_default_budgets(name: str) -> None:
     assert [budget.lut for budget in asked] == [1234]
     asked = budgets_for(board, graph, {"dsp": Amount(3)}, for_rate=True)
     assert [budget.dsp for budget in asked] == [3] * len(budgets)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 8, 19])
+def test_the_fastest_whole_design_is_found_in_few_attempts(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of so many intervals (less than a twentieth apart none) only those from ``first`` on have a whole design."""
+    tried: list[int] = []
+
+    class Search:
+        intervals = range(1, count + 1)
+
+        def within(self, budget: Budget) -> Search:
+            return self
+
+        def least(self) -> int:
+            return 1
+
+    def attempt(task: object, budget: object, search: object, interval: int, *, exact: bool) -> tuple[int | None, list]:
+        assert interval not in tried, "no design is made twice"
+        tried.append(interval)
+        return (interval if interval >= first else None), []
+
+    monkeypatch.setattr(module, "_attempt", attempt)
+    monkeypatch.setattr(module, "_what_would_fit", lambda *_: [])
+    for first in range(1, count + 1):
+        tried.clear()
+        assert module._fastest(None, None, Search()) == first  # type: ignore[arg-type]
+        assert len(tried) <= 2 * first.bit_length()
+    first = count + 1
+    tried.clear()
+    with pytest.raises(ModelRefused):
+        module._fastest(None, None, Search())  # type: ignore[arg-type]

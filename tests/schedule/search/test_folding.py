@@ -420,3 +420,19 @@ def test_where_blocks_are_scarce_requantizers_leave_them_to_products() -> None:
     )
     assert found[node].multiplier == "table"
     assert fast < slow
+
+
+def test_what_suffices_exactly_is_not_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Multipliers in blocks need 10 look-up tables and 100 flip-flops, others 20 and 50. Of 10 and 40 only flip-flops
+    are short; raising both would cost 20 less."""
+    stub_costs(monkeypatch)
+
+    def resources(self: object, node: Node, decision: Decision, device: object) -> Resources:
+        return Resources(lut=10, ff=100) if decision.folding.multiplier == "dsp" else Resources(lut=20, ff=50)
+
+    monkeypatch.setattr(type(hardware("mvu")), "resources", resources)
+    monkeypatch.setattr(type(hardware("requantize")), "resources", lambda *_: Resources())
+    graph = dense(1, 6, 4)
+    for budget, sufficient in (((10, 40), (10, 100)), ((9, 40), (20, 50)), ((19, 50), (20, 50)), ((10, 99), (10, 100))):
+        enough, _, _ = FoldingSearch(graph, PART, Budget(*budget, 0, 0)).enough(24)
+        assert enough == Budget(*sufficient, 0, 0)

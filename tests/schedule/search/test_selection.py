@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -222,3 +223,26 @@ def test_the_order_of_a_chain_is_found_in_proportion_to_its_length(
     tables = [Table((v, v + 1), no_rows, np.zeros((1, 3), dtype=np.int64)) for v in range(count - 1)]
     Elimination(tables, [1 + v % 3 for v in range(count)])
     assert count <= len(looked_at) <= 3 * count
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_variable_of_the_smallest_table_goes_first(seed: int) -> None:
+    """Against the definition: of those left, the one whose table over itself and its neighbours is smallest, and of
+    equal ones the first; its neighbours then are each other's."""
+    random = np.random.default_rng(seed)
+    count = 12
+    sizes = random.integers(1, 6, count).tolist()
+    pairs = [tuple(random.choice(count, 2, replace=False).tolist()) for _ in range(16)]
+    near = {v: {w for pair in pairs if v in pair for w in pair} - {v} for v in range(count)}
+    wanted = []
+    while near:
+        _, first = min((math.prod(sizes[w] for w in near[v] | {v}), v) for v in near)
+        scope = near.pop(first)
+        for v in scope:
+            near[v] = near[v] - {first} | scope - {v}
+        wanted.append((first, tuple(sorted(scope))))
+    tables = [
+        Table(scope, np.zeros((1, len(scope)), dtype=np.int64), np.zeros((1, 3), dtype=np.int64))
+        for scope in (*((v,) for v in range(count)), *pairs)
+    ]
+    assert [(bucket.variable, bucket.scope) for bucket in Elimination(tables, sizes).buckets] == wanted
