@@ -61,6 +61,8 @@ def test_a_chain_is_the_same(tmp_path, case):
     netlist, freed = CASES[case]
     design = netlist.module("top")
     assert pack(design, "ecp5").carries == freed
+    packed = netlists.Netlist(design)
+    assert not any("0" in packed.inputs(name) for name in packed.cells("CCU2C"))
     side_by_side(tmp_path, netlist, [], 0)
     passed, log = check(tmp_path, 1)
     assert passed, log
@@ -98,6 +100,36 @@ def test_a_broken_chain_is_refuted(tmp_path, monkeypatch, case):
     with monkeypatch.context() as patch:
         patch.setattr(carries, name, other_carry(change))
         side_by_side(tmp_path, netlist, [], None)
+    passed, log = check(tmp_path, 1)
+    assert not passed and "Assert failed" in log, f"the broken twin passed:\n{log}"
+
+
+def one_cell(pin):
+    """A cell with a carry in, of which one input is 0 and all tables ask for it."""
+    netlist = Netlist()
+    (carry,), (a,), sums = netlist.input("carry", 1), netlist.input("a", 1), netlist.nets(3)
+    zeros = {f"{name}{half}": "0" if k == pin else a for k, name in enumerate("ABCD") for half in (0, 1)}
+    tables = {"INIT0": f"{0x6996:016b}", "INIT1": f"{0x9669:016b}", "INJECT1_0": "NO", "INJECT1_1": "NO"}
+    netlist.cell("cell", "CCU2C", tables, CIN=carry, COUT=sums[2], S0=sums[0], S1=sums[1], **zeros)
+    netlist.output("o", sums)
+    return netlist
+
+
+@pytest.mark.parametrize("pin", range(4))
+def test_zeros_become_ones(tmp_path, pin):
+    side_by_side(tmp_path, one_cell(pin), [], 0)
+    passed, log = check(tmp_path, 1)
+    assert passed, log
+
+
+@pytest.mark.parametrize("pin", range(4))
+def test_a_zero_that_only_becomes_one_is_refuted(tmp_path, monkeypatch, pin):
+    def only_connect(netlist):
+        for half in "01":
+            netlist.connect("cell", f"{'ABCD'[pin]}{half}", ["1"])
+
+    monkeypatch.setattr("hwflow.toolchain.packing._ZEROS", {"ecp5": (only_connect,)})
+    side_by_side(tmp_path, one_cell(pin), [], None)
     passed, log = check(tmp_path, 1)
     assert not passed and "Assert failed" in log, f"the broken twin passed:\n{log}"
 

@@ -7,7 +7,9 @@ from copy import deepcopy
 
 import pytest
 
+from hwflow.toolchain.packing import netlist as netlists
 from hwflow.toolchain.packing import pack
+from hwflow.toolchain.packing.ecp5 import ground_blocks
 from hwflow.toolchain.packing.files import pack_file
 from tests.formal.test_packing import Netlist, ice40_registers, memory, multiplier
 
@@ -87,3 +89,22 @@ def test_a_netlist_has_one_top():
         pack({"modules": {"a": module, "b": module}}, "ecp5")
     with pytest.raises(ValueError, match="a netlist must have one top module, not 0"):
         pack({}, "ecp5")
+
+
+def test_blocks_make_their_zeros_themselves():
+    """A wire each, but for pins that are open or at 1, and for blocks that need none."""
+    pins = [{"RST0": "0", "SOURCEA": "0", "SOURCEB": "1"}, {"SOURCEB": "1"}]
+    design = {"modules": {"top": {"cells": {}}}}
+    for number, ports in enumerate(pins):
+        design["modules"]["top"]["cells"][f"block{number}"] = {
+            "type": "MULT18X18D", "parameters": {}, "connections": {port: [bit] for port, bit in ports.items()},
+            "port_directions": dict.fromkeys(ports, "input"),
+        }
+    netlist = netlists.Netlist(design)
+    ground_blocks(netlist)
+    ground_blocks(netlist)
+    (zero,) = netlist.cells("LUT4")
+    (net,) = netlist.bits(zero, "Z")
+    assert netlist.parameters(zero)["INIT"] == "0" * 16
+    assert [netlist.bit("block0", port) for port in pins[0]] == [net, net, "1"]
+    assert netlist.bit("block1", "SOURCEB") == "1"

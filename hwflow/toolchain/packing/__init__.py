@@ -6,8 +6,8 @@ cycle by cycle, with shorter paths. ``design.v`` stays portable: it does not dep
 
 Then operands of blocks whose sign takes several pins are shifted up, until it takes one, and cells with a high fan-out
 are copied, so that each copy stands among its readers (``copies.py``). Carry chains get their first carry in a cell
-that they have (``carries.py``). A separate pass places multiplier blocks if most
-of a part's are used (``block_places.py``).
+that they have, and no inputs of 0 (``carries.py``); multiplier blocks get zeros of their own. A separate pass places
+multiplier blocks if most of a part's are used (``block_places.py``).
 
 Memories are packed first, because a read without output register is slowest, then multipliers, each in the netlist's
 order; a flip-flop is absorbed where it is found first. If a block can hold two products, pairs of blocks are merged.
@@ -16,7 +16,7 @@ Packing is idempotent.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,6 +29,7 @@ _REGISTERS = {
     "ice40": (("SB_MAC16", "multipliers", ice40.pack_registers),),
 }
 _ALIGNED = {"ecp5": ("MULT18X18D", ecp5.align_operands)}  # returns the pins that want no wire any more
+_ZEROS: dict[str, Sequence[Callable[[Netlist], object]]] = {"ecp5": (carries.without_zeros, ecp5.ground_blocks)}
 _CARRIES: dict[str, Callable[[Netlist], int]] = {"ecp5": carries.free_ends}  # returns the look-up tables freed
 _PAIRS = {"ice40": (("SB_MAC16", "multipliers", ice40.pack_pair),)}  # returns the blocks removed
 _COPIES: dict[str, Callable[[Netlist], int]] = {"ecp5": ecp5.copy_outputs}  # iCE40 has nets that reach everything
@@ -75,4 +76,6 @@ def pack(design: dict[str, Any], family: str) -> Packing:
         pins = sum(align(netlist, name) for name in netlist.cells(kind))
     freed = _CARRIES[family](netlist) if family in _CARRIES else 0
     copies = _COPIES[family](netlist) if family in _COPIES else 0
+    for make in _ZEROS.get(family, ()):
+        make(netlist)
     return replace(packing, copies=copies, pins=pins, carries=freed)

@@ -8,8 +8,11 @@ of ten bits then takes 14 look-up tables' places instead of 10. Here the first h
 * Else the carry out of the first half is made by its two-input look-up table, whatever the carry in is, and its sum in
   a look-up table beside the chain.
 
-A carry that nobody reads is left open. Source: the cell's simulation model in yosys (share/ecp5/cells_sim.v); nextpnr's
-own first cell gates the carry in the same way (ecp5/pack.cc, make_carry_feed_in).
+A carry that nobody reads is left open. Inputs that are 0 become 1, by tables that say the same of both: an input that
+is open is 1, and one that is 0 takes a wire from wherever nextpnr makes its only 0.
+
+Source: the cell's simulation model in yosys (share/ecp5/cells_sim.v); nextpnr's own first cell gates the carry in the
+same way (ecp5/pack.cc, make_carry_feed_in).
 """
 
 from __future__ import annotations
@@ -43,6 +46,24 @@ def free_ends(netlist: Netlist) -> int:
             netlist.disconnect(name, "COUT")
             saved += 2
     return saved
+
+
+def without_zeros(netlist: Netlist) -> int:
+    """Make inputs of carry cells that are 0 ones; return how many."""
+    made = 0
+    for name in netlist.cells(CARRY):
+        for which in "01":
+            half = _half(netlist, name, which)
+            zeros = [pin for pin, bit in enumerate(half.inputs) if bit == "0"]
+            table = half.table
+            for pin in zeros:
+                low = sum(1 << place for place in range(16) if not place >> pin & 1)
+                table = table & low | (table & low) << (1 << pin)
+            if zeros:
+                inputs = ("1" if bit == "0" else bit for bit in half.inputs)
+                _set(netlist, name, which, half._replace(table=table, inputs=tuple(inputs)))
+            made += len(zeros)
+    return made
 
 
 def _chain(netlist: Netlist, name: str) -> list[str]:

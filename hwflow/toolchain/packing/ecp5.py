@@ -124,6 +124,21 @@ def align_operands(netlist: Netlist, name: str) -> int:
     return shift
 
 
+def ground_blocks(netlist: Netlist) -> None:
+    """Give each multiplier block a look-up table that makes the 0 of its reset and of its operands' sources.
+
+    These pins must have a wire. nextpnr makes all of a design's zeros in one place; where blocks stand side by side,
+    most of what its router took again and again from other nets were wires from there to resets.
+    """
+    for name in netlist.cells("MULT18X18D"):
+        pins = [pin for pin in ("RST0", "SOURCEA", "SOURCEB") if netlist.bit(name, pin) == "0"]
+        if pins:
+            zero = netlist.net()
+            netlist.add(f"{name}_zero", "LUT4", {"INIT": "0" * 16}, {pin: ["1"] for pin in "ABCD"}, {"Z": [zero]})
+            for pin in pins:
+                netlist.connect(name, pin, [zero])
+
+
 def _copies_of_sign(bits: list[Bit]) -> int:
     """Count the pins below the last one that repeat it; none of a constant."""
     if not isinstance(bits[-1], int):
