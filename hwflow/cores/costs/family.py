@@ -73,7 +73,7 @@ FAMILIES = {
         ((16384, 1), (8192, 2), (4096, 4), (2048, 9), (1024, 18), (512, 36)), 128, 4, 4, 18, 0, 0, 2, 0,
         register_ns=1.5, adder_ns=4.2,
     ),
-    "ice40": Family(((256, 16), (512, 8), (1024, 4), (2048, 2)), 64, None, 0, 16, 8, 11, 1, 1, basis="ice40"),
+    "ice40": Family(((256, 16), (512, 8), (1024, 4), (2048, 2)), 64, None, 0, 16, 8, 11, 1, 1, table_ns=3.0, basis="ice40"),
 }
 
 # Families whose cores were not measured take the ECP5's model: 4-input look-up tables and carry cells of two bits. That
@@ -86,7 +86,7 @@ FAMILIES = {
 # 11,359, 13,557, 21 and 4; a requantizer whose products are cut took half as many tables again. Shapes and widths are
 # the family's own.
 FAMILIES |= {
-    "gowin": replace(FAMILIES["ecp5"], dsp_pair=9, carry_bits=1, dsp_least=4, adder_ns=None),
+    "gowin": replace(FAMILIES["ecp5"], dsp_pair=9, carry_bits=1, dsp_least=4, adder_ns=None, table_ns=1.5),
     "xilinx7": replace(FAMILIES["ecp5"], dsp_wide=25, adder_ns=None),
     "cyclonev": replace(
         FAMILIES["ecp5"], bram_shapes=((8192, 1), (4096, 2), (2048, 5), (1024, 10), (512, 20), (256, 40)), adder_ns=None
