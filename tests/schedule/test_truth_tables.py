@@ -61,6 +61,16 @@ def test_a_frame_a_cycle(fan_in: int, bits: int, signed: bool, seed: int, tmp_pa
     assert cores(scheduled.plan) == ["neurons"] * 3
 
 
+def test_windows_of_few_bits(tmp_path: Path) -> None:
+    """A convolution whose windows come whole, in every cycle but those of its line buffer."""
+    build = Builder(np.random.default_rng(0))
+    bit = IntType(1, signed=False)
+    sums = build.conv2d(build.input((1, 5, 6), bit), 3, 3, 1, 1, IntType(3, signed=True))
+    build.output(build.requantize(sums, IntType(2, signed=False)))
+    scheduled = check(build.done(), 0, 1, 1, tmp_path)
+    assert cores(scheduled.plan) == ["sliding_window", "neurons"]
+
+
 def test_registers_between_tables(tmp_path: Path) -> None:
     """At 300 MHz there is one behind every table."""
     scheduled = check(sparse_graph(fan_in=4), 0, 1, 1, tmp_path, part=replace(PART, clock_mhz=300.0))
