@@ -73,7 +73,9 @@ FAMILIES = {
         ((16384, 1), (8192, 2), (4096, 4), (2048, 9), (1024, 18), (512, 36)), 128, 4, 4, 18, 0, 0, 2, 0,
         register_ns=1.5, adder_ns=4.2,
     ),
-    "ice40": Family(((256, 16), (512, 8), (1024, 4), (2048, 2)), 64, None, 0, 16, 8, 11, 1, 1, table_ns=3.0, basis="ice40"),
+    "ice40": Family(
+        ((256, 16), (512, 8), (1024, 4), (2048, 2)), 64, None, 0, 16, 8, 11, 1, 1, table_ns=3.0, basis="ice40",
+    ),
 }
 
 # Families whose cores were not measured take the ECP5's model: 4-input look-up tables and carry cells of two bits. That
