@@ -262,7 +262,7 @@ class PacketSender(wiring.Component):
                         with m.Else():
                             m.next = "Pipe"
             with m.State("Pipe"):  # which is empty for packets of another payload: a cycle for the CRC
-                m.d.comb += [byte.eq(ring.o.payload), offered.eq(ring.o.valid), ring.o.ready.eq(move)]
+                m.d.comb += [byte.eq(ring.o.payload), offered.eq(ring.o.valid), ring.o.ready.eq(clear)]
                 with m.If(drained):
                     m.next = "Check"
             with m.State("Identity"):
