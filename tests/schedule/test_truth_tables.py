@@ -71,6 +71,17 @@ def test_windows_of_few_bits(tmp_path: Path) -> None:
     assert cores(scheduled.plan) == ["sliding_window", "neurons"]
 
 
+def test_several_vectors_per_beat(tmp_path: Path) -> None:
+    """A frame of four vectors a cycle."""
+    build = Builder(np.random.default_rng(0))
+    weights = np.array([[1, -2, 0], [0, 3, 1], [2, 0, -1]])
+    sums = build.node("dense", build.input((4, 3), IntType(2, signed=False)), weights=weights)
+    build.output(build.requantize(sums, IntType(2, signed=False), per_channel=False))
+    scheduled = check(build.done(), 0, 1, 1, tmp_path)
+    assert scheduled.initiation_interval == 1
+    assert cores(scheduled.plan) == ["neurons"]
+
+
 def test_registers_between_tables(tmp_path: Path) -> None:
     """At 300 MHz there is one behind every table."""
     scheduled = check(sparse_graph(fan_in=4), 0, 1, 1, tmp_path, part=replace(PART, clock_mhz=300.0))
