@@ -46,12 +46,14 @@ def saving(graph: Graph, device: Device, interval: int) -> Resources:
     total = Resources()
     for matrix, requantizer in _pairs(graph):
         made = _neurons(matrix, requantizer, matrix.name)
+        if made is None:
+            continue
         core = hardware(matrix.op)
         steady = [
             folding for folding in core.foldings(matrix, device)
             if core.is_steady(matrix, folding) and core.cycles(matrix, folding) <= interval
         ]
-        if made is None or not steady:
+        if not steady:
             continue
         least = min(steady, key=lambda folding: folding.output_lanes)
         behind = Folding(least.output_lanes, least.output_lanes)

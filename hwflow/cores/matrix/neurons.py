@@ -141,7 +141,7 @@ def _tables(matrix: Node[MvuAttributes], requantizer: Node[RequantizeAttributes]
     intervals = matrix.inputs[0].typed.channel_intervals(1) * matrix.attributes.pixels_per_vector
     ends = [(interval.lo, interval.hi) for interval in intervals]
     widths = np.array([width_of(low, high) if low < high else 0 for low, high in ends])
-    if int(((weights != 0) @ widths).max()) > MOST_BITS:
+    if any(int(widths[row != 0].sum()) > MOST_BITS for row in weights):  # of most matrices the first one is
         return None
     first = np.cumsum(widths) - widths
     functions, outputs = [], list[TableOutput]()
