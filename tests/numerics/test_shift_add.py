@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -186,12 +188,12 @@ def test_a_common_power_of_two_costs_nothing(seed: int) -> None:
     assert [output.shift + 3 for output in plain.outputs] == [output.shift for output in shifted.outputs]
 
 
-def register_bits(network: Network, levels: list[int], span: int) -> int:
-    """With registers after every ``span`` levels: each term's bits in every stage from its own to the last that reads
-    it; of outputs to the end."""
+def register_bits(network: Network, levels: list[int], span: int, total: int) -> int:
+    """With registers after every ``span`` of ``total`` levels: each term's bits in every stage from its own to the last
+    that reads it; of outputs to the end."""
     inputs = len(network.inputs)
     stages = [0] * inputs + [-(-level // span) for level in levels]
-    last = {output.term: max(stages) + 1 for output in network.outputs}
+    last = {output.term: -(-total // span) + 1 for output in network.outputs}
     for stage, adder in zip(stages[inputs:], network.adders, strict=True):
         for term in adder.operands:
             last[term] = max(last.get(term, 0), stage)
@@ -201,18 +203,51 @@ def register_bits(network: Network, levels: list[int], span: int) -> int:
 
 @pytest.mark.parametrize("span", [1, 2, 3])
 @pytest.mark.parametrize("seed", range(5))
-def test_no_other_level_of_the_first_adder_saves_registers(seed: int, span: int) -> None:
-    """It is placed last, when all others have their levels."""
+def test_each_adder_is_on_the_level_that_saves_most_registers(seed: int, span: int) -> None:
+    """By the definition: from the last to the first, each is tried on every level between operands and readers, while
+    all others stay; of equal levels the last."""
     rng = np.random.default_rng(seed)
     matrix = rng.integers(-30, 31, (3, 3))
     network = shift_add_network(matrix, [(0, int(high)) for high in rng.integers(1, 4000, 3)])
-    total = network.depth + 4
-    levels = levels_of(network, span, total)
-    first = len(network.inputs)
-    readers = [
-        level for level, adder in zip(levels, network.adders, strict=True) if first in adder.operands
-    ]
-    least = min(
-        register_bits(network, [level, *levels[1:]], span) for level in range(1, min(readers, default=total + 1))
-    )
-    assert register_bits(network, levels, span) == least
+    inputs, total = len(network.inputs), network.depth + 3
+    levels = list(network.depths[inputs:])
+    for place in reversed(range(len(levels))):
+        first = 1 + max([0, *(levels[t - inputs] for t in network.adders[place].operands if t >= inputs)])
+        readers = [n for n, adder in enumerate(network.adders) if place + inputs in adder.operands]
+        latest = min([levels[n] - 1 for n in readers], default=total)
+        tried = [levels[:place] + [level] + levels[place + 1 :] for level in range(latest, first - 1, -1)]
+        levels = min(tried, key=lambda some: register_bits(network, some, span, total))
+    assert levels_of(network, span, total) == levels
+
+
+def fewest_carry_bits(parts: list[tuple[int, int, int]], depth: int) -> int:
+    """Of all ways to add numbers from 0 up to ``high << shift``, in so many levels: a number is (level, shift, high),
+    and what lies below an adder's upper operand passes by it."""
+    if len(parts) == 1:
+        return 0
+    least = 1 << 30
+    for (i, a), (j, b) in itertools.combinations(enumerate(parts), 2):
+        (_, shift, low), (_, upper, high) = sorted((a, b), key=lambda part: part[1])
+        apart, level = upper - shift, 1 + max(a[0], b[0])
+        if level > depth:
+            continue
+        total = low + (high << apart)
+        bits = 0 if low < 1 << apart else total.bit_length() - apart
+        rest = [part for k, part in enumerate(parts) if k not in (i, j)]
+        least = min(least, bits + fewest_carry_bits([*rest, (level, shift, total)], depth))
+    return least
+
+
+@pytest.mark.parametrize(
+    ("shifts", "widths"),
+    [
+        ((4, 3, 3, 3, 0), (1, 1, 6, 2, 1)), ((5, 0, 1, 6, 3), (1, 1, 6, 1, 2)), ((0, 3, 2, 6, 3), (6, 5, 6, 6, 6)),
+        ((4, 0, 4, 2, 3), (5, 4, 1, 3, 2)), ((4, 6, 2, 0, 5), (1, 3, 4, 6, 1)),
+    ],
+)
+def test_short_rows_take_the_fewest_carry_bits(shifts: tuple[int, ...], widths: tuple[int, ...]) -> None:
+    """Where the cheapest pair first is best."""
+    highs = [(1 << width) - 1 for width in widths]
+    network = shift_add_network(np.array([[1 << shift for shift in shifts]]), [(0, high) for high in highs])
+    wanted = fewest_carry_bits([(0, *each) for each in zip(shifts, highs, strict=True)], 3)
+    assert sum(network.carry_bits(adder) for adder in network.adders) == wanted
