@@ -215,7 +215,7 @@ def test_each_adder_is_on_the_level_that_saves_most_registers(seed: int, span: i
         first = 1 + max([0, *(levels[t - inputs] for t in network.adders[place].operands if t >= inputs)])
         readers = [n for n, adder in enumerate(network.adders) if place + inputs in adder.operands]
         latest = min([levels[n] - 1 for n in readers], default=total)
-        tried = [levels[:place] + [level] + levels[place + 1 :] for level in range(latest, first - 1, -1)]
+        tried = [[*levels[:place], level, *levels[place + 1 :]] for level in range(latest, first - 1, -1)]
         levels = min(tried, key=lambda some: register_bits(network, some, span, total))
     assert levels_of(network, span, total) == levels
 
