@@ -15,6 +15,8 @@ from hdl_lib.blocks import count_up, delayed, loop
 from hdl_lib.matrices.mvu_rows import connect_rows, parts_of, row_of
 from hdl_lib.memories.rom import Rom, Table, lies_far, lies_in_block
 from hdl_lib.streams.output_queue import OutputQueue
+from hdl_lib.windows.clipping import CyclicSequence, clipped_taps, rounds
+from hdl_lib.windows.window_geometry import WindowGeometry
 
 FORMS = (*PRODUCTS, ProductForm.DSP2, ProductForm.XNOR)
 MAXIMUM_INPUT = 32  # bits
@@ -66,6 +68,9 @@ class Mvu(wiring.Component):
     group, surplus: the upper ``surplus`` lanes of every ``group``-th input beat are taken as zero, whatever they carry;
         ``synapse_fold`` is a multiple of ``group`` (``synapse_fold`` itself by default). A weight of 1 there never
         equals its input. Zero weights do the same for products without this.
+    clipped: vectors are the windows of this geometry, of which only the taps inside the image come, each in
+        ``synapse_fold / taps`` beats (:class:`hdl_lib.windows.clipped_window.ClippedWindow`), 2 or more of each window.
+        The table is the same; weights of taps that do not come are passed over. Not for "xnor".
 
     Members
     -------
@@ -75,17 +80,19 @@ class Mvu(wiring.Component):
     Timing
     ------
     One process; its steps of a pixel are (nf, sf), nf outermost. A step consumes an input beat iff nf == 0 (for nf > 0
-    the beats come from an internal buffer), and produces an output beat iff sf == synapse_fold - 1. Step n executes at
+    the beats come from an internal buffer), and produces an output beat iff sf == synapse_fold - 1; if ``clipped``,
+    iff it takes the last beat of the window that comes (there are no steps for others). Step n executes at
     the first cycle t after step n - 1's with: ``i.valid`` if it consumes; if it produces output beat j,
     t >= (handshake of output beat j - depth) + 1. Output beat j of a step at t shows ``o.valid`` at
     max(t + latency, handshake of output beat j - 1, + 1).
 
-    Initiation interval: ``synapse_fold * neuron_fold`` cycles per pixel. Latency (:meth:`latency_of`): 2 cycles for
-    weights and input registers (3 with both folds above 1: inputs come from a memory with a register behind it), 1 for
-    operands in registers ("dsp") or the multiples of the input ("lut" where it needs them), the product's, one per
-    level of the adder tree (for "xnor" in place of both ceil(log2(simd)), at least 1), 1 for the accumulator if
-    synapse_fold > 1 (for "dsp2" and ``digits`` in any case: without an accumulator the last carry is added there), 1
-    for the output queue. Backpressure stops only the issue of steps; issued steps run on into the queue.
+    Initiation interval: ``synapse_fold * neuron_fold`` cycles per pixel, less where clipped. Latency
+    (:meth:`latency_of`): 2 cycles for weights and input registers (3 with both folds above 1: inputs come from a memory
+    with a register behind it), 1 for operands in registers ("dsp") or the multiples of the input ("lut" where it needs
+    them), the product's, one per level of the adder tree (for "xnor" in place of both ceil(log2(simd)), at least 1), 1
+    for the accumulator if synapse_fold > 1 (for "dsp2" and ``digits`` in any case: without an accumulator the last
+    carry is added there), 1 for the output queue. Backpressure stops only the issue of steps; issued steps run on into
+    the queue.
 
     Ordering
     --------
@@ -111,6 +118,7 @@ class Mvu(wiring.Component):
         surplus: int = 0,
         packing: Packing | None = None,
         digits: Digits | None = None,
+        clipped: WindowGeometry | None = None,
     ) -> None:
         self.input_shape = Shape.cast(input_shape)
         self.weight_shape = Shape.cast(weight_shape)
@@ -128,6 +136,7 @@ class Mvu(wiring.Component):
         self.surplus = surplus
         self.packing = packing
         self.digits = digits
+        self.clipped = clipped
         self._check()
         super().__init__(
             {
@@ -181,6 +190,20 @@ class Mvu(wiring.Component):
                 "pack the table for this folding"
             )
 
+        if self.clipped is not None:
+            self._check_clipped(self.clipped)
+
+    def _check_clipped(self, windows: WindowGeometry) -> None:
+        blocks, left = divmod(self.synapse_fold, windows.kernel[0] * windows.kernel[1])
+        least = min(clipped_taps(windows)) * blocks
+        if self.multiplier == ProductForm.XNOR or left or self.weights.depth != self.neuron_fold * self.synapse_fold:
+            raise ValueError(
+                "Mvu clipped must be None for bits, for beats that mix taps and for several sets of weights; padding "
+                "counts there"
+            )
+        if least < 2:
+            raise ValueError(f"Mvu clipped must leave each window at least 2 beats, not {least}; do not clip it")
+
     @staticmethod
     def latency_of(
         *, input_shape, weight_shape, simd: int, synapse_fold: int, neuron_fold: int, multiplier: ProductForm,
@@ -216,7 +239,7 @@ class Mvu(wiring.Component):
 
         # Issue: which step is next, and whether it can be taken.
         step = Signal()
-        consumes, produces, synapse = self._schedule(m, step)
+        consumes, produces, synapse, address = self._schedule(m, step)
         room = Signal()
         m.d.comb += [
             room.eq(~produces | queue.available),
@@ -240,7 +263,7 @@ class Mvu(wiring.Component):
             words = Signal(len(rom.data), name="weights_near", reset_less=True)
             m.d.sync += words.eq(rom.data)
             ahead -= 1
-        m.d.comb += rom.addr.eq(delayed(m, "weight_address", self._address(m, step), ahead, reset=False))
+        m.d.comb += rom.addr.eq(delayed(m, "weight_address", address, ahead, reset=False))
         inputs = self._inputs(m, step, consumes, produces, synapse)
         operands = [row.operand(m, f"input{s}", x) for s, x in enumerate(inputs)]
 
@@ -262,26 +285,79 @@ class Mvu(wiring.Component):
             m.d.comb += queue.payload[p].eq(result)
         return m
 
-    def _schedule(self, m: Module, step: Signal) -> tuple[Signal, Signal, Signal]:
-        """Return registers of the next step: whether it consumes, whether it produces, and its sf."""
+    def _schedule(self, m: Module, step: Signal) -> tuple[Signal, Signal, Signal, Signal]:
+        """Return what registers say of the next step: whether it consumes, whether it produces, its beat, and the
+        address of its weights."""
         consumes = Signal(init=1)
         produces = Signal(init=self.synapse_fold == 1)
         synapse = Signal(range(self.synapse_fold))
         last = loop(m, "neuron", self.neuron_fold, step & produces)
+        if self.clipped is not None:
+            address = self._clipped_walk(m, self.clipped, step, produces, last)
+        else:
+            address = count_up(m, "weight", self.weights.depth, step)
         with m.If(step):
             if self.synapse_fold > 1:
-                m.d.sync += [
-                    produces.eq(synapse == self.synapse_fold - 2),
-                    synapse.eq(Mux(produces, 0, synapse + 1)),
-                ]
+                m.d.sync += synapse.eq(Mux(produces, 0, synapse + 1))
+                if self.clipped is None:
+                    m.d.sync += produces.eq(synapse == self.synapse_fold - 2)
             if self.neuron_fold > 1:
                 with m.If(produces):
                     m.d.sync += consumes.eq(last)
-        return consumes, produces, synapse
+        return consumes, produces, synapse, address
 
-    def _address(self, m: Module, step: Signal) -> Signal:
-        """Return the address of the next step's weights."""
-        return count_up(m, "weight", self.weights.depth, step)
+    def _clipped_walk(self, m: Module, g: WindowGeometry, step: Signal, produces: Signal, last: Value) -> Signal:
+        """Walk the beats of each window that come, once for each pass over the outputs, of which ``last`` says that it
+        is the last one; drive ``produces``, and return the address of the weights.
+
+        The beats of a kernel row are a run of addresses. The next window is known one ahead, and what it takes to get
+        there is in registers: it has at least two steps.
+        """
+        whole = self.synapse_fold // g.kernel[0]  # the beats of a kernel row
+        blocks = whole // g.kernel[1]
+        across = [(count * blocks - 1, first * blocks) for first, count in g.inside(1)]
+        along = [(count - 1, first * whole, (count - 1) * whole) for first, count in g.inside(0)]
+        ends, window_done, next_row = (Signal(name=name) for name in ("window_ends", "window_done", "next_row"))
+        columns = CyclicSequence(m, "column", across, window_done, int(g.out_width > 1))
+        second = int(g.out_width == 1 and g.out_height > 1)
+        rows = CyclicSequence(m, "row", along, next_row, second)
+        m.d.comb += [
+            ends.eq(produces & last),
+            window_done.eq(step & ends),
+            next_row.eq(window_done & columns.last),
+        ]
+        (next_run, left), (next_count, top, height) = columns.values, rows.values
+
+        (run, first), (count, above, _) = across[0], along[0]
+        (after_run, after_first), (_, after_above, after_height) = across[int(g.out_width > 1)], along[second]
+        present_run = Signal(range(whole), name="window_run", init=run)
+        present_count = Signal(range(g.kernel[0]), name="window_rows", init=count)
+        row_jump = Signal(range(whole + 1), init=whole - run)
+        pass_jump = Signal(range(self.synapse_fold + 1), init=self.synapse_fold - count * whole - run)
+        next_jump = Signal.like(pass_jump, name="next_jump", init=self.synapse_fold - after_height - after_run)
+        start = Signal(range(self.synapse_fold), name="next_start", init=after_above + after_first)
+        m.d.sync += [
+            start.eq(top + left),
+            next_jump.eq(self.synapse_fold - (height + next_run)),
+        ]
+        with m.If(window_done):
+            m.d.sync += [
+                present_run.eq(next_run),
+                present_count.eq(next_count),
+                row_jump.eq(whole - next_run),
+                pass_jump.eq(next_jump),
+            ]
+        run_last = rounds(m, "run", [each for each, _ in across], run, step, Mux(ends, next_run, present_run))
+        rows_last = rounds(
+            m, "kernel_row", [each for each, _, _ in along], count, step & run_last,
+            Mux(ends, next_count, present_count),
+        )
+        m.d.comb += produces.eq(run_last & rows_last)
+        address = Signal(range(max(2, self.weights.depth)), name="weight", init=above + first)
+        with m.If(step):
+            move = Mux(produces, pass_jump, Mux(run_last, row_jump, 1))
+            m.d.sync += address.eq(Mux(ends, start, address + move))
+        return address
 
     def _inputs(
         self, m: Module, step: Signal, consumes: Signal, produces: Signal, synapse: Signal

@@ -62,6 +62,17 @@ class WindowGeometry:
         """Return the output columns."""
         return (self.width + self.pads[1] + self.pads[3] - self.reach[1]) // self.stride[1] + 1
 
+    def inside(self, axis: int) -> tuple[tuple[int, int], ...]:
+        """Return for each output row (``axis`` 0) or column (1) the first row or column of the kernel that is inside
+        the image, and how many are (0: none)."""
+        size, count = ((self.height, self.out_height), (self.width, self.out_width))[axis]
+        kernel, stride, pad, step = self.kernel[axis], self.stride[axis], self.pads[axis], self.dilation[axis]
+        spans = []
+        for start in range(-pad, -pad + count * stride, stride):
+            first, end = max(0, -(start // step)), min(kernel, (size - 1 - start) // step + 1)
+            spans.append((first, max(0, end - first)))
+        return tuple(spans)
+
     def needed_rows(self, row: int) -> int:
         """Return how many rows of the image, from the top, must have arrived before output row ``row``: at least one,
         so that no output of a frame comes before its input, even if the windows are entirely above the image."""
