@@ -40,6 +40,9 @@ class Interval:
         """The least interval that holds both."""
         return Interval(min(self.lo, other.lo), max(self.hi, other.hi))
 
+    def plus(self, number: int) -> Interval:
+        return Interval(self.lo + number, self.hi + number)
+
     def includes(self, value: int) -> bool:
         return self.lo <= value <= self.hi
 

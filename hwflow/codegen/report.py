@@ -120,6 +120,7 @@ def _layer(node: Node, decision: Decision, macs_without_padding: int) -> dict[st
     if folding.multipliers:
         details |= {"pe": folding.output_lanes, "simd": folding.input_lanes, "multiplier": folding.multiplier}
         details["whole_vector"] = folding.whole_vector
+        details["clipped"] = isinstance(node.attributes, MvuAttributes) and node.attributes.clipped is not None
     return {
         "name": node.name,
         "op": node.op,

@@ -50,6 +50,9 @@ class Folding:
     :mod:`hwflow.cores.matrix.mvu`), though they are no more than a pixel's channels; or those of a core that takes
     whole pixels of several streams (:class:`hwflow.cores.streams.concat.StreamConcat`).
 
+    ``clipped``: windows come without the taps in the padding; of both ends of such a stream, see
+    :meth:`HardwareOperator.as_chosen`.
+
     Up to a pixel's channels, lanes are a part of a pixel, with surplus lanes in its last beat if they do not divide the
     channels. More lanes are whole pixels, in a number that divides the stream's (see :func:`beats`).
     """
@@ -60,6 +63,7 @@ class Folding:
     multiplier: ProductForm = ProductForm.NONE
     part: int = 0
     whole_vector: bool = False
+    clipped: bool = False
 
 
 OPEN_DEPTH: Any = None
@@ -198,6 +202,11 @@ class HardwareOperator(Operator[A]):
     @abstractmethod
     def foldings(self, node: Node[A], device: Device) -> Sequence[Folding]:
         """Return every sensible folding, cheapest first."""
+
+    def as_chosen(self, node: Node[A], folding: Folding) -> tuple[Node[A], Folding]:
+        """Return the node, with the streams that it has in this ``folding``, and the folding of that; overridden if
+        foldings differ in what streams carry."""
+        return node, folding
 
     def input_view(
         self, node: Node[A], shape: tuple[int, ...], lanes: int, *, whole_vector: bool = False

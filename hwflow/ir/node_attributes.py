@@ -46,7 +46,8 @@ class Conv2dAttributes(Attributes):
     """``weights`` int64 [M, C / groups, kh, kw] (weight zero point already subtracted); ``groups`` of channels that are
     convolved by themselves; ``pads``: top, left, bottom, right; ``pad_value``: the input's zero point; ``binary`` (not
     where a group is one channel): weights and inputs are 0 and 1, what is summed is 1 where they are equal, else 0, and
-    there are no pads."""
+    there are no pads; ``centred`` (only of one group): elements count from ``pad_value`` on, so that padding adds
+    nothing, which is the negative power of two that is least of the input's ONNX type."""
 
     op = "conv2d"
     weights: IntArray
@@ -56,6 +57,7 @@ class Conv2dAttributes(Attributes):
     pad_value: int
     groups: int = 1
     binary: bool = False
+    centred: bool = False
 
     @property
     def window(self) -> Window:

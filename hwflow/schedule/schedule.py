@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from hwflow.cores.operator import Decision, Folding, Resources
+from hwflow.cores.registry import hardware
 from hwflow.display import show
 from hwflow.errors import Finding, ModelRefused
 from hwflow.ir.graph import Graph, Node, Stage
@@ -272,10 +273,19 @@ def _with_foldings(task: _Task, foldings: dict[Node, Folding]) -> Schedule:
 
 
 def planned(graph: Graph, foldings: Mapping[Node, Folding]) -> Plan:
-    """Return the plan of a copy of a dataflow graph with these ``foldings`` and the plumbing that they need."""
+    """Return the plan of a copy of a dataflow graph with these ``foldings``, the streams that some of them shorten, and
+    the plumbing that they need."""
     own = graph.copy()
     own.stage = Stage.SCHEDULED
-    plan = Plan(own, {node: Decision(foldings[o]) for node, o in zip(own.nodes, graph.nodes, strict=True)})
+    decisions = {}
+    for node, given in zip(own.nodes, graph.nodes, strict=True):
+        chosen, folding = hardware(given.op).as_chosen(given, foldings[given])
+        decisions[node] = Decision(folding)
+        if chosen is not given:
+            node.attributes, node.kept, node.inferred = chosen.attributes, chosen.kept, None
+            for value, short in zip(node.outputs, chosen.outputs, strict=True):
+                value.type = short.type
+    plan = Plan(own, decisions)
     insert_plumbing(plan)
     return plan
 

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hwflow.cores.windows.sliding_window import SlidingWindowAttributes
 from hwflow.display import show
 from hwflow.errors import Finding
-from hwflow.ir.graph import Graph, IntArray, Value, identity_order
+from hwflow.ir.graph import Graph, IntArray, Node, Value, identity_order
 from hwflow.passes import pipeline
 from hwflow.sim.errors import ManifestError
 from hwflow.sim.taps import Tap, files
@@ -128,7 +129,8 @@ class Layers:
 
 @dataclass
 class _Stream:
-    """A tap with its expected values. ``order``: the flat index in the layer's tensor of each of a frame's elements."""
+    """A tap with its expected values. ``order``: the flat index in the layer's tensor of each of a frame's elements;
+    ``sent``: those of the dataflow graph's stream that the design sends (None: all)."""
 
     tap: Tap
     path: Path
@@ -136,6 +138,7 @@ class _Stream:
     order: IntArray
     value: Value
     known: Known | None
+    sent: IntArray | None = None
 
 
 def judge(
@@ -158,6 +161,8 @@ def judge(
             found = stream.tap.read(stream.path, start, count)
             if stream.known is None:
                 expected = values[stream.value].reshape(count, -1)
+                if stream.sent is not None:
+                    expected = expected[:, stream.sent]
             else:
                 expected = own[stream.known.value].reshape(count, -1)[:, stream.order]
             _compare(stream, start, expected, found)
@@ -165,24 +170,37 @@ def judge(
 
 
 def _streams(model: Model, dataflow: Graph, taps: tuple[Tap, ...], records: Path) -> list[_Stream]:
-    there = {value.name: value for value in dataflow.values()}
+    there, producers = {value.name: value for value in dataflow.values()}, dataflow.producers()
     known = {k.value.name: k for k in known_values(model.quantized, model.resolved).values()}
     result = []
     for tap, path in files(taps, records):
         value = there.get(tap.stream)
-        if value is None or prod(value.typed.shape) != tap.elements:
+        clipped = None if value is None else _inside(producers.get(value), tap.elements)
+        if value is None or (clipped is None and prod(value.typed.shape) != tap.elements):
             raise ManifestError(f"stream {show(tap.stream)} must be in the recompiled model")
         carried = value.carried
         onnx = None if carried is None else known.get(carried.name)
         if carried is None:
-            name, shape, order = value.name, value.typed.shape, identity_order(value.typed.shape)
+            name, shape = value.name, value.typed.shape
+            order = identity_order(shape) if clipped is None else clipped
         else:
             name, shape, order = carried.name, carried.shape, carried.order
         if onnx is not None:
             name, shape = onnx.name, onnx.shape
         layer = Layer(tap.instance, tap.op, tap.nodes, tap.moved, name, tuple(shape))
-        result.append(_Stream(tap, path, layer, order, value, onnx))
+        result.append(_Stream(tap, path, layer, order, value, onnx, clipped))
     return result
+
+
+def _inside(producer: Node | None, elements: int) -> IntArray | None:
+    """Return the elements of windows without their padding, if that is what the design sends: so many."""
+    if producer is None or not isinstance(producer.attributes, SlidingWindowAttributes):
+        return None
+    if prod(producer.outputs[0].typed.shape) == elements:
+        return None
+    channels = producer.outputs[0].typed.shape[1]
+    inside = np.flatnonzero(np.repeat(producer.attributes.geometry.inside(), channels))
+    return inside if len(inside) == elements else None
 
 
 def _compare(stream: _Stream, start: int, expected: IntArray, found: IntArray) -> None:

@@ -40,6 +40,22 @@ def test_conv2d(shape, outputs, kernel, strides, pads, dilations, pad_value) -> 
     check_lowering(graph, frames, result)
 
 
+@pytest.mark.parametrize(("pads", "stride"), [((1, 1, 1, 1), 1), ((0, 1, 2, 0), 2), ((0, 0, 0, 0), 1)])
+def test_centred_conv2d(pads, stride) -> None:
+    """Of elements from their least value on: ONNX's padding is right for these."""
+    weights = np.random.default_rng(2).integers(-128, 128, (3, 2, 3, 2))
+    strides = stride, stride
+    graph, frames, result = single(
+        "conv2d", (2, 5, 4), I8, weights=weights, strides=strides, pads=pads, dilations=(1, 1), pad_value=-128,
+        centred=True,
+    )
+    assert graph.nodes[0].outputs[0].typed.interval.hi <= 255 * int(np.maximum(weights, 0).sum(axis=(1, 2, 3)).max())
+    attributes = {"kernel_shape": (3, 2), "strides": strides, "pads": pads}
+    expected = reference("Conv", [(frames + 128).astype(np.float64), weights.astype(np.float64)], **attributes)
+    assert np.array_equal(result, expected)
+    check_lowering(graph, frames, result)
+
+
 @pytest.mark.parametrize(("channels", "outputs", "groups"), [(4, 4, 4), (3, 6, 3), (4, 6, 2), (6, 3, 3), (2, 2, 1)])
 @pytest.mark.parametrize(("kernel", "pads"), [((3, 2), (1, 0, 1, 1)), ((1, 1), (0, 0, 0, 0))])
 def test_grouped_conv2d(channels, outputs, groups, kernel, pads) -> None:

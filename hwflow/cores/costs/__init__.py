@@ -80,6 +80,8 @@ from hwflow.cores.costs.streams import stream_product as stream_product
 from hwflow.cores.costs.streams import width_converter as width_converter
 from hwflow.cores.costs.top_k import top_k as top_k
 from hwflow.cores.costs.top_k import top_tree as top_tree
+from hwflow.cores.costs.windows.clipped_windows import clipped_walk as clipped_walk
+from hwflow.cores.costs.windows.clipped_windows import clipped_window as clipped_window
 from hwflow.cores.costs.windows.sliding_windows import max_pool as max_pool
 from hwflow.cores.costs.windows.sliding_windows import running_sum as running_sum
 from hwflow.cores.costs.windows.sliding_windows import sliding_window as sliding_window

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hwflow.cores.logical.image_windows import WindowGeometry
+from hwflow.cores.logical.image_windows import Clipping, WindowGeometry
 from hwflow.cores.logical.images import image_order, image_stream
 from hwflow.cores.logical.index_map import IndexMap
 from hwflow.cores.matrix.depthwise import DepthwiseAttributes
@@ -38,6 +38,8 @@ class Conv2d(LogicalOperator[Conv2dAttributes]):
         ranges = inputs[0].channel_intervals(0)
         if window.touches_padding():
             ranges = tuple(r.hull(pad) for r in ranges)
+        if attributes.centred:
+            ranges = tuple(each.plus(-attributes.pad_value) for each in ranges)
         groups = [ranges[first : first + group_channels] for first in range(0, len(ranges), group_channels)]
         rows = weights.reshape(outputs, group_channels * window.taps)
         channels = group_intervals(rows, groups, window.taps, binary=attributes.binary)
@@ -47,6 +49,8 @@ class Conv2d(LogicalOperator[Conv2dAttributes]):
         images = np.moveaxis(inputs[0], 1, 3)
         window = WindowGeometry.of(attributes.window, *images.shape[1:3])
         taps = window.windows(images, attributes.pad_value)
+        if attributes.centred:
+            taps = taps - attributes.pad_value
         groups = attributes.groups
         sums = []
         for matrix, some in zip(
@@ -70,13 +74,17 @@ class Conv2d(LogicalOperator[Conv2dAttributes]):
             index = np.repeat(np.arange(pixels * channels), copies)
             copied = RearrangeAttributes(IndexMap(index, pixels * channels), outputs, 0)
             stream = context.add("copies", [stream], copied)
+        clips = _may_clip(window, node.attributes)
         moves = window.taps > 1 or window.strides != (1, 1) or any(window.pads)
         if moves and (groups == 1 or group_channels > 1):
-            windows = SlidingWindowAttributes(window, node.attributes.pad_value)
+            clipping = Clipping.OFFERED if clips else Clipping.NONE
+            windows = SlidingWindowAttributes(window, node.attributes.pad_value, node.attributes.centred, clipping)
             stream = context.add("window", [stream], windows)
         matrix, binary, result = _tap_major(weights), node.attributes.binary, None
         if groups == 1:
-            result = add_mvu(context, stream, matrix, window.taps, binary=binary)
+            result = add_mvu(
+                context, stream, matrix, window.taps, binary=binary, windows=window if clips else None
+            )
         elif group_channels == 1 and moves:
             attributes = DepthwiseAttributes(window, node.attributes.pad_value, matrix.T)
             result = context.add("", [stream], attributes)
@@ -89,6 +97,15 @@ class Conv2d(LogicalOperator[Conv2dAttributes]):
             )
         if result is not None:
             context.bind(node.outputs[0], result, image_order(outputs, window.output[0] * window.output[1]))
+
+
+def _may_clip(window: WindowGeometry, attributes: Conv2dAttributes) -> bool:
+    """Tell whether sums are the same without the taps in the padding, of which there are some, but no window's all."""
+    counts = attributes.pad_value != 0 and not attributes.centred
+    if attributes.binary or attributes.groups > 1 or counts or not window.touches_padding():
+        return False
+    inside = window.inside().reshape(-1, window.taps)
+    return bool(inside.any(axis=1).all() and not inside.all())
 
 
 def _group_by_group(context: LoweringContext, stream: Value, taps: int, groups: int) -> Value:

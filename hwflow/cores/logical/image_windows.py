@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 import numpy as np
+import numpy.typing as npt
 
 from hwflow.ir.graph import IntArray
 from hwflow.ir.node_attributes import Window
+
+
+class Clipping(StrEnum):
+    """Whether a stream of windows has only the taps inside the image. ``OFFERED``: padding adds nothing to the result,
+    and the search decides (:class:`hwflow.cores.operator.Folding`)."""
+
+    NONE = "none"
+    OFFERED = "offered"
+    CLIPPED = "clipped"
 
 
 @dataclass(frozen=True)
@@ -53,6 +64,17 @@ class WindowGeometry:
                 y_end, x_end = y + (rows - 1) * self.strides[0] + 1, x + (columns - 1) * self.strides[1] + 1
                 views.append(padded[:, y : y_end : self.strides[0], x : x_end : self.strides[1], :])
         return np.stack(views, axis=3)
+
+    def inside(self) -> npt.NDArray[np.bool_]:
+        """Return for each tap of each window, row by row, whether it is inside the image."""
+        axes = []
+        for axis, size in enumerate((self.height, self.width)):
+            first = np.arange(self.output[axis])[:, None] * self.strides[axis] - self.pads[axis]
+            place = first + np.arange(self.kernel[axis]) * self.dilations[axis]
+            axes.append((place >= 0) & (place < size))
+        rows, columns = axes
+        taps: npt.NDArray[np.bool_] = (rows[:, None, :, None] & columns[None, :, None, :]).reshape(-1)
+        return taps
 
     def touches_padding(self) -> bool:
         """Tell whether any window covers padding."""

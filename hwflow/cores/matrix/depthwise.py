@@ -71,7 +71,8 @@ class Depthwise(HardwareOperator[DepthwiseAttributes]):
         folding = decision.folding
         window, steps = _window(node.attributes), _steps(node, folding)
         blocks, rows = _blocks(node, folding), line_buffer_rows(node, decision)
-        processes = serial_processes(window, blocks, window.output[1] * blocks * steps, steps, rows)
+        per_row = np.full(window.output[0], window.output[1] * blocks * steps)
+        processes = serial_processes(window, blocks, per_row, steps, rows)
         latency = Core.latency_of(
             shape_of(padded_type(node)), shape_of(weight_type(node)), core_geometry(window), _by_row(folding),
             folding.multiplier, folding.part or PART,

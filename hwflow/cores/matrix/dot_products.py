@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hwflow.cores.logical.image_windows import Clipping, WindowGeometry
 from hwflow.cores.operator import exact_matmul
 from hwflow.errors import InternalError
 from hwflow.ir.graph import Attributes, IntArray, Node
@@ -29,11 +30,19 @@ class WeightAttributes(Attributes):
 class MvuAttributes(WeightAttributes):
     """``weights`` [M, K], or [sets, M, K], which consecutive vectors take in turn; ``pixels_per_vector``:
     consecutive pixels of the input stream that form a vector; ``binary``: weights and inputs are 0 and 1, and the
-    result counts equal ones."""
+    result counts equal ones. ``windows``: those that the vectors are, if padding adds nothing; if ``clipping`` says so,
+    without the pixels outside the image."""
 
     op = "mvu"
     pixels_per_vector: int
     binary: bool = False
+    windows: WindowGeometry | None = None
+    clipping: Clipping = Clipping.NONE
+
+    @property
+    def clipped(self) -> WindowGeometry | None:
+        """Return the windows, if they come clipped."""
+        return self.windows if self.clipping == Clipping.CLIPPED else None
 
 
 def sets_of(weights: IntArray) -> list[IntArray]:

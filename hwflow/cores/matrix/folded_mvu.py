@@ -18,18 +18,21 @@ from hdl_lib.arithmetic.digit_product import Digits
 from hdl_lib.arithmetic.multiplier import BLOCK, PART, ProductForm
 from hdl_lib.arithmetic.packed_product import WIDEST_INPUT, Packing, borrowed
 from hdl_lib.matrices.mvu import Mvu as Core
+from hdl_lib.windows.clipping import clipped_taps
 from hwflow.cores import costs
 from hwflow.cores.amaranth_shapes import shape_of
 from hwflow.cores.matrix.dot_products import MvuAttributes, sets_of, weight_range, weight_type
 from hwflow.cores.memory_words import bit_table, pack_words
 from hwflow.cores.operator import Built, Decision, Folding, Implementation, MemoryFile, Resources
 from hwflow.cores.timing import Process, Timing
+from hwflow.cores.windows.sliding_window import core_geometry
 from hwflow.ir.graph import IntArray, Node, Scratch
 
 
 class _Operands:
     """The data of a node that all foldings share. ``ranges``: the least and the greatest input and weight, including
-    the zeros of surplus lanes; ``units``: costs that foldings with the same input lanes share."""
+    the zeros of surplus lanes; ``units``: costs that foldings with the same input lanes share; ``taps``: of each
+    window, if they come ``clipped``."""
 
     def __init__(self, node: Node[MvuAttributes]) -> None:
         self.sets, self.binary = sets_of(node.attributes.weights), node.attributes.binary
@@ -39,6 +42,9 @@ class _Operands:
         interval = node.inputs[0].typed.interval
         self.ranges = (interval.lo, interval.hi), weight_range(node)
         self.cheap = not self.binary and costs.product_is_cheap_in_luts(self.x, self.weight)
+        windows = node.attributes.clipped
+        self.clipped = None if windows is None else core_geometry(windows)
+        self.taps = None if self.clipped is None else np.array(clipped_taps(self.clipped))
         self.units: dict[tuple[str, int, ProductForm, int, bool], costs.Matrix] = Scratch()
 
 
@@ -62,12 +68,19 @@ class FoldedMvu(Implementation[MvuAttributes]):
 
     @classmethod
     def foldings(cls, node: Node[MvuAttributes], family: costs.Family) -> list[Folding]:
-        """Return the useful foldings; none if this kind is not offered."""
+        """Return the useful foldings; none if this kind is not offered. Of clipped windows no beat mixes taps, and each
+        has the two beats that the core needs."""
         operands = node.once(_Operands)
         if not cls._offered(operands, family):
             return []
         pairs = _lane_pairs(operands.channels, operands.outputs, operands.vector * operands.channels, cls.together)
         part = cls._part(operands, family)
+        if operands.taps is not None:
+            least, channels = int(operands.taps.min()), operands.channels
+            pairs = [
+                (pe, simd, whole) for pe, simd, whole in pairs
+                if simd <= channels and not whole and least * -(-channels // simd) > 1
+            ]
         return [Folding(simd, pe, pe * simd, cls.kind, part, whole) for pe, simd, whole in pairs if pe >= cls.together]
 
     @classmethod
@@ -91,24 +104,36 @@ class FoldedMvu(Implementation[MvuAttributes]):
         return None
 
     def cycles(self) -> int:
+        taps = self.operands.taps
+        if taps is not None:
+            return int(taps.sum()) * (self.synapse // self.pixels) * self.neuron
         return int(self.operands.vectors * self.synapse * self.neuron)
 
+    def _beats(self) -> IntArray:
+        """Return the beats of each vector."""
+        if self.operands.taps is None:
+            return np.full(self.operands.vectors, self.synapse)
+        return self.operands.taps * (self.synapse // self.pixels)
+
     def timing(self) -> Timing:
-        vectors, synapse, neuron = self.operands.vectors, self.synapse, self.neuron
+        synapse, neuron, beats = self.synapse, self.neuron, self._beats()
         # not all steps: of a slow folding there are many more than beats
-        takes = (np.arange(vectors)[:, None] * (neuron * synapse) + np.arange(synapse)).reshape(-1)
-        makes = np.arange(vectors * neuron) * synapse + synapse - 1
+        before = np.cumsum(beats) - beats
+        takes = np.arange(beats.sum()) + np.repeat(before * (neuron - 1), beats)
+        makes = np.cumsum(np.repeat(beats, neuron)) - 1
         latency = Core.latency_of(
             input_shape=shape_of(self.operands.x), weight_shape=shape_of(self.operands.weight), simd=self.simd,
             synapse_fold=synapse, neuron_fold=neuron, multiplier=self.kind, part=self.folding.part or PART,
             ranges=self.operands.ranges, digits=self.digits,
         )
-        return Timing((Process(vectors * neuron * synapse, {0: takes}, {0: makes}),), (latency,))
+        return Timing((Process(int(beats.sum()) * neuron, {0: takes}, {0: makes}),), (latency,))
 
     def resources(self, decision: Decision, family: str) -> Resources:
         known = self._few_words(decision)
         changing = costs.changing_numbers(*self._stored()) if known is None and not decision.provisional else None
-        return self._unit(family).resources(self.pe, self.neuron, decision.depth, known, changing)
+        unit = self._unit(family).resources(self.pe, self.neuron, decision.depth, known, changing)
+        clipped = self.operands.clipped
+        return unit if clipped is None else unit + costs.clipped_walk(family, clipped, self.synapse, self.neuron)
 
     def build(self, depth: int, name: str) -> Built:
         operands, (words, bits) = self.operands, self._stored()
@@ -119,6 +144,7 @@ class FoldedMvu(Implementation[MvuAttributes]):
             weights=file.table,
             multiplier=self.kind, depth=depth, group=self.synapse // self.pixels, surplus=self._surplus,
             part=self.folding.part or PART, ranges=operands.ranges, packing=self.packing, digits=self.digits,
+            clipped=operands.clipped,
         )
         return Built(core, [core.i], [core.o], [file])
 

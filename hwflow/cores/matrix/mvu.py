@@ -6,11 +6,13 @@ Its cores are in :mod:`hwflow.cores.matrix.folded_mvu` and :mod:`hwflow.cores.ma
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from hdl_lib.matrices.mvu import MAXIMUM_INPUT, MAXIMUM_WEIGHT
 from hwflow.cores import costs
+from hwflow.cores.logical.image_windows import Clipping, WindowGeometry
 from hwflow.cores.matrix.constant_mvu import ConstantBlockMvu, ConstantNetworkMvu
 from hwflow.cores.matrix.dot_products import MvuAttributes, ends_of, row_intervals, row_values, sets_of
 from hwflow.cores.matrix.folded_mvu import BlockMvu, LookupTableMvu, PackedMvu, XnorMvu
@@ -27,6 +29,9 @@ class Mvu(ImplementedOperator[MvuAttributes]):
         weights, vector = attributes.weights, attributes.pixels_per_vector
         pixels, _ = inputs[0].shape
         ranges = inputs[0].channel_intervals(1) * vector
+        if attributes.clipped is not None:
+            rows, columns = attributes.clipped.output
+            pixels, ranges = rows * columns * vector, tuple(each.hull(Interval(0, 0)) for each in ranges)
         of_sets = [row_intervals(each, ranges, binary=attributes.binary) for each in sets_of(attributes.weights)]
         channels = tuple(map(Interval.hull_of, zip(*of_sets, strict=True)))
         return (TensorType.of((pixels // vector, weights.shape[-2]), channels, 1),)
@@ -34,6 +39,11 @@ class Mvu(ImplementedOperator[MvuAttributes]):
     def evaluate(self, attributes: MvuAttributes, inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
         frames, pixels, channels = inputs[0].shape
         vector = attributes.pixels_per_vector
+        if attributes.clipped is not None:
+            inside = attributes.clipped.inside()
+            whole = np.zeros((frames, len(inside), channels), dtype=np.int64)
+            whole[:, inside] = inputs[0]
+            return self.evaluate(replace(attributes, clipping=Clipping.NONE), [whole])
         sets, binary = sets_of(attributes.weights), attributes.binary
         vectors = inputs[0].reshape(frames, pixels // vector // len(sets), len(sets), vector * channels)
         rows = [row_values(each, vectors[:, :, turn], binary=binary) for turn, each in enumerate(sets)]
@@ -45,9 +55,18 @@ class Mvu(ImplementedOperator[MvuAttributes]):
     def foldings(self, node: Node[MvuAttributes], device: Device) -> Sequence[Folding]:
         family = costs.FAMILIES[device.family]
         found = [folding for kind in _FOLDED for folding in kind.foldings(node, family)]
+        if node.attributes.clipped is not None:
+            return found
+        if node.attributes.clipping == Clipping.OFFERED:
+            found += [replace(each, clipped=True) for each in self.foldings(node.once(_clipped), device)]
         if not node.attributes.binary and node.attributes.weights.ndim == 2:
             found += ConstantBlockMvu.foldings(node, device) + ConstantNetworkMvu.foldings(node, device)
         return sorted(found, key=lambda folding: (folding.multipliers, folding.output_lanes))
+
+    def as_chosen(
+        self, node: Node[MvuAttributes], folding: Folding
+    ) -> tuple[Node[MvuAttributes], Folding]:
+        return (node.once(_clipped), replace(folding, clipped=False)) if folding.clipped else (node, folding)
 
     def implementation(self, node: Node[MvuAttributes], folding: Folding) -> Implementation[MvuAttributes]:
         several = folding.input_lanes > int(node.attributes.weights.shape[-1])
@@ -65,6 +84,16 @@ class Mvu(ImplementedOperator[MvuAttributes]):
         return grouped((pixels // vector, vector * channels), lanes)
 
 
+def _clipped(node: Node[MvuAttributes]) -> Node[MvuAttributes]:
+    """Return the node with clipped windows."""
+    windows, (source,) = node.attributes.windows, node.inputs
+    assert windows is not None, "windows that may be clipped"
+    shape = int(windows.inside().sum()), source.typed.shape[1]
+    stream = Value(source.name, replace(source.typed, shape=shape), source.origin)
+    attributes = replace(node.attributes, clipping=Clipping.CLIPPED)
+    return Node(node.name, [stream], node.outputs, attributes, node.sources)
+
+
 _FOLDED = (PackedMvu, BlockMvu, LookupTableMvu, XnorMvu)
 _ONE_VECTOR: dict[str, type[Implementation[MvuAttributes]]] = {
     kind.kind: kind for kind in (*_FOLDED, ConstantNetworkMvu)
@@ -76,10 +105,11 @@ _SEVERAL_VECTORS: dict[str, type[Implementation[MvuAttributes]]] = {
 
 
 def add_mvu(
-    context: LoweringContext, stream: Value, weights: IntArray, pixels_per_vector: int, *, binary: bool
+    context: LoweringContext, stream: Value, weights: IntArray, pixels_per_vector: int, *, binary: bool,
+    windows: WindowGeometry | None = None,
 ) -> Value | None:
     """Add the product of ``weights`` with a stream, or ``binary`` the number of equal bits; refuse the node and return
-    None if an operand is too wide for the core."""
+    None if an operand is too wide for the core. ``windows``: of the stream, if they may come clipped."""
     weight = IntType.holding(Interval(*ends_of(weights)))
     operands = (("input", stream.typed.element, MAXIMUM_INPUT), ("weight", weight, MAXIMUM_WEIGHT))
     for what, element, maximum in operands:
@@ -89,4 +119,5 @@ def add_mvu(
                 "quantize them to fewer bits",
             )
             return None
-    return context.add("mvu", [stream], MvuAttributes(weights, pixels_per_vector, binary))
+    clipping = Clipping.NONE if windows is None else Clipping.OFFERED
+    return context.add("mvu", [stream], MvuAttributes(weights, pixels_per_vector, binary, windows, clipping))

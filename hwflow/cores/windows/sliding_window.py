@@ -9,12 +9,14 @@ The schedule decides the rows of the line buffer.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import gcd
 
 import numpy as np
 
+from hdl_lib.windows.centred import Centred
+from hdl_lib.windows.clipped_window import ClippedWindow
 from hdl_lib.windows.sliding_window import SlidingWindow as Core
 from hdl_lib.windows.window_geometry import WindowGeometry as CoreGeometry
 from hdl_lib.windows.window_image import WindowImage
@@ -22,10 +24,10 @@ from hdl_lib.windows.window_rows import WindowRows
 from hdl_lib.windows.window_steps import WindowSteps
 from hwflow.cores import costs
 from hwflow.cores.amaranth_shapes import shape_of
-from hwflow.cores.logical.image_windows import WindowGeometry
+from hwflow.cores.logical.image_windows import Clipping, WindowGeometry
 from hwflow.cores.operator import Built, Decision, Device, Folding, HardwareOperator, Resources, beats
 from hwflow.cores.timing import Process, Timing, Wait, beat_by_beat, every
-from hwflow.ir.graph import Attributes, IntArray, Node, Stage
+from hwflow.ir.graph import Attributes, IntArray, Node, Stage, Value
 from hwflow.types import Interval, IntType, TensorType
 
 _SOME_WORDS = 6  # a row: what takes a few cycles from reader to writer no longer costs interval
@@ -41,9 +43,17 @@ class LineBufferAttributes(Attributes):
 
 @dataclass(frozen=True, eq=False)
 class SlidingWindowAttributes(LineBufferAttributes):
-    """Of :class:`SlidingWindow`."""
+    """Of :class:`SlidingWindow`. ``centred``: what is sent counts from ``pad_value`` on, a negative power of two that
+    no element is below."""
 
     op = "sliding_window"
+    centred: bool = False
+    clipping: Clipping = Clipping.NONE
+
+    @property
+    def clipped(self) -> bool:
+        """Tell whether only the pixels inside the image are sent."""
+        return self.clipping == Clipping.CLIPPED
 
 
 class SlidingWindow(HardwareOperator[SlidingWindowAttributes]):
@@ -53,9 +63,14 @@ class SlidingWindow(HardwareOperator[SlidingWindowAttributes]):
     def infer(self, attributes: SlidingWindowAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         window = attributes.geometry
         pixels = window.output[0] * window.output[1] * window.taps
+        if attributes.clipped:
+            pixels = int(window.inside().sum())
         ranges = inputs[0].channel_intervals(1)
         if window.touches_padding():
             ranges = tuple(r.hull(Interval(attributes.pad_value, attributes.pad_value)) for r in ranges)
+        if attributes.centred:
+            ranges = tuple(each.plus(-attributes.pad_value) for each in ranges)
+            return (TensorType.of((pixels, inputs[0].shape[1]), ranges, 1),)
         result = TensorType.of((pixels, inputs[0].shape[1]), ranges, 1)
         element = inputs[0].element
         if not (element.interval.includes(result.interval.lo) and element.interval.includes(result.interval.hi)):
@@ -66,12 +81,24 @@ class SlidingWindow(HardwareOperator[SlidingWindowAttributes]):
         window = attributes.geometry
         frames, _, channels = inputs[0].shape
         images = inputs[0].reshape(frames, window.height, window.width, channels)
-        return (window.windows(images, attributes.pad_value).reshape(frames, -1, channels),)
+        windows = window.windows(images, attributes.pad_value).reshape(frames, -1, channels)
+        if attributes.centred:
+            windows = windows - attributes.pad_value
+        return (windows[:, window.inside()] if attributes.clipped else windows,)
+
+    def as_chosen(
+        self, node: Node[SlidingWindowAttributes], folding: Folding
+    ) -> tuple[Node[SlidingWindowAttributes], Folding]:
+        return (node.once(_clipped), replace(folding, clipped=False)) if folding.clipped else (node, folding)
 
     def foldings(self, node: Node[SlidingWindowAttributes], device: Device) -> Sequence[Folding]:
         window = node.attributes.geometry
         channels = node.inputs[0].typed.shape[1]
         found = [Folding(lanes, lanes) for lanes in costs.useful_lanes(channels)]
+        if node.attributes.clipped:
+            return found
+        if node.attributes.clipping == Clipping.OFFERED:
+            found += [replace(each, clipped=True) for each in found]
         rows, columns = window.output
         for pixels in range(1, window.width + 1):
             windows = columns if pixels == window.width else pixels // gcd(pixels, window.strides[1])
@@ -99,7 +126,10 @@ class SlidingWindow(HardwareOperator[SlidingWindowAttributes]):
     def _serial_timing(self, node: Node[SlidingWindowAttributes], decision: Decision) -> Timing:
         window = node.attributes.geometry
         blocks = -(-node.inputs[0].typed.shape[1] // decision.folding.input_lanes)
-        per_row = window.output[1] * window.taps * blocks
+        per_row = np.full(window.output[0], window.output[1] * window.taps * blocks)
+        if node.attributes.clipped:
+            rows, columns = (core_geometry(window).inside(axis) for axis in (0, 1))
+            per_row = np.array([count for _, count in rows]) * sum(count for _, count in columns) * blocks
         return Timing(serial_processes(window, blocks, per_row, 1, line_buffer_rows(node, decision)), (Core.latency,))
 
     def resources(self, node: Node[SlidingWindowAttributes], decision: Decision, device: Device) -> Resources:
@@ -110,29 +140,32 @@ class SlidingWindow(HardwareOperator[SlidingWindowAttributes]):
             return costs.window_image(device.family, core_geometry(window), source.shape[1], result.bits, depth)
         if not is_serial(node, folding):
             steps, rows = steps_of(node, folding), line_buffer_rows(node, decision)
-            types, pad_value = (source.element, result), core_pad_value(node)
+            types, pad_value = (result if node.attributes.centred else source.element, result), core_pad_value(node)
             return costs.window_rows(device.family, steps, *types, source.shape[1], pad_value, rows, depth)
         blocks = -(-source.shape[1] // folding.input_lanes)
         words = line_buffer_rows(node, decision) * window.width * blocks
         width = folding.input_lanes * result.bits
-        return costs.sliding_window(device.family, window, blocks, words, width, depth)
+        cost = costs.clipped_window if node.attributes.clipped else costs.sliding_window
+        return cost(device.family, window, blocks, words, width, depth)
 
     def build(self, node: Node[SlidingWindowAttributes], decision: Decision, name: str) -> Built:
         folding = decision.folding
         window = node.attributes.geometry
         if not is_serial(node, folding):
             return self._build_parallel(node, decision)
-        core = Core(
+        kind = ClippedWindow if node.attributes.clipped else Core
+        core = kind(
             shape_of(node.outputs[0].typed.element),
             window.height, window.width, node.inputs[0].typed.shape[1], folding.input_lanes,
             kernel=window.kernel, stride=window.strides, pads=window.pads, dilation=window.dilations,
             pad_value=core_pad_value(node), rows=line_buffer_rows(node, decision), depth=decision.depth,
         )
-        return Built(core, [core.i], [core.o])
+        return _built(node, core)
 
     def _build_parallel(self, node: Node[SlidingWindowAttributes], decision: Decision) -> Built:
         folding, depth = decision.folding, decision.depth
-        source, result = shape_of(node.inputs[0].typed.element), shape_of(node.outputs[0].typed.element)
+        result = shape_of(node.outputs[0].typed.element)
+        source = result if node.attributes.centred else shape_of(node.inputs[0].typed.element)
         channels, pad_value = node.inputs[0].typed.shape[1], core_pad_value(node)
         core: WindowImage | WindowRows
         if is_whole(node, folding):
@@ -141,24 +174,46 @@ class SlidingWindow(HardwareOperator[SlidingWindowAttributes]):
         else:
             steps, rows = steps_of(node, folding), line_buffer_rows(node, decision)
             core = WindowRows(source, result, channels, steps, pad_value=pad_value, rows=rows, depth=depth)
+        return _built(node, core)
+
+
+def _built(node: Node[SlidingWindowAttributes], core: Core | WindowImage | WindowRows) -> Built:
+    """Return the core of a node, with what centres its elements in front of it."""
+    if not node.attributes.centred:
         return Built(core, [core.i], [core.o])
+    bits = (-node.attributes.pad_value).bit_length()
+    centred = Centred(core, shape_of(node.inputs[0].typed.element), bits)
+    return Built(centred, [centred.i], [centred.o])
+
+
+def _clipped(node: Node[SlidingWindowAttributes]) -> Node[SlidingWindowAttributes]:
+    """Return the node with clipped windows, whose elements have the type that they have with padding."""
+    (result,), window = node.outputs, node.attributes.geometry
+    shape = int(window.inside().sum()), result.typed.shape[1]
+    stream = Value(result.name, replace(result.typed, shape=shape), result.origin)
+    attributes = replace(node.attributes, clipping=Clipping.CLIPPED)
+    return Node(node.name, node.inputs, [stream], attributes, node.sources)
 
 
 def core_pad_value(node: Node[SlidingWindowAttributes]) -> int:
     """Return the core's value of pixels outside the image. If no window reaches there, the result's type need not hold
     the convolution's, and any value will do."""
     element, value = node.outputs[0].typed.element, int(node.attributes.pad_value)
+    if getattr(node.attributes, "centred", False):
+        return 0
     return min(max(value, element.min), element.max)
 
 
 def serial_processes(
-    window: WindowGeometry, blocks: int, per_row_out: int, steps_per_beat: int, rows: int
+    window: WindowGeometry, blocks: int, per_row_out: IntArray, steps_per_beat: int, rows: int
 ) -> tuple[Process, Process]:
     """Return the processes around a line buffer of ``rows`` image rows: the writer, one step per beat with ``blocks``
-    per pixel, and the reader, ``per_row_out`` steps per output row of which every ``steps_per_beat``-th produces."""
+    per pixel, and the reader, ``per_row_out`` steps in each output row of which every ``steps_per_beat``-th produces.
+    """
     out_rows, _ = window.output
     per_row_in = window.width * blocks
-    writes, reads = window.height * per_row_in, out_rows * per_row_out
+    row_ends = np.cumsum(per_row_out)
+    writes, reads = window.height * per_row_in, int(row_ends[-1])
     # The reader, at output row oy, needs every beat up to the last image row its windows reach, at least the first.
     oy = np.arange(out_rows)
     last_row = oy * window.strides[0] + (window.kernel[0] - 1) * window.dilations[0] - window.pads[0]
@@ -168,10 +223,14 @@ def serial_processes(
     released_after[-1] = window.height
     frame, row = np.divmod(np.arange(window.height) - rows, window.height)
     output_row = np.searchsorted(released_after, row, side="right")
-    need_read = frame * reads + (output_row + 1) * per_row_out - 1
+    need_read = frame * reads + row_ends[output_row] - 1
     writer = Process(writes, {0: every(writes)}, {}, (Wait(1, need_read, steps=per_row_in),))
     produces = np.arange(steps_per_beat - 1, reads, steps_per_beat)
-    reader = Process(reads, {}, {0: produces}, (Wait(0, need_write, steps=per_row_out),))
+    same = int(per_row_out[0])
+    waits = Wait(0, need_write, steps=same)
+    if (per_row_out != same).any():
+        waits = Wait(0, np.repeat(need_write, per_row_out))
+    reader = Process(reads, {}, {0: produces}, (waits,))
     return writer, reader
 
 

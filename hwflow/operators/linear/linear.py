@@ -63,22 +63,33 @@ def convolution(
     channel_zero = view.zero_point if zero is not None else of_groups(view.zero_point, shape, groups)
     bits = zero == _HALF and (view.low, view.high) == (0, 1) and weights.are_signs
     binary = bits and not (groups > 1 and shape[1] == 1 and len(shape) < 5)
+    # Padding then adds nothing, and hardware may leave it out.
+    centred = (
+        any(window.pads) and groups == 1 and len(view.shape) < 4 and not binary and zero == view.low
+        and zero is not None and zero < 0 and (-int(zero)).bit_count() == 1
+    )
     attributes = Conv2dAttributes(
         (weights.integers + 1) // 2 if binary else weights.integers, window.strides, window.pads, window.dilations,
         pad_value=int(zero) if not binary and zero is not None and zero.denominator == 1 else 0,
-        groups=groups, binary=binary,
+        groups=groups, binary=binary, centred=centred,
     )
+    if centred:
+        channel_zero = as_array(channel_zero - zero)
     value = spatial.convolution(state, node, view.value, view.shape, attributes, view.nodes)
-    _remember_reach(state, value, view, attributes.weights, attributes.pad_value)
+    _remember_reach(state, value, view, attributes.weights, attributes.pad_value, centred=centred)
     out = meaning(node, weights, scale, channel_zero, binary, bias)
     out_scale, zero_point = (compact(v.reshape(-1, *(1,) * (len(shape) - 2))) for v in out)
     return made(value, out_shape, out_scale, zero_point, node)
 
 
-def _remember_reach(state: Lowering, value: Value, view: Reals, weights: IntArray, pad_value: int = 0) -> None:
-    """Record the bound of the sums ``value`` of products with the integers of ``view``."""
+def _remember_reach(
+    state: Lowering, value: Value, view: Reals, weights: IntArray, pad_value: int = 0, *, centred: bool = False
+) -> None:
+    """Record the bound of the sums ``value`` of products with the integers of ``view``; ``centred``: less
+    ``pad_value``."""
     if view.low is not None and view.high is not None:
-        greatest = max(abs(view.low), abs(view.high), abs(pad_value))
+        origin = pad_value if centred else 0
+        greatest = max(abs(end - origin) for end in (view.low, view.high, pad_value))
         sums = np.abs(weights.reshape(len(weights), -1)).astype(object).sum(axis=1)
         state.reach[value] = greatest * int(max(sums))
 

@@ -55,7 +55,8 @@ def graph_inputs(graph: Graph, node: Node) -> tuple[int, ...]:
 
 def resources(node: Node, folding: Folding, synchronised: Sequence[int], device: Device) -> Resources:
     """Return the resources of a node, including the frame synchronisers of the graph inputs that it reads."""
-    return _resources(node, folding, hardware(node.op).cycles(node, folding), synchronised, device)
+    chosen = hardware(node.op).as_chosen(node, folding)
+    return _resources(*chosen, hardware(node.op).cycles(*chosen), synchronised, device)
 
 
 def _resources(node: Node, folding: Folding, cycles: int, synchronised: Sequence[int], device: Device) -> Resources:
@@ -84,10 +85,10 @@ def lanes_at(reader: Node, value: Value, lanes: int, whole: bool) -> int:
 def _explored(job: _Job) -> Explored:
     core = hardware(job.node.op)
     foldings = list(core.foldings(job.node, job.device))
-    cycles = [core.cycles(job.node, folding) for folding in foldings]
+    chosen = [core.as_chosen(job.node, folding) for folding in foldings]
+    cycles = [core.cycles(*each) for each in chosen]
     needs = [
-        _resources(job.node, folding, count, job.synchronised, job.device)
-        for folding, count in zip(foldings, cycles, strict=True)
+        _resources(*each, count, job.synchronised, job.device) for each, count in zip(chosen, cycles, strict=True)
     ]
     return Explored(foldings, np.array(needs, dtype=np.int64), np.array(cycles, dtype=np.int64))
 

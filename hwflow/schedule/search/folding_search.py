@@ -47,7 +47,9 @@ UNLIMITED = 1 << 40
 PRICE_UNITS = 1_000_000_000  # the price of all of the device's look-up tables
 
 
-_Lanes = tuple[int, bool]  # lanes, and whether they are of a whole vector (see :class:`Folding`)
+_Lanes = tuple[int, bool, int]
+"""Lanes, whether they are of a whole vector (see :class:`Folding`), and by how many pixels a folding shortens the
+stream: both of its ends must."""
 
 
 class Chip(Device, Protocol):
@@ -166,7 +168,7 @@ class FoldingSearch:
             total += self.resources(node, folding)
         for node, value, reader in self._connections():
             there = foldings[reader]
-            lanes = there.input_lanes, there.whole_vector
+            lanes = there.input_lanes, there.whole_vector, 0
             total += self._bridges_to(value, reader, [foldings[node].output_lanes], lanes)[0]
         return total
 
@@ -193,8 +195,9 @@ class FoldingSearch:
 
     def _options_of(self, node: Node, explored: Explored) -> _Options:
         foldings, needs, cycles = explored
-        inside = [(f.input_lanes, f.whole_vector) for f in foldings]
-        outside = [(f.output_lanes, False) for f in foldings]
+        left_out = [_left_out(node, folding) for folding in foldings]
+        inside = [(f.input_lanes, f.whole_vector, less) for f, (less, _) in zip(foldings, left_out, strict=True)]
+        outside = [(f.output_lanes, False, less) for f, (_, less) in zip(foldings, left_out, strict=True)]
         self._inputs[node], left = self._variable(inside)
         if inside == outside:
             self._outputs[node] = self._inputs[node]
@@ -212,13 +215,15 @@ class FoldingSearch:
         ends = self._outputs[node], self._inputs[reader]
         here, there = (self._lanes[v] for v in ends)
         places = np.indices((len(here), len(there))).reshape(2, -1).T
-        needs = np.array([self._bridges_to(value, reader, [a for a, _ in here], b) for b in there], dtype=np.int64)
-        return Table(ends, places, needs.transpose(1, 0, 2).reshape(len(places), len(RESOURCES)))
+        needs = np.array([self._bridges_to(value, reader, [a for a, _, _ in here], b) for b in there], dtype=np.int64)
+        needs = needs.transpose(1, 0, 2).reshape(len(places), len(RESOURCES))
+        match = np.array([a == b for _, _, a in here for _, _, b in there])
+        return Table(ends, places[match], needs[match])
 
     def _bridges_to(self, value: Value, reader: Node, here: Sequence[int], there: _Lanes) -> list[Resources]:
         """Return the resources of the width converters from each of ``here`` to ``there`` lanes."""
         shape, bits, whole = value.typed.shape, value.typed.element.bits, there[1]
-        lanes = lanes_at(reader, value, *there)
+        lanes = lanes_at(reader, value, *there[:2])
         target = hardware(reader.op).input_view(reader, shape, lanes, whole_vector=whole)
         known = self._bridges.setdefault((shape[1], bits, target[1], lanes), {})  # independent of the number of pixels
         for own in here:
@@ -330,6 +335,15 @@ class FoldingSearch:
             f"largest: node {show(most.name)} ({most.op}) with {parts[most]}, at least {least})",
             remedy,
         )
+
+
+def _left_out(node: Node, folding: Folding) -> tuple[int, int]:
+    """Return by how many pixels a folding shortens the first input and the first output."""
+    chosen, _ = hardware(node.op).as_chosen(node, folding)
+    if chosen is node:
+        return 0, 0
+    before, after = ((n.inputs[0].typed.shape[0], n.outputs[0].typed.shape[0]) for n in (node, chosen))
+    return before[0] - after[0], before[1] - after[1]
 
 
 def enough_text(enough: Budget, interval: int, limits: Budget, free: Budget | Chip) -> str:

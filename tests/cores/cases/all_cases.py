@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from hwflow.cores.logical.image_windows import Clipping, WindowGeometry
 from hwflow.cores.operator import Folding
 from hwflow.ir.graph import IntArray, Node
 from hwflow.types import Interval, IntType
@@ -229,6 +230,36 @@ def _vectors(case: Case) -> Case:
 MVU += [
     _vectors(_mvu("whole_vectors", 3, 4, 3, 5, U8, I8, (_fold(2, 2, "dsp"), _fold(2, 5, "lut")), seed=31)),
     _vectors(_mvu("whole_vectors_surplus", 2, 3, 7, 4, U4, I8, (_fold(5, 3, "dsp"), _fold(4, 4, "lut")), seed=32)),
+]
+
+
+def _clipped(
+    name: str, windows: WindowGeometry, channels: int, outputs: int, foldings: tuple[Folding, ...],
+    weight: IntType = I8, seed: int = 0,
+) -> Case:
+    """Products with windows of which only the taps inside the image come."""
+    case = _mvu(name, windows.output[0] * windows.output[1], windows.taps, channels, outputs, I8, weight, (), seed=seed)
+    attributes = case.attributes | {"windows": windows, "clipping": Clipping.CLIPPED}
+    source = stream(int(windows.inside().sum()), channels, I8)
+    return replace(case, attributes=attributes, source=source, foldings=foldings, corners=None)
+
+
+MVU += [
+    _clipped(
+        "clipped", WindowGeometry(4, 4, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1)), 4, 6,
+        (_fold(4, 6, "dsp"), _fold(2, 2, "dsp"), _fold(3, 4, "lut")),
+    ),
+    _clipped(
+        "clipped_strided", WindowGeometry(6, 5, (3, 3), (2, 2), (0, 0, 1, 1), (1, 1)), 2, 3,
+        (_fold(1, 2, "dsp"), _fold(2, 3, "lut")), I4, 1,
+    ),
+    _clipped(
+        "clipped_dilated", WindowGeometry(6, 7, (2, 3), (1, 2), (1, 2, 1, 2), (2, 2)), 3, 4, (_fold(2, 4, "dsp"),), I4,
+        2,
+    ),
+    _clipped(
+        "clipped_8x8", WindowGeometry(9, 10, (8, 8), (1, 1), (3, 3, 4, 4), (1, 1)), 1, 8, (_fold(1, 4, "dsp"),), I8, 3
+    ),
 ]
 
 

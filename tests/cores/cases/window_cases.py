@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from hwflow.cores.logical.image_windows import WindowGeometry
+from hwflow.cores.logical.image_windows import Clipping, WindowGeometry
 from hwflow.cores.operator import Folding
 from hwflow.cores.registry import hardware
 from hwflow.types import IntType
@@ -27,8 +27,14 @@ def _window(
     pad_value: int = 0,
     element: IntType = I8,
     rows: int | None = None,
+    clipped: bool = False,
+    centred: bool = False,
 ) -> Case:
     attributes = {"geometry": WindowGeometry(*size, kernel, strides, pads, dilations), "pad_value": pad_value}
+    if clipped:
+        attributes["clipping"] = Clipping.CLIPPED
+    if centred:
+        attributes["centred"] = True
     source = stream(size[0] * size[1], channels, element)
     return Case(name, "sliding_window", attributes, source, tuple(Folding(n, n) for n in lanes), rows=rows)
 
@@ -42,6 +48,19 @@ SLIDING_WINDOW = [
     _window("skips_rows", (7, 3), 2, (1, 1), (3, 2), (0, 0, 0, 0), (1, 1), (2,)),
     _window("single_pixel", (1, 1), 5, (1, 1), (1, 1), (0, 0, 0, 0), (1, 1), (2, 5)),
     _window("pad_beyond_the_type", (3, 3), 1, (2, 2), (1, 1), (0, 0, 1, 1), (1, 1), (1,), element=U4, pad_value=-1),
+]
+
+SLIDING_WINDOW += [
+    _window("clipped_3x3", (5, 4), 3, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), (1, 3), clipped=True),
+    _window("clipped_least_rows", (5, 4), 2, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), (2,), rows=3, clipped=True),
+    _window("clipped_stride_2", (6, 8), 4, (3, 3), (2, 2), (0, 0, 1, 1), (1, 1), (2,), element=U4, clipped=True),
+    _window("clipped_dilated", (7, 6), 2, (2, 3), (1, 2), (2, 1, 1, 3), (2, 2), (1,), clipped=True),
+    _window("centred", (4, 4), 2, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), (1, 2), pad_value=-128, centred=True),
+    _window("centred_unsigned", (5, 4), 3, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), (3,), element=U4, pad_value=-16,
+            centred=True),
+    _window("clipped_centred", (4, 4), 2, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), (1, 2), pad_value=-128, centred=True,
+            clipped=True),
+    _window("clipped_8x8", (12, 16), 1, (8, 8), (1, 1), (3, 3, 4, 4), (1, 1), (1,), clipped=True),
 ]
 
 
@@ -84,10 +103,12 @@ def _whole_windows(
     pad_value: int = 0,
     element: IntType = I8,
     rows: int | None = None,
+    centred: bool = False,
 ) -> Case:
     """``pairs``: (pixels per input beat, windows per output beat)."""
     case = _window(
-        name, size, channels, kernel, strides, pads, dilations, (), pad_value=pad_value, element=element, rows=rows
+        name, size, channels, kernel, strides, pads, dilations, (), pad_value=pad_value, element=element, rows=rows,
+        centred=centred,
     )
     window = channels * kernel[0] * kernel[1]
     return replace(case, foldings=tuple(Folding(x * channels, p * window) for x, p in pairs))
@@ -97,6 +118,7 @@ SAME = (1, 1, 1, 1)
 
 SLIDING_WINDOW += [
     _whole_windows("same", (5, 4), 1, (3, 3), ((1, 1), (2, 2), (4, 4)), pads=SAME, pad_value=-5),
+    _whole_windows("centred", (3, 4), 1, (3, 3), ((1, 1), (4, 4), (12, 12)), pads=SAME, pad_value=-128, centred=True),
     _whole_windows("same_channels", (3, 4), 3, (3, 3), ((1, 1),), pads=SAME, pad_value=7),
     _whole_windows("same_whole", (2, 3), 1, (3, 3), ((6, 6),), pads=SAME, pad_value=7),
     _whole_windows("valid", (5, 8), 1, (3, 3), ((2, 2), (8, 6)), element=U4),

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from hwflow.boards import find_board
+from hwflow.cores.logical.image_windows import Clipping
+from hwflow.cores.operator import Folding
 from hwflow.cores.registry import hardware
-from hwflow.ir.graph import Graph
+from hwflow.ir.graph import Graph, Node, Value
 from hwflow.schedule.queues import make_room, size_queues
 from hwflow.schedule.schedule import Schedule, planned, schedule
 from hwflow.schedule.search.folding_search import Budget
@@ -27,16 +29,23 @@ FRAMES = 4
 MOST_PRODUCTS = 120  # of one core: what is larger only takes longer to simulate
 
 
-def folded_at_random(graph: Graph, seed: int) -> Schedule:
-    """Any folding of each core, wide ones as likely as narrow ones."""
+def folded_at_random(graph: Graph, seed: int, *, clipped: bool = False) -> Schedule:
+    """Any folding of each core, wide ones as likely as narrow ones; windows ``clipped`` wherever that is offered."""
     rng = np.random.default_rng(seed)
-    foldings = {}
+    foldings: dict[Node, Folding] = {}
+    sent: dict[Value, tuple[int, ...]] = {}  # shapes of streams
     for node in graph.nodes:
         found = [f for f in hardware(node.op).foldings(node, PART) if f.multipliers <= MOST_PRODUCTS]
+        if clipped and any(f.clipped for f in found):
+            found = [f for f in found if f.clipped]
+        chosen = {f: hardware(node.op).as_chosen(node, f)[0] for f in found}
+        taken = sent.get(node.inputs[0], node.inputs[0].typed.shape)
+        found = [f for f in found if chosen[f].inputs[0].typed.shape == taken]
         lanes = sorted({f.input_lanes for f in found})
         wanted = lanes[int(rng.integers(len(lanes)))]
         choice = [f for f in found if f.input_lanes == wanted]
         foldings[node] = choice[int(rng.integers(len(choice)))]
+        sent.update((v, o.typed.shape) for v, o in zip(node.outputs, chosen[foldings[node]].outputs, strict=True))
     plan = planned(graph, foldings)
     size_queues(plan, PART, make_room(plan))
     return Schedule(plan, evaluate(plan, FRAMES), {})
@@ -89,6 +98,16 @@ def conv_network() -> Graph:
     return build.done()
 
 
+def padded_network() -> Graph:
+    """Convolutions with padding on all sides, of a stride of one and of two."""
+    build = Builder(np.random.default_rng(3))
+    element, weight = IntType(4, False), IntType(3, True)
+    value = build.conv2d(build.input((2, 5, 4), element), 4, 3, 1, 1, weight)
+    value = build.conv2d(build.requantize(value, element, per_channel=True), 3, 3, 2, 1, weight)
+    build.output(build.requantize(value, element, per_channel=False))
+    return build.done()
+
+
 def joined_network() -> Graph:
     """Three ways of unlike channels, joined channel by channel."""
     build = Builder(np.random.default_rng(2))
@@ -125,4 +144,14 @@ def test_a_dense_network_of_a_frame_a_cycle(gap: float, tmp_path: Path) -> None:
     quantized = dense_network()
     scheduled = schedule(dataflow(quantized), PART, Budget(PART.lut, PART.ff, PART.dsp, PART.bram), 1)
     assert scheduled.initiation_interval == 1
+    simulated(quantized, scheduled, tmp_path / "out", gap=gap)
+
+
+@pytest.mark.parametrize(("seed", "gap"), [(0, 0.0), (1, 0.0), (2, 0.4)])
+def test_clipped_windows(seed: int, gap: float, tmp_path: Path) -> None:
+    """A stream of windows without their taps in the padding, and products with it, for any lanes."""
+    quantized = padded_network()
+    scheduled = folded_at_random(dataflow(quantized), seed, clipped=True)
+    clips = [getattr(node.attributes, "clipping", Clipping.NONE) for node in scheduled.plan.cores]
+    assert clips.count(Clipping.CLIPPED) == 4 and Clipping.OFFERED not in clips
     simulated(quantized, scheduled, tmp_path / "out", gap=gap)

@@ -60,26 +60,32 @@ GRAPHS = [
 def every_combination(graph: Graph) -> tuple[np.ndarray, np.ndarray]:
     """(interval [n], resources [n, 4]) of every combination of foldings of every node: the definition. Queues of cores
     are as :func:`depths` says, others hold two beats; a frame synchroniser is at every input, and converters are where
-    lanes differ."""
+    lanes differ. Both ends of a stream send and take as many pixels."""
     options = [list(hardware(n.op).foldings(n, PART)) for n in graph.nodes]
     choice = np.indices([len(o) for o in options]).reshape(len(options), -1)
     interval, need = np.zeros(choice.shape[1], dtype=int), np.zeros((choice.shape[1], 4), dtype=int)
+    possible = np.ones(choice.shape[1], dtype=bool)
     consumers = graph.consumers()
     for index, node in enumerate(graph.nodes):
         core = hardware(node.op)
-        interval = np.maximum(interval, np.array([core.cycles(node, f) for f in options[index]])[choice[index]])
-        needs = [row(core.resources(node, provisional(f, depths(node, f)), PART)) for f in options[index]]
+        chosen = [core.as_chosen(node, f) for f in options[index]]
+        interval = np.maximum(interval, np.array([core.cycles(n, f) for n, f in chosen])[choice[index]])
+        needs = [row(core.resources(n, provisional(f, depths(n, f)), PART)) for n, f in chosen]
         need += np.array(needs)[choice[index]]
         for value in node.outputs:
             for reader, _ in consumers[value]:
                 there = graph.nodes.index(reader)
                 bridges = [[bridge(value, reader, f, g) for g in options[there]] for f in options[index]]
                 need += np.array(bridges)[choice[index], choice[there]]
+                taken = [hardware(reader.op).as_chosen(reader, g)[0].inputs[0].typed.shape[0] for g in options[there]]
+                given = np.array([n.outputs[0].typed.shape[0] for n, _ in chosen])[choice[index]]
+                if reader.inputs[0] is value:
+                    possible &= given == np.array(taken)[choice[there]]
     for port in graph.inputs:
         for reader, _ in consumers[port.value]:
             there = graph.nodes.index(reader)
             need += np.array([sync(port.value, reader, f) for f in options[there]])[choice[there]]
-    return interval, need
+    return interval[possible], need[possible]
 
 
 def provisional(folding: Folding, depths: Sequence[int]) -> Decision:
@@ -122,6 +128,11 @@ def sync(value: Value, reader: Node, folding: Folding) -> tuple[int, ...]:
     view = hardware(reader.op).input_view(reader, value.typed.shape, lanes, whole_vector=folding.whole_vector)
     node = viewed(value, "frame_sync", view)
     return row(hardware("frame_sync").resources(node, provisional(Folding(lanes, lanes), [2]), PART))
+
+
+def cycles(node: Node, folding: Folding) -> int:
+    core = hardware(node.op)
+    return core.cycles(*core.as_chosen(node, folding))
 
 
 def row(need: Resources) -> tuple[int, ...]:
@@ -170,7 +181,7 @@ def check(graph: Graph, budgets: list[Budget]) -> int:
         for target, chosen in [(least, foldings), *((t, search.for_interval(t)[1]) for t in targets)]:
             total = search.total(chosen)
             assert not budget.shortages(total)
-            assert max(hardware(n.op).cycles(n, f) for n, f in chosen.items()) <= target
+            assert max(cycles(n, f) for n, f in chosen.items()) <= target
             assert price(np.array(row(total))) == price(need[fits & (interval <= target)]).min(), (budget, target)
         if least > interval.min():
             faster = int(interval[interval < least].max())
@@ -261,7 +272,7 @@ def test_a_target_takes_the_cheapest_foldings_that_reach_it() -> None:
     for target in (120, 300, 2000):
         interval, foldings = search.for_interval(target)
         assert interval == target
-        assert max(hardware(n.op).cycles(n, f) for n, f in foldings.items()) <= target
+        assert max(cycles(n, f) for n, f in foldings.items()) <= target
     slow = sum((search.resources(n, f) for n, f in search.for_interval(2000)[1].items()), Resources())
     fast = sum((search.resources(n, f) for n, f in search.for_interval(120)[1].items()), Resources())
     assert slow.lut < fast.lut
