@@ -84,7 +84,7 @@ def test_macs_are_the_products_of_evaluate(op: str) -> None:
     for case in CASES[op]:
         node = case.node()
         macs = hardware(op).macs(node)
-        if not macs:
+        if not macs or getattr(node.attributes, "clipped", None):  # products with padding count, but do not come
             continue
         ones = {
             name: value for name, value in (("weights", None), ("pad_value", 1), ("binary", False))
