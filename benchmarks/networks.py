@@ -3,10 +3,11 @@
     python benchmarks/networks.py --shared ../shared [--until verilog|netlist|bitstream] [NAME ...]
     python benchmarks/networks.py --model MODEL.onnx -- --board ulx3s_85f --fps 1000
 
-``utilisation`` is macs / (interval x multipliers). Intervals are exact (``--simulate`` measures them: the column then
-says whether prediction and simulation agree). LUT, FF, DSP, BRAM are predicted / synthesized, the clock is that after
-routing, beside the one asked for; frames per second are those at the clock asked for (or, where routing did not reach
-it, at the one reached). Seconds are those from the ONNX file to Verilog, memory the process's peak until there.
+``utilisation`` is macs, those of padding aside, / (interval x multipliers). Intervals are exact (``--simulate``
+measures them: the column then says whether prediction and simulation agree). LUT, FF, DSP, BRAM are predicted /
+synthesized, the clock is that after routing, beside the one asked for; frames per second are those at the clock asked
+for (or, where routing did not reach it, at the one reached). Seconds are those from the ONNX file to Verilog, memory
+the process's peak until there.
 
 Other tools' figures (NNgen, da4ml) are in the README beside the models of shared/bench.
 """
@@ -135,7 +136,7 @@ def cells(name: str, report: dict[str, Any], seconds: float, peak: float, note: 
     fmax, asked = clock["fmax_mhz"], clock["target_mhz"]
     reached = asked if fmax is None else min(asked, fmax)
     multipliers = sum(kind["multipliers"] for name, kind in report["multipliers"].items() if name != "requantizer")
-    products = report["model"]["macs"]
+    products = report["model"]["macs_without_padding"]
     pairs = [report["resources"][kind] for kind in ("lut", "ff", "dsp", "bram")]
     return (
         name, f"{timing['initiation_interval']:,}{note}", f"{timing['latency']:,}", f"{multipliers:,}",
