@@ -93,6 +93,7 @@ def path(family: str) -> Path:
     return Path(costs.__file__).parent / f"samples_{family}.csv"
 
 
+@cache
 def read(family: str) -> list[Row]:
     """Rows whose case is still there with that folding, and queues of that depth."""
     known = {tuple(_columns(key)): key for key in all_keys(family)}
@@ -130,6 +131,7 @@ def _bench(family: str, key: Key) -> Bench:
     return Bench(case, folding, depth)
 
 
+@cache
 def predicted(family: str, key: Key) -> Resources:
     """The operator's own model."""
     bench = _bench(family, key)

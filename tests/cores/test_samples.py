@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cores import samples
-from tests.cores.loose import LOOSE
+from tests.cores.loose import LOOSE, TOGETHER
 from tests.cores.samples import Key
 
 
@@ -44,6 +44,18 @@ def test_an_operators_cases_together_fit(op: str) -> None:
         found, model = (sum(getattr(side, kind) for side in sides) for sides in zip(*compared, strict=True))
         allowed = samples.SHARE * found if kind in ("lut", "ff") else 0
         assert abs(model - found) <= allowed, f"{kind}: {model}, found {found}"
+
+
+@pytest.mark.parametrize("op", dict.fromkeys(key.op for key in samples.all_keys("ecp5")))
+@pytest.mark.parametrize("family", samples.MODELLED)
+def test_no_model_gets_worse(family: str, op: str) -> None:
+    """Off by no more than tests.cores.loose says of all the operator's cases together."""
+    rows = [row for row in samples.read(family) if row.key.op == op]
+    models = [samples.predicted(family, row.key) for row in rows]
+    off = sum(abs(model.lut - row.cells.lut) + abs(model.ff - row.cells.ff)
+              for model, row in zip(models, rows, strict=True))
+    share = 100 * off / sum(row.cells.lut + row.cells.ff for row in rows)
+    assert share <= TOGETHER[family][op], f"{share:.3f} % of the cells"
 
 
 @pytest.mark.parametrize("family", samples.MODELLED)
