@@ -151,3 +151,18 @@ def test_words_and_channels_in_turn() -> None:
     alike = node_of([Fraction(100, 9999)], channels=3, pixels=4)
     core = BlockProducts(alike, Folding(2, 2), form_of(alike))
     assert (core.own, core.channels, core.words, core.cycles()) == (1, 2, 1, 8)
+
+
+@pytest.mark.parametrize(
+    ("channels", "lanes", "digits"),
+    [
+        (1, 1, [9, 10, 11]),  # a word for each value of a digit: tables of 512, 1,024, 2,048
+        (5, 1, [6, 7, 8]),  # five words for each: 320, 640, 1,280
+        (5, 2, [7, 8, 9]),  # three
+        (5, 5, [9, 10, 11]),
+    ],
+)
+def test_digits_of_tabled_products(channels: int, lanes: int, digits: list[int]) -> None:
+    node = node_of([Fraction(10007 + 70 * c, 9999999) for c in range(channels)], element=IntType(20, True))
+    tabled = [f for f in hardware("requantize").foldings(node, PART) if f.multiplier == "table"]
+    assert [f.part for f in tabled if f.input_lanes == lanes] == digits

@@ -87,7 +87,7 @@ class SumKeys(Rational):
             own = term.weight % self.factor * np.arange(term.low, term.high + 1) % self.factor
             shifts = (shifts[:, None] + own).reshape(-1) % self.factor
         rows = max(1, _TOGETHER // len(shifts))
-        one_by_one = longest.high - longest.low > _SORTED * min(len(places) * len(shifts), _MOST_SORTED // _SORTED)
+        one_by_one = longest.high - longest.low > min(_SORTED * len(places) * len(shifts), _MOST_SORTED)
         sums = _OneBySearch(self.factor, longest) if one_by_one else _AllSorted(self.factor, longest)
         result: list[list[tuple[int, Fraction]]] = [[] for _ in places]
         for first in range(0, len(places), rows):

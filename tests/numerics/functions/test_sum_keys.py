@@ -9,6 +9,7 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 
+from hwflow.numerics.functions.float_interval import FloatIntervals
 from hwflow.numerics.functions.piecewise import Affine, Relu
 from hwflow.numerics.functions.quantizer_steps import quantizer_steps
 from hwflow.numerics.functions.smooth import Sigmoid
@@ -159,3 +160,36 @@ def test_both_ways_to_find_multiples() -> None:
             if (term.weight * m - int(begin[0, column])) % factor <= width
         ]
         assert listed == wanted
+
+
+def test_keys_by_hand() -> None:
+    """35 * 103/300 is 12 and a sixtieth, and 9 times that are off by 3/20. Multiples of 12 are 0, 12, 24, 1, 13, 25, 2,
+    14, 26, 3 modulo 35."""
+    real = Fraction(103, 300)
+    keys = SumKeys(35, (Term(12, real, 0, 9),))
+    assert keys.error == Fraction(3, 20)
+    assert SumKeys(35, (Term(12, real, -10, 9), Term(12, real, 0, 9))).error == Fraction(1, 6) + Fraction(3, 20)
+    assert keys.near([12, 23], 0) == [[(12, real)], []]
+    assert [sorted(each) for each in keys.near([59, -35], 1)] == [
+        [(59, 1 + 2 * real), (60, 5 * real)], [(-35, Fraction(-1)), (-34, 3 * real - 2)]
+    ]
+    assert [keys(x) for x in (Fraction(12), Fraction(23), Fraction(1, 2))] == [real, Fraction(23, 35), Fraction(1, 70)]
+    off = Fraction(3, 700)
+    assert keys.enclose(Interval(Fraction(0), Fraction(35)), 64) == Interval(-off, 1 + off)
+    bounds = keys.floats(FloatIntervals.of(np.array([0.0]), np.array([35.0])))
+    assert -0.0043 < bounds.lo[0] <= -off and 1 + off <= bounds.hi[0] < 1.0043
+    two = SumKeys(35, (Term(12, real, 0, 1), Term(5, Fraction(1, 7), 0, 2)))
+    assert [sorted(each) for each in two.near([17], 2)] == [[(17, real + Fraction(1, 7))]]
+    assert [sorted(each) for each in two.near([20], 3)] == [
+        [(17, real + Fraction(1, 7)), (22, real + Fraction(2, 7))]
+    ]
+
+
+def test_where_keys_are_found() -> None:
+    """Thirds in units of a third; of more sums than are listed none; a whole number or a single multiple is no term."""
+    third = Fraction(1, 3)
+    keys = find_keys([(third, 0, 9), (Fraction(5), 0, 9), (Fraction(2, 7), 4, 4)])
+    assert keys == SumKeys(3, (Term(1, third, 0, 9),))
+    assert find_keys([(Fraction(4), 0, 9)]) == SumKeys(1, ())
+    assert find_keys([(third, 0, 1 << 13), (third, 0, 1 << 13)]) is None
+    assert find_keys([(third, 0, 8191), (third, 0, 8191)]) is not None
