@@ -30,7 +30,7 @@ TOP_VERILOG = "board/top.v"
 STATISTICS = "board/statistics.json"
 NETLIST = "board/top.json"
 PACKED = "board/packed.json"  # with registers in the blocks, see hwflow.toolchain.packing
-PLACED_BLOCKS = "board/packed_places.json"  # with places for multiplier blocks, for strategies that take them
+PLACED_BLOCKS = "board/packed_places.json"  # with places for multiplier blocks, for families that take them
 SYNTHESIS = "board/synthesis.ys"
 RENAMED_SYNTHESIS = "board/synthesis_renamed.ys"  # the same with other names, when yosys dies in the first
 REPORT = "board/place_route.json"
@@ -85,11 +85,11 @@ def build(
     found = {tool.name: tool.find() for tool in tools}  # all are there before the first one runs
     design_mhz = float(board["clock"]["design_mhz"])
     files = routing.Files(flow.placed, REPORT, PLACE_ROUTE_LOG)
-    strategies = nextpnr.STRATEGIES[part["family"]]
+    strategies, with_places = nextpnr.STRATEGIES[part["family"]], nextpnr.takes_places(part["family"])
 
     def place_route_arguments(files: routing.Files, strategy: Sequence[str]) -> list[str]:
         return nextpnr.arguments(
-            part, netlist=PLACED_BLOCKS if nextpnr.takes_places(strategy) else PACKED, constraints=board["constraints"],
+            part, netlist=PLACED_BLOCKS if with_places else PACKED, constraints=board["constraints"],
             placed=files.placed, report=files.report, mhz=design_mhz, strategy=strategy,
         )
 
@@ -166,9 +166,7 @@ def build(
         facts = as_before("place_route", called, placed)
         if facts is None:
             start = time.monotonic()
-            if any(nextpnr.takes_places(strategy) for strategy in strategies) and (
-                blocks := place_file(part["device"], out / PACKED, out / PLACED_BLOCKS)
-            ):
+            if with_places and (blocks := place_file(part["device"], out / PACKED, out / PLACED_BLOCKS)):
                 say(f"places: {blocks} multiplier blocks")
             try:
                 routed = routing.place_route(

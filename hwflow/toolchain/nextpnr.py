@@ -71,16 +71,14 @@ UTILIZATION: Mapping[str, Mapping[str, Mapping[str, float]]] = {
 }
 
 
-# Where many wires of a placement meet, nextpnr's default router may take wires from each other without end (jet with
-# 138 blocks on an LFE5U-85F: not routed in 20 minutes). The negotiating one took two minutes for that one. With timing
-# taken into account it reaches what is asked for, hardly more, and does not end where that is out of reach; without, it
-# always does, with a lower clock.
+# Where many wires of a placement meet, nextpnr's default router may take wires from each other without end. With timing
+# taken into account the negotiating one reaches what is asked for, hardly more, and does not end where that is out of
+# reach; without, it always does, with a lower clock.
 _NEGOTIATING = ("--router", "router2")
 _SEEDS: Sequence[Sequence[str]] = tuple(("--seed", str(seed)) for seed in (1, 2, 3))
 STRATEGIES: Mapping[str, Sequence[Sequence[str]]] = {
     "ecp5": (
-        ("--seed", "1"), ("--seed", "2", *_NEGOTIATING, "--tmg-ripup"),
-        ("--seed", "3"), ("--seed", "1", *_NEGOTIATING),
+        ("--seed", "1"), ("--seed", "2"), ("--seed", "2", *_NEGOTIATING, "--tmg-ripup"), ("--seed", "1", *_NEGOTIATING),
     ),
     "ice40": _SEEDS,
     "gowin": _SEEDS,
@@ -88,13 +86,9 @@ STRATEGIES: Mapping[str, Sequence[Sequence[str]]] = {
 """By family, nextpnr options to place and route a design with, in the order in which they are tried."""
 
 
-def takes_places(strategy: Sequence[str]) -> bool:
-    """Tell whether a strategy begins with placed multiplier blocks (:mod:`hwflow.toolchain.packing.block_places`).
-
-    They shorten wires and make logic denser, which suits the negotiating router; the default one was seen to route a
-    looser placement sooner.
-    """
-    return "router2" in strategy
+def takes_places(family: str) -> bool:
+    """Tell whether placing begins with placed multiplier blocks (:mod:`hwflow.toolchain.packing.block_places`)."""
+    return family == "ecp5"
 
 
 @dataclass(frozen=True)
