@@ -19,7 +19,8 @@ class SlidingWindow(wiring.Component):
 
     Parameters
     ----------
-    shape: of an element, an integer shape.
+    shape: of an element, an integer shape. input_shape: of one that comes in, whose values ``shape`` holds; the same by
+        default.
     height, width: of the image in pixels.
     channels, lanes: elements per pixel and elements per beat; ``blocks = ceil(channels / lanes)`` beats per pixel.
     kernel, stride, dilation: (vertical, horizontal), each at least 1.
@@ -74,6 +75,7 @@ class SlidingWindow(wiring.Component):
         pad_value: int = 0,
         rows: int,
         depth: int,
+        input_shape: Shape | None = None,
     ) -> None:
         self.geometry = WindowGeometry(height, width, kernel, stride, pads, dilation)
         self.blocks = block_count(channels, lanes)
@@ -91,8 +93,10 @@ class SlidingWindow(wiring.Component):
         if not low <= pad_value <= high:
             raise ValueError(f"pad_value must be in {low}..{high}, the range of {self.shape}, not {pad_value}")
         self.pad_value = pad_value
-        layout = data.ArrayLayout(shape, lanes)
-        super().__init__({"i": In(stream.Signature(layout)), "o": Out(stream.Signature(layout))})
+        arriving = data.ArrayLayout(self.shape if input_shape is None else input_shape, lanes)
+        super().__init__(
+            {"i": In(stream.Signature(arriving)), "o": Out(stream.Signature(data.ArrayLayout(shape, lanes)))}
+        )
 
     @staticmethod
     def minimum_rows(
@@ -119,7 +123,7 @@ class SlidingWindow(wiring.Component):
         # A memory of one word would have a port of no bits. Reads and writes of a word never meet in a cycle (they are
         # ordered through the row counts), so no logic is needed for that case.
         m.submodules.buffer = buffer = memory.Memory(
-            shape=len(Value.cast(self.i.payload)), depth=max(2, self.words), init=[], attrs={"no_rw_check": 1}
+            shape=self.lanes * self.shape.width, depth=max(2, self.words), init=[], attrs={"no_rw_check": 1}
         )
         row_written = self._elaborate_writer_address(m, buffer)
         address, outside, issue, row_read = self._elaborate_reader_address(m)
@@ -155,7 +159,9 @@ class SlidingWindow(wiring.Component):
         write = buffer.write_port()
         write_enable = Signal()
         write_data = Signal.like(write.data, name="write_data", reset_less=True)
-        m.d.sync += [write_enable.eq(accept), write_data.eq(Value.cast(self.i.payload))]
+        elements = [Signal(self.shape, name=f"element_{lane}") for lane in range(self.lanes)]
+        m.d.comb += [element.eq(self.i.payload[lane]) for lane, element in enumerate(elements)]
+        m.d.sync += [write_enable.eq(accept), write_data.eq(Cat(*elements))]
         m.d.comb += [
             write.en.eq(write_enable),
             write.data.eq(write_data),

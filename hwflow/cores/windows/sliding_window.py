@@ -154,11 +154,13 @@ class SlidingWindow(HardwareOperator[SlidingWindowAttributes]):
         if not is_serial(node, folding):
             return self._build_parallel(node, decision)
         kind = ClippedWindow if node.attributes.clipped else Core
+        shape, arriving = (shape_of(value.typed.element) for value in (*node.outputs, *node.inputs))
         core = kind(
-            shape_of(node.outputs[0].typed.element),
+            shape,
             window.height, window.width, node.inputs[0].typed.shape[1], folding.input_lanes,
             kernel=window.kernel, stride=window.strides, pads=window.pads, dilation=window.dilations,
             pad_value=core_pad_value(node), rows=line_buffer_rows(node, decision), depth=decision.depth,
+            input_shape=shape if node.attributes.centred else arriving,
         )
         return _built(node, core)
 
