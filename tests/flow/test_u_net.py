@@ -46,7 +46,7 @@ def u_net(**attributes: object) -> Builder:
 def test_u_net(mode: str, tmp_path: Path) -> None:
     path = u_net(**MODES[mode]).save(tmp_path)
     assert compare(path, frames=4).unexplained == 0
-    design = hwflow.compile(path, "ulx3s_12f", budget={"lut": 6000, "dsp": 4})
+    design = hwflow.compile(path, "ulx3s_12f", budget={"lut": 4000, "dsp": 4})
     planned = design.schedule
     plan = planned.plan
     slowest = max(hardware(node.op).cycles(node, plan[node].folding) for node in plan.graph.nodes)
