@@ -41,6 +41,7 @@ class Interval:
         return Interval(min(self.lo, other.lo), max(self.hi, other.hi))
 
     def plus(self, number: int) -> Interval:
+        """Return the interval of the sums of its values and a number."""
         return Interval(self.lo + number, self.hi + number)
 
     def includes(self, value: int) -> bool:

@@ -19,8 +19,7 @@ class SlidingWindow(wiring.Component):
 
     Parameters
     ----------
-    shape: of an element, an integer shape. input_shape: of one that comes in, whose values ``shape`` holds; the same by
-        default.
+    shape: of an element, an integer shape.
     height, width: of the image in pixels.
     channels, lanes: elements per pixel and elements per beat; ``blocks = ceil(channels / lanes)`` beats per pixel.
     kernel, stride, dilation: (vertical, horizontal), each at least 1.
@@ -28,6 +27,7 @@ class SlidingWindow(wiring.Component):
     pad_value: every lane of a pixel outside the image; a value of ``shape``.
     rows: image rows the buffer holds, at least :meth:`minimum_rows`. More of them let the writer run further ahead.
     depth: beats of the output queue; one beat per cycle needs ``latency + 1``.
+    input_shape: of an element that comes in, whose values ``shape`` must hold; ``shape`` by default.
 
     Members
     -------
@@ -93,9 +93,15 @@ class SlidingWindow(wiring.Component):
         if not low <= pad_value <= high:
             raise ValueError(f"pad_value must be in {low}..{high}, the range of {self.shape}, not {pad_value}")
         self.pad_value = pad_value
-        arriving = data.ArrayLayout(self.shape if input_shape is None else input_shape, lanes)
+        arriving = self.shape if input_shape is None else Shape.cast(input_shape)
+        least, greatest = interval(arriving)
+        if least < low or greatest > high:
+            raise ValueError(f"input_shape must be within {low}..{high}, the range of {self.shape}, not be {arriving}")
         super().__init__(
-            {"i": In(stream.Signature(arriving)), "o": Out(stream.Signature(data.ArrayLayout(shape, lanes)))}
+            {
+                "i": In(stream.Signature(data.ArrayLayout(arriving, lanes))),
+                "o": Out(stream.Signature(data.ArrayLayout(shape, lanes))),
+            }
         )
 
     @staticmethod

@@ -35,15 +35,15 @@ endmodule
 """
 
 
-def shell(folder: Path, board: str, lanes: int, beats: int) -> BuildResult:
-    """Synthesize what is around a design of wires with ``lanes`` bytes per beat."""
+def shell(folder: Path, board: str, lanes: int, beats: int, mhz: float | None = None) -> BuildResult:
+    """Synthesize what is around a design of wires with ``lanes`` bytes per beat; ``mhz``: its clock."""
     out = emit(folder / "out")
     (out / "design.v").write_text(PASS.format(top=8 * lanes - 1))
     shape = {"pixels": beats, "beats": beats, "channels": lanes, "lanes": lanes}
     manifest = json.loads((out / "manifest.json").read_text())
     manifest |= {"inputs": [stream("x", "s_axis", **shape)], "outputs": [stream("y", "m_axis", **shape)]}
     (out / "manifest.json").write_text(json.dumps(manifest))
-    write_board(out, find_board(board))
+    write_board(out, find_board(board), mhz)
     return build(out, until="netlist")
 
 
@@ -72,6 +72,14 @@ def test_the_shell_needs_no_more(tmp_path, board, lanes, beats, blocks):
         rams = [c for m in modules.values() for c in m.get("cells", {}).values() if c["type"] == "DP16KD"]
         assert len(rams) == blocks
         assert all("OUTREG" in (ram["parameters"]["REGMODE_A"], ram["parameters"]["REGMODE_B"]) for ram in rams)
+
+
+def test_the_queues_to_a_clock_of_its_own(tmp_path):
+    """They are counted where the link's resources are predicted."""
+    built = shell(tmp_path, "ulx3s_85f", 4, 3000, 200)
+    expected = json.loads((tmp_path / "out" / "board" / "board.json").read_text())["link"]["resources"]
+    for name in ("lut", "ff"):
+        assert expected[name] == pytest.approx(built.link_resources[name], rel=0.05)
 
 
 def test_the_design_gets_the_rest(tmp_path, monkeypatch):

@@ -123,6 +123,7 @@ def write_board(
                 part,
                 surroundings(board, [port.bytes for port in (*sources[:-1], *sinks[1:])], carrier.name),
                 *(sum(port.bytes_per_beat for port in ports) for ports in (sources, sinks)),
+                len(sources) + len(sinks) if clock.ratio > 1 else 0,
             ),
         }
         write_settings(folder / "simulation", description, carrier.simulated(), manifest["timing"])

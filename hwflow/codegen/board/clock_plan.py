@@ -73,7 +73,7 @@ def _find_gowin(part: Part, input_hz: int, target_hz: Fraction) -> Any:
 FAMILIES: Mapping[str, ClockFamily] = {
     "ecp5": ClockFamily(
         lambda part, hz, target: pll_ecp5.find_ecp5_pll(hz, target), pll_ecp5.Ecp5Pll, lambda part: pll_ecp5.OUTPUT_HZ,
-        link_most_hz=130_000_000,  # nextpnr reaches 132 to 157 MHz with the link's logic
+        link_most_hz=130_000_000,  # nextpnr reached 120 to 157 MHz with the link's logic
     ),
     "ice40": ClockFamily(
         lambda part, hz, target: pll_ice40.find_ice40_pll(hz, target), pll_ice40.Ice40Pll,

@@ -201,7 +201,7 @@ def core_pad_value(node: Node[SlidingWindowAttributes]) -> int:
     """Return the core's value of pixels outside the image. If no window reaches there, the result's type need not hold
     the convolution's, and any value will do."""
     element, value = node.outputs[0].typed.element, int(node.attributes.pad_value)
-    if getattr(node.attributes, "centred", False):
+    if isinstance(node.attributes, SlidingWindowAttributes) and node.attributes.centred:
         return 0
     return min(max(value, element.min), element.max)
 

@@ -29,7 +29,7 @@ _REGISTERS = {
     "ice40": (("SB_MAC16", "multipliers", ice40.pack_registers),),
 }
 _ALIGNED = {"ecp5": ("MULT18X18D", ecp5.align_operands)}  # returns the pins that want no wire any more
-_ZEROS: dict[str, Sequence[Callable[[Netlist], object]]] = {"ecp5": (carries.without_zeros, ecp5.ground_blocks)}
+_ZEROS: dict[str, Sequence[Callable[[Netlist], None]]] = {"ecp5": (carries.without_zeros, ecp5.ground_blocks)}
 _CARRIES: dict[str, Callable[[Netlist], int]] = {"ecp5": carries.free_ends}  # returns the look-up tables freed
 _PAIRS = {"ice40": (("SB_MAC16", "multipliers", ice40.pack_pair),)}  # returns the blocks removed
 _COPIES: dict[str, Callable[[Netlist], int]] = {"ecp5": ecp5.copy_outputs}  # iCE40 has nets that reach everything

@@ -48,9 +48,8 @@ def free_ends(netlist: Netlist) -> int:
     return saved
 
 
-def without_zeros(netlist: Netlist) -> int:
-    """Make inputs of carry cells that are 0 ones; return how many."""
-    made = 0
+def without_zeros(netlist: Netlist) -> None:
+    """Make ones of the inputs of carry cells that are 0."""
     for name in netlist.cells(CARRY):
         for which in "01":
             half = _half(netlist, name, which)
@@ -62,8 +61,6 @@ def without_zeros(netlist: Netlist) -> int:
             if zeros:
                 inputs = ("1" if bit == "0" else bit for bit in half.inputs)
                 _set(netlist, name, which, half._replace(table=table, inputs=tuple(inputs)))
-            made += len(zeros)
-    return made
 
 
 def _chain(netlist: Netlist, name: str) -> list[str]:

@@ -30,8 +30,8 @@ SIZE = 64
 class Board:
     """A link whose core adds one to each byte; ``say`` and ``hear`` are its carrier, one byte per cycle or slower."""
 
-    def __init__(self, *, gap=0.0, stall=0.0, core_stall=0.0, seed=0, size=SIZE, echo=True):
-        self.dut = ReliableLink(size, size, size // 2, IDENTITY_BYTES)
+    def __init__(self, *, gap=0.0, stall=0.0, core_stall=0.0, seed=0, size=SIZE, echo=True, ratio=1):
+        self.dut = ReliableLink(size, size, size // 2, IDENTITY_BYTES, ratio)
         self.gap, self.stall, self.core_stall = gap, stall, core_stall
         self.rng = random.Random(seed)
         self.say: list[bytes | tuple[bytes, bool]] = []  # to be sent: packets, or (packet, damaged)
@@ -291,7 +291,9 @@ def test_the_rate_of_the_pipes():
     assert cycles < 2 * len(message)
 
 
-def test_counters():
+@pytest.mark.parametrize("ratio", [1, 2])
+def test_counters(ratio):
+    """``ratio``: cycles of the core in one of the link's, in which intervals count."""
     async def script(board, ask, ctx):
         await ask(b"noise")
         await ask(OPENING)
@@ -318,8 +320,8 @@ def test_counters():
         assert await count() == [3, 1, 1, 2, 0xFFFFFFFF, 0]
         await pulse(board.dut.frame_out, 20, 19, 25)
         await pulse(board.dut.core_error, 1)
-        assert await count() == [3, 4, 1, 2, 19, 1]
+        assert await count() == [3, 4, 1, 2, 19 * ratio, 1]
         await ask(Packet(OPEN, 5).encode())
         assert await count() == [0, 0, 0, 0, 0xFFFFFFFF, 0]
 
-    talk(script)
+    talk(script, ratio=ratio)
