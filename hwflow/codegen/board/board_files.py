@@ -109,6 +109,7 @@ def write_board(
             description["ethernet_core"] = carrier.core
             description["sources"].append(carrier.core["file"])
         input_bytes, output_bytes = (sum(port.bytes for port in ports) for ports in (sources, sinks))
+        beat_in, beat_out = (sum(port.bytes_per_beat for port in ports) for ports in (sources, sinks))
         description["link"] = {
             "carrier": carrier.name,
             **_link(
@@ -122,8 +123,9 @@ def write_board(
             "resources": expected_link(
                 part,
                 surroundings(board, [port.bytes for port in (*sources[:-1], *sinks[1:])], carrier.name),
-                *(sum(port.bytes_per_beat for port in ports) for ports in (sources, sinks)),
-                len(sources) + len(sinks) if clock.ratio > 1 else 0,
+                beat_in,
+                beat_out,
+                crossing=len(sources) + len(sinks) if clock.ratio > 1 else 0,
             ),
         }
         write_settings(folder / "simulation", description, carrier.simulated(), manifest["timing"])
