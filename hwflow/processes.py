@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import sys
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future
@@ -13,7 +12,7 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any, Generic, ParamSpec, TypeVar
 
-from hwflow.sim.programs import started
+from hwflow.sim.programs import core_count, started
 
 P = ParamSpec("P")
 Key = TypeVar("Key", bound=Hashable)
@@ -25,7 +24,7 @@ Result = TypeVar("Result")
 def second_process() -> Iterator[Executor | None]:
     """An executor with one process, which imports what it will need while the caller goes on; None on a machine with a
     single core, or that has no room for another process. The process ends with the body, whatever it is about then."""
-    if (os.cpu_count() or 1) < 2:
+    if core_count() < 2:
         yield None
         return
     ours, theirs = Pipe()

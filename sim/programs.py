@@ -41,6 +41,13 @@ if left:
         shutil.rmtree(folder, ignore_errors=True)
 """
 
+
+
+def core_count() -> int:
+    """Return how many of the machine's cores this process may use."""
+    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+
+
 _lock = threading.Lock()
 _running: set[subprocess.Popen[Any]] = set()
 _stopped = False

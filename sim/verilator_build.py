@@ -133,7 +133,7 @@ def build(
             (work / name).write_text(text)
         arguments = [*flags, "--Mdir", str(work), str(_HERE / "waivers.vlt"), *map(str, recipe.verilog)]
         builder.call("verilate the design", [*builder.command, *arguments], work)
-        _compile(builder, recipe, work, optimize, jobs or os.cpu_count() or 1)
+        _compile(builder, recipe, work, optimize, jobs or programs.core_count())
         for file in work.iterdir():
             if file.name != recipe.name:
                 file.unlink()

@@ -8,7 +8,6 @@ first result that meets timing ends all others.
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -16,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hwflow.errors import Finding, ToolError
+from hwflow.sim import programs
 from hwflow.toolchain.place_route_progress import PlaceRouteProgress, read_progress
 from hwflow.toolchain.tool import Found, Stop, Tool, run
 
@@ -123,7 +123,7 @@ class _Race:
 
     def __init__(self, out: Path, tool: Tool, found: Found, command: Command, say: Callable[[str], None]) -> None:
         self._out, self._tool, self._found, self._command, self._say = out, tool, found, command, say
-        self._at_once = min(FIRST, os.cpu_count() or 1)
+        self._at_once = min(FIRST, programs.core_count())
         self._pool = ThreadPoolExecutor(self._at_once)
         self._running: dict[Future[float], _Attempt] = {}
         self.heard: Heard | None = None

@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from hwflow.errors import ToolError
+from hwflow.sim import programs
 from hwflow.toolchain import routing
 from hwflow.toolchain.nextpnr import NEXTPNR_ECP5, STRATEGIES, critical_cores
 from hwflow.toolchain.place_route_progress import PlaceRouteProgress
@@ -52,7 +53,7 @@ def routed(tmp_path, monkeypatch):
         monkeypatch.setattr(routing, "ALONE_SECONDS", alone)
         monkeypatch.setattr(routing, "LEAST_SECONDS", 1.0)
         monkeypatch.setattr(routing, "POLL_SECONDS", 0.1)
-        monkeypatch.setattr(os, "cpu_count", lambda: 2)
+        monkeypatch.setattr(programs, "core_count", lambda: 2)
         said: list[str] = []
         found = Found((sys.executable, "-c", PROGRAM), "PATH", (9, 9), "9.9")
         result = place_route(

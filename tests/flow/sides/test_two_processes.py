@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from concurrent.futures import Executor, Future
 from concurrent.futures.process import BrokenProcessPool
@@ -10,6 +9,7 @@ from concurrent.futures.process import BrokenProcessPool
 import pytest
 
 import hwflow
+from hwflow import processes
 from hwflow.codegen.modules import core_module
 from hwflow.cores.beat_movers import PLUMBING
 from hwflow.cores.windows.sliding_window import has_line_buffer
@@ -84,7 +84,7 @@ def test_whoever_does_the_work(network, alone, tmp_path, executor):
 
 
 def test_a_single_core_has_no_second_process(monkeypatch):
-    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    monkeypatch.setattr(processes, "core_count", lambda: 1)
     with second_process() as executor:
         assert executor is None
 
