@@ -42,7 +42,6 @@ if left:
 """
 
 
-
 def core_count() -> int:
     """Return how many of the machine's cores this process may use."""
     return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1

@@ -171,7 +171,7 @@ def build(
             try:
                 routed = routing.place_route(
                     out, flow.place_route, found[flow.place_route.name], files, place_route_arguments, strategies, say,
-                    heard, another,
+                    heard, another, nextpnr.MORE_SEEDS,
                 )
             except routing.NotRouted as error:
                 error.seconds = seconds

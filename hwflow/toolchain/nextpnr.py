@@ -85,6 +85,9 @@ STRATEGIES: Mapping[str, Sequence[Sequence[str]]] = {
 }
 """By family, nextpnr options to place and route a design with, in the order in which they are tried."""
 
+MORE_SEEDS: Sequence[Sequence[str]] = tuple(("--seed", str(seed)) for seed in range(4, 10))
+"""More placements of a design that is placed and routed quickly, where its clock is nearly reached."""
+
 
 def takes_places(family: str) -> bool:
     """Tell whether placing begins with placed multiplier blocks (:mod:`hwflow.toolchain.packing.block_places`)."""

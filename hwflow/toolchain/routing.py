@@ -30,6 +30,8 @@ PATIENCE = 1.5  # limit of the routing time, relative to packing and placing
 LEAST_SECONDS = 60.0  # least such limit
 LONGER = 1.5  # limit of attempts for better timing, relative to the time of the first result
 NEARLY = 0.03  # share of its clock that a result may miss for more attempts to pay: seeds differ by 5 % and more
+QUICK_SECONDS = 240.0  # a result that took no longer is worth other seeds
+NEARLY_QUICK = 0.08  # where it misses its clock by no more
 REMEDY = "if the design does not fit, ask for fewer frames per second (--fps) or choose a larger board"
 
 
@@ -217,6 +219,7 @@ class _Race:
 def place_route(
     out: Path, tool: Tool, found: Found, files: Files, command: Command, strategies: Sequence[Sequence[str]],
     say: Callable[[str], None], heard: Heard | None = None, another: Callable[[], bool] | None = None,
+    more_seeds: Sequence[Sequence[str]] = (),
 ) -> Routed:
     """Place and route in ``out`` and leave the best result in ``files``.
 
@@ -224,7 +227,8 @@ def place_route(
     arguments. The first result that meets timing ends all attempts. If it misses, those beside it get :data:`LONGER`
     times its time, and the better result is kept. ``another`` is asked, when the :data:`FIRST` strategies gave no
     result, whether the caller has an easier design; if so, no other strategy is tried. If the best of them nearly meets
-    timing (:data:`NEARLY`), the others are tried, too. The last strategy has no time limit, unless there is a result.
+    timing (:data:`NEARLY`), the others are tried, too; if it was quick, ``more_seeds`` before them, also where it
+    misses more (:data:`NEARLY_QUICK`). The last strategy has no time limit, unless there is a result.
     ``say`` is called with a line as each attempt starts or is given up, ``heard`` with the progress of the first one
     running.
 
@@ -233,12 +237,16 @@ def place_route(
     """
     race = _Race(out, tool, found, command, say)
     race.heard = heard
-    attempts = [_Attempt(number, strategy, files.of_attempt(number)) for number, strategy in enumerate(strategies, 1)]
+    options = [*strategies, *more_seeds]
+    every = [_Attempt(number, each, files.of_attempt(number)) for number, each in enumerate(options, 1)]
+    attempts, seeds = every[: len(strategies)], every[len(strategies) :]
     try:
         race.run(attempts[:FIRST], attempts[-1])
         if race.best is None:
             further = not (another is not None and len(attempts) > FIRST and another())
         else:
+            if race.best.seconds <= QUICK_SECONDS and 0 < race.missed <= NEARLY_QUICK:
+                race.run(seeds, attempts[-1])
             further = 0 < race.missed <= NEARLY
         if further:
             race.run(attempts[FIRST:], attempts[-1])
@@ -246,7 +254,7 @@ def place_route(
         race.end()
     if race.best is None:
         raise NotRouted(race.failures[0])
-    _keep(out, attempts, race.best)
+    _keep(out, every, race.best)
     return Routed(race.best.options, race.missed)
 
 

@@ -12,7 +12,7 @@ import pytest
 from hwflow.errors import ToolError
 from hwflow.sim import programs
 from hwflow.toolchain import routing
-from hwflow.toolchain.nextpnr import NEXTPNR_ECP5, STRATEGIES, critical_cores
+from hwflow.toolchain.nextpnr import MORE_SEEDS, NEXTPNR_ECP5, STRATEGIES, critical_cores
 from hwflow.toolchain.place_route_progress import PlaceRouteProgress
 from hwflow.toolchain.routing import Files, NotRouted, Watch, place_route
 from hwflow.toolchain.tool import Found
@@ -49,7 +49,7 @@ def routed(tmp_path, monkeypatch):
     """routed(ways, alone, another): what place_route returns, and the lines that it says. ``alone``: seconds after
     which another way starts."""
 
-    def route(*ways: str, alone: float = 600.0, another=None, heard=None):
+    def route(*ways: str, alone: float = 600.0, another=None, heard=None, seeds=()):
         monkeypatch.setattr(routing, "ALONE_SECONDS", alone)
         monkeypatch.setattr(routing, "LEAST_SECONDS", 1.0)
         monkeypatch.setattr(routing, "POLL_SECONDS", 0.1)
@@ -58,7 +58,7 @@ def routed(tmp_path, monkeypatch):
         found = Found((sys.executable, "-c", PROGRAM), "PATH", (9, 9), "9.9")
         result = place_route(
             tmp_path, NEXTPNR_ECP5, found, FILES, lambda files, way: [files.placed, files.report, *way],
-            [[way] for way in ways], said.append, heard, another,
+            [[way] for way in ways], said.append, heard, another, [[seed] for seed in seeds],
         )
         return result, said
 
@@ -113,6 +113,17 @@ def test_what_misses_its_timing_is_done_once_more(routed, tmp_path, ways, kept, 
     assert (tmp_path / "placed").read_text() == kept
 
 
+def test_a_quick_design_that_nearly_meets_its_clock_gets_other_seeds(routed, monkeypatch):
+    seeds = ("reached(95)", "reached(101)", "hang()")
+    result, said = routed("reached(93)", "reached(92)", "hang()", seeds=seeds)
+    assert result.strategy == ["reached(101)"]
+    assert [line for line in said if "attempt" in line] == [f"{START}, attempt {number}" for number in (2, 4, 5)]
+    # Those that miss more, or took long, do not.
+    assert routed("reached(91)", "reached(90)", "hang()", seeds=seeds)[0].strategy == ["reached(91)"]
+    monkeypatch.setattr(routing, "QUICK_SECONDS", 0.0)
+    assert routed("reached(93)", "reached(92)", "hang()", seeds=seeds)[0].strategy == ["reached(93)"]
+
+
 def test_a_better_result_beside_one_that_misses_is_waited_for(routed):
     result, _ = routed("reached(90)", "time.sleep(0.3); reached(100)", alone=0.0)
     assert result.missed == 0
@@ -156,6 +167,7 @@ def test_the_first_that_runs_is_heard(routed):
 
 
 def test_ways_differ_in_what_they_do():
+    assert all(len({*map(tuple, (*ways, *MORE_SEEDS))}) == len(ways) + len(MORE_SEEDS) for ways in STRATEGIES.values())
     assert all(len({tuple(way) for way in ways}) == len(ways) > routing.FIRST for ways in STRATEGIES.values())
     assert [("router2" in way, "--tmg-ripup" in way) for way in STRATEGIES["ecp5"]] == [
         (False, False), (False, False), (True, True), (True, False),
