@@ -103,8 +103,9 @@ LAYERS = (
     Layer(("hdl_lib",), ("amaranth",), "the cores are usable without hwflow"),
     Layer(
         (
-            "hwflow.quantization.static_quantizer", "hwflow.quantization.quantizer_pairs",
-            "hwflow.quantization.quantizer_weights",
+            "hwflow.quantization.static_quantizer", "hwflow.quantization.node_quantizers",
+            "hwflow.quantization.placement", "hwflow.quantization.precision", "hwflow.quantization.preparation",
+            "hwflow.quantization.calibration", "hwflow.quantization.sessions",
         ),
         (*COMMON, "hwflow.onnxspec.graphs", "numpy", "onnx", "onnxruntime"),
         "onnxruntime is an optional extra, imported in one place, and quantizes before hwflow reads a model",

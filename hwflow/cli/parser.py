@@ -201,8 +201,12 @@ def command_line() -> argparse.ArgumentParser:
     command.add_argument("-o", "--output", required=True, metavar="Q.onnx", help="the quantized model")
     command.add_argument("--bits", type=int, choices=(8, 4), default=8, help="bits of weights (default: 8)")
     command.add_argument(
-        "--activations", choices=("uint8", "int8", "uint16", "int16"), default="uint8",
-        help="element type of activations (default: uint8)",
+        "--activations", choices=("auto", "uint8", "int8", "uint16", "int16"), default="uint8",
+        help="element type of activations (default: uint8); auto: uint16 for as few as keep --target-snr, else uint8",
+    )
+    command.add_argument(
+        "--target-snr", type=float, metavar="DB",
+        help="with --activations auto: the outputs' signal to noise ratio against the float model (default: 30)",
     )
     command.add_argument(
         "--input", metavar="X.npz", help="frames to compare both models on (default: the calibration data)"

@@ -22,14 +22,23 @@ from hwflow.frontend.host_work import HOST_WORK, HostWork
 from hwflow.onnxspec import TrainingModel, write_model
 from hwflow.onnxspec.graphs.operator_names import DEQUANTIZE_LINEAR, QUANTIZE_LINEAR
 from hwflow.onnxspec.reading.external_loading import Folders
-from hwflow.quantization.static_quantizer import Recipe, require_onnxruntime, run_frames, static_qdq
+from hwflow.quantization.sessions import require_onnxruntime, run_frames
+from hwflow.quantization.static_quantizer import Recipe, static_qdq
 from hwflow.verify.inputs import Inputs, choose_inputs, require_file
 
 BITS = (8, 4)
 """Of weights."""
 
-ACTIVATIONS = ("uint8", "int8", "uint16", "int16")
-"""Element types of activations."""
+AUTO = "auto"
+
+ACTIVATIONS = (AUTO, "uint8", "int8", "uint16", "int16")
+"""Element types of activations; :data:`AUTO`: uint8, and uint16 where the signal to noise ratio needs it."""
+
+TARGET_SNR = 30.0
+"""Of :data:`AUTO`, in dB, if none is given."""
+
+MOST_SNR = 100.0
+"""In dB; 16 bits have less."""
 
 _QUANTIZERS = frozenset({QUANTIZE_LINEAR, DEQUANTIZE_LINEAR})
 
@@ -55,7 +64,9 @@ class Quantization:
     """The model written to ``output``, its quality on ``evaluated``, and the findings about it.
 
     ``findings`` are those of :func:`hwflow.check` on the written model, none of them an error. ``bits`` (weights) and
-    ``activations`` are as asked for. ``host``: what is left to the host; None where it does not compile.
+    ``activations`` are as asked for. ``quantized``: the values with a quantizer; ``wide``: those with 16 bits.
+    ``target_snr``: what ``activations`` "auto" was to keep, in dB, else None. ``host``: what is left to the host; None
+    where it does not compile.
     """
 
     output: Path
@@ -66,6 +77,9 @@ class Quantization:
     qualities: tuple[OutputQuality, ...]
     findings: tuple[Finding, ...]
     host: HostWork | None
+    quantized: tuple[str, ...]
+    wide: tuple[str, ...]
+    target_snr: float | None
 
     @property
     def compiles(self) -> bool:
@@ -78,6 +92,9 @@ class Quantization:
             "output": str(self.output),
             "bits": self.bits,
             "activations": self.activations,
+            "target_snr_db": self.target_snr,
+            "quantized": list(self.quantized),
+            "quantized_to_16_bits": list(self.wide),
             "calibration_frames": self.calibrated.frames,
             "frames": self.evaluated.frames,
             "outputs": [
@@ -107,6 +124,8 @@ class Quantization:
                 accuracy, reference = 100 * q.accuracy, 100 * q.float_accuracy
                 parts.append(f"accuracy {accuracy:.2f} % (float model: {reference:.2f} %)")
             yield f"output {show(q.name)}: {', '.join(parts) or 'no figures: neither floats nor labels'}"
+        if self.target_snr is not None:
+            yield from self._precision(self.target_snr)
         for finding in merged(f for f in self.findings if f.severity == Severity.UNSUPPORTED):
             first, *rest = finding.lines()
             yield from ("note: " + first.removeprefix("unsupported: "), *rest)
@@ -123,6 +142,16 @@ class Quantization:
             yield "hwflow can compile it: see 'hwflow synth'"
 
 
+    def _precision(self, target: float) -> Iterator[str]:
+        """Yield which activations have 16 bits, and whether that was enough."""
+        listing = ": " + ", ".join(map(show, self.wide)) if self.wide else ""
+        yield f"16 bits for {len(self.wide)} of {len(self.quantized)} activations{listing}"
+        found = [q.snr_db for q in self.qualities if q.snr_db is not None]
+        if found and min(found) < target:
+            why = "weights need more bits" if len(self.wide) == len(self.quantized) else "calibrate on more frames"
+            yield f"note: SNR is below the {target:g} dB asked for: {why}"
+
+
 def quantize(
     model: Model | TrainingModel | str | os.PathLike[str],
     calibration: str | os.PathLike[str],
@@ -130,6 +159,7 @@ def quantize(
     *,
     bits: int = 8,
     activations: str = "uint8",
+    target_snr: float | None = None,
     inputs: str | os.PathLike[str] | None = None,
     frames: int | None = None,
     dimensions: Mapping[str, int] | None = None,
@@ -140,17 +170,18 @@ def quantize(
 
     Weights get ``bits`` (8 or 4) bits, signed, symmetric, with a scale for each output channel; biases int32;
     activations the type ``activations`` ("uint8", "int8", "uint16", "int16"), with one scale and zero point each, from
-    the least and greatest values on the calibration data. ``calibration`` and ``inputs`` are .npz files as
-    :func:`compare` takes them; the quantized model is compared with the float model on ``inputs``, or on the
-    calibration data without; an array ``label`` there gives accuracies. ``frames``: how many of the calibration data
-    (default: all). ``model``, ``dimensions``, ``trusted``: as :func:`load` takes them. The same arguments give the same
-    file. A file at ``output`` is replaced as a whole, or stays as it was.
+    the least and greatest values on the calibration data; "auto": uint8, but uint16 for as few as keep ``target_snr``
+    (dB, by default :data:`TARGET_SNR`) against the float model on the calibration data. ``calibration`` and ``inputs``
+    are .npz files as :func:`compare` takes them; the quantized model is compared with the float model on ``inputs``, or
+    on the calibration data without; an array ``label`` there gives accuracies. ``frames``: how many of the calibration
+    data (default: all). ``model``, ``dimensions``, ``trusted``: as :func:`load` takes them. The same arguments give the
+    same file. A file at ``output`` is replaced as a whole, or stays as it was.
 
     Raises :class:`ModelRefused` (no valid model, not float, not what onnxruntime can quantize), :class:`UsageError`
     (files or arguments that do not fit), :class:`ToolError` (onnxruntime is not installed).
     """
     say = progress or (lambda line: None)
-    recipe = Recipe(_chosen("--bits", bits, BITS), _chosen("--activations", activations, ACTIVATIONS))
+    recipe = _recipe(bits, activations, target_snr)
     require_onnxruntime()
     require_file(calibration)
     require_file(inputs)
@@ -168,7 +199,8 @@ def quantize(
     reference = run_frames(model.proto, shown, model.resolved.outputs)
     _refuse_infinite(reference, calibrated)
     say("quantizing")
-    proto = static_qdq(model.proto, shown, recipe)
+    quantized = static_qdq(model.proto, shown, recipe)
+    proto = quantized.model
     if not any(node.op_type in _QUANTIZERS for node in proto.graph.node):
         raise ModelRefused.of(
             "quantizable-operator", f"model {show(model.resolved.name)}",
@@ -189,7 +221,25 @@ def quantize(
     result = run_frames(proto, shown, model.resolved.outputs)
     qualities = tuple(_quality(name, array, result[name], evaluated.labels) for name, array in reference.items())
     write_model(proto, target)
-    return Quantization(target, bits, activations, calibrated, evaluated, qualities, tuple(findings), host)
+    return Quantization(
+        target, bits, activations, calibrated, evaluated, qualities, tuple(findings), host, quantized.activations,
+        quantized.wide, recipe.target_snr,
+    )
+
+
+def _recipe(bits: int, activations: str, target_snr: float | None) -> Recipe:
+    _chosen("--bits", bits, BITS)
+    _chosen("--activations", activations, ACTIVATIONS)
+    if activations == AUTO:
+        target_snr = TARGET_SNR if target_snr is None else target_snr
+        if not 0 < target_snr < MOST_SNR:
+            message = f"must be more than 0 and less than {MOST_SNR:g} dB, not {target_snr:g}"
+            raise UsageError.of("quantize-option", "option --target-snr", message, "choose what 16 bits can keep")
+        return Recipe(bits, "uint8", target_snr)
+    if target_snr is not None:
+        message = f"must be given with --activations auto, not {activations}"
+        raise UsageError.of("quantize-option", "option --target-snr", message, "leave one of them out")
+    return Recipe(bits, activations)
 
 
 def _chosen(option: str, value: Any, choices: tuple[Any, ...]) -> Any:

@@ -160,24 +160,20 @@ def test_a_unet(tmp_path):
     assert hwflow.compare(tmp_path / "q.onnx", inputs=tmp_path / "x.npz").unexplained == 0
 
 
-def test_products_of_streams_are_left_alone(tmp_path):
-    """Hardware cannot be made of them, and the host is told of."""
+def test_products_of_two_streams(tmp_path):
+    """Both operands are integers, and nothing but what is read as integers is rounded."""
     network = Network(["N", 4, 4])
     keys = network.node("MatMul", "x", network.constant(weights(4, 4)))
-    y = network.node("MatMul", network.node("Softmax", keys, axis=-1), "x")
-    network.save(tmp_path / "m.onnx", y, ["N", 4, 4])
+    shares = network.node("Softmax", network.node("MatMul", "x", keys), axis=-1)
+    network.save(tmp_path / "m.onnx", network.node("MatMul", shares, "x"), ["N", 4, 4])
     np.savez(tmp_path / "x.npz", x=RNG.normal(size=(12, 4, 4)))
     done = hwflow.quantize(tmp_path / "m.onnx", tmp_path / "x.npz", tmp_path / "q.onnx")
-    (warning,) = done.findings
-    assert (warning.rule, warning.severity) == ("host-work", "warning")
-    assert warning.message == (
-        "the host must run pre- and postprocessing only, not 1 linear operator with 50 % of the 128 "
-        "multiply-accumulates of a frame: 'matmul2' (MatMul)"
-    )
-    assert done.table()["host"]["macs"] == 64 and done.table()["host"]["share"] == 0.5
-    assert list(done.lines())[-1] == (
-        "hwflow can compile only the rest of it: the host must do 50 % of the 128 multiply-accumulates of a frame"
-    )
+    assert done.quantized == ("x", "v0", "v1", "v2", "y")
+    pairs = [n.op_type for n in onnx.load(tmp_path / "q.onnx").graph.node].count("QuantizeLinear")
+    assert pairs == 5
+    # Shares have 255 steps up to the greatest one met, not up to 1.
+    found = {i.name: numpy_helper.to_array(i) for i in onnx.load(tmp_path / "q.onnx").graph.initializer}
+    assert 0 < found["v2_scale"] < 1 / 255 and found["v2_zero_point"] == 0
 
 
 def test_onnxruntime_is_left_as_it_was(tmp_path: Path) -> None:

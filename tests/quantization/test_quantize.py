@@ -133,8 +133,10 @@ def test_an_old_model(tmp_path):
     done = hwflow.quantize(tmp_path / "m.onnx", tmp_path / "x.npz", tmp_path / "q.onnx")
     result = onnx.load(tmp_path / "q.onnx")
     assert [i.name for i in result.graph.input] == ["x"]
-    assert [(o.domain, o.version) for o in result.opset_import] == [("", 13)]
-    assert sorted(set(operators(result))) == ["Conv", "DequantizeLinear", "Gemm", "QuantizeLinear", "Relu", "Reshape"]
+    assert [(o.domain, o.version) for o in result.opset_import] == [("", 21)]
+    assert sorted(set(operators(result))) == [
+        "Add", "Conv", "DequantizeLinear", "MatMul", "QuantizeLinear", "Relu", "Reshape"
+    ]
     assert done.qualities[0].snr_db is not None and done.qualities[0].snr_db > 25
     assert done.compiles and hwflow.compare(tmp_path / "q.onnx", inputs=tmp_path / "x.npz").unexplained == 0
 
@@ -255,7 +257,8 @@ def test_the_command_line(model, data, tmp_path, monkeypatch, capsys):
     }
     assert table == {
         "output": "q.onnx", "bits": 8, "activations": "uint8", "calibration_frames": 60, "frames": 60,
-        "compiles": True, "findings": [],
+        "compiles": True, "findings": [], "target_snr_db": None, "quantized": ["x", "v1", "y"],
+        "quantized_to_16_bits": [],
     }
 
 

@@ -10,8 +10,9 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from hwflow.errors import ModelRefused
+from hwflow.quantization.preparation import name_nodes, plain_biases
 from hwflow.quantization.quantize import _accuracy, _refuse_infinite
-from hwflow.quantization.static_quantizer import _name_nodes, _plain_biases, _refusing
+from hwflow.quantization.sessions import refusing
 from tests.onnxspec.build import model, node
 
 
@@ -19,7 +20,7 @@ def test_every_node_gets_a_name_of_its_own() -> None:
     """"Relu_1" and "Relu_2" are taken."""
     names = ["Relu_1", "", "Relu_2", "Relu_1", ""]
     proto = model([node("Relu", [f"v{k}"], [f"v{k + 1}"], name=name) for k, name in enumerate(names)])
-    _name_nodes(proto)
+    name_nodes(proto)
     assert [n.name for n in proto.graph.node] == ["Relu_1", "Relu_3", "Relu_2", "Relu_1_1", "Relu_4"]
 
 
@@ -32,7 +33,7 @@ def test_addends_of_gemm(addend: Any, beta: float, expected: list[float] | None)
         [node("Gemm", ["x", "w", "c"], ["y"], name="g", beta=beta)],
         constants={"w": np.ones((4, 2), np.float32), "c": addend},
     )
-    _plain_biases(proto)
+    plain_biases(proto)
     there = {i.name: numpy_helper.to_array(i) for i in proto.graph.initializer}
     used = proto.graph.node[0].input[2]
     assert (used == "c") == (expected is None)
@@ -54,8 +55,8 @@ def test_findings_pass_through() -> None:
     """What is a finding already keeps its words."""
     info = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1])
     proto = helper.make_model(helper.make_graph([], "g", [info], [info]))
-    with pytest.raises(ModelRefused, match="here: this must be"), _refusing(proto, "be good"):
+    with pytest.raises(ModelRefused, match="here: this must be"), refusing(proto, "be good"):
         raise ModelRefused.of("odd", "here", "this must be", "that")
-    with pytest.raises(MemoryError), _refusing(proto, "be good"):
+    with pytest.raises(MemoryError), refusing(proto, "be good"):
         raise MemoryError
     assert isinstance(proto, onnx.ModelProto)

@@ -38,9 +38,21 @@ def test_arguments():
     )
     refused(
         UsageError,
-        "error: option --activations: must be one of uint8, int8, uint16, int16, not float16 [quantize-option]\n"
+        "error: option --activations: must be one of auto, uint8, int8, uint16, int16, not float16 [quantize-option]\n"
         "  remedy: choose one of these",
         activations="float16",
+    )
+    refused(
+        UsageError,
+        "error: option --target-snr: must be given with --activations auto, not int8 [quantize-option]\n"
+        "  remedy: leave one of them out",
+        activations="int8", target_snr=20,
+    )
+    refused(
+        UsageError,
+        "error: option --target-snr: must be more than 0 and less than 100 dB, not 140 [quantize-option]\n"
+        "  remedy: choose what 16 bits can keep",
+        activations="auto", target_snr=140,
     )
 
 

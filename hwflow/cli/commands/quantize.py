@@ -15,8 +15,8 @@ def run_quantize(arguments: argparse.Namespace) -> int:
     with Steps() as progress:
         quantization = quantize(
             arguments.model, arguments.calibration, arguments.output, bits=arguments.bits,
-            activations=arguments.activations, inputs=arguments.input, frames=arguments.frames,
-            dimensions=dimensions(arguments.dim), trusted=arguments.trust, progress=progress,
+            activations=arguments.activations, target_snr=arguments.target_snr, inputs=arguments.input,
+            frames=arguments.frames, dimensions=dimensions(arguments.dim), trusted=arguments.trust, progress=progress,
         )
     if arguments.format == "json":
         print_json(quantization.table())

@@ -92,13 +92,14 @@ class OperatorFacts:
     * ``mended``: the defects of the evaluator's own operator, and its substitute.
     * ``framewise``: whether a node processes frames along the first axis independently; None: if it is elementwise.
 
-    Quantization, by onnxruntime:
+    Quantization (``hwflow quantize``):
 
     * ``differences``: where onnxruntime deviates from the operator's definition.
     * ``weights``: the operand of a linear operator that may be weights.
-    * ``integer_operands``: its operands are quantized. Not for functions of one value: between two quantizers these are
-      computed exactly as real functions, and a quantizer before each would only cost accuracy.
+    * ``integer_operands``: its operands are quantized, where several of its operands or elements make a result. As a
+      function of one value it reads integers of any kind: between two quantizers such functions are exact.
     * ``accumulates``: its results are wide integers before quantization, as those of linear operators.
+    * ``moves``: results are elements of its operands, at other places.
     * ``affine``: it is an affine function, or a clip, if all operands but one are constants.
 
     The meaning of results to their readers:
@@ -139,6 +140,7 @@ class OperatorFacts:
     weights: WeightRule | None = None
     integer_operands: bool = False
     accumulates: bool = False
+    moves: bool = False
     affine: bool = False
     class_number: bool = False
     keeps_elements: bool = False

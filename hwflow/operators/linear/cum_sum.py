@@ -110,6 +110,7 @@ RECORDS = (
         "CumSum", lower=cum_sum, honours=attributes("exclusive", "reverse"),
         limits=f"constant axis within a frame; reals, of several scales along it if these have a common divisor; "
         f"{phrases.INTEGER}",
-        becomes=("cumulative_sum", "elementwise"), frames=axes.along_input(1), error=_error
+        becomes=("cumulative_sum", "elementwise"), frames=axes.along_input(1), error=_error,
+        integer_operands=True, accumulates=True
     ),
 )

@@ -268,6 +268,6 @@ RECORDS = (
         limits=f"a stream and constants ({phrases.WEIGHTS}), or streams, whose products are made element by element; "
         "axes of frames in front, not summed over",
         becomes=("dense", "product", "reindex", "sum_pool2d", "transpose"), heavy=True, work=_work,
-        frames=BatchingRule(_independent, _batched), error=_error
+        frames=BatchingRule(_independent, _batched), error=_error, integer_operands=True, accumulates=True
     ),
 )

@@ -72,6 +72,6 @@ RECORDS = (
     Operator(
         "GatherElements", lower=gather_elements, honours=attributes("axis"),
         limits=f"constant indices, {phrases.AXES}", becomes=("reindex",), frames=BatchingRule(_independent, _batched),
-        error=move_errors.moved, mended=gather_defects.GATHER_ELEMENTS
+        error=move_errors.moved, mended=gather_defects.GATHER_ELEMENTS, moves=True
     ),
 )

@@ -97,6 +97,7 @@ def _batched(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
 RECORDS = (
     Operator(
         "GatherND", lower=gather_nd, honours=attributes("batch_dims"), limits=f"constant indices, {phrases.AXES}",
-        becomes=("reindex",), wild=True, frames=BatchingRule(_independent, _batched), error=move_errors.moved
+        becomes=("reindex",), wild=True, frames=BatchingRule(_independent, _batched), error=move_errors.moved,
+        moves=True
     ),
 )

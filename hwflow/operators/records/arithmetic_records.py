@@ -54,7 +54,7 @@ RECORDS: tuple[Operator, ...] = (
         honours=attributes(broadcast=_BROADCAST),
         limits=f"of reals by a constant other than 0, or of a constant by reals; {phrases.INTEGER}",
         becomes=("elementwise", "requantize"), real_only=True, frames=axes.ELEMENTWISE, error=linear_errors.div,
-        affine=True
+        affine=True, integer_operands=True, accumulates=True
     ),
     _comparison("Equal", Simple("equal"), attributes(broadcast=_BROADCAST)),
     _comparison("Greater", Simple("greater"), attributes(broadcast=_BROADCAST)),
@@ -64,16 +64,17 @@ RECORDS: tuple[Operator, ...] = (
     Operator(
         "Max", lower=integers.or_real(integers.always(MAXIMUM), ordering.extreme(MAXIMUM)),
         limits=f"any number: {phrases.COMPARED}", becomes=("elementwise",), needs=(Integers, Reals),
-        frames=axes.ELEMENTWISE, error=linear_errors.extremum
+        frames=axes.ELEMENTWISE, error=linear_errors.extremum, integer_operands=True, accumulates=True
     ),
     Operator(
         "Mean", lower=ordering.mean, limits=f"any number of {phrases.ALIGNED}",
-        becomes=("elementwise",), needs=(Integers, Reals), frames=axes.ELEMENTWISE, error=linear_errors.mean
+        becomes=("elementwise",), needs=(Integers, Reals), frames=axes.ELEMENTWISE, error=linear_errors.mean,
+        integer_operands=True, accumulates=True
     ),
     Operator(
         "Min", lower=integers.or_real(integers.always(MINIMUM), ordering.extreme(MINIMUM)),
         limits=f"any number: {phrases.COMPARED}", becomes=("elementwise",), needs=(Integers, Reals),
-        frames=axes.ELEMENTWISE, error=linear_errors.extremum
+        frames=axes.ELEMENTWISE, error=linear_errors.extremum, integer_operands=True, accumulates=True
     ),
     _of_integers("Mod", integers.mod, f"{phrases.INTEGER}, fmod too", attributes("fmod")),
     Operator(
@@ -99,12 +100,13 @@ RECORDS: tuple[Operator, ...] = (
     Operator(
         "Sum", lower=integers.or_real(integers.always(Simple("add")), ordering.total),
         limits=f"any number of {phrases.ALIGNED}", becomes=("elementwise",), needs=(Integers, Reals),
-        frames=axes.ELEMENTWISE, error=linear_errors.total
+        frames=axes.ELEMENTWISE, error=linear_errors.total, integer_operands=True, accumulates=True
     ),
     Operator(
         "Where", lower=integers.or_real(integers.always(Simple("where")), ordering.where),
         limits=f"a bool tensor in hardware, or constant; branches: {phrases.COMPARED}", becomes=("elementwise",),
-        needs=(Integers, Reals), frames=axes.ELEMENTWISE, error=move_errors.chosen
+        needs=(Integers, Reals), frames=axes.ELEMENTWISE, error=move_errors.chosen,
+        integer_operands=True, accumulates=True
     ),
     _of_integers("Xor", integers.always(Simple("xor")), phrases.LOGICAL, attributes(broadcast=_BROADCAST)),
 )

@@ -23,7 +23,7 @@ RECORDS: tuple[Operator, ...] = (
         honours=attributes(*_WINDOW, "ceil_mode", "count_include_pad", auto_pad=AUTO_PADS),
         limits=f"{phrases.POOL}; any count_include_pad", becomes=("pixel_product", "sum_pool2d"), heavy=True,
         frames=axes.IMAGE, error=move_errors.average, tame=True, framewise=framewise.always,
-        mended=evaluator_defects.AVERAGE_POOL, images=1, keeps_rank=True, integer_operands=True
+        mended=evaluator_defects.AVERAGE_POOL, images=1, keeps_rank=True, integer_operands=True, accumulates=True
     ),
     Operator(
         "Conv", lower=linear.conv, honours=attributes(*_WINDOW, "group", auto_pad=AUTO_PADS), limits=phrases.CONV,
@@ -50,12 +50,12 @@ RECORDS: tuple[Operator, ...] = (
     Operator(
         "GlobalAveragePool", lower=pools.global_average_pool, limits="of images with any number of axes",
         becomes=("sum_pool2d",), heavy=True, frames=axes.IMAGE, error=move_errors.means, tame=True,
-        framewise=framewise.always, images=1, integer_operands=True
+        framewise=framewise.always, images=1, integer_operands=True, accumulates=True
     ),
     Operator(
         "GlobalMaxPool", lower=pools.global_max_pool, limits="of images with any number of axes",
         becomes=("max_pool2d",), frames=axes.IMAGE, error=move_errors.moved, tame=True, framewise=framewise.always,
-        mended=evaluator_defects.GLOBAL_MAX_POOL, images=1
+        mended=evaluator_defects.GLOBAL_MAX_POOL, images=1, moves=True
     ),
     Operator(
         names.MAT_MUL, lower=matmul.matmul, limits=phrases.PRODUCT, becomes=("dense",), real_only=True, heavy=True,
@@ -68,26 +68,28 @@ RECORDS: tuple[Operator, ...] = (
         "MaxPool", lower=pools.max_pool, honours=attributes(*_WINDOW, "ceil_mode", "storage_order", auto_pad=AUTO_PADS),
         limits=f"{phrases.POOL}; no indices; one scale per channel", becomes=("max_pool2d",), heavy=True,
         frames=axes.IMAGE, error=move_errors.moved, tame=True, framewise=framewise.always,
-        mended=evaluator_defects.MAX_POOL, images=1, keeps_rank=True, integer_operands=True
+        mended=evaluator_defects.MAX_POOL, images=1, keeps_rank=True, integer_operands=True, moves=True
     ),
     Operator(
         "ReduceMax", lower=reductions.reduce_max, honours=attributes(*_REDUCED),
         limits=f"constant {phrases.AXES}; {phrases.ORDERED}", becomes=("max_pool2d",), frames=axes.reduce(),
-        error=move_errors.greatest, proportional=True, framewise=framewise.inner_axes
+        error=move_errors.greatest, proportional=True, framewise=framewise.inner_axes, moves=True
     ),
     Operator(
         "ReduceMean", lower=reductions.reduce_mean, honours=attributes(*_REDUCED),
         limits=f"constant {phrases.AXES}; of reals; one scale per channel", becomes=("sum_pool2d",), real_only=True,
-        frames=axes.reduce(), error=move_errors.means, framewise=framewise.inner_axes
+        frames=axes.reduce(), error=move_errors.means, framewise=framewise.inner_axes,
+        integer_operands=True, accumulates=True
     ),
     Operator(
         "ReduceMin", lower=reductions.reduce_min, honours=attributes(*_REDUCED),
         limits=f"constant {phrases.AXES}; {phrases.ORDERED}", becomes=("max_pool2d",), frames=axes.reduce(),
-        error=move_errors.least, proportional=True, framewise=framewise.inner_axes
+        error=move_errors.least, proportional=True, framewise=framewise.inner_axes, moves=True
     ),
     Operator(
         "ReduceSum", lower=reductions.reduce_sum, honours=attributes(*_REDUCED),
         limits=f"constant {phrases.AXES}; of reals; one scale per channel", becomes=("sum_pool2d",),
-        frames=axes.reduce(13), error=move_errors.sums, proportional=True, framewise=framewise.inner_axes
+        frames=axes.reduce(13), error=move_errors.sums, proportional=True, framewise=framewise.inner_axes,
+        integer_operands=True, accumulates=True
     ),
 )

@@ -28,16 +28,16 @@ RECORDS: tuple[Operator, ...] = (
         "Concat", lower=joins.concat, honours=attributes("axis"),
         limits=f"streams, and constants between them; {phrases.AXES}", becomes=("concat",), frames=axes.concat(0, 1),
         error=move_errors.joined, proportional=True, sizes=size_facts.CONCAT, framewise=framewise.inner_axis,
-        keeps_rank=True, integer_operands=True
+        keeps_rank=True, integer_operands=True, moves=True
     ),
     Operator(
         "DepthToSpace", lower=moves.depth_to_space, honours=attributes("blocksize", mode=_MODES), limits="both modes",
         becomes=("reindex",), frames=axes.IMAGE, error=move_errors.moved, tame=True,
-        sizes=size_facts.blocks(1, power=2)
+        sizes=size_facts.blocks(1, power=2), moves=True
     ),
     Operator(
         "Expand", lower=moves.expand, limits=f"constant shape, {phrases.MOVED}", becomes=("reindex",),
-        frames=axes.expand(), error=move_errors.moved, proportional=True
+        frames=axes.expand(), error=move_errors.moved, proportional=True, moves=True
     ),
     Operator(
         "Flatten", lower=reshapes.reshape, honours=attributes("axis"), limits=phrases.FRONT, becomes=("reshape",),
@@ -46,12 +46,12 @@ RECORDS: tuple[Operator, ...] = (
     ),
     Operator(
         "Gather", lower=moves.gather, honours=attributes("axis"), limits=f"constant indices, {phrases.AXES}",
-        becomes=("reindex",), frames=axes.along(0), error=move_errors.moved, proportional=True
+        becomes=("reindex",), frames=axes.along(0), error=move_errors.moved, proportional=True, moves=True
     ),
     Operator(
         "Pad", lower=moves.pad, honours=attributes("paddings", "pads", "value", mode=moves.PAD_MODES),
         limits=f"constant pads, {phrases.MOVED}: constant (a multiple of the scale), edge, reflect, wrap",
-        becomes=("reindex",), frames=axes.pad(), error=move_errors.padded, keeps_rank=True
+        becomes=("reindex",), frames=axes.pad(), error=move_errors.padded, keeps_rank=True, moves=True
     ),
     Operator(
         names.RESHAPE, lower=reshapes.reshape, honours=attributes("allowzero", "shape"),
@@ -67,22 +67,23 @@ RECORDS: tuple[Operator, ...] = (
         ),
         limits=f"{phrases.RESIZED}; linear and cubic of one scale along the axes", becomes=("interpolate", "reindex"),
         frames=axes.resize(), error=resize_errors.resized, framewise=framewise.resized, mended=resize_defects.RESIZE,
-        differences=(runtime_differences.RESIZE,), keeps_rank=True, integer_operands=True
+        differences=(runtime_differences.RESIZE,), keeps_rank=True, integer_operands=True, moves=True,
+        accumulates=True
     ),
     Operator(
         "Slice", lower=moves.slice_, honours=attributes("axes", "ends", "starts"),
         limits=f"constant starts, ends, axes and steps, {phrases.MOVED}", becomes=("reindex",), frames=axes.slice_(),
-        error=move_errors.moved, proportional=True, keeps_rank=True
+        error=move_errors.moved, proportional=True, keeps_rank=True, moves=True
     ),
     Operator(
         "SpaceToDepth", lower=moves.space_to_depth, honours=attributes("blocksize", mode=_MODES), limits="both modes",
         becomes=("reindex",), frames=axes.IMAGE, error=move_errors.moved, tame=True,
-        sizes=size_facts.blocks(2, 3, power=1)
+        sizes=size_facts.blocks(2, 3, power=1), moves=True
     ),
     Operator(
         "Split", lower=moves.split, honours=attributes("axis", "num_outputs", "split"),
         limits=f"constant sizes, {phrases.AXES}", becomes=("reindex",), frames=axes.along(0), error=move_errors.parts,
-        wild=True, proportional=True, sizes=size_facts.SPLIT, keeps_rank=True
+        wild=True, proportional=True, sizes=size_facts.SPLIT, keeps_rank=True, moves=True
     ),
     Operator(
         "Squeeze", lower=reshapes.reshape, honours=attributes("axes"), limits=phrases.FRONT, becomes=("reshape",),
@@ -91,7 +92,7 @@ RECORDS: tuple[Operator, ...] = (
     ),
     Operator(
         "Tile", lower=moves.tile, limits=f"constant repeats, {phrases.MOVED}", becomes=("reindex",), frames=axes.tile(),
-        error=move_errors.moved, proportional=True
+        error=move_errors.moved, proportional=True, moves=True
     ),
     Operator(
         "TopK", lower=ranking.top_k, honours=attributes("axis", "k", "largest", "sorted"),
@@ -101,7 +102,7 @@ RECORDS: tuple[Operator, ...] = (
     Operator(
         names.TRANSPOSE, lower=reshapes.transpose, honours=attributes("perm"), limits=phrases.FRONT,
         becomes=("transpose",), frames=axes.transpose(), error=move_errors.moved, tame=True, proportional=True,
-        framewise=framewise.transposed, keeps_rank=True, integer_operands=True
+        framewise=framewise.transposed, keeps_rank=True, integer_operands=True, moves=True
     ),
     Operator(
         "Unsqueeze", lower=reshapes.reshape, honours=attributes("axes"), limits=phrases.FRONT, becomes=("reshape",),
@@ -111,6 +112,7 @@ RECORDS: tuple[Operator, ...] = (
     Operator(
         "Upsample", lower=resize.upsample, honours=attributes("height_scale", "mode", "scales", "width_scale"),
         limits=f"{phrases.RESIZED}; scales of at least 1", becomes=("interpolate", "reindex"), frames=axes.resize(),
-        error=resize_errors.resized, framewise=framewise.resized, mended=resize_defects.UPSAMPLE, keeps_rank=True
+        error=resize_errors.resized, framewise=framewise.resized, mended=resize_defects.UPSAMPLE, keeps_rank=True,
+        moves=True
     ),
 )

@@ -1,27 +1,24 @@
-"""Tell onnxruntime's quantizer how to treat linear operators: which operand is weights, with a scale per output.
+"""Tell onnxruntime's quantizer what to quantize of each node: the values chosen, and weights with a scale per output.
 
 Its own operator quantizers (onnxruntime 1.32) take axis 1 of any constant for the outputs of MatMul, give a bias of a
-grouped ConvTranspose only as many scales as a group has outputs, and quantize products of two streams, which hardware
-cannot be made of.
+grouped ConvTranspose only as many scales as a group has outputs, and quantize moved integers again.
 """
 
 from __future__ import annotations
 
 import contextlib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import onnx
 
-from hwflow.onnxspec.graphs.operator_facts import STANDARD_DOMAIN, all_facts, facts_of
+from hwflow.onnxspec.graphs.operator_facts import STANDARD_DOMAIN, facts_of
 from hwflow.onnxspec.graphs.weight_axes import Weights
-
-
-def is_linear(node: onnx.NodeProto) -> bool:
-    """Whether hardware is made of the node's operator where one operand is constant: the weights."""
-    return facts_of(STANDARD_DOMAIN, node.op_type).weights is not None
+from hwflow.quantization.placement import Placement
+from hwflow.quantization.sessions import imported
 
 
 def weights_of(node: onnx.NodeProto, constants: Mapping[str, onnx.TensorProto]) -> Weights | None:
@@ -61,37 +58,49 @@ def part_weights(model: onnx.ModelProto) -> None:
 
 
 @dataclass
-class LinearQuantizer:
-    """Called by onnxruntime for each node of a linear operator: tells ``quantizer`` (its QDQQuantizer) what to
-    quantize, and how."""
+class NodeQuantizer:
+    """Called by onnxruntime for each node: tells ``quantizer`` (its QDQQuantizer) what to quantize, and how.
+
+    ``placement`` names the activations; ``weights``: whether constants of linear operators are quantized, too.
+    """
 
     quantizer: Any
     node: onnx.NodeProto
+    placement: Placement
+    weights: bool
 
     def quantize(self) -> None:
-        """Quantize weights with a scale per output, the bias as int32 if it has one value per output, and streams."""
+        """Quantize activations, weights with a scale per output, and a bias with one value per output as int32."""
+        for name in (*self.node.input, *self.node.output):
+            if name in self.placement.quantized:
+                self.quantizer.quantize_activation_tensor(name)
+        if self.weights:
+            self._quantize_weights()
+
+    def _quantize_weights(self) -> None:
         node, constants = self.node, self.quantizer.initializers
         weights = weights_of(node, constants)
         if weights is None:
             return
         name, stream = node.input[weights.index], node.input[1 - weights.index]
-        self.quantizer.quantize_activation_tensor(stream)
-        self.quantizer.quantize_activation_tensor(node.output[0])
         if weights.axis is None:
             self.quantizer.quantize_weight_tensor(name)
         else:
             self.quantizer.quantize_weight_tensor_per_channel(name, weights.axis)
         bias = constants.get(node.input[2]) if len(node.input) > 2 else None
-        if bias is not None and weights.axis is not None and [*bias.dims] == [constants[name].dims[weights.axis]]:
-            self.quantizer.quantize_bias_tensor(node.name, bias.name, stream, name)
+        source = self.placement.sources.get(stream)
+        if bias is None or source is None or weights.axis is None:
+            return
+        if [*bias.dims] == [constants[name].dims[weights.axis]]:
+            self.quantizer.quantize_bias_tensor(node.name, bias.name, source, name)
 
 
 @contextlib.contextmanager
-def linear_quantizers(registry: MutableMapping[str, Any]) -> Iterator[None]:
-    """Put :class:`LinearQuantizer` into onnxruntime's ``registry`` of QDQ operator quantizers during the body."""
+def node_quantizers(operators: Sequence[str], placement: Placement, *, weights: bool) -> Iterator[None]:
+    """Let :class:`NodeQuantizer` quantize the nodes of ``operators`` during the body, instead of onnxruntime's own."""
+    registry = imported("onnxruntime.quantization.registry").QDQRegistry
     before = dict(registry)
-    linear = (name for (domain, name), operator in all_facts() if not domain and operator.weights is not None)
-    registry.update(dict.fromkeys(linear, LinearQuantizer))
+    registry.update(dict.fromkeys(operators, partial(NodeQuantizer, placement=placement, weights=weights)))
     try:
         yield
     finally:

@@ -1,0 +1,37 @@
+"""Calibrate: the ranges of values of a float model on frames."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+import onnx
+
+from hwflow.quantization.sessions import Arrays, open_session, plain
+
+Range: TypeAlias = tuple[float, float]
+"""The least and the greatest element met."""
+
+
+def calibrate(model: onnx.ModelProto, frames: Sequence[Arrays], values: Sequence[str]) -> dict[str, Range]:
+    """Return the range of each of ``values`` that is no constant of ``model`` on ``frames``."""
+    constants = {i.name for i in model.graph.initializer}
+    names = [name for name in values if name not in constants]
+    shown = plain(model)
+    outputs = {o.name for o in shown.graph.output}
+    inputs = {i.name for i in shown.graph.input}
+    shown.graph.output.extend(
+        onnx.ValueInfoProto(name=name) for name in names if name not in outputs and name not in inputs
+    )
+    made = [name for name in names if name not in inputs]
+    session = open_session(shown)
+    ranges: dict[str, Range] = {}
+    for frame in frames:
+        found = dict(zip(made, session.run(made, dict(frame)) if made else [], strict=True))
+        for name in names:
+            array = np.asarray(frame[name] if name in inputs else found[name])
+            low, high = float(array.min()), float(array.max())
+            before = ranges.get(name, (low, high))
+            ranges[name] = min(low, before[0]), max(high, before[1])
+    return ranges

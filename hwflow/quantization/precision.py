@@ -1,0 +1,92 @@
+"""Choose the activations that get 16 bits: as few as keep the outputs' signal to noise ratio.
+
+Noise of roundings adds up, nearly: each value's share at the outputs is measured by quantizing it alone. The greatest
+shares are taken away until the rest is below the limit, and the model that comes of it is measured as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+
+from hwflow.quantization.sessions import Arrays, run_frames
+
+_FRAMES_OF_SHARES = 8  # enough for which values matter; the whole is measured on all frames
+
+Noise = npt.NDArray[np.float64]
+"""For each float output, the power of the difference over that of the float model's values."""
+
+
+class Quantizer(Protocol):
+    """Makes a model whose activations ``wide`` have 16 bits; or one with the value ``only`` quantized, nothing else."""
+
+    def __call__(self, wide: Collection[str], only: str | None = None) -> onnx.ModelProto: ...
+
+
+@dataclass(frozen=True)
+class Target:
+    """The float ``model``'s results on ``frames``, which a quantized one shall keep with ``snr`` dB or more."""
+
+    model: onnx.ModelProto
+    frames: Sequence[Arrays]
+    outputs: Sequence[str]
+    snr: float
+
+    @property
+    def limit(self) -> float:
+        """The most noise that keeps the ratio."""
+        return float(10 ** (-self.snr / 10))
+
+    @cached_property
+    def _reference(self) -> dict[str, npt.NDArray[Any]]:
+        results = run_frames(self.model, self.frames, self.outputs)
+        return {name: values.astype(np.float64) for name, values in results.items() if values.dtype.kind == "f"}
+
+    def noise(self, model: onnx.ModelProto, frames: int | None = None) -> Noise:
+        """Measure the noise of ``model`` on all frames, or on the first ones."""
+        results = run_frames(model, self.frames[:frames], list(self._reference))
+        signals = {name: values[:frames] for name, values in self._reference.items()}
+        powers = ((float((v**2).sum()), float(((v - results[name]) ** 2).sum())) for name, v in signals.items())
+        return np.array([noise / signal if signal else (np.inf if noise else 0.0) for signal, noise in powers])
+
+
+def choose_wide(values: Sequence[str], quantized: Quantizer, target: Target) -> tuple[str, ...]:
+    """Return which of ``values`` get 16 bits, in their order: none where the target is met without, all where it cannot
+    be met."""
+    narrow = target.noise(quantized(()))
+    if not _exceeds(narrow, target):
+        return ()
+    least = target.noise(quantized(values))
+    if _exceeds(least, target):
+        return tuple(values)
+    shares = {name: target.noise(quantized((), name), _FRAMES_OF_SHARES) for name in values}
+    total = sum(shares.values(), np.zeros(len(narrow)))
+    scales = (narrow - least) / np.where(total > 0, total, 1.0)  # so that all of them add up to what was measured
+    shares = {name: share * scales for name, share in shares.items()}
+    estimate, chosen, left = narrow, list[str](), list(values)
+
+    def widen_next() -> None:
+        nonlocal estimate
+        worst = int(np.argmax(estimate))
+        name = max(left, key=lambda n: float(shares[n][worst]))
+        left.remove(name)
+        chosen.append(name)
+        estimate = estimate - shares[name]
+
+    while left and _exceeds(estimate, target):
+        widen_next()
+    while left and _exceeds(target.noise(quantized(chosen)), target):
+        widen_next()
+    while len(chosen) > 1 and not _exceeds(target.noise(quantized(chosen[:-1])), target):
+        chosen.pop()
+    return tuple(name for name in values if name in set(chosen))
+
+
+def _exceeds(noise: Noise, target: Target) -> bool:
+    return bool((noise > target.limit).any())

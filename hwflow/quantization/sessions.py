@@ -1,0 +1,128 @@
+"""Sessions of onnxruntime: models run frame by frame, and its errors as findings.
+
+The only module that imports onnxruntime, which is an optional extra of the package; it does so when it is used.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import io
+import logging
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+
+from hwflow.display import show
+from hwflow.errors import ModelRefused, ToolError
+
+Arrays = Mapping[str, npt.NDArray[Any]]
+
+INSTALL = "pip install 'hwflow[quantize]'"
+
+MOST_IR_VERSION = 13  # what onnxruntime 1.31 reads
+LEAST_IR_VERSION = 8
+
+_ROWS_AS_FRAMES = "MatMulAddFusion"  # makes a Gemm whose rows are those of all frames
+
+_SILENT, _DEFAULT_LEVEL = 4, 2  # onnxruntime: fatal errors only; warnings and errors
+
+
+def require_onnxruntime() -> None:
+    """Raise :class:`ToolError` saying how to install onnxruntime if it is not there or of no use."""
+    imported("onnxruntime.quantization")
+
+
+def imported(module: str) -> Any:
+    """A module of onnxruntime, imported now."""
+    try:
+        with quiet():
+            return importlib.import_module(module)
+    except ImportError as error:
+        raise ToolError.of(
+            "tool-present", "package 'onnxruntime'", f"must be installed with its quantizer, but: {error}", INSTALL
+        ) from error
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Nothing on stdout, no Python warnings, no log records: what matters is said in findings."""
+    disabled = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(disabled)
+
+
+@contextlib.contextmanager
+def refusing(model: onnx.ModelProto, must: str, remedy: str = "see what the reason names") -> Iterator[None]:
+    """Whatever onnx and onnxruntime raise becomes a finding about ``model``."""
+    try:
+        with quiet():
+            yield
+    except (ModelRefused, MemoryError):
+        raise
+    except Exception as error:  # both raise many kinds
+        reason = " ".join(str(error).split()) or type(error).__name__
+        message = f"the model must {must}, but it says: {reason}"
+        raise ModelRefused.of("onnxruntime", f"model {show(model.graph.name)}", message, remedy) from error
+
+
+def open_session(model: onnx.ModelProto, optimized: Path | None = None) -> Any:
+    """Open a session for ``model``: as written, or with basic optimizations, which go to the file ``optimized``."""
+    runtime = imported("onnxruntime")
+    levels = runtime.GraphOptimizationLevel
+    options = runtime.SessionOptions()
+    options.graph_optimization_level = levels.ORT_DISABLE_ALL if optimized is None else levels.ORT_ENABLE_BASIC
+    options.log_severity_level = _SILENT
+    options.intra_op_num_threads = 1  # the same sums in the same order on every machine
+    disabled = []
+    if optimized is not None:
+        options.optimized_model_filepath = str(optimized)
+        disabled = [_ROWS_AS_FRAMES]
+    return runtime.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"], disabled_optimizers=disabled
+    )
+
+
+@contextlib.contextmanager
+def silent() -> Iterator[None]:
+    """Keep onnxruntime's own logger quiet."""
+    runtime = imported("onnxruntime")
+    runtime.set_default_logger_severity(_SILENT)
+    try:
+        yield
+    finally:
+        runtime.set_default_logger_severity(_DEFAULT_LEVEL)
+
+
+def plain(model: onnx.ModelProto) -> onnx.ModelProto:
+    """A copy that onnxruntime reads: its newest IR version at most; initializers are constants and no inputs."""
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    copy.ir_version = min(max(copy.ir_version, LEAST_IR_VERSION), MOST_IR_VERSION)
+    del copy.training_info[:]
+    initializers = {i.name for i in copy.graph.initializer} | {s.values.name for s in copy.graph.sparse_initializer}
+    inputs = [i for i in copy.graph.input if i.name not in initializers]
+    del copy.graph.input[:]
+    copy.graph.input.extend(inputs)
+    return copy
+
+
+def run_frames(model: onnx.ModelProto, frames: Sequence[Arrays], outputs: Sequence[str]) -> dict[str, npt.NDArray[Any]]:
+    """Each of ``outputs`` for ``frames``, evaluated one by one without optimizations: shape [frames, elements].
+
+    Raises :class:`ModelRefused` where onnxruntime cannot run the model.
+    """
+    with refusing(model, "run in onnxruntime"):
+        session = open_session(plain(model))
+        rows = [session.run(list(outputs), dict(frame)) for frame in frames]
+        return {name: np.stack([np.asarray(row[i]).reshape(-1) for row in rows]) for i, name in enumerate(outputs)}
