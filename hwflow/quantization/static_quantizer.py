@@ -14,6 +14,7 @@ from onnx import shape_inference
 
 from hwflow.errors import ModelRefused
 from hwflow.quantization.calibration import Range, calibrate
+from hwflow.quantization.masks import bound_masks
 from hwflow.quantization.node_quantizers import node_quantizers, part_weights
 from hwflow.quantization.placement import Placement, place_quantizers
 from hwflow.quantization.precision import Target, choose_wide
@@ -72,7 +73,11 @@ def static_qdq(model: onnx.ModelProto, frames: Sequence[Arrays], recipe: Recipe)
     with refusing(model, "be what onnxruntime's static quantizer takes"):
         prepared = shape_inference.infer_shapes(prepared, data_prop=True)
         placement = place_quantizers(prepared)
-        work = _Work(prepared, recipe, placement, calibrate(prepared, frames, placement.quantized))
+        ranges = calibrate(prepared, frames, placement.quantized)
+        bounded = onnx.ModelProto()
+        bounded.CopyFrom(prepared)
+        ranges.update(bound_masks(bounded, frames))
+        work = _Work(bounded, recipe, placement, ranges)
         wide = tuple(placement.quantized) if recipe.activations.endswith("16") else ()
         if recipe.target_snr is not None:
             target = Target(prepared, frames, [o.name for o in model.graph.output], recipe.target_snr)
