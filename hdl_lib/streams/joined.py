@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Shape, Signal
+from amaranth.hdl import Cat, Module, Shape, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -69,9 +69,9 @@ class Joined(wiring.Component):
         """Return the input streams."""
         return [getattr(self, name) for name in NAMES[: len(self.input_shapes)]]
 
-    def _issue(self, m: Module) -> tuple[OutputQueue, Signal, list[data.View]]:
+    def _issue(self, m: Module, *free: Value) -> tuple[OutputQueue, Signal, list[data.View]]:
         """Return the output queue, the step, and all inputs' payloads in the cycle of the step; the caller drives
-        ``queue.payload`` in the cycle before ``o.valid``."""
+        ``queue.payload`` in the cycle before ``o.valid``. ``free``: what a step waits for besides."""
         m.submodules.queue = queue = OutputQueue(self.o.payload.shape(), self.depth)
         step = Signal()
         buffers = []
@@ -81,7 +81,7 @@ class Joined(wiring.Component):
             m.d.comb += buffer.o.ready.eq(step)
             buffers.append(buffer)
         m.d.comb += [
-            step.eq(Cat(queue.available, *(buffer.o.valid for buffer in buffers)).all()),
+            step.eq(Cat(queue.available, *free, *(buffer.o.valid for buffer in buffers)).all()),
             queue.reserve.eq(step),
             queue.push.eq(delayed(m, "push", step, self.latency - 1)),
         ]

@@ -22,6 +22,7 @@ from hwflow.cores.matrix.neurons import Neurons
 from hwflow.cores.operator import HardwareOperator, LogicalOperator, Operator
 from hwflow.cores.requantizers.requantize import Requantize
 from hwflow.cores.streams.concat import Concat, StreamConcat
+from hwflow.cores.streams.digit_recurrence import Quotient, Root
 from hwflow.cores.streams.elementwise import Elementwise
 from hwflow.cores.streams.product import Product
 from hwflow.cores.streams.rearrange import Rearrange
@@ -56,11 +57,13 @@ OPERATORS: dict[str, Operator[Any]] = {
         PixelProduct(),
         PositionSum(),
         Product(),
+        Quotient(),
         Rearrange(),
         Reindex(),
         Relay(),
         Requantize(),
         Reshape(),
+        Root(),
         RunningSum(),
         ScaledAdd(),
         SlidingWindow(),

@@ -12,6 +12,7 @@ import numpy as np
 
 from hwflow.display import show
 from hwflow.errors import Finding
+from hwflow.frontend.precision import Precision
 from hwflow.frontend.stream_types import DECLARE, REAL_TYPES
 from hwflow.frontend.views import (
     Anchor,
@@ -42,7 +43,8 @@ class Refusal(Exception):
 @dataclass
 class Lowering:
     """State of lowering one model. ``deferred``: why nodes at its end are left to the host. ``reach``: upper bounds of
-    the magnitude of sums of products and of streams, where known; ``sums``: the terms of values that are sums."""
+    the magnitude of sums of products and of streams, where known; ``sums``: the terms of values that are sums.
+    ``precision``: of the approximations (:mod:`hwflow.frontend.precision`)."""
 
     model: ResolvedModel
     views: dict[str, View] = field(default_factory=dict)
@@ -54,6 +56,7 @@ class Lowering:
     value_names: Names = field(default_factory=Names)
     reach: dict[Value, int] = field(default_factory=dict)
     sums: dict[Value, Sum] = field(default_factory=dict)
+    precision: Precision = field(default_factory=Precision)
 
     def view(self, name: str) -> View:
         return self.views[name]
@@ -64,8 +67,10 @@ class Lowering:
 
     def real_origin(self, source: OnnxNode) -> str:
         """Return the output of ``source`` where it is a real tensor that new integers represent; "" where it is an
-        integer tensor, which the next requantization computes."""
+        integer tensor, which the next requantization computes, and where the integers are approximations."""
         name = source.result
+        if any(isinstance(v, Reals) and v.error for v in map(self.views.get, source.inputs)):
+            return ""
         return name if self.model.values[name].dtype in REAL_TYPES else ""
 
     def add(

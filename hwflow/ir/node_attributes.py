@@ -144,6 +144,16 @@ class ProductAttributes(Attributes):
 
 
 @dataclass(frozen=True, eq=False)
+class QuotientAttributes(Attributes):
+    """Of ``a * 2**fraction / b`` with a positive b: its magnitude is below ``2**bits``, as the operands' makers
+    guarantee."""
+
+    op = "quotient"
+    fraction: int
+    bits: int
+
+
+@dataclass(frozen=True, eq=False)
 class ReindexAttributes(Attributes):
     """``index`` int64, of the result's frame shape: flat index into the input's frame, or -1 for ``fill``."""
 
@@ -169,6 +179,15 @@ class ReshapeAttributes(Attributes):
 
     op = "reshape"
     shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class RootAttributes(Attributes):
+    """Of ``sqrt(a * 4**fraction + addend)``, which is real for all values of the operand."""
+
+    op = "root"
+    fraction: int
+    addend: int
 
 
 @dataclass(frozen=True, eq=False)

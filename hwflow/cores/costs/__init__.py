@@ -14,6 +14,7 @@ from hwflow.cores.costs.basics import useful_lanes as useful_lanes
 from hwflow.cores.costs.changing import Changing as Changing
 from hwflow.cores.costs.changing import changing_bits as changing_bits
 from hwflow.cores.costs.changing import changing_numbers as changing_numbers
+from hwflow.cores.costs.digit_recurrence import digit_recurrence as digit_recurrence
 from hwflow.cores.costs.elementwise import Operand as Operand
 from hwflow.cores.costs.elementwise import Operands as Operands
 from hwflow.cores.costs.elementwise import comparison as comparison

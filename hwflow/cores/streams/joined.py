@@ -17,13 +17,13 @@ class Joined(HardwareOperator[A]):
         return beats(node.outputs[0].typed.shape, folding.output_lanes)
 
 
-def joined_timing(count: int, latency: int, inputs: int = 2) -> Timing:
+def joined_timing(count: int, latency: int, inputs: int = 2, rounds: int = 1) -> Timing:
     """Return the processes of :class:`hdl_lib.streams.joined.Joined` with ``count`` beats per frame: a buffer for each
-    input, and the step."""
-    filled = Wait(inputs, every(count) - Core.buffer_depth)
+    input, and the step, of which the first of each ``rounds`` takes a beat."""
+    filled = Wait(inputs, (every(count) - Core.buffer_depth) * rounds)
     buffers = (Process(count, {index: every(count)}, {}, (filled,)) for index in range(inputs))
-    waits = tuple(Wait(index, every(count), Core.buffer_latency) for index in range(inputs))
-    return Timing((*buffers, Process(count, {}, {0: every(count)}, waits)), (latency,))
+    waits = tuple(Wait(index, every(count), Core.buffer_latency, rounds) for index in range(inputs))
+    return Timing((*buffers, Process(count * rounds, {}, {0: every(count) * rounds}, waits)), (latency,))
 
 
 def joined_streams(node: Node, context: LoweringContext) -> tuple[list[Value], IntArray]:

@@ -29,6 +29,7 @@ from tests.cores.cases.case_parts import (
     stream,
 )
 from tests.cores.cases.depthwise_cases import DEPTHWISE
+from tests.cores.cases.digit_recurrence_cases import QUOTIENT, ROOT
 from tests.cores.cases.elementwise_cases import ELEMENTWISE
 from tests.cores.cases.position_sum_cases import POSITION_SUM
 from tests.cores.cases.rearrange_cases import REARRANGE
@@ -430,6 +431,8 @@ CASES: dict[str, list[Case]] = {
     "mvu": MVU,
     "position_sum": POSITION_SUM,
     "product": PRODUCT,
+    "quotient": QUOTIENT,
+    "root": ROOT,
     "rearrange": REARRANGE,
     "requantize": REQUANTIZE,
     "running_sum": RUNNING_SUM,

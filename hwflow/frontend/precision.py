@@ -1,0 +1,60 @@
+"""How precise approximations are: what no integers carry exactly (quotients of streams, exponentials, roots) is rounded
+to so many bits that no quantizer behind it can be wrong, but where the true real lies within :data:`EPSILON` of a
+rounding boundary.
+
+Which quantizer follows is not known where an approximation is made. A model is therefore lowered with
+:data:`FIRST_BITS`; each quantizer says how many more or fewer bits of the approximations before it are needed; and where
+these differ, the model is lowered again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+EPSILON = Fraction(1, 1 << 24)
+"""The greatest distance of a true real to a rounding boundary, in output steps, that may be rounded to its other
+side."""
+
+FIRST_BITS = 32
+
+
+@dataclass
+class Precision:
+    """``bits``: after the binary point of a node's approximations, where not :data:`FIRST_BITS`; ``missing``: how many
+    more quantizers need, the greatest number found (negative: fewer suffice)."""
+
+    bits: Mapping[str, int] = field(default_factory=dict)
+    missing: dict[str, int] = field(default_factory=dict)
+
+    def of(self, name: str) -> int:
+        """Return the bits of the approximations that the node ``name`` makes."""
+        return self.bits.get(name, FIRST_BITS)
+
+    def need(self, names: Iterable[str], epsilon: Fraction) -> None:
+        """Record that a quantizer's distance is ``epsilon`` with the approximations of the nodes ``names``."""
+        missing = bits_above(epsilon / EPSILON)
+        for name in names:
+            self.missing[name] = max(missing, self.missing.get(name, missing))
+
+    @property
+    def settled(self) -> bool:
+        """Tell whether every quantizer has the bits that it needs, and no approximation more."""
+        return not any(self.missing.values())
+
+    def next(self) -> Precision:
+        """Return the precision that is needed."""
+        return Precision({**self.bits, **{name: self.of(name) + more for name, more in self.missing.items()}})
+
+
+def bits_above(ratio: Fraction) -> int:
+    """Return the least k with ``ratio <= 2**k``; 0 of 0."""
+    if ratio <= 0:
+        return 0
+    k = ratio.numerator.bit_length() - ratio.denominator.bit_length()
+    while Fraction(2) ** k < ratio:
+        k += 1
+    while Fraction(2) ** (k - 1) >= ratio:
+        k -= 1
+    return k
