@@ -67,9 +67,14 @@ class Recurrence(ABC):
         """Return the bits of the registers in which steps ``begin`` to ``end`` - 1 take place: of the rest, of what
         stays as it is, of what is shifted."""
 
+    @property
+    @abstractmethod
+    def loaded(self) -> int:
+        """Return the bits of the registers of the first state that change."""
+
     @abstractmethod
     def step(self, state: State) -> State:
-        """Return the state after one step, of the same shapes."""
+        """Return the state after one step, with what has grown as long as it can be by then."""
 
     @abstractmethod
     def finish(self, m: Module, name: str, state: State) -> Value:
@@ -93,6 +98,10 @@ class Quotient(Recurrence):
         above = max(0, self.bits - self.fraction)
         left = min(self.inputs[0].width, max(0, above - begin))  # of the dividend, to be brought down
         return self.divisor, self.divisor + self.signed, min(self.bits, left + end)
+
+    @property
+    def loaded(self) -> int:
+        return self.inputs[0].width + self.divisor
 
     def start(self, m: Module, name: str, operands: Sequence[Value]) -> State:
         a, b = operands
@@ -144,15 +153,19 @@ class Root(Recurrence):
         return most.bit_length() + most.bit_length() % 2
 
     def widths(self, begin: int, end: int) -> tuple[int, int, int]:
-        zeros = 0 if self.addend else 2 * self.fraction
-        return min(self.bits + 1, end + 1), 0, end + max(0, 2 * self.bits - 2 * begin - zeros)
+        known = 2 * self.fraction if end == begin + 1 or not self.addend else 0  # bits of the addend, or zeros
+        return min(self.bits, end) + 1, 0, end + max(0, 2 * (self.bits - begin - 1) - known)
+
+    @property
+    def loaded(self) -> int:
+        return self.radicand - 2 * self.fraction
 
     def start(self, m: Module, name: str, operands: Sequence[Value]) -> State:
         total = (operands[0].shift_left(2 * self.fraction) + self.addend)[: self.radicand]
         left = Cat(total, Const(0, 2 * self.bits))[: 2 * self.bits]
         return {
-            "rest": Const(0, self.bits + 1),
-            "root": Const(0, self.bits),
+            "rest": Const(0, 1),
+            "root": Const(0, 0),
             "left": held(m, f"{name}_left", left),
         }
 
@@ -162,8 +175,8 @@ class Root(Recurrence):
         difference = trial - Cat(Const(1, 2), root)
         enough = ~difference.as_signed()[-1]
         return {
-            "rest": Mux(enough, difference, trial)[: self.bits + 1],
-            "root": Cat(enough, root[:-1]),
+            "rest": Mux(enough, difference, trial)[: min(self.bits, len(root) + 1) + 1],  # at most twice the root
+            "root": Cat(enough, root)[: self.bits],
             "left": Cat(Const(0, 2), left[:-2]),
         }
 

@@ -76,7 +76,10 @@ class DigitRecurrence(Joined):
 
     def _unit(self, m: Module, name: str, before: State, begin: Value) -> State:
         """Return the state of a unit, whose first step, at ``begin``, is of the state ``before``."""
-        own = {key: Signal(value.shape(), name=f"{name}_{key}", reset_less=True) for key, value in before.items()}
+        after = before
+        for _ in range(self.rounds):
+            after = self.function.step(after)
+        own = {key: Signal(value.shape(), name=f"{name}_{key}", reset_less=True) for key, value in after.items()}
         current: State = dict(before)
         if self.rounds > 1:
             current = {key: Mux(begin, before[key], own[key]) for key in own}

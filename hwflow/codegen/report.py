@@ -181,6 +181,7 @@ def _requantizer(node: Node) -> dict[str, Any]:
         "input_bits": source.element.bits,
         "output_bits": node.outputs[0].typed.element.bits,
         **_details(form),
+        "epsilon": float(node.attributes.epsilon),
         "proved": True,
     }
 

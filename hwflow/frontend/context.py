@@ -12,6 +12,7 @@ import numpy as np
 
 from hwflow.display import show
 from hwflow.errors import Finding
+from hwflow.frontend.bounds import Bound, bound_of
 from hwflow.frontend.precision import Precision
 from hwflow.frontend.stream_types import DECLARE, REAL_TYPES
 from hwflow.frontend.views import (
@@ -28,8 +29,13 @@ from hwflow.frontend.views import (
     fractions,
 )
 from hwflow.ir.graph import Attributes, Fractions, Meaning, Names, Node, Port, Value
+from hwflow.ir.node_attributes import RequantizeAttributes
+from hwflow.numerics.functions.slopes import greatest_slope
 from hwflow.numerics.interval import MOST_EXACT_BITS, length
+from hwflow.numerics.interval import Interval as RealInterval
+from hwflow.numerics.requantizers.stages import QuantizerStage
 from hwflow.onnxspec.resolving.resolved_model import Array, OnnxNode, ResolvedModel
+from hwflow.types import Interval
 
 
 class Refusal(Exception):
@@ -44,7 +50,8 @@ class Refusal(Exception):
 class Lowering:
     """State of lowering one model. ``deferred``: why nodes at its end are left to the host. ``reach``: upper bounds of
     the magnitude of sums of products and of streams, where known; ``sums``: the terms of values that are sums.
-    ``precision``: of the approximations (:mod:`hwflow.frontend.precision`)."""
+    ``bounds``: of nodes' results (:mod:`hwflow.frontend.bounds`); ``precision``: of the approximations among them,
+    which nodes that no quantizer follows (``at_end``) leave to the host."""
 
     model: ResolvedModel
     views: dict[str, View] = field(default_factory=dict)
@@ -56,7 +63,10 @@ class Lowering:
     value_names: Names = field(default_factory=Names)
     reach: dict[Value, int] = field(default_factory=dict)
     sums: dict[Value, Sum] = field(default_factory=dict)
+    bounds: dict[Value, Bound] = field(default_factory=dict)
     precision: Precision = field(default_factory=Precision)
+    approximations: Names = field(default_factory=Names)
+    at_end: frozenset[str] = frozenset()
 
     def view(self, name: str) -> View:
         return self.views[name]
@@ -67,24 +77,64 @@ class Lowering:
 
     def real_origin(self, source: OnnxNode) -> str:
         """Return the output of ``source`` where it is a real tensor that new integers represent; "" where it is an
-        integer tensor, which the next requantization computes, and where the integers are approximations."""
+        integer tensor, which the next requantization computes, and where approximations are among its operands."""
         name = source.result
-        if any(isinstance(v, Reals) and v.error for v in map(self.views.get, source.inputs)):
+        if any(isinstance(v, Reals) and self.bound(v.value).errors for v in map(self.views.get, source.inputs)):
             return ""
         return name if self.model.values[name].dtype in REAL_TYPES else ""
 
     def add(
         self, source: OnnxNode, inputs: list[Value], attributes: Attributes, before: tuple[str, ...] = (),
-        *, origin: str | None = None, meaning: Meaning | None = None,
+        *, origin: str | None = None, meaning: Meaning | None = None, bound: Bound | None = None,
     ) -> Value:
         """Add an IR node that implements the ONNX node ``source`` and the nodes ``before`` it; its output represents
-        the ONNX value ``origin``, by default the node's output ("": none)."""
+        the ONNX value ``origin``, by default the node's output ("": none). ``bound``: of the output, where more is
+        known than follows from the inputs."""
         name = source.result if origin is None else origin
+        if bound is None:
+            bounds = [self.bound(v) for v in inputs]
+            if isinstance(attributes, RequantizeAttributes) and bounds[0].errors:
+                attributes = self._rounding(source, attributes, bounds[0])
+                bounds = [Bound(bounds[0].interval)]
+            bound = bound_of(attributes, bounds, square=len(inputs) == 2 and inputs[0] is inputs[1])
+        if bound is None:
+            raise approximated(source)
         value = Value(self.value_names.fresh(name or source.result), None, name, meaning)
+        self.bounds[value] = bound
         sources = tuple(dict.fromkeys((*before, source.name)))
         self.nodes.append(Node(self.names.fresh(source.name), inputs, [value], attributes, sources))
         return value
 
+
+    def bound(self, value: Value) -> Bound:
+        """Return what is known of the integers of a value; a stand-in's have 32 bits."""
+        if value in self.bounds:
+            return self.bounds[value]
+        return Bound(_STAND_IN if value.type is None else value.type.interval)
+
+    def _rounding(
+        self, source: OnnxNode, attributes: RequantizeAttributes, bound: Bound
+    ) -> RequantizeAttributes:
+        """Return a quantizer of approximations with its epsilon; record what it needs of them."""
+        assert bound.interval is not None, "an approximation's is known"
+        slope = Fraction(0)
+        for stages in dict.fromkeys(attributes.stages):
+            (stage, *rest) = stages
+            if rest or not isinstance(stage, QuantizerStage):
+                raise approximated(source)
+            ends = [
+                stage.scale * (end - stage.zero_point)
+                for end in (bound.interval.lo - bound.error, bound.interval.hi + bound.error)
+            ]
+            own = greatest_slope(stage.functions, RealInterval(min(ends), max(ends)))
+            if own is None:
+                raise approximated(source, "a function that moves steadily")
+            slope = max(slope, own * abs(stage.scale) / stage.out_scale)
+        return replace(attributes, epsilon=self.precision.need(bound.times(slope)))
+
+
+_STAND_IN = Interval(1, 1 << 31)
+"""Positive, so that a refused node's result is never the fault of a divisor."""
 
 Handler = Callable[[Lowering, OnnxNode], "View | tuple[View, ...]"]
 """Lowers a node: returns the view of its first output, or one view per output."""
@@ -127,6 +177,15 @@ def behind(view: Reals, node: OnnxNode, function: Functions) -> Reals:
 def refuse(node: OnnxNode, rule: str, message: str, remedy: str) -> Refusal:
     """Return a refusal of ``node``; the caller raises it."""
     return Refusal(Finding(rule, node.where, message, remedy))
+
+
+def approximated(node: OnnxNode, what: str = "a sum, a product or a quantizer") -> Refusal:
+    """Return the refusal of a node with an approximated operand."""
+    return refuse(
+        node, "approximated-operand",
+        f"behind quotients, roots and exponentials of streams, which are approximated, there must be {what}, not "
+        f"{node.op_type}", f"insert QuantizeLinear and DequantizeLinear before {show(node.name)}",
+    )
 
 
 def given(node: OnnxNode, index: int) -> bool:

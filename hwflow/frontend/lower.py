@@ -13,6 +13,7 @@ from hwflow.frontend import boundary
 from hwflow.frontend.context import Lowering, Refusal, refuse
 from hwflow.frontend.honoured_attributes import not_defined, not_honoured
 from hwflow.frontend.input_types import InputType
+from hwflow.frontend.precision import EPSILON, MOST_LOWERINGS, Precision
 from hwflow.frontend.refused_operators import of_whole_operators, unsupported, whole_operator
 from hwflow.frontend.stand_ins import refuse_results, source_of
 from hwflow.frontend.stream_types import KNOWN_TYPES, REAL_TYPES, STREAM_TYPES
@@ -95,8 +96,25 @@ def _within_limits(find: Callable[[], tuple[Finding, ...]]) -> tuple[Finding, ..
 
 
 def _examined(model: ResolvedModel, declared: Mapping[str, InputType], opaque: Container[str] = ()) -> Lowering:
-    """Lower or refuse all nodes. ``opaque``: names of nodes refused before."""
-    state = Lowering(model)
+    """Lower or refuse all nodes, with approximations as precise as is needed. ``opaque``: names of nodes refused
+    before."""
+    precision = Precision()
+    for _ in range(MOST_LOWERINGS):
+        state = _walked(model, declared, opaque, precision)
+        if precision.settled or state.findings:
+            return state
+        precision = precision.next()
+    if state.precision.epsilon > EPSILON:
+        message = "approximations must be precise enough for the quantizers behind them, not lack bits again and again"
+        remedy = "insert QuantizeLinear and DequantizeLinear between the operators that divide or take roots"
+        state.findings.append(Finding("precision", f"model {show(model.name)}", message, remedy))
+    return state
+
+
+def _walked(
+    model: ResolvedModel, declared: Mapping[str, InputType], opaque: Container[str], precision: Precision
+) -> Lowering:
+    state = Lowering(model, precision=precision)
     state.views.update({name: Constant(array) for name, array in model.constants.items()})
     read = {name for node in model.nodes if node.name not in opaque for name in node.inputs} | {*model.outputs}
     for name in model.inputs:
@@ -105,6 +123,7 @@ def _examined(model: ResolvedModel, declared: Mapping[str, InputType], opaque: C
         else:
             state.views[name] = Refused(None, Source.HOST)
     tail = boundary.tail(model)
+    state.at_end = tail.real
     for node in model.nodes:
         if node.name in opaque:
             views = [state.views.get(name, _UNKNOWN) for name in node.inputs if name]
@@ -240,6 +259,8 @@ def _lower_node(state: Lowering, node: OnnxNode, tail: boundary.Tail) -> None:
     views = [state.view(name) for name in node.inputs if name]
     if operator is not None and operator.needs and not any(isinstance(v, operator.needs) for v in views):
         operator = None  # left to the host
+    if operator is not None and operator.approximates and node.name in tail.real:
+        operator = None
     if operator is None and not can_run(node.domain, node.op_type):
         state.findings.append(unsupported_operator(node))
         refuse_results(state, node, source_of(node, views))

@@ -3,13 +3,13 @@ to so many bits that no quantizer behind it can be wrong, but where the true rea
 rounding boundary.
 
 Which quantizer follows is not known where an approximation is made. A model is therefore lowered with
-:data:`FIRST_BITS`; each quantizer says how many more or fewer bits of the approximations before it are needed; and where
-these differ, the model is lowered again.
+:data:`FIRST_BITS`; each quantizer says how many more or fewer bits of the approximations before it are needed; and
+where these differ, the model is lowered again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -19,29 +19,39 @@ side."""
 
 FIRST_BITS = 32
 
+MOST_LOWERINGS = 4
+"""A model is lowered so often at most. The second time nearly always settles it: errors halve with each bit, but for
+products of two of them."""
+
 
 @dataclass
 class Precision:
-    """``bits``: after the binary point of a node's approximations, where not :data:`FIRST_BITS`; ``missing``: how many
-    more quantizers need, the greatest number found (negative: fewer suffice)."""
+    """``bits``: of the greatest result of an approximation, by its name, where not :data:`FIRST_BITS`; ``missing``: how
+    many more quantizers need, the greatest number found (negative: fewer suffice); ``epsilon``: the greatest of all
+    quantizers."""
 
     bits: Mapping[str, int] = field(default_factory=dict)
     missing: dict[str, int] = field(default_factory=dict)
+    epsilon: Fraction = Fraction(0)
 
     def of(self, name: str) -> int:
-        """Return the bits of the approximations that the node ``name`` makes."""
+        """Return the bits of the approximation ``name``."""
         return self.bits.get(name, FIRST_BITS)
 
-    def need(self, names: Iterable[str], epsilon: Fraction) -> None:
-        """Record that a quantizer's distance is ``epsilon`` with the approximations of the nodes ``names``."""
-        missing = bits_above(epsilon / EPSILON)
-        for name in names:
+    def need(self, errors: Mapping[str, Fraction]) -> Fraction:
+        """Record by how much approximations may move the number that a quantizer rounds, in output steps; each may use
+        an equal share of :data:`EPSILON`. Return the quantizer's epsilon."""
+        for name, error in errors.items():
+            missing = bits_above(error * len(errors) / EPSILON)
             self.missing[name] = max(missing, self.missing.get(name, missing))
+        epsilon = sum(errors.values(), Fraction(0))
+        self.epsilon = max(self.epsilon, epsilon)
+        return epsilon
 
     @property
     def settled(self) -> bool:
-        """Tell whether every quantizer has the bits that it needs, and no approximation more."""
-        return not any(self.missing.values())
+        """Tell whether every quantizer has the bits that it needs, and no approximation more than one too many."""
+        return self.epsilon <= EPSILON and all(missing >= -1 for missing in self.missing.values())
 
     def next(self) -> Precision:
         """Return the precision that is needed."""

@@ -85,9 +85,6 @@ class Reals:
     functions apply in order, element by element. ``low``/``high``: the range of ``value`` where the front end knows it
     (None for sums). From ``anchor`` and the ONNX nodes since then (``after``) the host could continue; ``nodes`` are
     those whose work the next quantizer does.
-
-    ``error``: the integers may differ from those of the true reals by at most so much, where these are approximated
-    (:mod:`hwflow.frontend.precision`); ``approximated``: by which nodes.
     """
 
     value: Value
@@ -100,8 +97,6 @@ class Reals:
     after: tuple[str, ...] = ()
     low: int | None = None
     high: int | None = None
-    error: Fraction = Fraction(0)
-    approximated: frozenset[str] = frozenset()
 
 
 def as_reals(view: Integers, name: str) -> Reals:

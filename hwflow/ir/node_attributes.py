@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from fractions import Fraction
 
 from hwflow.ir.graph import Attributes, IntArray
 from hwflow.ir.integer_functions import Function
@@ -165,12 +166,14 @@ class ReindexAttributes(Attributes):
 @dataclass(frozen=True, eq=False)
 class RequantizeAttributes(Attributes):
     """``axis``: of channels; ``stages``: one entry, or one per channel: a chain of stages. Derived: ``steps``, one step
-    function per channel, exact."""
+    function per channel, exact. ``epsilon``: by how much, in output steps, the real number that is rounded may be off,
+    because the integers are approximations; 0 where they are exact."""
 
     op = "requantize"
     axis: int
     stages: tuple[tuple[Stage, ...], ...]
     steps: tuple[StepFunction, ...] = ()
+    epsilon: Fraction = Fraction(0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,7 +186,8 @@ class ReshapeAttributes(Attributes):
 
 @dataclass(frozen=True, eq=False)
 class RootAttributes(Attributes):
-    """Of ``sqrt(a * 4**fraction + addend)``, which is real for all values of the operand."""
+    """Of ``sqrt(a * 4**fraction + addend)``: of a number that is not negative, as the operand's makers guarantee (sums
+    of squares, whose type may say less)."""
 
     op = "root"
     fraction: int

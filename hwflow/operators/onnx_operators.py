@@ -9,13 +9,13 @@ from pkgutil import iter_modules
 
 from hwflow.onnxspec.graphs import operator_facts
 from hwflow.onnxspec.graphs.operator_facts import Key
-from hwflow.operators import elementwise, linear, moves, quantizers, records
+from hwflow.operators import elementwise, linear, moves, norms, quantizers, records
 from hwflow.operators.record import Operator, Reason
 
 
 def _found() -> Iterator[Operator]:
     """Collect the ``RECORDS`` of all modules of every family."""
-    for family in (elementwise, linear, moves, quantizers, records):
+    for family in (elementwise, linear, moves, norms, quantizers, records):
         for module in iter_modules(family.__path__, f"{family.__name__}."):
             yield from getattr(import_module(module.name), "RECORDS", ())
 
@@ -33,7 +33,7 @@ NAMES = frozenset(name for _, name in HANDLERS)
 HEAVY = frozenset(record.name for record in RECORDS if record.heavy)
 REASONS: Mapping[str, Reason] = {record.name: record.refused for record in RECORDS if record.refused is not None}
 WORK = {record.name: record.work for record in RECORDS if record.work is not None}
-"""Operator types, of any domain."""
+"""Operator types, of any domain. Those of ``REASONS`` with a handler stay with the host at a model's end."""
 
 KEPT = frozenset(key for key, record in OPERATORS.items() if record.lower is not None or record.whole)
 """The operators to keep when a model is resolved; others may be replaced by their definition."""

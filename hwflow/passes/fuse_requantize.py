@@ -30,7 +30,8 @@ def fuse_requantize(graph: Graph) -> Graph:
         count = max(len(first), len(second))
         first, second = (stages * count if len(stages) == 1 else stages for stages in (first, second))
         stages = tuple(a + b for a, b in zip(first, second, strict=True))
-        node.attributes = RequantizeAttributes(axes[0] if axes else 0, stages)
+        epsilon = max(inner.attributes.epsilon, node.attributes.epsilon)
+        node.attributes = RequantizeAttributes(axes[0] if axes else 0, stages, epsilon=epsilon)
         node.inputs = list(inner.inputs)
         node.sources = inner.sources + node.sources
         graph.nodes.remove(inner)

@@ -74,7 +74,9 @@ def _rescale(add: Node[ScaledAddAttributes], requantize: Node[RequantizeAttribut
     axis = add.attributes.axis if len(requantize.attributes.stages) == 1 < len(distinct) else requantize.attributes.axis
     short = tuple(tuple(form.multipliers[k] for form in of) for k in range(2))
     add.attributes = ScaledAddAttributes(axis if len(of) > 1 else add.attributes.axis, short)
-    requantize.attributes = RequantizeAttributes(axis, tuple(stages[form] for form in of))
+    requantize.attributes = RequantizeAttributes(
+        axis, tuple(stages[form] for form in of), epsilon=requantize.attributes.epsilon
+    )
 
 
 def _channels(

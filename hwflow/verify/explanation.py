@@ -151,6 +151,7 @@ def unexplained(
         error = bounds.quotient(name, place, expected.shape)
         if isinstance(error, str):
             return f"{numbers}; {error}"
+        error += node.attributes.epsilon
         if not level(first, quotient[0] - error) <= found <= level(first, quotient[1] + error):
             return f"{numbers}, float error at most {nearest_float(error):.3g}"
         return None
@@ -158,6 +159,7 @@ def unexplained(
     if isinstance(error, str):
         return f"{numbers}; {error}"
     worth = Fraction(1) if per_level is None else per_level
+    error += node.attributes.epsilon * worth
     if abs(found - int(expected[place])) * worth > error:
         return f"{numbers}, float error at most {nearest_float(error / worth):.3g} levels"
     return None

@@ -10,7 +10,8 @@ mismatch is *explained* only if it is proved to be that (:mod:`hwflow.verify.exp
   level), golden = saturate(round(t) + zero point); and
 * the evaluator's integer is what some real within its own error bound E of t rounds to: it lies between
   saturate(round(t - E) + zero point) and saturate(round(t + E) + zero point). For a count of thresholds and a
-  truncation, the evaluator's element differs from the golden one by no more than its bound.
+  truncation, the evaluator's element differs from the golden one by no more than its bound. Where t is computed from
+  approximations (:mod:`hwflow.frontend.precision`), their epsilon is a part of E.
 
 E is derived for every element, see :mod:`hwflow.operators.float_errors.analysis`. All other mismatches are unexplained:
 hwflow, or the model as hwflow understands it, is wrong. Real hardware outputs are compared as reals: a difference from

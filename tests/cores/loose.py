@@ -8,12 +8,18 @@ LOOSE: dict[str, dict[str, dict[str, float]]] = {
     "ecp5": {
         # Bits that are alike for several weights of one bit are counted for each.
         "mvu": {"bits": 0.2},
+        # A few cells per unit of small cores.
+        "quotient": {"whole": 0.11},
+        "root": {"squares": 0.15, "fractions": 0.15, "with_an_addend": 0.15},
         # The mapper takes a slice's multiplexers for the OR of many bits where that saves levels, or does not.
         "requantize": {"multiply_ties_late": 0.17, "multiply_negated_alike": 0.16},
         # All inputs of a lane together are so few bits that its whole sum is a table a bit.
         "scaled_add": {"bits": 0.33},
     },
-    "ice40": {"scaled_add": {"bits": 0.33}},
+    "ice40": {
+        "root": {"squares": 0.22, "fractions": 0.16, "with_an_addend": 0.19},
+        "scaled_add": {"bits": 0.33},
+    },
 }
 
 # The share of look-up tables and flip-flops by which an operator's cases are off together, in percent, as measured and
@@ -21,13 +27,15 @@ LOOSE: dict[str, dict[str, dict[str, float]]] = {
 TOGETHER: dict[str, dict[str, float]] = {
     "ecp5": {
         "depthwise": 3, "elementwise": 1.94, "fifo": 2.42, "fork": 1.96, "frame_sync": 4.08, "max_pool": 1.5,
-        "mvu": 2, "position_sum": 2.5, "product": 1.36, "rearrange": 1.96, "relay": 0, "requantize": 1.32,
+        "mvu": 2, "position_sum": 2.5, "product": 1.36, "quotient": 2.5, "rearrange": 1.96, "relay": 0,
+        "requantize": 1.32, "root": 3.6,
         "running_sum": 3.5, "scaled_add": 2.92, "sliding_window": 2, "stream_concat": 2.5, "stream_top_k": 3.3,
         "sum_pool": 1.5, "weighted_pool": 2.5, "width_converter": 5.6,
     },
     "ice40": {
         "depthwise": 3, "elementwise": 1.68, "fifo": 1.22, "fork": 0.84, "frame_sync": 3.04, "max_pool": 2.5,
-        "mvu": 2, "position_sum": 2, "product": 1.62, "rearrange": 0.78, "relay": 0, "requantize": 1.84,
+        "mvu": 2, "position_sum": 2, "product": 1.62, "quotient": 2.1, "rearrange": 0.78, "relay": 0,
+        "requantize": 1.84, "root": 7,
         "running_sum": 2, "scaled_add": 2.38, "sliding_window": 2, "stream_concat": 0.66, "stream_top_k": 1.8,
         "sum_pool": 1, "weighted_pool": 2, "width_converter": 3.02,
     },

@@ -192,12 +192,8 @@ def operands_of_too_many_bits(b: Builder) -> str:
 @cases(
     "error: node 'sin' (Sin): operator must be one that hwflow supports, not Sin [supported-operator]\n"
     "  remedy: see 'hwflow ops' for the supported ones; replace the node or leave it out",
-    "error: node 'first' (Div): the divisor must be a constant, not computed at run time: quotients of integers have "
-    "no common divisor [stream-division]\n"
-    "  remedy: quantize the divisor's Reciprocal and multiply by it, or divide by a constant",
-    "error: node 'second' (Div): the divisor must be a constant, not computed at run time: quotients of integers have "
-    "no common divisor [stream-division]\n"
-    "  remedy: quantize the divisor's Reciprocal and multiply by it, or divide by a constant",
+    "error: node 'first' (Div): the divisor must be known to differ from 0, not lie in [-1.5, 126] [divisor-zero]\n"
+    "  remedy: add a positive epsilon to it, subtract the maximum before Exp, or quantize the divisor's Reciprocal",
     "error: node 'fc' (MatMul): weights 'w' must be quantized (by a DequantizeLinear or a Quant), not float "
     "[quantized-weights]\n"
     "  remedy: quantize the weights too",

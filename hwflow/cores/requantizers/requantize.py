@@ -72,7 +72,7 @@ class Requantize(LogicalOperator[RequantizeAttributes], ImplementedOperator[Requ
         if len(stages) > 1:
             (stream,), order, indices = along_axis(context, [stream], order, shape, node.attributes.axis)
             stages = tuple(stages[i] for i in indices)
-        result = context.add("", [stream], RequantizeAttributes(1, stages))
+        result = context.add("", [stream], RequantizeAttributes(1, stages, epsilon=node.attributes.epsilon))
         context.bind(node.outputs[0], result, order)
 
     def foldings(self, node: Node[RequantizeAttributes], device: Device) -> Sequence[Folding]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import isqrt
 
 import numpy as np
@@ -63,7 +62,8 @@ class DigitRecurrence(LogicalOperator[A], Joined[A]):
     def resources(self, node: Node[A], decision: Decision, device: Device) -> Resources:
         folding = decision.folding
         return costs.digit_recurrence(
-            device.family, self._form(node, folding), folding.part, folding.output_lanes, decision.depth
+            device.family, self._form(node, folding), folding.part, folding.output_lanes,
+            node.outputs[0].typed.element.bits, decision.depth,
         )
 
     def build(self, node: Node[A], decision: Decision, name: str) -> Built:
@@ -117,13 +117,18 @@ class Root(DigitRecurrence[RootAttributes]):
 
     def infer(self, attributes: RootAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         (a,) = inputs
-        interval = Interval(*(_root(end, attributes) for end in (a.interval.lo, a.interval.hi)))
+        interval = Interval(_root(_least(a, attributes), attributes), _root(a.interval.hi, attributes))
         return (TensorType(a.shape, IntType.holding(interval), interval),)
 
     def evaluate(self, attributes: RootAttributes, inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
         (a,) = inputs
         roots = [_root(number, attributes) for number in a.reshape(-1).tolist()]  # of long integers
         return (np.array(roots, dtype=np.int64).reshape(a.shape),)
+
+
+def _least(a: TensorType, attributes: RootAttributes) -> int:
+    """Return the least operand in the type's interval with a root."""
+    return max(a.interval.lo, -(attributes.addend >> 2 * attributes.fraction))
 
 
 def _root(number: int, attributes: RootAttributes) -> int:

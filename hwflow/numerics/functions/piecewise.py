@@ -42,7 +42,7 @@ class Piecewise(Rational):
 
     @property
     def rising(self) -> bool:
-        return all(multiplier >= 0 for multiplier, _ in self.pieces()[0]) and all(j >= 0 for j in self._jumps())
+        return all(multiplier >= 0 for multiplier, _ in self.pieces()[0]) and all(j >= 0 for j in self.jumps())
 
     def __call__(self, x: Fraction) -> Fraction:
         pieces, cuts = self.pieces()
@@ -86,7 +86,7 @@ class Piecewise(Rational):
             hi = np.where(inside, np.maximum(hi, part.hi), hi)
         return x.bounded(lo, hi)
 
-    def _jumps(self) -> list[Fraction]:
+    def jumps(self) -> list[Fraction]:
         """Return the jump of the value at each cut."""
         pieces, cuts = self.pieces()
         steps = zip(pairwise(pieces), cuts, strict=True)

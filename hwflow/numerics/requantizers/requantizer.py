@@ -26,7 +26,7 @@ from hwflow.numerics.requantizers.multiply_add_shift import (
     find_rounding_multiply_add_shift,
 )
 from hwflow.numerics.requantizers.shift_rounding import ShiftRounding
-from hwflow.numerics.requantizers.staircase import IntArray
+from hwflow.numerics.requantizers.staircase import MAX_LEVELS, IntArray
 from hwflow.numerics.requantizers.step_function import StepFunction
 
 __all__ = [
@@ -468,7 +468,8 @@ def realise(steps: Sequence[StepFunction], input_bits: int, input_signed: bool) 
     exists for all functions that are not constant, is considered only if there is no multiply-add-shift, whose
     multiplier is cheap in a DSP; the cost is then that of a lane per CHANNELS_PER_LANE channels, otherwise of one lane.
     A ROM is considered up to MAX_LOOKUP_BITS bits of interval.
-    On a tie the order is multiply-add-shift, thresholds, search, ROM.
+    Results that differ by MAX_LEVELS or more have tables only. On a tie the order is multiply-add-shift, thresholds,
+    search, ROM.
     """
     if not steps:
         raise ValueError("steps must be one per channel, not none")
@@ -478,19 +479,21 @@ def realise(steps: Sequence[StepFunction], input_bits: int, input_signed: bool) 
     if lo < least or hi > greatest:
         raise ValueError(f"intervals must lie within the input type [{least}, {greatest}], not [{lo}, {hi}]")
     forms: list[Form] = []
-    found = find_multiply_add_shift(steps)
+    wide = max(s.travel for s in steps) >= MAX_LEVELS  # a table of long results: no thresholds for each unit
+    found = None if wide else find_multiply_add_shift(steps)
     if found is not None:
         forms.append(found)
-    rounding = find_rounding_multiply_add_shift(steps, MAX_SHIFT if found is None else found.shift - 1)
+    most = MAX_SHIFT if found is None else found.shift - 1
+    rounding = None if wide else find_rounding_multiply_add_shift(steps, most)
     if rounding is not None:
         forms.append(rounding)
     least_cost = min((cost(form, input_bits) for form in forms), default=None)
     # A comparator per unit that a function rises or falls is a lower bound on the cost of parallel thresholds.
-    if least_cost is None or max(s.travel for s in steps) * (input_bits + 1) < least_cost:
+    if not wide and (least_cost is None or max(s.travel for s in steps) * (input_bits + 1) < least_cost):
         parallel = (threshold_form(steps, one_base=True), threshold_form(steps, one_base=False))
         forms += [form for form in parallel if form is not None and form.levels]
     if least_cost is None:
-        searches = (search_form(steps, with_values=False), search_form(steps, with_values=True))
+        searches = (None if wide else search_form(steps, with_values=False), search_form(steps, with_values=True))
         forms += [form for form in searches if form is not None]
     if hi - lo < 1 << MAX_LOOKUP_BITS:
         forms.append(lookup_form(steps))

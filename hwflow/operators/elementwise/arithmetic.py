@@ -33,9 +33,10 @@ from hwflow.numerics.functions.power import Pow, Reciprocal
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
 from hwflow.operators.elementwise import integers
 from hwflow.operators.elementwise.keys import keyed_sum, remember_sum
-from hwflow.operators.elementwise.lattice import plain, whole_zero_point
+from hwflow.operators.elementwise.lattice import whole_zero_point
 from hwflow.operators.moves.channels import Channels
 from hwflow.operators.moves.moves import broadcast, with_constant
+from hwflow.operators.norms.approximations import based, operand, quotient
 
 _NO_QUOTIENT = "divide by another number: division by 0 gives no real number"
 
@@ -99,11 +100,7 @@ def _arithmetic(state: Lowering, node: OnnxNode, operation: str) -> View:
         return sum_of(state, node, left, right, subtract=operation == "sub")
     if operation == "mul":
         return product_of(state, node, left, right)
-    raise refuse(
-        node, "stream-division",
-        "the divisor must be a constant, not computed at run time: quotients of integers have no common divisor",
-        "quantize the divisor's Reciprocal and multiply by it, or divide by a constant",
-    )
+    return quotient(state, node, operand(state, node, left), operand(state, node, right))
 
 
 def _with_constant(state: Lowering, node: OnnxNode, place: int, operation: str) -> View:
@@ -214,7 +211,7 @@ def _line(scale: Fraction, zero_point: Fraction) -> Affine | None:
 
 def sum_of(state: Lowering, node: OnnxNode, left: Reals, right: Reals, *, subtract: bool = False) -> Reals:
     """Add two streams exactly, as integer multiples of the scales' greatest common divisor."""
-    left, right = plain(state, node, left), plain(state, node, right)
+    left, right = operand(state, node, left), operand(state, node, right)
     if any(s == 0 for s in (*left.scale.reshape(-1), *right.scale.reshape(-1))):
         raise refuse(
             node, "scale-range", "the scales of streams that are added must not be 0", "calibrate the model again"
@@ -245,9 +242,17 @@ def _integers(multipliers: Fractions) -> tuple[int, ...]:
     return tuple(int(v) for v in values)
 
 
+def _factor(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
+    """Return a factor as integers with an integer zero point."""
+    view = operand(state, node, view)
+    if state.bound(view.value).errors:
+        return based(state, node, view)
+    return whole_zero_point(state, node, view)
+
+
 def product_of(state: Lowering, node: OnnxNode, left: Reals, right: Reals) -> Reals:
     """Multiply two streams exactly: their integers minus the zero points."""
-    left, right = (whole_zero_point(state, node, plain(state, node, v)) for v in (left, right))
+    left, right = (_factor(state, node, v) for v in (left, right))
     zeros = [uniform(v.zero_point) for v in (left, right)]
     if any(z is None for z in zeros):
         raise refuse(

@@ -8,7 +8,7 @@ from fractions import Fraction
 from math import prod
 
 from hwflow.frontend.context import Handler, Lowering, constant_integers, given, made, reals, refuse
-from hwflow.frontend.views import Integers, Reals, View, varying_axes
+from hwflow.frontend.views import Integers, Moved, Reals, View, varying_axes
 from hwflow.onnxspec.resolving.resolved_model import Attribute, OnnxNode
 from hwflow.operators.elementwise.keys import summable, times
 from hwflow.operators.elementwise.lattice import plain
@@ -42,7 +42,7 @@ def reduced(
     if operation in ("sum", "mean"):
         assert isinstance(view, Reals), "sums are of reals"
         keyed = summable(state, node, view, prod(view.shape[axis - 1] for axis in places), padded=False)
-    image = _as_image(state, node, keyed or view, kept, [axis - 1 for axis in places])
+    image = as_image(state, node, keyed or view, kept, [axis - 1 for axis in places])
     shape = (image.shape[0], 1, 1)
     result: View
     if operation in ("max", "min"):
@@ -80,9 +80,9 @@ def _axes(node: OnnxNode, found: Attribute, rank: int) -> list[int]:
     return axes
 
 
-def _as_image(
-    state: Lowering, node: OnnxNode, view: Integers | Reals, kept: list[int], reduced: list[int]
-) -> Integers | Reals:
+def as_image(
+    state: Lowering, node: OnnxNode, view: Moved, kept: list[int], reduced: list[int]
+) -> Moved:
     """Reshape ``view`` to an image: the kept axes are its channels, the others its pixels."""
     perm = (*kept, *reduced)
     channels = prod(view.shape[axis] for axis in kept)

@@ -52,9 +52,9 @@ RECORDS: tuple[Operator, ...] = (
     Operator(
         "Div", lower=integers.or_real(integers.always(Quotient()), arithmetic.div),
         honours=attributes(broadcast=_BROADCAST),
-        limits=f"of reals by a constant other than 0, or of a constant by reals; {phrases.INTEGER}",
-        becomes=("elementwise", "requantize"), real_only=True, frames=axes.ELEMENTWISE, error=linear_errors.div,
-        affine=True, integer_operands=True, accumulates=True
+        limits=f"of reals, by what is never 0; by a stream before a quantizer only; {phrases.INTEGER}",
+        becomes=("elementwise", "quotient", "requantize"), real_only=True, frames=axes.ELEMENTWISE,
+        error=linear_errors.div, affine=True, integer_operands=True, accumulates=True
     ),
     _comparison("Equal", Simple("equal"), attributes(broadcast=_BROADCAST)),
     _comparison("Greater", Simple("greater"), attributes(broadcast=_BROADCAST)),

@@ -153,11 +153,6 @@ RECORDS: tuple[Operator, ...] = (
     Operator("Sin", frames=axes.ELEMENTWISE),
     Operator("Sinh", frames=axes.ELEMENTWISE),
     Operator("SkipLayerNormalization", refused=_NORM),
-    Operator(
-        "Softmax", refused=_SOFTMAX, whole=True, frames=axes.along(-1, before=(13, 1)),
-        error=function_errors.softmax, tame=True, framewise=framewise.inner_axis, mended=evaluator_defects.SOFTMAX,
-        keeps_rank=True,
-    ),
     Operator("StringNormalizer", refused=_STRINGS),
     Operator("Swish", frames=axes.ELEMENTWISE),
     Operator("Tan", frames=axes.ELEMENTWISE),

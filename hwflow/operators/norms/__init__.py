@@ -1,0 +1,1 @@
+"""Functions of many inputs: quotients, roots and exponentials of streams, and what is made of them."""

@@ -1,0 +1,305 @@
+"""Reals that no integers carry exactly, in fixed point: tables of functions, quotients and roots of streams.
+
+Each is rounded to as many bits as :class:`hwflow.frontend.precision.Precision` says, and its error goes on with the
+integers' bound (:mod:`hwflow.frontend.bounds`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from hwflow.frontend.bounds import ONE, ZERO, Bound, added
+from hwflow.frontend.context import Lowering, Refusal, approximated, refuse
+from hwflow.frontend.precision import bits_above
+from hwflow.frontend.views import Reals, as_array, compact, fractions, uniform
+from hwflow.ir.graph import Fractions, Value
+from hwflow.ir.integer_functions import Magnitude, Simple, Times
+from hwflow.ir.node_attributes import (
+    ProductAttributes,
+    QuotientAttributes,
+    ReindexAttributes,
+    RequantizeAttributes,
+    RootAttributes,
+)
+from hwflow.numerics.functions.function import Elementwise, enclose
+from hwflow.numerics.functions.piecewise import Abs, Affine
+from hwflow.numerics.functions.power import Pow, Reciprocal, RootMultiply, Sqrt
+from hwflow.numerics.interval import Interval as RealInterval
+from hwflow.numerics.interval import NoSteps
+from hwflow.numerics.requantizers.stages import StepStage
+from hwflow.numerics.requantizers.step_function import StepFunction
+from hwflow.onnxspec.resolving.resolved_model import OnnxNode
+from hwflow.operators.elementwise.clamped import applied, broadcast_constant
+from hwflow.operators.elementwise.lattice import MAX_POINTS, plain
+from hwflow.operators.moves.channels import Channels
+from hwflow.types import Interval
+
+MOST_BITS = 60
+"""The longest results: sums, products and differences of longer ones would not be exact in 62 bits."""
+
+_SCALE_BITS = 96
+"""Relative precision of a scale that is a root."""
+
+_HALF = Fraction(1, 2)
+
+
+def operand(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
+    """Return ``view`` without functions, exactly if possible, else approximated."""
+    if not view.functions:
+        return view
+    try:
+        return plain(state, node, view)
+    except Refusal as refusal:
+        if node.name in state.at_end:
+            raise
+        found = _evaluated(state, node, view) if view.low is None else tabulated(state, node, view)
+        if found is None:
+            raise refusal from None
+        return found
+
+
+def require_behind(state: Lowering, node: OnnxNode, rule: str, message: str, remedy: str) -> None:
+    """Refuse a node that must approximate, but has no quantizer behind it that says how precisely: the host runs it."""
+    if node.name in state.at_end:
+        raise refuse(node, rule, message, remedy)
+
+
+def tabulated(state: Lowering, node: OnnxNode, view: Reals) -> Reals | None:
+    """Return the functions of the integers ``low`` to ``high`` of ``view`` in fixed point; None where there are too
+    many or a function is undefined."""
+    if view.low is None or view.high is None or view.high - view.low >= MAX_POINTS or state.bound(view.value).errors:
+        return None
+    name = state.approximations.fresh(node.name)
+    bits = min(state.precision.of(name), MOST_BITS)
+    channels = Channels(view.shape, view.scale, view.zero_point, *view.functions)
+    columns = list(zip(*(channels.column(v) for v in (view.scale, view.zero_point, *view.functions)), strict=True))
+    try:
+        known = {key: _values(view.low, view.high, key, bits) for key in dict.fromkeys(columns)}
+    except NoSteps:
+        return None
+    greatest = max(abs(v) for values in known.values() for v in values)
+    unit = Fraction(2) ** (bits_above(greatest) - bits)
+    tables = {
+        key: (StepStage(StepFunction.of_table(view.low, [round(v / unit) for v in values])),)
+        for key, values in known.items()
+    }
+    stages = tuple(tables[key] for key in columns)
+    value = channels.add(
+        state, node, [view.value], lambda axis: RequantizeAttributes(axis, stages), view.nodes, origin=""
+    )
+    bound = state.bounds[value]
+    state.bounds[value] = replace(bound, errors={name: _HALF + Fraction(1, 1 << 30)})
+    return _carried(view, node, value, fractions(unit))
+
+
+def _values(low: int, high: int, column: tuple[Any, ...], bits: int) -> list[Fraction]:
+    """Return the functions' values, off by at most ``2**-30`` of the unit to which they are rounded."""
+    scale, zero_point, *functions = column
+    chain: list[Elementwise] = [f for f in functions if f is not None]
+    result = []
+    for q in range(low, high + 1):
+        value = enclose(chain, RealInterval.point(scale * (q - zero_point)), bits + 32)
+        if not (isinstance(value.lo, Fraction) and isinstance(value.hi, Fraction)):
+            raise NoSteps("be at most 2**16384 in magnitude, but a value is not")
+        result.append(value.lo)
+    return result
+
+
+def _carried(view: Reals, node: OnnxNode, value: Value, scale: Fractions) -> Reals:
+    """Return the approximated result of ``node``, with which the host would continue from the anchor of ``view``."""
+    after = tuple(dict.fromkeys((*view.after, node.name)))
+    return Reals(value, view.shape, scale, fractions(0), view.anchor, after=after)
+
+
+def based(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
+    """Return ``view``, which has no functions, with a zero point of 0; a fraction is rounded, far below the precision
+    of what follows."""
+    value, scale, zero_point = view.value, view.scale, view.zero_point
+    if uniform(zero_point) == 0:
+        return view
+    errors: Mapping[str, Fraction] = {}
+    if any(v.denominator != 1 for v in zero_point.reshape(-1)):
+        name = state.approximations.fresh(node.name)
+        magnitude = max(max(abs(v) for v in zero_point.reshape(-1)), state.bound(value).magnitude or ONE, ONE)
+        shift = max(0, min(state.precision.of(name), MOST_BITS) - bits_above(magnitude))
+        if shift:
+            value = applied(state, node, value, Times(1 << shift), (None,), view.nodes)
+        scaled = as_array(zero_point * (1 << shift))
+        rounded = as_array(np.frompyfunc(round, 1, 1)(scaled))
+        off = max(abs(v - r) for v, r in zip(scaled.reshape(-1), rounded.reshape(-1), strict=True))
+        errors = {name: Fraction(off)} if off else {}
+        zero_point, scale = rounded, as_array(scale / (1 << shift))
+    offsets = np.array([int(v) for v in zero_point.reshape(-1)], dtype=np.int64).reshape(zero_point.shape)
+    value = applied(state, node, value, Simple("sub"), (None, broadcast_constant(offsets, view.shape)), view.nodes)
+    bound = state.bounds[value]
+    state.bounds[value] = replace(bound, errors=added(bound.errors, errors))
+    return replace(view, value=value, scale=scale, zero_point=fractions(0), nodes=(), low=None, high=None)
+
+
+def quotient(
+    state: Lowering, node: OnnxNode, dividend: Reals, divisor: Reals, *, most: Fraction | None = None,
+    least: Fraction | None = None,
+) -> Reals:
+    """Divide two streams of one shape without functions. Facts about them that intervals do not show: ``least``, a
+    lower bound of the divisor's magnitude, and ``most``, an upper bound of the quotient's, both of reals."""
+    require_behind(
+        state, node, "stream-division",
+        "the divisor must be a constant, not computed at run time, where no quantizer says how precise the quotient "
+        "must be", "quantize the quotient, or leave it to the host",
+    )
+    dividend, divisor = based(state, node, dividend), based(state, node, divisor)
+    divisor = _positive(state, node, divisor)
+    a, b = state.bound(dividend.value), state.bound(divisor.value)
+    assert a.interval is not None and b.interval is not None
+    scales = as_array(abs(divisor.scale)).reshape(-1)
+    smallest = max(b.interval.lo - b.error, ZERO if least is None else least / max(scales))
+    if smallest - b.error <= 0:
+        raise refuse(
+            node, "divisor-zero", "the divisor must be known to differ from 0, not lie in "
+            f"[{float(min(scales) * b.interval.lo):.3g}, {float(max(scales) * b.interval.hi):.3g}]",
+            "add a positive epsilon to it, subtract the maximum before Exp, or quantize the divisor's Reciprocal",
+        )
+    name = state.approximations.fresh(node.name)
+    size = Fraction(max(abs(a.interval.lo), abs(a.interval.hi)))
+    greatest = size / (smallest - b.error)
+    if most is not None:
+        unit = min(abs(x) for x in as_array(dividend.scale / divisor.scale).reshape(-1) if x)
+        greatest = min(greatest, (most / unit * smallest + a.error) / (smallest - b.error))
+    fraction = max(0, min(state.precision.of(name), MOST_BITS) - bits_above(greatest))
+    limit = greatest * (1 << fraction)
+    attributes = QuotientAttributes(fraction, max(1, int(limit).bit_length()))
+    factor = Fraction(2 << fraction)  # of the result's unit
+    errors = added(a.times(factor / smallest), b.times(greatest * factor / smallest), {name: ONE})
+    end = int(2 * limit) + 1
+    value = state.add(
+        node, [dividend.value, divisor.value], attributes, dividend.nodes + divisor.nodes, origin="",
+        bound=Bound(Interval(-end if a.interval.lo < 0 else 0, end), errors),
+    )
+    return _carried(dividend, node, value, compact(as_array(dividend.scale / divisor.scale / factor)))
+
+
+def _positive(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
+    """Return a divisor whose integers are positive: negated where they are all negative."""
+    bound = state.bound(view.value)
+    assert bound.interval is not None
+    if bound.interval.hi >= 0:
+        return view
+    value = applied(state, node, view.value, Times(-1), (None,), view.nodes)
+    return replace(view, value=value, scale=as_array(-view.scale), nodes=())
+
+
+def root(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
+    """Take the square root of a stream without functions that is not negative."""
+    bound = state.bound(view.value)
+    zero, scale = uniform(view.zero_point), uniform(view.scale)
+    if zero is None or scale is None or scale <= 0 or bound.interval is None:
+        view = based(state, node, view)
+        bound, zero = state.bound(view.value), ZERO
+        if any(s <= 0 for s in view.scale.reshape(-1)):
+            raise refuse(node, "root-sign", "the scales of a root's input must be positive", "quantize it before")
+    assert bound.interval is not None and zero is not None
+    smallest, largest = bound.interval.lo - zero, bound.interval.hi - zero
+    if smallest < 0:
+        raise refuse(
+            node, "root-sign", "the input of a root must be known not to be negative, not down to "
+            f"{float(smallest * max(view.scale.reshape(-1))):.3g}", "add an epsilon to it, or put a Relu before it",
+        )
+    name = state.approximations.fresh(node.name)
+    bits = min(state.precision.of(name), MOST_BITS)
+    fraction = max(0, bits - (bits_above(Fraction(largest)) + 1) // 2)
+    offset = -zero * (1 << 2 * fraction)
+    addend = -(-offset.numerator // offset.denominator)  # up: the radicand does not become negative
+    floor = max(smallest - bound.error, ZERO) * (1 << 2 * fraction)
+    if bound.errors and not floor:
+        raise refuse(
+            node, "root-sign", "the approximated input of a root must be known to be positive, not down to 0",
+            "add a positive epsilon to it",
+        )
+    steep = lower_root(floor)  # of the least radicand, in units of 2**-fraction
+    errors = dict(bound.times(Fraction(1 << 2 * fraction) / steep)) if bound.errors else {}
+    own = ONE
+    if addend != offset:
+        own += (addend - offset) / steep if steep > 1 else 2
+    top = 2 * int(RootMultiply(Fraction(largest)).root(64)[1] * (1 << fraction)) + 3 if largest else 1
+    roots = as_array(np.frompyfunc(lambda s: RootMultiply(s).root(_SCALE_BITS), 1, 1)(view.scale))
+    if any(low != high for low, high in roots.reshape(-1)):
+        own += Fraction(top, 1 << _SCALE_BITS - 2)
+    value = state.add(
+        node, [view.value], RootAttributes(fraction, addend), view.nodes, origin="",
+        bound=Bound(Interval(2 * int(steep), top), added(errors, {name: own})),
+    )
+    unit = Fraction(2 << fraction)
+    return _carried(view, node, value, compact(as_array(np.frompyfunc(lambda r: r[0] / unit, 1, 1)(roots))))
+
+
+def lower_root(number: Fraction) -> Fraction:
+    """Return a number at most the square root, within ``2**-60`` of it."""
+    return RootMultiply(number).root(60)[0] if number > 0 else ZERO
+
+
+def square(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
+    """Multiply a stream without functions with itself."""
+    zero = uniform(view.zero_point)
+    if zero is None or zero.denominator != 1:
+        view, zero = based(state, node, view), ZERO
+    attributes = ProductAttributes((int(zero), int(zero)))
+    value = state.add(node, [view.value, view.value], attributes, view.nodes, origin="")
+    return _carried(view, node, value, as_array(view.scale * view.scale))
+
+
+def _evaluated(state: Lowering, node: OnnxNode, view: Reals) -> Reals | None:
+    """Apply the functions of ``view`` one after the other to integers that are too many for a table; None where one has
+    no hardware."""
+    current = replace(view, functions=())
+    for functions in view.functions:
+        found = _applied(state, node, current, functions)
+        if found is None:
+            return None
+        current = found
+    return current
+
+
+def _applied(state: Lowering, node: OnnxNode, view: Reals, functions: Fractions) -> Reals | None:
+    every = functions.reshape(-1).tolist()
+    if all(isinstance(f, Affine) for f in every):
+        multiplier, addend = (
+            as_array(np.frompyfunc(lambda f, part=part: Fraction(getattr(f, part)), 1, 1)(functions))
+            for part in ("multiplier", "addend")
+        )
+        if any(v == 0 for v in multiplier.reshape(-1)):
+            return None
+        scale = compact(as_array(view.scale * multiplier))
+        return replace(view, scale=scale, zero_point=compact(as_array(view.zero_point - addend / scale)))
+    function = every[0]
+    if any(f != function for f in every):
+        return None
+    exponent = function.exponent if isinstance(function, Pow) else None
+    if isinstance(function, Sqrt) or exponent == _HALF:
+        return root(state, node, view)
+    if isinstance(function, Reciprocal) or exponent == -1:
+        return quotient(state, node, one_like(state, node, view), view)
+    if exponent == -_HALF:
+        found = root(state, node, view)
+        return quotient(state, node, one_like(state, node, found), found)
+    if exponent == 2:
+        return square(state, node, view)
+    if isinstance(function, Abs):
+        view = based(state, node, view)
+        value = applied(state, node, view.value, Magnitude(), (None,), view.nodes)
+        return replace(view, value=value, scale=as_array(abs(view.scale)), nodes=(), low=None, high=None)
+    return None
+
+
+def one_like(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
+    """Return a stream of ones of the shape of ``view``, made of it."""
+    if state.bound(view.value).interval is None:
+        raise approximated(node)
+    index = np.full(view.shape, -1, dtype=np.int64)
+    value = state.add(node, [view.value], ReindexAttributes(index, 1), view.nodes, origin="")
+    return replace(view, value=value, scale=fractions(1), zero_point=fractions(0), nodes=(), low=None, high=None)
+

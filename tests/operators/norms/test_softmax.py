@@ -1,0 +1,112 @@
+"""Softmax in the middle of a model: exactly, but for a stated epsilon; and in simulated hardware."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from flint import arb
+
+from hwflow.api.checking import check
+from hwflow.api.compiler import compile, load
+from hwflow.ir.node_attributes import QuotientAttributes
+from hwflow.verify.comparison import compare
+from hwflow.verify.simulation import simulate
+from tests.models import Builder
+from tests.operators.norms.judged import every, judge, model_of, telling
+
+
+def softmax(x: list[Any]) -> list[Any]:
+    powers = [v.exp() for v in x]
+    return [power / sum(powers, arb(0)) for power in powers]
+
+
+@pytest.mark.parametrize(("scale", "zero"), [(1 / 256, -128), (0.0041, -120), (0.013, 3)])
+def test_it_is_rounded_once(scale: float, zero: int, tmp_path: Path) -> None:
+    model = model_of([10], lambda b, x: b.node("Softmax", x, axis=-1), scale, zero, tmp_path)
+    judge(model, telling([10]), softmax, scale, zero)
+
+
+def test_all_inputs_of_a_small_case(tmp_path: Path) -> None:
+    model = model_of([3], lambda b, x: b.node("Softmax", x, axis=-1), 1 / 128, -60, tmp_path)
+    judge(model, every(range(-128, 128, 36), 3), softmax, 1 / 128, -60)
+
+
+def test_a_row_of_one_is_one(tmp_path: Path) -> None:
+    model = model_of([1], lambda b, x: b.node("Softmax", x, axis=-1), 1 / 64, -60, tmp_path)
+    judge(model, telling([1], count=2), lambda x: [arb(1)], 1 / 64, -60)
+
+
+def test_long_rows_need_more_bits(tmp_path: Path) -> None:
+    bits = {}
+    for length in (4, 200):
+        model = model_of([length], lambda b, x: b.node("Softmax", x, axis=-1), 1 / 256, -128, tmp_path)
+        judge(model, telling([length], count=2), softmax, 1 / 256, -128)
+        (node,) = (n for n in model.quantized.nodes if isinstance(n.attributes, QuotientAttributes))
+        bits[length] = node.inputs[0].typed.element.bits
+    assert bits[200] > bits[4]
+
+
+@pytest.mark.parametrize(
+    ("opset", "axis"), [(13, 1), (13, 2), (11, 1), (11, 2), (13, -1)]
+)
+def test_the_axis(opset: int, axis: int, tmp_path: Path) -> None:
+    """Before operator set 13 an axis stands for all from there on."""
+    shape = [3, 4]
+    model = model_of(shape, lambda b, x: b.node("Softmax", x, axis=axis), 1 / 100, 0, tmp_path, opset=opset)
+
+    def meaning(x: list[Any]) -> list[Any]:
+        grid = np.array(x, dtype=object).reshape(shape)
+        if opset < 13:
+            parts = grid.reshape((1, -1) if axis == 1 else (3, 4))
+            return [v for row in parts for v in softmax(list(row))]
+        along = grid.T if axis == 1 else grid
+        result = np.array([softmax(list(row)) for row in along], dtype=object)
+        return list((result.T if axis == 1 else result).reshape(-1))
+
+    judge(model, telling(shape, count=5), meaning, 1 / 100, 0)
+
+
+def between_layers() -> Builder:
+    rng = np.random.default_rng(0)
+    b = Builder(21, 10)
+    d = b.requantize(b.input("x", ["N", 3, 4]), 0.05, 3, "int8")
+    h = b.requantize(b.node("MatMul", d, b.weights(rng.integers(-20, 20, (4, 6)))), 0.11, 3, "int8")
+    r = b.requantize(b.node("Softmax", h, axis=-1, name="it"), 1 / 256, -128, "int8")
+    b.output(b.requantize(b.node("MatMul", r, b.weights(rng.integers(-20, 20, (6, 5)))), 0.13, 3, "int8"))
+    return b
+
+
+def test_between_two_layers(tmp_path: Path) -> None:
+    """The comparison leaves nothing unexplained, the emitted design computes what the golden model computes in the
+    cycles predicted, and the report says how sure it is."""
+    path = between_layers().save(tmp_path)
+    assert all(row.unexplained == 0 for row in compare(path, frames=40).rows)
+    design = compile(path, "ulx3s_85f", fps=1e6)
+    report = design.write(tmp_path / "out", until="verilog")
+    for stall in (0.0, 0.5):
+        assert simulate(tmp_path / "out", simulator="icarus", frames=3, stall=stall, seed=5).findings == ()
+    (stated,) = {
+        layer["requantizer"]["epsilon"] for layer in report["layers"] if layer["requantizer"] is not None
+    } - {0.0}
+    assert 0 < stated <= 2.0**-24
+
+
+def test_at_the_end_the_host_runs_it(tmp_path: Path) -> None:
+    b = Builder(21, 10)
+    x = b.requantize(b.input("x", ["N", 4]), 0.5, 3, "int8")
+    b.output(b.node("Softmax", b.node("MatMul", x, b.weights(np.ones((4, 3), int))), name="it"))
+    path = b.save(tmp_path)
+    assert load(path).quantized.suffix[-1] == "it"
+
+
+def test_sums_must_be_quantized_before(tmp_path: Path) -> None:
+    b = Builder(21, 10)
+    x = b.requantize(b.input("x", ["N", 64]), 0.5, 3, "int8")
+    y = b.node("Softmax", b.node("MatMul", x, b.weights(np.full((64, 3), 100))), name="it")
+    r = b.requantize(y, 1 / 256, -128, "int8")
+    b.output(b.node("MatMul", r, b.weights(np.ones((3, 2), int))))
+    (finding,) = [f for f in check(b.save(tmp_path)) if f.severity != "warning"]
+    assert (finding.rule, finding.where) == ("quantized-operand", "node 'it' (Softmax)")
