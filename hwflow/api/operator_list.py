@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hwflow.operators.onnx_operators import HANDLERS, NAMES, REASONS
+from hwflow.operators.onnx_operators import HANDLERS, REASONS
 from hwflow.operators.record import Operator
 
 TITLES = ("operator", "dialects", "becomes", "limits")
@@ -76,6 +76,4 @@ def markdown() -> Iterator[str]:
     yield "| operator | why: it | instead |"
     yield "|---|---|---|"
     for name, reason in sorted(REASONS.items()):
-        if name in NAMES:
-            continue
         yield f"| {name} | {reason.why} | {reason.remedy} |"

@@ -12,8 +12,8 @@ import numpy as np
 
 from hwflow.display import show
 from hwflow.errors import Finding
-from hwflow.frontend.bounds import Bound, bound_of
-from hwflow.frontend.precision import Precision
+from hwflow.frontend.approximation_bits import Precision
+from hwflow.frontend.error_bounds import Bound, bound_of
 from hwflow.frontend.stream_types import DECLARE, REAL_TYPES
 from hwflow.frontend.views import (
     Anchor,
@@ -50,8 +50,8 @@ class Refusal(Exception):
 class Lowering:
     """State of lowering one model. ``deferred``: why nodes at its end are left to the host. ``reach``: upper bounds of
     the magnitude of sums of products and of streams, where known; ``sums``: the terms of values that are sums.
-    ``bounds``: of nodes' results (:mod:`hwflow.frontend.bounds`); ``precision``: of the approximations among them,
-    which nodes that no quantizer follows (``at_end``) leave to the host."""
+    ``bounds``: of nodes' results (:mod:`hwflow.frontend.error_bounds`); ``precision``: of the approximations among
+    them, which nodes that no quantizer follows (``at_end``) leave to the host."""
 
     model: ResolvedModel
     views: dict[str, View] = field(default_factory=dict)

@@ -10,10 +10,10 @@ import numpy as np
 from hwflow.display import show
 from hwflow.errors import Finding, ModelRefused
 from hwflow.frontend import boundary
+from hwflow.frontend.approximation_bits import EPSILON, MOST_LOWERINGS, Precision
 from hwflow.frontend.context import Lowering, Refusal, refuse
 from hwflow.frontend.honoured_attributes import not_defined, not_honoured
 from hwflow.frontend.input_types import InputType
-from hwflow.frontend.precision import EPSILON, MOST_LOWERINGS, Precision
 from hwflow.frontend.refused_operators import of_whole_operators, unsupported, whole_operator
 from hwflow.frontend.stand_ins import refuse_results, source_of
 from hwflow.frontend.stream_types import KNOWN_TYPES, REAL_TYPES, STREAM_TYPES
@@ -259,8 +259,6 @@ def _lower_node(state: Lowering, node: OnnxNode, tail: boundary.Tail) -> None:
     views = [state.view(name) for name in node.inputs if name]
     if operator is not None and operator.needs and not any(isinstance(v, operator.needs) for v in views):
         operator = None  # left to the host
-    if operator is not None and operator.approximates and node.name in tail.real:
-        operator = None
     if operator is None and not can_run(node.domain, node.op_type):
         state.findings.append(unsupported_operator(node))
         refuse_results(state, node, source_of(node, views))
@@ -384,6 +382,11 @@ def _result(
                 )
     if not boundary.quantizes(node) and _before_hardware(state, node, views):
         return _host_inputs(state, node, views)
+    if operator.approximates and node.name in state.at_end:
+        raise refuse(
+            node, "quantized-result", f"the result of {node.op_type} must be quantized, not left in float: the "
+            "quantizer says how precisely it is computed", "leave it to the host, or quantize its result",
+        )
     ignored = tuple(not_honoured(node, operator))
     if ignored:
         raise Refusal(*ignored)

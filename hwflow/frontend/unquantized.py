@@ -149,7 +149,7 @@ class Site:
         """Whether its operator, or those in its place, are supported."""
         if self.domain:  # unknown for domains other than ONNX's own and the dialects': perhaps a function
             return self.op_type in NAMES if self.domain in DIALECT_DOMAINS else self.domain != _ML
-        if self.op_type in REASONS and self.op_type not in NAMES:
+        if self.op_type in REASONS:
             return False
         schema = find_schema(self.op_type, self.version, "")
         return self.op_type in NAMES or (schema is not None and has_body(schema))

@@ -33,7 +33,7 @@ NAMES = frozenset(name for _, name in HANDLERS)
 HEAVY = frozenset(record.name for record in RECORDS if record.heavy)
 REASONS: Mapping[str, Reason] = {record.name: record.refused for record in RECORDS if record.refused is not None}
 WORK = {record.name: record.work for record in RECORDS if record.work is not None}
-"""Operator types, of any domain. Those of ``REASONS`` with a handler stay with the host at a model's end."""
+"""Operator types, of any domain."""
 
 KEPT = frozenset(key for key, record in OPERATORS.items() if record.lower is not None or record.whole)
 """The operators to keep when a model is resolved; others may be replaced by their definition."""

@@ -11,7 +11,7 @@ mismatch is *explained* only if it is proved to be that (:mod:`hwflow.verify.exp
 * the evaluator's integer is what some real within its own error bound E of t rounds to: it lies between
   saturate(round(t - E) + zero point) and saturate(round(t + E) + zero point). For a count of thresholds and a
   truncation, the evaluator's element differs from the golden one by no more than its bound. Where t is computed from
-  approximations (:mod:`hwflow.frontend.precision`), their epsilon is a part of E.
+  approximations (:mod:`hwflow.frontend.approximation_bits`), their epsilon is a part of E.
 
 E is derived for every element, see :mod:`hwflow.operators.float_errors.analysis`. All other mismatches are unexplained:
 hwflow, or the model as hwflow understands it, is wrong. Real hardware outputs are compared as reals: a difference from

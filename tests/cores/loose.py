@@ -8,9 +8,7 @@ LOOSE: dict[str, dict[str, dict[str, float]]] = {
     "ecp5": {
         # Bits that are alike for several weights of one bit are counted for each.
         "mvu": {"bits": 0.2},
-        # A few cells per unit of small cores.
-        "quotient": {"whole": 0.11},
-        "root": {"squares": 0.15, "fractions": 0.15, "with_an_addend": 0.15},
+        "root": {"squares": 0.15, "fractions": 0.15, "with_an_addend": 0.15, "long": 0.12},
         # The mapper takes a slice's multiplexers for the OR of many bits where that saves levels, or does not.
         "requantize": {"multiply_ties_late": 0.17, "multiply_negated_alike": 0.16},
         # All inputs of a lane together are so few bits that its whole sum is a table a bit.
@@ -28,7 +26,7 @@ TOGETHER: dict[str, dict[str, float]] = {
     "ecp5": {
         "depthwise": 3, "elementwise": 1.94, "fifo": 2.42, "fork": 1.96, "frame_sync": 4.08, "max_pool": 1.5,
         "mvu": 2, "position_sum": 2.5, "product": 1.36, "quotient": 2.5, "rearrange": 1.96, "relay": 0,
-        "requantize": 1.32, "root": 3.6,
+        "requantize": 1.32, "root": 3.7,
         "running_sum": 3.5, "scaled_add": 2.92, "sliding_window": 2, "stream_concat": 2.5, "stream_top_k": 3.3,
         "sum_pool": 1.5, "weighted_pool": 2.5, "width_converter": 5.6,
     },

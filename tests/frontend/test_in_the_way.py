@@ -156,14 +156,14 @@ def test_what_stands_in_the_branches_is_named(condition: Callable[[Builder, str]
                 helper.make_node("MatMul", [x, weights], ["a"]),
                 helper.make_node(op, ["a"], ["b"], name=way),
                 helper.make_node("MatMul", ["b", weights], ["c"]),
-                helper.make_node("Softmax", ["c"], ["y"]),
+                helper.make_node("LogSoftmax", ["c"], ["y"]),
             ],
             way, [], [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["N", 4])],
         )
-        for way, op in (("then", "Softmax"), ("else", "Sin"))
+        for way, op in (("then", "LogSoftmax"), ("else", "Sin"))
     }  # fmt: skip
     b.output(b.declare(b.node("If", condition(b, x), name="choice", **branches), ["N", 4]))
-    inside = ["node 'else' (Sin) in 'else_branch'", "node 'then' (Softmax) in 'then_branch'"]
+    inside = ["node 'else' (Sin) in 'else_branch'", "node 'then' (LogSoftmax) in 'then_branch'"]
     expected = [f"{place} of node 'choice' (If)" for place in inside]
     if condition is by_input:
         expected.append("node 'choice' (If)")
@@ -177,7 +177,7 @@ def test_what_stands_in_graphs_of_graphs(tmp_path: Path) -> None:
     info = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["N", 4]) for name in ("before", "after")]
     body = helper.make_graph(
         [
-            helper.make_node("Softmax", ["before"], ["after"], name="inner"),
+            helper.make_node("LogSoftmax", ["before"], ["after"], name="inner"),
             helper.make_node("Identity", ["go"], ["on"]),
         ],
         "body", [helper.make_tensor_value_info("k", TensorProto.INT64, []),
@@ -195,6 +195,6 @@ def test_what_stands_in_graphs_of_graphs(tmp_path: Path) -> None:
     b.output(dense(b, b.declare(b.node("If", b.input("c", [], "bool"), name="choice", **branches), ["N", 4]), "last"))
     assert sorted(where for where, _ in found(b, tmp_path)) == [
         "node 'choice' (If)",
-        "node 'inner' (Softmax) in 'body' of node 'loop' (Loop) in 'then_branch' of node 'choice' (If)",
+        "node 'inner' (LogSoftmax) in 'body' of node 'loop' (Loop) in 'then_branch' of node 'choice' (If)",
         "node 'loop' (Loop) in 'then_branch' of node 'choice' (If)",
     ]

@@ -54,7 +54,7 @@ def float_model_with_unsupported_operators(b: Builder) -> str:
     "  remedy: see 'hwflow ops' for the supported ones; replace the node or leave it out",
     "error: node 'cos' (Cos): operator must be one that hwflow supports, not Cos [supported-operator]\n"
     "  remedy: see 'hwflow ops' for the supported ones; replace the node or leave it out",
-    "error: node 'softmax' (Softmax): operator must be one that hwflow supports, not Softmax: it divides "
+    "error: node 'softmax' (LogSoftmax): operator must be one that hwflow supports, not LogSoftmax: it divides "
     "exponentials by their sum; integers carry no such quotient exactly [supported-operator]\n"
     "  remedy: move it to the model's end, where the host runs it (ArgMax needs none), or use Sigmoid or HardSigmoid",
 )
@@ -63,14 +63,13 @@ def unsupported_operators(b: Builder) -> None:
     s = b.node("Sin", d, name="sin")
     t = b.node("Cos", b.requantize(s, 0.5), name="cos")
     w = b.weights(np.ones((4, 2), int))
-    softmax = b.requantize(b.node("Softmax", d, name="softmax"), 0.5)
+    softmax = b.requantize(b.node("LogSoftmax", d, name="softmax"), 0.5)
     b.output(b.node("MatMul", b.requantize(t, 0.5), w), b.node("MatMul", softmax, w))
 
 
 @cases(
-    "error: node 'div' (Div): the divisor must be a constant, not computed at run time: quotients of integers have "
-    "no common divisor [stream-division]\n"
-    "  remedy: quantize the divisor's Reciprocal and multiply by it, or divide by a constant",
+    "error: node 'div' (Div): the divisor must be known to differ from 0, not lie in [0, 128] [divisor-zero]\n"
+    "  remedy: add a positive epsilon to it, subtract the maximum before Exp, or quantize the divisor's Reciprocal",
 )
 def refused_nodes_do_not_cascade(b: Builder) -> str:
     a = b.node("Div", image(b), b.requantize(b.input("y", ["N", 2, 4, 4]), 0.5), name="div")

@@ -38,8 +38,8 @@ def in_the_middle(op: str, *parameters: Any, **attributes: Any) -> Builder:
             "train without it, or with BatchNormalization, whose constants become part of the next quantizer",
         ),
         (
-            in_the_middle("Softmax", axis=1),
-            "Softmax: it divides exponentials by their sum; integers carry no such quotient exactly",
+            in_the_middle("LogSoftmax", axis=1),
+            "LogSoftmax: it divides exponentials by their sum; integers carry no such quotient exactly",
             "move it to the model's end, where the host runs it (ArgMax needs none), or use Sigmoid or HardSigmoid",
         ),
         (

@@ -8,10 +8,10 @@ from math import isqrt
 
 import numpy as np
 
+from hdl_lib.arithmetic.digit_recurrence import DigitRecurrence as Core
 from hdl_lib.arithmetic.recurrence import Quotient as QuotientForm
 from hdl_lib.arithmetic.recurrence import Recurrence
 from hdl_lib.arithmetic.recurrence import Root as RootForm
-from hdl_lib.streams.digit_recurrence import DigitRecurrence as Core
 from hwflow.cores import costs
 from hwflow.cores.amaranth_shapes import shape_of
 from hwflow.cores.operator import (

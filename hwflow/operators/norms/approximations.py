@@ -1,7 +1,7 @@
 """Reals that no integers carry exactly, in fixed point: tables of functions, quotients and roots of streams.
 
-Each is rounded to as many bits as :class:`hwflow.frontend.precision.Precision` says, and its error goes on with the
-integers' bound (:mod:`hwflow.frontend.bounds`).
+Each is rounded to as many bits as :class:`hwflow.frontend.approximation_bits.Precision` says, and its error goes on
+with the integers' bound (:mod:`hwflow.frontend.error_bounds`).
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from hwflow.frontend.bounds import ONE, ZERO, Bound, added
+from hwflow.frontend.approximation_bits import bits_above
 from hwflow.frontend.context import Lowering, Refusal, approximated, refuse
-from hwflow.frontend.precision import bits_above
+from hwflow.frontend.error_bounds import ONE, ZERO, Bound, added
 from hwflow.frontend.views import Reals, as_array, compact, fractions, uniform
 from hwflow.ir.graph import Fractions, Value
 from hwflow.ir.integer_functions import Magnitude, Simple, Times

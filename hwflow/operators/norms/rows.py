@@ -8,6 +8,7 @@ from math import prod
 
 import numpy as np
 
+from hwflow.display import show
 from hwflow.frontend.context import Lowering, refuse
 from hwflow.frontend.views import Integers, Reals, as_array, fractions, uniform, varying_axes
 from hwflow.ir.node_attributes import ScaledAddAttributes
@@ -90,5 +91,5 @@ def same_sign(node: OnnxNode, view: Reals) -> int:
     signs = uniform(as_array(np.sign(view.scale.astype(np.float64)).astype(int).astype(object)))
     if signs not in (1, -1):
         message = "scales of the input must have one sign, not both or none"
-        raise refuse(node, "scale-range", message, f"quantize it before {node.name}")
+        raise refuse(node, "scale-range", message, f"quantize it before {show(node.name)}")
     return int(signs)

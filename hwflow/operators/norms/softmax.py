@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
+from hwflow.display import show
 from hwflow.frontend.context import Lowering, reals, refuse
 from hwflow.frontend.frames import axes
 from hwflow.frontend.views import Integers, Reals, View, as_array, fractions
@@ -17,7 +18,7 @@ from hwflow.onnxspec.resolving.resolved_model import OnnxNode
 from hwflow.operators.float_errors import function_errors
 from hwflow.operators.norms.approximations import quotient, tabulated
 from hwflow.operators.norms.rows import Rows, frame_axes, same_sign
-from hwflow.operators.record import Operator, Reason, attributes
+from hwflow.operators.record import Operator, attributes
 from hwflow.types import Interval, IntType
 
 MOST_RANGE = 1 << 16
@@ -53,7 +54,7 @@ def exponentials(rows: Rows, view: Reals) -> Reals:
     if bound.interval is None or bound.errors or bound.interval.hi - bound.interval.lo >= MOST_RANGE:
         raise refuse(
             node, "quantized-operand", f"the input of {node.op_type} must be quantized to at most 16 bits, not left in "
-            "float", f"insert QuantizeLinear and DequantizeLinear before '{node.name}'",
+            "float", f"insert QuantizeLinear and DequantizeLinear before {show(node.name)}",
         )
     ends = rows.spread(rows.extreme(view, least=falling))
     operands = [view, ends] if falling else [ends, view]
@@ -72,15 +73,11 @@ def exponentials(rows: Rows, view: Reals) -> Reals:
     return found
 
 
-_REASON = Reason(
-    "divides exponentials by their sum; how precisely, a quantizer behind it must say",
-    "quantize its result, or leave it at the model's end, where the host runs it (ArgMax needs none)",
-)
 RECORDS: tuple[Operator, ...] = (
     Operator(
         "Softmax", lower=softmax, honours=attributes("axis"), limits="of reals of at most 16 bits, before a quantizer",
-        becomes=("max_pool2d", "elementwise", "requantize", "sum_pool2d", "quotient"), needs=(Integers, Reals),
-        approximates=True, refused=_REASON, whole=True, frames=axes.along(-1, before=(13, 1)),
+        becomes=("elementwise", "max_pool2d", "quotient", "requantize", "sum_pool2d"), needs=(Integers, Reals),
+        approximates=True, whole=True, frames=axes.along(-1, before=(13, 1)),
         error=function_errors.softmax, tame=True, framewise=framewise.inner_axis, mended=evaluator_defects.SOFTMAX,
         keeps_rank=True,
     ),

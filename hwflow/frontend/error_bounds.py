@@ -2,7 +2,7 @@
 
 Most integers are exact. What none carries exactly (an exponential, a root, a quotient of streams) is rounded; operators
 behind it carry the error on, by how far their results move at most with each operand, up to a quantizer, which says by
-how much the real number that it rounds may be off (:mod:`hwflow.frontend.precision`).
+how much the real number that it rounds may be off (:mod:`hwflow.frontend.approximation_bits`).
 """
 
 from __future__ import annotations
