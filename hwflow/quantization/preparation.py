@@ -8,8 +8,47 @@ import numpy as np
 import onnx
 from onnx import inliner, version_converter
 
-from hwflow.onnxspec.graphs.operator_names import GEMM
+from hwflow.onnxspec.graphs.operator_facts import STANDARD_DOMAIN, facts_of
+from hwflow.onnxspec.graphs.operator_names import GEMM, WHERE
 from hwflow.quantization.sessions import MOST_IR_VERSION, open_session, refusing
+
+
+def decomposed(model: onnx.ModelProto, folder: Path) -> onnx.ModelProto:
+    """Operators whose definition has values that must be quantized (Attention), replaced by it; the model itself where
+    there are none.
+
+    Definitions compute shapes. So that these become constants, the model then takes one frame.
+    """
+    composed = {n.op_type for n in model.graph.node if facts_of(STANDARD_DOMAIN, n.op_type).composed and not n.domain}
+    if not composed:
+        return model
+    with refusing(model, "be what onnx can decompose"):
+        result = inliner.inline_selected_functions(model, [("", name) for name in sorted(composed)], False, True)
+    for info in (*result.graph.input, *result.graph.output):
+        if info.type.tensor_type.shape.dim:
+            info.type.tensor_type.shape.dim[0].dim_value = 1
+    del result.graph.value_info[:]
+    for _ in range(2):  # the first round leaves constants that depend on what it folds
+        result = optimized(result, folder)
+    _drop_selections(result.graph)
+    return result
+
+
+def _drop_selections(graph: onnx.GraphProto) -> None:
+    """Remove selections whose constant condition always takes a value that is computed: of rows masked altogether."""
+    constants = {i.name: i for i in graph.initializer}
+    renamed: dict[str, str] = {}
+    for node in list(graph.node):
+        for i, name in enumerate(node.input):
+            node.input[i] = renamed.get(name, name)
+        if node.op_type == WHERE and node.input[0] in constants:
+            chosen = set(onnx.numpy_helper.to_array(constants[node.input[0]]).reshape(-1).tolist())
+            taken = node.input[1 if chosen == {True} else 2]
+            other = node.input[2 if chosen == {True} else 1]
+            single = other in constants and all(size == 1 for size in constants[other].dims)
+            if len(chosen) == 1 and single and taken not in constants:
+                renamed[node.output[0]] = taken
+                graph.node.remove(node)
 
 
 def raised(model: onnx.ModelProto, least: int) -> onnx.ModelProto:

@@ -18,7 +18,7 @@ from hwflow.quantization.masks import bound_masks
 from hwflow.quantization.node_quantizers import node_quantizers, part_weights
 from hwflow.quantization.placement import Placement, place_quantizers
 from hwflow.quantization.precision import Target, choose_wide
-from hwflow.quantization.preparation import finished, name_nodes, optimized, plain_biases, raised
+from hwflow.quantization.preparation import decomposed, finished, name_nodes, optimized, plain_biases, raised
 from hwflow.quantization.sessions import Arrays, imported, plain, refusing, silent
 
 _OPSET = 21  # 4 and 16 bits, operators for norms and Gelu
@@ -66,7 +66,7 @@ def static_qdq(model: onnx.ModelProto, frames: Sequence[Arrays], recipe: Recipe)
     Raises :class:`ModelRefused` where onnx or onnxruntime cannot do it, :class:`ToolError` without onnxruntime.
     """
     with tempfile.TemporaryDirectory(prefix="hwflow-quantize-") as folder:
-        prepared = optimized(_raised(plain(model), recipe), Path(folder))
+        prepared = optimized(decomposed(_raised(plain(model), recipe), Path(folder)), Path(folder))
     name_nodes(prepared)
     plain_biases(prepared)
     part_weights(prepared)

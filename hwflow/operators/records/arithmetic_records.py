@@ -103,7 +103,7 @@ RECORDS: tuple[Operator, ...] = (
         frames=axes.ELEMENTWISE, error=linear_errors.total, integer_operands=True, accumulates=True
     ),
     Operator(
-        "Where", lower=integers.or_real(integers.always(Simple("where")), ordering.where),
+        names.WHERE, lower=integers.or_real(integers.always(Simple("where")), ordering.where),
         limits=f"a bool tensor in hardware, or constant; branches: {phrases.COMPARED}", becomes=("elementwise",),
         needs=(Integers, Reals), frames=axes.ELEMENTWISE, error=move_errors.chosen,
         integer_operands=True, accumulates=True
