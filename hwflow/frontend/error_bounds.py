@@ -85,7 +85,10 @@ def bound_of(attributes: Attributes, inputs: Sequence[Bound], *, square: bool = 
     rule = _RULES.get(type(attributes))
     approximated = any(bound.errors for bound in inputs)
     if rule is None or any(bound.interval is None for bound in inputs):
-        return None if approximated else UNKNOWN
+        if approximated:
+            return None
+        levels = isinstance(attributes, RequantizeAttributes)  # known whatever is before the quantizer
+        return Bound(_requantize(attributes, (), ())[0]) if levels else UNKNOWN
     intervals = [bound.interval for bound in inputs if bound.interval is not None]
     interval, slopes = rule(attributes, intervals, [bound.error for bound in inputs])
     if square and isinstance(attributes, ProductAttributes):

@@ -94,6 +94,17 @@ def test_between_two_layers(tmp_path: Path) -> None:
     assert 0 < stated <= 2.0**-24
 
 
+def test_a_quantizer_before_it_is_all_it_needs(tmp_path: Path) -> None:
+    """Whatever made what the quantizer rounds: running sums have no bound of their own."""
+    b = Builder(21, 10)
+    x = b.requantize(b.input("x", ["N", 4]), 0.5, 3, "int8")
+    sums = b.requantize(b.node("CumSum", x, b.constant(1, "int64")), 1.5, 3, "int8")
+    b.output(b.requantize(b.node("Softmax", sums, name="it"), 1 / 256, -128, "int8"))
+    path = b.save(tmp_path)
+    assert "it" not in load(path).quantized.suffix
+    assert all(row.unexplained == 0 for row in compare(path, frames=20).rows)
+
+
 def test_at_the_end_the_host_runs_it(tmp_path: Path) -> None:
     b = Builder(21, 10)
     x = b.requantize(b.input("x", ["N", 4]), 0.5, 3, "int8")
