@@ -87,8 +87,9 @@ def bound_of(attributes: Attributes, inputs: Sequence[Bound], *, square: bool = 
     if rule is None or any(bound.interval is None for bound in inputs):
         if approximated:
             return None
-        levels = isinstance(attributes, RequantizeAttributes)  # known whatever is before the quantizer
-        return Bound(_requantize(attributes, (), ())[0]) if levels else UNKNOWN
+        if isinstance(attributes, RequantizeAttributes):  # its levels are known whatever is before it
+            return Bound(_requantize(attributes, (), ())[0])
+        return UNKNOWN
     intervals = [bound.interval for bound in inputs if bound.interval is not None]
     interval, slopes = rule(attributes, intervals, [bound.error for bound in inputs])
     if square and isinstance(attributes, ProductAttributes):
