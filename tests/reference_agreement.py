@@ -23,18 +23,20 @@ FRAMES = 3
 
 
 def agree_with_reference(builder: Builder, seed: int = 0, step: float = 0.25, reach: int = 200) -> Graph:
-    """Random frames (multiples of ``step``, up to ``reach`` of them; of inputs of integers any of their type) through
-    both, equal bit for bit. Returns the dataflow graph."""
+    """Random frames (multiples of ``step``, up to ``reach`` of them; any integers that hardware takes) through both,
+    equal bit for bit. Returns the dataflow graph."""
     with tempfile.TemporaryDirectory() as folder:
         model: Model = builder.load(Path(folder))
     rng = np.random.default_rng(seed)
     arrays = {}
+    intervals = {port.name: port.value.typed.interval for port in model.quantized.inputs}
+    ranges = {name: (interval.lo, interval.hi) for name, interval in intervals.items()}
     for info in model.proto.graph.input:
         shape = [dim.dim_value or 1 for dim in info.type.tensor_type.shape.dim][1:]
         kind = helper.tensor_dtype_to_np_dtype(info.type.tensor_type.elem_type)
         if kind.kind in "iu":
-            limits = np.iinfo(kind)
-            arrays[info.name] = rng.integers(limits.min, limits.max, (FRAMES, *shape), kind, endpoint=True)
+            low, high = ranges.get(info.name, (np.iinfo(kind).min, np.iinfo(kind).max))
+            arrays[info.name] = rng.integers(low, high, (FRAMES, *shape), kind, endpoint=True)
         else:
             arrays[info.name] = (rng.integers(-reach, reach + 1, (FRAMES, *shape)) * step).astype(np.float32)
     version = next(opset.version for opset in model.proto.opset_import if opset.domain == "")

@@ -15,6 +15,7 @@ from hwflow.cores.logical.pixel_product import PixelProduct
 from hwflow.cores.logical.reindex import Reindex
 from hwflow.cores.logical.reshape import Reshape, Transpose
 from hwflow.cores.logical.sum_pool2d import SumPool2d
+from hwflow.cores.logical.table_lookup import TableLookup
 from hwflow.cores.logical.top_k import TopK
 from hwflow.cores.matrix.depthwise import Depthwise
 from hwflow.cores.matrix.mvu import Mvu
@@ -28,6 +29,7 @@ from hwflow.cores.streams.product import Product
 from hwflow.cores.streams.rearrange import Rearrange
 from hwflow.cores.streams.scaled_add import ScaledAdd
 from hwflow.cores.streams.stream_top_k import StreamTopK
+from hwflow.cores.streams.table_rows import TableRows
 from hwflow.cores.windows.max_pool import MaxPool
 from hwflow.cores.windows.position_sum import PositionSum
 from hwflow.cores.windows.running_sum import RunningSum
@@ -71,6 +73,8 @@ OPERATORS: dict[str, Operator[Any]] = {
         StreamTopK(),
         SumPool(),
         SumPool2d(),
+        TableLookup(),
+        TableRows(),
         TopK(),
         Transpose(),
         WeightedPool(),

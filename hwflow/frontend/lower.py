@@ -16,7 +16,7 @@ from hwflow.frontend.honoured_attributes import not_defined, not_honoured
 from hwflow.frontend.input_types import InputType
 from hwflow.frontend.refused_operators import of_whole_operators, unsupported, whole_operator
 from hwflow.frontend.stand_ins import refuse_results, source_of
-from hwflow.frontend.stream_types import KNOWN_TYPES, REAL_TYPES, STREAM_TYPES
+from hwflow.frontend.stream_types import COMPUTED_TYPES, KNOWN_TYPES, REAL_TYPES, STREAM_TYPES
 from hwflow.frontend.unquantized import Site, in_the_way, input_type, is_dialect, unquantized
 from hwflow.frontend.views import (
     Anchor,
@@ -37,7 +37,7 @@ from hwflow.onnxspec.resolving.resolver import Unresolved
 from hwflow.operators.onnx_operators import HANDLERS
 from hwflow.operators.quantizers.quantizers import graph_input, say_scale
 from hwflow.operators.record import Operator
-from hwflow.types import IntType
+from hwflow.types import Interval, IntType
 
 MAX_ELEMENTS = 1 << 23
 """Elements of one value in one frame: a colour image of 1,600 x 1,600 pixels. The compiler keeps several orders of
@@ -184,7 +184,24 @@ def _oversized(model: ResolvedModel) -> list[Finding]:
 
 
 def _integer_only(model: ResolvedModel, declared: Container[str]) -> bool:
-    return all(name in declared or model.values[name].dtype in STREAM_TYPES for name in model.inputs)
+    return all(
+        name in declared or model.values[name].dtype in STREAM_TYPES or _indices(model, name) for name in model.inputs
+    )
+
+
+def _indices(model: ResolvedModel, name: str) -> Interval | None:
+    """Return the interval of a graph input that nodes read as indices alone; None for any other."""
+    sizes = []
+    for node in model.nodes:
+        for place in [place for place, read in enumerate(node.inputs) if read == name]:
+            operator = HANDLERS.get((node.domain, node.op_type))
+            size = None
+            if operator is not None and operator.indexed is not None and all(n in model.values for n in node.inputs):
+                size = operator.indexed(node, [model.values[n].shape for n in node.inputs].__getitem__).get(place)
+            if not size:
+                return None
+            sizes.append(size)
+    return Interval(-max(sizes), max(sizes) - 1) if sizes else None
 
 
 def _input_view(state: Lowering, name: str, declared: InputType | None) -> View:
@@ -200,14 +217,30 @@ def _input_view(state: Lowering, name: str, declared: InputType | None) -> View:
     if declared is not None and info.dtype in REAL_TYPES:
         return _declared_input(state, name, declared)
     if declared is not None:
-        message = f"must be float where its integers are declared, not {info.dtype}: they are taken as they are"
-        state.findings.append(Finding("input-type", f"input {show(name)}", message, "leave out --input-type for it"))
-        return Refused()
+        return _declared_integers(state, name, declared)
+    indices = _indices(state.model, name) if info.dtype in COMPUTED_TYPES else None
+    if indices is not None:
+        type_ = COMPUTED_TYPES[info.dtype]
+        interval = Interval(max(indices.lo, type_.min), min(indices.hi, type_.max))
+        return graph_input(state, name, name, IntType.holding(interval), None, interval)
     if info.dtype in STREAM_TYPES:
         return graph_input(state, name, name, STREAM_TYPES[info.dtype])
     if info.dtype in REAL_TYPES:
         return HostInput(name, state.frame_shape(name))
     state.findings.append(input_type(name, info.dtype))
+    return Refused()
+
+
+def _declared_integers(state: Lowering, name: str, declared: InputType) -> View:
+    """Return an integer input whose integers are of a declared type: as they are, within its range."""
+    dtype = state.model.values[name].dtype
+    levels, type_ = declared.levels, COMPUTED_TYPES.get(dtype)
+    plain = declared == InputType(declared.name) and declared.name != "bipolar"
+    if type_ is not None and plain and type_.min <= levels.lo and levels.hi <= type_.max:
+        return graph_input(state, name, name, IntType.holding(levels), None, levels)
+    message = f"must be declared by a type within its own, {dtype}, and without a scale, not as {declared}"
+    remedy = "leave out --input-type for it, or declare the type alone"
+    state.findings.append(Finding("input-type", f"input {show(name)}", message, remedy))
     return Refused()
 
 

@@ -214,6 +214,15 @@ class SumPool2dAttributes(Attributes):
 
 
 @dataclass(frozen=True, eq=False)
+class TableLookupAttributes(Attributes):
+    """``table`` int64 [rows, columns]; each element of the input is a row's number, where negative ones count from the
+    end and what lies beyond is the nearest row. The result has one more axis, of columns."""
+
+    op = "table_lookup"
+    table: IntArray
+
+
+@dataclass(frozen=True, eq=False)
 class Ranking(Attributes):
     """The ``k`` greatest, the greatest first; ``least``: the least instead; ``last``: of equal ones the last comes
     first, not the first."""

@@ -54,6 +54,8 @@ class Operator(OperatorFacts):
     Otherwise ``refused`` may give the reason. ``whole``: it is not replaced by its definition, which contains
     unsupported operators, because a host can run it.
 
+    ``indexed``: by input, the size n of an axis that its elements index, which are not defined beyond -n to n - 1.
+
     Around hardware: ``work`` counts its multiply-accumulates (linear operators), ``frames`` transforms its axes where a
     model's first axis is a batch or a batch axis is added, and ``error`` bounds the error of the reference evaluator's
     floats. Without these the operator does not process frames independently, and has no bound.
@@ -71,6 +73,7 @@ class Operator(OperatorFacts):
     approximates: bool = False
     whole: bool = False
     refused: Reason | None = None
+    indexed: Callable[[OnnxNode, Shapes], Mapping[int, int]] | None = None
     work: Callable[[OnnxNode, Shapes], int] | None = None
     frames: axes.BatchingRule | None = None
     error: step_errors.ErrorRule | None = None

@@ -17,6 +17,8 @@ LOOSE: dict[str, dict[str, dict[str, float]]] = {
     "ice40": {
         "root": {"squares": 0.22, "fractions": 0.16, "with_an_addend": 0.19},
         "scaled_add": {"bits": 0.33},
+        # What chooses among a row's words in registers of a queue is a table more for each bit than beside other logic.
+        "table_rows": {"in_banks": 0.49, "in_block_ram": 0.13, "parts": 0.12, "powers_of_two": 0.17},
     },
 }
 
@@ -28,13 +30,13 @@ TOGETHER: dict[str, dict[str, float]] = {
         "mvu": 2, "position_sum": 2.5, "product": 1.36, "quotient": 2.5, "rearrange": 1.96, "relay": 0,
         "requantize": 1.32, "root": 3.7,
         "running_sum": 3.5, "scaled_add": 2.92, "sliding_window": 2, "stream_concat": 2.5, "stream_top_k": 3.3,
-        "sum_pool": 1.5, "weighted_pool": 2.5, "width_converter": 5.6,
+        "sum_pool": 1.5, "table_rows": 4, "weighted_pool": 2.5, "width_converter": 5.6,
     },
     "ice40": {
         "depthwise": 3, "elementwise": 1.68, "fifo": 1.22, "fork": 0.84, "frame_sync": 3.04, "max_pool": 2.5,
         "mvu": 2, "position_sum": 2, "product": 1.62, "quotient": 2.1, "rearrange": 0.78, "relay": 0,
         "requantize": 1.84, "root": 7,
         "running_sum": 2, "scaled_add": 2.38, "sliding_window": 2, "stream_concat": 0.66, "stream_top_k": 1.8,
-        "sum_pool": 1, "weighted_pool": 2, "width_converter": 3.02,
+        "sum_pool": 1, "table_rows": 4, "weighted_pool": 2, "width_converter": 3.02,
     },
 }

@@ -437,6 +437,24 @@ def test_cumulative_sum(axis: int, exclusive: bool, reverse: bool, image: bool, 
     check_lowering(graph, frames, result)
 
 
+@pytest.mark.parametrize("image", [False, True])
+@pytest.mark.parametrize("rows", [5, 8, 100])
+def test_table_lookup(rows: int, image: bool) -> None:
+    """Of a row-major stream and of an image's: numbers within the table, from its end, and beyond."""
+    frame, element = (3, 4, 5), IntType(4, True)
+    table = np.random.default_rng(2).integers(-9, 9, (rows, 3))
+    build = Builder(np.random.default_rng(0))
+    source = build.input(frame, element)
+    source = build.max_pool2d(source, 1, 1) if image else source
+    build.output(build.node("table_lookup", source, table=table))
+    graph = build.done()
+    frames = np.random.default_rng(1).integers(element.min, element.max + 1, (3, *frame))
+    (result,) = golden.evaluate(graph, {"x0": frames}).values()
+    nearest = np.minimum(np.maximum(frames, -rows), rows - 1)
+    assert np.array_equal(result, reference("Gather", [table, nearest]))
+    check_lowering(graph, frames, result)
+
+
 def test_every_logical_operator_is_tested_here() -> None:
     names = {name for name, operator in OPERATORS.items() if not isinstance(operator, HardwareOperator)}
     here = (*globals(), *vars(test_logical_products))

@@ -172,17 +172,21 @@ def test_unknown_names(model, capsys):
     assert (finding.where, finding.severity) == ("option --input-type", "error")
 
 
-def test_integer_inputs_need_none(tmp_path):
+def test_integer_inputs_may_be_narrower(tmp_path):
+    """By a type within their own, as they are."""
     b = Builder(19, ir_version=9)
     x = b.input("x", ["N", 4], kind="int8")
     b.output(b.node("Abs", x))
     path = tmp_path / "model.onnx"
     onnx.save(b.build(), path)
-    (finding,) = [f for f in check(path, input_types={"x": "int4"}) if f.severity != "warning"]
-    assert str(finding) == (
-        "unsupported: input 'x': must be float where its integers are declared, not int8: they are taken as they are "
-        "[input-type]\n  remedy: leave out --input-type for it"
-    )
+    (port,) = load(path, input_types={"x": "int4"}).quantized.inputs
+    assert str(port.value.typed.interval) == "[-8, 7]"
+    for declared, said in (("int9", "int9,1,0"), ("int4,1/2", "int4,1/2,0"), ("uint8", "uint8,1,0")):
+        (finding,) = [f for f in check(path, input_types={"x": declared}) if f.severity != "warning"]
+        assert str(finding) == (
+            f"unsupported: input 'x': must be declared by a type within its own, int8, and without a scale, not as "
+            f"{said} [input-type]\n  remedy: leave out --input-type for it, or declare the type alone"
+        )
 
 
 def test_quantized_inputs_need_none(tmp_path):

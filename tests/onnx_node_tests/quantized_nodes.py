@@ -4,7 +4,7 @@ bits (places, shapes) are constants, as a compiler must have them."""
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -36,14 +36,15 @@ def node_tests_of(op_type: str) -> list[str]:
     return sorted(c.name for c in _cases() if [node.op_type for node in c.model.graph.node] == [op_type])
 
 
-def passes_in_rtl(name: str, folder: Path) -> None:
+def passes_in_rtl(name: str, folder: Path, constants: Collection[str] | None = None) -> None:
     """Golden model and hardware (at full rate, and with gaps and stalls) equal the reference evaluator bit for bit, and
-    what the node test expects but for what its quantizers of 8 bits lose (nothing, where its numbers are few)."""
+    what the node test expects but for what its quantizers of 8 bits lose (nothing, where its numbers are few).
+    ``constants``: the inputs that are constants; None: those of 64 bits."""
     (case,) = (c for c in _cases() if c.name == name)
     given, (expected,) = ([np.asarray(_array(v)) for v in values] for values in case.data_sets[0])
     model = onnx.ModelProto()
     model.CopyFrom(case.model)
-    inputs = _bound(model, given)
+    inputs = _bound(model, given, constants)
     finest = _quantized(model, inputs, expected)
     (folder / name).mkdir(exist_ok=True)
     path = folder / name / "model.onnx"
@@ -62,11 +63,11 @@ def passes_in_rtl(name: str, folder: Path) -> None:
         np.testing.assert_array_equal(found.reshape(wanted.shape), wanted)
 
 
-def _bound(model: onnx.ModelProto, given: list[Array]) -> dict[str, Array]:
-    """What is fed; inputs of 64 bits become constants."""
+def _bound(model: onnx.ModelProto, given: list[Array], constants: Collection[str] | None) -> dict[str, Array]:
+    """What is fed; the others become constants."""
     inputs = {}
     for info, array in zip(list(model.graph.input), given, strict=True):
-        if array.dtype == np.int64:
+        if array.dtype == np.int64 if constants is None else info.name in constants:
             model.graph.initializer.append(numpy_helper.from_array(array, info.name))
             model.graph.input.remove(info)
         elif array.dtype.kind in "iub":

@@ -79,6 +79,7 @@ from hwflow.cores.costs.streams import interleave as interleave
 from hwflow.cores.costs.streams import stream_add as stream_add
 from hwflow.cores.costs.streams import stream_product as stream_product
 from hwflow.cores.costs.streams import width_converter as width_converter
+from hwflow.cores.costs.table_rows import table_rows as table_rows
 from hwflow.cores.costs.top_k import top_k as top_k
 from hwflow.cores.costs.top_k import top_tree as top_tree
 from hwflow.cores.costs.windows.clipped_windows import clipped_walk as clipped_walk

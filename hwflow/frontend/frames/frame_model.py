@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from hwflow.onnxspec.graphs.operator_names import RESHAPE
+from hwflow.onnxspec.graphs.operator_names import RESHAPE, TRANSPOSE
 from hwflow.onnxspec.reading.numpy_tensors import ELEMENT_TYPES, to_tensor
 from hwflow.onnxspec.resolving.resolved_model import Array, ResolvedModel
 
@@ -84,6 +84,20 @@ class Build:
         target = self.add(name, np.array(shape, dtype=np.int64))
         self.before.append(helper.make_node(RESHAPE, [name, target], [result]))
         return result
+
+    def transposed(self, name: str, order: Sequence[int]) -> str:
+        """Return a fixed value with its axes in another order."""
+        if self.is_constant(name):
+            return self.add(name, self.constant(name).transpose(order), self.resolved.values[name].dtype)
+        result = self.fresh(name)
+        self.before.append(helper.make_node(TRANSPOSE, [name], [result], perm=order))
+        return result
+
+    def result_transposed(self, copy: onnx.NodeProto, place: int, order: Sequence[int]) -> None:
+        """Transpose output ``place`` of the node ``copy``."""
+        name = copy.output[place]
+        copy.output[place] = self.fresh(name)
+        self.after.append(helper.make_node(TRANSPOSE, [copy.output[place]], [name], perm=order))
 
     def result_in(self, copy: onnx.NodeProto, place: int, shape: Sequence[int]) -> None:
         """Reshape output ``place`` of the node ``copy``."""

@@ -14,7 +14,6 @@ from hwflow.display import show
 from hwflow.frontend.context import (
     Lowering,
     Refusal,
-    constant,
     constant_integers,
     exact_constant,
     given,
@@ -111,21 +110,6 @@ def _pad_value(state: Lowering, node: OnnxNode) -> Fraction:
         return Fraction(0)
     (value,) = exact_constant(state, node, 2, "the constant").reshape(-1)
     return Fraction(value)
-
-
-def gather(state: Lowering, node: OnnxNode) -> View:
-    """Lower Gather with constant indices, along an axis of the frame."""
-    rank = len(state.model.values[node.inputs[0]].shape)
-    axis = node.integer("axis") % rank
-    indices = constant(state, node, 1, "indices").array.astype(np.int64)
-    size = state.model.values[node.inputs[0]].shape[axis]
-    if indices.size and (indices.min() < -size or indices.max() >= size):
-        raise refuse(
-            node, "gather-indices",
-            f"indices must lie in [{-size}, {size - 1}], not in [{indices.min()}, {indices.max()}]",
-            "correct the constant",
-        )
-    return _moved(state, node, lambda array: np.take(array, indices % size, axis=axis))
 
 
 def tile(state: Lowering, node: OnnxNode) -> View:

@@ -45,10 +45,6 @@ RECORDS: tuple[Operator, ...] = (
         framewise=framewise.flattened, integer_operands=True, keeps_elements=True
     ),
     Operator(
-        "Gather", lower=moves.gather, honours=attributes("axis"), limits=f"constant indices, {phrases.AXES}",
-        becomes=("reindex",), frames=axes.along(0), error=move_errors.moved, proportional=True, moves=True
-    ),
-    Operator(
         "Pad", lower=moves.pad, honours=attributes("paddings", "pads", "value", mode=moves.PAD_MODES),
         limits=f"constant pads, {phrases.MOVED}: constant (a multiple of the scale), edge, reflect, wrap",
         becomes=("reindex",), frames=axes.pad(), error=move_errors.padded, keeps_rank=True, moves=True

@@ -19,3 +19,7 @@ FRONT = "a frame axis of variable length stays in front"
 RANKED = f"{AXES}; {ORDERED} along the axis; {INTEGER}"
 RESIZED = f"nearest, linear and cubic, constant parameters, {MOVED}; weights with a common denominator of 40 bits"
 SCALE = "constant scale, other than 0, and zero point, per tensor or per axis"
+TABLE = (
+    "constant data (integers, or reals of any scales) with indices known at run time; an index beyond the axis is the "
+    "nearest one"
+)
