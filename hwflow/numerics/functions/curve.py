@@ -120,6 +120,9 @@ class Curve(Elementwise):
         if isinstance(end, float):
             limit = self.limits()[side]
             return Interval(limit, limit, self.strictly, self.strictly)
+        if end not in self.domain:  # its open end, where the function has no bound
+            limit = (-inf, inf)[side]
+            return Interval(limit, limit)
         value = self.at(end, bits)
         is_open = is_open and self.strictly and value.exact is not None
         return Interval(value.lo, value.hi, is_open or value.lo_open, is_open or value.hi_open)
@@ -155,10 +158,12 @@ class Curve(Elementwise):
         return (left if self.turn is None else self.turn.least), max(left, right)
 
     def _inside(self, x: FloatIntervals) -> FloatIntervals:
-        """Clip to the domain, which begins at 0, and mark as undefined what lies outside."""
-        is_open = self.domain.lo_open
-        partly, nowhere = (x.lo <= 0, x.hi <= 0) if is_open else (x.lo < 0, x.hi < 0)
-        return x.within(0.0, inf).undefined(partly, nowhere)
+        """Clip to the domain, whose ends are floats, and mark as undefined what lies outside."""
+        lo, hi = float(self.domain.lo), float(self.domain.hi)
+        ends = (self.domain.lo, self.domain.hi)
+        below, above = (np.less if isinstance(e, float) or e in self.domain else np.less_equal for e in ends)
+        partly, nowhere = below(x.lo, lo) | above(hi, x.hi), below(x.hi, lo) | above(hi, x.lo)
+        return x.within(lo, hi).undefined(partly, nowhere)
 
 
 def _around(place: Interval) -> tuple[float, float]:

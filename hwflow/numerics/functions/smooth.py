@@ -61,11 +61,6 @@ class Log(Curve):
     def limits(self) -> tuple[End, End]:
         return -inf, inf
 
-    def _end(self, end: End, is_open: bool, side: int, bits: int) -> Interval:
-        if end == 0:  # the open end of the domain
-            return Interval(-inf, -inf)
-        return super()._end(end, is_open, side, bits)
-
     def approximate_floats(self, x: FloatArray) -> FloatArray:
         return np.asarray(np.log(x))
 

@@ -85,6 +85,39 @@ exp = _rule(np.exp, lambda x, y: (LIBRARY + 1) * y)
 log = _rule(np.log, lambda x, y: (LIBRARY + 1) * y)
 square_root = _rule(lambda x: np.where(x > 0, np.sqrt(np.abs(x)), 0.0), lambda x, y: 2 * y)
 
+sine = _rule(lambda x: x, lambda x, y: (LIBRARY + 1) * y, slope=1.0)
+"""Of the sine and the cosine."""
+
+arc_sine = _rule(np.arcsin, lambda x, y: (LIBRARY + 1) * y)
+arc_tangent = _rule(np.arctan, lambda x, y: (LIBRARY + 1) * y)
+hyperbolic_sine = _rule(np.sinh, lambda x, y: (LIBRARY + 1) * y)
+arsinh = _rule(np.arcsinh, lambda x, y: (LIBRARY + 1) * y)
+arcosh = _rule(np.arccosh, lambda x, y: (LIBRARY + 1) * y)
+artanh = _rule(np.arctanh, lambda x, y: (LIBRARY + 1) * y)
+arc_cosine = _rule(lambda x: -np.arccos(x), lambda x, y: (LIBRARY + 1) * y)
+"""It falls: its change is that of its negative."""
+
+
+def hyperbolic_cosine(step: Step) -> Errors:
+    """cosh: it changes most away from 0."""
+    x, error = magnitude(step.value(0)), step.error(0)
+    with np.errstate(all="ignore"):
+        most = np.cosh(x + error)
+        moved = np.where(error > 0, np.where(np.isfinite(most), most - np.cosh(x) + SLACK * most, np.inf), 0.0)
+    return moved + step.rounded(LIBRARY + 1)
+
+
+def tangent(step: Step) -> Errors:
+    """tan: infinity where a quarter turn may lie in between, at which it has no value."""
+    x, error = step.value(0).astype(np.float64), step.error(0)
+    turns = [
+        np.floor(end / np.pi + 0.5 + sign * 2.0**-40 * (1 + np.abs(x)))
+        for end, sign in ((x - error, -1), (x + error, 1))
+    ]
+    moved = _between(np.tan, step)
+    return np.where(error > 0, np.where(turns[0] == turns[1], moved, np.inf), 0.0) + step.rounded(LIBRARY + 1)
+
+
 erf = _rule(lambda x: x, lambda x, y: 2 * y, slope=1.13)
 """Computed in float64, rounded once; the slope is at most 2 / sqrt(pi)."""
 

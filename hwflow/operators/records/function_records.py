@@ -7,6 +7,7 @@ from collections.abc import Callable
 from hwflow.frontend.context import finite
 from hwflow.frontend.frames import axes
 from hwflow.numerics.functions.function import Elementwise
+from hwflow.numerics.functions.hyperbolic import Acosh, Asinh, Atanh, Cosh, Sinh
 from hwflow.numerics.functions.piecewise import HardSigmoid, LeakyRelu, Round, Sign, ThresholdedRelu
 from hwflow.numerics.functions.power import Reciprocal, Sqrt
 from hwflow.numerics.functions.smooth import (
@@ -24,6 +25,7 @@ from hwflow.numerics.functions.smooth import (
     Softsign,
     Tanh,
 )
+from hwflow.numerics.functions.trigonometric import Acos, Asin, Atan, Cos, Sin, Tan
 from hwflow.numerics.rounding import Rounding
 from hwflow.onnxspec.graphs import operator_names as names
 from hwflow.onnxspec.graphs.operator_facts import OutputMode
@@ -54,6 +56,12 @@ def _function(
 
 
 RECORDS: tuple[Operator, ...] = (
+    _function("Acos", Acos(), function_errors.arc_cosine, limits=f"{phrases.FUNCTION}, of numbers from -1 to 1"),
+    _function("Acosh", Acosh(), function_errors.arcosh, limits=f"{phrases.FUNCTION}, of numbers of 1 and more"),
+    _function("Asin", Asin(), function_errors.arc_sine, limits=f"{phrases.FUNCTION}, of numbers from -1 to 1"),
+    _function("Asinh", Asinh(), function_errors.arsinh),
+    _function("Atan", Atan(), function_errors.arc_tangent),
+    _function("Atanh", Atanh(), function_errors.artanh, limits=f"{phrases.FUNCTION}, of numbers between -1 and 1"),
     Operator(  # momentum: of training alone
         "BatchNormalization", lower=islands.batch_normalization,
         honours=attributes("epsilon", "is_test", "momentum", "training_mode", spatial=(1,)),
@@ -79,6 +87,8 @@ RECORDS: tuple[Operator, ...] = (
         becomes=("elementwise", "requantize"), frames=axes.elementwise(0), error=move_errors.monotone,
         integer_operands=True, affine=True
     ),
+    _function("Cos", Cos(), function_errors.sine),
+    _function("Cosh", Cosh(), function_errors.hyperbolic_cosine),
     Operator(  # ratio, seed: of training alone
         "Dropout", lower=islands.dropout, honours=attributes("is_test", "ratio", "seed"),
         limits="inference: no mask, training_mode false", frames=axes.elementwise(0), error=move_errors.dropout,
@@ -124,12 +134,15 @@ RECORDS: tuple[Operator, ...] = (
         function_errors.selu, attributes("alpha", "gamma")
     ),
     _function("Sigmoid", Sigmoid(), function_errors.sigmoid),
+    _function("Sin", Sin(), function_errors.sine),
+    _function("Sinh", Sinh(), function_errors.hyperbolic_sine),
     _function("Sign", Sign(), move_errors.monotone),
     _function("Softplus", Softplus(), function_errors.softplus),
     _function("Softsign", Softsign(), function_errors.softsign),
     _function(
         "Sqrt", Sqrt(), function_errors.square_root, limits=f"{phrases.FUNCTION}, of numbers that are not negative"
     ),
+    _function("Tan", Tan(), function_errors.tangent),
     _function("Tanh", Tanh(), function_errors.tanh),
     _function(
         "ThresholdedRelu", lambda node: ThresholdedRelu(finite(node, "alpha", 1.0)),

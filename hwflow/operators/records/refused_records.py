@@ -68,13 +68,7 @@ _NEVER = Reason(
 _STRINGS = Reason("works on strings or sequences, and hardware on integers", "do it on the host, in front of the model")
 
 RECORDS: tuple[Operator, ...] = (
-    Operator("Acos", frames=axes.ELEMENTWISE),
-    Operator("Acosh", frames=axes.ELEMENTWISE),
     Operator("AffineGrid", refused=_SAMPLED),
-    Operator("Asin", frames=axes.ELEMENTWISE),
-    Operator("Asinh", frames=axes.ELEMENTWISE),
-    Operator("Atan", frames=axes.ELEMENTWISE),
-    Operator("Atanh", frames=axes.ELEMENTWISE),
     Operator("Attention", refused=_ATTENTION, work=linear_work.attention, composed=True),
     Operator("Bernoulli", refused=_RANDOM, foldable=False),
     Operator(names.CAST_LIKE, error=move_errors.cast, tame=True, framewise=framewise.always),
@@ -82,8 +76,6 @@ RECORDS: tuple[Operator, ...] = (
     Operator("Compress", refused=_COUNT),
     Operator(names.CONSTANT, tame=True),
     Operator("ConstantOfShape", proportional=True),
-    Operator("Cos", frames=axes.ELEMENTWISE),
-    Operator("Cosh", frames=axes.ELEMENTWISE),
     Operator("DFT", refused=_SPECTRUM),
     Operator(
         "DeformConv", refused=_SAMPLED, work=linear_work.convolution(1),
@@ -150,12 +142,9 @@ RECORDS: tuple[Operator, ...] = (
     Operator("ScatterND", refused=SCATTERED),
     Operator("Shrink", frames=axes.ELEMENTWISE),
     Operator("SimplifiedLayerNormalization", refused=_NORM),
-    Operator("Sin", frames=axes.ELEMENTWISE),
-    Operator("Sinh", frames=axes.ELEMENTWISE),
     Operator("SkipLayerNormalization", refused=_NORM),
     Operator("StringNormalizer", refused=_STRINGS),
     Operator("Swish", frames=axes.ELEMENTWISE),
-    Operator("Tan", frames=axes.ELEMENTWISE),
     Operator("TfIdfVectorizer", refused=_STRINGS),
     Operator("Unique", refused=_COUNT),
     Operator(

@@ -9,7 +9,7 @@ from typing import Any
 
 from mpmath import mp, mpf
 
-from hwflow.numerics.functions import combination, piecewise, power
+from hwflow.numerics.functions import combination, hyperbolic, piecewise, power, trigonometric
 from hwflow.numerics.functions import smooth as s
 from hwflow.numerics.functions.function import Elementwise
 from hwflow.numerics.rounding import Rounding
@@ -141,6 +141,34 @@ def _apply(f: Elementwise, x: Real) -> Real:
             return _exactly((mp.exp(2 * r) - 1) / (mp.exp(2 * r) + 1), x == 0, zero)
         case s.Erf():
             return _exactly(mp.erf(r), x == 0, zero)
+        case trigonometric.Sin():
+            return _exactly(mp.sin(r), x == 0, zero)
+        case trigonometric.Cos():
+            return _exactly(mp.cos(r), x == 0, one)
+        case trigonometric.Tan():
+            return _exactly(mp.tan(r), x == 0, zero)
+        case trigonometric.Asin() | trigonometric.Acos():
+            if abs(r) > 1:
+                raise NoValue
+            if isinstance(f, trigonometric.Acos):
+                return _exactly(mp.acos(r), x == 1, zero)
+            return _exactly(mp.asin(r), x == 0, zero)
+        case trigonometric.Atan():
+            return _exactly(mp.atan(r), x == 0, zero)
+        case hyperbolic.Sinh():
+            return _exactly((mp.exp(r) - mp.exp(-r)) / 2, x == 0, zero)
+        case hyperbolic.Cosh():
+            return _exactly((mp.exp(r) + mp.exp(-r)) / 2, x == 0, one)
+        case hyperbolic.Asinh():
+            return _exactly(mp.asinh(r), x == 0, zero)
+        case hyperbolic.Acosh():
+            if r < 1:
+                raise NoValue
+            return _exactly(mp.acosh(r), x == 1, zero)
+        case hyperbolic.Atanh():
+            if abs(r) >= 1:
+                raise NoValue
+            return _exactly(mp.atanh(r), x == 0, zero)
         case power.RootMultiply(radicand):
             return _exactly(r * mp.sqrt(mpf(radicand.numerator) / radicand.denominator), x == 0, zero)
         case s.Softplus():

@@ -13,6 +13,7 @@ from mpmath import mp
 from hwflow.numerics.functions import subdivision
 from hwflow.numerics.functions.combination import Combination
 from hwflow.numerics.functions.function import Elementwise
+from hwflow.numerics.functions.hyperbolic import Acosh, Asinh, Atanh, Cosh, Sinh
 from hwflow.numerics.functions.piecewise import (
     Abs,
     Affine,
@@ -42,6 +43,7 @@ from hwflow.numerics.functions.smooth import (
     Softsign,
     Tanh,
 )
+from hwflow.numerics.functions.trigonometric import Acos, Asin, Atan, Cos, Sin, Tan
 from hwflow.numerics.requantizers.stages import NoSteps, QuantizerStage
 from hwflow.numerics.requantizers.step_function import StepFunction
 from hwflow.numerics.rounding import Rounding
@@ -108,7 +110,7 @@ smooth: st.SearchStrategy[Elementwise] = st.one_of(
     st.sampled_from(
         [
             HardSwish(), Sigmoid(), Tanh(), Gelu(), Gelu(True), Softplus(), Softsign(), Mish(), Erf(), Exp(), Sqrt(),
-            Log(), Reciprocal(),
+            Log(), Reciprocal(), Sin(), Cos(), Tan(), Asin(), Acos(), Atan(), Sinh(), Cosh(), Asinh(), Acosh(), Atanh(),
         ]
     ),
     st.builds(Pow, st.integers(-3, 4).map(F) | st.sampled_from([F(1, 2), F(-1, 2), F(3, 2), F(1, 3), F(5, 4)])),
