@@ -58,11 +58,11 @@ def unsupported(path: Path) -> Path:
     """Two operators that hwflow does not have, one twice, between quantizers."""
     nodes = [
         *_quantize("x", "a", "first"),
-        helper.make_node("Sin", ["a"], ["b"], "wave"),
+        helper.make_node("Bernoulli", ["a"], ["b"], "wave"),
         *_quantize("b", "c", "second"),
         helper.make_node("Det", ["c"], ["d"], "determinant"),
         *_quantize("d", "e", "third"),
-        helper.make_node("Sin", ["e"], ["f"], "ripple"),
+        helper.make_node("Bernoulli", ["e"], ["f"], "ripple"),
         *_quantize("f", "y", "fourth"),
     ]
     return save(path, nodes, ["N", 3, 3], SCALE, ["N"])

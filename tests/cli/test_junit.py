@@ -43,8 +43,8 @@ def test_check(hwflow, tmp_path):
     assert outcome(good) == {"no findings": ""}
     failures = outcome(bad)
     assert set(failures) == {
-        f"node '{name}' ({op}) [supported-operator]" for name, op in [("wave", "Sin"), ("determinant", "Det"),
-                                                                      ("ripple", "Sin")]
+        f"node '{name}' ({op}) [supported-operator]" for name, op in [("wave", "Bernoulli"), ("determinant", "Det"),
+                                                                      ("ripple", "Bernoulli")]
     }
     assert all(failure in ran.out for failure in failures.values())
     (missing,) = outcome(nowhere).values()

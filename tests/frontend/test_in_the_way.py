@@ -160,10 +160,10 @@ def test_what_stands_in_the_branches_is_named(condition: Callable[[Builder, str]
             ],
             way, [], [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["N", 4])],
         )
-        for way, op in (("then", "LogSoftmax"), ("else", "Sin"))
+        for way, op in (("then", "LogSoftmax"), ("else", "Bernoulli"))
     }  # fmt: skip
     b.output(b.declare(b.node("If", condition(b, x), name="choice", **branches), ["N", 4]))
-    inside = ["node 'else' (Sin) in 'else_branch'", "node 'then' (LogSoftmax) in 'then_branch'"]
+    inside = ["node 'else' (Bernoulli) in 'else_branch'", "node 'then' (LogSoftmax) in 'then_branch'"]
     expected = [f"{place} of node 'choice' (If)" for place in inside]
     if condition is by_input:
         expected.append("node 'choice' (If)")

@@ -50,18 +50,18 @@ def float_model_with_unsupported_operators(b: Builder) -> str:
 
 
 @cases(
-    "error: node 'sin' (Sin): operator must be one that hwflow supports, not Sin [supported-operator]\n"
-    "  remedy: see 'hwflow ops' for the supported ones; replace the node or leave it out",
-    "error: node 'cos' (Cos): operator must be one that hwflow supports, not Cos [supported-operator]\n"
-    "  remedy: see 'hwflow ops' for the supported ones; replace the node or leave it out",
+    "error: node 'drawn' (Bernoulli): operator must be one that hwflow supports, not Bernoulli: it draws random "
+    "numbers [supported-operator]\n  remedy: export the model for inference, or feed them as an input",
+    "error: node 'again' (Bernoulli): operator must be one that hwflow supports, not Bernoulli: it draws random "
+    "numbers [supported-operator]\n  remedy: export the model for inference, or feed them as an input",
     "error: node 'softmax' (LogSoftmax): operator must be one that hwflow supports, not LogSoftmax: it divides "
     "exponentials by their sum; integers carry no such quotient exactly [supported-operator]\n"
     "  remedy: move it to the model's end, where the host runs it (ArgMax needs none), or use Sigmoid or HardSigmoid",
 )
 def unsupported_operators(b: Builder) -> None:
     d = image(b, 4)
-    s = b.node("Sin", d, name="sin")
-    t = b.node("Cos", b.requantize(s, 0.5), name="cos")
+    s = b.node("Bernoulli", d, name="drawn")
+    t = b.node("Bernoulli", b.requantize(s, 0.5), name="again")
     w = b.weights(np.ones((4, 2), int))
     softmax = b.requantize(b.node("LogSoftmax", d, name="softmax"), 0.5)
     b.output(b.node("MatMul", b.requantize(t, 0.5), w), b.node("MatMul", softmax, w))
@@ -189,8 +189,8 @@ def operands_of_too_many_bits(b: Builder) -> str:
 
 
 @cases(
-    "error: node 'sin' (Sin): operator must be one that hwflow supports, not Sin [supported-operator]\n"
-    "  remedy: see 'hwflow ops' for the supported ones; replace the node or leave it out",
+    "error: node 'drawn' (Bernoulli): operator must be one that hwflow supports, not Bernoulli: it draws random "
+    "numbers [supported-operator]\n  remedy: export the model for inference, or feed them as an input",
     "error: node 'first' (Div): the divisor must be known to differ from 0, not lie in [-1.5, 126] [divisor-zero]\n"
     "  remedy: add a positive epsilon to it, subtract the maximum before Exp, or quantize the divisor's Reciprocal",
     "error: node 'fc' (MatMul): weights 'w' must be quantized (by a DequantizeLinear or a Quant), not float "
@@ -199,9 +199,9 @@ def operands_of_too_many_bits(b: Builder) -> str:
 )
 def faults_behind_refused_nodes(b: Builder) -> str:
     d = image(b, 4)
-    sin = b.requantize(b.node("Sin", d, name="sin"), 1.0)
-    first = b.requantize(b.node("Div", sin, d, name="first"), 1.0)
-    second = b.requantize(b.node("Div", first, sin, name="second"), 1.0)
+    drawn = b.requantize(b.node("Bernoulli", d, name="drawn"), 1.0)
+    first = b.requantize(b.node("Div", drawn, d, name="first"), 1.0)
+    second = b.requantize(b.node("Div", first, drawn, name="second"), 1.0)
     return b.node("MatMul", second, b.constant([[1.0, 0.1], [0.1, 1.0], [1, 1], [1, 1]], name="w"), name="fc")
 
 
@@ -270,7 +270,7 @@ def test_a_float_model_is_refused_alike_before_and_after_its_shapes_are_resolved
     """Large float models are not resolved (see refuse_unquantized): the findings must be those that lowering gives."""
     b = Builder(21, 10)
     x = b.input("x", ["N", 2, 4, 4])
-    b.node("Sin", x, name="dead")
+    b.node("Bernoulli", x, name="dead")
     shape = b.node("Concat", b.node("Shape", x, start=0, end=1), b.constant([32], "int64"), axis=0)
     flat = b.node("Reshape", b.node("Tanh", x, name="tanh"), shape)
     table = b.node("Sqrt", b.constant(np.ones((32, 3))), name="constant")

@@ -216,14 +216,15 @@ def test_what_is_left_to_the_host_gets_no_quantizer(tmp_path):
 def test_what_cannot_be_compiled_is_noted(tmp_path, capsys):
     network = Network(["N", 2])
     w = network.constant([[1.0, 2.0], [3.0, 4.0]])
-    y = network.node("MatMul", network.node("Sin", network.node("MatMul", "x", w)), w)
+    y = network.node("MatMul", network.node("RandomUniformLike", network.node("MatMul", "x", w)), w)
     network.save(tmp_path / "m.onnx", y, ["N", 2])
     np.savez(tmp_path / "x.npz", x=np.eye(2, dtype=np.float32))
     done = hwflow.quantize(tmp_path / "m.onnx", tmp_path / "x.npz", tmp_path / "q.onnx")
     assert not done.compiles and not done.table()["compiles"]
     assert list(done.lines())[3:] == [
-        "note: node 'sin1' (Sin): operator must be one that hwflow supports, not Sin [supported-operator]",
-        "  remedy: see 'hwflow ops' for the supported ones; replace the node or leave it out",
+        "note: node 'randomuniformlike1' (RandomUniformLike): operator must be one that hwflow supports, not "
+        "RandomUniformLike: it draws random numbers [supported-operator]",
+        "  remedy: export the model for inference, or feed them as an input",
         "hwflow cannot compile it, for the reasons above",
     ]
 

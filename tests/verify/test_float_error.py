@@ -162,10 +162,10 @@ def test_constants_are_exact_and_others_without_a_rule_have_no_bound() -> None:
     constants = {"s": np.float32(0.1), "a": np.array([1, 2], np.float32)}
     nodes = [
         node("Mul", ["a", "a"], ["k"]), node("DequantizeLinear", ["x", "s"], ["d"]), node("Add", ["d", "k"], ["e"]),
-        node("Sin", ["e"], ["g"]), node("QuantizeLinear", ["g", "s"], ["y"]),
+        node("RandomUniformLike", ["e"], ["g"]), node("QuantizeLinear", ["g", "s"], ["y"]),
     ]
     bounds = bounds_of(nodes, constants, {"x": np.array([[3, 4]], np.int8)})
     assert bounds.errors["k"] is not None and not bounds.errors["k"].any()
     assert bounds.errors["e"] is not None
     assert bounds.errors["g"] is None and bounds.errors["y"] is None and "y" not in bounds.quotients
-    assert bounds.unbounded == {"Sin"}
+    assert bounds.unbounded == {"RandomUniformLike"}

@@ -44,14 +44,19 @@ def test_no_model(hwflow, tmp_path, make, message, remedy):
 
 def test_unsupported_operators_are_named_all_at_once(hwflow, tmp_path):
     models.unsupported(tmp_path / "m.onnx")
+    drawn, export = ": it draws random numbers", "export the model for inference, or feed them as an input"
+    see = "see 'hwflow ops' for the supported ones; replace the node or leave it out"
     findings = [
         error(
             f"node '{name}' ({op})",
-            f"operator must be one that hwflow supports, not {op}",
+            f"operator must be one that hwflow supports, not {op}{why}",
             "supported-operator",
-            "see 'hwflow ops' for the supported ones; replace the node or leave it out",
+            remedy,
         )
-        for name, op in (("wave", "Sin"), ("determinant", "Det"), ("ripple", "Sin"))
+        for name, op, why, remedy in (
+            ("wave", "Bernoulli", drawn, export), ("determinant", "Det", "", see),
+            ("ripple", "Bernoulli", drawn, export),
+        )
     ]
     refused(synth(hwflow, "m.onnx"), 1, *findings)
     unsupported = "".join(findings).replace("error: node", "unsupported: node")
