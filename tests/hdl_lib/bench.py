@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from amaranth.hdl import Value
-from amaranth.sim import Simulator
+from tests.hdl_lib.cycles import Cycles
 
 STALLS = [(0.0, 0.0), (0.4, 0.0), (0.0, 0.4), (0.5, 0.5)]  # (gap, stall) probabilities every core is run with
 
@@ -67,7 +67,6 @@ def drive_in_turn(dut, runs: Sequence[Run], inputs: Sequence[Any], o: Any, timeo
     """Of every run what went through, one after the other without a reset: each begins when the one before has ended.
     ``inputs``, ``o``: streams. Only the cycles of the first run are counted from the reset on."""
     traces = [Trace() for _ in runs]
-    o_payload = Value.cast(o.payload).as_unsigned()
     cycle = 0
     turn = 0
 
@@ -114,40 +113,32 @@ def drive_in_turn(dut, runs: Sequence[Run], inputs: Sequence[Any], o: Any, timeo
             assert len(trace.beats) == run.expected, f"{len(trace.beats)} beats came out, not {run.expected}"
             turn += 1
 
-    async def bench(ctx):
-        # All in one process, which sets what changes: Amaranth's simulator takes as long for these as for many a core.
-        shown = {}
+    core = Cycles(dut)
+    valid, payload = core.reader(o.valid), core.reader(o.payload)
+    taken = [core.reader(i.ready) for i in inputs]
+    set_valid = [core.setter(i.valid) for i in inputs]
+    set_payload = [core.setter(i.payload) for i in inputs]
+    set_ready = core.setter(o.ready)
 
-        def show(what, signal, value):
-            if shown.get(what) != value:
-                shown[what] = value
-                ctx.set(signal, value)
+    def offer(number, beat):
+        set_valid[number](beat is not None)
+        if beat is not None:
+            set_payload[number](beat)
 
-        def offer(number, beat):
-            show((number, "valid"), inputs[number].valid, int(beat is not None))
-            if beat is not None:
-                show((number, "payload"), payloads[number], beat)
-
-        payloads = [Value.cast(i.payload) for i in inputs]
-        sources, ready = [source(number) for number in range(len(inputs))], sink()
-        for number, beats in enumerate(sources):
-            offer(number, next(beats))
-        show("ready", o.ready, int(next(ready)))
-        seen = ctx.tick().sample(o.valid, o_payload, *(i.ready for i in inputs))
-        async for _, _, valid, payload, *taken in seen:
-            # A source reads `cycle` and `turn` before the sink advances them.
-            for number, beats in enumerate(sources):
-                offer(number, beats.send(taken[number]))
-            try:
-                show("ready", o.ready, int(ready.send((valid, payload))))
-            except StopIteration:
-                break
-
-    simulator = Simulator(dut)
-    simulator.add_clock(1e-6)
-    simulator.add_process(bench)
+    sources, ready = [source(number) for number in range(len(inputs))], sink()
+    for number, beats in enumerate(sources):
+        offer(number, next(beats))
+    set_ready(next(ready))
+    core.settle()
     while turn < len(runs):
-        simulator.advance()
+        seen, went = (valid(), payload()), [bool(read()) for read in taken]
+        core.edge()
+        # A source reads `cycle` and `turn` before the sink advances them.
+        for number, beats in enumerate(sources):
+            offer(number, beats.send(went[number]))
+        with suppress(StopIteration):  # after the last run
+            set_ready(ready.send(seen))
+        core.settle()
     return traces
 
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from amaranth.hdl import Module, ResetInserter, Signal, Value
-from amaranth.sim import Simulator
+
+from tests.hdl_lib.cycles import Cycles
 
 
 def after_reset(
@@ -31,53 +32,44 @@ def after_reset(
     reset = Signal()
     top = Module()
     top.submodules.dut = ResetInserter(reset)(dut)
-    o_payload = Value.cast(o.payload).as_unsigned()
-    sources = [(i, beats), *more]
-    received: list[int] = []
+    core = Cycles(top)
+    offers = [(i, beats), *more]
+    set_valid = [core.setter(source.valid) for source, _ in offers]
+    set_payload = [core.setter(source.payload) for source, _ in offers]
+    taken = [core.reader(source.ready) for source, _ in offers]
+    valid, payload = core.reader(o.valid), core.reader(o.payload)
+    set_ready, set_reset = core.setter(o.ready), core.setter(reset)
 
-    async def bench(ctx):
-        shown = {}
+    def run(wanted, cycles):
+        received: list[int] = []
+        positions = [0] * len(offers)
+        for _ in range(cycles):
+            offered = [position < len(given) for position, (_, given) in zip(positions, offers, strict=True)]
+            if len(received) == wanted and not any(offered):
+                break
+            for n, (position, (_, given)) in enumerate(zip(positions, offers, strict=True)):
+                set_payload[n](given[position] if offered[n] else 0)
+                set_valid[n](offered[n])
+            ready = rng.random() < 0.7
+            set_ready(ready)
+            core.settle()
+            if ready and valid():
+                received.append(payload())
+            positions = [p + (show and read()) for p, show, read in zip(positions, offered, taken, strict=True)]
+            core.edge()
+            core.settle()
+        return received
 
-        def show(what, signal, value):  # each setting of a signal takes as long as a cycle of the core
-            if shown.get(what) != value:
-                shown[what] = value
-                ctx.set(signal, value)
-
-        async def run(wanted, cycles):
-            positions = [0] * len(sources)
-            for _ in range(cycles):
-                done = all(p == len(offered) for p, (_, offered) in zip(positions, sources, strict=True))
-                if len(received) == wanted and done:
-                    break
-                for n, (position, (source, offered)) in enumerate(zip(positions, sources, strict=True)):
-                    show((n, "payload"), payloads[n], offered[position] if position < len(offered) else 0)
-                    show((n, "valid"), source.valid, int(position < len(offered)))
-                show("ready", o.ready, int(rng.random() < 0.7))
-                _, _, transferred, payload, *taken = await anext(ticks)
-                positions = [p + int(t) for p, t in zip(positions, taken, strict=True)]
-                if transferred:
-                    received.append(payload)
-
-        payloads = [Value.cast(source.payload) for source, _ in sources]
-        seen = ctx.tick().sample(
-            o.valid & o.ready, o_payload, *(source.valid & source.ready for source, _ in sources)
-        )
-        ticks = aiter(seen)
-        await run(-1, rng.randrange(1, 2 * len(beats)))
-        received.clear()
-        ctx.set(reset, 1)
-        await anext(ticks)
-        ctx.set(reset, 0)
-        for n, (source, _) in enumerate(sources):
-            show((n, "valid"), source.valid, 0)
-        assert not ctx.get(o.valid), "a beat is valid after reset"
-        await run(expected, 100 * (len(beats) + expected))
-
-    simulator = Simulator(top)
-    simulator.add_clock(1e-6)
-    simulator.add_testbench(bench)
-    simulator.run()
-    return received
+    run(-1, rng.randrange(1, 2 * len(beats)))
+    set_reset(1)
+    core.settle()
+    core.edge()
+    core.settle()
+    for setter in (set_reset, *set_valid):
+        setter(0)
+    core.settle()
+    assert not valid(), "a beat is valid after reset"
+    return run(expected, 100 * (len(beats) + expected))
 
 
 def check_no_paths(dut, *, inputs=None, outputs=None, cycles: int = 60, seed: int = 0) -> None:
@@ -86,26 +78,26 @@ def check_no_paths(dut, *, inputs=None, outputs=None, cycles: int = 60, seed: in
     outputs = [dut.o] if outputs is None else outputs
     rng = random.Random(seed)
 
-    async def bench(ctx):
-        def show():
-            return [ctx.get(i.ready) for i in inputs] + [
-                (ctx.get(o.valid), ctx.get(Value.cast(o.payload)) if ctx.get(o.valid) else None) for o in outputs
-            ]
+    core = Cycles(dut)
+    widths = [len(Value.cast(i.payload)) for i in inputs]
+    set_valid, set_payload = [core.setter(i.valid) for i in inputs], [core.setter(i.payload) for i in inputs]
+    set_ready = [core.setter(o.ready) for o in outputs]
+    ready = [core.reader(i.ready) for i in inputs]
+    beats = [(core.reader(o.valid), core.reader(o.payload)) for o in outputs]
 
-        for _ in range(cycles):
-            seen = []
-            for _ in range(4):
-                for i in inputs:
-                    ctx.set(i.valid, rng.getrandbits(1))
-                    ctx.set(Value.cast(i.payload), rng.getrandbits(len(Value.cast(i.payload))))
-                for o in outputs:
-                    ctx.set(o.ready, rng.getrandbits(1))
-                await ctx.delay(1e-9)
-                seen.append(show())
-            assert all(s == seen[0] for s in seen), f"a combinational path: {seen}"
-            await ctx.tick()
+    def show():
+        return [read() for read in ready], [(valid(), payload() if valid() else None) for valid, payload in beats]
 
-    simulator = Simulator(dut)
-    simulator.add_clock(1e-6)
-    simulator.add_testbench(bench)
-    simulator.run()
+    for _ in range(cycles):
+        seen = []
+        for _ in range(4):
+            for n, width in enumerate(widths):
+                set_valid[n](rng.getrandbits(1))
+                set_payload[n](rng.getrandbits(width))
+            for setter in set_ready:
+                setter(rng.getrandbits(1))
+            core.settle()
+            seen.append(show())
+        assert all(s == seen[0] for s in seen), f"a combinational path: {seen}"
+        core.edge()
+        core.settle()
