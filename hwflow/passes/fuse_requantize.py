@@ -1,14 +1,26 @@
-"""Fuse consecutive requantizers, and remove identities. Requires: types. Ensures: no requantize is the sole reader of
-another, none is the identity.
+"""Fuse consecutive requantizers, and remove identities. Requires: types. Ensures: none is the identity; one that is the
+sole reader of another is a table that serves all channels.
 
 An optimisation: step functions compose exactly, so every value stays the same.
 """
 
 from __future__ import annotations
 
-from hwflow.ir.graph import Graph
+from collections.abc import Sequence
+
+from hwflow.ir.graph import Graph, Node
 from hwflow.ir.node_attributes import RequantizeAttributes
+from hwflow.numerics.functions.piecewise import Rational
+from hwflow.numerics.requantizers.stages import QuantizerStage, Stage
 from hwflow.passes.infer_types import infer_types
+
+TABLE_BITS = 8
+"""Of integers whose functions are tables of a few look-up tables."""
+
+MANY_CHANNELS = 16
+"""From here on 255 thresholds of some 20 bits for each channel take several block RAMs."""
+
+Stages = Sequence[tuple[Stage, ...]]
 
 
 def fuse_requantize(graph: Graph) -> Graph:
@@ -24,6 +36,8 @@ def fuse_requantize(graph: Graph) -> Graph:
             continue
         first, second = inner.attributes.stages, node.attributes.stages
         rank = len(node.inputs[0].typed.shape)
+        if _is_table_for_all(node, first, second):
+            continue
         axes = [n.attributes.axis % rank for n, stages in ((inner, first), (node, second)) if len(stages) > 1]
         if len(set(axes)) > 1:
             continue
@@ -38,6 +52,16 @@ def fuse_requantize(graph: Graph) -> Graph:
     infer_types(graph)
     _drop_identities(graph)
     return infer_types(graph)
+
+
+def _is_table_for_all(node: Node[RequantizeAttributes], first: Stages, second: Stages) -> bool:
+    """Whether a curve of few integers follows a requantizer per channel: one small table, or thresholds of the first
+    one's input for every channel."""
+    if len(second) > 1 or node.inputs[0].typed.element.bits > TABLE_BITS:
+        return False
+    stages = [stage for stage in second[0] if isinstance(stage, QuantizerStage)]
+    curved = any(not isinstance(function, Rational) for stage in stages for function in stage.functions)
+    return curved and len(first) >= MANY_CHANNELS
 
 
 def _drop_identities(graph: Graph) -> None:

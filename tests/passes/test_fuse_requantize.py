@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+
 from hwflow.ir.graph import Graph
 from hwflow.passes.fuse_requantize import fuse_requantize
 from tests.models import Builder
@@ -44,6 +46,20 @@ def test_channels_of_different_axes_stay_apart(tmp_path: Path) -> None:
     y = b.requantize(b.requantize(y, [1.0, 2.0, 3.0], [0, 0, 0], axis=2), 1.0)
     b.output(y)
     assert [(n.attributes.axis, len(n.attributes.stages)) for n in fused(b, tmp_path).nodes] == [(0, 2), (1, 3)]
+
+
+def test_a_curve_of_few_integers_stays_one_table(tmp_path: Path) -> None:
+    """Not thresholds of the sums for each channel: where there are many channels, a curve, and at most 8 bits."""
+    for channels, function, kind, parts in (
+        (16, "Sigmoid", "int8", 2), (15, "Sigmoid", "int8", 1), (16, "Relu", "int8", 1), (16, "Sigmoid", "int16", 1)
+    ):
+        b = Builder(21, 10)
+        d = b.requantize(b.input("x", ["N", 4]), 0.5)
+        scales = [0.01 * (k + 1) for k in range(channels)]
+        y = b.node("MatMul", d, b.weights(np.ones((4, channels), int), scales, axis=1))
+        y = b.requantize(b.node(function, b.requantize(y, 0.1, 0, kind)), 1 / 256, -128, "int8")
+        b.output(y)
+        assert ops(fused(b, tmp_path)) == ["dense"] + ["requantize"] * parts
 
 
 def test_identities_go(tmp_path: Path) -> None:
