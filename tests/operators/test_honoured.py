@@ -207,6 +207,8 @@ CASES: list[tuple[str, int, Make, dict[str, Any]]] = [
         (op, NEW, one(op), {"noop_with_empty_axes": 1})
         for op in ("ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum")
     ),
+    ("ReduceProd", OLD, one("ReduceProd"), {"keepdims": 0, "axes": [1]}),
+    ("ReduceProd", NEW, one("ReduceProd"), {"noop_with_empty_axes": 1}),
     ("Reshape", NEW, one("Reshape", lambda b: ints(b, 1, 6, 4)), {"allowzero": 1}),
     ("Resize", NEW, resized(left_out, scales), {"mode": "linear", "antialias": 1}),
     ("Resize", NEW, resized(left_out, scales), {**CUBIC, "cubic_coeff_a": -0.5, "exclude_outside": 1}),

@@ -197,6 +197,16 @@ def flattened_softmax(inputs: Inputs, attributes: Attributes) -> AnyArray:
     return result
 
 
+def flattened_hardmax(inputs: Inputs, attributes: Attributes) -> AnyArray:
+    """Compute Hardmax before operator set 13."""
+    x = need(inputs, 0)
+    axis = int(attributes.get("axis", 1)) % max(1, x.ndim)
+    flat = x.reshape(int(np.prod(x.shape[:axis], dtype=np.int64)), -1)
+    result: AnyArray = np.zeros_like(flat)
+    result[np.arange(len(flat)), flat.argmax(axis=1)] = 1
+    return result.reshape(x.shape)
+
+
 def flattened_log_softmax(inputs: Inputs, attributes: Attributes) -> AnyArray:
     """Compute LogSoftmax before operator set 13."""
     result: AnyArray = np.log(flattened_softmax(inputs, attributes))
@@ -309,6 +319,16 @@ SOFTMAX = Mended(
         ),
     ),
     exactly(flattened_softmax, before=LAST_AXIS_ALONE),
+)
+HARDMAX = Mended(
+    (
+        Defect(
+            "hardmax-axes",
+            f"before operator set {LAST_AXIS_ALONE} the greatest of all axes from 'axis' on is 1; here it is of one",
+            _inner_axis,
+        ),
+    ),
+    exactly(flattened_hardmax, before=LAST_AXIS_ALONE),
 )
 LOG_SOFTMAX = Mended(
     (

@@ -41,8 +41,7 @@ def cum_prod(state: Lowering, node: OnnxNode) -> View:
         found = _products(state, node, operand.value, operand.shape, axis, lambda count: type_)
         return Integers(found, operand.shape, type_.min, type_.max)
     view = whole_zero_point(state, node, plain(state, node, real_operand(state, node, 0)))
-    zeros = np.array([int(zero) for zero in view.zero_point.reshape(-1)]).reshape(view.zero_point.shape)
-    most = _most(view, zeros)
+    value, most = factors(state, node, view)
     terms = view.shape[axis] - node.integer("exclusive")
 
     def held(count: int) -> IntType | None:
@@ -56,6 +55,13 @@ def cum_prod(state: Lowering, node: OnnxNode) -> View:
             f"products along the axis must have at most {MOST_BITS} bits, not {longest.bits} (of {terms} elements)",
             "split the axis, with a QuantizeLinear and a DequantizeLinear behind the products of each part",
         )
+    value = _products(state, node, value, view.shape, axis, held)
+    return made(value, view.shape, _scales(node, view, axis), fractions(0), node)
+
+
+def factors(state: Lowering, node: OnnxNode, view: Reals) -> tuple[Value, int | None]:
+    """Return integers minus their zero points, which are integers, and the greatest magnitude; None where unknown."""
+    zeros = np.array([int(zero) for zero in view.zero_point.reshape(-1)]).reshape(view.zero_point.shape)
     value = view.value
     if zeros.any():
         stream = Integers(value, view.shape, 0, 0)
@@ -63,9 +69,7 @@ def cum_prod(state: Lowering, node: OnnxNode) -> View:
             state, node, Simple("sub"), [stream, zeros if zeros.size > 1 else int(zeros.reshape(-1)[0])],
             before=view.nodes, origin="",
         ).value
-
-    value = _products(state, node, value, view.shape, axis, held)
-    return made(value, view.shape, _scales(node, view, axis), fractions(0), node)
+    return value, _most(view, zeros)
 
 
 def _most(view: Reals, zeros: IntArray) -> int | None:

@@ -22,10 +22,18 @@ def _reduce(operation: str) -> Handler:
         view = state.view(node.inputs[0])
         if not isinstance(view, Integers) or operation in ("sum", "mean"):
             view = reals(state, node, 0)
-        axes = constant_integers(state, node, 1, "axes") if given(node, 1) else node.integers("axes")
-        return reduced(state, node, view, axes, operation)
+        return reduced(state, node, view, _stated(state, node), operation)
 
     return handler
+
+
+def _stated(state: Lowering, node: OnnxNode) -> tuple[int, ...]:
+    return constant_integers(state, node, 1, "axes") if given(node, 1) else node.integers("axes")
+
+
+def reduced_places(state: Lowering, node: OnnxNode) -> list[int]:
+    """Return the reduced axes of the whole shape; none for the identity."""
+    return _axes(node, _stated(state, node), len(state.model.values[node.inputs[0]].shape))
 
 
 def reduced(

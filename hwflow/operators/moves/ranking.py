@@ -49,7 +49,7 @@ def arg_min(state: Lowering, node: OnnxNode) -> View:
 
 def _arg_extreme(state: Lowering, node: OnnxNode, *, least: bool) -> View:
     shape, axis = _axis(state, node, default=0)
-    source = _ordered(state, node, axis, scaled=False)
+    source = _ordered(state, node, state.view(node.inputs[0]), axis, scaled=False)
     attributes = TopKAttributes(
         axis=axis, k=1, least=least != source.falling, last=bool(node.integer("select_last_index")), take=Take.INDEX
     )
@@ -62,12 +62,21 @@ def _arg_extreme(state: Lowering, node: OnnxNode, *, least: bool) -> View:
     return Integers(value, target, 0, shape[axis] - 1)
 
 
+def first_greatest(state: Lowering, node: OnnxNode, view: Reals, axis: int) -> Integers:
+    """Return the place of the first greatest element of ``view`` along an axis of its frame, which gets length 1."""
+    source = _ordered(state, node, view, axis, scaled=False)
+    attributes = TopKAttributes(axis=axis, k=1, least=source.falling, last=False, take=Take.INDEX)
+    before = source.reals.nodes if source.reals is not None else ()
+    value = state.add(node, [source.value], attributes, before, origin="")
+    return Integers(value, (*view.shape[:axis], 1, *view.shape[axis + 1 :]), 0, view.shape[axis] - 1)
+
+
 def top_k(state: Lowering, node: OnnxNode) -> tuple[View, ...]:
     """Lower TopK with constant k to values and int64 indices, always in the order of ``sorted``."""
     shape, axis = _axis(state, node, default=-1)
     k = _count(state, node)
     values, places = _used(state, node)
-    source = _ordered(state, node, axis, scaled=values)
+    source = _ordered(state, node, state.view(node.inputs[0]), axis, scaled=values)
     least = (node.integer("largest", 1) == 0) != source.falling
     take = Take.BOTH if values and places else Take.VALUE if values else Take.INDEX
     target = (*shape[:axis], k, *shape[axis + 1 :])
@@ -127,12 +136,11 @@ def _used(state: Lowering, node: OnnxNode) -> tuple[bool, bool]:
     return (values, places) if values or places else (True, True)
 
 
-def _ordered(state: Lowering, node: OnnxNode, axis: int, *, scaled: bool) -> _Ordered:
-    """Order the operand along the axis; ``scaled``: the values are needed, not only their order."""
-    view = state.view(node.inputs[0])
+def _ordered(state: Lowering, node: OnnxNode, view: View, axis: int, *, scaled: bool) -> _Ordered:
+    """Order ``view`` along the axis; ``scaled``: the values are needed, not only their order."""
     if isinstance(view, Integers):
         return _Ordered(view.value, False, None, view)
-    view = plain(state, node, reals(state, node, 0))
+    view = plain(state, node, view if isinstance(view, Reals) else reals(state, node, 0))
     scale, zero_point = (_along(values, view.shape) for values in (view.scale, view.zero_point))
     if scale.shape[axis] == zero_point.shape[axis] == 1:
         falling = uniform(as_array(scale < 0))

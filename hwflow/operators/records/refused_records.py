@@ -62,9 +62,6 @@ _SPECTRUM = Reason(
     "computes with complex numbers, of irrational weights",
     "compute the spectrum on the host, in front of the model, or as a MatMul by quantized constants",
 )
-_NEVER = Reason(
-    "asks for what reals carried by integers never are", "leave it out: the result is false everywhere"
-)
 _STRINGS = Reason("works on strings or sequences, and hardware on integers", "do it on the host, in front of the model")
 
 RECORDS: tuple[Operator, ...] = (
@@ -88,13 +85,10 @@ RECORDS: tuple[Operator, ...] = (
     Operator("GlobalLpPool", refused=_POWERS),
     Operator("GridSample", refused=_SAMPLED),
     Operator("GroupNormalization", refused=_NORM, frames=axes.IMAGE, sizes=size_facts.GROUPS),
-    Operator("Hardmax", frames=axes.along(-1, before=(13, 1)), tame=True),
     Operator(names.IF, refused=_CONTROL),
     Operator(
         "InstanceNormalization", refused=_NORM, frames=axes.IMAGE, tame=True, sizes=size_facts.channel_vectors(1, 2)
     ),
-    Operator("IsInf", refused=_NEVER, frames=axes.ELEMENTWISE),
-    Operator("IsNaN", refused=_NEVER, frames=axes.ELEMENTWISE),
     Operator(
         "LRN",
         refused=Reason(
@@ -130,7 +124,6 @@ RECORDS: tuple[Operator, ...] = (
     Operator("RandomNormalLike", refused=_RANDOM, foldable=False),
     Operator("RandomUniform", refused=_RANDOM, foldable=False),
     Operator("RandomUniformLike", refused=_RANDOM, foldable=False),
-    Operator("ReduceProd", proportional=True),
     Operator("RegexFullMatch", wild=True),
     Operator("ReverseSequence", refused=SCATTERED),
     Operator("RoiAlign", refused=_SAMPLED),
