@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from amaranth.hdl import Const, Module, Mux, Shape, Signal, Value
-from amaranth.lib import data, memory, stream, wiring
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hdl_lib.arithmetic.digit_product import Digits
@@ -13,6 +13,7 @@ from hdl_lib.arithmetic.multiplier import PART, ProductForm
 from hdl_lib.arithmetic.packed_product import Packing
 from hdl_lib.blocks import count_up, delayed, loop
 from hdl_lib.matrices.mvu_rows import connect_rows, parts_of, row_of
+from hdl_lib.matrices.vector_buffer import vector_inputs, vector_latency
 from hdl_lib.memories.rom import Rom, Table, lies_far, lies_in_block
 from hdl_lib.streams.output_queue import OutputQueue
 from hdl_lib.windows.clipping import CyclicSequence, clipped_taps, rounds
@@ -22,11 +23,6 @@ FORMS = (*PRODUCTS, ProductForm.DSP2, ProductForm.XNOR)
 MAXIMUM_INPUT = 32  # bits
 MAXIMUM_WEIGHT = 40
 Ranges = tuple[tuple[int, int], tuple[int, int]]  # least and greatest of the inputs, of the weights
-
-
-def _input_latency(synapse_fold: int, neuron_fold: int) -> int:
-    """Return the cycles from a step to its inputs: one more if they come from a memory with a register behind it."""
-    return 3 if synapse_fold > 1 and neuron_fold > 1 else 2
 
 
 class Mvu(wiring.Component):
@@ -213,7 +209,7 @@ class Mvu(wiring.Component):
         row = row_of(
             Shape.cast(input_shape), Shape.cast(weight_shape), simd, multiplier, part, ranges, digits, synapse_fold > 1
         )
-        inputs = _input_latency(synapse_fold, neuron_fold)
+        inputs = vector_latency(synapse_fold, neuron_fold)
         accumulators = int(synapse_fold > 1 or multiplier == ProductForm.DSP2)
         return inputs + row.operand_latency + row.latency + accumulators + 1
 
@@ -253,7 +249,7 @@ class Mvu(wiring.Component):
             self.input_shape, self.weight_shape, self.simd, self.multiplier, self.part, self.ranges, self.digits,
             self.synapse_fold > 1,
         )
-        arrival = _input_latency(self.synapse_fold, self.neuron_fold)
+        arrival = vector_latency(self.synapse_fold, self.neuron_fold)
         m.submodules.weights = rom = Rom.of_table(self.weights, output_register=True)
         ahead = arrival + row.operand_latency - row.weight_lead - rom.latency
         words = rom.data
@@ -362,10 +358,8 @@ class Mvu(wiring.Component):
     def _inputs(
         self, m: Module, step: Signal, consumes: Signal, produces: Signal, synapse: Signal
     ) -> list[Signal]:
-        """Return the lanes of the step's input beat, :func:`_input_latency` cycles after the step."""
+        """Return the lanes of the step's input beat, :func:`vector_latency` cycles after the step."""
         beat = data.ArrayLayout(self.input_shape, self.simd)
-        arrived = Signal(beat, reset_less=True)
-        used = Signal(beat, reset_less=True)
         payload = self.i.payload
         if self.surplus:
             payload = Signal(beat, name="counted")
@@ -373,38 +367,7 @@ class Mvu(wiring.Component):
             m.d.comb += payload.eq(self.i.payload)
             with m.If(last):
                 m.d.comb += [payload[s].eq(0) for s in range(self.simd - self.surplus, self.simd)]
-        if self.neuron_fold > 1 and self.synapse_fold == 1:
-            # The register that receives the only beat of a pixel is the buffer. While the next one is awaited it may
-            # take anything, so that its enable, which goes to every bit, is a register.
-            with m.If(consumes):
-                m.d.sync += arrived.eq(payload)
-        else:
-            m.d.sync += arrived.eq(payload)
-        if self.neuron_fold > 1 and self.synapse_fold > 1:
-            # A beat that arrives at t is written at t + 1 and first read at t + synapse_fold or later, so that a read
-            # never meets the write of its own word, and the buffer is only overwritten a pixel later.
-            # The memory's read register is written out: synthesis takes "no read meets a write" for such ones only.
-            bits = len(arrived.as_value())
-            m.submodules.replay = replay = memory.Memory(
-                shape=bits, depth=self.synapse_fold, init=[], attrs={"no_rw_check": 1}
-            )
-            write = replay.write_port()
-            read = replay.read_port(domain="comb")
-            read_data, replayed, waiting = (
-                Signal(bits, name=name, reset_less=True) for name in ("replay_data", "replayed", "waiting")
-            )
-            m.d.comb += [
-                write.en.eq(delayed(m, "replay_write", step & consumes, 1)),
-                write.addr.eq(delayed(m, "replay_address", synapse, 1, reset=False)),
-                write.data.eq(arrived),
-                read.addr.eq(synapse),
-            ]
-            fresh = delayed(m, "fresh", consumes, 2, reset=False)
-            m.d.sync += [read_data.eq(read.data), replayed.eq(read_data), waiting.eq(arrived)]
-            m.d.sync += used.eq(Mux(fresh, waiting, replayed))
-        else:
-            m.d.sync += used.eq(arrived)
-        return [used[s] for s in range(self.simd)]
+        return vector_inputs(m, beat, payload, step, consumes, synapse, (self.synapse_fold, self.neuron_fold))
 
     def _last_of_group(self, m: Module, step: Signal, produces: Signal) -> Value:
         """Tell whether the next step's beat is the last of its group."""

@@ -96,7 +96,8 @@ class _PassThrough(HardwareOperator[V]):
         return []
 
     def input_view(
-        self, node: Node[V], shape: tuple[int, ...], lanes: int, *, whole_vector: bool = False
+        self, node: Node[V], shape: tuple[int, ...], lanes: int, *, whole_vector: bool = False,
+        index: int = 0,
     ) -> tuple[int, int]:
         return view_of(node, lanes)
 

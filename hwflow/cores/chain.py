@@ -69,7 +69,8 @@ class Chain(HardwareOperator[ChainAttributes]):
         return []
 
     def input_view(
-        self, node: Node[ChainAttributes], shape: tuple[int, ...], lanes: int, *, whole_vector: bool = False
+        self, node: Node[ChainAttributes], shape: tuple[int, ...], lanes: int, *, whole_vector: bool = False,
+        index: int = 0,
     ) -> tuple[int, int]:
         first = node.attributes.members[0]
         return first.operator.input_view(first.node, shape, lanes, whole_vector=first.folding.whole_vector)

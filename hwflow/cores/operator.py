@@ -209,21 +209,20 @@ class HardwareOperator(Operator[A]):
         return node, folding
 
     def input_view(
-        self, node: Node[A], shape: tuple[int, ...], lanes: int, *, whole_vector: bool = False
+        self, node: Node[A], shape: tuple[int, ...], lanes: int, *, whole_vector: bool = False, index: int = 0
     ) -> tuple[int, int]:
-        """Return (pixels, channels) as which the core takes an input stream of this shape with ``lanes``; a pixel's
+        """Return (pixels, channels) as which the core takes input ``index``, of this shape, with ``lanes``; a pixel's
         last beat may have surplus lanes. Overridden if several pixels are taken as one with fewer lanes than they have
-        elements. ``whole_vector``: of the folding."""
+        elements, or one as several. ``whole_vector``: of the folding."""
         return grouped(shape, lanes)
 
     def output_view(self, node: Node[A], shape: tuple[int, ...], lanes: int) -> tuple[int, int]:
         """Return (pixels, channels) of an output stream of this shape with ``lanes``."""
         return grouped(shape, lanes)
 
-    def lanes_of(self, node: Node[A], index: int, lanes: int, *, whole_vector: bool) -> int:
-        """Return the lanes of input ``index`` in a folding of ``lanes`` input lanes; overridden if inputs differ.
-        ``whole_vector``: of the folding."""
-        return lanes
+    def lanes_of(self, node: Node[A], index: int, folding: Folding) -> int:
+        """Return the lanes of input ``index``; overridden if inputs differ."""
+        return folding.input_lanes
 
     @abstractmethod
     def cycles(self, node: Node[A], folding: Folding) -> int:
@@ -335,6 +334,15 @@ def exact_matmul(x: IntArray, weights: IntArray) -> IntArray:
         if slices is rest:
             break
     return total
+
+
+def exact_product(x: IntArray, y: IntArray) -> IntArray:
+    """Return numpy's ``x @ y``, exactly, for results within 64 signed bits; in float64 where all sums are exact."""
+    reach = max(1, x.shape[-1]) * int(np.abs(x).max(initial=0)) * int(np.abs(y).max(initial=0))
+    if reach < 1 << _FLOAT_BITS:
+        product: npt.NDArray[np.float64] = x.astype(np.float64) @ y.astype(np.float64)
+        return product.astype(np.int64)
+    return x @ y
 
 
 _FLOAT_BITS = 53  # integers below 2**53 are exact in float64

@@ -20,6 +20,7 @@ from hwflow.cores.logical.top_k import TopK
 from hwflow.cores.matrix.depthwise import Depthwise
 from hwflow.cores.matrix.mvu import Mvu
 from hwflow.cores.matrix.neurons import Neurons
+from hwflow.cores.matrix.stream_matrix import StreamMatrix
 from hwflow.cores.operator import HardwareOperator, LogicalOperator, Operator
 from hwflow.cores.requantizers.requantize import Requantize
 from hwflow.cores.streams.concat import Concat, StreamConcat
@@ -70,6 +71,7 @@ OPERATORS: dict[str, Operator[Any]] = {
         ScaledAdd(),
         SlidingWindow(),
         StreamConcat(),
+        StreamMatrix(),
         StreamTopK(),
         SumPool(),
         SumPool2d(),

@@ -28,9 +28,11 @@ class Conversion:
     folding: Folding
 
 
-def conversions(value: Value, reader: Node, here: int, there: int, *, whole_vector: bool = False) -> list[Conversion]:
-    """Return the width converters from a producer of ``value`` with ``here`` lanes to a ``reader`` with ``there``,
-    which are lanes of a ``whole_vector`` if its folding says so.
+def conversions(
+    value: Value, reader: Node, here: int, there: int, *, whole_vector: bool = False, index: int = 0
+) -> list[Conversion]:
+    """Return the width converters from a producer of ``value`` with ``here`` lanes to input ``index`` of a ``reader``
+    with ``there``, which are lanes of a ``whole_vector`` if its folding says so.
 
     Lanes that divide the channels of a pixel leave no lane empty, so that such a stream may be seen with any number of
     elements per pixel; with other lanes it has the pixels that its producer or its reader sees. A converter works on
@@ -39,7 +41,7 @@ def conversions(value: Value, reader: Node, here: int, there: int, *, whole_vect
 
     Raises ValueError if the lanes suit neither a part of a pixel nor whole pixels that divide the frame.
     """
-    target = hardware(reader.op).input_view(reader, value.typed.shape, there, whole_vector=whole_vector)
+    target = hardware(reader.op).input_view(reader, value.typed.shape, there, whole_vector=whole_vector, index=index)
     return [Conversion(view, Folding(a, b)) for view, a, b in steps_between(value.typed.shape, target, here, there)]
 
 
@@ -80,10 +82,11 @@ def insert_plumbing(plan: Plan) -> None:
         readers, view = consumers[port.value], grouped(port.value.typed.shape, 1)
         lanes = 1
         if readers:
-            reader, folding = readers[0][0], plan.folding(readers[0][0])
-            whole = folding.whole_vector
-            lanes = hardware(reader.op).lanes_of(reader, readers[0][1], folding.input_lanes, whole_vector=whole)
-            view = hardware(reader.op).input_view(reader, port.value.typed.shape, lanes, whole_vector=whole)
+            (reader, index), folding = readers[0], plan.folding(readers[0][0])
+            lanes = hardware(reader.op).lanes_of(reader, index, folding)
+            view = hardware(reader.op).input_view(
+                reader, port.value.typed.shape, lanes, whole_vector=folding.whole_vector, index=index
+            )
         synced = insert(plan, port.value, FrameSyncAttributes, Folding(lanes, lanes), names, nodes, view)
         for node, index in readers:
             node.inputs[index] = synced
@@ -94,8 +97,8 @@ def insert_plumbing(plan: Plan) -> None:
             for reader, index in consumers[value]:
                 here, there = plan.folding(node).output_lanes, plan.folding(reader)
                 made, whole = value, there.whole_vector
-                lanes = hardware(reader.op).lanes_of(reader, index, there.input_lanes, whole_vector=whole)
-                for step in conversions(value, reader, here, lanes, whole_vector=whole):
+                lanes = hardware(reader.op).lanes_of(reader, index, there)
+                for step in conversions(value, reader, here, lanes, whole_vector=whole, index=index):
                     made = insert(plan, made, WidthConverterAttributes, step.folding, names, nodes, step.view)
                 reader.inputs[index] = made
     graph.nodes = nodes

@@ -195,8 +195,8 @@ class Bench:
         operator = hardware(self.case.op)
         beats = []
         for index, (array, source) in enumerate(zip(frames, self.case.sources, strict=True)):
-            lanes = operator.lanes_of(self.node, index, self.folding.input_lanes, whole_vector=whole)
-            view = operator.input_view(self.node, source.shape, lanes, whole_vector=whole)
+            lanes = operator.lanes_of(self.node, index, self.folding)
+            view = operator.input_view(self.node, source.shape, lanes, whole_vector=whole, index=index)
             beats.append(beats_of(array, source, view, lanes, seed + index))
         if self.case.op == "frame_sync":
             bits = self.folding.input_lanes * self.case.source.element.bits

@@ -24,10 +24,10 @@ def beats_of(node: Node, decision: Decision) -> tuple[list[int], list[int]]:
     """Of each input and output in a frame."""
     core, folding = hardware(node.op), decision.folding
     whole = folding.whole_vector
-    lanes = [core.lanes_of(node, k, folding.input_lanes, whole_vector=whole) for k in range(len(node.inputs))]
+    lanes = [core.lanes_of(node, k, folding) for k in range(len(node.inputs))]
     views = [
-        (core.input_view(node, value.typed.shape, n, whole_vector=whole), n)
-        for value, n in zip(node.inputs, lanes, strict=True)
+        (core.input_view(node, value.typed.shape, n, whole_vector=whole, index=k), n)
+        for k, (value, n) in enumerate(zip(node.inputs, lanes, strict=True))
     ]
     results = [
         (core.output_view(node, value.typed.shape, folding.output_lanes), folding.output_lanes)
@@ -87,7 +87,7 @@ def test_macs_are_the_products_of_evaluate(op: str) -> None:
         if not macs or getattr(node.attributes, "clipped", None):  # products with padding count, but do not come
             continue
         ones = {
-            name: value for name, value in (("weights", None), ("pad_value", 1), ("binary", False))
+            name: value for name, value in (("weights", None), ("pad_value", 1), ("binary", False), ("offsets", (0, 0)))
             if name in {field.name for field in fields(node.attributes)}
         }
         if "weights" in ones:

@@ -58,6 +58,7 @@ from hwflow.cores.costs.products.product_sums import product_is_cheap_in_luts as
 from hwflow.cores.costs.products.product_sums import product_kinds as product_kinds
 from hwflow.cores.costs.products.product_sums import products as products
 from hwflow.cores.costs.products.row_sums import digit_products as digit_products
+from hwflow.cores.costs.products.stream_matrix import stream_matrix as stream_matrix
 from hwflow.cores.costs.rearranged import lane_map as lane_map
 from hwflow.cores.costs.rearranged import rearrange as rearrange
 from hwflow.cores.costs.requantizers.constant_lanes import constant_lane as constant_lane

@@ -73,7 +73,8 @@ class Mvu(ImplementedOperator[MvuAttributes]):
         return (_SEVERAL_VECTORS if several else _ONE_VECTOR)[folding.multiplier](node, folding)
 
     def input_view(
-        self, node: Node[MvuAttributes], shape: tuple[int, ...], lanes: int, *, whole_vector: bool = False
+        self, node: Node[MvuAttributes], shape: tuple[int, ...], lanes: int, *, whole_vector: bool = False,
+        index: int = 0,
     ) -> tuple[int, int]:
         """Return (pixels, channels): of pixels for lanes up to a pixel's channels, else or with ``whole_vector`` of
         vectors."""

@@ -71,7 +71,8 @@ class Neurons(HardwareOperator[NeuronsAttributes]):
         return []
 
     def input_view(
-        self, node: Node[NeuronsAttributes], shape: tuple[int, ...], lanes: int, *, whole_vector: bool = False
+        self, node: Node[NeuronsAttributes], shape: tuple[int, ...], lanes: int, *, whole_vector: bool = False,
+        index: int = 0,
     ) -> tuple[int, int]:
         return _MATRIX.input_view(node.attributes.matrix, shape, lanes, whole_vector=whole_vector)
 

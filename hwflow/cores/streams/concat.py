@@ -111,20 +111,19 @@ class StreamConcat(HardwareOperator[StreamConcatAttributes]):
         ]
 
     def input_view(
-        self, node: Node[StreamConcatAttributes], shape: tuple[int, ...], lanes: int, *, whole_vector: bool = False
+        self, node: Node[StreamConcatAttributes], shape: tuple[int, ...], lanes: int, *, whole_vector: bool = False,
+        index: int = 0,
     ) -> tuple[int, int]:
         """Return (pixels, channels). Channels in turn: an input of fewer channels than lanes has surplus lanes in every
         beat."""
         pixels, channels = shape
         return (pixels, channels) if node.attributes.axis == 1 and not whole_vector else grouped(shape, lanes)
 
-    def lanes_of(
-        self, node: Node[StreamConcatAttributes], index: int, lanes: int, *, whole_vector: bool
-    ) -> int:
+    def lanes_of(self, node: Node[StreamConcatAttributes], index: int, folding: Folding) -> int:
         """Return the lanes of input ``index``. Whole pixels in parallel: equally many pixels of each input."""
-        if not whole_vector:
-            return lanes
-        return lanes // int(node.outputs[0].typed.shape[1]) * int(node.inputs[index].typed.shape[1])
+        if not folding.whole_vector:
+            return folding.input_lanes
+        return folding.input_lanes // int(node.outputs[0].typed.shape[1]) * int(node.inputs[index].typed.shape[1])
 
     def cycles(self, node: Node[StreamConcatAttributes], folding: Folding) -> int:
         if folding.whole_vector:
@@ -148,7 +147,7 @@ class StreamConcat(HardwareOperator[StreamConcatAttributes]):
         folding = decision.folding
         width = folding.output_lanes * node.outputs[0].typed.element.bits
         if folding.whole_vector:
-            lanes = [self.lanes_of(node, k, folding.input_lanes, whole_vector=True) for k in range(len(node.inputs))]
+            lanes = [self.lanes_of(node, k, folding) for k in range(len(node.inputs))]
             widths = [
                 count * value.typed.element.bits for count, value in zip(lanes, node.inputs, strict=True)
             ]

@@ -57,7 +57,8 @@ class StreamTopK(HardwareOperator[StreamTopKAttributes]):
         return group_foldings(_view(attributes, node.inputs[0].typed.shape), attributes.window, attributes.k)
 
     def input_view(
-        self, node: Node[StreamTopKAttributes], shape: tuple[int, ...], lanes: int, *, whole_vector: bool = False
+        self, node: Node[StreamTopKAttributes], shape: tuple[int, ...], lanes: int, *, whole_vector: bool = False,
+        index: int = 0,
     ) -> tuple[int, int]:
         return grouped(_view(node.attributes, shape), lanes)
 

@@ -65,8 +65,8 @@ def _resources(node: Node, folding: Folding, cycles: int, synchronised: Sequence
     total = core.resources(node, Decision(folding, depths, provisional=True), device)
     for index in synchronised:
         value = node.inputs[index]
-        lanes = lanes_at(node, value, folding.input_lanes, folding.whole_vector)
-        view = core.input_view(node, value.typed.shape, lanes, whole_vector=folding.whole_vector)
+        lanes = core.lanes_of(node, index, folding)
+        view = core.input_view(node, value.typed.shape, lanes, whole_vector=folding.whole_vector, index=index)
         total += inserted(FrameSyncAttributes(view), value, Folding(lanes, lanes), device)
     return total
 
@@ -75,11 +75,6 @@ def inserted(attributes: ViewAttributes, value: Value, folding: Folding, device:
     """Return the resources of a node that the plumbing would insert."""
     node = Node("", [value], [value], attributes)
     return hardware(node.op).resources(node, Decision(folding, (PROVISIONAL_DEPTH,), provisional=True), device)
-
-
-def lanes_at(reader: Node, value: Value, lanes: int, whole: bool) -> int:
-    """Return the lanes in which a reader takes ``value`` if its folding has ``lanes`` input lanes."""
-    return int(hardware(reader.op).lanes_of(reader, reader.inputs.index(value), lanes, whole_vector=whole))
 
 
 def _explored(job: _Job) -> Explored:

@@ -36,7 +36,7 @@ from hwflow.errors import Finding, ModelRefused
 from hwflow.ir.graph import Graph, Node, Value
 from hwflow.schedule.converters import View, steps_between
 from hwflow.schedule.search.elimination import IntArray, Selection, Table
-from hwflow.schedule.search.exploration import Explored, explore, graph_inputs, inserted, lanes_at, resources
+from hwflow.schedule.search.exploration import Explored, explore, graph_inputs, inserted, resources
 from hwflow.schedule.search.selection import cheapest, pareto_rows
 
 RESOURCES = Resources._fields
@@ -47,9 +47,9 @@ UNLIMITED = 1 << 40
 PRICE_UNITS = 1_000_000_000  # the price of all of the device's look-up tables
 
 
-_Lanes = tuple[int, bool, int]
-"""Lanes, whether they are of a whole vector (see :class:`Folding`), and by how many pixels a folding shortens the
-stream: both of its ends must."""
+_Lanes = tuple[tuple[int, ...], bool, int]
+"""Lanes (of each input, or one number for all of them), whether they are of a whole vector (see :class:`Folding`), and
+by how many pixels a folding shortens the stream: both of its ends must."""
 
 
 class Chip(Device, Protocol):
@@ -168,7 +168,7 @@ class FoldingSearch:
             total += self.resources(node, folding)
         for node, value, reader in self._connections():
             there = foldings[reader]
-            lanes = there.input_lanes, there.whole_vector, 0
+            lanes = _lanes_inside(reader, there), there.whole_vector, 0
             total += self._bridges_to(value, reader, [foldings[node].output_lanes], lanes)[0]
         return total
 
@@ -196,8 +196,10 @@ class FoldingSearch:
     def _options_of(self, node: Node, explored: Explored) -> _Options:
         foldings, needs, cycles = explored
         left_out = [_left_out(node, folding) for folding in foldings]
-        inside = [(f.input_lanes, f.whole_vector, less) for f, (less, _) in zip(foldings, left_out, strict=True)]
-        outside = [(f.output_lanes, False, less) for f, (_, less) in zip(foldings, left_out, strict=True)]
+        inside = [
+            (_lanes_inside(node, f), f.whole_vector, less) for f, (less, _) in zip(foldings, left_out, strict=True)
+        ]
+        outside = [((f.output_lanes,), False, less) for f, (_, less) in zip(foldings, left_out, strict=True)]
         self._inputs[node], left = self._variable(inside)
         if inside == outside:
             self._outputs[node] = self._inputs[node]
@@ -215,7 +217,8 @@ class FoldingSearch:
         ends = self._outputs[node], self._inputs[reader]
         here, there = (self._lanes[v] for v in ends)
         places = np.indices((len(here), len(there))).reshape(2, -1).T
-        needs = np.array([self._bridges_to(value, reader, [a for a, _, _ in here], b) for b in there], dtype=np.int64)
+        lanes = [own for (own,), _, _ in here]
+        needs = np.array([self._bridges_to(value, reader, lanes, each) for each in there], dtype=np.int64)
         needs = needs.transpose(1, 0, 2).reshape(len(places), len(RESOURCES))
         match = np.array([a == b for _, _, a in here for _, _, b in there])
         return Table(ends, places[match], needs[match])
@@ -223,8 +226,9 @@ class FoldingSearch:
     def _bridges_to(self, value: Value, reader: Node, here: Sequence[int], there: _Lanes) -> list[Resources]:
         """Return the resources of the width converters from each of ``here`` to ``there`` lanes."""
         shape, bits, whole = value.typed.shape, value.typed.element.bits, there[1]
-        lanes = lanes_at(reader, value, *there[:2])
-        target = hardware(reader.op).input_view(reader, shape, lanes, whole_vector=whole)
+        index = reader.inputs.index(value)
+        lanes = there[0][index if len(there[0]) > 1 else 0]
+        target = hardware(reader.op).input_view(reader, shape, lanes, whole_vector=whole, index=index)
         known = self._bridges.setdefault((shape[1], bits, target[1], lanes), {})  # independent of the number of pixels
         for own in here:
             if own not in known:
@@ -335,6 +339,12 @@ class FoldingSearch:
             f"largest: node {show(most.name)} ({most.op}) with {parts[most]}, at least {least})",
             remedy,
         )
+
+
+def _lanes_inside(node: Node, folding: Folding) -> tuple[int, ...]:
+    """Return the lanes of each input, or one number if they are the same."""
+    lanes = [hardware(node.op).lanes_of(node, index, folding) for index in range(len(node.inputs))]
+    return tuple(lanes) if len(set(lanes)) > 1 else (lanes[0],)
 
 
 def _left_out(node: Node, folding: Folding) -> tuple[int, int]:

@@ -36,6 +36,7 @@ from tests.cores.cases.rearrange_cases import REARRANGE
 from tests.cores.cases.requantize_cases import REQUANTIZE
 from tests.cores.cases.running_sum_cases import RUNNING_SUM
 from tests.cores.cases.table_rows_cases import TABLE_ROWS
+from tests.cores.cases.stream_matrix_cases import STREAM_MATRIX
 from tests.cores.cases.top_k_cases import STREAM_TOP_K
 from tests.cores.cases.two_stream_cases import PRODUCT, SCALED_ADD, STREAM_CONCAT
 from tests.cores.cases.weighted_pool_cases import WEIGHTED_POOL
@@ -440,6 +441,7 @@ CASES: dict[str, list[Case]] = {
     "scaled_add": SCALED_ADD,
     "sliding_window": SLIDING_WINDOW,
     "stream_concat": STREAM_CONCAT,
+    "stream_matrix": STREAM_MATRIX,
     "stream_top_k": STREAM_TOP_K,
     "table_rows": TABLE_ROWS,
     "sum_pool": SUM_POOL,

@@ -142,13 +142,23 @@ class Matrix:
             total += Resources(ff=held)
         if self._in_blocks and words > 1 and not self._inside:  # weights at multiplier blocks
             total += Resources(ff=held)
+        control = _control(self.sets, self.synapse, neuron, self._latencies[neuron > 1], ahead)
+        return total + self._around(pe, neuron) + control + queue(self.family, stored, depth)
+
+    def of_any_matrix(self, pe: int, neuron: int, depth: int) -> Resources:
+        """Return the same without a table and without counters: of a matrix that comes from elsewhere, word by word."""
+        return self._products(pe, _MANY) + self._around(pe, neuron) + queue(
+            self.family, pe * self.accumulator.bits, depth
+        )
+
+    def _around(self, pe: int, neuron: int) -> Resources:
+        """The input's registers and its replay buffer, the accumulators."""
+        total = Resources(ff=2 * self.simd * self.x.bits)
         if self.synapse > 1:
             total += self._accumulator.times(pe)
             if neuron > 1:
                 total += self._replay
-        control = _control(self.sets, self.synapse, neuron, self._latencies[neuron > 1], ahead)
-        total += Resources(ff=2 * self.simd * self.x.bits)  # the input's registers
-        return total + control + queue(self.family, stored, depth)
+        return total
 
     def _word(self, pe: int) -> int:
         """Bits of a word of the table."""
@@ -347,6 +357,7 @@ def _constant_sums(
     return total + known_sums(family, terms[pairs:], (simd - 1).bit_length(), limit)
 
 
+_MANY = 1 << 20  # words
 _UNLIMITED = 1000  # bits: sums before the split are exact
 
 

@@ -1,0 +1,91 @@
+"""Cases of products of vectors with matrices that come as a stream."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from hdl_lib.matrices.stream_matrix import Along, MatrixRounds
+from hwflow.cores.operator import Folding
+from hwflow.ir.graph import IntArray, Node
+from hwflow.types import IntType
+from tests.cores.cases.case_parts import I2, I4, I8, I16, U1, U4, U8, intervals_within, paired_corners, stream
+from tests.cores.harness import Case
+
+
+def _case(
+    name: str,
+    rounds: MatrixRounds,
+    lanes: tuple[tuple[int, int], ...],
+    kinds: tuple[str, ...] = ("dsp",),
+    *,
+    frame: int = 1,
+    elements: tuple[IntType, IntType] = (I8, I8),
+    offsets: tuple[int, int] = (0, 0),
+    part: int = 0,
+    narrow: bool = False,
+) -> Case:
+    """``lanes``: rows and columns at a time; ``frame``: rounds of a frame; ``narrow``: with an interval per channel."""
+    beat = rounds.inner if rounds.along == Along.INNER else rounds.outer
+    shapes = (
+        (frame * rounds.vectors, rounds.inner),
+        (frame * rounds.sets * rounds.inner * rounds.outer // beat, beat),
+    )
+    rng = np.random.default_rng(rounds.inner)
+    sources = [
+        stream(pixels, channels, element, intervals_within(element, channels, rng) if narrow else ())
+        for (pixels, channels), element in zip(shapes, elements, strict=True)
+    ]
+    foldings = tuple(Folding(simd, pe, pe * simd, kind, part) for pe, simd in lanes for kind in kinds)
+    attributes = {"rounds": rounds, "offsets": offsets}
+    extremes = _corners if narrow else paired_corners
+    return Case(name, "stream_matrix", attributes, sources[0], foldings, extremes, (sources[1],))
+
+
+def _corners(node: Node) -> list[IntArray]:
+    """For each channel of the results the factors of the least and of the greatest sum: each product by itself."""
+    rounds, offsets = node.attributes.rounds, node.attributes.offsets
+    x_ranges, w_ranges = (value.typed.channel_intervals(1) for value in node.inputs)
+    xs, ws = [], []
+    for outer in range(rounds.outer):
+        for best in (min, max):
+            pairs = [
+                best(
+                    itertools.product((x.lo, x.hi), (w.lo, w.hi)),
+                    key=lambda pair: (pair[0] - offsets[0]) * (pair[1] - offsets[1]),
+                )
+                for x, w in zip(
+                    x_ranges, w_ranges if rounds.along == Along.INNER else [w_ranges[outer]] * rounds.inner, strict=True
+                )
+            ]
+            x, w = np.array(pairs).T
+            xs.append(np.broadcast_to(x, node.inputs[0].typed.shape))
+            if rounds.along == Along.INNER:
+                ws.append(np.broadcast_to(w, node.inputs[1].typed.shape))
+            else:
+                ws.append(np.stack([np.clip(w, r.lo, r.hi) for r in w_ranges], axis=1))
+    return [np.stack(xs), np.stack(ws)]
+
+
+INNER, OUTER = Along.INNER, Along.OUTER
+
+STREAM_MATRIX = [
+    _case("rows", MatrixRounds(6, 4, 5), ((1, 1), (2, 3), (4, 6), (4, 2), (1, 6)), ("dsp", "lut")),
+    _case("columns", MatrixRounds(6, 4, 5, along=OUTER), ((1, 1), (2, 3), (4, 6), (4, 2), (1, 6))),
+    _case("uneven_rows", MatrixRounds(7, 5, 3), ((2, 3), (3, 2), (4, 5)), frame=2, offsets=(3, -7)),
+    _case("uneven_columns", MatrixRounds(7, 5, 3, along=OUTER), ((2, 3), (3, 2), (4, 5)), frame=2, offsets=(3, -7)),
+    _case("heads", MatrixRounds(4, 3, 6, sets=2, interleaved=True), ((1, 2), (2, 3)), elements=(U8, I8)),
+    _case("heads_columns", MatrixRounds(3, 4, 6, sets=3, along=OUTER, interleaved=True), ((3, 2), (2, 1), (4, 3))),
+    _case("sets", MatrixRounds(3, 3, 12, sets=3, repeat=2), ((1, 1), (2, 2), (3, 3)), ("lut",), offsets=(128, 0)),
+    _case("sets_columns", MatrixRounds(3, 2, 8, sets=2, repeat=4, along=OUTER), ((1, 1), (2, 3)), frame=3),
+    _case("few_vectors", MatrixRounds(5, 6, 1), ((2, 5), (6, 5), (1, 1)), ("dsp", "lut"), elements=(U8, U8)),
+    _case("one_product", MatrixRounds(1, 1, 1, along=OUTER), ((1, 1),), ("dsp", "lut"), elements=(U4, I4), frame=2),
+    _case("outer_product", MatrixRounds(1, 4, 3), ((1, 1), (4, 1)), elements=(U8, U8), offsets=(128, 255)),
+    _case("bits", MatrixRounds(5, 3, 2), ((1, 2), (3, 5)), ("lut",), elements=(U1, U1)),
+    _case("signs", MatrixRounds(5, 3, 2, along=OUTER), ((1, 2), (2, 3)), ("lut",), elements=(I2, I2)),
+    _case("one_bit_vectors", MatrixRounds(4, 3, 4), ((2, 3),), ("lut",), elements=(U1, I8), offsets=(0, 3)),
+    _case("sixteen", MatrixRounds(3, 2, 2), ((1, 2), (2, 3)), elements=(I16, I16), offsets=(5, 0), part=17),
+    _case("intervals", MatrixRounds(4, 3, 3), ((2, 3),), narrow=True, offsets=(9, 100)),
+    _case("interval_columns", MatrixRounds(4, 3, 3, along=OUTER), ((2, 3),), ("lut",), narrow=True, offsets=(9, 100)),
+]
