@@ -156,7 +156,8 @@ class StreamMatrix(wiring.Component):
       one.
     - A reader step that produces needs a credit of the output queue.
 
-    Initiation interval per round: ``max(folded.steps, folded.beats)`` cycles.
+    Initiation interval per round: ``max(folded.steps, folded.beats)`` cycles, or half of what writing and using the
+    same half of the memory takes together, with these lags: a cycle more where both take equally long.
 
     Ordering
     --------

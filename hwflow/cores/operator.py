@@ -226,7 +226,7 @@ class HardwareOperator(Operator[A]):
 
     @abstractmethod
     def cycles(self, node: Node[A], folding: Folding) -> int:
-        """Return the steps per frame of the longest process: ``cycles`` of :meth:`timing` without its arrays."""
+        """Return the cycles per frame without backpressure: ``cycles`` of :meth:`timing` without its arrays."""
 
     def is_steady(self, node: Node[A], folding: Folding) -> bool:
         """Tell whether the core takes a beat and gives one in each step, and can be built without its queue: with a

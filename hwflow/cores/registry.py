@@ -10,6 +10,7 @@ from hwflow.cores.logical.conv2d import Conv2d
 from hwflow.cores.logical.cumulative_sum import CumulativeSum
 from hwflow.cores.logical.dense import Dense
 from hwflow.cores.logical.interpolate import Interpolate
+from hwflow.cores.logical.matrix_product import MatrixProduct
 from hwflow.cores.logical.max_pool2d import MaxPool2d
 from hwflow.cores.logical.pixel_product import PixelProduct
 from hwflow.cores.logical.reindex import Reindex
@@ -53,6 +54,7 @@ OPERATORS: dict[str, Operator[Any]] = {
         Fork(),
         FrameSync(),
         Interpolate(),
+        MatrixProduct(),
         MaxPool(),
         MaxPool2d(),
         Mvu(),

@@ -44,15 +44,18 @@ class Process:
 
 @dataclass(frozen=True)
 class Timing:
-    """A core's processes. ``latency[o]``: cycles from a producing step to valid on output o (queue empty)."""
+    """A core's processes. ``latency[o]``: cycles from a producing step to valid on output o (queue empty). ``circuit``:
+    cycles per frame, rounded up, of the longest circuit of waits between processes."""
 
     processes: tuple[Process, ...]
     latency: tuple[int, ...]
+    circuit: int = 0
 
     @property
     def cycles(self) -> int:
-        """Return the cycles per frame without backpressure: the steps of the longest process."""
-        return max(p.steps for p in self.processes)
+        """Return the cycles per frame without backpressure: the steps of the longest process, or more where processes
+        wait for each other."""
+        return max(self.circuit, *(p.steps for p in self.processes))
 
 
 def compact(numbers: Steps) -> Steps:

@@ -12,13 +12,12 @@ from hwflow.errors import Finding, ModelRefused
 from hwflow.frontend.refused_operators import unsupported, whole_operator
 from hwflow.frontend.stream_types import DECLARE, KNOWN_TYPES, REAL_TYPES, STREAM_TYPES
 from hwflow.onnxspec import ModelProto
-from hwflow.onnxspec.graphs.operator_names import DEQUANTIZE_LINEAR, IDENTITY, IF, MAT_MUL, SHAPE, SIZE
+from hwflow.onnxspec.graphs.operator_names import DEQUANTIZE_LINEAR, IDENTITY, IF, SHAPE, SIZE
 from hwflow.onnxspec.graphs.schemas import find_schema, has_body
 from hwflow.onnxspec.graphs.scopes import Scope
 from hwflow.onnxspec.reading.numpy_tensors import DTYPE_NAMES, ELEMENT_TYPES
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
 from hwflow.onnxspec.shapes.dialects import DIALECT_DOMAINS
-from hwflow.operators.linear.matmul import PRODUCT_OF_STREAMS
 from hwflow.operators.onnx_operators import HEAVY, NAMES, REASONS, STANDARD_QUANTIZERS
 
 _ML = "ai.onnx.ml"
@@ -169,22 +168,16 @@ def in_the_way(sites: Sequence[Site], inputs: Iterable[str], said: Container[str
     else:
         middle = {site: True for site, _ in streams if site.domain == _ML}
     found: dict[tuple[str, str], dict[str, None]] = {}  # the places of each operator
-    products: dict[str, None] = {}
     for outer, surrounded in middle.items():
         for site in (outer, *(site for site, between in outer.inside if surrounded or between)):
             if site.where in said:
                 continue
             if not site.taken:
                 found.setdefault((site.domain, site.op_type), {})[site.where] = None
-            elif site.op_type == MAT_MUL and computed.issuperset(site.inputs):
-                products[site.where] = None
-    findings = [
+    return [
         unsupported(_places(places), op_type, f"{domain}.{op_type}" if domain else "")
         for (domain, op_type), places in found.items()
     ]
-    if products:
-        findings.append(Finding("constant-weights", _places(products), *PRODUCT_OF_STREAMS))
-    return findings
 
 
 def _streams(sites: Iterable[Site], computed: set[str]) -> list[tuple[Site, bool]]:

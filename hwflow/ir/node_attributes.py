@@ -118,6 +118,15 @@ class InterpolateAttributes(Attributes):
 
 
 @dataclass(frozen=True, eq=False)
+class MatrixProductAttributes(Attributes):
+    """``(a - offsets[0]) @ (b - offsets[1])`` as numpy has it, of a [..., M, K] and b [..., K, N]; axes before these
+    broadcast."""
+
+    op = "matrix_product"
+    offsets: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
 class MaxPool2dAttributes(Attributes):
     """``least``: the minimum. No window is of padding only."""
 

@@ -32,10 +32,10 @@ _TYPES = {
 # Which inputs are weights and parameters, which a compiler binds as constants.
 _PARAMETERS: Mapping[str, tuple[int, ...]] = {
     "CastLike": (1,), "Clip": (1, 2), "ConvInteger": (1, 2, 3), "CumProd": (1,), "CumSum": (1,),
-    "DequantizeLinear": (1, 2), "Expand": (1,), "Gather": (1,), "GatherND": (1,), "MatMulInteger": (1, 2, 3),
+    "DequantizeLinear": (1, 2), "Expand": (1,), "Gather": (1,), "GatherND": (1,), "MatMulInteger": (2, 3),
     "OneHot": (1, 2),
     "Pad": (1, 2, 3),
-    "Pow": (1,), "QLinearConv": (1, 2, 3, 4, 5, 6, 7, 8), "QLinearMatMul": (1, 2, 3, 4, 5, 6, 7),
+    "Pow": (1,), "QLinearConv": (1, 2, 3, 4, 5, 6, 7, 8), "QLinearMatMul": (1, 2, 4, 5, 6, 7),
     "QuantizeLinear": (1, 2),
     "ReduceMax": (1,), "ReduceMin": (1,), "ReduceSum": (1,), "Reshape": (1,), "Resize": (1, 2, 3),
     "Slice": (1, 2, 3, 4), "Split": (1,), "Squeeze": (1,), "Tile": (1,), "TopK": (1,), "Trilu": (1,),

@@ -67,18 +67,18 @@ class StreamMatrix(HardwareOperator[StreamMatrixAttributes]):
     def foldings(self, node: Node[StreamMatrixAttributes], device: Device) -> Sequence[Folding]:
         x, w = _factors(node)
         rounds = node.attributes.rounds
-        pairs = sorted(
-            (self._cycles(node, pe, simd), pe * simd, pe, simd)
-            for pe in costs.useful_lanes(rounds.outer) for simd in costs.useful_lanes(rounds.inner)
-        )
-        kept: list[tuple[int, int]] = []
-        best = pairs[0][:2]  # cycles and multipliers that nothing undercuts
-        for cycles, multipliers, pe, simd in pairs:
-            if multipliers < best[1] or (cycles, multipliers) == best:
-                kept.append((pe, simd))
-                best = cycles, multipliers
-        kinds = costs.product_kinds(device.family, x, w)
-        found = [Folding(simd, pe, pe * simd, kind, part) for pe, simd in kept for kind, part in kinds]
+        found = []
+        for kind, part in costs.product_kinds(device.family, x, w):
+            foldings = [
+                Folding(simd, pe, pe * simd, kind, part)
+                for pe in costs.useful_lanes(rounds.outer) for simd in costs.useful_lanes(rounds.inner)
+            ]
+            cost = {folding: (self.cycles(node, folding), folding.multipliers) for folding in foldings}
+            best = min(cost.values())  # cycles and multipliers that nothing undercuts
+            for folding in sorted(foldings, key=cost.__getitem__):
+                if cost[folding][1] < best[1] or cost[folding] == best:
+                    found.append(folding)
+                    best = cost[folding]
         return sorted(found, key=lambda folding: (folding.multipliers, folding.output_lanes))
 
     def input_view(
@@ -93,11 +93,8 @@ class StreamMatrix(HardwareOperator[StreamMatrixAttributes]):
         return _folded(node, folding).lanes if index else folding.input_lanes
 
     def cycles(self, node: Node[StreamMatrixAttributes], folding: Folding) -> int:
-        return self._cycles(node, folding.output_lanes, folding.input_lanes)
-
-    def _cycles(self, node: Node[StreamMatrixAttributes], pe: int, simd: int) -> int:
-        folded = FoldedRounds(node.attributes.rounds, pe, simd)
-        return _rounds(node) * max(folded.steps, folded.beats)
+        folded = _folded(node, folding)
+        return max(_rounds(node) * max(folded.steps, folded.beats), _circuit(node, folding))
 
     def timing(self, node: Node[StreamMatrixAttributes], decision: Decision) -> Timing:
         folded, rounds = _folded(node, decision.folding), _rounds(node)
@@ -115,7 +112,7 @@ class StreamMatrix(HardwareOperator[StreamMatrixAttributes]):
             rounds * folded.steps, {0: takes}, {0: makes},
             (Wait(0, (ends + 2) * folded.beats - 1, Core.WRITE_LAG, folded.steps),),
         )
-        return Timing((writer, reader), (Core.latency_of(row, folded),))
+        return Timing((writer, reader), (Core.latency_of(row, folded),), _circuit(node, decision.folding))
 
     def resources(self, node: Node[StreamMatrixAttributes], decision: Decision, device: Device) -> Resources:
         folding, folded = decision.folding, _folded(node, decision.folding)
@@ -179,6 +176,14 @@ def _rounds(node: Node[StreamMatrixAttributes]) -> int:
 
 def _folded(node: Node[StreamMatrixAttributes], folding: Folding) -> FoldedRounds:
     return FoldedRounds(node.attributes.rounds, folding.output_lanes, folding.input_lanes)
+
+
+def _circuit(node: Node[StreamMatrixAttributes], folding: Folding) -> int:
+    """Return the cycles per frame of writing and using a half of the memory, one after the other: each half has every
+    other round."""
+    folded = _folded(node, folding)
+    lag = Core.WRITE_LAG + Core.release_lag(_row(node, folding), folded)
+    return -(-_rounds(node) * (folded.beats + folded.steps - 2 + lag) // 2)
 
 
 def _ranges(node: Node[StreamMatrixAttributes]) -> tuple[tuple[int, int], tuple[int, int]]:

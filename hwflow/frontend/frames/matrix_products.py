@@ -46,16 +46,18 @@ def _matmul_batched(left: int, right: int, columns: Container[int]) -> NodeRewri
         most = max(*ranks.values(), 2)
         promoted = False
         for place in (left, right):
-            name, rank, other = node.inputs[place], ranks[place], ranks[right if place == left else left]
+            name, rank, other = node.inputs[place], ranks[place], right if place == left else left
             if build.is_fixed(name):
                 if rank == most > 2:
                     copy.input[place] = build.with_leading_axis(name)
-            elif rank == 1 and (place == right or other > 2):
+            elif rank == 1 and (place == right or ranks[other] > 2 or not build.is_fixed(node.inputs[other])):
                 # A vector is one row or one column; the new axis must be neither.
                 ones = (1,) * (most - 2)
                 inner = (1, *build.shape(name)) if place == left else (*build.shape(name), 1)
                 copy.input[place] = build.reshaped(name, (-1, *ones, *inner))
                 promoted = True
+            elif 1 < rank < most:  # the new axis must be none of a batch of matrices on the other side
+                copy.input[place] = build.reshaped(name, (-1, *(1,) * (most - rank), *build.shape(name)))
         if promoted:
             build.result_in(copy, 0, (-1, *build.shape(node.result)))
         return _parameters(build, node, (left, right), columns)
@@ -79,13 +81,17 @@ def gemm_independent(a: int, b: int, c: int) -> NodeRewrite:
     def independent(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
         if build.is_fixed(node.inputs[a]) or node.integer("transA"):
             return False
+        rows = [node.inputs[a]]
         if len(node.inputs) > c and node.inputs[c] and len(build.shape(node.inputs[c])) == 2:
-            first = build.first(node.inputs[c]) if build.is_fixed(node.inputs[c]) else None
-            if first is None:
-                return False
-            copy.input[c] = first
+            if build.is_fixed(node.inputs[c]):
+                first = build.first(node.inputs[c])
+                if first is None:
+                    return False
+                copy.input[c] = first
+            else:
+                rows.append(node.inputs[c])
         single = range(a + 1, b)  # A's scale and zero point
-        return build.streams(node.inputs) == [node.inputs[a]] and build.single(node.inputs[i] for i in single)
+        return build.streams(node.inputs) == rows and build.single(node.inputs[i] for i in single)
 
     return independent
 
@@ -94,9 +100,11 @@ def gemm_batched(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
     """Rewrite Gemm as a MatMul, a Mul by alpha and an Add of beta * C, which take any number of axes."""
     a, b, *c = (*node.inputs[:2], *(name for name in node.inputs[2:] if name))
     alpha, beta = _factor(node, "alpha"), _factor(node, "beta")
-    if build.streams(node.inputs) not in ([a], [b]) or node.version < 7:
+    if not build.streams((a, b)) or node.version < 7:
         return False
-    if c and beta != 1:
+    if c and not build.is_fixed(c[0]):
+        c = [_addend(build, node, c[0], beta)]
+    elif c and beta != 1:
         if not build.is_constant(c[0]):
             return False
         wide = build.constant(c[0]).astype(np.float64) * beta.astype(np.float64)  # exact: 48 bits
@@ -116,7 +124,7 @@ def gemm_batched(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
 def qgemm_batched(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
     """Rewrite QGemm as a MatMulInteger, an Add of C, products with the scales and alpha, and a quantizer."""
     a, a_scale, a_zero, b, b_scale, b_zero, c, y_scale, y_zero = (*node.inputs, *("",) * (9 - len(node.inputs)))
-    if build.streams(node.inputs) != [a] or not build.single((a_scale, a_zero, y_scale, y_zero)):
+    if build.streams(node.inputs) not in ([a], [b], [a, b]) or not build.single((a_scale, a_zero, y_scale, y_zero)):
         return False
     if any(len(build.shape(name)) > 1 for name in (b_scale, b_zero) if name):
         return False
@@ -134,6 +142,18 @@ def qgemm_batched(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
         steps.append((QUANTIZE_LINEAR, y_scale))
     _chain(build, copy, steps, to=ELEMENT_TYPES[kind], zero_point=y_zero)
     return True
+
+
+def _addend(build: Build, node: OnnxNode, name: str, beta: Array) -> str:
+    """Return beta times a stream, as matrices of one row for each frame if it is a vector."""
+    shape = build.shape(name)
+    if len(shape) < 2:
+        name = build.reshaped(name, (-1, *(1,) * (2 - len(shape)), *shape))
+    if beta == 1:
+        return name
+    factor, result = build.add(node.result, beta, build.resolved.values[node.result].dtype), build.fresh(name)
+    build.before.append(helper.make_node(MUL, [name, factor], [result]))
+    return result
 
 
 def _factor(node: OnnxNode, name: str) -> Array:

@@ -1,5 +1,5 @@
 """Sums of products of streams and constants with named axes, built of existing operators: products with constants are
-dense layers or scales, products of streams are computed element by element, sums are pools.
+dense layers or scales, products of streams are matrix products, or computed element by element, sums are pools.
 
 Axes are those of a frame. Integer tensors wrap to their type after each step; sums and products allow that.
 """
@@ -40,6 +40,7 @@ from hwflow.operators.elementwise.keys import times
 from hwflow.operators.elementwise.lattice import from_zero, plain, whole_zero_point
 from hwflow.operators.linear.matmul import product_with
 from hwflow.operators.linear.pools import whole, window_sum
+from hwflow.operators.linear.stream_products import product_of_streams
 from hwflow.operators.moves.reshapes import reshaped, transposed
 from hwflow.types import IntType
 
@@ -97,7 +98,7 @@ class Contraction:
             later = {*names, *waits, *(name for stream in left[number + 1 :] for name in stream.names)}
             result = self._summed(result, later.union(other.names))
             other = self._summed(other, later.union(result.names))
-            result = self._summed(self._multiplied(result, other), later)
+            result = self._matrix_product(result, other, later) or self._summed(self._multiplied(result, other), later)
         if known is not None:
             result = self._contracted(result, known, names)
         return self._spread(self._summed(result, names), names)
@@ -175,6 +176,33 @@ class Contraction:
         )
 
     # Products.
+
+    def _matrix_product(self, left: Stream, right: Stream, kept: Collection[str]) -> Stream | None:
+        """Multiply two streams as matrices, summed over the axes of both that are not ``kept``; None where that would
+        be a product of vectors, or is not exact."""
+        batch, rows, inner, columns = (
+            tuple(name for name in left.names if name in right.names and name in kept),
+            tuple(name for name in left.names if name not in right.names),
+            tuple(name for name in left.names if name in right.names and name not in kept),
+            tuple(name for name in right.names if name not in left.names),
+        )
+        if not (rows and columns) and not (inner and (rows or columns)):
+            return None
+        count = [prod(self._shape(names)) for names in (batch, rows, inner, columns)]
+        a, b = (
+            self._exact(self._in_shape(self._spread(stream, names).view, (count[0], *shape)))
+            for stream, names, shape in (
+                (left, (*batch, *rows, *inner), (count[1], count[2])),
+                (right, (*batch, *inner, *columns), (count[2], count[3])),
+            )
+        )
+        if self._wrap is not None and count[2] * _greatest(a) * _greatest(b) > LIMIT:
+            return None
+        if (a.scale.ndim and a.scale.shape[-1] > 1) or (b.scale.ndim and b.scale.shape[-2] > 1):
+            return None
+        result = product_of_streams(self._state, self._node, a, b, self._node.inputs[:2], last=False)
+        names = (*batch, *rows, *columns)
+        return Stream(self._in_shape(self._wrapped(result), self._shape(names)), names)
 
     def _multiplied(self, left: Stream, right: Stream) -> Stream:
         """Multiply two streams elementwise."""
@@ -315,6 +343,11 @@ class Contraction:
             return replace(result, after=tuple(dict.fromkeys((*view.after, node.name))))
         exact = made(result.value, shape, result.scale, result.zero_point, node)
         return replace(exact, low=view.low, high=view.high, nodes=tuple(n for n in view.nodes if n != node.name))
+
+
+def _greatest(view: Reals) -> int:
+    assert view.low is not None and view.high is not None, "of integers the range is known"
+    return max(-view.low, view.high)
 
 
 def _shape_of(view: Constant | QuantizedConstant) -> tuple[int, ...]:

@@ -265,9 +265,9 @@ def _batched(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
 RECORDS = (
     Operator(
         "Einsum", lower=einsum, honours=attributes("equation"),
-        limits=f"a stream and constants ({phrases.WEIGHTS}), or streams, whose products are made element by element; "
-        "axes of frames in front, not summed over",
-        becomes=("dense", "product", "reindex", "sum_pool2d", "transpose"), heavy=True, work=_work,
+        limits=f"a stream and constants ({phrases.WEIGHTS}), or streams, two at a time; axes of frames in front, not "
+        "summed over",
+        becomes=("dense", "matrix_product", "product", "reindex", "sum_pool2d", "transpose"), heavy=True, work=_work,
         frames=BatchingRule(_independent, _batched), error=_error, integer_operands=True, accumulates=True
     ),
 )

@@ -19,10 +19,12 @@ from hwflow.frontend.views import (
 from hwflow.ir.graph import Fractions, IntArray, Value
 from hwflow.ir.node_attributes import Conv2dAttributes, DenseAttributes
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
+from hwflow.operators.elementwise.arithmetic import affine, sum_of
 from hwflow.operators.elementwise.lattice import from_zero, plain, whole_zero_point
 from hwflow.operators.linear import spatial
 from hwflow.operators.linear.weights import Weights, integer_weights
 from hwflow.operators.linear.window import window_of
+from hwflow.operators.moves.moves import broadcast
 
 _HALF = Fraction(1, 2)
 
@@ -154,10 +156,10 @@ def bias_of(state: Lowering, node: OnnxNode, index: int, count: int) -> Fraction
 
 def product(
     state: Lowering, node: OnnxNode, view: Reals, constant: View, name: str, axis: int, bias: Fractions | None,
-    factor: Fraction = Fraction(1),
+    factor: Fraction = Fraction(1), *, last: bool = True,
 ) -> Reals:
-    """Return factor * view @ weights + bias; ``axis``: the outputs' axis of the matrix ``constant`` (value
-    ``name``)."""
+    """Return factor * view @ weights + bias; ``axis``: the outputs' axis of the matrix ``constant`` (value ``name``);
+    ``last``: the result is the node's."""
     view = plain(state, node, view)
     inputs, rank = view.shape[-1], len(view.shape)
     row_scale, row_zero = (np.broadcast_to(v, (1,) * rank) if v.ndim == 0 else v for v in (view.scale, view.zero_point))
@@ -177,7 +179,9 @@ def product(
     weights = upright(weights, scale, factor)
     binary = zero == _HALF and (view.low, view.high) == (0, 1) and weights.are_signs
     attributes = DenseAttributes((weights.integers + 1) // 2 if binary else weights.integers, binary)
-    value = state.add(node, [view.value], attributes, view.nodes, origin=state.real_origin(node))
+    value = state.add(
+        node, [view.value], attributes, view.nodes, origin=state.real_origin(node) if last else ""
+    )
     _remember_reach(state, value, view, attributes.weights)
     shape = (*view.shape[:-1], len(weights.integers))
     if by_row:
@@ -213,7 +217,8 @@ def _require_scale(node: OnnxNode, scale: Fractions) -> None:
 
 
 def gemm(state: Lowering, node: OnnxNode) -> View:
-    """Lower Gemm with a constant matrix and bias."""
+    """Lower Gemm with a constant matrix, and a constant bias or a stream. (Products of two streams, whose rows are no
+    frames, are rewritten as MatMul: see :mod:`hwflow.frontend.frames.matrix_products`.)"""
     if node.attributes.get("transA", 0) != 0:
         raise refuse(node, "gemm-trans-a", "transA must be 0, not 1", "transpose the first operand in the model")
     view = reals(state, node, 0)
@@ -222,6 +227,13 @@ def gemm(state: Lowering, node: OnnxNode) -> View:
     alpha, beta = finite(node, "alpha", 1.0), finite(node, "beta", 1.0)
     if alpha == 0:
         raise refuse(node, "gemm-alpha", "alpha must not be 0", "remove the product")
+    if given(node, 2) and isinstance(state.view(node.inputs[2]), Reals):
+        sums = product(state, node, view, state.view(name), name, axis, None, alpha, last=beta == 0)
+        if beta == 0:
+            return sums
+        whole, target = (state.model.values[each].shape for each in (node.inputs[2], node.result))
+        addend = broadcast(state, node, reals(state, node, 2), whole, target)
+        return sum_of(state, node, sums, affine(addend, node, fractions(beta), fractions(0)))
     bias = bias_of(state, node, 2, state.model.values[name].shape[axis])
     if bias is not None:
         bias = as_array(bias * beta)

@@ -1,4 +1,4 @@
-"""MatMul with a constant operand on either side, of any number of axes (numpy's matmul, as ONNX defines it)."""
+"""MatMul of any number of axes (numpy's matmul, as ONNX defines it), with a constant operand on either side or none."""
 
 from __future__ import annotations
 
@@ -25,19 +25,14 @@ from hwflow.ir.node_attributes import DenseAttributes, ReshapeAttributes, Transp
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
 from hwflow.operators.elementwise.lattice import from_zero, plain, whole_zero_point
 from hwflow.operators.linear.linear import meaning, product, upright
+from hwflow.operators.linear.stream_products import product_of_streams
 from hwflow.operators.linear.weights import integer_weights
 from hwflow.operators.moves.moves import broadcast
 from hwflow.operators.moves.reshapes import reshaped, transposed
 
-PRODUCT_OF_STREAMS = (
-    "one operand must be constant, not both computed at run time: hardware holds the matrix that it multiplies by",
-    "leave the product to the host, before the first or after the last quantizer, or use dense layers or convolutions",
-)
-"""Message and remedy about a matrix product of two streams."""
-
 
 def matmul(state: Lowering, node: OnnxNode) -> View:
-    """Lower MatMul with one constant operand."""
+    """Lower MatMul."""
     left, right = (state.view(name) for name in node.inputs)
     constant = [isinstance(view, Constant | QuantizedConstant) for view in (left, right)]
     for place in range(2):  # refuses operands that are not quantized
@@ -47,11 +42,19 @@ def matmul(state: Lowering, node: OnnxNode) -> View:
 
 
 def multiplied(state: Lowering, node: OnnxNode, left: View, right: View, names: tuple[str, str]) -> Reals:
-    """Multiply two matrices, the values ``names``, one of them constant, the other reals."""
+    """Multiply two matrices, the values ``names``, which are reals, or one of them a constant."""
+    if isinstance(left, Reals) and isinstance(right, Reals):
+        axes = [len(state.model.values[name].shape) for name in names]
+        if axes[0] != axes[1] or axes[0] < 3:
+            raise refuse(
+                node, "frame-axis",
+                f"{show(names[0])} and {show(names[1])}, both computed at run time, must have equally many axes, those "
+                f"of matrices behind the frame axis, not {axes[0]} and {axes[1]}",
+                "reshape both to (frames, ..., rows, columns)",
+            )
+        return product_of_streams(state, node, left, right, names)
     place = 0 if isinstance(right, Constant | QuantizedConstant) else 1
     view = (left, right)[place]
-    if isinstance(left, Reals) and isinstance(right, Reals):
-        raise refuse(node, "constant-weights", *PRODUCT_OF_STREAMS)
     if not isinstance(view, Reals):
         raise refuse(
             node, "stream-operand", f"one of {show(names[0])} and {show(names[1])} must be computed at run time, not "

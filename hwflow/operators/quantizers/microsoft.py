@@ -173,7 +173,7 @@ def qgemm(state: Lowering, node: OnnxNode) -> View:
 
 
 def matmul_integer_to_float(state: Lowering, node: OnnxNode) -> View:
-    """Lower MatMulIntegerToFloat with one constant operand: the product of the dequantized operands, plus a bias."""
+    """Lower MatMulIntegerToFloat: the product of the dequantized operands, plus a bias."""
     a, b = operand(state, node, 0, 2, 4, -2), operand(state, node, 1, 3, 5, -1)
     result = multiplied(state, node, a, b, (node.inputs[0], node.inputs[1]))
     if not given(node, 6):

@@ -97,7 +97,7 @@ def qlinear_conv(state: Lowering, node: OnnxNode) -> View:
 
 
 def qlinear_matmul(state: Lowering, node: OnnxNode) -> View:
-    """Lower QLinearMatMul with one constant operand; one scale each, or scales per row of the left operand, per column
+    """Lower QLinearMatMul; one scale each, or scales per row of the left operand, per column
     of the right one, and per row of the result (for a vector per frame, per element)."""
     a, b = operand(state, node, 0, 1, 2, -2), operand(state, node, 3, 4, 5, -1)
     result = multiplied(state, node, a, b, (node.inputs[0], node.inputs[3]))
@@ -142,23 +142,33 @@ def conv_integer(state: Lowering, node: OnnxNode) -> View:
 
 
 def matmul_integer(state: Lowering, node: OnnxNode) -> View:
-    """Lower MatMulInteger with one constant operand: the sums themselves, an int32 tensor."""
+    """Lower MatMulInteger: the sums themselves, an int32 tensor."""
     a, b = _without_scale(state, node, 0, 2, -2), _without_scale(state, node, 1, 3, -1)
     sums = multiplied(state, node, a, b, (node.inputs[0], node.inputs[1]))
     if isinstance(a, Reals) and isinstance(b, QuantizedConstant):
         return _within_int32(node, sums, a, b, -2 if b.integers.ndim > 1 else 0)
-    assert isinstance(a, QuantizedConstant) and isinstance(b, Reals), "one operand is constant"
-    return _within_int32(node, sums, b, a, -1)
+    if isinstance(a, QuantizedConstant) and isinstance(b, Reals):
+        return _within_int32(node, sums, b, a, -1)
+    assert isinstance(a, Reals) and isinstance(b, Reals), "one operand is computed at run time"
+    return _require_int32(node, sums, a.shape[-1] * _most(a) * _most(b))
 
 
 def _within_int32(
     node: OnnxNode, sums: Reals, x: Reals, w: QuantizedConstant, axes: int | tuple[int, ...]
 ) -> Reals:
     """Refuse sums beyond int32, which ONNX leaves undefined. ``axes``: the summed axes of the weights."""
-    assert x.low is not None and x.high is not None
-    most = max(abs(v - int(z)) for v in (x.low, x.high) for z in x.zero_point.reshape(-1))
     zero_point = np.array([int(z) for z in w.zero_point.reshape(-1)], dtype=np.int64).reshape(w.zero_point.shape)
-    bound = most * int(np.abs(w.integers - zero_point).sum(axis=axes).max(initial=0))
+    return _require_int32(node, sums, _most(x) * int(np.abs(w.integers - zero_point).sum(axis=axes).max(initial=0)))
+
+
+def _most(view: Reals) -> int:
+    """Return the greatest magnitude of integers less their zero point."""
+    assert view.low is not None and view.high is not None
+    return max(abs(v - int(z)) for v in (view.low, view.high) for z in view.zero_point.reshape(-1))
+
+
+def _require_int32(node: OnnxNode, sums: Reals, bound: int) -> Reals:
+    """Refuse sums that may reach ``bound`` if that is beyond int32."""
     if bound >= 1 << 31:
         raise refuse(
             node, "int32-sums", f"sums must stay below 2**31 in magnitude, not reach {bound}", "sum fewer products"

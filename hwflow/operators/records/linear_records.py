@@ -41,7 +41,8 @@ RECORDS: tuple[Operator, ...] = (
     ),
     Operator(
         names.GEMM, lower=linear.gemm, honours=attributes("alpha", "beta", "transA", "transB", broadcast=_BROADCAST),
-        limits=f"{phrases.PRODUCT}; transA where no axis is that of frames; alpha other than 0", becomes=("dense",),
+        limits=f"{phrases.PRODUCT}; transA, and two streams, where no axis is that of frames; alpha other than 0",
+        becomes=("dense", "matrix_product", "scaled_add"),
         real_only=True, heavy=True, work=linear_work.product(0),
         frames=axes.BatchingRule(matrix_products.gemm_independent(0, 1, 2), matrix_products.gemm_batched),
         error=linear_errors.gemm,
@@ -58,7 +59,8 @@ RECORDS: tuple[Operator, ...] = (
         mended=evaluator_defects.GLOBAL_MAX_POOL, images=1, moves=True
     ),
     Operator(
-        names.MAT_MUL, lower=matmul.matmul, limits=phrases.PRODUCT, becomes=("dense",), real_only=True, heavy=True,
+        names.MAT_MUL, lower=matmul.matmul, limits=phrases.PRODUCT, becomes=("dense", "matrix_product"),
+        real_only=True, heavy=True,
         work=linear_work.product(0),
         frames=matrix_products.matmul(0, 1),
         error=linear_errors.matmul, tame=True, by_type=True, matrices=(0, 1), sizes=size_facts.product(0, 1),

@@ -40,7 +40,7 @@ RECORDS: tuple[Operator, ...] = (
     ),
     Operator(
         names.MAT_MUL_INTEGER, lower=qlinear.matmul_integer,
-        limits=f"one constant operand; sums below 2**31; {phrases.WEIGHTS}", becomes=("dense",), quantized=True,
+        limits=f"sums below 2**31; {phrases.MATRICES}", becomes=("dense", "matrix_product"), quantized=True,
         heavy=True, work=linear_work.product(0),
         frames=matrix_products.matmul(0, 1, columns=(3,)),
         error=quantizer_errors.exact_integers, tame=True, matrices=(0, 1), data=(0, 1), sizes=size_facts.product(0, 1),
@@ -56,8 +56,8 @@ RECORDS: tuple[Operator, ...] = (
         differences=(runtime_differences.SATURATION, runtime_differences.FLOAT32)
     ),
     Operator(
-        "QLinearMatMul", lower=qlinear.qlinear_matmul, limits=phrases.PRODUCT, becomes=("dense",), quantized=True,
-        heavy=True, work=linear_work.product(0),
+        "QLinearMatMul", lower=qlinear.qlinear_matmul, limits=phrases.PRODUCT, becomes=("dense", "matrix_product"),
+        quantized=True, heavy=True, work=linear_work.product(0),
         frames=matrix_products.matmul(0, 3, columns=(4, 5)),
         error=quantizer_errors.of_integers, tame=True, matrices=(0, 3), data=(0, 3),
         sizes=size_facts.product(0, 3), framewise=framewise.data(0), levels=qoperator.qlinear_matmul,
@@ -84,7 +84,7 @@ RECORDS: tuple[Operator, ...] = (
     ),
     Operator(
         "MatMulIntegerToFloat", domains=MICROSOFT, lower=microsoft.matmul_integer_to_float, quantized=True,
-        limits=f"one constant operand; not along the frame axis; {phrases.WEIGHTS}", becomes=("dense",), heavy=True,
+        limits=phrases.PRODUCT, becomes=("dense", "matrix_product"), heavy=True,
         work=linear_work.product(0),
         frames=matrix_products.matmul(0, 1, columns=(3, 5, 6)),
         error=quantizer_errors.matmul_contrib, matrices=(0, 1), data=(0, 1, 6), framewise=framewise.data(0),
@@ -100,7 +100,8 @@ RECORDS: tuple[Operator, ...] = (
     Operator(
         "QGemm", domains=MICROSOFT, lower=microsoft.qgemm, honours=attributes("alpha", "transA", "transB"),
         quantized=True,
-        limits=f"{phrases.PRODUCT}; transA where no axis is that of frames; alpha other than 0", becomes=("dense",),
+        limits=f"{phrases.PRODUCT}; transA, and two streams, where no axis is that of frames; alpha other than 0",
+        becomes=("dense", "matrix_product"),
         heavy=True, work=linear_work.product(0),
         frames=axes.BatchingRule(matrix_products.gemm_independent(0, 3, 6), matrix_products.qgemm_batched),
         error=quantizer_errors.gemm_contrib, data=(0, 3, 6), framewise=framewise.rows, form=dialect_forms.GEMM,
