@@ -10,6 +10,7 @@ from hwflow.codegen.host_models import host_nodes
 from hwflow.codegen.memories import memory_report, queue_style
 from hwflow.codegen.products import macs_of_data, multipliers_by_kind, utilization
 from hwflow.cores.matrix.dot_products import MvuAttributes
+from hwflow.cores.matrix.stream_matrix import StreamMatrixAttributes
 from hwflow.cores.operator import Decision, MemoryFile, Resources, beats
 from hwflow.cores.registry import OPERATORS, hardware
 from hwflow.cores.requantizers.requantizer_core import form_of
@@ -114,6 +115,10 @@ def _resources(predicted: Resources, available: Mapping[str, int]) -> dict[str, 
     }
 
 
+_SUMS = (MvuAttributes, StreamMatrixAttributes)
+"""Of cores that sum up products."""
+
+
 def _layer(node: Node, decision: Decision, macs_without_padding: int) -> dict[str, Any]:
     folding, timing = decision.folding, hardware(node.op).timing(node, decision)
     details: dict[str, Any] = {"input_lanes": folding.input_lanes, "output_lanes": folding.output_lanes}
@@ -131,7 +136,7 @@ def _layer(node: Node, decision: Decision, macs_without_padding: int) -> dict[st
         "macs": OPERATORS[node.op].macs(node),
         "macs_without_padding": macs_without_padding,
         "multipliers": folding.multipliers,
-        "accumulator_bits": node.outputs[0].typed.element.bits if isinstance(node.attributes, MvuAttributes) else None,
+        "accumulator_bits": node.outputs[0].typed.element.bits if isinstance(node.attributes, _SUMS) else None,
         "requantizer": _requantizer(node) if isinstance(node.attributes, RequantizeAttributes) else None,
     }
 

@@ -178,15 +178,13 @@ def sums_beyond_int32(b: Builder) -> str:
 
 
 @cases(
-    "error: node 'y' (QLinearMatMul): one operand must be constant, not both computed at run time: hardware holds the "
-    "matrix that it multiplies by [constant-weights]\n"
-    "  remedy: leave the product to the host, before the first or after the last quantizer, or use dense layers or "
-    "convolutions",
+    "error: node 'sums' (MatMulInteger): sums must stay below 2**31 in magnitude, not reach 4278190080 [int32-sums]\n"
+    "  remedy: sum fewer products",
 )
-def product_of_two_quantized_streams(b: Builder) -> str:
-    x, w = b.input("x", ["N", 3, 4], "uint8"), b.input("w", ["N", 4, 2], "uint8")
-    half, zero = b.constant(0.5), b.constant(0, "uint8")
-    return b.node("QLinearMatMul", x, half, zero, w, half, zero, half, zero, name="y")
+def sums_of_two_streams_beyond_int32(b: Builder) -> str:
+    """255 * 128 * 131072."""
+    x, w = b.input("x", ["N", 1, 131072], "uint8"), b.input("w", ["N", 131072, 1], "int8")
+    return b.node("Cast", b.node("MatMulInteger", x, w, name="sums"), to=1)
 
 
 @cases(

@@ -13,15 +13,14 @@ cases = Cases()
 
 
 @cases(
-    "error: node 'fc' (Gemm): bias 'bias' must be a constant, not computed at run time "
+    "error: node 'conv' (Conv): bias 'bias' must be a constant, not computed at run time "
     "[constant-parameter]\n"
     "  remedy: make it an initializer, or leave the node to the host, before the first or after "
     "the last quantizer",
 )
 def bias_at_run_time(b: Builder) -> str:
-    d = image(b, 4)
-    bias = b.dequantize(b.input("b", ["M", 1], "uint8"), 1.0, name="bias")
-    return b.node("Gemm", d, b.weights(np.ones((4, 1), int)), bias, name="fc")
+    bias = b.dequantize(b.input("b", ["M"], "uint8"), 1.0, name="bias")
+    return b.node("Conv", image(b, 4, 2, 2), b.weights(np.ones((1, 4, 1, 1), int)), bias, name="conv")
 
 
 @cases(
@@ -154,14 +153,26 @@ def product_behind_a_function_of_many_levels(b: Builder) -> str:
 
 
 @cases(
-    "error: node 'fc' (MatMul): one operand must be constant, not both computed at run time: hardware holds the matrix "
-    "that it multiplies by [constant-weights]\n"
-    "  remedy: leave the product to the host, before the first or after the last quantizer, or use dense layers or "
-    "convolutions",
+    "error: node 'fc' (MatMul): input 'image' must have one scale along the axis that is summed over, not 4 "
+    "[summed-scale]\n"
+    "  remedy: quantize it per tensor before the matrix product",
 )
-def product_of_two_streams(b: Builder) -> str:
+def product_of_a_stream_with_scales_of_columns(b: Builder) -> str:
+    x = b.input("x", ["N", 3, 4], "int8")
+    x = b.dequantize(x, [0.5, 0.25, 0.5, 1.0], [0] * 4, "int8", axis=2, name="image")
     y = b.dequantize(b.input("y", ["N", 4, 2], "int8"), 1.0, 0, "int8", name="yd")
-    return b.node("MatMul", image(b, 3, 4), y, name="fc")
+    return b.node("MatMul", x, y, name="fc")
+
+
+@cases(
+    "error: node 'fc' (MatMul): 'x' and 'y', both computed at run time, must have equally many axes, those of "
+    "matrices behind the frame axis, not 2 and 3 [frame-axis]\n"
+    "  remedy: reshape both to (frames, ..., rows, columns)",
+)
+def product_of_streams_of_other_ranks(b: Builder) -> str:
+    x = b.dequantize(b.input("i", ["N", 4], "int8"), 1.0, 0, "int8", name="x")
+    y = b.dequantize(b.input("j", ["N", 4, 2], "int8"), 1.0, 0, "int8", name="y")
+    return b.node("MatMul", x, y, name="fc")
 
 
 @cases(
