@@ -22,6 +22,7 @@ from hwflow.ir.node_attributes import (
     DenseAttributes,
     ElementwiseAttributes,
     InterpolateAttributes,
+    MatrixProductAttributes,
     MaxPool2dAttributes,
     PixelProductAttributes,
     ProductAttributes,
@@ -152,6 +153,14 @@ def _product(attributes: ProductAttributes, ranges: Sequence[Interval], errors: 
     return interval, (sizes[1] + errors[1], Fraction(sizes[0]))
 
 
+def _matrix_product(
+    attributes: MatrixProductAttributes, ranges: Sequence[Interval], errors: Sequence[Fraction]
+) -> Ruled:
+    interval, slopes = _product(ProductAttributes(attributes.offsets), ranges, errors)
+    inner = attributes.inner
+    return interval.times(Interval(inner, inner)), [None if slope is None else inner * slope for slope in slopes]
+
+
 def _elementwise(attributes: ElementwiseAttributes, ranges: Sequence[Interval], errors: Sequence[Fraction]) -> Ruled:
     function, streams = attributes.function, list(ranges)
     operands = [streams.pop(0) if constant is None else _range(constant) for constant in attributes.constants]
@@ -234,6 +243,7 @@ _RULES: dict[type[Attributes], Rule] = {
     DenseAttributes: _dense,
     ElementwiseAttributes: _elementwise,
     InterpolateAttributes: _interpolate,
+    MatrixProductAttributes: _matrix_product,
     MaxPool2dAttributes: _same,
     PixelProductAttributes: _pixel_product,
     ProductAttributes: _product,

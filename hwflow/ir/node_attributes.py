@@ -120,10 +120,11 @@ class InterpolateAttributes(Attributes):
 @dataclass(frozen=True, eq=False)
 class MatrixProductAttributes(Attributes):
     """``(a - offsets[0]) @ (b - offsets[1])`` as numpy has it, of a [..., M, K] and b [..., K, N]; axes before these
-    broadcast."""
+    broadcast. ``inner``: K."""
 
     op = "matrix_product"
     offsets: tuple[int, ...]
+    inner: int
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,7 +33,7 @@ SHAPES = [
 @pytest.mark.parametrize(("left", "right"), SHAPES)
 @pytest.mark.parametrize("offsets", [(0, 0), (-3, 7)])
 def test_values_and_lowering(left, right, offsets) -> None:
-    graph, arrays, result = paired("matrix_product", [left, right], [I8, U4], offsets=offsets)
+    graph, arrays, result = paired("matrix_product", [left, right], [I8, U4], offsets=offsets, inner=left[-1])
     rank = max(len(left), len(right))
     a, b = (
         (array - offset).reshape(3, *(1,) * (rank + 1 - array.ndim), *array.shape[1:])
@@ -52,8 +52,8 @@ def _attention() -> tuple[Graph, dict[str, IntArray]]:
         split = build.node("reshape", source, shape=(5, 2, 3))
         heads.append(build.node("transpose", split, perm=(1, 0, 2)))
     keys = build.node("transpose", heads[1], perm=(0, 2, 1))
-    scores = build.node("matrix_product", heads[0], keys, offsets=(1, -2))
-    values = build.node("matrix_product", scores, heads[2], offsets=(0, 3))
+    scores = build.node("matrix_product", heads[0], keys, offsets=(1, -2), inner=3)
+    values = build.node("matrix_product", scores, heads[2], offsets=(0, 3), inner=5)
     merged = build.node("reshape", build.node("transpose", values, perm=(1, 0, 2)), shape=(5, 6))
     build.output(merged)
     rng = np.random.default_rng(1)
@@ -73,7 +73,7 @@ def test_attention_needs_no_rearrangement() -> None:
 
 
 def test_matrices_of_their_own_are_held_one_at_a_time() -> None:
-    graph, arrays, result = paired("matrix_product", [(3, 4, 5), (3, 5, 2)], [I8, I8], offsets=(0, 0))
+    graph, arrays, result = paired("matrix_product", [(3, 4, 5), (3, 5, 2)], [I8, I8], offsets=(0, 0), inner=5)
     check_lowering(graph, arrays, result)
     (node,) = dataflow(graph).nodes
     rounds = node.attributes.rounds
@@ -85,7 +85,7 @@ def test_the_smaller_matrix_is_held() -> None:
         build = Builder(np.random.default_rng(0))
         left, right = (build.input((size, 5), I8) for size in (rows, columns))
         turned = build.node("transpose", right, perm=(1, 0))
-        build.output(build.node("matrix_product", left, turned, offsets=(0, 0)))
+        build.output(build.node("matrix_product", left, turned, offsets=(0, 0), inner=5))
         (node,) = dataflow(build.done()).nodes
         assert node.attributes.rounds.outer == 2
 
@@ -95,16 +95,17 @@ def test_intervals_of_channels() -> None:
     a = TensorType.of((1, 2), (Interval(0, 3), Interval(-1, 2)), 1)
     b = TensorType.of((2, 2), (Interval(1, 2), Interval(-5, 0)), 1)
     operator = OPERATORS["matrix_product"]
-    (result,) = operator.infer(attributes_of("matrix_product", offsets=(0, 1)), [a, b])
+    (result,) = operator.infer(attributes_of("matrix_product", offsets=(0, 1), inner=2), [a, b])
     assert result.channels == (Interval(-1, 5), Interval(-30, 6))
     b = TensorType.of((2, 2), (Interval(1, 2), Interval(-5, 0)), 0)
-    (result,) = operator.infer(attributes_of("matrix_product", offsets=(0, 0)), [a, b])
+    (result,) = operator.infer(attributes_of("matrix_product", offsets=(0, 0), inner=2), [a, b])
     assert result.channels == (Interval(-10, 11),) * 2
 
 
 def test_wide_operands_are_refused() -> None:
     build = Builder(np.random.default_rng(0))
     wide = IntType(33, True)
-    build.output(build.node("matrix_product", build.input((2, 2), wide), build.input((2, 2), I8), offsets=(0, 0)))
+    product = build.node("matrix_product", build.input((2, 2), wide), build.input((2, 2), I8), offsets=(0, 0), inner=2)
+    build.output(product)
     with pytest.raises(ModelRefused, match="at most 32 bits, not 33"):
         dataflow(build.done())

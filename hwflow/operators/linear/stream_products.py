@@ -32,7 +32,7 @@ def product_of_streams(
     a, b = factors
     before = tuple(dict.fromkeys((*a.nodes, *b.nodes)))
     value = state.add(
-        node, [a.value, b.value], MatrixProductAttributes(tuple(zeros)), before,
+        node, [a.value, b.value], MatrixProductAttributes(tuple(zeros), inner), before,
         origin=state.real_origin(node) if last else "",
     )
     greatest = [_greatest(each, zero) for each, zero in zip(factors, zeros, strict=True)]

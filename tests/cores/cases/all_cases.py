@@ -35,8 +35,8 @@ from tests.cores.cases.position_sum_cases import POSITION_SUM
 from tests.cores.cases.rearrange_cases import REARRANGE
 from tests.cores.cases.requantize_cases import REQUANTIZE
 from tests.cores.cases.running_sum_cases import RUNNING_SUM
-from tests.cores.cases.table_rows_cases import TABLE_ROWS
 from tests.cores.cases.stream_matrix_cases import STREAM_MATRIX
+from tests.cores.cases.table_rows_cases import TABLE_ROWS
 from tests.cores.cases.top_k_cases import STREAM_TOP_K
 from tests.cores.cases.two_stream_cases import PRODUCT, SCALED_ADD, STREAM_CONCAT
 from tests.cores.cases.weighted_pool_cases import WEIGHTED_POOL

@@ -11,9 +11,11 @@ import pytest
 from onnx.reference import ReferenceEvaluator
 
 from hwflow.api.checking import check
+from hwflow.api.compiler import load
 from hwflow.host.boundary_models import model_outputs, port_inputs
 from hwflow.ir.graph import Graph
 from hwflow.verify import golden
+from hwflow.verify.comparison import compare
 from tests.models import Builder
 from tests.onnx_node_tests.quantized_nodes import node_tests_of, passes_in_rtl
 from tests.reference_agreement import agree_with_reference
@@ -246,3 +248,13 @@ def test_what_is_refused(left: Any, more: Any, right: Any, others: Any, message:
     findings = [f for f in check(b.save(tmp_path)) if f.severity != "warning"]
     assert [message in finding.message for finding in findings] == [True]
     assert findings[0].where == "node 'p' (MatMul)"
+
+
+def test_weights_of_a_softmax_as_they_are(tmp_path: Path) -> None:
+    """Its results are approximated, as precisely as the quantizer behind the product needs."""
+    b = Builder(21, 10)
+    scores = b.node("Softmax", stream(b, "s", 3, 4, scale=0.125), axis=-1)
+    b.output(b.requantize(b.node("MatMul", scores, stream(b, "v", 4, 2)), 0.5, 5, "int8"))
+    path = b.save(tmp_path)
+    assert any(node.op == "matrix_product" for node in load(path).quantized.nodes)
+    assert compare(path, frames=20).unexplained == 0
