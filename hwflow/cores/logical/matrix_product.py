@@ -13,7 +13,7 @@ import numpy as np
 
 from hdl_lib.matrices.mvu import MAXIMUM_INPUT
 from hdl_lib.matrices.stream_matrix import Along
-from hwflow.cores.logical.matrix_order import Arrangement, arrangement
+from hwflow.cores.matrix.matrix_order import Arrangement, arrangement
 from hwflow.cores.matrix.stream_matrix import StreamMatrixAttributes, factor_types, sums_of
 from hwflow.cores.operator import LogicalOperator, LoweringContext, exact_product
 from hwflow.ir.graph import IntArray, Node, Stage

@@ -274,8 +274,8 @@ def test_refused(model: Builder, text: str, tmp_path: Path) -> None:
 
 def test_products_that_are_too_large(tmp_path: Path) -> None:
     b = Builder(21, 10)
-    x = [dequantized(b, f"x{number}", ["N", 1024, 2]) for number in range(2)]
-    b.output(b.requantize(b.node("Einsum", *x, equation="bij,bkj->bik", name="n"), 0.5))
+    x = [dequantized(b, f"x{number}", ["N", 1024, 1024]) for number in range(2)]
+    b.output(b.requantize(b.node("Einsum", *x, equation="bij,bij->bi", name="n"), 0.5))
     (finding,) = check(b.save(tmp_path))
     assert finding.rule == "contraction-size"
 
