@@ -20,7 +20,7 @@ LOOSE: dict[str, dict[str, dict[str, float]]] = {
         "root": {"squares": 0.22, "fractions": 0.16, "with_an_addend": 0.19},
         "scaled_add": {"bits": 0.33},
         # A product of four bits by four, too short for a multiplier block.
-        "stream_matrix": {"one_product": 0.25},
+        "stream_matrix": {"bits": 0.11, "one_product": 0.25},
         # What chooses among a row's words in registers of a queue is a table more for each bit than beside other logic.
         "table_rows": {"in_banks": 0.49, "in_block_ram": 0.13, "parts": 0.12, "powers_of_two": 0.17},
     },
