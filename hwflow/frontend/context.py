@@ -14,6 +14,7 @@ from hwflow.display import show
 from hwflow.errors import Finding
 from hwflow.frontend.approximation_bits import Precision
 from hwflow.frontend.error_bounds import Bound, bound_of
+from hwflow.frontend.facts import Facts
 from hwflow.frontend.stream_types import DECLARE, REAL_TYPES
 from hwflow.frontend.views import (
     Anchor,
@@ -29,7 +30,7 @@ from hwflow.frontend.views import (
     fractions,
 )
 from hwflow.ir.graph import Attributes, Fractions, Meaning, Names, Node, Port, Value
-from hwflow.ir.node_attributes import RequantizeAttributes
+from hwflow.ir.node_attributes import ProductAttributes, RequantizeAttributes
 from hwflow.numerics.functions.slopes import greatest_slope
 from hwflow.numerics.interval import MOST_EXACT_BITS, length
 from hwflow.numerics.interval import Interval as RealInterval
@@ -51,7 +52,8 @@ class Lowering:
     """State of lowering one model. ``deferred``: why nodes at its end are left to the host. ``reach``: upper bounds of
     the magnitude of sums of products and of streams, where known; ``sums``: the terms of values that are sums.
     ``bounds``: of nodes' results (:mod:`hwflow.frontend.error_bounds`); ``precision``: of the approximations among
-    them, which nodes that no quantizer follows (``at_end``) leave to the host."""
+    them, which nodes that no quantizer follows (``at_end``) leave to the host; ``evaluated``: streams whose functions
+    they are, by these."""
 
     model: ResolvedModel
     views: dict[str, View] = field(default_factory=dict)
@@ -65,6 +67,8 @@ class Lowering:
     sums: dict[Value, Sum] = field(default_factory=dict)
     bounds: dict[Value, Bound] = field(default_factory=dict)
     precision: Precision = field(default_factory=Precision)
+    facts: Facts = field(default_factory=Facts)
+    evaluated: dict[tuple[object, ...], tuple[Reals, Reals]] = field(default_factory=dict)
     approximations: Names = field(default_factory=Names)
     at_end: frozenset[str] = frozenset()
 
@@ -91,12 +95,14 @@ class Lowering:
         the ONNX value ``origin``, by default the node's output ("": none). ``bound``: of the output, where more is
         known than follows from the inputs."""
         name = source.result if origin is None else origin
+        if isinstance(attributes, ProductAttributes) and inputs[0] is inputs[1] and len(set(attributes.offsets)) == 1:
+            attributes = replace(attributes, square=attributes.wrap is None)
         if bound is None:
             bounds = [self.bound(v) for v in inputs]
             if isinstance(attributes, RequantizeAttributes) and bounds[0].errors:
                 attributes = self._rounding(source, attributes, bounds[0])
                 bounds = [Bound(bounds[0].interval)]
-            bound = bound_of(attributes, bounds, square=len(inputs) == 2 and inputs[0] is inputs[1])
+            bound = bound_of(attributes, bounds)
         if bound is None:
             raise approximated(source)
         value = Value(self.value_names.fresh(name or source.result), None, name, meaning)

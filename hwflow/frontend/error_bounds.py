@@ -80,9 +80,8 @@ def greatest(*parts: Mapping[str, Fraction]) -> dict[str, Fraction]:
     return {name: max(part.get(name, ZERO) for part in parts) for name in names}
 
 
-def bound_of(attributes: Attributes, inputs: Sequence[Bound], *, square: bool = False) -> Bound | None:
-    """Return the bound of a node's result; None where approximations must not be its operands. ``square``: both inputs
-    are the same value."""
+def bound_of(attributes: Attributes, inputs: Sequence[Bound]) -> Bound | None:
+    """Return the bound of a node's result; None where approximations must not be its operands."""
     rule = _RULES.get(type(attributes))
     approximated = any(bound.errors for bound in inputs)
     if rule is None or any(bound.interval is None for bound in inputs):
@@ -93,8 +92,6 @@ def bound_of(attributes: Attributes, inputs: Sequence[Bound], *, square: bool = 
         return UNKNOWN
     intervals = [bound.interval for bound in inputs if bound.interval is not None]
     interval, slopes = rule(attributes, intervals, [bound.error for bound in inputs])
-    if square and isinstance(attributes, ProductAttributes):
-        interval = Interval(0, max(abs(interval.lo), abs(interval.hi)))
     if not approximated:
         return Bound(interval)
     parts = []
@@ -147,6 +144,8 @@ def _scaled(factors: Sequence[int], ranges: Sequence[Interval]) -> Interval:
 def _product(attributes: ProductAttributes, ranges: Sequence[Interval], errors: Sequence[Fraction]) -> Ruled:
     moved = [own.plus(-offset) for own, offset in zip(ranges, attributes.offsets, strict=True)]
     interval = moved[0].times(moved[1])
+    if attributes.square:
+        interval = Interval(0 if moved[0].includes(0) else min(moved[0].lo ** 2, moved[0].hi ** 2), interval.hi)
     if attributes.wrap is not None:
         return attributes.wrap.interval, (None, None)
     sizes = [max(abs(own.lo), abs(own.hi)) for own in moved]

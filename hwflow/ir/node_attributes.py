@@ -147,11 +147,12 @@ class PixelProductAttributes(Attributes):
 @dataclass(frozen=True, eq=False)
 class ProductAttributes(Attributes):
     """``(a - offsets[0]) * (b - offsets[1])``; ``wrap``: the integer type that the result wraps around to, as ONNX's
-    (None: it is exact)."""
+    (None: it is exact); ``square``: both factors are the same."""
 
     op = "product"
     offsets: tuple[int, ...]
     wrap: IntType | None = None
+    square: bool = False
 
 
 @dataclass(frozen=True, eq=False)

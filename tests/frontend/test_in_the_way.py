@@ -14,9 +14,9 @@ from hwflow.api.compiler import load
 from hwflow.errors import Finding, ModelRefused
 from tests.models import Builder
 
-NORM = (
-    "operator must be one that hwflow supports, not LayerNormalization: it divides by a norm that it computes "
-    "of each frame, a root of sums of squares; integers carry no such quotient exactly"
+LOGARITHMS = (
+    "operator must be one that hwflow supports, not LogSoftmax: it divides exponentials by their sum; integers carry no "
+    "such quotient exactly"
 )
 
 
@@ -35,7 +35,7 @@ def dense(b: Builder, x: str, name: str) -> str:
 
 
 def attention(blocks: int) -> Builder:
-    """Softmax of a product of streams, times a third, between dense layers; normalized before each block."""
+    """LogSoftmax of a product of streams, times a third, between dense layers; normalized before each block."""
     b = Builder(21, 10)
     x = b.node("Sin", b.input("x", ["N", 3, 4]), name="features")  # before the first dense layer: the host's
     x = dense(b, x, "embedded")
@@ -43,7 +43,7 @@ def attention(blocks: int) -> Builder:
         n = b.node("LayerNormalization", x, b.constant(np.ones(4)), name=f"norm{k}")
         q, key, v = (dense(b, n, f"{name}{k}") for name in "qkv")
         scores = b.node("MatMul", q, b.node("Transpose", key, perm=[0, 2, 1]), name=f"scores{k}")
-        mixed = b.node("MatMul", b.node("Softmax", scores, name=f"softmax{k}"), v, name=f"mixed{k}")
+        mixed = b.node("MatMul", b.node("LogSoftmax", scores, name=f"softmax{k}"), v, name=f"mixed{k}")
         x = b.node("Add", x, dense(b, mixed, f"out{k}"))
     b.output(b.node("Softmax", dense(b, x, "head"), name="last"))  # behind the last one: the host's
     return b
@@ -51,7 +51,7 @@ def attention(blocks: int) -> Builder:
 
 def test_each_operator_once_with_its_places(tmp_path: Path) -> None:
     assert found(attention(3), tmp_path) == [
-        ("node 'norm0' (LayerNormalization) and 2 more", NORM),
+        ("node 'softmax0' (LogSoftmax) and 2 more", LOGARITHMS),
     ]
 
 

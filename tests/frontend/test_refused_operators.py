@@ -43,13 +43,8 @@ def in_the_middle(op: str, *parameters: Any, **attributes: Any) -> Builder:
             "move it to the model's end, where the host runs it (ArgMax needs none), or use Sigmoid or HardSigmoid",
         ),
         (
-            in_the_middle("LayerNormalization", np.ones(4), axis=-1),  # which has a definition of other operators
-            f"LayerNormalization: {NORM}",
-            "train with BatchNormalization, whose constants become part of the next quantizer",
-        ),
-        (
-            in_the_middle("GroupNormalization", np.ones(2), np.ones(2), num_groups=2),  # several findings are one
-            f"GroupNormalization: {NORM}",
+            in_the_middle("MeanVarianceNormalization", axes=[2, 3]),  # which has a definition of other operators
+            f"MeanVarianceNormalization: {NORM}",
             "train with BatchNormalization, whose constants become part of the next quantizer",
         ),
         (

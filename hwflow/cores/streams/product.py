@@ -28,6 +28,8 @@ class Product(LogicalOperator[ProductAttributes], Joined[ProductAttributes]):
         for left, right in zip(a.channel_intervals(axis), b.channel_intervals(axis), strict=True):
             xs, ys = _factors(left, attributes.offsets[0]), _factors(right, attributes.offsets[1])
             exact, wrap = xs.times(ys), attributes.wrap
+            if attributes.square:
+                exact = Interval(0 if xs.includes(0) else min(xs.lo**2, xs.hi**2), exact.hi)
             channels.append(exact if wrap is None else wrapped_interval(exact, wrap))
         return (TensorType.of(a.shape, tuple(channels), axis),)
 

@@ -37,6 +37,8 @@ from hwflow.operators.elementwise.lattice import whole_zero_point
 from hwflow.operators.moves.channels import Channels
 from hwflow.operators.moves.moves import broadcast, with_constant
 from hwflow.operators.norms.approximations import based, operand, quotient
+from hwflow.operators.norms.rows import below_greatest
+from hwflow.types import Interval
 
 _NO_QUOTIENT = "divide by another number: division by 0 gives no real number"
 
@@ -93,14 +95,35 @@ def _arithmetic(state: Lowering, node: OnnxNode, operation: str) -> View:
         return combined(node, operation, left, right)
     wholes = [state.model.values[name].shape for name in node.inputs]
     target = np.broadcast_shapes(*wholes)
+    if operation == "sub" and left.value in state.facts.totals and right.value in state.facts.totals:
+        left, right = operand(state, node, left), operand(state, node, right)
+    variance = operation == "sub" and state.facts.is_variance(left, right)
+    places = state.facts.axes_below(left, right) if operation == "sub" else None
+    most = least = None
+    if operation in ("mul", "div"):
+        left, right = operand(state, node, left), operand(state, node, right)
+        inverted = [state.facts.divisor_of(view) for view in (left, right)] if operation == "mul" else [None, None]
+        if inverted[1] is not None:
+            right, operation = inverted[1], "div"
+        elif inverted[0] is not None:
+            left, right, operation, wholes = right, inverted[0], "div", wholes[::-1]
+        most, least = state.facts.limits(left, right)
     left, right = (
         broadcast(state, node, view, whole, target) for view, whole in zip((left, right), wholes, strict=True)
     )
+    if places is not None and state.bound(left.value).interval is not None:
+        below = below_greatest(state, node, left, right, places)
+        return replace(below, after=tuple(dict.fromkeys((*left.after, *right.after, node.name))))
     if operation in ("add", "sub"):
-        return sum_of(state, node, left, right, subtract=operation == "sub")
+        total = sum_of(state, node, left, right, subtract=operation == "sub")
+        if variance:
+            bound = state.bounds[total.value]
+            assert bound.interval is not None
+            state.bounds[total.value] = replace(bound, interval=Interval(0, bound.interval.hi))
+        return total
     if operation == "mul":
         return product_of(state, node, left, right)
-    return quotient(state, node, operand(state, node, left), operand(state, node, right))
+    return quotient(state, node, left, right, most=most, least=least)
 
 
 def _with_constant(state: Lowering, node: OnnxNode, place: int, operation: str) -> View:

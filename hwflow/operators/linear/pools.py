@@ -18,6 +18,7 @@ from hwflow.operators.elementwise.keys import summable, times
 from hwflow.operators.elementwise.lattice import from_zero, plain, whole_zero_point
 from hwflow.operators.linear import spatial
 from hwflow.operators.linear.window import holds_padding_only, window_of
+from hwflow.operators.norms.approximations import operand
 
 
 def max_pool(state: Lowering, node: OnnxNode) -> View:
@@ -164,7 +165,7 @@ def window_sum(
     """Return the average over all elements of a window; ``origin``: the ONNX value of the integers, by default the
     node's result."""
     keyed = summable(state, node, view, prod(window.kernel), padded=any(window.pads))
-    return sums_of_window(state, node, keyed or plain(state, node, view), window, shape, origin)
+    return sums_of_window(state, node, keyed or operand(state, node, view), window, shape, origin)
 
 
 def sums_of_window(

@@ -15,6 +15,7 @@ from hwflow.operators.elementwise.lattice import plain
 from hwflow.operators.elementwise.ranks import alike
 from hwflow.operators.linear.pools import greatest, sums_of_window, whole, window_sum
 from hwflow.operators.moves.reshapes import reshaped, transposed
+from hwflow.operators.norms.approximations import operand
 
 
 def _reduce(operation: str) -> Handler:
@@ -50,6 +51,7 @@ def reduced(
     if operation in ("sum", "mean"):
         assert isinstance(view, Reals), "sums are of reals"
         keyed = summable(state, node, view, prod(view.shape[axis - 1] for axis in places), padded=False)
+        view = view if keyed is not None else operand(state, node, view)
     image = as_image(state, node, keyed or view, kept, [axis - 1 for axis in places])
     shape = (image.shape[0], 1, 1)
     result: View
@@ -61,7 +63,11 @@ def reduced(
         result = sums(state, node, image, whole(image.shape), shape, origin="")
         if operation == "sum":
             result = times(result, Fraction(prod(image.shape[1:])))
-    return _result(state, node, result, state.frame_shape(node.outputs[0]))
+    found = _result(state, node, result, state.frame_shape(node.outputs[0]))
+    if keyed is None and isinstance(view, Reals) and isinstance(found, Reals) and operation != "min":
+        table = state.facts.maxima if operation == "max" else state.facts.totals
+        state.facts.note_rows(table, found, view, tuple(axis - 1 for axis in places))
+    return found
 
 
 reduce_max, reduce_mean, reduce_min, reduce_sum = (_reduce(name) for name in ("max", "mean", "min", "sum"))

@@ -18,7 +18,7 @@ from hwflow.frontend.context import Lowering, Refusal, approximated, refuse
 from hwflow.frontend.error_bounds import ONE, ZERO, Bound, added
 from hwflow.frontend.views import Reals, as_array, compact, fractions, uniform
 from hwflow.ir.graph import Fractions, Value
-from hwflow.ir.integer_functions import Magnitude, Simple, Times
+from hwflow.ir.integer_functions import MAXIMUM, MINIMUM, Magnitude, Simple, Times
 from hwflow.ir.node_attributes import (
     ProductAttributes,
     QuotientAttributes,
@@ -26,15 +26,16 @@ from hwflow.ir.node_attributes import (
     RequantizeAttributes,
     RootAttributes,
 )
+from hwflow.numerics.functions.combination import Combination
 from hwflow.numerics.functions.function import Elementwise, enclose
-from hwflow.numerics.functions.piecewise import Abs, Affine
+from hwflow.numerics.functions.piecewise import Abs, Affine, Clip, Relu
 from hwflow.numerics.functions.power import Pow, Reciprocal, RootMultiply, Sqrt
 from hwflow.numerics.interval import Interval as RealInterval
 from hwflow.numerics.interval import NoSteps
 from hwflow.numerics.requantizers.stages import StepStage
 from hwflow.numerics.requantizers.step_function import StepFunction
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
-from hwflow.operators.elementwise.clamped import applied, broadcast_constant
+from hwflow.operators.elementwise.clamped import applied, broadcast_constant, clamped
 from hwflow.operators.elementwise.lattice import MAX_POINTS, plain
 from hwflow.operators.moves.channels import Channels
 from hwflow.types import Interval
@@ -52,15 +53,34 @@ def operand(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
     """Return ``view`` without functions, exactly if possible, else approximated."""
     if not view.functions:
         return view
+    key = (view.value, view.shape, *map(id, (view.scale, view.zero_point, *view.functions)))
+    if key not in state.evaluated:  # with the view itself, so that its arrays stay alive
+        state.evaluated[key] = view, _operand(state, node, view)
+    return state.evaluated[key][1]
+
+
+def _operand(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
     try:
-        return plain(state, node, view)
+        found = plain(state, node, view)
+        if len(view.functions) == 1 and _squares(view.functions[0]):
+            state.facts.squares[found.value] = found, replace(view, functions=())
+        return found
     except Refusal as refusal:
         if node.name in state.at_end:
             raise
-        found = _evaluated(state, node, view) if view.low is None else tabulated(state, node, view)
-        if found is None:
+        ways = (tabulated, _evaluated) if view.low is not None else (_evaluated, tabulated)
+        rounded = ways[0](state, node, view) or ways[1](state, node, view)
+        if rounded is None:
             raise refusal from None
-        return found
+        return rounded
+
+
+def _squares(functions: Fractions) -> bool:
+    """Tell whether functions square their arguments."""
+    return all(
+        (isinstance(f, Pow) and f.exponent == 2) or (isinstance(f, Combination) and f.op == "mul"
+        and not f.left and not f.right) for f in functions.reshape(-1)
+    )
 
 
 def require_behind(state: Lowering, node: OnnxNode, rule: str, message: str, remedy: str) -> None:
@@ -72,7 +92,10 @@ def require_behind(state: Lowering, node: OnnxNode, rule: str, message: str, rem
 def tabulated(state: Lowering, node: OnnxNode, view: Reals) -> Reals | None:
     """Return the functions of the integers ``low`` to ``high`` of ``view`` in fixed point; None where there are too
     many or a function is undefined."""
-    if view.low is None or view.high is None or view.high - view.low >= MAX_POINTS or state.bound(view.value).errors:
+    before = state.bound(view.value)
+    if view.low is None and before.interval is not None:
+        view = replace(view, low=before.interval.lo, high=before.interval.hi)
+    if view.low is None or view.high is None or view.high - view.low >= MAX_POINTS or before.errors:
         return None
     name = state.approximations.fresh(node.name)
     bits = min(state.precision.of(name), MOST_BITS)
@@ -94,6 +117,10 @@ def tabulated(state: Lowering, node: OnnxNode, view: Reals) -> Reals | None:
     )
     bound = state.bounds[value]
     state.bounds[value] = replace(bound, errors={name: _HALF + Fraction(1, 1 << 30)})
+    if bound.interval is not None and bound.interval.lo >= 0 and view.low <= 0 <= view.high:
+        axes = state.facts.zeros.get(view.value, ())
+        at_zero = min(values[-view.low] for key, values in known.items()) if axes else ZERO
+        state.facts.floors[value] = axes, at_zero
     return _carried(view, node, value, fractions(unit))
 
 
@@ -234,7 +261,9 @@ def root(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
         bound=Bound(Interval(2 * int(steep), top), added(errors, {name: own})),
     )
     unit = Fraction(2 << fraction)
-    return _carried(view, node, value, compact(as_array(np.frompyfunc(lambda r: r[0] / unit, 1, 1)(roots))))
+    found = _carried(view, node, value, compact(as_array(np.frompyfunc(lambda r: r[0] / unit, 1, 1)(roots))))
+    state.facts.roots[value] = found, view
+    return found
 
 
 def lower_root(number: Fraction) -> Fraction:
@@ -249,7 +278,9 @@ def square(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
         view, zero = based(state, node, view), ZERO
     attributes = ProductAttributes((int(zero), int(zero)))
     value = state.add(node, [view.value, view.value], attributes, view.nodes, origin="")
-    return _carried(view, node, value, as_array(view.scale * view.scale))
+    found = _carried(view, node, value, as_array(view.scale * view.scale))
+    state.facts.squares[value] = found, view
+    return found
 
 
 def _evaluated(state: Lowering, node: OnnxNode, view: Reals) -> Reals | None:
@@ -278,14 +309,17 @@ def _applied(state: Lowering, node: OnnxNode, view: Reals, functions: Fractions)
     function = every[0]
     if any(f != function for f in every):
         return None
+    if isinstance(function, Combination):
+        return _combined(state, node, view, function)
     exponent = function.exponent if isinstance(function, Pow) else None
     if isinstance(function, Sqrt) or exponent == _HALF:
         return root(state, node, view)
     if isinstance(function, Reciprocal) or exponent == -1:
-        return quotient(state, node, one_like(state, node, view), view)
+        return _reciprocal(state, node, view)
     if exponent == -_HALF:
-        found = root(state, node, view)
-        return quotient(state, node, one_like(state, node, found), found)
+        return _reciprocal(state, node, root(state, node, view))
+    if isinstance(function, Clip | Relu):
+        return _limited(state, node, view, function)
     if exponent == 2:
         return square(state, node, view)
     if isinstance(function, Abs):
@@ -293,6 +327,48 @@ def _applied(state: Lowering, node: OnnxNode, view: Reals, functions: Fractions)
         value = applied(state, node, view.value, Magnitude(), (None,), view.nodes)
         return replace(view, value=value, scale=as_array(abs(view.scale)), nodes=(), low=None, high=None)
     return None
+
+
+def _reciprocal(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
+    found = quotient(state, node, one_like(state, node, view), view)
+    state.facts.reciprocals[found.value] = found, view
+    return found
+
+
+def _limited(state: Lowering, node: OnnxNode, view: Reals, function: Clip | Relu) -> Reals | None:
+    """Limit approximated integers: the limits are rounded to their unit."""
+    scale, zero = uniform(view.scale), uniform(view.zero_point)
+    ends = (ZERO, None) if isinstance(function, Relu) else (function.low, function.high)
+    if scale is None or zero is None or scale <= 0 or not state.bound(view.value).errors:
+        return clamped(state, node, replace(view, functions=(as_array(function),)))
+    value, name = view.value, state.approximations.fresh(node.name)
+    for end, limit in zip(ends, (MAXIMUM, MINIMUM), strict=True):
+        if end is not None:
+            value = applied(state, node, value, limit, (None, round(Fraction(end) / scale + zero)), view.nodes)
+    bound = state.bounds[value]
+    state.bounds[value] = replace(bound, errors=added(bound.errors, {name: _HALF}))
+    return replace(view, value=value, nodes=(), low=None, high=None)
+
+
+def _combined(state: Lowering, node: OnnxNode, view: Reals, function: Combination) -> Reals | None:
+    """Apply a product or a quotient of two chains of functions."""
+    chains = [tuple(as_array(f) for f in chain) for chain in (function.left, function.right)]
+    if function.op not in ("mul", "div"):
+        return None
+    left = _evaluated(state, node, replace(view, functions=chains[0]))
+    if left is None:
+        return None
+    if function.left == function.right and function.op == "mul":
+        return square(state, node, left)
+    right = _evaluated(state, node, replace(view, functions=chains[1]))
+    if right is None:
+        return None
+    if function.op == "div":
+        most, least = state.facts.limits(left, right)
+        return quotient(state, node, left, right, most=most, least=least)
+    left, right = based(state, node, left), based(state, node, right)
+    value = state.add(node, [left.value, right.value], ProductAttributes((0, 0)), left.nodes + right.nodes, origin="")
+    return _carried(view, node, value, as_array(left.scale * right.scale))
 
 
 def one_like(state: Lowering, node: OnnxNode, view: Reals) -> Reals:

@@ -11,7 +11,8 @@ import numpy as np
 from hwflow.display import show
 from hwflow.frontend.context import Lowering, refuse
 from hwflow.frontend.views import Integers, Reals, as_array, fractions, uniform, varying_axes
-from hwflow.ir.node_attributes import ScaledAddAttributes
+from hwflow.ir.integer_functions import Simple
+from hwflow.ir.node_attributes import ElementwiseAttributes, ScaledAddAttributes
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
 from hwflow.operators.elementwise import integers
 from hwflow.operators.elementwise.ranks import alike
@@ -20,6 +21,7 @@ from hwflow.operators.linear.pools import whole
 from hwflow.operators.linear.reductions import as_image
 from hwflow.operators.moves.reshapes import reshaped
 from hwflow.operators.norms.approximations import operand
+from hwflow.types import Interval, IntType
 
 
 def frame_axes(node: OnnxNode, axes: Sequence[int], rank: int) -> tuple[int, ...]:
@@ -93,3 +95,24 @@ def same_sign(node: OnnxNode, view: Reals) -> int:
         message = "scales of the input must have one sign, not both or none"
         raise refuse(node, "scale-range", message, f"quantize it before {show(node.name)}")
     return int(signs)
+
+
+def below_greatest(
+    state: Lowering, node: OnnxNode, view: Reals, ends: Reals, places: tuple[int, ...]
+) -> Reals:
+    """Return the elements of ``view`` less the greatest of their rows along ``places``, which ``ends`` repeats:
+    integers from 0 on, as far as the greatest is away, with a negative scale."""
+    falling = same_sign(node, view) < 0
+    bound = state.bound(view.value).interval
+    assert bound is not None, "only known ones have maxima"
+    distance = IntType.holding(Interval(0, bound.hi - bound.lo))  # an unsigned type, which it fits
+    operands = [view, ends] if falling else [ends, view]
+    value = state.add(
+        node, [v.value for v in operands], ElementwiseAttributes(Simple("sub"), (None, None), distance), view.nodes,
+        origin="",
+    )
+    state.facts.zeros[value] = places
+    return replace(
+        view, value=value, scale=as_array(-abs(view.scale)), zero_point=fractions(0), nodes=(), low=0,
+        high=distance.max,
+    )

@@ -9,17 +9,14 @@ from fractions import Fraction
 from hwflow.display import show
 from hwflow.frontend.context import Lowering, reals, refuse
 from hwflow.frontend.frames import axes
-from hwflow.frontend.views import Integers, Reals, View, as_array, fractions
-from hwflow.ir.integer_functions import Simple
-from hwflow.ir.node_attributes import ElementwiseAttributes
+from hwflow.frontend.views import Integers, Reals, View, as_array
 from hwflow.numerics.functions.smooth import Exp
 from hwflow.onnxspec.reference import evaluator_defects, framewise
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
 from hwflow.operators.float_errors import function_errors
 from hwflow.operators.norms.approximations import quotient, tabulated
-from hwflow.operators.norms.rows import Rows, frame_axes, same_sign
+from hwflow.operators.norms.rows import Rows, below_greatest, frame_axes, same_sign
 from hwflow.operators.record import Operator, attributes
-from hwflow.types import Interval, IntType
 
 MOST_RANGE = 1 << 16
 """The greatest distance, in integers, of which exponentials are tabulated."""
@@ -57,18 +54,8 @@ def exponentials(rows: Rows, view: Reals) -> Reals:
             "float", f"insert QuantizeLinear and DequantizeLinear before {show(node.name)}",
         )
     ends = rows.spread(rows.extreme(view, least=falling))
-    operands = [view, ends] if falling else [ends, view]
-    # The distance is never negative: it fits an unsigned type.
-    distance = IntType.holding(Interval(0, bound.interval.hi - bound.interval.lo))
-    value = state.add(
-        node, [v.value for v in operands], ElementwiseAttributes(Simple("sub"), (None, None), distance), view.nodes,
-        origin="",
-    )
-    below = replace(
-        view, value=value, scale=as_array(-abs(view.scale)), zero_point=fractions(0), functions=(as_array(Exp()),),
-        low=0, high=distance.max, nodes=(),
-    )
-    found = tabulated(state, node, below)
+    distances = below_greatest(state, node, view, ends, rows.axes)
+    found = tabulated(state, node, replace(distances, functions=(as_array(Exp()),)))
     assert found is not None, "few enough, and an exponential is defined everywhere"
     return found
 

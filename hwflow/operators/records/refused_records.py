@@ -84,11 +84,8 @@ RECORDS: tuple[Operator, ...] = (
     Operator("GRU", refused=_STATE, work=linear_work.recurrent, sizes=size_facts.recurrent(3)),
     Operator("GlobalLpPool", refused=_POWERS),
     Operator("GridSample", refused=_SAMPLED),
-    Operator("GroupNormalization", refused=_NORM, frames=axes.IMAGE, sizes=size_facts.GROUPS),
+    Operator("GroupNormalization", frames=axes.IMAGE, sizes=size_facts.GROUPS),
     Operator(names.IF, refused=_CONTROL),
-    Operator(
-        "InstanceNormalization", refused=_NORM, frames=axes.IMAGE, tame=True, sizes=size_facts.channel_vectors(1, 2)
-    ),
     Operator(
         "LRN",
         refused=Reason(
@@ -99,7 +96,6 @@ RECORDS: tuple[Operator, ...] = (
         frames=axes.IMAGE, tame=True, sizes=size_facts.positive("size")
     ),
     Operator("LSTM", refused=_STATE, work=linear_work.recurrent, sizes=size_facts.recurrent(4)),
-    Operator("LayerNormalization", refused=_NORM, wild=True, unchecked=True),
     Operator("LinearAttention", work=linear_work.linear_attention),
     Operator(
         "LogSoftmax", refused=_SOFTMAX, whole=True, frames=axes.along(-1, before=(13, 1)),
@@ -118,7 +114,6 @@ RECORDS: tuple[Operator, ...] = (
     Operator("NonMaxSuppression", refused=_COUNT),
     Operator("NonZero", refused=_COUNT),
     Operator("QAttention", refused=_DYNAMIC),
-    Operator("RMSNormalization", refused=_NORM),
     Operator("RNN", refused=_STATE, work=linear_work.recurrent, sizes=size_facts.recurrent(1)),
     Operator("RandomNormal", refused=_RANDOM, foldable=False),
     Operator("RandomNormalLike", refused=_RANDOM, foldable=False),

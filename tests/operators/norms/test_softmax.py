@@ -15,7 +15,15 @@ from hwflow.ir.node_attributes import QuotientAttributes
 from hwflow.verify.comparison import compare
 from hwflow.verify.simulation import simulate
 from tests.models import Builder
+from tests.onnx_node_tests.quantized_nodes import passes_in_rtl
 from tests.operators.norms.judged import every, judge, model_of, telling
+
+
+def percent(b: Builder, x: str, **attributes: Any) -> str:
+    return b.node("Mul", b.node("Softmax", x, **attributes), b.constant(100.0))
+
+
+HONOURED = [("Softmax", percent, {"axis": 2})]
 
 
 def softmax(x: list[Any]) -> list[Any]:
@@ -103,6 +111,11 @@ def test_a_quantizer_before_it_is_all_it_needs(tmp_path: Path) -> None:
     path = b.save(tmp_path)
     assert "it" not in load(path).quantized.suffix
     assert all(row.unexplained == 0 for row in compare(path, frames=20).rows)
+
+
+@pytest.mark.parametrize("name", ["test_softmax_axis_1", "test_softmax_default_axis", "test_softmax_large_number"])
+def test_of_onnx(name: str, tmp_path: Path) -> None:
+    passes_in_rtl(name, tmp_path)
 
 
 def test_at_the_end_the_host_runs_it(tmp_path: Path) -> None:
