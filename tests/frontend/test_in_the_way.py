@@ -15,8 +15,8 @@ from hwflow.errors import Finding, ModelRefused
 from tests.models import Builder
 
 LOGARITHMS = (
-    "operator must be one that hwflow supports, not LogSoftmax: it divides exponentials by their sum; integers carry no "
-    "such quotient exactly"
+    "operator must be one that hwflow supports, not LogSoftmax: it divides exponentials by their sum; integers carry "
+    "no such quotient exactly"
 )
 
 
