@@ -207,6 +207,8 @@ CASES: list[tuple[str, int, Make, dict[str, Any]]] = [
         (op, NEW, one(op), {"noop_with_empty_axes": 1})
         for op in ("ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum")
     ),
+    ("LpPool", NEW, one("LpPool"), {**WINDOW, "p": 1, "ceil_mode": 0}),
+    ("LpPool", NEW, one("LpPool"), {"kernel_shape": [2, 2], **EDGE, "p": 1}),
     ("ReduceProd", OLD, one("ReduceProd"), {"keepdims": 0, "axes": [1]}),
     ("ReduceProd", NEW, one("ReduceProd"), {"noop_with_empty_axes": 1}),
     ("Reshape", NEW, one("Reshape", lambda b: ints(b, 1, 6, 4)), {"allowzero": 1}),

@@ -55,7 +55,7 @@ _ATTENTION = Reason(
 )
 _POWERS = Reason(
     "takes roots of sums of powers, which integers do not carry exactly",
-    "use MaxPool, AveragePool or ReduceSum of Abs",
+    "use LpPool with a window of the whole image, or ReduceL1 and ReduceL2",
 )
 _RANDOM = Reason("draws random numbers", "export the model for inference, or feed them as an input")
 _SPECTRUM = Reason(
@@ -104,7 +104,6 @@ RECORDS: tuple[Operator, ...] = (
     ),
     Operator(names.LOOP, refused=_CONTROL),
     Operator("LpNormalization", refused=_NORM, frames=axes.along(-1), tame=True),
-    Operator("LpPool", refused=_POWERS),
     Operator("MatMulNBits", refused=_BLOCKED),
     Operator("MaxRoiPool", refused=_SAMPLED),
     Operator("MeanVarianceNormalization", refused=_NORM, needs_defaults=True),
