@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from hwflow.api.checking import check
@@ -40,5 +39,4 @@ def test_roots_of_squares(tmp_path: Path) -> None:
 
 def test_cubes_are_too_long(tmp_path: Path) -> None:
     (finding,) = check(pool(3, 0.5, 1.0).save(tmp_path))
-    assert finding.rule == "exact-levels"
-    assert np.log2(127.0**3) > 16
+    assert finding.rule == "approximated-operand"
