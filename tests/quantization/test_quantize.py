@@ -83,6 +83,8 @@ def test_types_of_activations(model, data, tmp_path, activations):
     zeros = {n.input[2] for n in proto.graph.node if n.op_type == "QuantizeLinear"}
     assert zeros == {"x_zero_point", "v1_zero_point", "y_zero_point"}
     assert {initializers(proto)[name].data_type for name in zeros} == {kind}
+    scales = [float(numpy_helper.to_array(initializers(proto)[f"{name}_scale"])) for name in ("x", "v1", "y")]
+    assert all(math.frexp(scale)[0] == 0.5 for scale in scales) == activations.endswith("16")
     assert {(n.domain, n.op_type) for n in proto.graph.node} == {
         ("", op) for op in ("QuantizeLinear", "DequantizeLinear", "Gemm", "Relu")
     }
