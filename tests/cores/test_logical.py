@@ -1,5 +1,5 @@
-"""Operators of the quantized stage but products, which test_logical_products.py has: evaluate against ONNX's reference
-evaluator, lowering against evaluate."""
+"""Operators of the quantized stage but products (test_logical_products.py, test_logical_matrix_products.py): evaluate
+against ONNX's reference evaluator, lowering against evaluate."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hwflow.ir.graph import IntArray, Value
 from hwflow.types import Interval, IntType, TensorType
 from hwflow.verify import golden
 from tests.attributes import attributes_of
-from tests.cores import test_logical_products
+from tests.cores import test_logical_matrix_products, test_logical_products
 from tests.cores.logical import I8, U4, check_lowering, paired, reference, single
 from tests.schedule.graphs import Builder, dataflow
 
@@ -457,6 +457,6 @@ def test_table_lookup(rows: int, image: bool) -> None:
 
 def test_every_logical_operator_is_tested_here() -> None:
     names = {name for name, operator in OPERATORS.items() if not isinstance(operator, HardwareOperator)}
-    here = (*globals(), *vars(test_logical_products))
+    here = (*globals(), *vars(test_logical_products), *vars(test_logical_matrix_products))
     tested = {name.removeprefix("test_") for name in here if name.startswith("test_")}
     assert names <= tested

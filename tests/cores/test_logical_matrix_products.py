@@ -32,7 +32,7 @@ SHAPES = [
 
 @pytest.mark.parametrize(("left", "right"), SHAPES)
 @pytest.mark.parametrize("offsets", [(0, 0), (-3, 7)])
-def test_values_and_lowering(left, right, offsets) -> None:
+def test_matrix_product(left, right, offsets) -> None:
     graph, arrays, result = paired("matrix_product", [left, right], [I8, U4], offsets=offsets, inner=left[-1])
     rank = max(len(left), len(right))
     a, b = (
