@@ -84,7 +84,7 @@ def bound_of(attributes: Attributes, inputs: Sequence[Bound]) -> Bound | None:
     """Return the bound of a node's result; None where approximations must not be its operands."""
     rule = _RULES.get(type(attributes))
     approximated = any(bound.errors for bound in inputs)
-    if rule is None or any(bound.interval is None for bound in inputs):
+    if rule is None or any(bound.interval is None for bound in inputs) or _lacks_elements(attributes):
         if approximated:
             return None
         if isinstance(attributes, RequantizeAttributes):  # its levels are known whatever is before it
@@ -100,6 +100,12 @@ def bound_of(attributes: Attributes, inputs: Sequence[Bound]) -> Bound | None:
             return None
         parts.append(bound.times(slope or ZERO))
     return Bound(interval, (greatest if _is_choice(attributes) else added)(*parts))
+
+
+def _lacks_elements(attributes: Attributes) -> bool:
+    """Tell whether constants of a node are empty, as in models whose sizes are refused."""
+    parts = [part for each in vars(attributes).values() for part in (each if isinstance(each, tuple) else (each,))]
+    return any(part.size == 0 if isinstance(part, np.ndarray) else part == () for part in parts)
 
 
 def _is_choice(attributes: Attributes) -> bool:
