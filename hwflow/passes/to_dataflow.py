@@ -11,6 +11,7 @@ from collections.abc import Mapping, Set
 
 import numpy as np
 
+from hwflow.cores.logical.image_windows import WindowGeometry
 from hwflow.cores.logical.index_map import IndexMap
 from hwflow.cores.registry import OPERATORS, logical
 from hwflow.cores.streams.rearrange import RearrangeAttributes
@@ -149,6 +150,16 @@ _IMAGE = (Conv2dAttributes, MaxPool2dAttributes, PixelProductAttributes, SumPool
 _JOIN = (ConcatAttributes, ElementwiseAttributes, ProductAttributes, ScaledAddAttributes)
 
 
+def _takes_images(node: Node) -> bool:
+    """Tell whether the operator needs pixels with their channels side by side. A window over all of a single row does
+    not: rows of a matrix are images, too (:func:`hwflow.cores.windows.group_pool.lower_pool`)."""
+    given = node.attributes
+    if isinstance(given, MaxPool2dAttributes | SumPool2dAttributes):
+        _, height, width = node.inputs[0].typed.shape
+        return height > 1 or not WindowGeometry.of(given.window, height, width).whole
+    return isinstance(given, _IMAGE)
+
+
 def _preferred_pixels(
     consumers: Mapping[Value, list[tuple[Node, int]]], images: Set[Value], value: Value, axes: _Axes
 ) -> tuple[int, ...] | None:
@@ -156,7 +167,7 @@ def _preferred_pixels(
     axis of ``value`` to the input's; None for a new one of length 1."""
     while consumers[value]:
         node, _ = consumers[value][0]
-        if isinstance(node.attributes, _IMAGE):
+        if _takes_images(node):
             return _all_but(axes, 0)
         given = node.attributes
         if isinstance(given, TransposeAttributes):
@@ -215,10 +226,10 @@ def _in_image_order(graph: Graph, consumers: Mapping[Value, list[tuple[Node, int
     """Return the values in an image operator's order: its outputs, the graph inputs that it reads, and what follows
     either without a change of order."""
     readers = {port.value: [reader for reader, _ in consumers[port.value]] for port in graph.inputs}
-    found = {value for value, nodes in readers.items() if any(isinstance(n.attributes, _IMAGE) for n in nodes)}
+    found = {value for value, nodes in readers.items() if any(map(_takes_images, nodes))}
     for node in graph.nodes:
         joins = isinstance(node.attributes, (*_JOIN, RequantizeAttributes))
-        if isinstance(node.attributes, _IMAGE) or (joins and not found.isdisjoint(node.inputs)):
+        if _takes_images(node) or (joins and not found.isdisjoint(node.inputs)):
             found.update(node.outputs)
     return frozenset(found)
 

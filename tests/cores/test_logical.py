@@ -76,6 +76,23 @@ def test_a_global_pool_holds_no_image(op) -> None:
     assert [n.op for n in dataflow(graph).nodes] == [op.removesuffix("2d")]
 
 
+@pytest.mark.parametrize("op", ["max_pool2d", "sum_pool2d"])
+def test_rows_of_a_matrix_are_taken_as_they_come(op) -> None:
+    """3 rows of 5 are one channel of 15 elements, in the order of the matrix: wires, no memory."""
+    padding = {"pad_value": 0} if op == "sum_pool2d" else {}
+    graph, frames, result = single(
+        op, (3, 1, 5), I8, kernel=(1, 5), strides=(1, 1), pads=(0, 0, 0, 0), dilations=(1, 1), **padding
+    )
+    expected = {"max_pool2d": frames.max(axis=(2, 3)), "sum_pool2d": frames.sum(axis=(2, 3))}[op]
+    assert np.array_equal(result[:, :, 0, 0], expected)
+    check_lowering(graph, frames, result)
+    lowered = dataflow(graph)
+    regrouped, pool = lowered.nodes
+    assert lowered.inputs[0].value.typed.shape == (3, 5) and np.array_equal(lowered.inputs[0].order, np.arange(15))
+    assert regrouped.attributes.map.is_identity and regrouped.outputs[0].typed.shape == (15, 1)
+    assert pool.op == op.removesuffix("2d") and pool.outputs[0].typed.shape == (3, 1)
+
+
 @pytest.mark.parametrize(
     ("shape", "target"), [((2, 3, 4), (24,)), ((6,), (2, 3)), ((4, 2), (2, 2, 2)), ((5,), (5, 1, 1))]
 )

@@ -51,6 +51,11 @@ class WindowGeometry:
     def taps(self) -> int:
         return self.kernel[0] * self.kernel[1]
 
+    @property
+    def whole(self) -> bool:
+        """Whether a single window covers the image, and nothing else."""
+        return self.kernel == (self.height, self.width) and not any(self.pads)
+
     def windows(self, images: IntArray, pad_value: int) -> IntArray:
         """Gather windows: [frames, height, width, channels] to [frames, rows, columns, taps, channels], taps in
         row-major order."""

@@ -21,7 +21,7 @@ from hwflow.cores.logical.images import image_order, image_stream
 from hwflow.cores.operator import Decision, Device, Folding, HardwareOperator, LoweringContext, beats
 from hwflow.cores.timing import Process, Timing, every
 from hwflow.cores.windows.sliding_window import SlidingWindowAttributes
-from hwflow.ir.graph import Attributes, IntArray, Node, Stage
+from hwflow.ir.graph import Attributes, IntArray, Node, Stage, Value
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,10 +109,24 @@ def lower_pool(
     node: Node, context: LoweringContext, window: WindowGeometry, pad_value: int, suffix: str, pool: PoolAttributes
 ) -> None:
     """Lower a pool over images to a sliding window and ``pool``, of each window's pixels; without the sliding window if
-    a single window covers the image."""
+    a single window covers the image. Then the channels may also come one after the other, as rows of a matrix do."""
+    channels = node.inputs[0].typed.shape[0]
+    if window.whole and (rows := _in_rows(context, node.inputs[0], channels, window.taps)) is not None:
+        stream, order = rows
+        context.bind(node.outputs[0], context.add(suffix, [stream], pool), order)
+        return
     stream = image_stream(node, context)
-    if window.kernel != (window.height, window.width) or any(window.pads):
+    if not window.whole:
         stream = context.add("window", [stream], SlidingWindowAttributes(window, pad_value))
     result = context.add(suffix, [stream], pool)
-    channels = node.inputs[0].typed.shape[0]
     context.bind(node.outputs[0], result, image_order(channels, window.output[0] * window.output[1]))
+
+
+def _in_rows(context: LoweringContext, value: Value, channels: int, pixels: int) -> tuple[Value, IntArray] | None:
+    """Return the stream of images, as a single channel, and the order of their channels in it, if each channel comes
+    as a whole; None if they come side by side, or mixed."""
+    stream, order = context.stream(value)
+    at = order.reshape(channels, pixels) // pixels
+    if pixels == 1 or channels == 1 or (at != at[:, :1]).any():
+        return None
+    return context.arranged(stream, order, order, 1), at[:, 0]
