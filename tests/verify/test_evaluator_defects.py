@@ -31,7 +31,7 @@ AVERAGES: dict[str, dict[str, Any]] = {
     "averagepool-dilations": {"kernel_shape": [2, 2], "dilations": [2, 2], "auto_pad": "VALID"},
     "averagepool-negative-pads": {"kernel_shape": [1, 1], "strides": [3, 3], "auto_pad": "SAME_UPPER"},
 }
-SOFTMAX = {"softmax-axes": "Softmax", "logsoftmax-axes": "LogSoftmax"}
+SOFTMAX = {"softmax-axes": "Softmax", "logsoftmax-axes": "LogSoftmax", "hardmax-axes": "Hardmax"}
 GOOD_POOLS: list[dict[str, Any]] = [
     {"kernel_shape": [2, 2]},
     {"kernel_shape": [3, 2], "pads": [1, 1, 1, 1]},
