@@ -17,9 +17,9 @@ from torch.nn import functional
 FOLDER = Path(__file__).resolve().parent
 sys.path.append(str(FOLDER.parent / "digits"))
 
-from dataset import Split, augment, load_splits  # noqa: E402
-from export import export_model  # noqa: E402
-from vit import VisionTransformer  # noqa: E402
+from dataset import Split, augment, load_splits  # noqa: E402  # found by that path
+from export import export_model  # noqa: E402  # found by that path
+from vit import VisionTransformer  # noqa: E402  # found by that path
 
 SEED = 1
 EPOCHS, BATCH, LEARNING_RATE, WEIGHT_DECAY = 200, 32, 2e-3, 0.02

@@ -111,16 +111,13 @@ class Lowering:
         self.nodes.append(Node(self.names.fresh(source.name), inputs, [value], attributes, sources))
         return value
 
-
     def bound(self, value: Value) -> Bound:
         """Return what is known of the integers of a value; a stand-in's have 32 bits."""
         if value in self.bounds:
             return self.bounds[value]
         return Bound(_STAND_IN if value.type is None else value.type.interval)
 
-    def _rounding(
-        self, source: OnnxNode, attributes: RequantizeAttributes, bound: Bound
-    ) -> RequantizeAttributes:
+    def _rounding(self, source: OnnxNode, attributes: RequantizeAttributes, bound: Bound) -> RequantizeAttributes:
         """Return a quantizer of approximations with its epsilon; record what it needs of them."""
         assert bound.interval is not None, "an approximation's is known"
         slope = Fraction(0)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -105,27 +106,42 @@ def tabulated(state: Lowering, node: OnnxNode, view: Reals) -> Reals | None:
         known = {key: _values(view.low, view.high, key, bits) for key in dict.fromkeys(columns)}
     except NoSteps:
         return None
-    greatest = max(abs(v) for values in known.values() for v in values)
-    unit = Fraction(2) ** (bits_above(greatest) - bits)
-    tables = {
-        key: (StepStage(StepFunction.of_table(view.low, [round(v / unit) for v in values])),)
-        for key, values in known.items()
-    }
-    stages = tuple(tables[key] for key in columns)
+    unit, tables, error = fixed_point(known, bits)
+    stages = {key: (StepStage(StepFunction.of_table(view.low, table)),) for key, table in tables.items()}
     value = channels.add(
-        state, node, [view.value], lambda axis: RequantizeAttributes(axis, stages), view.nodes, origin=""
+        state, node, [view.value], lambda axis: RequantizeAttributes(axis, tuple(stages[key] for key in columns)),
+        view.nodes, origin="",
     )
-    bound = state.bounds[value]
-    state.bounds[value] = replace(bound, errors={name: _HALF + Fraction(1, 1 << 30)})
-    if bound.interval is not None and bound.interval.lo >= 0 and view.low <= 0 <= view.high:
+    state.bounds[value] = replace(state.bounds[value], errors={name: error})
+    if all(low >= 0 for values in known.values() for low, _ in values) and view.low <= 0 <= view.high:
         axes = state.facts.zeros.get(view.value, ())
-        at_zero = min(values[-view.low] for key, values in known.items()) if axes else ZERO
+        at_zero = min(values[-view.low][0] for values in known.values()) if axes else ZERO
         state.facts.floors[value] = axes, at_zero
     return _carried(view, node, value, fractions(unit))
 
 
-def _values(low: int, high: int, column: tuple[Any, ...], bits: int) -> list[Fraction]:
-    """Return the functions' values, off by at most ``2**-30`` of the unit to which they are rounded."""
+_Enclosed = list[tuple[Fraction, Fraction]]
+"""A lower and an upper bound of each value of a table."""
+
+
+def fixed_point(
+    known: Mapping[tuple[Any, ...], _Enclosed], bits: int
+) -> tuple[Fraction, dict[tuple[Any, ...], list[int]], Fraction]:
+    """Round tables of values to one unit, of which the greatest value has ``bits`` bits. Return the unit, the integers
+    and by how much, in units, they may be off: half, and what the enclosures leave open, rounded up."""
+    every = [ends for values in known.values() for ends in values]
+    unit = Fraction(2) ** (bits_above(max(max(-low, high) for low, high in every)) - bits)
+    wide = max(high - low for low, high in every) / unit
+    tables = {key: [round(low / unit) for low, _ in values] for key, values in known.items()}
+    return unit, tables, _HALF + Fraction(ceil(wide * _FINE), _FINE)
+
+
+_FINE = 1 << 30
+
+
+def _values(low: int, high: int, column: tuple[Any, ...], bits: int) -> _Enclosed:
+    """Enclose the functions' values for the integers ``low`` to ``high``; parts that nearly cancel leave less than
+    ``bits`` bits."""
     scale, zero_point, *functions = column
     chain: list[Elementwise] = [f for f in functions if f is not None]
     result = []
@@ -133,7 +149,7 @@ def _values(low: int, high: int, column: tuple[Any, ...], bits: int) -> list[Fra
         value = enclose(chain, RealInterval.point(scale * (q - zero_point)), bits + 32)
         if not (isinstance(value.lo, Fraction) and isinstance(value.hi, Fraction)):
             raise NoSteps("be at most 2**16384 in magnitude, but a value is not")
-        result.append(value.lo)
+        result.append((value.lo, value.hi))
     return result
 
 

@@ -31,8 +31,6 @@ def softmax(state: Lowering, node: OnnxNode) -> View:
     return divided(state, node, reals(state, node, 0), frame_axes(node, places, rank))
 
 
-
-
 def divided(state: Lowering, node: OnnxNode, view: Reals, places: tuple[int, ...]) -> Reals:
     """Return the softmax of ``view`` along axes of a frame."""
     rows = Rows(state, node, view.shape, places)

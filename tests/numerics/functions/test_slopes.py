@@ -13,7 +13,21 @@ from hwflow.numerics.functions.function import Elementwise
 from hwflow.numerics.functions.piecewise import Abs, Affine, Clip, LeakyRelu, Relu, Sign
 from hwflow.numerics.functions.power import Pow, Reciprocal, RootMultiply, Sqrt
 from hwflow.numerics.functions.slopes import greatest_slope
-from hwflow.numerics.functions.smooth import Elu, Erf, Exp, Gelu, Log, Sigmoid, Softplus, Tanh
+from hwflow.numerics.functions.smooth import (
+    Celu,
+    Elu,
+    Erf,
+    Exp,
+    Gelu,
+    HardSwish,
+    Log,
+    Mish,
+    Selu,
+    Sigmoid,
+    Softplus,
+    Softsign,
+    Tanh,
+)
 from hwflow.numerics.interval import Interval
 
 CASES: list[tuple[list[Elementwise], Callable[[float], float], tuple[int, int]]] = [
@@ -34,6 +48,15 @@ CASES: list[tuple[list[Elementwise], Callable[[float], float], tuple[int, int]]]
     ([Softplus()], lambda x: math.log1p(math.exp(x)), (-3, 9)),
     ([Gelu(False)], lambda x: x * (1 + math.erf(x / math.sqrt(2))) / 2, (-4, 4)),
     ([Elu(Fraction(1, 2))], lambda x: x if x >= 0 else math.expm1(x) / 2, (-3, 3)),
+    (
+        [Gelu(True)],
+        lambda x: x / 2 * (1 + math.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))), (-4, 4),
+    ),
+    ([HardSwish()], lambda x: x * min(max(x + 3, 0), 6) / 6, (-5, 5)),
+    ([Mish()], lambda x: x * math.tanh(math.log1p(math.exp(x))), (-5, 5)),
+    ([Softsign()], lambda x: x / (1 + abs(x)), (-2, 2)),
+    ([Selu(Fraction(3, 2), Fraction(2))], lambda x: 2 * x if x > 0 else 3 * math.expm1(x), (-4, 4)),
+    ([Celu(Fraction(2))], lambda x: x if x > 0 else 2 * math.expm1(x / 2), (-4, 4)),
     ([Affine(Fraction(1, 2), Fraction(0)), Exp()], lambda x: math.exp(x / 2), (-2, 4)),
 ]
 
