@@ -152,7 +152,7 @@ KINDS = ("stream", "float", "int8", "int32", "stream")
 LOGICAL = {"And", "Not", "Or", "Xor"}
 LATE = {"BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "Gelu", "HardSwish", "Mish", "QuantizeLinear"}
 """Operators that later operator sets have."""
-POOLS = {"AveragePool", "MaxPool", "NhwcMaxPool", "QLinearAveragePool"}
+POOLS = {"AveragePool", "LpPool", "MaxPool", "NhwcMaxPool", "QLinearAveragePool"}
 FLOATS = {"float", "stream"}
 
 

@@ -107,8 +107,8 @@ def test_what_was_started_ends(tmp_path, slow_yosys, end):
     """A tool, what it has started, and the second process, whatever becomes of the first."""
     program = command(tmp_path, "synth", models.relu(tmp_path / "m.onnx"), "--board", "icebreaker", "-o", "out")
     wait_for(lambda: slow_yosys.is_file() and len(slow_yosys.read_text().split()) == 2)
-    at_work = processes_of(tmp_path)
-    assert {program.pid, *map(int, slow_yosys.read_text().split())} < set(at_work)
+    started = {program.pid, *map(int, slow_yosys.read_text().split())}
+    wait_for(lambda: started < set(processes_of(tmp_path)))  # between fork and exec a process has no environment
     os.kill(program.pid, end)
     _, err = program.communicate(timeout=60)
     assert program.returncode == (130 if end == signal.SIGINT else -signal.SIGKILL)
