@@ -38,13 +38,14 @@ class Precision:
         """Return the bits of the approximation ``name``."""
         return self.bits.get(name, FIRST_BITS)
 
-    def need(self, errors: Mapping[str, Fraction]) -> Fraction:
+    def need(self, errors: Mapping[str, Fraction], own: Fraction = Fraction(0)) -> Fraction:
         """Record by how much approximations may move the number that a quantizer rounds, in output steps; each may use
-        an equal share of :data:`EPSILON`. Return the quantizer's epsilon."""
+        an equal share of what the quantizer's ``own`` error leaves of :data:`EPSILON`. Return the quantizer's
+        epsilon."""
         for name, error in errors.items():
-            missing = bits_above(error * len(errors) / EPSILON)
+            missing = bits_above(error * len(errors) / (EPSILON - own))
             self.missing[name] = max(missing, self.missing.get(name, missing))
-        epsilon = sum(errors.values(), Fraction(0))
+        epsilon = sum(errors.values(), own)
         self.epsilon = max(self.epsilon, epsilon)
         return epsilon
 

@@ -15,6 +15,7 @@ from hwflow.errors import Finding
 from hwflow.frontend.approximation_bits import Precision
 from hwflow.frontend.error_bounds import Bound, bound_of
 from hwflow.frontend.facts import Facts
+from hwflow.frontend.short_scales import shortened
 from hwflow.frontend.stream_types import DECLARE, REAL_TYPES
 from hwflow.frontend.views import (
     Anchor,
@@ -34,7 +35,7 @@ from hwflow.ir.node_attributes import ProductAttributes, RequantizeAttributes
 from hwflow.numerics.functions.slopes import greatest_slope
 from hwflow.numerics.interval import MOST_EXACT_BITS, length
 from hwflow.numerics.interval import Interval as RealInterval
-from hwflow.numerics.requantizers.stages import QuantizerStage
+from hwflow.numerics.requantizers.stages import QuantizerStage, Stage
 from hwflow.onnxspec.resolving.resolved_model import Array, OnnxNode, ResolvedModel
 from hwflow.types import Interval
 
@@ -120,20 +121,23 @@ class Lowering:
     def _rounding(self, source: OnnxNode, attributes: RequantizeAttributes, bound: Bound) -> RequantizeAttributes:
         """Return a quantizer of approximations with its epsilon; record what it needs of them."""
         assert bound.interval is not None, "an approximation's is known"
-        slope = Fraction(0)
+        slope = moved = Fraction(0)
+        lo, hi = bound.interval.lo - bound.error, bound.interval.hi + bound.error
+        short: dict[tuple[Stage, ...], tuple[Stage, ...]] = {}
         for stages in dict.fromkeys(attributes.stages):
             (stage, *rest) = stages
             if rest or not isinstance(stage, QuantizerStage):
                 raise approximated(source)
-            ends = [
-                stage.scale * (end - stage.zero_point)
-                for end in (bound.interval.lo - bound.error, bound.interval.hi + bound.error)
-            ]
+            ends = [stage.scale * (end - stage.zero_point) for end in (lo, hi)]
             own = greatest_slope(stage.functions, RealInterval(min(ends), max(ends)))
             if own is None:
                 raise approximated(source, "a function that moves steadily")
             slope = max(slope, own * abs(stage.scale) / stage.out_scale)
-        return replace(attributes, epsilon=self.precision.need(bound.times(slope)))
+            stage, error = shortened(stage, max(abs(end - stage.zero_point) for end in (lo, hi)))
+            short[stages] = (stage,)
+            moved = max(moved, error)
+        epsilon = self.precision.need(bound.times(slope), moved)
+        return replace(attributes, stages=tuple(short[stages] for stages in attributes.stages), epsilon=epsilon)
 
 
 _STAND_IN = Interval(1, 1 << 31)
