@@ -49,6 +49,16 @@ class Precision:
         self.epsilon = max(self.epsilon, epsilon)
         return epsilon
 
+    def within(self, errors: Mapping[str, Fraction], most: Fraction) -> bool:
+        """Tell whether approximations move a number by at most ``most``; record what they lack where not."""
+        if sum(errors.values(), Fraction(0)) <= most:
+            return True
+        for name, error in errors.items():
+            missing = bits_above(error * len(errors) / most)
+            self.missing[name] = max(missing, self.missing.get(name, missing))
+        self.epsilon = max(self.epsilon, Fraction(1))
+        return False
+
     @property
     def settled(self) -> bool:
         """Tell whether every quantizer has the bits that it needs, and no approximation more than one too many."""

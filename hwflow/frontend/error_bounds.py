@@ -127,8 +127,10 @@ def _concat(attributes: ConcatAttributes, ranges: Sequence[Interval], errors: Se
 
 
 def _reindex(attributes: ReindexAttributes, ranges: Sequence[Interval], errors: Sequence[Fraction]) -> Ruled:
-    filled = bool((attributes.index < 0).any())
-    return ranges[0].hull(Interval(attributes.fill, attributes.fill)) if filled else ranges[0], (ONE,)
+    filled, own = attributes.index < 0, Interval(attributes.fill, attributes.fill)
+    if filled.all():
+        return own, (ZERO,)
+    return ranges[0].hull(own) if filled.any() else ranges[0], (ONE,)
 
 
 def _scaled_add(attributes: ScaledAddAttributes, ranges: Sequence[Interval], errors: Sequence[Fraction]) -> Ruled:

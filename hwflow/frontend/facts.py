@@ -2,7 +2,8 @@
 
 An element less the greatest of its row is at most 0, and 0 somewhere in the row; an exponential of it is then 1
 somewhere; a part of a sum is no greater than the sum; no number is greater than the root of a sum of squares with its
-own; a mean of squares is at least the square of the mean; and a product with a reciprocal is a quotient.
+own, nor a distance from the mean greater than the root of as many variances as there are; a mean of squares is at
+least the square of the mean; and a product with a reciprocal is a quotient.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ class OfRows:
 class Facts:
     """By hardware value. ``maxima``, ``totals``: the greatest element or the sum of each row; ``zeros``: the axes along
     which each row has a 0; ``floors``: for values that are not negative, axes and a real number that an element of each
-    row along these reaches; ``squares``, ``roots``, ``reciprocals``: the result, and of what."""
+    row along these reaches; ``squares``, ``roots``, ``reciprocals``: the result, and of what; ``variances``,
+    ``distances``: the result, and the means of the rows whose variance or distances from the mean it is."""
 
     maxima: dict[Value, OfRows] = field(default_factory=dict)
     totals: dict[Value, OfRows] = field(default_factory=dict)
@@ -39,6 +41,8 @@ class Facts:
     squares: dict[Value, tuple[Reals, Reals]] = field(default_factory=dict)
     roots: dict[Value, tuple[Reals, Reals]] = field(default_factory=dict)
     reciprocals: dict[Value, tuple[Reals, Reals]] = field(default_factory=dict)
+    variances: dict[Value, tuple[Reals, OfRows]] = field(default_factory=dict)
+    distances: dict[Value, tuple[Reals, OfRows]] = field(default_factory=dict)
 
     def note_rows(self, table: dict[Value, OfRows], result: Reals, source: Reals, axes: tuple[int, ...]) -> None:
         """Note that ``result`` has one element for each row of ``source``, if it keeps the axes."""
@@ -58,18 +62,24 @@ class Facts:
         result, source = self.reciprocals.get(factor.value, (None, None))
         return source if result is not None and _same(result, factor) else None
 
-    def is_variance(self, left: Reals, right: Reals) -> bool:
-        """Tell whether ``left`` is the mean of squares of what ``right`` is the square of the mean of."""
+    def means_of(self, left: Reals, right: Reals) -> OfRows | None:
+        """Return the means that ``right`` has of the rows of ``left``."""
+        means = self.totals.get(right.value)
+        return means if means is not None and _are_means(means, left, right) else None
+
+    def means_of_variance(self, left: Reals, right: Reals) -> OfRows | None:
+        """Return the means of rows if ``left`` are means of squares, and ``right`` the squares of means, of the same
+        rows: their difference is the variance."""
         squares, (square, mean) = self.totals.get(left.value), self.squares.get(right.value, (None, None))
         means = None if mean is None else self.totals.get(mean.value)
         if squares is None or means is None or square is None or mean is None:
-            return False
+            return None
         of_square, base = self.squares.get(squares.source.value, (None, None))
-        return (
-            of_square is not None and base is not None and _same(squares.result, left) and _same(square, right)
-            and _same(means.result, mean) and _same(means.source, base) and _same(of_square, squares.source)
-            and squares.axes == means.axes and _share(squares) == _share(means) == Fraction(1, _count(means))
+        same = (
+            of_square is not None and base is not None and _are_means(squares, of_square, left)
+            and _same(square, right) and _are_means(means, base, mean) and squares.axes == means.axes
         )
+        return means if same else None
 
     def limits(self, dividend: Reals, divisor: Reals) -> tuple[Fraction | None, Fraction | None]:
         """Return an upper bound of the quotient's magnitude and a lower one of the divisor's, both of reals without
@@ -81,16 +91,33 @@ class Facts:
             most = 1 / share if share and _same(total.source, dividend) else None
             return most, floor * share if share and set(axes) <= set(total.axes) else None
         root, radicand = self.roots.get(divisor.value, (None, None))
-        total = None if radicand is None else self.totals.get(radicand.value)
-        if root is None or radicand is None or total is None or not _same(root, divisor):
+        if root is None or radicand is None or not _same(root, divisor):
             return None, None
+        return self._over_root(dividend, radicand), None
+
+    def _over_root(self, dividend: Reals, radicand: Reals) -> Fraction | None:
+        """Return an upper bound of a quotient by the root of a sum of squares, or of a variance, and a constant."""
+        variance, means = self.variances.get(radicand.value, (None, None))
+        distance, own = self.distances.get(dividend.value, (None, None))
+        if variance is not None and means is not None and own is means and distance is not None:
+            scale, zero, one, own_zero = (
+                uniform(v) for each in (radicand, variance) for v in (each.scale, each.zero_point)
+            )
+            if not scale or not one or zero is None or own_zero is None or not _same(distance, dividend):
+                return None
+            if zero > own_zero or scale < 0 or one < 0:  # something is taken from the variance
+                return None
+            return RootMultiply(_count(means) * one / scale).root(32)[1]
+        total = self.totals.get(radicand.value)
+        if total is None:
+            return None
         square, base = self.squares.get(total.source.value, (None, None))
         scale, one, zero = (uniform(v) for v in (radicand.scale, total.source.scale, radicand.zero_point))
         if square is None or base is None or not (_same(base, dividend) and _same(square, total.source)):
-            return None, None
+            return None
         if not scale or not one or zero is None or zero > 0 or scale < 0 or one < 0:
-            return None, None
-        return RootMultiply(one / scale).root(32)[1], None
+            return None
+        return RootMultiply(one / scale).root(32)[1]
 
 
 def _same(a: Reals, b: Reals) -> bool:
@@ -99,6 +126,10 @@ def _same(a: Reals, b: Reals) -> bool:
         a.value is b.value and a.shape == b.shape and not a.functions and not b.functions
         and np.array_equal(a.scale, b.scale) and np.array_equal(a.zero_point, b.zero_point)
     )
+
+
+def _are_means(rows: OfRows, source: Reals, result: Reals) -> bool:
+    return _same(rows.source, source) and _same(rows.result, result) and _share(rows) == Fraction(1, _count(rows))
 
 
 def _count(rows: OfRows) -> int:

@@ -72,6 +72,7 @@ class OperatorFacts:
     * ``long_vectors``: its results after the first are vectors that may be longer than any size that the model states.
     * ``shape_input``: index of the input that is the shape of the result. It makes a tame operator tame only if it is a
       short constant; where inference leaves the shape open, the constant gives it.
+    * ``same_shape``: the result has the first input's shape and type, which inference leaves open (1.23.2).
     * ``stated_shape``: the result's shape by its inputs, if all are constants, where inference leaves it open; None
       where they do not determine it.
     * ``sizes``: its demands on the sizes of inputs and outputs beyond those that inference checks.
@@ -127,6 +128,7 @@ class OperatorFacts:
     followed: bool = False
     matrices: tuple[int, int] | None = None
     long_vectors: bool = False
+    same_shape: bool = False
     shape_input: int | None = None
     stated_shape: Callable[[Sequence[Array]], tuple[int, ...] | None] | None = None
     sizes: SizeRule | None = None

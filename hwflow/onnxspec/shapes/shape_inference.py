@@ -180,8 +180,11 @@ def _stated(
 def _stated_by_input(
     node: onnx.NodeProto, operator: OperatorFacts, values: Mapping[str, ValueInfo], constants: Mapping[str, Array]
 ) -> dict[str, ValueInfo]:
-    """Return the result of a node whose shape is a constant input that inference ignores; its elements are of the first
-    input's type."""
+    """Return the result of a node whose shape inference leaves open: that of the first input, or a constant input; its
+    elements are of the first input's type."""
+    if operator.same_shape:
+        first = values[node.input[0]]
+        return {node.output[0]: ValueInfo(node.output[0], first.shape, first.dtype)}
     place = operator.shape_input
     shape = constants.get(node.input[place]) if place is not None and place < len(node.input) else None
     sizes = () if shape is None or shape.ndim != 1 or shape.size > _MAX_DATA else tuple(int(size) for size in shape)

@@ -97,8 +97,10 @@ def _arithmetic(state: Lowering, node: OnnxNode, operation: str) -> View:
     target = np.broadcast_shapes(*wholes)
     if operation == "sub" and left.value in state.facts.totals and right.value in state.facts.totals:
         left, right = operand(state, node, left), operand(state, node, right)
-    variance = operation == "sub" and state.facts.is_variance(left, right)
-    places = state.facts.axes_below(left, right) if operation == "sub" else None
+    places = variance = means = None
+    if operation == "sub":
+        places, means = state.facts.axes_below(left, right), state.facts.means_of(left, right)
+        variance = state.facts.means_of_variance(left, right)
     most = least = None
     if operation in ("mul", "div"):
         left, right = operand(state, node, left), operand(state, node, right)
@@ -116,10 +118,13 @@ def _arithmetic(state: Lowering, node: OnnxNode, operation: str) -> View:
         return replace(below, after=tuple(dict.fromkeys((*left.after, *right.after, node.name))))
     if operation in ("add", "sub"):
         total = sum_of(state, node, left, right, subtract=operation == "sub")
-        if variance:
+        if variance is not None and uniform(total.zero_point) == 0:
             bound = state.bounds[total.value]
             assert bound.interval is not None
             state.bounds[total.value] = replace(bound, interval=Interval(0, bound.interval.hi))
+            state.facts.variances[total.value] = total, variance
+        if means is not None:
+            state.facts.distances[total.value] = total, means
         return total
     if operation == "mul":
         return product_of(state, node, left, right)

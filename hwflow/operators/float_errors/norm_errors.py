@@ -31,9 +31,10 @@ def images(step: Step) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 
 def normalization(rows: Rows, *, centred: bool = True) -> ErrorRule:
-    """Return the rule of a normalization with constant scale and bias."""
+    """Return the rule of a normalization with constant scale and bias; further outputs are the means and the inverse
+    deviations."""
 
-    def rule(step: Step) -> Errors:
+    def rule(step: Step) -> list[Errors]:
         if any(step.has(index) and step.error(index).any() for index in (1, 2)):
             raise NoBound
         shape, axes = rows(step)
@@ -56,11 +57,12 @@ def normalization(rows: Rows, *, centred: bool = True) -> ErrorRule:
         with np.errstate(all="ignore"):
             inverse = np.where(v > moved, moved / 2 / np.maximum(v - moved, 0) ** 1.5, np.inf)
         inverse = inverse + 4 * u * v**-0.5
+        more = [np.broadcast_to(each, v.shape) for each in (off, inverse)]
         result = d * inverse + e * (v**-0.5 + inverse) + 3 * u * d * v**-0.5
         result = result.reshape(step.value(0).shape)
         scale = _spread(step, 1)
         own = 4 * u * np.abs(d * v**-0.5).reshape(result.shape) * scale
-        return np.asarray(result * scale * (1 + 4 * u) + own + step.rounded(2))
+        return [np.asarray(result * scale * (1 + 4 * u) + own + step.rounded(2)), *more[: len(step.outputs) - 1]]
 
     return rule
 

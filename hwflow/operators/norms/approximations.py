@@ -23,7 +23,6 @@ from hwflow.ir.integer_functions import MAXIMUM, MINIMUM, Magnitude, Simple, Tim
 from hwflow.ir.node_attributes import (
     ProductAttributes,
     QuotientAttributes,
-    ReindexAttributes,
     RequantizeAttributes,
     RootAttributes,
 )
@@ -212,6 +211,8 @@ def quotient(
     greatest = size / (smallest - b.error)
     if most is not None:
         unit = min(abs(x) for x in as_array(dividend.scale / divisor.scale).reshape(-1) if x)
+        if not a.errors:  # a quotient of 0 is exact, another one has a dividend of at least 1
+            smallest = max(smallest, unit / most)
         greatest = min(greatest, (most / unit * smallest + a.error) / (smallest - b.error))
     fraction = max(0, min(state.precision.of(name), MOST_BITS) - bits_above(greatest))
     limit = greatest * (1 << fraction)
@@ -219,9 +220,10 @@ def quotient(
     factor = Fraction(2 << fraction)  # of the result's unit
     errors = added(a.times(factor / smallest), b.times(greatest * factor / smallest), {name: ONE})
     end = int(2 * limit) + 1
+    start = -end if a.interval.lo < 0 else 2 * int(Fraction(a.interval.lo << fraction, b.interval.hi))
     value = state.add(
         node, [dividend.value, divisor.value], attributes, dividend.nodes + divisor.nodes, origin="",
-        bound=Bound(Interval(-end if a.interval.lo < 0 else 0, end), errors),
+        bound=Bound(Interval(start, end), errors),
     )
     return _carried(dividend, node, value, compact(as_array(dividend.scale / divisor.scale / factor)))
 
@@ -257,12 +259,13 @@ def root(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
     fraction = max(0, bits - (bits_above(Fraction(largest)) + 1) // 2)
     offset = -zero * (1 << 2 * fraction)
     addend = -(-offset.numerator // offset.denominator)  # up: the radicand does not become negative
-    floor = max(smallest - bound.error, ZERO) * (1 << 2 * fraction)
-    if bound.errors and not floor:
+    if bound.errors and not smallest:
         raise refuse(
             node, "root-sign", "the approximated input of a root must be known to be positive, not down to 0",
             "add a positive epsilon to it",
         )
+    enough = state.precision.within(bound.errors, smallest / 2)  # else the next lowering will have it so
+    floor = (smallest - bound.error if enough else smallest / 2) * (1 << 2 * fraction)
     steep = lower_root(floor)  # of the least radicand, in units of 2**-fraction
     errors = dict(bound.times(Fraction(1 << 2 * fraction) / steep)) if bound.errors else {}
     own = ONE
@@ -331,9 +334,9 @@ def _applied(state: Lowering, node: OnnxNode, view: Reals, functions: Fractions)
     if isinstance(function, Sqrt) or exponent == _HALF:
         return root(state, node, view)
     if isinstance(function, Reciprocal) or exponent == -1:
-        return _reciprocal(state, node, view)
+        return reciprocal(state, node, view)
     if exponent == -_HALF:
-        return _reciprocal(state, node, root(state, node, view))
+        return reciprocal(state, node, root(state, node, view))
     if isinstance(function, Clip | Relu):
         return _limited(state, node, view, function)
     if exponent == 2:
@@ -345,7 +348,9 @@ def _applied(state: Lowering, node: OnnxNode, view: Reals, functions: Fractions)
     return None
 
 
-def _reciprocal(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
+def reciprocal(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
+    """Divide 1 by a stream without functions."""
+    view = _positive(state, node, based(state, node, view))
     found = quotient(state, node, one_like(state, node, view), view)
     state.facts.reciprocals[found.value] = found, view
     return found
@@ -388,10 +393,9 @@ def _combined(state: Lowering, node: OnnxNode, view: Reals, function: Combinatio
 
 
 def one_like(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
-    """Return a stream of ones of the shape of ``view``, made of it."""
+    """Return a stream of ones of the shape of ``view``, a divisor of positive integers: their minimum with 1."""
     if state.bound(view.value).interval is None:
         raise approximated(node)
-    index = np.full(view.shape, -1, dtype=np.int64)
-    value = state.add(node, [view.value], ReindexAttributes(index, 1), view.nodes, origin="")
+    value = applied(state, node, view.value, MINIMUM, (None, 1), view.nodes)
+    state.bounds[value] = Bound(Interval(1, 1))  # or the divisor may be 0, and is refused
     return replace(view, value=value, scale=fractions(1), zero_point=fractions(0), nodes=(), low=None, high=None)
-

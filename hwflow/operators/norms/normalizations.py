@@ -7,7 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from hwflow.frontend.context import Handler, Lowering, exact_constant, finite, given, reals, refuse
+from hwflow.frontend.context import Handler, Lowering, exact_constant, finite, given, reals
 from hwflow.frontend.frames import axes
 from hwflow.frontend.views import Integers, Reals, View, as_array, compact, fractions
 from hwflow.ir.graph import Fractions
@@ -18,29 +18,33 @@ from hwflow.onnxspec.shapes import size_facts
 from hwflow.operators.elementwise.arithmetic import affine
 from hwflow.operators.float_errors import norm_errors
 from hwflow.operators.float_errors.step_errors import ErrorRule
-from hwflow.operators.norms.approximations import based, quotient, root, square
+from hwflow.operators.norms.approximations import based, quotient, reciprocal, root, square
 from hwflow.operators.norms.rows import Rows, frame_axes
 from hwflow.operators.record import Operator, attributes
 
 _BECOMES = ("product", "quotient", "root", "scaled_add", "sum_pool2d")
-_LIMITS = "constant scale and bias, before a quantizer; epsilon above 0; the first output alone"
+_LIMITS = "constant scale and bias, before a quantizer; epsilon above 0"
 
 
 def normalized(
     state: Lowering, node: OnnxNode, view: Reals, places: Sequence[int], epsilon: Fraction, *, centred: bool
-) -> Reals:
+) -> tuple[Reals, Reals]:
     """Divide each element of ``view``, less the mean of its row along ``places`` if ``centred``, by the root of the
-    row's mean square and ``epsilon``."""
+    row's mean square and ``epsilon``; return that mean square of each row too."""
     rows = Rows(state, node, view.shape, places)
     whole = rows.prepared(view)
     distances = rows.centred(whole) if centred else based(state, node, whole)
-    sums = rows.total(square(state, node, distances))
-    mean = replace(sums, scale=as_array(sums.scale / rows.count))
+    mean = _mean(rows, square(state, node, distances))
     spread = replace(mean, zero_point=as_array(mean.zero_point - epsilon / mean.scale))
-    norms = rows.spread(root(state, node, spread))
+    norms = root(state, node, spread)
     # No element is more than all of the row's squares.
     most = RootMultiply(Fraction(rows.count)).root(32)[1]
-    return quotient(state, node, distances, norms, most=most)
+    return quotient(state, node, distances, rows.spread(norms), most=most), spread
+
+
+def _mean(rows: Rows, view: Reals) -> Reals:
+    sums = rows.total(view)
+    return replace(sums, scale=as_array(sums.scale / rows.count), zero_point=as_array(sums.zero_point))
 
 
 def _finished(node: OnnxNode, view: Reals, result: Reals) -> Reals:
@@ -69,21 +73,18 @@ def _of_frame(values: Fractions, rank: int) -> Fractions:
     return compact(values.reshape(own))
 
 
-def _first_alone(node: OnnxNode) -> None:
-    if any(node.outputs[1:]):
-        raise refuse(
-            node, "norm-outputs", "means and deviations must not be outputs", "leave them out, or the node to the host"
-        )
-
-
 def _from_axis(*, centred: bool) -> Handler:
-    def handler(state: Lowering, node: OnnxNode) -> View:
-        _first_alone(node)
+    def handler(state: Lowering, node: OnnxNode) -> tuple[View, ...]:
         view = reals(state, node, 0)
         rank = len(state.model.values[node.inputs[0]].shape)
         places = frame_axes(node, range(node.integer("axis", -1) % rank, rank), rank)
-        result = normalized(state, node, view, places, finite(node, "epsilon", 1e-5), centred=centred)
-        return _finished(node, view, _scaled(state, node, result, (1, 2), ()))
+        result, spread = normalized(state, node, view, places, finite(node, "epsilon", 1e-5), centred=centred)
+        results = [_scaled(state, node, result, (1, 2), ())]
+        rows = Rows(state, node, view.shape, places)
+        if any(node.outputs[1:]):
+            # 1 / sqrt(v) as sqrt(1 / v): small roots would have to be known to many more bits.
+            results += [_mean(rows, rows.prepared(view)), root(state, node, reciprocal(state, node, spread))]
+        return tuple(_finished(node, view, each) for each in results)
 
     return handler
 
@@ -91,9 +92,8 @@ def _from_axis(*, centred: bool) -> Handler:
 def instance_normalization(state: Lowering, node: OnnxNode) -> View:
     """Lower InstanceNormalization: the rows are the channels' images."""
     view = reals(state, node, 0)
-    result = normalized(
-        state, node, view, range(1, len(view.shape)), finite(node, "epsilon", 1e-5), centred=True
-    )
+    places = range(1, len(view.shape))
+    result, _ = normalized(state, node, view, places, finite(node, "epsilon", 1e-5), centred=True)
     shape = (-1, *(1,) * (len(view.shape) - 1))
     return _finished(node, view, _scaled(state, node, result, (1, 2), shape))
 

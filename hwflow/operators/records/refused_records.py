@@ -84,7 +84,7 @@ RECORDS: tuple[Operator, ...] = (
     Operator("GRU", refused=_STATE, work=linear_work.recurrent, sizes=size_facts.recurrent(3)),
     Operator("GlobalLpPool", refused=_POWERS),
     Operator("GridSample", refused=_SAMPLED),
-    Operator("GroupNormalization", frames=axes.IMAGE, sizes=size_facts.GROUPS),
+    Operator("GroupNormalization", frames=axes.IMAGE, same_shape=True, sizes=size_facts.GROUPS),
     Operator(names.IF, refused=_CONTROL),
     Operator(
         "LRN",
