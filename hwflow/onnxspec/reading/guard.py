@@ -2,7 +2,7 @@
 
 onnx allocates what a model declares, takes exponential time on some models, and crashes on a few (a negative batch_dims
 of GatherND, onnx 1.23.2); the evaluator's cost cannot be predicted from a node. Such work therefore runs with limits in
-a forked process. Without fork (Windows) it runs in this process, without limits.
+a forked process. Without fork (Windows) it runs in this process, without limits. (`kept_process.py` shares a process.)
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ import pickle
 import signal
 import sys
 import warnings
-from collections.abc import Callable
-from contextlib import suppress
-from typing import TypeVar
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import NoReturn, TypeVar
 
 T = TypeVar("T")
 
 MEMORY = 512 << 20  # bytes beyond those of this process
-_LEAST = 0.01  # seconds of budget below which work is not started
+LEAST = 0.01  # seconds of budget below which work is not started
 _STATM = "/proc/self/statm"  # Linux: sizes in pages, the first is the virtual size
 
 
@@ -45,39 +46,31 @@ def guarded(work: Callable[[], T], budget: Budget, memory: int = MEMORY) -> T:
     if sys.platform == "win32":  # uncovered: another system
         return work()
     left, budget.left = budget.left, 0.0
-    too_long = GaveUp(f"it takes more than {budget.seconds:.1f} s")
-    if left < _LEAST:
-        raise too_long
+    if left < LEAST:
+        raise too_long(budget)
     read, write = os.pipe()
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # inherited by the child, which must not handle it
-    try:
-        with warnings.catch_warnings():
-            # Python 3.12 warns where numpy has started threads; the child calls nothing that waits for one of them.
-            warnings.simplefilter("ignore", DeprecationWarning)
-            child = os.fork()
-    except OSError:  # no memory or no processes left
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        os.close(read)
-        os.close(write)
-        raise GaveUp("the system has no process left for it") from None
-    if child == 0:
-        os.close(read)
-        _run(work, write, left, memory)
-    try:
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        os.close(write)
-        with open(read, "rb") as pipe:
+    child = 0
+    with open(read, "rb") as pipe:
+        try:
+            with interrupts_blocked():
+                try:
+                    child = fork(partial(_run, work, read, write, left, memory))
+                except OSError:  # no memory or no processes left
+                    raise GaveUp("the system has no process left for it") from None
+                finally:
+                    os.close(write)
             data = pipe.read()
-        _, status, usage = os.wait4(child, 0)
-    except BaseException:  # interrupted: nothing waits for the child any more
-        with suppress(OSError):
-            os.kill(child, signal.SIGKILL)
-            os.wait4(child, 0)
-        raise
+            _, status, usage = os.wait4(child, 0)
+        except BaseException:  # interrupted: nothing waits for the child any more
+            if child:
+                with suppress(OSError):
+                    os.kill(child, signal.SIGKILL)
+                    os.wait4(child, 0)
+            raise
     if os.WIFSIGNALED(status):
         stopped = os.WTERMSIG(status)
         if stopped == signal.SIGPROF:
-            raise too_long
+            raise too_long(budget)
         if stopped == signal.SIGKILL:
             raise GaveUp("the system has stopped it")
         raise GaveUp(f"it crashes ({signal.Signals(stopped).name})")
@@ -88,7 +81,34 @@ def guarded(work: Callable[[], T], budget: Budget, memory: int = MEMORY) -> T:
     return result
 
 
-def _limit(seconds: float, memory: int) -> None:
+def too_long(budget: Budget) -> GaveUp:
+    """Return what to raise where the budget is used up."""
+    return GaveUp(f"it takes more than {budget.seconds:.1f} s")
+
+
+@contextmanager
+def interrupts_blocked() -> Iterator[None]:
+    """Keep SIGINT waiting; what is forked never gets it."""
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+
+def fork(work: Callable[[], NoReturn]) -> int:
+    """Return the id of a new process that does ``work()``. Raises OSError if there is no memory or process left."""
+    with warnings.catch_warnings():
+        # Python 3.12 warns where numpy has started threads; the child calls nothing that waits for one of them.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if child == 0:
+        work()
+    return child
+
+
+def limit(seconds: float, memory: int) -> None:
+    """End this process, silently, after so much processor time from now on (0: any); limit the memory that it gets."""
     import resource
 
     faulthandler.disable()  # a crash here becomes a finding in the parent, not a report
@@ -99,17 +119,18 @@ def _limit(seconds: float, memory: int) -> None:
         with open(_STATM, encoding="ascii") as statm:
             size = int(statm.read().split()[0]) * resource.getpagesize()
         hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-        limit = size + memory if hard == resource.RLIM_INFINITY else min(size + memory, hard)
-        resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
+        most = size + memory if hard == resource.RLIM_INFINITY else min(size + memory, hard)
+        resource.setrlimit(resource.RLIMIT_AS, (most, hard))
     except (OSError, ValueError):  # uncovered: not Linux
         pass
 
 
-def _run(work: Callable[[], object], write: int, seconds: float, memory: int) -> None:
+def _run(work: Callable[[], object], read: int, write: int, seconds: float, memory: int) -> NoReturn:
     """Run the child: work, write the result, and exit without the parent's exit handlers and buffers."""
     code = 1
     try:
-        _limit(seconds, memory)
+        os.close(read)
+        limit(seconds, memory)
         data = pickle.dumps(work())
         with open(write, "wb") as pipe:
             pipe.write(data)

@@ -9,8 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
-from typing import TypeVar
+from functools import cached_property
 
 import onnx
 import onnx.onnx_cpp2py_export.shape_inference as onnx_inference
@@ -23,11 +22,10 @@ from hwflow.onnxspec.graphs.scopes import Kind, Node, Scope
 from hwflow.onnxspec.graphs.sites import TypeRole, TypeSite
 from hwflow.onnxspec.graphs.typeforms import TypeForm, TypeReader
 from hwflow.onnxspec.reading.guard import Budget, GaveUp, guarded
+from hwflow.onnxspec.reading.kept_process import guarded_call
 from hwflow.onnxspec.reading.skeleton import Skeleton, clean_form, nested_graphs, skeleton, sparse_form, tensor_form
 from hwflow.onnxspec.reading.text import one_line
 from hwflow.onnxspec.shapes.node_inference import Failure, FailureKind, NodeRun, misfit
-
-T = TypeVar("T")
 
 # onnx propagates the elements of vectors through some operators, at 70 bytes and 80 ns per element.
 _MOST_FOLLOWED = 1 << 22  # elements of all such nodes: above, none is propagated
@@ -214,9 +212,8 @@ def _tensors(scope: Scope) -> Iterator[TensorProto]:
             yield from (attribute.t for attribute in node.attributes)
 
 
-def _infer(proto: onnx.ModelProto, follow: bool, strict: bool = True) -> bytes | str:
+def _infer(data: bytes, follow: bool, strict: bool) -> bytes | str:
     """Return the inferred model, or the objection of inference. ``follow``: propagate values of shapes too."""
-    data = proto.SerializeToString()
     try:
         inferred = onnx_inference.infer_shapes(data, True, strict, follow)
     except MemoryError:
@@ -300,7 +297,7 @@ class _Root:
         plain = self._skeleton(declared=False)
         large = plain.proto.ByteSize() > _MOST_HERE
         self.tame = self.tame and not large
-        answer = self._guarded(partial(_infer, plain.proto, self.follow))
+        answer = self._inferred(plain)
         known: Run | None = None
         if isinstance(answer, bytes):
             known = self._read(answer, plain.variables)
@@ -309,17 +306,17 @@ class _Root:
                 return
         # The model states more than inference finds, or inference fails without the model's statements.
         full = self._skeleton(declared=True)
-        second = self._guarded(partial(_infer, full.proto, self.follow))
+        second = self._inferred(full)
         if isinstance(second, bytes):
             self.runs.append(self._read(second, full.variables))
             return
         if known is None:
-            lenient = self._guarded(partial(_infer, plain.proto, self.follow, strict=False))
+            lenient = self._inferred(plain, strict=False)
             known_forms = self._read(lenient, plain.variables).forms if isinstance(lenient, bytes) else {}
         else:
             known_forms = {}
         nodes = NodeRun(self.scopes, full.proto, known_forms, self.given, self._cleaned(), self.skip())
-        results = self._guarded(nodes.run)
+        results = nodes.run() if self.tame else guarded(nodes.run, self.budget)
         forms: dict[int, Mapping[str, TypeForm]] = {
             number: {**self.given[number], **results.forms.get(number, {})} for number, _ in self.scopes
         }
@@ -333,7 +330,7 @@ class _Root:
         for scope, graph in nested_graphs(self.root, self.below, full.proto.graph):
             for index, node in enumerate(graph.node):
                 node.name = f"{self.numbers[id(scope)]}/{index}"
-        named = self._guarded(partial(_infer, full.proto, self.follow))
+        named = self._inferred(full)
         places = _PLACE.findall(named) if isinstance(named, str) else []
         if not places:
             self.trouble = Trouble(self.root, message)
@@ -343,8 +340,9 @@ class _Root:
         if self.skip().isdisjoint((int(scope), int(node)) for scope, node in places):  # else it follows from that
             self.failures.append(Failure(number, index, FailureKind.SHAPE, misfit(reason)))
 
-    def _guarded(self, work: Callable[[], T]) -> T:
-        return work() if self.tame else guarded(work, self.budget)
+    def _inferred(self, skeleton: Skeleton, strict: bool = True) -> bytes | str:
+        arguments = skeleton.proto.SerializeToString(), self.follow, strict
+        return _infer(*arguments) if self.tame else guarded_call(_infer, arguments, self.budget)
 
     def _cleaned(self) -> dict[int, dict[str, TypeForm]]:
         return {
