@@ -17,6 +17,9 @@ EPSILON = Fraction(1, 1 << 24)
 """The greatest distance of a true real to a rounding boundary, in output steps, that may be rounded to its other
 side."""
 
+OF_SCALES = EPSILON / 8
+"""The part of it that rounding a quantizer's scale may take."""
+
 FIRST_BITS = 32
 
 MOST_LOWERINGS = 4

@@ -12,10 +12,9 @@ import numpy as np
 
 from hwflow.display import show
 from hwflow.errors import Finding
-from hwflow.frontend.approximation_bits import Precision
+from hwflow.frontend.approximation_bits import OF_SCALES, Precision
 from hwflow.frontend.error_bounds import Bound, bound_of
 from hwflow.frontend.facts import Facts
-from hwflow.frontend.short_scales import shortened
 from hwflow.frontend.stream_types import DECLARE, REAL_TYPES
 from hwflow.frontend.views import (
     Anchor,
@@ -35,6 +34,7 @@ from hwflow.ir.node_attributes import ProductAttributes, RequantizeAttributes
 from hwflow.numerics.functions.slopes import greatest_slope
 from hwflow.numerics.interval import MOST_EXACT_BITS, length
 from hwflow.numerics.interval import Interval as RealInterval
+from hwflow.numerics.requantizers.short_scales import shortened
 from hwflow.numerics.requantizers.stages import QuantizerStage, Stage
 from hwflow.onnxspec.resolving.resolved_model import Array, OnnxNode, ResolvedModel
 from hwflow.types import Interval
@@ -133,7 +133,7 @@ class Lowering:
             if own is None:
                 raise approximated(source, "a function that moves steadily")
             slope = max(slope, own * abs(stage.scale) / stage.out_scale)
-            stage, error = shortened(stage, max(abs(end - stage.zero_point) for end in (lo, hi)))
+            stage, error = shortened(stage, max(abs(end - stage.zero_point) for end in (lo, hi)), OF_SCALES)
             short[stages] = (stage,)
             moved = max(moved, error)
         epsilon = self.precision.need(bound.times(slope), moved)
