@@ -15,6 +15,7 @@ from hwflow.numerics.functions.function import Elementwise
 from hwflow.numerics.functions.piecewise import Clip, Relu
 from hwflow.numerics.requantizers.stages import QuantizerStage
 
+
 def shortened(stage: QuantizerStage, reach: Fraction, share: Fraction) -> tuple[QuantizerStage, Fraction]:
     """Round scale and zero point of a quantizer of integers ``q`` with ``abs(q - zero_point) <= reach``; return it, and
     by how much its results move before they are rounded, in output steps: at most ``share``.
