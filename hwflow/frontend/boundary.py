@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hwflow.display import show
 from hwflow.errors import Finding
 from hwflow.frontend.context import Lowering
-from hwflow.frontend.views import HostInput, HostOutput, Integers, Reals, Refused
+from hwflow.frontend.views import HostInput, HostOutput, Integers, Masked, Reals, Refused
 from hwflow.ir.graph import Graph, Port, Value, identity_order
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode, ResolvedModel
 from hwflow.operators.onnx_operators import HEAVY, makes_integers
@@ -96,8 +96,8 @@ class _Ends:
             self._host_output(name)
         elif isinstance(view, Integers):
             self._integers(name, view)
-        elif isinstance(view, Reals):
-            self._reals(name, view)
+        elif isinstance(view, Reals | Masked):
+            self._reals(name, view.reals if isinstance(view, Masked) else view)
         elif isinstance(view, HostInput):
             self.suffix.update(view.nodes)
         elif isinstance(view, Refused) and name in self._outputs:
@@ -148,7 +148,7 @@ class _Ends:
         return []
 
     def _reals(self, name: str, view: Reals) -> None:
-        streams = HostInput | Integers | Reals  # these may have other anchors
+        streams = HostInput | Integers | Reals | Masked  # these may have other anchors
         anchor = view.anchor
         if anchor.value in self._given:
             if anchor.name == name:

@@ -23,6 +23,7 @@ from hwflow.frontend.views import (
     HostInput,
     HostOutput,
     Integers,
+    Masked,
     QuantizedConstant,
     Reals,
     Sum,
@@ -186,6 +187,12 @@ def refuse(node: OnnxNode, rule: str, message: str, remedy: str) -> Refusal:
     return Refusal(Finding(rule, node.where, message, remedy))
 
 
+def require_behind(state: Lowering, node: OnnxNode, rule: str, message: str, remedy: str) -> None:
+    """Refuse a node that must approximate, but has no quantizer behind it that says how precisely: the host runs it."""
+    if node.name in state.at_end:
+        raise refuse(node, rule, message, remedy)
+
+
 def approximated(node: OnnxNode, what: str = "a sum, a product or a quantizer") -> Refusal:
     """Return the refusal of a node with an approximated operand."""
     return refuse(
@@ -262,10 +269,13 @@ def reals(state: Lowering, node: OnnxNode, index: int) -> Reals:
         )
     found = {
         Integers: "an integer tensor without a scale",
+        Masked: "one with elements that a mask has made minus infinity or the like",
         HostInput: "a float graph input" if node.inputs[index] in state.model.inputs else "a float tensor",
         HostOutput: "a result of the host, after the last quantizer",
     }[type(view)]
     remedy = "quantize the model so that QuantizeLinear and DequantizeLinear precede this node"
+    if isinstance(view, Masked):
+        remedy = "put a Softmax or a quantizer right behind the mask"
     if isinstance(view, HostInput):
         remedy += f", or {DECLARE}"
     raise refuse(

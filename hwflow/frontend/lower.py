@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -11,7 +12,7 @@ from hwflow.display import show
 from hwflow.errors import Finding, ModelRefused
 from hwflow.frontend import boundary
 from hwflow.frontend.approximation_bits import EPSILON, MOST_LOWERINGS, Precision
-from hwflow.frontend.context import Lowering, Refusal, refuse
+from hwflow.frontend.context import Handler, Lowering, Refusal, refuse
 from hwflow.frontend.honoured_attributes import not_defined, not_honoured
 from hwflow.frontend.input_types import InputType
 from hwflow.frontend.refused_operators import of_whole_operators, unsupported, whole_operator
@@ -24,6 +25,7 @@ from hwflow.frontend.views import (
     HostInput,
     HostOutput,
     Integers,
+    Masked,
     Reals,
     Refused,
     Source,
@@ -289,8 +291,9 @@ def _lower_node(state: Lowering, node: OnnxNode, tail: boundary.Tail) -> None:
         refuse_results(state, node, source_of(node, [state.view(name) for name in node.inputs if name]))
         return
     operator = HANDLERS.get((node.domain, node.op_type))
-    views = [state.view(name) for name in node.inputs if name]
-    if operator is not None and operator.needs and not any(isinstance(v, operator.needs) for v in views):
+    views = [_unmasked(state.view(name)) for name in node.inputs if name]
+    needs = () if operator is None else operator.needs
+    if needs and not any(isinstance(v, (*needs, Refused)) for v in views):
         operator = None  # left to the host
     if operator is None and not can_run(node.domain, node.op_type):
         state.findings.append(unsupported_operator(node))
@@ -424,7 +427,32 @@ def _result(
     if ignored:
         raise Refusal(*ignored)
     assert operator.lower is not None
+    view = state.view(node.inputs[0]) if node.inputs and node.inputs[0] else None
+    if operator.masks and isinstance(view, Masked):
+        return _of_masked(state, node, operator.lower, view)
     return operator.lower(state, node)
+
+
+def _of_masked(state: Lowering, node: OnnxNode, handler: Handler, view: Masked) -> View | tuple[View, ...]:
+    """Lower a node that takes masked elements as any others."""
+    state.views[node.inputs[0]] = view.reals
+    try:
+        result = handler(state, node)
+    finally:
+        state.views[node.inputs[0]] = view
+
+    def masked(found: View) -> View:
+        if not isinstance(found, Reals):
+            return found
+        # The host has no integers for what is masked.
+        after = tuple(dict.fromkeys((*view.reals.after, node.name)))
+        return replace(view, reals=replace(found, anchor=view.reals.anchor, after=after))
+
+    return tuple(map(masked, result)) if isinstance(result, tuple) else masked(result)
+
+
+def _unmasked(view: View) -> View:
+    return view.reals if isinstance(view, Masked) else view
 
 
 def _drop_dead_nodes(graph: Graph) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from hwflow.frontend import boundary
 from hwflow.frontend.context import Lowering, made
 from hwflow.frontend.stream_types import COMPUTED_TYPES, REAL_TYPES
-from hwflow.frontend.views import HostInput, HostOutput, Integers, Reals, Refused, Source, View, fractions
+from hwflow.frontend.views import HostInput, HostOutput, Integers, Masked, Reals, Refused, Source, View, fractions
 from hwflow.ir.graph import Value
 from hwflow.onnxspec.dialect_operators import can_run
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
@@ -31,7 +31,7 @@ def source_of(node: OnnxNode, views: Iterable[View]) -> Source | None:
 def _of(view: View) -> Source | None:
     if isinstance(view, Refused):
         return view.source
-    if isinstance(view, Integers | Reals):
+    if isinstance(view, Integers | Reals | Masked):
         return Source.STREAM
     return Source.HOST if isinstance(view, HostInput | HostOutput) else None
 

@@ -158,7 +158,21 @@ class Refused:
     source: Source | None = None
 
 
-View = Constant | QuantizedConstant | Integers | Reals | HostInput | HostOutput | Refused
+@dataclass(frozen=True)
+class Masked:
+    """A real tensor of which a mask has made elements minus infinity (``far``: None), or numbers that are at most
+    ``far``, far below all others (:mod:`hwflow.operators.norms.masked`).
+
+    ``reals``, without functions, represents the others. Masked are the integers below ``least`` (where scales are
+    negative: above it), by more than any two of the others differ.
+    """
+
+    reals: Reals
+    least: int
+    far: Fraction | None = None
+
+
+View = Constant | QuantizedConstant | Integers | Reals | Masked | HostInput | HostOutput | Refused
 
 
 def as_array(values: Any) -> Fractions:

@@ -49,6 +49,7 @@ class Operator(OperatorFacts):
       truncated.
     * ``quantized``: it quantizes reals or works on integers. ``heavy``: hardware exists to run it.
     * ``never``: the handler always refuses it, with the reason.
+    * ``masks``: it takes elements of its first input that a mask has made minus infinity as it takes any others.
     * ``approximates``: a quantizer behind it must say how precisely it is computed; else the host computes it.
 
     Otherwise ``refused`` may give the reason. ``whole``: it is not replaced by its definition, which contains
@@ -70,6 +71,7 @@ class Operator(OperatorFacts):
     quantized: bool = False
     heavy: bool = False
     never: bool = False
+    masks: bool = False
     approximates: bool = False
     whole: bool = False
     refused: Reason | None = None

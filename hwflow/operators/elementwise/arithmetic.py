@@ -14,6 +14,7 @@ from hwflow.frontend.views import (
     Constant,
     Functions,
     Integers,
+    Masked,
     QuantizedConstant,
     Reals,
     View,
@@ -37,6 +38,7 @@ from hwflow.operators.elementwise.lattice import whole_zero_point
 from hwflow.operators.moves.channels import Channels
 from hwflow.operators.moves.moves import broadcast, with_constant
 from hwflow.operators.norms.approximations import based, operand, quotient
+from hwflow.operators.norms.masked import added, widest, with_mask
 from hwflow.operators.norms.rows import below_greatest
 from hwflow.types import Interval
 
@@ -88,6 +90,9 @@ def _arithmetic(state: Lowering, node: OnnxNode, operation: str) -> View:
     constants = [i for i, v in enumerate(views) if isinstance(v, Constant | QuantizedConstant)]
     if len(constants) == 2:
         return _of_constants(state, node, views, operation)
+    masked = _masked(state, node, views, operation)
+    if masked is not None:
+        return masked
     if constants:
         return _with_constant(state, node, constants[0], operation)
     left, right = reals(state, node, 0), reals(state, node, 1)
@@ -129,6 +134,53 @@ def _arithmetic(state: Lowering, node: OnnxNode, operation: str) -> View:
     if operation == "mul":
         return product_of(state, node, left, right)
     return quotient(state, node, left, right, most=most, least=least)
+
+
+def _masked(state: Lowering, node: OnnxNode, views: list[View], operation: str) -> Masked | None:
+    """Add to, scale, or subtract the greatest of their rows from, numbers that a mask has made far smaller than others,
+    or does now; None for others."""
+    left, right = views
+    if operation == "add" and all(isinstance(v, Reals | Masked) for v in views):
+        assert isinstance(left, Reals | Masked) and isinstance(right, Reals | Masked)
+        return added(state, node, left, right) if left is not right else None
+    place = 0 if isinstance(right, Constant) else 1
+    view, other = views[place], views[1 - place]
+    if operation == "add" and isinstance(other, Constant) and isinstance(view, Reals | Masked):
+        found = with_mask(state, node, view, node.inputs[place], other)
+        if found is not None:
+            return found
+    if not isinstance(view, Masked):
+        if isinstance(left, Masked) and operation == "sub" and isinstance(right, Reals):
+            return _distances(state, node, left, right)
+        return None
+    if isinstance(other, Constant) and (operation == "add" or place == 0):
+        real = exact_constant(state, node, 1 - place, "the constant")
+        positive = operation in ("add", "sub") or all(v > 0 for v in real.reshape(-1))
+        if positive and real.size == 1:
+            far = None
+            if view.far is not None:
+                far = view.far * real.reshape(-1)[0] if operation == "mul" else view.far
+                far = view.far / real.reshape(-1)[0] if operation == "div" else far
+            state.views[node.inputs[place]] = view.reals
+            try:
+                result = _with_constant(state, node, 1 - place, operation)
+            finally:
+                state.views[node.inputs[place]] = view
+            assert isinstance(result, Reals)
+            return replace(view, reals=result, far=far)
+    return None
+
+
+def _distances(state: Lowering, node: OnnxNode, left: Masked, right: Reals) -> Masked | None:
+    """Subtract the greatest elements of their rows."""
+    places = state.facts.axes_below(left.reals, right)
+    if places is None:
+        return None
+    wholes = [state.model.values[name].shape for name in node.inputs]
+    right = broadcast(state, node, right, wholes[1], wholes[0])
+    below = below_greatest(state, node, left.reals, right, places)
+    below = replace(below, after=tuple(dict.fromkeys((*left.reals.after, *right.after, node.name))))
+    return Masked(below, widest(state, left), left.far)
 
 
 def _with_constant(state: Lowering, node: OnnxNode, place: int, operation: str) -> View:

@@ -27,17 +27,20 @@ from hwflow.frontend.stream_types import COMPUTED_TYPES, INTEGER_TYPES, REAL_TYP
 from hwflow.frontend.views import (
     Constant,
     Integers,
+    Masked,
     QuantizedConstant,
     View,
     as_array,
     elementwise,
     fractions,
+    uniform,
 )
 from hwflow.ir.integer_functions import MAXIMUM
 from hwflow.ir.node_attributes import RequantizeAttributes
 from hwflow.numerics.functions.function import Elementwise
 from hwflow.numerics.functions.piecewise import Abs, Affine, Clip, LeakyRelu, Relu
 from hwflow.numerics.functions.power import RootMultiply
+from hwflow.numerics.functions.smooth import Exp
 from hwflow.numerics.requantizers.stages import QuantizerStage
 from hwflow.numerics.requantizers.staircase import MAX_LEVELS
 from hwflow.numerics.rounding import Rounding
@@ -45,6 +48,7 @@ from hwflow.onnxspec.resolving.resolved_model import Array, OnnxNode
 from hwflow.operators.elementwise import integers
 from hwflow.operators.elementwise.arithmetic import affine
 from hwflow.operators.moves.moves import with_constant
+from hwflow.operators.norms.exponentials import exponentials
 from hwflow.operators.quantizers.quantizers import Quantization, requantize
 
 
@@ -123,6 +127,14 @@ def _bound(state: Lowering, node: OnnxNode, index: int, name: str, none: float) 
         return value
     # operator sets before 11
     return None if node.attributes.get(name, none) == none else finite(node, name, none)
+
+
+def exponential(state: Lowering, node: OnnxNode) -> View:
+    """Lower Exp: of what lies below the greatest element of a row and may be masked, or as any function."""
+    view = state.view(node.inputs[0])
+    if isinstance(view, Masked) and view.reals.value in state.facts.zeros and uniform(view.reals.zero_point) == 0:
+        return exponentials(state, node, view.reals, view.least + 1)
+    return behind(reals(state, node, 0), node, as_array(Exp()))
 
 
 def prelu(state: Lowering, node: OnnxNode) -> View:

@@ -20,6 +20,7 @@ from hwflow.operators.elementwise import integers
 from hwflow.operators.elementwise.alignment import SHORT, aligned, in_common, step
 from hwflow.operators.elementwise.lattice import plain
 from hwflow.operators.elementwise.ranks import Ranks, ranked
+from hwflow.operators.norms.masked import selected
 
 
 def extreme(function: Function) -> Handler:
@@ -54,6 +55,11 @@ def _summed(state: Lowering, node: OnnxNode) -> tuple[integers.Operand, Fraction
 
 def where(state: Lowering, node: OnnxNode) -> View:
     """Lower Where; the condition is a bool tensor in hardware, or a constant."""
+    condition = state.view(node.inputs[0])
+    if isinstance(condition, Constant | Integers):
+        masked = selected(state, node, [state.view(name) for name in node.inputs[1:]], condition)
+        if masked is not None:
+            return masked
     return chosen(state, node, _operands(state, node, (1, 2)))
 
 

@@ -289,8 +289,29 @@ def _softmax_axes(step: Step) -> int | tuple[int, ...]:
 
 
 def softmax(step: Step) -> Errors:
-    relative, terms = _exponents(step, _softmax_axes(step))
-    return relative * 1.25 * magnitude(step.output) + (terms + 2) * step.tiny
+    """Shares p / S of a row's powers p = exp(x - m), m its greatest element, S their sum.
+
+    With the operands' errors E, m is between the greatest x - E and the greatest x + E; an exponent errs by that, E and
+    u|x - m|, and a power of a number far below the others by next to nothing, whatever E is (of masked elements). S
+    errs by the sum of the powers' errors. Exp, sum and quotient round. No share is below 0 or above 1.
+    """
+    axes = _softmax_axes(step)
+    x, error = step.value(0).astype(np.float64), step.error(0)
+    error = np.where(np.isneginf(x) & np.isfinite(error), 0.0, error)
+    terms = int(np.prod([x.shape[a] for a in np.atleast_1d(axes)], dtype=np.int64))
+    with np.errstate(over="ignore", invalid="ignore"):
+        greatest = x.max(axis=axes, keepdims=True)
+        low, high = ((x + sign * error).max(axis=axes, keepdims=True) for sign in (-1, 1))
+        distance = x - greatest
+        moved = error + np.maximum(high - greatest, greatest - low) + step.unit * np.abs(distance)
+        power = np.exp(distance)
+        rounded = (2 * LIBRARY + 2 * terms + 4) * step.unit
+        change = np.where(np.isneginf(x), 0.0, np.exp(np.minimum(distance + moved, 700.0)) - power)
+        total = power.sum(axis=axes, keepdims=True)
+        of_sum = change.sum(axis=axes, keepdims=True) / total
+        share = power / total
+        result = 1.25 * (change / total + share * (of_sum + rounded)) + (terms + 2) * step.tiny
+        return np.where(of_sum + rounded < 0.2, np.minimum(result, 1.0), np.where(np.isnan(share), np.nan, 1.0))
 
 
 def log_softmax(step: Step) -> Errors:

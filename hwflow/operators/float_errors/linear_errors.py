@@ -67,9 +67,12 @@ def gemm(step: Step) -> Errors:
 
 
 def add(step: Step) -> Errors:
-    """Add and Sub: E(a) + E(b) + u|y|; integers are not rounded."""
+    """Add and Sub: E(a) + E(b) + u|y|; integers are not rounded, nor is an infinite operand."""
     error = step.error(0) + step.error(1)
-    return error if is_integer(step.output) else error + step.unit * magnitude(step.output)
+    if is_integer(step.output):
+        return error
+    masks = np.isinf(step.value(0)) | np.isinf(step.value(1))  # of attention: no finite number changes infinity
+    return np.where(masks, 0.0, error + step.unit * magnitude(step.output))
 
 
 def mul(step: Step) -> Errors:

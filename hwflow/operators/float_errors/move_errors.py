@@ -74,7 +74,7 @@ def cast(step: Step) -> Errors:
         whole = np.trunc(middle)
         moved: Errors = np.maximum(np.trunc(middle + reach) - whole, whole - np.trunc(middle - reach))
         return moved
-    if x.dtype.kind not in "fiu" and not is_integer(x):
+    if x.dtype.kind not in "biuf" and not is_integer(x):
         raise NoBound
     return step.error(0) + step.rounded()
 

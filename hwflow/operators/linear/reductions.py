@@ -8,7 +8,7 @@ from fractions import Fraction
 from math import prod
 
 from hwflow.frontend.context import Handler, Lowering, constant_integers, given, made, reals, refuse
-from hwflow.frontend.views import Integers, Moved, Reals, View, varying_axes
+from hwflow.frontend.views import Integers, Masked, Moved, Reals, View, varying_axes
 from hwflow.onnxspec.resolving.resolved_model import Attribute, OnnxNode
 from hwflow.operators.elementwise.keys import summable, times
 from hwflow.operators.elementwise.lattice import plain
@@ -21,11 +21,25 @@ from hwflow.operators.norms.approximations import operand
 def _reduce(operation: str) -> Handler:
     def handler(state: Lowering, node: OnnxNode) -> View:
         view = state.view(node.inputs[0])
+        if isinstance(view, Masked) and operation == "max":
+            return _greatest_unmasked(state, node, view)
         if not isinstance(view, Integers) or operation in ("sum", "mean"):
             view = reals(state, node, 0)
         return reduced(state, node, view, _stated(state, node), operation)
 
     return handler
+
+
+def _greatest_unmasked(state: Lowering, node: OnnxNode, view: Masked) -> Reals:
+    if _differs(view.reals, [axis - 1 for axis in reduced_places(state, node)]):
+        raise refuse(
+            node, "scale-range", "masked elements must have one scale along the axes, not several",
+            "quantize them per tensor before the mask",
+        )
+    found = reduced(state, node, view.reals, _stated(state, node), "max")
+    assert isinstance(found, Reals), "of reals"
+    # The host has no integers for what is masked.
+    return replace(found, anchor=view.reals.anchor, after=(*view.reals.after, node.name))
 
 
 def _stated(state: Lowering, node: OnnxNode) -> tuple[int, ...]:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from hwflow.frontend.approximation_bits import bits_above
-from hwflow.frontend.context import Lowering, Refusal, approximated, refuse
+from hwflow.frontend.context import Lowering, Refusal, approximated, refuse, require_behind
 from hwflow.frontend.error_bounds import ONE, ZERO, Bound, added
 from hwflow.frontend.views import Reals, as_array, compact, fractions, uniform
 from hwflow.ir.graph import Fractions, Value
@@ -30,6 +30,7 @@ from hwflow.numerics.functions.combination import Combination
 from hwflow.numerics.functions.function import Elementwise, enclose
 from hwflow.numerics.functions.piecewise import Abs, Affine, Clip, Relu
 from hwflow.numerics.functions.power import Pow, Reciprocal, RootMultiply, Sqrt
+from hwflow.numerics.functions.smooth import Exp
 from hwflow.numerics.interval import Interval as RealInterval
 from hwflow.numerics.interval import NoSteps
 from hwflow.numerics.requantizers.stages import StepStage
@@ -38,6 +39,7 @@ from hwflow.onnxspec.resolving.resolved_model import OnnxNode
 from hwflow.operators.elementwise.clamped import applied, broadcast_constant, clamped
 from hwflow.operators.elementwise.lattice import MAX_POINTS, plain
 from hwflow.operators.moves.channels import Channels
+from hwflow.operators.norms.exponentials import exponentials
 from hwflow.types import Interval
 
 MOST_BITS = 60
@@ -60,6 +62,8 @@ def operand(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
 
 
 def _operand(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
+    if view.value in state.facts.zeros and _are_exponentials(view):
+        return exponentials(state, node, view)
     try:
         found = plain(state, node, view)
         if len(view.functions) == 1 and _squares(view.functions[0]):
@@ -75,18 +79,21 @@ def _operand(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
         return rounded
 
 
+def _are_exponentials(view: Reals) -> bool:
+    """Tell whether ``view`` is nothing but exponentials of multiples of its integers."""
+    (functions, *more) = view.functions
+    return (
+        not more and uniform(view.zero_point) == 0 and all(s < 0 for s in view.scale.reshape(-1))
+        and all(isinstance(f, Exp) for f in functions.reshape(-1))
+    )
+
+
 def _squares(functions: Fractions) -> bool:
     """Tell whether functions square their arguments."""
     return all(
         (isinstance(f, Pow) and f.exponent == 2) or (isinstance(f, Combination) and f.op == "mul"
         and not f.left and not f.right) for f in functions.reshape(-1)
     )
-
-
-def require_behind(state: Lowering, node: OnnxNode, rule: str, message: str, remedy: str) -> None:
-    """Refuse a node that must approximate, but has no quantizer behind it that says how precisely: the host runs it."""
-    if node.name in state.at_end:
-        raise refuse(node, rule, message, remedy)
 
 
 def tabulated(state: Lowering, node: OnnxNode, view: Reals) -> Reals | None:

@@ -53,6 +53,16 @@ class Rows:
         found = alike(self.state, self.node, view)
         return operand(self.state, self.node, found)
 
+    def require_alike(self, view: Reals) -> None:
+        """Refuse the node where scales or zero points vary along rows."""
+        rank = len(self.shape)
+        parameters = (v.reshape((1,) * (rank - v.ndim) + v.shape) for v in (view.scale, view.zero_point))
+        if not varying_axes(*parameters).isdisjoint(self.axes):
+            raise refuse(
+                self.node, "scale-range", "masked elements must have one scale along each row, not several",
+                "quantize them per tensor before the mask",
+            )
+
     def total(self, view: Reals) -> Reals:
         """Return the sum of each row, one element for each, of integers that are sums."""
         image = as_image(self.state, self.node, view, self._kept, list(self.axes))

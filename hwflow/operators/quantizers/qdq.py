@@ -12,6 +12,7 @@ from hwflow.frontend.views import (
     Constant,
     HostInput,
     Integers,
+    Masked,
     QuantizedConstant,
     Reals,
     View,
@@ -19,8 +20,11 @@ from hwflow.frontend.views import (
     fractions,
 )
 from hwflow.ir.graph import Fractions, Value
+from hwflow.ir.integer_functions import Simple
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
+from hwflow.operators.elementwise.alignment import step
 from hwflow.operators.elementwise.arithmetic import affine
+from hwflow.operators.norms.masked import greatest_masked, where_taken
 from hwflow.operators.quantizers.quantizers import (
     Quantization,
     constant_levels,
@@ -187,8 +191,26 @@ def quantize_linear(state: Lowering, node: OnnxNode) -> View:
         return integers
     if isinstance(view, Integers):  # int32 without a scale
         view = made(view.value, view.shape, fractions(1), fractions(0), node)
+    if isinstance(view, Masked):
+        return _masked(state, node, view, q, type_)
     assert isinstance(view, Reals)
     return quantized(state, node, view, q, type_)
+
+
+def _masked(state: Lowering, node: OnnxNode, view: Masked, q: Quantization, type_: IntType) -> Integers:
+    """Quantize reals of which a mask has made some so small that they get the least level."""
+    if any(s < 0 for s in q.scale.reshape(-1)):
+        raise refuse(node, "scale-range", "scale must be positive behind a mask", "calibrate the model again")
+    most = greatest_masked(state, view)
+    if most is not None and most > min(as_array(q.scale * (type_.min - q.zero_point)).reshape(-1)):
+        raise refuse(
+            node, "masked-range", "masked elements must be below the quantizer's least level, not above it",
+            "mask them by minus infinity",
+        )
+    others = Integers(requantize(state, node, view.reals, q, origin=""), view.reals.shape, type_.min, type_.max)
+    marks = where_taken(state, node, view)
+    chosen = step(state, node, Simple("where"), [marks, type_.min, others])
+    return Integers(chosen.value, view.reals.shape, type_.min, type_.max)
 
 
 def quantized(state: Lowering, node: OnnxNode, view: Reals, q: Quantization, type_: IntType) -> Integers:

@@ -14,7 +14,6 @@ from hwflow.numerics.functions.smooth import (
     Celu,
     Elu,
     Erf,
-    Exp,
     Gelu,
     HardSwish,
     Log,
@@ -75,7 +74,8 @@ RECORDS: tuple[Operator, ...] = (
     Operator(  # all attributes but "to" are of float8 alone
         names.CAST, lower=islands.cast, honours=attributes("round_mode", "saturate", "to"),
         limits="between real types; of integer and bool tensors; of reals to integers of at most 16 bits",
-        becomes=("elementwise",), frames=axes.ELEMENTWISE, error=move_errors.cast, followed=True, keeps_elements=True
+        becomes=("elementwise",), frames=axes.ELEMENTWISE, error=move_errors.cast, followed=True, keeps_elements=True,
+        masks=True
     ),
     _function("Ceil", Round(Rounding.CEIL), move_errors.monotone),
     _function(
@@ -96,7 +96,10 @@ RECORDS: tuple[Operator, ...] = (
     ),
     _function("Elu", lambda node: Elu(finite(node, "alpha", 1.0)), function_errors.elu, attributes("alpha")),
     _function("Erf", Erf(), function_errors.erf),
-    _function("Exp", Exp(), function_errors.exp),
+    Operator(
+        "Exp", lower=islands.exponential, limits=phrases.FUNCTION, becomes=("requantize",), frames=axes.ELEMENTWISE,
+        error=function_errors.exp,
+    ),
     _function("Floor", Round(Rounding.FLOOR), move_errors.monotone),
     _function(
         "Gelu", lambda node: Gelu(node.attributes.get("approximate", "none") == "tanh"),

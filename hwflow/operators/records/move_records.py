@@ -37,12 +37,12 @@ RECORDS: tuple[Operator, ...] = (
     ),
     Operator(
         "Expand", lower=moves.expand, limits=f"constant shape, {phrases.MOVED}", becomes=("reindex",),
-        frames=axes.expand(), error=move_errors.moved, proportional=True, moves=True
+        frames=axes.expand(), error=move_errors.moved, proportional=True, moves=True, masks=True
     ),
     Operator(
         "Flatten", lower=reshapes.reshape, honours=attributes("axis"), limits=phrases.FRONT, becomes=("reshape",),
         frames=axes.reshape(), error=move_errors.moved, tame=True, proportional=True, sizes=size_facts.RESHAPED,
-        framewise=framewise.flattened, integer_operands=True, keeps_elements=True
+        framewise=framewise.flattened, integer_operands=True, keeps_elements=True, masks=True
     ),
     Operator(
         "Pad", lower=moves.pad, honours=attributes("paddings", "pads", "value", mode=moves.PAD_MODES),
@@ -53,7 +53,7 @@ RECORDS: tuple[Operator, ...] = (
         names.RESHAPE, lower=reshapes.reshape, honours=attributes("allowzero", "shape"),
         limits=f"constant shape; {phrases.FRONT}", becomes=("reshape",), frames=axes.reshape(), error=move_errors.moved,
         tame=True, shape_input=1, proportional=True, sizes=size_facts.RESHAPED, framewise=framewise.reshaped,
-        integer_operands=True, keeps_elements=True
+        integer_operands=True, keeps_elements=True, masks=True
     ),
     Operator(
         "Resize", lower=resize.resize,
@@ -69,7 +69,7 @@ RECORDS: tuple[Operator, ...] = (
     Operator(
         "Slice", lower=moves.slice_, honours=attributes("axes", "ends", "starts"),
         limits=f"constant starts, ends, axes and steps, {phrases.MOVED}", becomes=("reindex",), frames=axes.slice_(),
-        error=move_errors.moved, proportional=True, keeps_rank=True, moves=True
+        error=move_errors.moved, proportional=True, keeps_rank=True, moves=True, masks=True
     ),
     Operator(
         "SpaceToDepth", lower=moves.space_to_depth, honours=attributes("blocksize", mode=_MODES), limits="both modes",
@@ -79,16 +79,16 @@ RECORDS: tuple[Operator, ...] = (
     Operator(
         "Split", lower=moves.split, honours=attributes("axis", "num_outputs", "split"),
         limits=f"constant sizes, {phrases.AXES}", becomes=("reindex",), frames=axes.along(0), error=move_errors.parts,
-        wild=True, proportional=True, sizes=size_facts.SPLIT, keeps_rank=True, moves=True
+        wild=True, proportional=True, sizes=size_facts.SPLIT, keeps_rank=True, moves=True, masks=True
     ),
     Operator(
         "Squeeze", lower=reshapes.reshape, honours=attributes("axes"), limits=phrases.FRONT, becomes=("reshape",),
         frames=axes.reshape(), error=move_errors.moved, proportional=True, framewise=framewise.inner_axes,
-        integer_operands=True, keeps_elements=True
+        integer_operands=True, keeps_elements=True, masks=True
     ),
     Operator(
         "Tile", lower=moves.tile, limits=f"constant repeats, {phrases.MOVED}", becomes=("reindex",), frames=axes.tile(),
-        error=move_errors.moved, proportional=True, moves=True
+        error=move_errors.moved, proportional=True, moves=True, masks=True
     ),
     Operator(
         "TopK", lower=ranking.top_k, honours=attributes("axis", "k", "largest", "sorted"),
@@ -98,12 +98,12 @@ RECORDS: tuple[Operator, ...] = (
     Operator(
         names.TRANSPOSE, lower=reshapes.transpose, honours=attributes("perm"), limits=phrases.FRONT,
         becomes=("transpose",), frames=axes.transpose(), error=move_errors.moved, tame=True, proportional=True,
-        framewise=framewise.transposed, keeps_rank=True, integer_operands=True, moves=True
+        framewise=framewise.transposed, keeps_rank=True, integer_operands=True, moves=True, masks=True
     ),
     Operator(
         "Unsqueeze", lower=reshapes.reshape, honours=attributes("axes"), limits=phrases.FRONT, becomes=("reshape",),
         frames=axes.reshape(), error=move_errors.moved, proportional=True, framewise=framewise.inner_axes,
-        integer_operands=True, keeps_elements=True
+        integer_operands=True, keeps_elements=True, masks=True
     ),
     Operator(
         "Upsample", lower=resize.upsample, honours=attributes("height_scale", "mode", "scales", "width_scale"),

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from flint import arb
+from flint import arb, fmpq
 
-from hwflow.api.checking import check
 from hwflow.api.compiler import compile, load
-from hwflow.ir.node_attributes import QuotientAttributes
+from hwflow.ir.node_attributes import QuotientAttributes, RequantizeAttributes
 from hwflow.verify.comparison import compare
 from hwflow.verify.simulation import simulate
 from tests.models import Builder
@@ -126,11 +126,33 @@ def test_at_the_end_the_host_runs_it(tmp_path: Path) -> None:
     assert load(path).quantized.suffix[-1] == "it"
 
 
-def test_sums_must_be_quantized_before(tmp_path: Path) -> None:
+def scaled(b: Builder, x: str) -> str:
+    return b.node("Softmax", b.node("Mul", x, b.constant(0.001)), axis=-1)
+
+
+def test_a_long_range_of_small_steps(tmp_path: Path) -> None:
+    """No table holds it: exponentials of digits are multiplied."""
+    model = model_of([5], scaled, 1 / 256, -128, tmp_path, kind="int16")
+    factor = fmpq(*Fraction(float(np.float32(0.001))).as_integer_ratio())
+    judge(model, telling([5], "int16", count=8), lambda x: softmax([v * factor for v in x]), 1 / 256, -128)
+    *tables, _ = (n for n in model.quantized.nodes if isinstance(n.attributes, RequantizeAttributes))
+    assert all(table.inputs[0].typed.interval.hi < 1 << 11 for table in tables)
+
+
+def of_sums() -> Builder:
+    rng = np.random.default_rng(0)
     b = Builder(21, 10)
-    x = b.requantize(b.input("x", ["N", 64]), 0.5, 3, "int8")
-    y = b.node("Softmax", b.node("MatMul", x, b.weights(np.full((64, 3), 100))), name="it")
-    r = b.requantize(y, 1 / 256, -128, "int8")
-    b.output(b.node("MatMul", r, b.weights(np.ones((3, 2), int))))
-    (finding,) = [f for f in check(b.save(tmp_path)) if f.severity != "warning"]
-    assert (finding.rule, finding.where) == ("quantized-operand", "node 'it' (Softmax)")
+    x = b.requantize(b.input("x", ["N", 3, 16]), 0.05, 3, "int8")
+    sums = b.node("MatMul", x, b.weights(rng.integers(-100, 100, (16, 4)), 0.003))
+    r = b.requantize(b.node("Softmax", sums, axis=-1, name="it"), 1 / 256, -128, "int8")
+    b.output(b.requantize(b.node("MatMul", r, b.weights(rng.integers(-20, 20, (4, 5)))), 0.13, 3, "int8"))
+    return b
+
+
+def test_of_sums(tmp_path: Path) -> None:
+    """Without a quantizer before it."""
+    path = of_sums().save(tmp_path)
+    assert all(row.unexplained == 0 for row in compare(path, frames=40).rows)
+    compile(path, "ulx3s_85f", fps=1e5).write(tmp_path / "out", until="verilog")
+    for stall in (0.0, 0.5):
+        assert simulate(tmp_path / "out", simulator="icarus", frames=3, stall=stall, seed=5).findings == ()
