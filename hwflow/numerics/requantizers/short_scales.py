@@ -26,7 +26,7 @@ def shortened(stage: QuantizerStage, reach: Fraction, share: Fraction) -> tuple[
     if not stage.scale or not all(_limits(f) for f in stage.functions):
         return stage, Fraction(0)
     factor = stage.scale / stage.out_scale
-    shift = max(1, (ceil(reach / share) - 1).bit_length())
+    shift = max(1, (ceil((reach + 1) / (2 * share)) - 1).bit_length())  # rounding errs by half a unit
     unit = Fraction(1, 1 << shift)
     short = round(factor / unit) * unit
     if not short:
