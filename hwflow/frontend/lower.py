@@ -300,7 +300,7 @@ def _lower_node(state: Lowering, node: OnnxNode, tail: boundary.Tail) -> None:
         refuse_results(state, node, source_of(node, views))
         return
     if any(isinstance(v, HostOutput) for v in views):
-        if operator is None and node.name not in tail.real:
+        if (node.domain, node.op_type) not in HANDLERS and node.name not in tail.real:
             state.deferred.append(unsupported_operator(node))
         _leave_to_host(state, node)
         return

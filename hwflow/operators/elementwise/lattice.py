@@ -62,11 +62,12 @@ def plain(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
             known[key] = table = _table(node, view, key, kinds, remedy)
             step = reduce(fraction_gcd, table, step)
             least, most = min(least, *table), max(most, *table)
-            if step and int(max(most / step, -least / step - 1)).bit_length() + 1 > MAX_BITS:
+            if step and int(max(most / step, -least / step - 1)).bit_length() + (least < 0) > MAX_BITS:
+                times = 1 << MAX_BITS - (least < 0)
                 raise refuse(
                     node, "exact-levels",
-                    f"{where} must be multiples, up to {1 << (MAX_BITS - 1)} times, of a common divisor, not results "
-                    f"of {kinds} (greatest common divisor: {nearest_float(step):.3g})",
+                    f"{where} must be multiples, up to {times} times, of a common divisor, not results of {kinds} "
+                    f"(greatest common divisor: {nearest_float(step):.3g})",
                     remedy,
                 )
         tables.append(known[key])

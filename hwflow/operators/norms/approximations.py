@@ -70,6 +70,8 @@ def _operand(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
             state.facts.squares[found.value] = found, replace(view, functions=())
         return found
     except Refusal as refusal:
+        if len(view.functions) == 1 and _squares(view.functions[0]):
+            return square(state, node, replace(view, functions=()))
         if node.name in state.at_end:
             raise
         ways = (tabulated, _evaluated) if view.low is not None else (_evaluated, tabulated)

@@ -17,6 +17,7 @@ from hwflow.verify.comparison import compare
 from hwflow.verify.simulation import simulate
 from tests.models import Builder
 from tests.operators.norms.judged import every, judge, model_of, telling
+from tests.reference_agreement import agree_with_reference
 
 EPSILON = fmpq(*Fraction(float(np.float32(1e-5))).as_integer_ratio())
 GAMMA, BETA = np.float32([1.25, -0.7, 0.3, 1.1, 0.9, 2.0]), np.float32([0.5, -0.1, 0.0, 1.5, -2.0, 0.3])
@@ -207,6 +208,33 @@ def test_a_bound_holds_of_the_same_reals_only(tmp_path: Path) -> None:
         return [(v + 3 - top).exp() / (middle + 20) for v in x]
 
     judge(model_of([4], powers, 1 / 64, 0, tmp_path), telling([4]), meaning, 1 / 64, 0)
+
+
+def test_a_part_of_a_variance_bounds_distances_less(tmp_path: Path) -> None:
+    """A quarter of it, whose root is half as great: the quotient may be twice the root of n."""
+    def make(b: Builder, x: str) -> str:
+        middle = mean(b, x)
+        variance = b.node("Sub", mean(b, b.node("Mul", x, x)), b.node("Mul", middle, middle))
+        root = b.node("Sqrt", b.node("Add", b.node("Mul", variance, b.constant(0.25)), b.constant(0.001)))
+        return b.node("Div", b.node("Sub", x, middle), root)
+
+    def meaning(x: list[Any]) -> list[Any]:
+        middle = sum(x, arb(0)) / len(x)
+        variance = sum((v * v for v in x), arb(0)) / len(x) - middle * middle
+        root = (variance / 4 + exact([np.float32(0.001)])[0]).sqrt()
+        return [(v - middle) / root for v in x]
+
+    judge(model_of([4], make, 1 / 32, 0, tmp_path), telling([4]), meaning, 1 / 32, 0)
+
+
+@pytest.mark.parametrize(("kind", "zero_point", "step"), [("uint8", 200, 1 / 64), ("int16", -7, 1 / 2048)])
+def test_roots_of_long_squares(kind: str, zero_point: int, step: float) -> None:
+    """Squares of up to 255 and of 16 bits are exact: their sum may be 0, where a number is added to its root."""
+    b = Builder(21, 10)
+    x = b.requantize(b.input("x", ["N", 3, 4]), 0.05, zero_point, kind)
+    norm = b.node("ReduceL2", x, b.constant([-1], "int64"), keepdims=1)
+    b.output(b.requantize(b.node("Div", x, b.node("Add", norm, b.constant(0.5))), step, 0, "int16"))
+    agree_with_reference(b)
 
 
 def between_layers(make: Callable[[Builder, str], str]) -> Builder:
