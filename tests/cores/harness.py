@@ -9,10 +9,10 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-from amaranth.hdl import Elaboratable, Module
 
 from hdl_lib.memories.rom import Table
 from hwflow.cores.operator import Built, Decision, Folding, MemoryFile
@@ -23,6 +23,7 @@ from hwflow.schedule.throughput.evaluate import Run, evaluate
 from hwflow.types import TensorType
 from tests.attributes import attributes_of
 from tests.hdl_lib import bench, protocol
+from tests.hdl_lib.cycles import Cycles
 
 FRAMES = 3
 GENEROUS = 40  # queue depth that never holds a small core up
@@ -155,21 +156,6 @@ def _written_out(table: Table, files: dict[str, MemoryFile]) -> Table:
     return Table.of_words(file.words, file.width)
 
 
-class _OneOutput(Elaboratable):
-    """A core of which one output is looked at; the others are always willing."""
-
-    def __init__(self, built: Built, watched: int) -> None:
-        self.built, self.watched = built, watched
-
-    def elaborate(self, platform: object) -> Module:
-        m = Module()
-        m.submodules.core = self.built.component
-        for index, output in enumerate(self.built.outputs):
-            if index != self.watched:
-                m.d.comb += output.ready.eq(1)
-        return m
-
-
 @dataclass
 class Bench:
     """A case at one folding and with queues of ``depth`` beats, ready for frames."""
@@ -185,6 +171,16 @@ class Bench:
     @property
     def decision(self) -> Decision:
         return self.case.decision(self.folding, self.depth)
+
+    @cached_property
+    def built(self) -> Built:
+        """What :meth:`core` has compiled."""
+        return self.build()
+
+    @cached_property
+    def core(self) -> Cycles:
+        """The core, compiled once for all that is done with it."""
+        return Cycles(self.built.component)
 
     def build(self) -> Built:
         return with_words(hardware(self.case.op).build(self.node, self.decision, "core"))
@@ -207,35 +203,38 @@ class Bench:
     def run(self, runs: Sequence[tuple[Frames, float, float]], output: int = 0) -> list[bench.Trace]:
         """What comes out of one output, with the protocol watched: frames, with gaps and stalls of these
         probabilities, one run after the other."""
-        built = self.build()
+        outputs = list(self.built.outputs)
+        watched = outputs.pop(output)
         return bench.drive_in_turn(
-            _OneOutput(built, output),
+            self.core,
             [
                 bench.Run(self.offered(frames, seed), self._beats(output) * len(frames[0]), gap, stall, seed)
                 for seed, (frames, gap, stall) in enumerate(runs)
             ],
-            built.inputs,
-            built.outputs[output],
+            self.built.inputs,
+            watched,
+            willing=outputs,
         )
 
     def run_after_reset(self, frames: Frames, seed: int, output: int = 0) -> list[int]:
         """Beats of one output, of frames that follow a reset in the middle of others."""
-        built = self.build()
+        outputs = list(self.built.outputs)
+        watched = outputs.pop(output)
         first, *others = self.offered(frames, seed)
         return protocol.after_reset(
-            _OneOutput(built, output),
+            self.core,
             first,
             self._beats(output) * len(frames[0]),
             seed=seed,
-            i=built.inputs[0],
-            o=built.outputs[output],
-            more=list(zip(built.inputs[1:], others, strict=True)),
+            i=self.built.inputs[0],
+            o=watched,
+            more=list(zip(self.built.inputs[1:], others, strict=True)),
+            willing=outputs,
         )
 
     def check_no_paths(self) -> None:
         """No combinational path through the core."""
-        built = self.build()
-        protocol.check_no_paths(built.component, inputs=built.inputs, outputs=built.outputs)
+        protocol.check_no_paths(self.core, inputs=self.built.inputs, outputs=self.built.outputs)
 
     def values(self, beats: Sequence[int], output: int = 0) -> IntArray:
         return frames_of(

@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -30,7 +33,16 @@ GAPS, STALLED, BOTH = STALLS[1:]
 PACES = {1: [STALLED], 2: [GAPS], 5: [BOTH], GENEROUS: []}  # beside the full rate, at every depth of queues
 
 each_case = pytest.mark.parametrize("case", ALL, ids=[name_of(c) for c in ALL])
-each_core = pytest.mark.parametrize(("case", "folding"), BUILT, ids=[name_of_built(c, f) for c, f in BUILT])
+NAMES_OF_BUILT = [name_of_built(c, f) for c, f in BUILT]
+each_core = pytest.mark.parametrize(("case", "folding"), BUILT, ids=NAMES_OF_BUILT)
+each_compiled_core = pytest.mark.parametrize("benches", BUILT, ids=NAMES_OF_BUILT, indirect=True, scope="module")
+
+
+@pytest.fixture(scope="module")
+def benches(request: pytest.FixtureRequest) -> Callable[[int], Bench]:
+    """A core with queues of a depth. The tests of one core follow each other, so that it is compiled once for all."""
+    case, folding = request.param
+    return cache(lambda depth: Bench(case, folding, depth))
 
 
 def test_every_hardware_operator_has_cases() -> None:
@@ -83,14 +95,14 @@ def test_cycles_are_those_of_the_timing(case: Case, folding: Folding) -> None:
     assert hardware(case.op).cycles(node, folding) == timing.cycles
 
 
-@each_core
 @pytest.mark.parametrize("depth", [1, 2, 5, GENEROUS])
-def test_values_and_cycles(case: Case, folding: Folding, depth: int) -> None:
+@each_compiled_core
+def test_values_and_cycles(benches: Callable[[int], Bench], depth: int) -> None:
     """At full rate every beat comes in its cycle, with queues that throttle and queues that do not; with gaps and
     stalls the values stay."""
-    core = Bench(case, folding, depth)
-    first = together(random_frames(case, FRAMES - 1, 4), [array[:1] for array in extreme_frames(case, 5)])
-    second = random_frames(case, 2, 3)
+    core = benches(depth)
+    first = together(random_frames(core.case, FRAMES - 1, 4), [array[:1] for array in extreme_frames(core.case, 5)])
+    second = random_frames(core.case, 2, 3)
     predicted = core.predicted(FRAMES)
     runs = [(first, 0.0, 0.0), *((second, gap, stall) for gap, stall in PACES[depth])]
     for output, (expected, later) in enumerate(zip(golden(core.node, first), golden(core.node, second), strict=True)):
@@ -101,14 +113,14 @@ def test_values_and_cycles(case: Case, folding: Folding, depth: int) -> None:
             assert np.array_equal(core.values(trace.beats, output), later), (pace, output)
 
 
-@each_core
-def test_a_frame_after_a_reset(case: Case, folding: Folding) -> None:
-    frames = random_frames(case, 2, 6)
-    core = Bench(case, folding, 3)
+@each_compiled_core
+def test_a_frame_after_a_reset(benches: Callable[[int], Bench]) -> None:
+    core = benches(5)
+    frames = random_frames(core.case, 2, 6)
     for output, expected in enumerate(golden(core.node, frames)):
         assert np.array_equal(core.values(core.run_after_reset(frames, 7 + output, output), output), expected)
 
 
-@each_core
-def test_no_combinational_path(case: Case, folding: Folding) -> None:
-    Bench(case, folding, 2).check_no_paths()
+@each_compiled_core
+def test_no_combinational_path(benches: Callable[[int], Bench]) -> None:
+    benches(2).check_no_paths()

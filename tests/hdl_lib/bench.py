@@ -63,9 +63,12 @@ class Run:
     seed: int = 0
 
 
-def drive_in_turn(dut, runs: Sequence[Run], inputs: Sequence[Any], o: Any, timeout: int = 200_000) -> list[Trace]:
+def drive_in_turn(
+    dut, runs: Sequence[Run], inputs: Sequence[Any], o: Any, timeout: int = 200_000, willing: Sequence[Any] = ()
+) -> list[Trace]:
     """Of every run what went through, one after the other without a reset: each begins when the one before has ended.
-    ``inputs``, ``o``: streams. Only the cycles of the first run are counted from the reset on."""
+    ``inputs``, ``o``: streams; ``willing``: further outputs, whose beats are taken at once. Only the cycles of the
+    first run are counted from the reset on. ``dut`` may be compiled, as :class:`Cycles`."""
     traces = [Trace() for _ in runs]
     cycle = 0
     turn = 0
@@ -113,7 +116,9 @@ def drive_in_turn(dut, runs: Sequence[Run], inputs: Sequence[Any], o: Any, timeo
             assert len(trace.beats) == run.expected, f"{len(trace.beats)} beats came out, not {run.expected}"
             turn += 1
 
-    core = Cycles(dut)
+    core = Cycles.of(dut)
+    for other in willing:
+        core.setter(other.ready)(1)
     valid, payload = core.reader(o.valid), core.reader(o.payload)
     taken = [core.reader(i.ready) for i in inputs]
     set_valid = [core.setter(i.valid) for i in inputs]

@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from amaranth.hdl import Module, ResetInserter, Signal, Value
+from amaranth.hdl import Value
 
 from tests.hdl_lib.cycles import Cycles
 
@@ -20,25 +20,25 @@ def after_reset(
     i=None,
     o=None,
     more: Sequence[tuple[Any, Sequence[int]]] = (),
+    willing: Sequence[Any] = (),
 ) -> list[int]:
     """Feed some of ``beats`` with a sink that stalls, reset at a random cycle, then feed them all: what comes out then.
 
-    ``more``: further inputs with their beats. Whatever was inside must be gone: nothing is valid in the cycle after
-    reset.
+    ``more``: further inputs with their beats; ``willing``: further outputs, whose beats are taken at once. Whatever was
+    inside must be gone: nothing is valid in the cycle after reset. ``dut`` may be compiled, as :class:`Cycles`.
     """
     i = dut.i if i is None else i
     o = dut.o if o is None else o
     rng = random.Random(seed)
-    reset = Signal()
-    top = Module()
-    top.submodules.dut = ResetInserter(reset)(dut)
-    core = Cycles(top)
+    core = Cycles.of(dut)
+    for other in willing:
+        core.setter(other.ready)(1)
     offers = [(i, beats), *more]
     set_valid = [core.setter(source.valid) for source, _ in offers]
     set_payload = [core.setter(source.payload) for source, _ in offers]
     taken = [core.reader(source.ready) for source, _ in offers]
     valid, payload = core.reader(o.valid), core.reader(o.payload)
-    set_ready, set_reset = core.setter(o.ready), core.setter(reset)
+    set_ready = core.setter(o.ready)
 
     def run(wanted, cycles):
         received: list[int] = []
@@ -61,11 +61,11 @@ def after_reset(
         return received
 
     run(-1, rng.randrange(1, 2 * len(beats)))
-    set_reset(1)
+    core.set_reset(1)
     core.settle()
     core.edge()
     core.settle()
-    for setter in (set_reset, *set_valid):
+    for setter in (core.set_reset, *set_valid):
         setter(0)
     core.settle()
     assert not valid(), "a beat is valid after reset"
@@ -73,12 +73,13 @@ def after_reset(
 
 
 def check_no_paths(dut, *, inputs=None, outputs=None, cycles: int = 60, seed: int = 0) -> None:
-    """In random traffic, what a core shows in a cycle never changes with what it is offered in that cycle."""
+    """In random traffic, what a core shows in a cycle never changes with what it is offered in that cycle.
+    ``dut`` may be compiled, as :class:`Cycles`."""
     inputs = [dut.i] if inputs is None else inputs
     outputs = [dut.o] if outputs is None else outputs
     rng = random.Random(seed)
 
-    core = Cycles(dut)
+    core = Cycles.of(dut)
     widths = [len(Value.cast(i.payload)) for i in inputs]
     set_valid, set_payload = [core.setter(i.valid) for i in inputs], [core.setter(i.payload) for i in inputs]
     set_ready = [core.setter(o.ready) for o in outputs]
