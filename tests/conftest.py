@@ -6,9 +6,12 @@ import gc
 
 import pytest
 
+from hwflow import processes
 from hwflow.cli import terminal
 
 terminal.EVERY = 3600.0  # a slow machine must not add lines to what a command says
+# Workers take the cores already; a second process for each design imported the compiler anew, a second of its time.
+processes.core_count = lambda: 1
 # Most of what tests make, cases and netlists, stays, or goes at once: looking through it took a tenth of the time.
 gc.set_threshold(200_000, 20, 50)
 

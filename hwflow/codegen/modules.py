@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from amaranth.back import rtlil
@@ -96,8 +97,10 @@ def core_module(job: Job) -> CoreModule:
     return CoreModule(name, text, described, inputs, outputs, built.files, common)
 
 
+@lru_cache(maxsize=1024)
 def common_module(common: Common, name: str) -> tuple[str, dict[str, Common]]:
-    """Return its module as RTLIL, and the shared modules that this instantiates, as in :class:`CoreModule`."""
+    """Return its module as RTLIL, and the shared modules that this instantiates, as in :class:`CoreModule`. Designs
+    have many in common."""
     component = common.build()
     return _rtlil(component, name, component)
 

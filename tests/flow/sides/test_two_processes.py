@@ -57,7 +57,12 @@ def assert_same(out, alone):
             assert (out / file.relative_to(alone)).read_bytes() == file.read_bytes(), file
 
 
-def test_a_second_process_makes_the_same(network, alone, tmp_path):
+@pytest.fixture
+def two_cores(monkeypatch):
+    monkeypatch.setattr(processes, "core_count", lambda: 2)
+
+
+def test_a_second_process_makes_the_same(network, alone, tmp_path, two_cores):
     with second_process() as executor:
         design = hwflow.compile(network[0], "icebreaker", fps=20_000, executor=executor)
         design.write(tmp_path / "out", executor=executor)
@@ -83,13 +88,12 @@ def test_whoever_does_the_work(network, alone, tmp_path, executor):
         assert 0 <= anew <= sum(map(has_line_buffer, nodes))  # whose rows became fewer after the beginning
 
 
-def test_a_single_core_has_no_second_process(monkeypatch):
-    monkeypatch.setattr(processes, "core_count", lambda: 1)
+def test_a_single_core_has_no_second_process():
     with second_process() as executor:
         assert executor is None
 
 
-def test_no_room_for_a_process(monkeypatch):
+def test_no_room_for_a_process(monkeypatch, two_cores):
     def full(*arguments, **options):
         raise BlockingIOError("no more processes")
 
