@@ -12,7 +12,7 @@ import pytest
 from hwflow.api.compiler import compile
 from hwflow.verify import golden
 from tests.models import Builder
-from tests.onnx_node_tests.top_simulation import simulate_top
+from tests.onnx_node_tests.top_simulation import SimulatedTop
 
 MICROSOFT = "com.microsoft"
 
@@ -55,8 +55,8 @@ def test_in_hardware(make: Callable[[Builder], str], fps: float | None, tmp_path
     ranges = {p: p.value.typed.interval for p in graph.inputs}
     inputs = {p.name: rng.integers(r.lo, r.hi + 1, (4, *p.shape)) for p, r in ranges.items()}
     expected = golden.evaluate(graph, inputs)
-    plan = compile(model, "ulx3s_85f", fps=fps).schedule.plan
+    top = SimulatedTop(compile(model, "ulx3s_85f", fps=fps).schedule.plan)
     for gap, stall in ((0.0, 0.0), (0.4, 0.4)):
-        found = simulate_top(plan, inputs, gap=gap, stall=stall)
+        found = top.run(inputs, gap=gap, stall=stall)
         for name, array in expected.items():
             np.testing.assert_array_equal(found[name], array, name)

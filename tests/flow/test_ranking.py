@@ -11,7 +11,7 @@ from hwflow.api.compiler import compile
 from hwflow.host.boundary_models import model_outputs, port_inputs
 from hwflow.verify import golden
 from tests.models import Builder
-from tests.onnx_node_tests.top_simulation import simulate_top
+from tests.onnx_node_tests.top_simulation import SimulatedTop
 
 CLASSES = 7
 
@@ -37,9 +37,9 @@ def test_a_classifier(op: str, fps: float | None, scales: float | list[float], t
     model = classifier(op, scales).load(tmp_path)
     arrays = {"x": np.random.default_rng(0).integers(-12, 13, (6, 6)).astype(np.float32) / 4}
     reference = model_outputs(model, golden.evaluate(model.quantized, port_inputs(model, arrays)), arrays)
-    plan = compile(model, "ulx3s_85f", fps=fps).schedule.plan
+    top = SimulatedTop(compile(model, "ulx3s_85f", fps=fps).schedule.plan)
     for gap, stall in ((0.0, 0.0), (0.4, 0.4)):
-        found = simulate_top(plan, port_inputs(model, arrays), gap=gap, stall=stall)
+        found = top.run(port_inputs(model, arrays), gap=gap, stall=stall)
         outputs = model_outputs(model, found, arrays)
         assert outputs.keys() == reference.keys()
         for name, expected in reference.items():

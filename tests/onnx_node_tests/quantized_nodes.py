@@ -19,7 +19,7 @@ from onnx.reference import ReferenceEvaluator
 from hwflow.api.compiler import compile, load
 from hwflow.host.boundary_models import model_outputs, port_inputs
 from hwflow.verify import golden
-from tests.onnx_node_tests.top_simulation import simulate_top
+from tests.onnx_node_tests.top_simulation import SimulatedTop
 
 Array = npt.NDArray[Any]
 
@@ -57,8 +57,8 @@ def passes_in_rtl(name: str, folder: Path, constants: Collection[str] | None = N
     arrays = {n: a.reshape(-1, *loaded.resolved.values[n].shape[1:]) for n, a in inputs.items()}
     integers = port_inputs(loaded, arrays)
     results = [golden.evaluate(loaded.quantized, integers)]
-    plan = design.schedule.plan
-    results += [simulate_top(plan, integers, gap=gap, stall=gap) for gap in (0.0, 0.3)]
+    top = SimulatedTop(design.schedule.plan)
+    results += [top.run(integers, gap=gap, stall=gap) for gap in (0.0, 0.3)]
     for result in results:
         for found, each in zip(model_outputs(loaded, result, arrays).values(), wanted, strict=True):
             np.testing.assert_array_equal(found.reshape(each.shape), each)

@@ -20,7 +20,7 @@ from hwflow.api.compiler import Model, compile, load
 from hwflow.errors import HwflowError
 from hwflow.host.boundary_models import model_outputs, port_inputs
 from hwflow.verify import golden
-from tests.onnx_node_tests.top_simulation import simulate_top
+from tests.onnx_node_tests.top_simulation import SimulatedTop
 
 Array = npt.NDArray[Any]
 
@@ -188,8 +188,9 @@ def run(test: NodeTest) -> Outcome:
     except HwflowError as refused:
         reason = _reason(refused)
         return Outcome("host", reason) if "not none" in reason else Outcome("refused", reason)
+    top = SimulatedTop(design.schedule.plan)
     for gap, stall in ((0.0, 0.0), (0.3, 0.3)):
-        found = simulate_top(design.schedule.plan, integers, gap=gap, stall=stall)
+        found = top.run(integers, gap=gap, stall=stall)
         _compare(test, model, model_outputs(model, found, _frames(test, model)))
     return Outcome("RTL")
 

@@ -3,82 +3,103 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
-from amaranth.sim import Simulator
 
 from hwflow.codegen.top import StreamPort, Top
 from hwflow.cores.operator import Built
 from hwflow.ir.graph import IntArray
 from hwflow.schedule.plan import Plan
 from tests.cores.harness import with_words
+from tests.hdl_lib.cycles import Cycles
 
 _TIMEOUT = 100_000  # cycles
 
 
-def simulate_top(
-    plan: Plan, inputs: Mapping[str, IntArray], *, gap: float = 0.0, stall: float = 0.0, seed: int = 0
-) -> dict[str, IntArray]:
-    """Outputs by port name, [frames, *shape], of a plan for ``inputs`` alike.
+class SimulatedTop:
+    """The design of a plan, compiled once for all its runs."""
 
-    ``gap``, ``stall``: the share of cycles in which a source offers nothing (before it has offered a beat, not while
-    one waits), in which a sink takes nothing.
-    """
-    rng = random.Random(seed)
-    top = Top(plan)
-    for core in top.cores.values():
-        with_words(Built(core.body, [], [], core.files))
-    frames = len(next(iter(inputs.values())))
-    signals = {signal.name: signal for signal in top.ports}
-    found: dict[str, list[int]] = {stream.port.name: [] for stream in top.outputs}
-    finished = 0
+    def __init__(self, plan: Plan) -> None:
+        self._top = top = Top(plan)
+        for core in top.cores.values():
+            with_words(Built(core.body, [], [], core.files))
+        self._core = Cycles(top)
+        self._signals = {signal.name: signal for signal in top.ports}
 
-    def source_of(stream: StreamPort):
-        beats = _words(stream, inputs[stream.port.name])
+    def run(
+        self, inputs: Mapping[str, IntArray], *, gap: float = 0.0, stall: float = 0.0, seed: int = 0
+    ) -> dict[str, IntArray]:
+        """Outputs by port name, [frames, *shape], for ``inputs`` alike.
 
-        async def source(ctx):
-            for place, word in enumerate(beats):
-                while rng.random() < gap:
-                    ctx.set(signals[f"{stream.prefix}_tvalid"], 0)
-                    await ctx.tick()
-                ctx.set(signals[f"{stream.prefix}_tvalid"], 1)
-                ctx.set(signals[f"{stream.prefix}_tdata"], word)
-                ctx.set(signals[f"{stream.prefix}_tlast"], place % stream.beats == stream.beats - 1)
-                await ctx.tick().until(signals[f"{stream.prefix}_tready"])
-            ctx.set(signals[f"{stream.prefix}_tvalid"], 0)
+        ``gap``, ``stall``: the share of cycles in which a source offers nothing (before it has offered a beat, not
+        while one waits), in which a sink takes nothing.
+        """
+        rng = random.Random(seed)
+        core, frames = self._core, len(next(iter(inputs.values())))
+        core.restart()
+        found: dict[str, list[int]] = {stream.port.name: [] for stream in self._top.outputs}
+        sources = [
+            (self._source(stream, inputs[stream.port.name], rng, gap), self._reader(stream, "tready"))
+            for stream in self._top.inputs
+        ]
+        sinks = [self._sink(stream, found[stream.port.name], frames, rng, stall) for stream in self._top.outputs]
+        for source, _ in sources:
+            next(source)
+        for sink in sinks:
+            next(sink)
+        core.settle()
+        cycles = 0
+        while any(len(found[stream.port.name]) < frames * stream.beats for stream in self._top.outputs):
+            taken = [ready() for _, ready in sources]
+            for sink in sinks:
+                next(sink)  # it looks at what is settled
+            core.edge()
+            for (source, _), ready in zip(sources, taken, strict=True):
+                source.send(ready)
+            for sink in sinks:
+                next(sink)
+            core.settle()
+            cycles += 1
+            assert cycles < _TIMEOUT, {name: len(beats) for name, beats in found.items()}
+        return {stream.port.name: _values(stream, found[stream.port.name]) for stream in self._top.outputs}
 
-        return source
+    def _source(self, stream: StreamPort, values: IntArray, rng: random.Random, gap: float) -> Iterator[None]:
+        """Set what each cycle offers; receive whether it was taken."""
+        valid, data, last = (self._setter(stream, name) for name in ("tvalid", "tdata", "tlast"))
+        for place, word in enumerate(_words(stream, values)):
+            while rng.random() < gap:
+                valid(0)
+                yield
+            valid(1)
+            data(word)
+            last(place % stream.beats == stream.beats - 1)
+            while not (yield):
+                pass
+        valid(0)
+        while True:
+            yield
 
-    def sink_of(stream: StreamPort):
-        beats = found[stream.port.name]
-        names = ("tvalid", "tready", "tdata", "tlast")
-        watched = [signals[f"{stream.prefix}_{name}"] for name in names]
+    def _sink(
+        self, stream: StreamPort, beats: list[int], frames: int, rng: random.Random, stall: float
+    ) -> Iterator[None]:
+        """In turns: set each cycle's ``ready``, and look at what has come."""
+        ready = self._setter(stream, "tready")
+        valid, data, last = (self._reader(stream, name) for name in ("tvalid", "tdata", "tlast"))
+        while True:
+            willing = len(beats) < frames * stream.beats and rng.random() >= stall
+            ready(willing)
+            yield
+            if willing and valid():
+                beats.append(data())
+                assert last() == (len(beats) % stream.beats == 0), f"tlast of beat {len(beats) - 1}"
+            yield
 
-        async def sink(ctx):
-            nonlocal finished
-            cycles = 0
-            while len(beats) < frames * stream.beats:
-                ctx.set(signals[f"{stream.prefix}_tready"], rng.random() >= stall)
-                *_, valid, ready, word, last = await ctx.tick().sample(*watched)
-                if valid and ready:
-                    beats.append(word)
-                    assert last == (len(beats) % stream.beats == 0), f"tlast of beat {len(beats) - 1}"
-                cycles += 1
-                assert cycles < _TIMEOUT, f"{stream.prefix}: {len(beats)} beats of {frames * stream.beats}"
-            finished += 1
+    def _setter(self, stream: StreamPort, name: str) -> Callable[[int], None]:
+        return self._core.setter(self._signals[f"{stream.prefix}_{name}"])
 
-        return sink
-
-    simulator = Simulator(top)
-    simulator.add_clock(1e-6)
-    for stream in top.inputs:
-        simulator.add_testbench(source_of(stream), background=True)
-    for stream in top.outputs:
-        simulator.add_testbench(sink_of(stream))
-    simulator.run()
-    assert finished == len(top.outputs)
-    return {stream.port.name: _values(stream, found[stream.port.name]) for stream in top.outputs}
+    def _reader(self, stream: StreamPort, name: str) -> Callable[[], int]:
+        return self._core.reader(self._signals[f"{stream.prefix}_{name}"])
 
 
 def _words(stream: StreamPort, values: IntArray) -> list[int]:
