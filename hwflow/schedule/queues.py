@@ -57,18 +57,21 @@ def make_room(plan: Plan) -> PeriodicSchedule | EvenSchedule:
     return schedule
 
 
-def size_queues(plan: Plan, device: Device, room: PeriodicSchedule | EvenSchedule) -> Run:
+def size_queues(
+    plan: Plan, device: Device, room: PeriodicSchedule | EvenSchedule, block_ram: int = costs.BLOCK_RAM_CELLS
+) -> Run:
     """Decide the depths of queues and their storage (``styles`` of forks, ``fifo`` nodes in block RAM) so that the
-    slowest core never waits; return the run of the design from its first frame on. ``room``: of :func:`make_room`."""
+    slowest core never waits; return the run of the design from its first frame on. ``room``: of :func:`make_room`; ``block_ram``: what a block RAM
+    counts as (:func:`hwflow.cores.costs.cheapest_style`)."""
     if isinstance(room, EvenSchedule):
-        return _size_evenly(plan, device, room)
+        return _size_evenly(plan, device, room, block_ram)
     schedule = room
-    _shrink_all(plan, device, schedule)
+    _shrink_all(plan, device, schedule, block_ram)
     found = {channel.value: depth for channel, depth in schedule.depths.items()}
-    moved = _into_block_ram(plan, device, found)
+    moved = _into_block_ram(plan, device, found, block_ram)
     if moved:
         schedule.release()
-        schedule = _shrunk_again(plan, device, found, moved)
+        schedule = _shrunk_again(plan, device, found, moved, block_ram)
     schedule.release()
     _decide_depths(plan, {channel.value: depth for channel, depth in schedule.depths.items()})
     return evaluate(plan, FRAMES, schedule.graph)
@@ -100,10 +103,10 @@ def _give_rows(plan: Plan, node: Node, even: EvenSchedule) -> None:
             return
 
 
-def _size_evenly(plan: Plan, device: Device, even: EvenSchedule) -> Run:
+def _size_evenly(plan: Plan, device: Device, even: EvenSchedule, block_ram: int) -> Run:
     """Do :func:`size_queues` by an even schedule."""
     depths = even.depths()
-    if _into_block_ram(plan, device, depths):
+    if _into_block_ram(plan, device, depths, block_ram):
         even.release()
         even = EvenSchedule(plan, even.period)
         _require(plan, even.settle(), even.period)
@@ -128,7 +131,7 @@ def _fixed_depths(graph: EventGraph) -> dict[Channel, int]:
 
 
 def _shrink_all(
-    plan: Plan, device: Device, schedule: PeriodicSchedule, near: Mapping[Value, int] | None = None
+    plan: Plan, device: Device, schedule: PeriodicSchedule, block_ram: int, near: Mapping[Value, int] | None = None
 ) -> None:
     """Give every queue without a depth the least one that the others allow, one after the other. ``near``: likely
     depths, tried first."""
@@ -137,7 +140,7 @@ def _shrink_all(
     for channel in sorted(rest, key=lambda c: -queue_width(plan, c) * c.beats):
         steps = storage_steps(
             device.family, queue_width(plan, channel), schedule.least(channel), schedule.backlog(channel),
-            in_block=isinstance(channel.node.attributes, FifoAttributes),
+            in_block=isinstance(channel.node.attributes, FifoAttributes), block_ram=block_ram,
         )
         likely = next((step for step in steps if step >= near.get(channel.value, steps[-1])), steps[-1])
         if likely < steps[-1] and schedule.shrink(channel, likely):
@@ -154,7 +157,7 @@ def shrink_queue(schedule: PeriodicSchedule, channel: Channel, steps: Sequence[i
 
 
 def _shrunk_again(
-    plan: Plan, device: Device, found: Mapping[Value, int], moved: Mapping[Value, Value]
+    plan: Plan, device: Device, found: Mapping[Value, int], moved: Mapping[Value, Value], block_ram: int
 ) -> PeriodicSchedule:
     """Return a schedule of the plan after some queues have ``moved`` to block RAM: depths stay as ``found`` except
     those of moved queues, or if that costs interval, all are sized again."""
@@ -166,11 +169,13 @@ def _shrunk_again(
     if not schedule.settle(depths | kept):
         schedule = PeriodicSchedule(event_graph(plan), period)
         _require(plan, schedule.settle(depths), period)
-    _shrink_all(plan, device, schedule, near)
+    _shrink_all(plan, device, schedule, block_ram, near)
     return schedule
 
 
-def _into_block_ram(plan: Plan, device: Device, depths: Mapping[Value, int]) -> dict[Value, Value]:
+def _into_block_ram(
+    plan: Plan, device: Device, depths: Mapping[Value, int], block_ram: int
+) -> dict[Value, Value]:
     """Move queues that are too large for look-up tables to block RAM: those of a fork by their style, others to a node
     of their own behind the core. Return for each value whose queue moved the value whose queue it is now."""
     names = FreshNames(plan.graph)
@@ -181,7 +186,7 @@ def _into_block_ram(plan: Plan, device: Device, depths: Mapping[Value, int]) -> 
         nodes.append(node)
         lanes = plan.folding(node).output_lanes
         styles = [
-            costs.cheapest_style(device.family, lanes * value.typed.element.bits, depths[value])
+            costs.cheapest_style(device.family, lanes * value.typed.element.bits, depths[value], block_ram)
             for value in node.outputs
         ]
         deep = [value for value, style in zip(node.outputs, styles, strict=True) if style == "block"]

@@ -11,6 +11,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from itertools import pairwise
 
+from hwflow.cores import costs
 from hwflow.cores.operator import Decision, Folding, Resources
 from hwflow.cores.registry import hardware
 from hwflow.display import show
@@ -180,13 +181,13 @@ def _attempt(
 ) -> tuple[Schedule | None, list[Finding]]:
     """Try to build a design within the budget whose cores, or (``exact``) that as a whole, takes at most ``interval``
     cycles. Return None and the findings if queues leave too little (no findings if the cores alone do not fit)."""
-    left, aim = budget, interval
+    left, aim, block_ram = budget, interval, costs.BLOCK_RAM_CELLS
     findings: list[Finding] = []
     for _ in range(_TRIES):
         foldings = search.within(left).choose(aim)
         if foldings is None:
             break
-        made = _with_foldings(task, foldings)
+        made = _with_foldings(task, foldings, block_ram)
         short = budget.of_whole_designs.shortages(made.resources)
         late = made.initiation_interval - interval
         if not short and (late <= 0 or not exact):
@@ -195,6 +196,9 @@ def _attempt(
             aim -= late
             continue
         findings = [_too_large(made, *shortage, _more_or_less(task, budget, shortage[0])) for shortage in short]
+        if [name for name, _, _ in short] == ["bram"] and block_ram < costs.SCARCE_BLOCK_RAM_CELLS:
+            block_ram = costs.SCARCE_BLOCK_RAM_CELLS  # shallow queues in look-up tables cost less than other cores
+            continue
         counted = search.total(foldings)
         most = {name: getattr(left, name) for name in RESOURCES}
         for name, wanted, there in short:
@@ -260,14 +264,16 @@ def _too_large(made: Schedule, name: str, wanted: int, there: int, remedy: str) 
     )
 
 
-def _with_foldings(task: _Task, foldings: dict[Node, Folding]) -> Schedule:
+def _with_foldings(
+    task: _Task, foldings: dict[Node, Folding], block_ram: int = costs.BLOCK_RAM_CELLS
+) -> Schedule:
     plan = planned(task.graph, foldings)
     insert_relays(plan, task.device)
     insert_truth_tables(plan, task.device)
     join_chains(plan, task.device)
     room = make_room(plan)
     task.chosen(plan)
-    run = _settled(plan, size_queues(plan, task.device, room))
+    run = _settled(plan, size_queues(plan, task.device, room, block_ram))
     plan.check()
     return Schedule(plan, run, {node: plan.resources(node, task.device) for node in plan.parts})
 

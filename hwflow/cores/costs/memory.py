@@ -282,11 +282,17 @@ def block_queue(family: str, width: int, depth: int) -> Resources:
     return total + asynchronous_memory(family, rows, width) + Resources(ff=width)
 
 
-def cheapest_style(family: str, width: int, depth: int) -> str:
+BLOCK_RAM_CELLS = 160
+"""Look-up tables and flip-flops that a block RAM counts as."""
+SCARCE_BLOCK_RAM_CELLS = 4 * BLOCK_RAM_CELLS
+"""The same where a design would fit but for its block RAMs."""
+
+
+def cheapest_style(family: str, width: int, depth: int, block_ram: int = BLOCK_RAM_CELLS) -> str:
     """Storage of a queue of ``depth`` beats: "block" where look-up tables and flip-flops would cost more than block RAM
-    takes of a device, counting a block RAM as 160 of them; else "auto". A block RAM, whose latency is longer, takes
-    more beats to do the same: no queue of so few that registers hold them moves there."""
+    takes of a device, counting a block RAM as ``block_ram`` of them; else "auto". A block RAM, whose latency is longer,
+    takes more beats to do the same: no queue of so few that registers hold them moves there."""
     if depth <= REGISTER_DEPTH:
         return "auto"
     flat, block = queue(family, width, depth), block_queue(family, width, depth)
-    return "block" if flat.lut + flat.ff > block.lut + block.ff + 160 * block.bram else "auto"
+    return "block" if flat.lut + flat.ff > block.lut + block.ff + block_ram * block.bram else "auto"

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from hdl_lib.memories.storage import REGISTER_DEPTH
 from hwflow.cores.costs.family import FAMILIES
-from hwflow.cores.costs.memory import block_queue, cheapest_style, queue
+from hwflow.cores.costs.memory import BLOCK_RAM_CELLS, block_queue, cheapest_style, queue
 
 _ROWS = 16  # entries of a look-up table; of fewer, half a row has shorter addresses
 _LEAST_IN_BLOCKS = 9  # bits of an address
 
 
-def storage_steps(family: str, width: int, least: int, enough: int, *, in_block: bool = False) -> list[int]:
+def storage_steps(
+    family: str, width: int, least: int, enough: int, *, in_block: bool = False, block_ram: int = BLOCK_RAM_CELLS
+) -> list[int]:
     """Return depths that ascend, from ``least`` to one that is at least ``enough``: each the greatest that its storage
     holds, and none of more storage than a greater one. ``width``: bits of an entry;
-    ``in_block``: the queue lies in block RAM, whatever its depth."""
+    ``in_block``: the queue lies in block RAM, whatever its depth; ``block_ram``: as :func:`cheapest_style` takes it."""
     deepest = max(least, enough)
     depths = [*range(1, REGISTER_DEPTH + 1), _ROWS // 2, _ROWS]
     while depths[-1] < deepest:
@@ -23,7 +25,7 @@ def storage_steps(family: str, width: int, least: int, enough: int, *, in_block:
     depths += [(1 << address) + 1 for address in range(_LEAST_IN_BLOCKS, deepest.bit_length() + 1)]
     steps: list[tuple[int, int, int]] = []
     for depth in sorted(depth for depth in depths if depth >= least):
-        block_rams, cells = _storage(family, width, depth, in_block)
+        block_rams, cells = _storage(family, width, depth, in_block, block_ram)
         while steps and steps[-1][1] >= block_rams and steps[-1][2] >= cells:
             steps.pop()
         steps.append((depth, block_rams, cells))
@@ -32,8 +34,8 @@ def storage_steps(family: str, width: int, least: int, enough: int, *, in_block:
     return [depth for depth, _, _ in steps]
 
 
-def _storage(family: str, width: int, depth: int, in_block: bool) -> tuple[int, int]:
+def _storage(family: str, width: int, depth: int, in_block: bool, block_ram: int) -> tuple[int, int]:
     """Return block RAMs, and look-up tables with flip-flops."""
-    in_block = in_block or cheapest_style(family, width, depth) == "block"
+    in_block = in_block or cheapest_style(family, width, depth, block_ram) == "block"
     storage = (block_queue if in_block else queue)(family, width, depth)
     return storage.bram, storage.lut + storage.ff

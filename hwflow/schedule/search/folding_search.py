@@ -300,13 +300,16 @@ class FoldingSearch:
         """
         limits, share = self._limits, [PRICE_UNITS // max(1, int(getattr(self._device, name))) for name in RESOURCES]
         everything = np.maximum(limits, [getattr(free or self._device, name) for name in RESOURCES])
-        if self._select(interval, everything, price=self._even, any_at_all=True) is None:
+        known = self._select(interval, everything, price=self._even, any_at_all=True)
+        if known is None:
             everything = np.full(len(RESOURCES), UNLIMITED)
+            known = self._select(interval, everything, price=self._even, any_at_all=True)
+        assert known is not None, "an interval that each node reaches"
         weights = np.array(share, dtype=np.int64)
         short = np.zeros(len(RESOURCES), dtype=bool)
         for index in range(len(RESOURCES)):
             found = self._select(interval, everything, price=weights * (np.arange(len(RESOURCES)) == index))
-            assert found is not None, "an interval that each node reaches"
+            found = found or known  # where that search ended early
             short[index] = found[1].needs[index] > limits[index]
         rest = np.flatnonzero(~short)
         for count in range(len(rest) + 1):
@@ -315,6 +318,8 @@ class FoldingSearch:
                 raised = short.copy()
                 raised[list(more)] = True
                 found = self._select(interval, np.where(raised, everything, limits), price=weights * raised)
+                if found is None and raised.all():
+                    found = known
                 if found is not None:
                     excess = int(weights @ np.maximum(found[1].needs - limits, 0))
                     if best is None or excess < best[0]:

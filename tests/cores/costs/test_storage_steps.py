@@ -30,14 +30,23 @@ def test_the_last_one_is_enough_and_the_first_no_less_than_asked_for() -> None:
             assert steps[-1] >= enough
 
 
+def test_scarce_block_ram_keeps_shallow_queues_out() -> None:
+    """128 entries of 24 bits are some 400 look-up tables; 4,096 of them would be thousands."""
+    assert costs.cheapest_style("ecp5", 24, 128) == "block"
+    assert costs.cheapest_style("ecp5", 24, 128, costs.SCARCE_BLOCK_RAM_CELLS) == "auto"
+    assert costs.cheapest_style("ecp5", 24, 4096, costs.SCARCE_BLOCK_RAM_CELLS) == "block"
+
+
+@pytest.mark.parametrize("block_ram", [costs.BLOCK_RAM_CELLS, costs.SCARCE_BLOCK_RAM_CELLS])
 @pytest.mark.parametrize("in_block", [False, True])
 @pytest.mark.parametrize("width", [1, 8, 36, 144])
-def test_each_takes_less_than_deeper_ones(in_block: bool, width: int) -> None:
+def test_each_takes_less_than_deeper_ones(width: int, in_block: bool, block_ram: int) -> None:
     def storage(depth: int) -> tuple[int, int]:
-        block = in_block or costs.cheapest_style("ecp5", width, depth) == "block"
+        block = in_block or costs.cheapest_style("ecp5", width, depth, block_ram) == "block"
         cost = (costs.block_queue if block else costs.queue)("ecp5", width, depth)
         return cost.bram, cost.lut + cost.ff
 
-    steps = [storage(depth) for depth in storage_steps("ecp5", width, 1, 3000, in_block=in_block)]
+    depths = storage_steps("ecp5", width, 1, 3000, in_block=in_block, block_ram=block_ram)
+    steps = [storage(depth) for depth in depths]
     for number, (block_rams, cells) in enumerate(steps):
         assert all(block_rams < deeper[0] or cells < deeper[1] for deeper in steps[number + 1 :])

@@ -10,13 +10,15 @@ import pytest
 from boards import find_board
 from hwflow.api.budget import Amount, budgets_for
 from hwflow.codegen.board.board_top import surroundings
+from hwflow.cores.beat_movers import FifoAttributes
 from hwflow.cores.operator import Resources
 from hwflow.cores.registry import hardware
 from hwflow.errors import ModelRefused
+from hwflow.ir.graph import Node
 from hwflow.schedule import schedule as module
 from hwflow.schedule.schedule import OutOfReach, Schedule, schedule
 from hwflow.schedule.search.folding_search import Budget, FoldingSearch
-from tests.schedule.graphs import dataflow, meeting_graph
+from tests.schedule.graphs import dataflow, meeting_graph, skewed_graph
 
 PART = find_board("ulx3s_85f").part
 
@@ -49,6 +51,29 @@ def test_what_queues_need_is_taken_from_the_cores(monkeypatch: pytest.MonkeyPatc
     assert scheduled.resources == whole(scheduled) + Resources(lut=100)
     assert not budget.shortages(scheduled.resources)
     assert scheduled.initiation_interval >= FoldingSearch(graph, PART, budget).best()[0]
+
+
+def test_shallow_queues_leave_block_ram_before_cores_do() -> None:
+    """A budget without the block RAM of a queue that 200 entries of look-up tables can be: the same design but for
+    that queue, which is no slower."""
+    graph = dataflow(skewed_graph())
+    interval = 20_000
+    plenty = schedule(graph, PART, Budget(60_000, 60_000, 100, 100), interval)
+    queues = [n for n in plenty.graph.nodes if isinstance(n.attributes, FifoAttributes) and plenty.parts[n].bram == 1]
+    assert queues
+    scarce = Budget(60_000, 60_000, 100, plenty.resources.bram - 1)
+    made = schedule(graph, PART, scarce, interval)
+    assert not scarce.shortages(whole(made))
+    assert made.resources.bram < plenty.resources.bram and made.resources.lut > plenty.resources.lut
+    assert {n.name: made.plan.folding(n) for n in graph_nodes(made)} == {
+        n.name: plenty.plan.folding(n) for n in graph_nodes(plenty)
+    }
+    assert made.initiation_interval <= interval
+
+
+def graph_nodes(made: Schedule) -> list[Node]:
+    """Return the nodes of the design that do work of the network."""
+    return [n for n in made.graph.nodes if not isinstance(n.attributes, FifoAttributes)]
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -146,6 +171,20 @@ def test_a_remedy_where_the_search_ends_too_soon(more: float, monkeypatch: pytes
     (named,) = {int(n) for n in re.findall(r"a budget of lut=(\d+)", str(refused.value))}
     assert named >= (more if more < 2 else 1) * enough.lut
     assert named < (more if more < 2 else 1) * enough.lut * 1.25
+
+
+def test_enough_where_looking_for_the_cheapest_ends_too_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only a search for any design finds one: what that needs is enough."""
+    real = FoldingSearch._select
+
+    def hasty(self: FoldingSearch, *arguments: object, any_at_all: bool = False, **named: object) -> object:
+        return real(self, *arguments, any_at_all=True, **named) if any_at_all else None  # type: ignore[arg-type]
+
+    monkeypatch.setattr(FoldingSearch, "_select", hasty)
+    search = FoldingSearch(dataflow(meeting_graph(1)), PART, Budget(0, 80_000, 156, 200))
+    enough, need, foldings = search.enough(search.intervals[-1])
+    assert need == search.total(foldings)
+    assert not enough.shortages(need)
 
 
 def test_the_best_of_several_budgets() -> None:
