@@ -61,8 +61,8 @@ def size_queues(
     plan: Plan, device: Device, room: PeriodicSchedule | EvenSchedule, block_ram: int = costs.BLOCK_RAM_CELLS
 ) -> Run:
     """Decide the depths of queues and their storage (``styles`` of forks, ``fifo`` nodes in block RAM) so that the
-    slowest core never waits; return the run of the design from its first frame on. ``room``: of :func:`make_room`; ``block_ram``: what a block RAM
-    counts as (:func:`hwflow.cores.costs.cheapest_style`)."""
+    slowest core never waits; return the run of the design from its first frame on. ``room``: of :func:`make_room`;
+    ``block_ram``: what a block RAM counts as (:func:`hwflow.cores.costs.cheapest_style`)."""
     if isinstance(room, EvenSchedule):
         return _size_evenly(plan, device, room, block_ram)
     schedule = room

@@ -22,7 +22,8 @@ from hwflow.cores.requantizers.serial_requantize import SerialProducts
 from hwflow.ir.graph import IntArray, Node, Stage
 from hwflow.ir.node_attributes import RequantizeAttributes
 from hwflow.numerics.requantizers.requantizer import Form, LookupForm, MultiplyAddShift, SearchForm, ThresholdForm
-from hwflow.numerics.requantizers.stages import chain
+from hwflow.numerics.requantizers.stages import NoSteps, chain
+from hwflow.numerics.requantizers.stages import Stage as StepsStage
 from hwflow.numerics.requantizers.step_function import StepFunction, all_alike
 from hwflow.types import Interval, TensorType
 
@@ -37,21 +38,21 @@ class Requantize(LogicalOperator[RequantizeAttributes], ImplementedOperator[Requ
         stages = attributes.stages
         if len(stages) == 1:
             stages = stages * len(intervals)
-        made: dict[Any, StepFunction] = {}
-        same: dict[tuple[int, int], StepFunction] = {}  # by identity: a million channels share objects
-        for stage, interval in zip(stages, intervals, strict=True):
-            if (id(stage), id(interval)) not in same:
-                steps = made.get((stage, interval))
-                if steps is None:
-                    steps = made[stage, interval] = chain(stage, interval.lo, interval.hi)
-                same[id(stage), id(interval)] = steps
+        pairs = {(id(s), id(i)): (s, i) for s, i in zip(stages, intervals, strict=True)}  # a million share objects
+        reached: dict[tuple[StepsStage, ...], dict[Interval, None]] = {}
+        for stage, interval in pairs.values():
+            reached.setdefault(stage, {})[interval] = None
+        made = {stage: _steps(stage, list(found)) for stage, found in reached.items()}
+        same = {key: made[stage][interval] for key, (stage, interval) in pairs.items()}
         return replace(attributes, steps=tuple([same[id(s), id(i)] for s, i in zip(stages, intervals, strict=True)]))
 
     def infer(self, attributes: RequantizeAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         axis = attributes.axis
         steps: tuple[StepFunction, ...] = attributes.steps
-        known = {id(step): Interval(step.low, step.high) for step in {id(step): step for step in steps}.values()}
-        channels = tuple([known[id(step)] for step in steps])
+        intervals = inputs[0].channel_intervals(axis)
+        pairs = {(id(s), id(i)): (s, i) for s, i in zip(steps, intervals, strict=True)}
+        known = {key: Interval(*step.reach(interval.lo, interval.hi)) for key, (step, interval) in pairs.items()}
+        channels = tuple([known[id(step), id(interval)] for step, interval in zip(steps, intervals, strict=True)])
         return (TensorType.of(inputs[0].shape, channels, axis),)
 
     def evaluate(self, attributes: RequantizeAttributes, inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
@@ -103,6 +104,20 @@ class Requantize(LogicalOperator[RequantizeAttributes], ImplementedOperator[Requ
         if kind is BlockProducts and core.words == 1 and shifts_only(core.form):
             return ConstantLanes(node, folding, core.form)
         return core
+
+
+def _steps(stages: tuple[StepsStage, ...], intervals: Sequence[Interval]) -> dict[Interval, StepFunction]:
+    """Return the step function of channels by their interval: the same for all where it is defined from the least
+    integer to the greatest, so that they share what hardware holds for it."""
+    hull = intervals[0]
+    for interval in intervals:
+        hull = hull.hull(interval)
+    try:
+        return dict.fromkeys(intervals, chain(stages, hull.lo, hull.hi))
+    except NoSteps:
+        if len(intervals) == 1:
+            raise
+        return {interval: chain(stages, interval.lo, interval.hi) for interval in intervals}
 
 
 _CORES: dict[type[Form], type[RequantizerCore[Any]]] = {

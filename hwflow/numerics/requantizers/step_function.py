@@ -161,6 +161,14 @@ class StepFunction:
             raise ValueError("a staircase must be non-decreasing")
         return Staircase(self.lo, self.hi, self.first, np.repeat(self.break_array, np.diff(self.value_array)))
 
+    def reach(self, lo: int, hi: int) -> tuple[int, int]:
+        """Return the minimum and the maximum value over [lo, hi], which lies within the interval."""
+        if (lo, hi) == (self.lo, self.hi):
+            return self.low, self.high
+        first, last = np.searchsorted(self._breaks, [lo, hi], side="right")
+        inside = self._values[first : last + 1]
+        return int(inside.min()), int(inside.max())
+
     def mirrored(self) -> StepFunction:
         """Return ``y(-x)``, over ``[-hi, -lo]``."""
         return StepFunction(-self.hi, -self.lo, 1 - self.break_array[::-1], self._values[::-1])
