@@ -12,6 +12,7 @@ from amaranth.lib.wiring import In, Out
 
 from hdl_lib.arithmetic.lane_sums import gathered
 from hdl_lib.arithmetic.multiplier import FORMS, PART, ProductForm
+from hdl_lib.arithmetic.packed_product import Packing, borrowed
 from hdl_lib.blocks import delayed, loop
 from hdl_lib.matrices.dot_product import ProductSum
 from hdl_lib.matrices.mvu_rows import Ranges, connect_rows, parts_of, row_of
@@ -133,7 +134,10 @@ class StreamMatrix(wiring.Component):
     accumulator_shape: integer shape of an output lane that holds every result; intermediate sums may leave it.
     folded: what comes in a round, and how many rows and columns are taken at a time.
     offsets: integers.
-    multiplier: "dsp" or "lut", see :mod:`hdl_lib.arithmetic.multiplier`.
+    multiplier: "dsp" or "lut", see :mod:`hdl_lib.arithmetic.multiplier`, or "dsp2": a product for each two rows; the
+        last one of an odd ``pe`` as in "dsp".
+    packing: for "dsp2", and only there: how the factors of rows ``2 * k`` (low) and ``2 * k + 1`` (high) share a
+        multiplier block, see :mod:`hdl_lib.arithmetic.packed_product`.
     depth: credits of the output queue, at least 1. ``latency // synapse_fold + 2`` or more sustain the full rate.
     part, ranges: see :class:`hdl_lib.matrices.mvu.Mvu`; ranges of the factors, with 0 in both.
 
@@ -170,10 +174,13 @@ class StreamMatrix(wiring.Component):
     def __init__(
         self, shapes: Shapes, factors: Shapes, accumulator_shape: Shape, folded: FoldedRounds, *,
         offsets: Sequence[int], multiplier: ProductForm, depth: int, part: int = PART, ranges: Ranges | None = None,
+        packing: Packing | None = None,
     ) -> None:
         check_depth(depth)
-        if multiplier not in FORMS:
-            raise ValueError(f"multiplier must be one of {', '.join(FORMS)}, not {multiplier!r}")
+        if multiplier not in (*FORMS, ProductForm.DSP2):
+            raise ValueError(f"multiplier must be one of {', '.join(FORMS)}, dsp2, not {multiplier!r}")
+        if (packing is None) == (multiplier == ProductForm.DSP2):
+            raise ValueError('packing must be given for "dsp2", and for nothing else')
         self.shapes = tuple(Shape.cast(shape) for shape in shapes)
         self.factors = tuple(Shape.cast(shape) for shape in factors)
         self.accumulator_shape = Shape.cast(accumulator_shape)
@@ -186,6 +193,7 @@ class StreamMatrix(wiring.Component):
         self.depth = depth
         self.part = part
         self.ranges = ranges
+        self.packing = packing
         super().__init__(
             {
                 "i": In(stream.Signature(data.ArrayLayout(self.shapes[0], folded.simd))),
@@ -198,16 +206,16 @@ class StreamMatrix(wiring.Component):
     def row_of(
         factors: Shapes, folded: FoldedRounds, multiplier: ProductForm, part: int, ranges: Ranges | None
     ) -> ProductSum:
-        """Return the sum over a beat's lanes."""
+        """Return the sum over a beat's lanes, of a row by itself."""
         row = row_of(*factors, folded.simd, multiplier, part, ranges, None, folded.synapse_fold > 1)
         assert isinstance(row, ProductSum), "of products"
         return row
 
     @staticmethod
-    def latency_of(row: ProductSum, folded: FoldedRounds) -> int:
+    def latency_of(row: ProductSum, folded: FoldedRounds, *, packed: bool) -> int:
         """Return the cycles from a producing step to ``o.valid``."""
         inputs = vector_latency(folded.synapse_fold, folded.neuron_fold)
-        return inputs + row.operand_latency + row.latency + int(folded.synapse_fold > 1) + 1
+        return inputs + row.operand_latency + row.latency + int(folded.synapse_fold > 1 or packed) + 1
 
     @staticmethod
     def ahead_of(row: ProductSum, folded: FoldedRounds) -> int:
@@ -266,10 +274,11 @@ class StreamMatrix(wiring.Component):
         if accumulated:
             update = delayed(m, "update", step, stages - 1)
             last = delayed(m, "last", step & produces, stages - 1)
+        if accumulated or self.packing is not None:
             stages += 1
         taken = gathered(m, operands)
         layouts = {name: value.shape() for name, value in taken.items()}
-        parts = parts_of(row, folded.pe, layouts, self.factors[1], self.accumulator_shape, accumulated, None)
+        parts = parts_of(row, folded.pe, layouts, self.factors[1], self.accumulator_shape, accumulated, self.packing)
         m.d.comb += queue.push.eq(delayed(m, "push", step & produces, stages))
         for p, result in enumerate(connect_rows(m, parts, taken, word, update, last)):
             m.d.comb += queue.payload[p].eq(result)
@@ -311,7 +320,8 @@ class StreamMatrix(wiring.Component):
 
     def _memory(self, m: Module, address: Value, release: Value) -> tuple[Value, Value]:
         """Return the word that lies at ``address``, two cycles later, lane ``s`` of row ``p`` in place
-        ``p * simd + s``; and whether the last beat of a round is accepted. ``release``: a half is free."""
+        ``p * simd + s``, or as :func:`packed_word` has it; and whether the last beat of a round is accepted.
+        ``release``: a half is free."""
         folded, rounds = self.folded, self.folded.rounds
         width, lanes, banks = self.factors[1].width, folded.lanes, folded.banks
         free = Signal(range(-1, 2), init=1)
@@ -356,19 +366,18 @@ class StreamMatrix(wiring.Component):
             )
             m.submodules[f"bank_{number}"] = half
             write, read = half.write_port(), half.read_port(domain="comb")
-            read_data, word = (
-                Signal(width * lanes, name=f"{name}_{number}", reset_less=True) for name in ("read_data", "word")
-            )
+            read_data = Signal(data.ArrayLayout(self.factors[1], lanes), name=f"read_data_{number}", reset_less=True)
             m.d.comb += [
                 write.en.eq(enable[number]), write.addr.eq(place), write.data.eq(factors.as_value()),
                 read.addr.eq(address),
             ]
-            m.d.sync += [read_data.eq(read.data), word.eq(read_data)]
-            words.append(word)
-        if inner:
-            return Cat(*words), written
-        rows = (words[s][p * width : (p + 1) * width] for p in range(folded.pe) for s in range(folded.simd))
-        return Cat(*rows), written
+            m.d.sync += read_data.eq(read.data)
+            words.append(read_data)
+        rows = words if inner else [[words[s][p] for s in range(folded.simd)] for p in range(folded.pe)]
+        lanes_read = packed_word(rows, self.packing)
+        word = Signal(len(lanes_read), name="word", reset_less=True)
+        m.d.sync += word.eq(lanes_read)
+        return word, written
 
     def _inputs(
         self, m: Module, step: Signal, consumes: Value, produces: Value, synapse: Signal
@@ -387,6 +396,26 @@ class StreamMatrix(wiring.Component):
         return vector_inputs(
             m, beat, payload, step, consumes, synapse, (folded.synapse_fold, folded.neuron_fold)
         )
+
+
+def packed_word(rows: Sequence[Sequence[Value] | data.View], packing: Packing | None) -> Value:
+    """Return the factors of ``rows``, row after row, or as :class:`hdl_lib.matrices.mvu.Mvu` has packed ones: of two
+    rows at a time lane after lane, the second less what the first one borrows, and then an odd row."""
+    lanes = [[Value.cast(row[s]) for s in range(_length(row))] for row in rows]
+    if packing is None:
+        return Cat(*(factor for row in lanes for factor in row))
+    low_bits, high_shape = packing.low_shape.width, packing.high_shape
+    found: list[Value] = []
+    for low_row, high_row in zip(lanes[::2], lanes[1::2], strict=False):
+        for low, high in zip(low_row, high_row, strict=True):
+            found += [low[:low_bits], borrowed(high, low)[: high_shape.width]]
+    if len(lanes) % 2:
+        found += [factor[:low_bits] for factor in lanes[-1]]
+    return Cat(*found)
+
+
+def _length(row: Sequence[Value] | data.View) -> int:
+    return row.shape().length if isinstance(row, data.View) else len(row)
 
 
 @dataclass(frozen=True)

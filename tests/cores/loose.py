@@ -19,8 +19,8 @@ LOOSE: dict[str, dict[str, dict[str, float]]] = {
     "ice40": {
         "root": {"squares": 0.22, "fractions": 0.16, "with_an_addend": 0.19},
         "scaled_add": {"bits": 0.33},
-        # A product of four bits by four, too short for a multiplier block.
-        "stream_matrix": {"bits": 0.11, "one_product": 0.25},
+        # Products of four bits by four, too short for a multiplier block: of an odd row, where the others are packed.
+        "stream_matrix": {"bits": 0.11, "one_product": 0.25, "packed": 0.29, "packed_columns": 0.12},
         # What chooses among a row's words in registers of a queue is a table more for each bit than beside other logic.
         "table_rows": {"in_banks": 0.49, "in_block_ram": 0.13, "parts": 0.12, "powers_of_two": 0.17},
     },
@@ -33,7 +33,7 @@ TOGETHER: dict[str, dict[str, float]] = {
         "depthwise": 3, "elementwise": 1.94, "fifo": 2.42, "fork": 1.96, "frame_sync": 4.08, "max_pool": 1.5,
         "mvu": 2, "position_sum": 2.5, "product": 1.36, "quotient": 2.5, "rearrange": 1.96, "relay": 0,
         "requantize": 1.32, "root": 3.7,
-        "running_sum": 3.5, "scaled_add": 2.92, "sliding_window": 2, "stream_concat": 2.5, "stream_matrix": 1.52,
+        "running_sum": 3.5, "scaled_add": 2.92, "sliding_window": 2, "stream_concat": 2.5, "stream_matrix": 1.58,
         "stream_top_k": 3.3,
         "sum_pool": 1.5, "table_rows": 4, "weighted_pool": 2.5, "width_converter": 5.6,
     },
@@ -41,7 +41,7 @@ TOGETHER: dict[str, dict[str, float]] = {
         "depthwise": 3, "elementwise": 1.68, "fifo": 1.22, "fork": 0.84, "frame_sync": 3.04, "max_pool": 2.5,
         "mvu": 2, "position_sum": 2, "product": 1.62, "quotient": 2.1, "rearrange": 0.78, "relay": 0,
         "requantize": 1.84, "root": 7,
-        "running_sum": 2, "scaled_add": 2.38, "sliding_window": 2, "stream_concat": 0.66, "stream_matrix": 1.04,
+        "running_sum": 2, "scaled_add": 2.38, "sliding_window": 2, "stream_concat": 0.66, "stream_matrix": 1.52,
         "stream_top_k": 1.8,
         "sum_pool": 1, "table_rows": 4, "weighted_pool": 2, "width_converter": 3.02,
     },

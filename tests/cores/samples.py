@@ -16,6 +16,7 @@ from hdl_lib.memories.rom import VERILOG
 from hwflow.boards import find_board
 from hwflow.cores import costs
 from hwflow.cores.matrix.dot_products import weight_range
+from hwflow.cores.matrix.stream_matrix import StreamMatrixAttributes, factor_ranges
 from hwflow.cores.operator import Folding, Resources
 from hwflow.cores.registry import hardware
 from hwflow.toolchain import tool
@@ -84,8 +85,11 @@ def _fits(family: str, key: Key) -> bool:
     if folding.multiplier != "dsp2":
         return True
     node, block = case.node(), costs.FAMILIES[family].dsp_packed
-    x = node.inputs[0].typed.interval
-    inputs, weights = (x.lo, x.hi), weight_range(node)
+    if isinstance(node.attributes, StreamMatrixAttributes):
+        inputs, weights = factor_ranges(node)
+    else:
+        x = node.inputs[0].typed.interval
+        inputs, weights = (x.lo, x.hi), weight_range(node)
     return Packing.of(inputs, weights, folding.input_lanes, block) is not None
 
 

@@ -13,6 +13,7 @@ from math import prod
 import numpy as np
 
 from hdl_lib.arithmetic.multiplier import PART, ProductForm
+from hdl_lib.arithmetic.packed_product import WIDEST_INPUT, Packing
 from hdl_lib.matrices.dot_product import ProductSum
 from hdl_lib.matrices.stream_matrix import Along, FoldedRounds, MatrixRounds
 from hdl_lib.matrices.stream_matrix import StreamMatrix as Core
@@ -68,12 +69,23 @@ class StreamMatrix(HardwareOperator[StreamMatrixAttributes]):
         x, w = _factors(node)
         rounds = node.attributes.rounds
         found = []
-        for kind, part in costs.product_kinds(device.family, x, w):
+        kinds = costs.product_kinds(device.family, x, w)
+        packed = costs.FAMILIES[device.family].dsp_packed
+        if len(kinds) > 1 and Packing.of(*factor_ranges(node), 1, packed) is not None:
+            kinds.append((ProductForm.DSP2, packed[0] - 1))
+        for kind, part in kinds:
+            together = 1 + (kind == ProductForm.DSP2)
             foldings = [
                 Folding(simd, pe, pe * simd, kind, part)
                 for pe in costs.useful_lanes(rounds.outer) for simd in costs.useful_lanes(rounds.inner)
+                if pe >= together
             ]
-            cost = {folding: (self.cycles(node, folding), folding.multipliers) for folding in foldings}
+            cost = {
+                folding: (self.cycles(node, folding), -(-folding.output_lanes // together) * folding.input_lanes)
+                for folding in foldings
+            }
+            if not cost:
+                continue
             best = min(cost.values())  # cycles and multipliers that nothing undercuts
             for folding in sorted(foldings, key=cost.__getitem__):
                 if cost[folding][1] < best[1] or cost[folding] == best:
@@ -112,13 +124,14 @@ class StreamMatrix(HardwareOperator[StreamMatrixAttributes]):
             rounds * folded.steps, {0: takes}, {0: makes},
             (Wait(0, (ends + 2) * folded.beats - 1, Core.WRITE_LAG, folded.steps),),
         )
-        return Timing((writer, reader), (Core.latency_of(row, folded),), _circuit(node, decision.folding))
+        latency = Core.latency_of(row, folded, packed=decision.folding.multiplier == ProductForm.DSP2)
+        return Timing((writer, reader), (latency,), _circuit(node, decision.folding))
 
     def resources(self, node: Node[StreamMatrixAttributes], decision: Decision, device: Device) -> Resources:
         folding, folded = decision.folding, _folded(node, decision.folding)
         unit = costs.Matrix(
             device.family, *_factors(node), node.outputs[0].typed.element, folding.multiplier, folding.part,
-            folded.simd, folded.synapse_fold, ranges=_ranges(node),
+            folded.simd, folded.synapse_fold, ranges=factor_ranges(node), packing=_packing(node, folding),
         )
         x, w = (value.typed.element for value in node.inputs)
         row = _row(node, folding)
@@ -131,7 +144,7 @@ class StreamMatrix(HardwareOperator[StreamMatrixAttributes]):
         core = Core(
             (x, w), (a, b), shape_of(node.outputs[0].typed.element), _folded(node, folding),
             offsets=node.attributes.offsets, multiplier=folding.multiplier, depth=decision.depth,
-            part=folding.part or PART, ranges=_ranges(node),
+            part=folding.part or PART, ranges=factor_ranges(node), packing=_packing(node, folding),
         )
         return Built(core, [core.i, core.w], [core.o])
 
@@ -186,7 +199,7 @@ def _circuit(node: Node[StreamMatrixAttributes], folding: Folding) -> int:
     return -(-_rounds(node) * (folded.beats + folded.steps - 2 + lag) // 2)
 
 
-def _ranges(node: Node[StreamMatrixAttributes]) -> tuple[tuple[int, int], tuple[int, int]]:
+def factor_ranges(node: Node[StreamMatrixAttributes]) -> tuple[tuple[int, int], tuple[int, int]]:
     """Return the least and the greatest factor of each input, with 0 for lanes without an element."""
     x, w = (
         value.typed.interval.plus(-offset).hull(Interval(0, 0))
@@ -212,5 +225,13 @@ def factor_types(*values: Value, offsets: Sequence[int]) -> tuple[IntType, IntTy
 def _row(node: Node[StreamMatrixAttributes], folding: Folding) -> ProductSum:
     x, w = (shape_of(factor) for factor in _factors(node))
     return Core.row_of(
-        (x, w), _folded(node, folding), ProductForm(folding.multiplier), folding.part or PART, _ranges(node)
+        (x, w), _folded(node, folding), ProductForm(folding.multiplier), folding.part or PART, factor_ranges(node)
     )
+
+
+def _packing(node: Node[StreamMatrixAttributes], folding: Folding) -> Packing | None:
+    """Return how the factors of two rows share a multiplier block, if they do."""
+    if folding.multiplier != ProductForm.DSP2:
+        return None
+    widest = folding.part + 1
+    return Packing.of(*factor_ranges(node), folding.input_lanes, (widest, min(widest, WIDEST_INPUT)))

@@ -86,6 +86,12 @@ STREAM_MATRIX = [
     _case("signs", MatrixRounds(5, 3, 2, along=OUTER), ((1, 2), (2, 3)), ("lut",), elements=(I2, I2)),
     _case("one_bit_vectors", MatrixRounds(4, 3, 4), ((2, 3),), ("lut",), elements=(U1, I8), offsets=(0, 3)),
     _case("sixteen", MatrixRounds(3, 2, 2), ((1, 2), (2, 3)), elements=(I16, I16), offsets=(5, 0), part=17),
+    _case("packed", MatrixRounds(6, 5, 5), ((2, 1), (3, 2), (5, 6)), ("dsp2",), elements=(I4, I4), part=17),
+    _case(
+        "packed_columns", MatrixRounds(5, 4, 3, along=OUTER), ((2, 2), (4, 5), (3, 1)), ("dsp2",), elements=(U4, I4),
+        offsets=(3, -2), part=17,
+    ),
+    _case("packed_unsigned", MatrixRounds(4, 4, 3), ((4, 2), (2, 4)), ("dsp2",), elements=(I4, U4), part=17),
     _case("intervals", MatrixRounds(4, 3, 3), ((2, 3),), narrow=True, offsets=(9, 100)),
     _case("interval_columns", MatrixRounds(4, 3, 3, along=OUTER), ((2, 3),), ("lut",), narrow=True, offsets=(9, 100)),
 ]

@@ -21,6 +21,10 @@ def stream_matrix(
     family = unit.family
     total = unit.of_any_matrix(folded.pe, folded.neuron_fold, depth)
     total += _memory(family, row, folded, unit.w.bits)
+    if unit.packing is not None:  # what the upper rows lend the lower ones
+        borrows = unit.packing.low_shape.signed
+        pairs, high = folded.pe // 2 * folded.simd, unit.packing.high_shape.width
+        total += Resources(lut=pairs * adder(family, high) * borrows, ff=pairs * (high - unit.w.bits))
     for element, factor, offset, lanes in zip(
         elements, (unit.x, unit.w), offsets, (folded.simd, folded.lanes), strict=True
     ):
@@ -30,7 +34,7 @@ def stream_matrix(
     surplus = folded.synapse_fold * folded.simd - folded.rounds.inner
     if surplus and offsets[0]:  # else the registers' reset
         total += Resources(lut=surplus * unit.x.bits)
-    return total + _control(family, row, folded)
+    return total + _control(family, row, folded, unit.packing is not None)
 
 
 def _memory(family: str, row: ProductSum, folded: FoldedRounds, element: int) -> Resources:
@@ -47,7 +51,7 @@ def _memory(family: str, row: ProductSum, folded: FoldedRounds, element: int) ->
     return total + Resources(ff=registers * folded.banks * width)
 
 
-def _control(family: str, row: ProductSum, folded: FoldedRounds) -> Resources:
+def _control(family: str, row: ProductSum, folded: FoldedRounds, packed: bool) -> Resources:
     """Loops and addresses of reader and writer, halves that are full and free, delays."""
     rounds = folded.rounds
     place, address = bits(folded.synapse_fold - 1), bits(2 * folded.words - 1)
@@ -63,7 +67,7 @@ def _control(family: str, row: ProductSum, folded: FoldedRounds) -> Resources:
     total += Resources(ff=address * (1 + StreamMatrix.ahead_of(row, folded)))
     if folded.banks > 1:
         total += Resources(lut=2 * folded.banks, ff=2 * folded.banks)
-    latency = StreamMatrix.latency_of(row, folded)
+    latency = StreamMatrix.latency_of(row, folded, packed=packed)
     total += Resources(lut=4, ff=latency)
     if folded.synapse_fold > 1:
         total += Resources(lut=2 * place + 3, ff=place + 2 * latency - 3)
