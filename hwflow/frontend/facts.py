@@ -31,8 +31,9 @@ class OfRows:
 class Facts:
     """By hardware value. ``maxima``, ``totals``: the greatest element or the sum of each row; ``zeros``: the axes along
     which each row has a 0; ``floors``: for values that are not negative, axes and a real number that an element of each
-    row along these reaches; ``squares``, ``roots``, ``reciprocals``: the result, and of what; ``variances``,
-    ``distances``: the result, and the means of the rows whose variance or distances from the mean it is."""
+    row along these reaches; ``squares``, ``roots``, ``reciprocals``, ``powers`` of e: the result, and of what;
+    ``variances``, ``distances``: the result, and the means of the rows whose variance or distances from the mean it
+    is."""
 
     maxima: dict[Value, OfRows] = field(default_factory=dict)
     totals: dict[Value, OfRows] = field(default_factory=dict)
@@ -41,6 +42,7 @@ class Facts:
     squares: dict[Value, tuple[Reals, Reals]] = field(default_factory=dict)
     roots: dict[Value, tuple[Reals, Reals]] = field(default_factory=dict)
     reciprocals: dict[Value, tuple[Reals, Reals]] = field(default_factory=dict)
+    powers: dict[Value, tuple[Reals, Reals]] = field(default_factory=dict)
     variances: dict[Value, tuple[Reals, OfRows]] = field(default_factory=dict)
     distances: dict[Value, tuple[Reals, OfRows]] = field(default_factory=dict)
 
@@ -80,6 +82,14 @@ class Facts:
             and _same(square, right) and _are_means(means, base, mean) and squares.axes == means.axes
         )
         return means if same else None
+
+    def softmax_of(self, dividend: Reals, divisor: Reals) -> tuple[Reals, tuple[int, ...]] | None:
+        """Return whose softmax a quotient is, and along which axes: of powers of e, by the sum of their row."""
+        total, (power, exponent) = self.totals.get(divisor.value), self.powers.get(dividend.value, (None, None))
+        if total is None or power is None or exponent is None or _share(total) != 1:
+            return None
+        same = _same(total.result, divisor) and _same(total.source, dividend) and _same(power, dividend)
+        return (exponent, total.axes) if same else None
 
     def limits(self, dividend: Reals, divisor: Reals) -> tuple[Fraction | None, Fraction | None]:
         """Return an upper bound of the quotient's magnitude and a lower one of the divisor's, both of reals without

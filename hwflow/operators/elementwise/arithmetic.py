@@ -40,6 +40,7 @@ from hwflow.operators.moves.moves import broadcast, with_constant
 from hwflow.operators.norms.approximations import based, operand, quotient
 from hwflow.operators.norms.masked import added, widest, with_mask
 from hwflow.operators.norms.rows import below_greatest
+from hwflow.operators.norms.softmax import divided
 from hwflow.types import Interval
 
 _NO_QUOTIENT = "divide by another number: division by 0 gives no real number"
@@ -107,6 +108,10 @@ def _arithmetic(state: Lowering, node: OnnxNode, operation: str) -> View:
         places, means = state.facts.axes_below(left, right), state.facts.means_of(left, right)
         variance = state.facts.means_of_variance(left, right)
     most = least = None
+    if operation == "mul" and _is_inverse(right):
+        right, operation = replace(right, functions=right.functions[:-1]), "div"
+    elif operation == "mul" and _is_inverse(left):
+        left, right, operation, wholes = right, replace(left, functions=left.functions[:-1]), "div", wholes[::-1]
     if operation in ("mul", "div"):
         left, right = operand(state, node, left), operand(state, node, right)
         inverted = [state.facts.divisor_of(view) for view in (left, right)] if operation == "mul" else [None, None]
@@ -115,6 +120,10 @@ def _arithmetic(state: Lowering, node: OnnxNode, operation: str) -> View:
         elif inverted[0] is not None:
             left, right, operation, wholes = right, inverted[0], "div", wholes[::-1]
         most, least = state.facts.limits(left, right)
+        whose = state.facts.softmax_of(left, right) if operation == "div" and not least else None
+        if whose is not None and _lies_far_apart(state, whose[0]):
+            after = (*left.after, *right.after, node.name)
+            return replace(divided(state, node, *whose), after=tuple(dict.fromkeys(after)))
     left, right = (
         broadcast(state, node, view, whole, target) for view, whole in zip((left, right), wholes, strict=True)
     )
@@ -134,6 +143,23 @@ def _arithmetic(state: Lowering, node: OnnxNode, operation: str) -> View:
     if operation == "mul":
         return product_of(state, node, left, right)
     return quotient(state, node, left, right, most=most, least=least)
+
+
+def _is_inverse(view: Reals) -> bool:
+    """Tell whether reals are reciprocals: a product with them is a quotient."""
+    return bool(view.functions) and all(isinstance(f, Reciprocal) for f in view.functions[-1].reshape(-1))
+
+
+_FAR = 8
+"""From such a range of exponents on (e**8 is 2,981) it pays to subtract the greatest first: powers of up to 1 have as
+many bits as quotients need, and those of the least and the greatest exponent that many more."""
+
+
+def _lies_far_apart(state: Lowering, exponents: Reals) -> bool:
+    interval = state.bound(exponents.value).interval
+    if interval is None or exponents.functions:
+        return True
+    return bool(max(abs(s) for s in exponents.scale.reshape(-1)) * (interval.hi - interval.lo) > _FAR)
 
 
 def _masked(state: Lowering, node: OnnxNode, views: list[View], operation: str) -> Masked | None:

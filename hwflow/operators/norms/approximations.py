@@ -78,6 +78,8 @@ def _operand(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
         rounded = ways[0](state, node, view) or ways[1](state, node, view)
         if rounded is None:
             raise refusal from None
+        if all(isinstance(f, Exp) for f in view.functions[-1].reshape(-1)):
+            state.facts.powers[rounded.value] = rounded, replace(view, functions=view.functions[:-1])
         return rounded
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,26 @@ def test_all_inputs_of_a_small_case(tmp_path: Path) -> None:
 def test_a_row_of_one_is_one(tmp_path: Path) -> None:
     model = model_of([1], lambda b, x: b.node("Softmax", x, axis=-1), 1 / 64, -60, tmp_path)
     judge(model, telling([1], count=2), lambda x: [arb(1)], 1 / 64, -60)
+
+
+def over_sum(b: Builder, x: str) -> str:
+    powers = b.node("Exp", x)
+    return b.node("Div", powers, b.node("ReduceSum", powers, b.constant([-1], "int64")))
+
+
+def times_reciprocal(b: Builder, x: str) -> str:
+    powers = b.node("Exp", x)
+    return b.node("Mul", b.node("Reciprocal", b.node("ReduceSum", powers, b.constant([-1], "int64"))), powers)
+
+
+@pytest.mark.parametrize("make", [over_sum, times_reciprocal])
+@pytest.mark.parametrize("factor", [1, 20])
+def test_without_its_greatest_subtracted(make: Callable[[Builder, str], str], factor: int, tmp_path: Path) -> None:
+    """Powers of a large range would need more bits than there are."""
+    model = model_of(
+        [6], lambda b, x: make(b, b.node("Mul", x, b.constant(float(factor)))), 1 / 256, -128, tmp_path
+    )
+    judge(model, telling([6]), lambda x: softmax([factor * v for v in x]), 1 / 256, -128)
 
 
 def test_long_rows_need_more_bits(tmp_path: Path) -> None:
