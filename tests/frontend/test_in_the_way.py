@@ -14,10 +14,7 @@ from hwflow.api.compiler import load
 from hwflow.errors import Finding, ModelRefused
 from tests.models import Builder
 
-LOGARITHMS = (
-    "operator must be one that hwflow supports, not LogSoftmax: it divides exponentials by their sum; integers carry "
-    "no such quotient exactly"
-)
+RANDOM = "operator must be one that hwflow supports, not RandomNormalLike: it draws random numbers"
 
 
 def found(b: Builder, folder: Path) -> list[tuple[str, str]]:
@@ -35,7 +32,7 @@ def dense(b: Builder, x: str, name: str) -> str:
 
 
 def attention(blocks: int) -> Builder:
-    """LogSoftmax of a product of streams, times a third, between dense layers; normalized before each block."""
+    """Random numbers like a product of streams, times a third, between dense layers; normalized before each block."""
     b = Builder(21, 10)
     x = b.node("Sin", b.input("x", ["N", 3, 4]), name="features")  # before the first dense layer: the host's
     x = dense(b, x, "embedded")
@@ -43,7 +40,7 @@ def attention(blocks: int) -> Builder:
         n = b.node("LayerNormalization", x, b.constant(np.ones(4)), name=f"norm{k}")
         q, key, v = (dense(b, n, f"{name}{k}") for name in "qkv")
         scores = b.node("MatMul", q, b.node("Transpose", key, perm=[0, 2, 1]), name=f"scores{k}")
-        mixed = b.node("MatMul", b.node("LogSoftmax", scores, name=f"softmax{k}"), v, name=f"mixed{k}")
+        mixed = b.node("MatMul", b.node("RandomNormalLike", scores, name=f"random{k}"), v, name=f"mixed{k}")
         x = b.node("Add", x, dense(b, mixed, f"out{k}"))
     b.output(b.node("Softmax", dense(b, x, "head"), name="last"))  # behind the last one: the host's
     return b
@@ -51,7 +48,7 @@ def attention(blocks: int) -> Builder:
 
 def test_each_operator_once_with_its_places(tmp_path: Path) -> None:
     assert found(attention(3), tmp_path) == [
-        ("node 'softmax0' (LogSoftmax) and 2 more", LOGARITHMS),
+        ("node 'random0' (RandomNormalLike) and 2 more", RANDOM),
     ]
 
 
@@ -106,11 +103,11 @@ def test_shapes_that_cannot_be_told_hide_no_operator(tmp_path: Path) -> None:
     """The second one is named though the result of the first has no shape."""
     b = Builder(21, 10)
     x = b.node("Conv", b.requantize(b.input("x", ["N", 2, 4, "width"]), 0.5), b.weights(np.ones((2, 2, 1, 1), int)))
-    y = b.node("LRN", b.requantize(x, 0.5), size=3, name="lrn")
+    y = b.node("Bernoulli", b.requantize(x, 0.5), name="drawn")
     z = b.node("Conv", b.requantize(y, 0.5), b.weights(np.ones((2, 2, 1, 1), int)))
     b.output(b.quantize(z, 0.5))
     assert [(f.rule, f.where) for f in refused(b, tmp_path)] == [
-        ("dimensions", "input 'x'"), ("supported-operator", "node 'lrn' (LRN)")
+        ("dimensions", "input 'x'"), ("supported-operator", "node 'drawn' (Bernoulli)")
     ]  # fmt: skip
 
 
@@ -152,14 +149,14 @@ def test_what_stands_in_the_branches_is_named(condition: Callable[[Builder, str]
                 helper.make_node("MatMul", [x, weights], ["a"]),
                 helper.make_node(op, ["a"], ["b"], name=way),
                 helper.make_node("MatMul", ["b", weights], ["c"]),
-                helper.make_node("LogSoftmax", ["c"], ["y"]),
+                helper.make_node("RandomNormalLike", ["c"], ["y"]),
             ],
             way, [], [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["N", 4])],
         )
-        for way, op in (("then", "LogSoftmax"), ("else", "Bernoulli"))
+        for way, op in (("then", "RandomNormalLike"), ("else", "Bernoulli"))
     }  # fmt: skip
     b.output(b.declare(b.node("If", condition(b, x), name="choice", **branches), ["N", 4]))
-    inside = ["node 'else' (Bernoulli) in 'else_branch'", "node 'then' (LogSoftmax) in 'then_branch'"]
+    inside = ["node 'else' (Bernoulli) in 'else_branch'", "node 'then' (RandomNormalLike) in 'then_branch'"]
     expected = [f"{place} of node 'choice' (If)" for place in inside]
     if condition is by_input:
         expected.append("node 'choice' (If)")
@@ -173,7 +170,7 @@ def test_what_stands_in_graphs_of_graphs(tmp_path: Path) -> None:
     info = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["N", 4]) for name in ("before", "after")]
     body = helper.make_graph(
         [
-            helper.make_node("LogSoftmax", ["before"], ["after"], name="inner"),
+            helper.make_node("RandomNormalLike", ["before"], ["after"], name="inner"),
             helper.make_node("Identity", ["go"], ["on"]),
         ],
         "body", [helper.make_tensor_value_info("k", TensorProto.INT64, []),
@@ -191,6 +188,6 @@ def test_what_stands_in_graphs_of_graphs(tmp_path: Path) -> None:
     b.output(dense(b, b.declare(b.node("If", b.input("c", [], "bool"), name="choice", **branches), ["N", 4]), "last"))
     assert sorted(where for where, _ in found(b, tmp_path)) == [
         "node 'choice' (If)",
-        "node 'inner' (LogSoftmax) in 'body' of node 'loop' (Loop) in 'then_branch' of node 'choice' (If)",
+        "node 'inner' (RandomNormalLike) in 'body' of node 'loop' (Loop) in 'then_branch' of node 'choice' (If)",
         "node 'loop' (Loop) in 'then_branch' of node 'choice' (If)",
     ]

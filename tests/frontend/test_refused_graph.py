@@ -54,17 +54,16 @@ def float_model_with_unsupported_operators(b: Builder) -> str:
     "numbers [supported-operator]\n  remedy: export the model for inference, or feed them as an input",
     "error: node 'again' (Bernoulli): operator must be one that hwflow supports, not Bernoulli: it draws random "
     "numbers [supported-operator]\n  remedy: export the model for inference, or feed them as an input",
-    "error: node 'softmax' (LogSoftmax): operator must be one that hwflow supports, not LogSoftmax: it divides "
-    "exponentials by their sum; integers carry no such quotient exactly [supported-operator]\n"
-    "  remedy: move it to the model's end, where the host runs it (ArgMax needs none), or use Sigmoid or HardSigmoid",
+    "error: node 'other' (RandomNormalLike): operator must be one that hwflow supports, not RandomNormalLike: it draws "
+    "random numbers [supported-operator]\n  remedy: export the model for inference, or feed them as an input",
 )
 def unsupported_operators(b: Builder) -> None:
     d = image(b, 4)
     s = b.node("Bernoulli", d, name="drawn")
     t = b.node("Bernoulli", b.requantize(s, 0.5), name="again")
     w = b.weights(np.ones((4, 2), int))
-    softmax = b.requantize(b.node("LogSoftmax", d, name="softmax"), 0.5)
-    b.output(b.node("MatMul", b.requantize(t, 0.5), w), b.node("MatMul", softmax, w))
+    other = b.requantize(b.node("RandomNormalLike", d, name="other"), 0.5)
+    b.output(b.node("MatMul", b.requantize(t, 0.5), w), b.node("MatMul", other, w))
 
 
 @cases(

@@ -13,11 +13,6 @@ from hwflow.operators.onnx_operators import HANDLERS, REASONS
 from tests.models import Builder
 
 SHAPE = [2, 4, 4]
-NORM = (
-    "it divides by a norm that it computes of each frame, a root of sums of squares; integers carry no such quotient "
-    "exactly"
-)
-
 
 def in_the_middle(op: str, *parameters: Any, **attributes: Any) -> Builder:
     b = Builder(21, 10)
@@ -32,25 +27,13 @@ def in_the_middle(op: str, *parameters: Any, **attributes: Any) -> Builder:
     ("model", "why", "remedy"),
     [
         (
-            in_the_middle("LRN", size=3),
-            "LRN: it divides each element by a power of a sum of its neighbours' squares; integers carry no such "
-            "quotient exactly",
-            "train without it, or with BatchNormalization, whose constants become part of the next quantizer",
+            in_the_middle("Bernoulli"), "Bernoulli: it draws random numbers",
+            "export the model for inference, or feed them as an input",
         ),
         (
-            in_the_middle("LogSoftmax", axis=1),
-            "LogSoftmax: it divides exponentials by their sum; integers carry no such quotient exactly",
-            "move it to the model's end, where the host runs it (ArgMax needs none), or use Sigmoid or HardSigmoid",
-        ),
-        (
-            in_the_middle("MeanVarianceNormalization", axes=[2, 3]),  # which has a definition of other operators
-            f"MeanVarianceNormalization: {NORM}",
-            "train with BatchNormalization, whose constants become part of the next quantizer",
-        ),
-        (
-            in_the_middle("LpNormalization"),
-            f"LpNormalization: {NORM}",
-            "train with BatchNormalization, whose constants become part of the next quantizer",
+            in_the_middle("GridSample", np.zeros((1, 4, 4, 2))),
+            "GridSample: it reads its input at places that it computes at run time, and a stream passes once",
+            "sample with Resize, Slice or Gather at constant places, or on the host",
         ),
     ],
 )

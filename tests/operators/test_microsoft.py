@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hwflow.api.checking import check
 from tests.dialects.checking import assert_exact
 from tests.models import Builder
 
@@ -102,25 +101,3 @@ def test_streams_that_broadcast(op: str, tmp_path: Path) -> None:
     b = Builder(19, 9)
     inputs = [*tensor(b, "x", "uint8", [3, 4, 5], 0.3, 5), *tensor(b, "z", "uint8", [3, 1, 1], 0.11, 7)]
     exact(made(b, op, [*inputs, *parameters(b, "uint8", 2.0, 3)], [3, 4, 5], "uint8"), tmp_path)
-
-
-def test_a_softmax_at_the_end_is_the_hosts(tmp_path: Path) -> None:
-    b = Builder(19, 9)
-    x = b.quantize(b.node("Relu", b.dequantize(b.input("x", ["N", 5], "int8"), 0.5, 3, "int8")), 0.25, 1, "int8")
-    inputs = [x, *parameters(b, "int8", 0.25, 1), *parameters(b, "int8", 1 / 256, -128)]
-    made(b, "QLinearSoftmax", inputs, [5], "int8", axis=-1, opset=13)
-    assert b.load(tmp_path).quantized.suffix == ("y",)
-
-
-def test_a_softmax_in_the_middle(tmp_path: Path) -> None:
-    b = Builder(19, 9)
-    x = b.quantize(b.node("Relu", b.dequantize(b.input("x", ["N", 5], "int8"), 0.5, 3, "int8")), 0.25, 1, "int8")
-    inputs = [x, *parameters(b, "int8", 0.25, 1), *parameters(b, "int8", 1 / 256, -128)]
-    y = b.declare(b.node("QLinearSoftmax", *inputs, name="y", domain=MICROSOFT), ["N", 5], "int8")
-    sums = b.node("MatMul", b.dequantize(y, 1 / 256, -128, "int8"), b.weights(np.ones((5, 2), int)))
-    b.output(b.quantize(sums, 0.5))
-    (finding,) = check(b.save(tmp_path))
-    assert finding.message == (
-        "operator must be one that hwflow supports, not com.microsoft.QLinearSoftmax: it divides exponentials "
-        "by their sum; integers carry no such quotient exactly"
-    )

@@ -75,7 +75,8 @@ def runtime(proto: onnx.ModelProto, feeds: dict[str, Array]) -> Array:
 def test_every_defect_is_shown_here() -> None:
     others = ["globalmaxpool-axes", "quantize-overflow", "dequantize-opset", "batchnormalization-statistics"]
     others += [*TRANSPOSED, "onehot-fractions", "onehot-values", "pow-cast"]
-    elsewhere = ("GatherElements", "Resize", "Upsample")  # tests.verify.test_gather_defects, test_resize_defects
+    # tests.verify: test_gather_defects, test_resize_defects, test_norm_defects
+    elsewhere = ("GatherElements", "Resize", "Upsample", "GlobalLpPool", "LRN", "LpNormalization")
     mended = [r.mended for r in RECORDS if r.mended is not None and r.name not in elsewhere]
     here = [defect.name for each in mended for defect in each.defects]
     assert sorted(here) == sorted([*POOLS, *AVERAGES, *QUANTIZED, *SOFTMAX, *others])

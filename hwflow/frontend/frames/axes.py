@@ -116,11 +116,12 @@ def transpose() -> BatchingRule:
 
 
 def along(default: int, *, before: tuple[int, int] | None = None, added: int = 0) -> BatchingRule:
-    """Return the rule of an attribute ``axis`` with ``default``, which was another one ``before`` a version. A negative
-    axis counts from the end, over the first input's axes and the ``added`` ones. All but the first input are fixed."""
+    """Return the rule of an attribute ``axis`` with ``default``, which was another one ``before`` a version (its own
+    or that of its attribute ``opset``). A negative axis counts from the end, over the first input's axes and the
+    ``added`` ones. All but the first input are fixed."""
 
     def axis_of(node: OnnxNode) -> int:
-        older = before is not None and node.version < before[0]
+        older = before is not None and node.integer("opset", node.version) < before[0]
         return node.integer("axis", before[1] if older and before is not None else default)
 
     def independent(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:

@@ -47,13 +47,16 @@ def _operator(domain: str, operator: OperatorFacts) -> type[OpRun]:
     """Return an operator class; the evaluator finds it by its domain and name."""
     from onnx.reference.op_run import OpRun  # the reference evaluator is slow to import
 
-    def call(self: OpRun, *inputs: AnyArray | None, **attributes: Any) -> tuple[AnyArray]:
-        return (np.asarray(_result(operator, inputs, attributes)),)
+    def call(self: OpRun, *inputs: AnyArray | None, **attributes: Any) -> tuple[AnyArray, ...]:
+        result = _result(operator, inputs, attributes)
+        return result[: len(self.output)] if isinstance(result, tuple) else (np.asarray(result),)
 
     return type(operator.name, (OpRun,), {"op_domain": domain, "_run": call})
 
 
-def _result(operator: OperatorFacts, inputs: Sequence[AnyArray | None], attributes: dict[str, Any]) -> AnyArray:
+def _result(
+    operator: OperatorFacts, inputs: Sequence[AnyArray | None], attributes: dict[str, Any]
+) -> AnyArray | tuple[AnyArray, ...]:
     if operator.evaluate is not None:
         return operator.evaluate(inputs, attributes)
     assert operator.levels is not None

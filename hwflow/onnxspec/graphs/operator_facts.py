@@ -59,7 +59,8 @@ class OperatorFacts:
     An operator of a dialect, which has no schema:
 
     * ``form``: the legal operands and attributes of its nodes.
-    * ``shape``: infers its result's shape and type.
+    * ``shape``: infers its result's shape and type; ``alike``: indices of further results with the same.
+    * ``in_default_domain``: onnxruntime writes it into ai.onnx, which has no such operator.
 
     Inference by onnx:
 
@@ -88,8 +89,8 @@ class OperatorFacts:
     The reference evaluator:
 
     * ``levels``: the quotients and levels of a dialect's quantizing operator, in float64.
-    * ``evaluate``: computes a dialect's operator from its inputs (None: absent) and the node's attributes; None where
-      ``levels`` does.
+    * ``evaluate``: computes a dialect's operator, its result or all results that it may have, from its inputs (None:
+      absent) and the node's attributes; None where ``levels`` does.
     * ``mended``: the defects of the evaluator's own operator, and its substitute.
     * ``framewise``: whether a node processes frames along the first axis independently; None: if it is elementwise.
 
@@ -122,6 +123,8 @@ class OperatorFacts:
     data: tuple[int, ...] | None = None
     form: Form | None = None
     shape: ShapeRule | None = None
+    alike: tuple[int, ...] = ()
+    in_default_domain: bool = False
     tame: bool = False
     wild: bool = False
     by_type: bool = False
@@ -136,7 +139,7 @@ class OperatorFacts:
     of_shapes: bool = False
     proportional: bool = False
     levels: Callable[[Arrays, Mapping[str, Any]], Levels | RealLevels] | None = None
-    evaluate: Callable[[Arrays, Mapping[str, Any]], AnyArray] | None = None
+    evaluate: Callable[[Arrays, Mapping[str, Any]], AnyArray | tuple[AnyArray, ...]] | None = None
     mended: Mended | None = None
     framewise: FrameRule | None = None
     differences: tuple[Difference, ...] = ()

@@ -1,6 +1,7 @@
-"""Rewrite obsolete spellings of the QONNX dialect to the current ones, the only ones known elsewhere.
+"""Rewrite obsolete spellings of the dialects to the current ones, the only ones known elsewhere.
 
 * Quantizers in the default domain (exports for FINN before QONNX had its own domain).
+* Operators that onnxruntime writes into the default domain, which lacks them: they are of com.microsoft.
 * Operators of ``qonnx.custom_op.channels_last``: an operator of ai.onnx whose data, and for Conv also the weights, have
   their channels on the last axis. It becomes that operator between transposes.
 
@@ -34,8 +35,10 @@ def modernize(model: onnx.ModelProto) -> list[Finding]:
     Nodes whose data have an unknown rank stay as they are, with a warning.
     """
     functions = {(f.domain, f.name) for f in model.functions}
-    quantizers = {name for (domain, name), _ in all_facts() if domain == GENERAL}
-    pass_ = _Pass({name for name in quantizers if ("", name) not in functions and not onnx.defs.has(name)})
+    known = {
+        name: domain for (domain, name), facts in all_facts() if domain == GENERAL or facts.in_default_domain
+    }
+    pass_ = _Pass({n: d for n, d in known.items() if ("", n) not in functions and not onnx.defs.has(n)})
     for owner in (model.graph, *model.functions):
         pass_.run(owner, model.opset_import if isinstance(owner, onnx.GraphProto) else owner.opset_import)
     return [*pass_.findings()]
@@ -43,10 +46,10 @@ def modernize(model: onnx.ModelProto) -> list[Finding]:
 
 @dataclass
 class _Pass:
-    """``quantizers``: those that nothing else defines in the default domain. ``found``: the number of nodes of each
-    kind, and the first of them; ``left``: findings about nodes that stay as they are."""
+    """``homes``: the domains of operators that nothing defines in the default one. ``found``: the number of nodes of
+    each kind, and the first of them; ``left``: findings about nodes that stay as they are."""
 
-    quantizers: set[str]
+    homes: dict[str, str]
     found: Counter[tuple[str, str]] = field(default_factory=Counter)
     first: dict[tuple[str, str], str] = field(default_factory=dict)
     left: list[Finding] = field(default_factory=list)
@@ -58,16 +61,16 @@ class _Pass:
             return
         values, names = _taken(owners)
         ranks: dict[str, int] = {}
-        renamed = False
+        renamed: dict[str, None] = {}
         rewritten: list[tuple[Owner, list[onnx.NodeProto]]] = []
         for each in owners:
             ranks.update(_declared_ranks(each))
             nodes: list[onnx.NodeProto] = []
             for node in each.node:
-                if node.domain in ("", "ai.onnx") and node.op_type in self.quantizers:
+                if node.domain in ("", "ai.onnx") and node.op_type in self.homes:
                     self._note(node)
-                    node.domain = GENERAL
-                    renamed = True
+                    node.domain = self.homes[node.op_type]
+                    renamed[node.domain] = None
                 nodes += self._between_transposes(node, ranks, values, names)
                 known = [ranks[name] for name in node.input if name in ranks]
                 operator = facts_of(plain_domain(node.domain), node.op_type)
@@ -79,11 +82,11 @@ class _Pass:
             kept = [onnx.NodeProto.FromString(node.SerializeToString()) for node in nodes]
             del each.node[:]
             each.node.extend(kept)
-        if renamed and all(entry.domain != GENERAL for entry in imports):
-            imports.append(helper.make_opsetid(GENERAL, 1))
+        missing = [domain for domain in renamed if all(entry.domain != domain for entry in imports)]
+        imports.extend(helper.make_opsetid(domain, 1) for domain in missing)
 
     def _is_old(self, node: onnx.NodeProto) -> bool:
-        return node.domain in CHANNELS_LAST or (node.domain in ("", "ai.onnx") and node.op_type in self.quantizers)
+        return node.domain in CHANNELS_LAST or (node.domain in ("", "ai.onnx") and node.op_type in self.homes)
 
     def _is_turned(self, node: onnx.NodeProto) -> bool:
         """Tell whether a node is a channels-last operator that can be rewritten."""
@@ -135,13 +138,15 @@ class _Pass:
         for (op_type, domain), count in self.found.items():
             where = f"node {show(self.first[op_type, domain])} ({op_type})"
             others = f" and {count - 1} more of its kind" if count > 1 else ""
-            message = f"the node{others} must be in domain {show(GENERAL)}, not in the default one: taken as if it were"
+            home = self.homes.get(op_type, GENERAL)
+            message = f"the node{others} must be in domain {show(home)}, not in the default one: taken as if it were"
             if domain in CHANNELS_LAST:
                 message = (
                     f"the node{others} must be an operator of ai.onnx, with channels on axis 1, not of {show(domain)}: "
                     "taken for that operator between transposes"
                 )
-            yield Finding("old-dialect", where, message, remedy, Severity.WARNING)
+            advice = remedy if home == GENERAL else "write the domain, or leave the model as it is"
+            yield Finding("old-dialect", where, message, advice, Severity.WARNING)
 
 
 def _nested(owner: Owner) -> Iterator[Owner]:

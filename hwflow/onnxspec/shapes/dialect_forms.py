@@ -77,6 +77,18 @@ def unary(**attributes: str) -> Form:
     return Form(operands, attributes)
 
 
+def normalization(required: Sequence[str], optional: Sequence[str], **attributes: str) -> Form:
+    """Return the form of real operands of the first one's type."""
+    first, *others = required
+    return Form(
+        (
+            Operand(first, REALS), *(Operand(name, REALS, like=0) for name in others),
+            *(Operand(name, REALS, optional=True, like=0) for name in optional),
+        ),
+        attributes,
+    )  # fmt: skip
+
+
 # com.microsoft.
 BINARY = Form((
     Operand("A", INTEGERS), _scale("A_scale"), _zero("A_zero_point", 0),
@@ -99,6 +111,10 @@ MAX_POOL = Form((Operand("x", ("int8", "uint8")),), {
     "auto_pad": "text", "ceil_mode": "integer", "dilations": "integers", "kernel_shape": "integers",
     "pads": "integers", "strides": "integers",
 })  # fmt: skip
+FUSED = Form(
+    (Operand("A", REALS), Operand("B", REALS, like=0)),
+    {"alpha": "real", "transA": "integer", "transB": "integer", "transBatchA": "integer", "transBatchB": "integer"},
+)
 CONCAT = Form(
     (
         _scale("Y_scale"), Operand("Y_zero_point", INTEGERS, _ONE),

@@ -110,9 +110,25 @@ def gemm(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Result:
     return (m, n), "float32" if zero_point is None else zero_point.dtype
 
 
+def fused_matmul(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Result:
+    """Infer the shape of numpy's matmul of operands whose axes are brought into another order first."""
+    shapes = []
+    for place, name in enumerate("AB"):
+        axes = list(_input(inputs, place).shape)
+        if _integer(attributes, f"transBatch{name}", 0) and len(axes) > 2:
+            axes = [*axes[1:-1], axes[0], axes[-1]]
+        if _integer(attributes, f"trans{name}", 0) and len(axes) > 1:
+            axes[-2:] = axes[:-3:-1]
+        shapes.append(tuple(axes))
+    return _product(*shapes), _input(inputs, 0).dtype
+
+
 def matmul(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Result:
     """Infer the shape of numpy's matmul."""
-    a, b = _input(inputs, 0).shape, _input(inputs, 1).shape
+    return _product(_input(inputs, 0).shape, _input(inputs, 1).shape), _input(inputs, 2).dtype
+
+
+def _product(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
     if not a or not b:
         raise ShapeError(f"A and B must have at least 1 dimension, not {list(a)} and {list(b)}")
     left, right = a if len(a) > 1 else (1, *a), b if len(b) > 1 else (*b, 1)
@@ -122,8 +138,7 @@ def matmul(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Result:
         batch = np.broadcast_shapes(left[:-2], right[:-2])
     except ValueError:
         raise ShapeError(f"the inputs must broadcast, not {list(a)} with {list(b)}") from None
-    shape = (*batch, *left[-2:-1][: len(a) - 1], *right[-1:][: len(b) - 1])
-    return shape, _input(inputs, 2).dtype
+    return (*batch, *left[-2:-1][: len(a) - 1], *right[-1:][: len(b) - 1])
 
 
 def global_pool(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Result:

@@ -299,4 +299,5 @@ def infer_dialect(
         shape, dtype = rule(inputs, attributes)
     except ShapeError as error:
         raise InferenceFailure(str(error)) from error
-    return {node.output[0]: ValueInfo(node.output[0], shape, dtype)}
+    alike = [node.output[place] for place in (0, *operator.alike) if place < len(node.output) and node.output[place]]
+    return {name: ValueInfo(name, shape, dtype) for name in alike}

@@ -10,6 +10,7 @@ from functools import partial
 import numpy as np
 
 from hwflow.frontend.context import Lowering, behind, exact_constant, made, reals, refuse, require_short
+from hwflow.frontend.facts import UNLIMITED
 from hwflow.frontend.views import (
     Constant,
     Functions,
@@ -37,7 +38,8 @@ from hwflow.operators.elementwise.keys import keyed_sum, remember_sum
 from hwflow.operators.elementwise.lattice import whole_zero_point
 from hwflow.operators.moves.channels import Channels
 from hwflow.operators.moves.moves import broadcast, with_constant
-from hwflow.operators.norms.approximations import based, operand, quotient
+from hwflow.operators.norms.approximations import operand, quotient
+from hwflow.operators.norms.based import based
 from hwflow.operators.norms.masked import added, widest, with_mask
 from hwflow.operators.norms.rows import below_greatest
 from hwflow.operators.norms.softmax import divided
@@ -103,11 +105,10 @@ def _arithmetic(state: Lowering, node: OnnxNode, operation: str) -> View:
     target = np.broadcast_shapes(*wholes)
     if operation == "sub" and left.value in state.facts.totals and right.value in state.facts.totals:
         left, right = operand(state, node, left), operand(state, node, right)
-    places = variance = means = None
-    if operation == "sub":
-        places, means = state.facts.axes_below(left, right), state.facts.means_of(left, right)
-        variance = state.facts.means_of_variance(left, right)
-    most = least = None
+    operands = left, right
+    variance = state.facts.variance(left, right) if operation == "sub" else None
+    places = state.facts.axes_below(left, right) if operation == "sub" else None
+    limits = UNLIMITED
     if operation == "mul" and _is_inverse(right):
         right, operation = replace(right, functions=right.functions[:-1]), "div"
     elif operation == "mul" and _is_inverse(left):
@@ -119,13 +120,17 @@ def _arithmetic(state: Lowering, node: OnnxNode, operation: str) -> View:
             right, operation = inverted[1], "div"
         elif inverted[0] is not None:
             left, right, operation, wholes = right, inverted[0], "div", wholes[::-1]
-        most, least = state.facts.limits(left, right)
-        whose = state.facts.softmax_of(left, right) if operation == "div" and not least else None
+        limits = state.facts.limits(left, right)
+        whose = state.facts.softmax_of(left, right) if operation == "div" and not limits.least else None
         if whose is not None and _lies_far_apart(state, whose[0]):
             after = (*left.after, *right.after, node.name)
             return replace(divided(state, node, *whose), after=tuple(dict.fromkeys(after)))
+        operands = left, right
+        if limits.norm is not None:
+            right, wholes = limits.norm, [wholes[0], (1, *limits.norm.shape)]
     left, right = (
-        broadcast(state, node, view, whole, target) for view, whole in zip((left, right), wholes, strict=True)
+        view if whole == target else broadcast(state, node, operand(state, node, view), whole, target)
+        for view, whole in zip((left, right), wholes, strict=True)
     )
     if places is not None and state.bound(left.value).interval is not None:
         below = below_greatest(state, node, left, right, places)
@@ -136,13 +141,15 @@ def _arithmetic(state: Lowering, node: OnnxNode, operation: str) -> View:
             bound = state.bounds[total.value]
             assert bound.interval is not None
             state.bounds[total.value] = replace(bound, interval=Interval(0, bound.interval.hi))
-            state.facts.variances[total.value] = total, variance
-        if means is not None:
-            state.facts.distances[total.value] = total, means
+            state.facts.variances[total.value] = replace(variance, result=total)
+        if operation == "sub":
+            state.facts.note_distances(total, *operands)
         return total
     if operation == "mul":
         return product_of(state, node, left, right)
-    return quotient(state, node, left, right, most=most, least=least)
+    result = quotient(state, node, left, right, limits)
+    state.facts.quotients[result.value] = (result, *operands)
+    return result
 
 
 def _is_inverse(view: Reals) -> bool:

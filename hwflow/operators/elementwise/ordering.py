@@ -11,10 +11,11 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
 from hwflow.display import show
-from hwflow.frontend.context import Handler, Lowering, Refusal, exact_constant, made, reals, refuse
-from hwflow.frontend.views import Constant, Integers, QuantizedConstant, Reals, View, as_array, fractions
+from hwflow.frontend.context import Handler, Lowering, Refusal, behind, exact_constant, made, reals, refuse
+from hwflow.frontend.views import Constant, Integers, QuantizedConstant, Reals, View, as_array, fractions, uniform
 from hwflow.ir.graph import Fractions
-from hwflow.ir.integer_functions import Function, Simple
+from hwflow.ir.integer_functions import MAXIMUM, Function, Simple
+from hwflow.numerics.functions.piecewise import Clip
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
 from hwflow.operators.elementwise import integers
 from hwflow.operators.elementwise.alignment import SHORT, aligned, in_common, step
@@ -27,12 +28,33 @@ def extreme(function: Function) -> Handler:
     """Return the handler of Max or Min, of any number of operands."""
 
     def handler(state: Lowering, node: OnnxNode) -> View:
-        operands, meaning = _comparable(state, node, _operands(state, node, range(len(node.inputs))))
+        given = _operands(state, node, range(len(node.inputs)))
+        try:
+            operands, meaning = _comparable(state, node, given)
+        except Refusal:
+            limited = _limited(state, node, given, function)
+            if limited is None:
+                raise
+            return limited
         while len(operands) > 1:
             operands = [step(state, node, function, operands[:2], origin=_origin(operands, meaning)), *operands[2:]]
         return _real(node, operands[0], meaning)
 
     return handler
+
+
+def _limited(
+    state: Lowering, node: OnnxNode, operands: Sequence[Reals | Fractions], function: Function
+) -> Reals | None:
+    """Return a stream limited by one constant number, whatever functions were before; None for other operands."""
+    streams = [(place, each) for place, each in enumerate(operands) if isinstance(each, Reals)]
+    numbers = [uniform(each) for each in operands if not isinstance(each, Reals)]
+    if len(operands) != 2 or len(streams) != 1 or numbers[0] is None:
+        return None
+    (place, view), limit = streams[0], numbers[0]
+    if state.model.values[node.inputs[place]].shape != state.model.values[node.result].shape:
+        return None
+    return behind(view, node, as_array(Clip(limit, None) if function == MAXIMUM else Clip(None, limit)))
 
 
 def total(state: Lowering, node: OnnxNode) -> View:

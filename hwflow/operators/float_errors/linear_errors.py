@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from hwflow.onnxspec.dialect_operators.norm_operators import fused_matmul as fused
 from hwflow.onnxspec.reference.evaluation import AnyArray
 from hwflow.operators.float_errors.step_errors import Errors, NoBound, Step, gamma, is_integer, magnitude
 
@@ -45,6 +46,19 @@ def _with_bias(step: Step, terms: int) -> Errors:
 
 def matmul(step: Step) -> Errors:
     return products(step, step.value(0).shape[-1], np.matmul)
+
+
+def fused_matmul(step: Step) -> Errors:
+    """Bound alpha times a product of operands whose axes are brought into another order first; the evaluator rounds it
+    once from float64, another one may round each step."""
+    alpha = abs(float(step.attributes.get("alpha", 1.0)))
+    plain = {**step.attributes, "alpha": 1.0}
+
+    def bilinear(a: AnyArray, b: AnyArray) -> AnyArray:
+        return fused([a.astype(np.float64), b.astype(np.float64)], plain)
+
+    terms = max(step.value(0).shape)
+    return alpha * products(step, terms, bilinear, more_roundings=2) + step.tiny
 
 
 def gemm(step: Step) -> Errors:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import prod
 
+from hwflow.frontend.frames.fused_products import order_of
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
 
 Shapes = Callable[[int], tuple[int, ...]]
@@ -32,6 +33,12 @@ def product(left: int, turned: str = "transA") -> Callable[[OnnxNode, Shapes], i
         return prod(shape(-1)) * shape(left)[axis]
 
     return count
+
+
+def fused(node: OnnxNode, shape: Shapes) -> int:
+    """Count the product of operands whose axes are brought into another order first."""
+    own = shape(0)
+    return prod(shape(-1)) * own[order_of(node, "A", len(own))[-1]]
 
 
 def recurrent(node: OnnxNode, shape: Shapes) -> int:

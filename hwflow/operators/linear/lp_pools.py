@@ -6,16 +6,20 @@ from __future__ import annotations
 from fractions import Fraction
 from math import prod
 
+import numpy as np
+
 from hwflow.frontend.context import Lowering, behind, made, reals, refuse
 from hwflow.frontend.frames import axes
 from hwflow.frontend.views import Integers, Reals, View, as_array
+from hwflow.ir.node_attributes import Window
 from hwflow.numerics.functions.piecewise import Abs
 from hwflow.numerics.functions.power import Pow
 from hwflow.onnxspec.reference import framewise
+from hwflow.onnxspec.reference.defect import AnyArray, Attributes, Defect, Inputs, Mended, exactly
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
 from hwflow.operators.elementwise.keys import times
 from hwflow.operators.float_errors.step_errors import Errors, Step, gamma, magnitude
-from hwflow.operators.linear.pools import require_image, window_sum
+from hwflow.operators.linear.pools import require_image, whole, window_sum
 from hwflow.operators.linear.window import AUTO_PADS, window_of
 from hwflow.operators.record import Operator, attributes
 from hwflow.operators.records import phrases
@@ -23,12 +27,24 @@ from hwflow.operators.records import phrases
 
 def lp_pool(state: Lowering, node: OnnxNode) -> View:
     """Lower LpPool of a positive integer power, with zeros in the padding."""
-    view, power = reals(state, node, 0), _power(node)
+    view = reals(state, node, 0)
     require_image(node, view.shape)
     kernel = node.attributes["kernel_shape"]
     assert isinstance(kernel, tuple)
     shape = state.frame_shape(node.outputs[0])
     window = window_of(node, view.shape[1:], [int(k) for k in kernel], shape[1:])
+    return _norm(state, node, view, window, shape)
+
+
+def global_lp_pool(state: Lowering, node: OnnxNode) -> View:
+    """Lower GlobalLpPool: one window covers the image."""
+    view = reals(state, node, 0)
+    require_image(node, view.shape)
+    return _norm(state, node, view, whole(view.shape), state.frame_shape(node.outputs[0]))
+
+
+def _norm(state: Lowering, node: OnnxNode, view: Reals, window: Window, shape: tuple[int, ...]) -> Reals:
+    power = _power(node)
     powers = behind(view, node, as_array(Abs()))
     if power > 1:
         powers = behind(powers, node, as_array(Pow(Fraction(power))))
@@ -56,10 +72,21 @@ def _error(step: Step) -> Errors:
     """Bound a norm, which is convex in the magnitudes: its change where they grow, and the roundings of its sum."""
     size = magnitude(step.value(0))
     most, middle = (step.again([v]) for v in (size + step.error(0), size))
-    terms = prod(step.attributes["kernel_shape"])
+    terms = prod(step.attributes.get("kernel_shape") or size.shape[2:])
     result: Errors = abs(most - middle) + gamma(2 * terms + 64, step.unit) * abs(most) + 64 * step.tiny
     return result
 
+
+def definition(inputs: Inputs, attributes: Attributes) -> AnyArray:
+    """Compute GlobalLpPool."""
+    (x, *_) = inputs
+    assert x is not None
+    power = x.dtype.type(attributes.get("p", 2))
+    result: AnyArray = (np.abs(x) ** power).sum(axis=tuple(range(2, x.ndim)), keepdims=True) ** (1 / power)
+    return result.astype(x.dtype)
+
+
+GLOBAL = Mended((Defect("globallppool", "it has none", None),), exactly(definition))
 
 RECORDS = (
     Operator(
@@ -68,5 +95,11 @@ RECORDS = (
         limits=f"{phrases.POOL}; no ceil_mode; powers of at most 16 bits before their sum",
         becomes=("requantize", "sum_pool2d"), needs=(Integers, Reals), heavy=True, frames=axes.IMAGE, error=_error,
         framewise=framewise.always, images=1
+    ),
+    Operator(
+        "GlobalLpPool", lower=global_lp_pool, honours=attributes("p"),
+        limits="of images with any number of axes; powers of at most 16 bits before their sum",
+        becomes=("requantize", "sum_pool2d"), needs=(Integers, Reals), heavy=True, frames=axes.IMAGE, error=_error,
+        tame=True, framewise=framewise.always, mended=GLOBAL, images=1
     ),
 )

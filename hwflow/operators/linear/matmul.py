@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import partial
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from hwflow.display import show
-from hwflow.frontend.context import Lowering, made, reals, refuse
+from hwflow.frontend.context import Lowering, finite, made, reals, refuse
+from hwflow.frontend.frames.fused_products import order_of
 from hwflow.frontend.views import (
     Constant,
     QuantizedConstant,
@@ -39,6 +41,32 @@ def matmul(state: Lowering, node: OnnxNode) -> View:
         if not constant[place] or all(constant):
             reals(state, node, place)
     return multiplied(state, node, left, right, (node.inputs[0], node.inputs[1]))
+
+
+def fused_matmul(state: Lowering, node: OnnxNode) -> View:
+    """Lower FusedMatMul: alpha times a product whose operands' axes are brought into another order first."""
+    alpha = finite(node, "alpha", 1.0)
+    if alpha == 0:
+        raise refuse(node, "gemm-alpha", "alpha must not be 0", "remove the product")
+    operands: list[View] = []
+    for place, operand in enumerate("AB"):
+        view: View = state.view(node.inputs[place])
+        if not isinstance(view, Constant | QuantizedConstant):
+            view = reals(state, node, place)
+        order = order_of(node, operand, len(state.model.values[node.inputs[place]].shape))
+        if isinstance(view, Reals):
+            if order[0] != 0:
+                raise refuse(
+                    node, "frame-axis", f"the frame axis of {show(node.inputs[place])} must stay first, and not be "
+                    "transposed", "transpose axes of a frame",
+                )
+            if order != sorted(order):
+                view = transposed(state, node, view, tuple(axis - 1 for axis in order[1:]))
+        else:
+            view = changed(view, partial(np.transpose, axes=order))
+        operands.append(view)
+    result = multiplied(state, node, operands[0], operands[1], (node.inputs[0], node.inputs[1]))
+    return made(result.value, result.shape, as_array(result.scale * alpha), result.zero_point, node)
 
 
 def multiplied(state: Lowering, node: OnnxNode, left: View, right: View, names: tuple[str, str]) -> Reals:

@@ -124,7 +124,11 @@ def tile(state: Lowering, node: OnnxNode) -> View:
 def expand(state: Lowering, node: OnnxNode) -> View:
     """Lower Expand: axes of length 1 are repeated, new ones come first."""
     shape = constant_integers(state, node, 1, "shape")
-    return _moved(state, node, lambda array: np.broadcast_to(array, np.broadcast_shapes(array.shape, shape)))
+    source = state.view(node.inputs[0])
+    found = _moved(state, node, lambda array: np.broadcast_to(array, np.broadcast_shapes(array.shape, shape)))
+    if isinstance(found, Reals) and isinstance(source, Reals) and len(found.shape) == len(source.shape):
+        state.facts.repeated[found.value] = source
+    return found
 
 
 def depth_to_space(state: Lowering, node: OnnxNode) -> View:

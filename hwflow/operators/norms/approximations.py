@@ -17,9 +17,10 @@ import numpy as np
 from hwflow.frontend.approximation_bits import bits_above
 from hwflow.frontend.context import Lowering, Refusal, approximated, refuse, require_behind
 from hwflow.frontend.error_bounds import ONE, ZERO, Bound, added
+from hwflow.frontend.facts import UNLIMITED, Limits
 from hwflow.frontend.views import Reals, as_array, compact, fractions, uniform
 from hwflow.ir.graph import Fractions, Value
-from hwflow.ir.integer_functions import MAXIMUM, MINIMUM, Magnitude, Simple, Times
+from hwflow.ir.integer_functions import MAXIMUM, MINIMUM, Magnitude, Times
 from hwflow.ir.node_attributes import (
     ProductAttributes,
     QuotientAttributes,
@@ -30,20 +31,19 @@ from hwflow.numerics.functions.combination import Combination
 from hwflow.numerics.functions.function import Elementwise, enclose
 from hwflow.numerics.functions.piecewise import Abs, Affine, Clip, Relu
 from hwflow.numerics.functions.power import Pow, Reciprocal, RootMultiply, Sqrt
-from hwflow.numerics.functions.smooth import Exp
+from hwflow.numerics.functions.smooth import Exp, Log
 from hwflow.numerics.interval import Interval as RealInterval
 from hwflow.numerics.interval import NoSteps
 from hwflow.numerics.requantizers.stages import StepStage
 from hwflow.numerics.requantizers.step_function import StepFunction
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
-from hwflow.operators.elementwise.clamped import applied, broadcast_constant, clamped
+from hwflow.operators.elementwise.clamped import applied, clamped
 from hwflow.operators.elementwise.lattice import MAX_POINTS, plain
 from hwflow.operators.moves.channels import Channels
+from hwflow.operators.norms.based import MOST_BITS, based
 from hwflow.operators.norms.exponentials import exponentials
+from hwflow.operators.norms.logarithms import logarithm
 from hwflow.types import Interval
-
-MOST_BITS = 60
-"""The longest results: sums, products and differences of longer ones would not be exact in 62 bits."""
 
 _SCALE_BITS = 96
 """Relative precision of a scale that is a root."""
@@ -66,8 +66,12 @@ def _operand(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
         return exponentials(state, node, view)
     try:
         found = plain(state, node, view)
-        if len(view.functions) == 1 and _squares(view.functions[0]):
-            state.facts.squares[found.value] = found, replace(view, functions=())
+        if len(view.functions) == 1:
+            base, facts = replace(view, functions=()), state.facts
+            if _squares(view.functions[0]):
+                facts.squares[found.value] = found, base
+            elif all(isinstance(f, Abs) for f in view.functions[0].reshape(-1)):
+                facts.magnitudes[found.value] = found, base
         return found
     except Refusal as refusal:
         if len(view.functions) == 1 and _squares(view.functions[0]):
@@ -127,7 +131,10 @@ def tabulated(state: Lowering, node: OnnxNode, view: Reals) -> Reals | None:
         axes = state.facts.zeros.get(view.value, ())
         at_zero = min(values[-view.low][0] for values in known.values()) if axes else ZERO
         state.facts.floors[value] = axes, at_zero
-    return _carried(view, node, value, fractions(unit))
+    found = _carried(view, node, value, fractions(unit))
+    if len(view.functions) == 1 and all(isinstance(f, Exp) for f in view.functions[0].reshape(-1)):
+        state.facts.powers[value] = found, replace(view, functions=())
+    return found
 
 
 _Enclosed = list[tuple[Fraction, Fraction]]
@@ -169,37 +176,11 @@ def _carried(view: Reals, node: OnnxNode, value: Value, scale: Fractions) -> Rea
     return Reals(value, view.shape, scale, fractions(0), view.anchor, after=after)
 
 
-def based(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
-    """Return ``view``, which has no functions, with a zero point of 0; a fraction is rounded, far below the precision
-    of what follows."""
-    value, scale, zero_point = view.value, view.scale, view.zero_point
-    if uniform(zero_point) == 0:
-        return view
-    errors: Mapping[str, Fraction] = {}
-    if any(v.denominator != 1 for v in zero_point.reshape(-1)):
-        name = state.approximations.fresh(node.name)
-        magnitude = max(max(abs(v) for v in zero_point.reshape(-1)), state.bound(value).magnitude or ONE, ONE)
-        shift = max(0, min(state.precision.of(name), MOST_BITS) - bits_above(magnitude))
-        if shift:
-            value = applied(state, node, value, Times(1 << shift), (None,), view.nodes)
-        scaled = as_array(zero_point * (1 << shift))
-        rounded = as_array(np.frompyfunc(round, 1, 1)(scaled))
-        off = max(abs(v - r) for v, r in zip(scaled.reshape(-1), rounded.reshape(-1), strict=True))
-        errors = {name: Fraction(off)} if off else {}
-        zero_point, scale = rounded, as_array(scale / (1 << shift))
-    offsets = np.array([int(v) for v in zero_point.reshape(-1)], dtype=np.int64).reshape(zero_point.shape)
-    value = applied(state, node, value, Simple("sub"), (None, broadcast_constant(offsets, view.shape)), view.nodes)
-    bound = state.bounds[value]
-    state.bounds[value] = replace(bound, errors=added(bound.errors, errors))
-    return replace(view, value=value, scale=scale, zero_point=fractions(0), nodes=(), low=None, high=None)
-
-
 def quotient(
-    state: Lowering, node: OnnxNode, dividend: Reals, divisor: Reals, *, most: Fraction | None = None,
-    least: Fraction | None = None,
+    state: Lowering, node: OnnxNode, dividend: Reals, divisor: Reals, limits: Limits = UNLIMITED
 ) -> Reals:
-    """Divide two streams of one shape without functions. Facts about them that intervals do not show: ``least``, a
-    lower bound of the divisor's magnitude, and ``most``, an upper bound of the quotient's, both of reals."""
+    """Divide two streams of one shape without functions. ``limits``: facts about them that intervals do not show. The
+    quotient is 0 where the dividend is, if a divisor of 0 is possible there alone (``nonzero``)."""
     require_behind(
         state, node, "stream-division",
         "the divisor must be a constant, not computed at run time, where no quantizer says how precise the quotient "
@@ -210,6 +191,12 @@ def quotient(
     a, b = state.bound(dividend.value), state.bound(divisor.value)
     assert a.interval is not None and b.interval is not None
     scales = as_array(abs(divisor.scale)).reshape(-1)
+    least, most = limits.least, limits.most
+    if limits.nonzero is not None and not a.errors:
+        least = limits.nonzero if least is None else max(least, limits.nonzero)
+        if b.interval.lo <= b.error:
+            value = applied(state, node, divisor.value, MAXIMUM, (None, 1), divisor.nodes)
+            divisor = replace(divisor, value=value, nodes=())
     smallest = max(b.interval.lo - b.error, ZERO if least is None else least / max(scales))
     if smallest - b.error <= 0:
         raise refuse(
@@ -348,15 +335,25 @@ def _applied(state: Lowering, node: OnnxNode, view: Reals, functions: Fractions)
         return reciprocal(state, node, view)
     if exponent == -_HALF:
         return reciprocal(state, node, root(state, node, view))
+    if isinstance(function, Log):
+        return logarithm(state, node, view)
     if isinstance(function, Clip | Relu):
         return _limited(state, node, view, function)
     if exponent == 2:
         return square(state, node, view)
     if isinstance(function, Abs):
-        view = based(state, node, view)
-        value = applied(state, node, view.value, Magnitude(), (None,), view.nodes)
-        return replace(view, value=value, scale=as_array(abs(view.scale)), nodes=(), low=None, high=None)
+        return magnitude(state, node, view)
     return None
+
+
+def magnitude(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
+    """Return the absolute values of a stream without functions."""
+    centred = based(state, node, view)
+    value = applied(state, node, centred.value, Magnitude(), (None,), centred.nodes)
+    scale = as_array(abs(centred.scale))
+    found = replace(centred, value=value, scale=scale, nodes=(), low=None, high=None)
+    state.facts.magnitudes[value] = found, view
+    return found
 
 
 def reciprocal(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
@@ -368,11 +365,25 @@ def reciprocal(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
 
 
 def _limited(state: Lowering, node: OnnxNode, view: Reals, function: Clip | Relu) -> Reals | None:
-    """Limit approximated integers: the limits are rounded to their unit."""
+    """Limit integers, exactly if possible; else the limits are rounded to their unit."""
     scale, zero = uniform(view.scale), uniform(view.zero_point)
     ends = (ZERO, None) if isinstance(function, Relu) else (function.low, function.high)
+    found = None
     if scale is None or zero is None or scale <= 0 or not state.bound(view.value).errors:
-        return clamped(state, node, replace(view, functions=(as_array(function),)))
+        found = clamped(state, node, replace(view, functions=(as_array(function),)))
+    if found is None:
+        found = _rounded_limits(state, node, view, ends)
+    if found is not None and ends[0] is not None and ends[0] >= 0 and ends[1] is None:
+        state.facts.limited[found.value] = found, view, ends[0]
+    return found
+
+
+def _rounded_limits(
+    state: Lowering, node: OnnxNode, view: Reals, ends: tuple[Fraction | None, Fraction | None]
+) -> Reals | None:
+    scale, zero = uniform(view.scale), uniform(view.zero_point)
+    if scale is None or zero is None or scale <= 0:
+        return None
     value, name = view.value, state.approximations.fresh(node.name)
     for end, limit in zip(ends, (MAXIMUM, MINIMUM), strict=True):
         if end is not None:
@@ -396,8 +407,8 @@ def _combined(state: Lowering, node: OnnxNode, view: Reals, function: Combinatio
     if right is None:
         return None
     if function.op == "div":
-        most, least = state.facts.limits(left, right)
-        return quotient(state, node, left, right, most=most, least=least)
+        limits = state.facts.limits(left, right)
+        return quotient(state, node, left, limits.norm or right, limits)
     left, right = based(state, node, left), based(state, node, right)
     value = state.add(node, [left.value, right.value], ProductAttributes((0, 0)), left.nodes + right.nodes, origin="")
     return _carried(view, node, value, as_array(left.scale * right.scale))

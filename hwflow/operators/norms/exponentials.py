@@ -8,6 +8,7 @@ less than 62 bits.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -82,7 +83,9 @@ def exponentials(state: Lowering, node: OnnxNode, view: Reals, beyond: int | Non
     state.bounds[value] = Bound(interval, errors)
     state.facts.floors[value] = state.facts.zeros.get(view.value, ()), Fraction(1)
     after = tuple(dict.fromkeys((*view.after, node.name)))
-    return Reals(value, view.shape, fractions(Fraction(1, 1 << bits)), fractions(0), view.anchor, after=after)
+    found = Reals(value, view.shape, fractions(Fraction(1, 1 << bits)), fractions(0), view.anchor, after=after)
+    state.facts.powers[value] = found, replace(view, functions=())
+    return found
 
 
 class _Digit(NamedTuple):

@@ -33,7 +33,8 @@ from hwflow.operators.elementwise import integers
 from hwflow.operators.elementwise.alignment import step
 from hwflow.operators.elementwise.clamped import applied
 from hwflow.operators.moves.moves import broadcast, over_constant
-from hwflow.operators.norms.approximations import based, operand
+from hwflow.operators.norms.approximations import operand
+from hwflow.operators.norms.based import based
 from hwflow.operators.norms.rows import same_sign
 from hwflow.types import Interval
 

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from hwflow.display import show
 from hwflow.frontend.context import Lowering, reals, refuse
+from hwflow.frontend.facts import Limits
 from hwflow.frontend.frames import axes
 from hwflow.frontend.views import Integers, Masked, Reals, View
 from hwflow.onnxspec.reference import evaluator_defects, framewise
@@ -22,29 +23,37 @@ from hwflow.operators.record import Operator, attributes
 
 def softmax(state: Lowering, node: OnnxNode) -> View:
     """Lower Softmax along any axis; before operator set 13 along all axes from one on."""
-    rank = len(state.model.values[node.inputs[0]].shape)
-    places: Sequence[int] = (node.integer("axis", -1),)
-    if node.version < 13:
-        places = range(node.integer("axis", 1) % rank, rank)
     view = state.view(node.inputs[0])
     if not isinstance(view, Masked):
         view = reals(state, node, 0)
-    return divided(state, node, view, frame_axes(node, places, rank))
+    return divided(state, node, view, softmax_axes(state, node, node.version))
+
+
+def softmax_axes(state: Lowering, node: OnnxNode, version: int) -> tuple[int, ...]:
+    """Return the axes of a frame that ``axis`` stands for in a version of ai.onnx."""
+    rank = len(state.model.values[node.inputs[0]].shape)
+    places: Sequence[int] = (node.integer("axis", -1),)
+    if version < 13:
+        places = range(node.integer("axis", 1) % rank, rank)
+    return frame_axes(node, places, rank)
 
 
 def divided(state: Lowering, node: OnnxNode, view: Reals | Masked, places: tuple[int, ...]) -> Reals:
     """Return the softmax of ``view`` along axes of a frame."""
     source = view.reals if isinstance(view, Masked) else view
     rows = Rows(state, node, source.shape, places)
-    powers = _powers(rows, view)
-    sums = rows.spread(rows.total(powers))
+    _, powers = powers_of_rows(rows, view)
+    sums = rows.total(powers)
+    state.facts.note_rows(state.facts.totals, sums, powers, rows.axes)
     # One of the summands is 1, and each is a part of the sum.
-    result = quotient(state, node, powers, sums, most=Fraction(1), least=Fraction(1))
+    result = quotient(state, node, powers, rows.spread(sums), Limits(Fraction(1), Fraction(1)))
+    if not isinstance(view, Masked):
+        state.facts.quotients[result.value] = result, powers, sums
     return replace(result, anchor=source.anchor, after=tuple(dict.fromkeys((*source.after, node.name))))
 
 
-def _powers(rows: Rows, view: Reals | Masked) -> Reals:
-    """Return the exponential of each element less the greatest of its row; of a masked one 0."""
+def powers_of_rows(rows: Rows, view: Reals | Masked) -> tuple[Reals, Reals]:
+    """Return each element less the greatest of its row, and the exponential of that; of a masked one 0."""
     state, node = rows.state, rows.node
     reals = view.reals if isinstance(view, Masked) else rows.prepared(view)
     bound = state.bound(reals.value)
@@ -60,7 +69,7 @@ def _powers(rows: Rows, view: Reals | Masked) -> Reals:
         beyond = widest(state, view) + 1
     ends = rows.spread(rows.extreme(reals, least=falling))
     distances = below_greatest(state, node, reals, ends, rows.axes)
-    return exponentials(state, node, distances, beyond)
+    return distances, exponentials(state, node, distances, beyond)
 
 
 _LIMITS = (

@@ -26,6 +26,7 @@ from hwflow.operators.linear.reductions import reduced
 from hwflow.operators.moves.joins import joined
 from hwflow.operators.moves.moves import broadcast, over_constant
 from hwflow.operators.moves.reshapes import transposed
+from hwflow.operators.norms.softmax import divided, softmax_axes
 from hwflow.operators.quantizers.qlinear import fixed, operand, requantized, stream
 
 _FOLD = "compute the node's result when the model is exported"
@@ -69,6 +70,12 @@ def qlinear_mul(state: Lowering, node: OnnxNode) -> View:
 def qlinear_sigmoid(state: Lowering, node: OnnxNode) -> View:
     """Lower QLinearSigmoid."""
     return requantized(state, node, behind(stream(state, node, 0, 1, 2), node, as_array(Sigmoid())), 3, 4)
+
+
+def qlinear_softmax(state: Lowering, node: OnnxNode) -> View:
+    """Lower QLinearSoftmax along the axes of Softmax in operator set ``opset``."""
+    axes = softmax_axes(state, node, node.integer("opset", 13))
+    return requantized(state, node, divided(state, node, stream(state, node, 0, 1, 2), axes), 3, 4)
 
 
 def qlinear_leaky_relu(state: Lowering, node: OnnxNode) -> View:

@@ -16,7 +16,6 @@ from hwflow.numerics.functions.smooth import (
     Erf,
     Gelu,
     HardSwish,
-    Log,
     Mish,
     Selu,
     Sigmoid,
@@ -118,7 +117,6 @@ RECORDS: tuple[Operator, ...] = (
         "LeakyRelu", lambda node: LeakyRelu(finite(node, "alpha", 0.01)),
         function_errors.leaky_relu, attributes("alpha")
     ),
-    _function("Log", Log(), function_errors.log, limits=f"{phrases.FUNCTION}, of positive numbers"),
     _function("Mish", Mish(), function_errors.mish),
     Operator(
         "PRelu", lower=islands.prelu, limits=f"constant slope; {phrases.FUNCTION}", becomes=("requantize",),

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from hwflow.frontend.frames import axes, matrix_products
+from hwflow.frontend.frames import axes, fused_products, matrix_products
+from hwflow.frontend.views import Integers, Reals
+from hwflow.onnxspec.dialect_operators import norm_operators
 from hwflow.onnxspec.graphs import operator_names as names
 from hwflow.onnxspec.graphs import weight_axes
 from hwflow.onnxspec.reference import evaluator_defects, framewise
-from hwflow.onnxspec.shapes import size_facts
+from hwflow.onnxspec.shapes import dialect_forms, dialects, size_facts
 from hwflow.operators.float_errors import linear_errors, move_errors
 from hwflow.operators.linear import linear, linear_work, matmul, pools, reductions, transposed
 from hwflow.operators.linear.window import AUTO_PADS
-from hwflow.operators.record import Operator, attributes
+from hwflow.operators.record import MICROSOFT, Operator, attributes
 from hwflow.operators.records import phrases
 
 _BROADCAST = (0, 1)  # of operator sets before 7: C is broadcast or not
 _WINDOW = ("dilations", "kernel_shape", "pads", "strides")
 _REDUCED = ("axes", "keepdims", "noop_with_empty_axes")
+
+def _frames_stay(node: framewise.FramedNode) -> bool:
+    """Tell whether frames of the left matrix are neither rows nor columns of a product with a constant one."""
+    moved = any(node.attributes.get(f"{name}A", 0) for name in ("trans", "transBatch"))
+    return not moved and framewise.data(0)(node)
+
 
 RECORDS: tuple[Operator, ...] = (
     Operator(
@@ -38,6 +46,14 @@ RECORDS: tuple[Operator, ...] = (
         becomes=("conv2d", "reindex"), heavy=True, work=linear_work.transposed, frames=axes.IMAGE,
         error=linear_errors.conv_transpose, tame=True, sizes=size_facts.transposed_convolution(0, 1, 2),
         mended=evaluator_defects.CONV_TRANSPOSE, weights=weight_axes.transposed_convolution
+    ),
+    Operator(
+        "FusedMatMul", domains=MICROSOFT, lower=matmul.fused_matmul,
+        honours=attributes("alpha", "transA", "transB", "transBatchA", "transBatchB"),
+        limits=f"{phrases.PRODUCT}; alpha other than 0", becomes=("dense", "matrix_product"), needs=(Integers, Reals),
+        heavy=True, work=linear_work.fused, frames=fused_products.FUSED, error=linear_errors.fused_matmul,
+        framewise=_frames_stay, form=dialect_forms.FUSED, shape=dialects.fused_matmul,
+        evaluate=norm_operators.fused_matmul
     ),
     Operator(
         names.GEMM, lower=linear.gemm, honours=attributes("alpha", "beta", "transA", "transB", broadcast=_BROADCAST),

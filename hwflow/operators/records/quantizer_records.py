@@ -171,6 +171,15 @@ RECORDS: tuple[Operator, ...] = (
         differences=(runtime_differences.FLOAT32,)
     ),
     Operator(
+        "QLinearSoftmax", domains=MICROSOFT, lower=microsoft.qlinear_softmax, honours=attributes("axis", "opset"),
+        quantized=True, limits="of reals of at most 16 bits",
+        becomes=("elementwise", "max_pool2d", "quotient", "requantize", "sum_pool2d"),
+        frames=axes.along(-1, before=(13, 1)), error=quantizer_errors.of_softmax,
+        form=dialect_forms.unary(axis="integer", opset="integer"), shape=dialects.same,
+        levels=microsoft_operators.softmax_levels,
+        differences=(runtime_differences.SOFTMAX, runtime_differences.FLOAT32)
+    ),
+    Operator(
         "QLinearWhere", domains=MICROSOFT, lower=microsoft.qlinear_where, quantized=True,
         limits=f"a bool tensor in hardware, or constant; branches: {phrases.COMPARED}", becomes=("elementwise",),
         frames=axes.elementwise(0, 1, 4),

@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 from hwflow.frontend.frames import axes
-from hwflow.onnxspec.dialect_operators import microsoft_operators
 from hwflow.onnxspec.graphs import operator_names as names
-from hwflow.onnxspec.reference import evaluator_defects, framewise, runtime_differences
-from hwflow.onnxspec.shapes import dialect_forms, dialects, size_facts
-from hwflow.operators.float_errors import function_errors, move_errors, quantizer_errors
+from hwflow.onnxspec.reference import framewise
+from hwflow.onnxspec.shapes import dialects, size_facts
+from hwflow.operators.float_errors import move_errors
 from hwflow.operators.linear import linear_work
-from hwflow.operators.record import MICROSOFT, QONNX, Operator, Reason
+from hwflow.operators.record import QONNX, Operator, Reason
 
-_NORM = Reason(
-    "divides by a norm that it computes of each frame, a root of sums of squares; integers carry no such quotient "
-    "exactly",
-    "train with BatchNormalization, whose constants become part of the next quantizer",
-)
-_SOFTMAX = Reason(
-    "divides exponentials by their sum; integers carry no such quotient exactly",
-    "move it to the model's end, where the host runs it (ArgMax needs none), or use Sigmoid or HardSigmoid",
-)
 _STATE = Reason(
     "keeps a state from step to step, for which there is no hardware",
     "unroll the steps into MatMul, Add, Mul, Sigmoid and Tanh with quantizers between them, or take convolutions over "
@@ -53,10 +43,6 @@ _ATTENTION = Reason(
     "multiplies streams with each other as matrices and puts a Softmax between them",
     "leave it to the host, or use convolutions and dense layers",
 )
-_POWERS = Reason(
-    "takes roots of sums of powers, which integers do not carry exactly",
-    "use LpPool with a window of the whole image, or ReduceL1 and ReduceL2",
-)
 _RANDOM = Reason("draws random numbers", "export the model for inference, or feed them as an input")
 _SPECTRUM = Reason(
     "computes with complex numbers, of irrational weights",
@@ -80,33 +66,15 @@ RECORDS: tuple[Operator, ...] = (
     ),
     Operator("DynamicQuantizeLSTM", refused=_DYNAMIC),
     Operator("DynamicQuantizeMatMul", refused=_DYNAMIC, work=linear_work.product(0)),
-    Operator("FusedMatMul", work=linear_work.product(0)),
     Operator("GRU", refused=_STATE, work=linear_work.recurrent, sizes=size_facts.recurrent(3)),
-    Operator("GlobalLpPool", refused=_POWERS),
     Operator("GridSample", refused=_SAMPLED),
     Operator("GroupNormalization", frames=axes.IMAGE, same_shape=True, sizes=size_facts.GROUPS),
     Operator(names.IF, refused=_CONTROL),
-    Operator(
-        "LRN",
-        refused=Reason(
-            "divides each element by a power of a sum of its neighbours' squares; integers carry no such quotient "
-            "exactly",
-            "train without it, or with BatchNormalization, whose constants become part of the next quantizer",
-        ),
-        frames=axes.IMAGE, tame=True, sizes=size_facts.positive("size")
-    ),
     Operator("LSTM", refused=_STATE, work=linear_work.recurrent, sizes=size_facts.recurrent(4)),
     Operator("LinearAttention", work=linear_work.linear_attention),
-    Operator(
-        "LogSoftmax", refused=_SOFTMAX, whole=True, frames=axes.along(-1, before=(13, 1)),
-        error=function_errors.log_softmax, tame=True, framewise=framewise.inner_axis,
-        mended=evaluator_defects.LOG_SOFTMAX,
-    ),
     Operator(names.LOOP, refused=_CONTROL),
-    Operator("LpNormalization", refused=_NORM, frames=axes.along(-1), tame=True),
     Operator("MatMulNBits", refused=_BLOCKED),
     Operator("MaxRoiPool", refused=_SAMPLED),
-    Operator("MeanVarianceNormalization", refused=_NORM, needs_defaults=True),
     Operator("MelWeightMatrix", refused=_SPECTRUM),
     Operator("MultiHeadAttention", refused=_ATTENTION),
     Operator("Multinomial", refused=_RANDOM, foldable=False),
@@ -128,19 +96,10 @@ RECORDS: tuple[Operator, ...] = (
     Operator("ScatterElements", refused=SCATTERED),
     Operator("ScatterND", refused=SCATTERED),
     Operator("Shrink", frames=axes.ELEMENTWISE),
-    Operator("SimplifiedLayerNormalization", refused=_NORM),
-    Operator("SkipLayerNormalization", refused=_NORM),
     Operator("StringNormalizer", refused=_STRINGS),
     Operator("Swish", frames=axes.ELEMENTWISE),
     Operator("TfIdfVectorizer", refused=_STRINGS),
     Operator("Unique", refused=_COUNT),
-    Operator(
-        "QLinearSoftmax", domains=MICROSOFT, refused=_SOFTMAX, frames=axes.along(-1),
-        error=quantizer_errors.of_softmax,
-        form=dialect_forms.unary(axis="integer", opset="integer"), shape=dialects.same,
-        levels=microsoft_operators.softmax_levels,
-        differences=(runtime_differences.SOFTMAX, runtime_differences.FLOAT32)
-    ),
     Operator(
         "FloatQuant", domains=QONNX, frames=axes.ELEMENTWISE, data=(0,), framewise=framewise.data(0),
         shape=dialects.same

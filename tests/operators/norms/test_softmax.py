@@ -177,3 +177,39 @@ def test_of_sums(tmp_path: Path) -> None:
     compile(path, "ulx3s_85f", fps=1e5).write(tmp_path / "out", until="verilog")
     for stall in (0.0, 0.5):
         assert simulate(tmp_path / "out", simulator="icarus", frames=3, stall=stall, seed=5).findings == ()
+
+
+@pytest.mark.parametrize(("opset", "axis"), [(13, 2), (13, 1), (11, 1)])
+def test_of_integers(opset: int, axis: int, tmp_path: Path) -> None:
+    """onnxruntime's operator, along the axes of the operator set that it names."""
+    scale, zero = 1 / 256, -128
+    b = Builder(21, 10)
+    x = b.input("x", ["N", 3, 4], "int8")
+    parameters = [b.constant(0.07), b.constant(5, "int8"), b.constant(scale), b.constant(zero, "int8")]
+    y = b.node("QLinearSoftmax", x, *parameters, axis=axis, opset=opset, domain="com.microsoft")
+    b.output(b.declare(y, ["N", 3, 4], "int8"))
+
+    def meaning(x: list[Any]) -> list[Any]:
+        grid = np.array(x, dtype=object).reshape(3, 4)
+        if opset < 13:
+            return softmax(x)
+        if axis == 2:
+            return [v for row in grid for v in softmax(list(row))]
+        return list(np.array([softmax(list(row)) for row in grid.T], dtype=object).T.reshape(-1))
+
+    judge(b.load(tmp_path), telling([3, 4], count=5), meaning, scale, zero)
+
+
+def test_of_integers_between_two_layers(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    b = Builder(21, 10)
+    d = b.requantize(b.input("x", ["N", 3, 4]), 0.05, 3, "int8")
+    h = b.quantize(b.node("MatMul", d, b.weights(rng.integers(-20, 20, (4, 6)))), 0.11, 3, "uint8")
+    parameters = [b.constant(0.11), b.constant(3, "uint8"), b.constant(1 / 256), b.constant(0, "uint8")]
+    y = b.node("QLinearSoftmax", h, *parameters, axis=-1, opset=13, domain="com.microsoft")
+    y = b.dequantize(b.declare(y, ["N", 3, 6], "uint8"), 1 / 256, 0, "uint8")
+    b.output(b.requantize(b.declare(b.node("MatMul", y, b.weights(np.ones((6, 5), int))), ["N", 3, 5]), 0.1, 3, "int8"))
+    path = b.save(tmp_path)
+    assert all(row.unexplained == 0 for row in compare(path, frames=40).rows)
+    compile(path, "ulx3s_85f", fps=1e6).write(tmp_path / "out", until="verilog")
+    assert simulate(tmp_path / "out", simulator="icarus", frames=3, stall=0.5, seed=5).findings == ()
