@@ -8,8 +8,10 @@ import pytest
 
 from hwflow import processes
 from hwflow.cli import terminal
+from hwflow.toolchain import routing
 
 terminal.EVERY = 3600.0  # a slow machine must not add lines to what a command says
+routing.ALONE_SECONDS = 3600.0  # nor start a second place and route beside the first
 # Workers take the cores already; a second process for each design imported the compiler anew, a second of its time.
 processes.core_count = lambda: 1
 # Most of what tests make, cases and netlists, stays, or goes at once: looking through it took a tenth of the time.
