@@ -102,11 +102,16 @@ class Facts:
 
     def softmax_of(self, dividend: Reals, divisor: Reals) -> tuple[Reals, tuple[int, ...]] | None:
         """Return whose softmax a quotient is, and along which axes: of powers of e, by the sum of their row."""
-        total, (power, exponent) = self.totals.get(divisor.value), self.powers.get(dividend.value, (None, None))
-        if total is None or power is None or exponent is None or _share(total) != 1:
+        found, total = self.powers_in(divisor), self.totals.get(divisor.value)
+        return found if total is not None and _same(total.source, dividend) else None
+
+    def powers_in(self, total: Reals) -> tuple[Reals, tuple[int, ...]] | None:
+        """Return the exponents of the powers of e whose sums ``total`` has, and along which axes."""
+        rows = self.totals.get(total.value)
+        if rows is None or not _same(rows.result, total) or _share(rows) != 1:
             return None
-        same = _same(total.result, divisor) and _same(total.source, dividend) and _same(power, dividend)
-        return (exponent, total.axes) if same else None
+        exponent = self.exponent_of(rows.source)
+        return None if exponent is None else (exponent, rows.axes)
 
     def least(self, view: Reals) -> Fraction | None:
         """Return a number that sums without functions are at least; None where only intervals say."""

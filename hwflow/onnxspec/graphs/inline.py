@@ -17,8 +17,8 @@ import onnx
 from onnx import AttributeProto, helper
 
 from hwflow.display import show
-from hwflow.onnxspec.graphs.operator_names import IDENTITY
-from hwflow.onnxspec.graphs.schemas import find_schema
+from hwflow.onnxspec.graphs.operator_names import CONSTANT, IDENTITY
+from hwflow.onnxspec.graphs.schemas import find_schema, known_domains
 from hwflow.onnxspec.graphs.scopes import (
     Scope,
     function_name,
@@ -253,18 +253,52 @@ def standard_body(
             data = stated.get_context_dependent_function_with_opset_version(
                 max(dependent), node.SerializeToString(), given
             )
+        elif (later := _with_axes_input(schema)) is not None:
+            function, schema = _by_attribute(later, node), later
+            return (function, _bound(schema, node)) if function.node else None
         else:
             return None
         function = onnx.FunctionProto.FromString(data)
     except Exception:  # a body that cannot be built for this node
         return None
-    if not function.node:
-        return None
+    return (function, _bound(schema, node)) if function.node else None
+
+
+def _bound(schema: onnx.defs.OpSchema, node: onnx.NodeProto) -> dict[str, AttributeProto]:
+    """Return the attributes of a node, and the schema's defaults."""
     bindings = {
         name: declared.default_value for name, declared in schema.attributes.items() if declared.default_value.type
     }
     bindings.update((attribute.name, attribute) for attribute in node.attribute)
-    return function, bindings
+    return bindings
+
+
+_AXES = "axes"
+
+
+def _with_axes_input(schema: onnx.defs.OpSchema) -> onnx.defs.OpSchema | None:
+    """Return the operator's newest version, which has a body, if it is the same but for axes that were an attribute and
+    became an input (reductions in operator set 18)."""
+    later: Any = find_schema(schema.name, known_domains()[schema.domain], schema.domain)
+    own, theirs = ([each.name for each in stated.inputs] for stated in (schema, later))
+    moved = _AXES in schema.attributes and theirs == [*own, _AXES] and later.function_opset_versions
+    return later if moved else None
+
+
+def _by_attribute(later: Any, node: onnx.NodeProto) -> onnx.FunctionProto:
+    """Return the body of a later version, of the axes that the node has as an attribute."""
+    function = onnx.FunctionProto()
+    function.ParseFromString(later.get_function_with_opset_version(max(later.function_opset_versions)))
+    function.input.remove(_AXES)
+    axes = next((attribute.ints for attribute in node.attribute if attribute.name == _AXES), None)
+    if axes is not None:
+        function.node.insert(0, helper.make_node(CONSTANT, [], [_AXES], value_ints=axes))
+        return function
+    for inner in function.node:
+        for place, name in enumerate(inner.input):
+            if name == _AXES:
+                inner.input[place] = ""
+    return function
 
 
 def function_table(model: onnx.ModelProto) -> dict[tuple[str, str, str], onnx.FunctionProto]:

@@ -122,7 +122,7 @@ def _arithmetic(state: Lowering, node: OnnxNode, operation: str) -> View:
             left, right, operation, wholes = right, inverted[0], "div", wholes[::-1]
         limits = state.facts.limits(left, right)
         whose = state.facts.softmax_of(left, right) if operation == "div" and not limits.least else None
-        if whose is not None and _lies_far_apart(state, whose[0]):
+        if whose is not None and lies_far_apart(state, whose[0]):
             after = (*left.after, *right.after, node.name)
             return replace(divided(state, node, *whose), after=tuple(dict.fromkeys(after)))
         operands = left, right
@@ -162,7 +162,8 @@ _FAR = 8
 many bits as quotients need, and those of the least and the greatest exponent that many more."""
 
 
-def _lies_far_apart(state: Lowering, exponents: Reals) -> bool:
+def lies_far_apart(state: Lowering, exponents: Reals) -> bool:
+    """Tell whether the greatest of exponents of e is to be subtracted first."""
     interval = state.bound(exponents.value).interval
     if interval is None or exponents.functions:
         return True

@@ -12,12 +12,12 @@ from hwflow.numerics.functions.piecewise import Affine
 from hwflow.numerics.functions.smooth import Log
 from hwflow.onnxspec.reference import evaluator_defects, framewise
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
-from hwflow.operators.elementwise.arithmetic import sum_of
+from hwflow.operators.elementwise.arithmetic import lies_far_apart, sum_of
 from hwflow.operators.float_errors import function_errors
 from hwflow.operators.moves.moves import broadcast
 from hwflow.operators.norms.approximations import operand, tabulated
 from hwflow.operators.norms.logarithms import logarithm
-from hwflow.operators.norms.rows import Rows
+from hwflow.operators.norms.rows import Rows, same_sign
 from hwflow.operators.norms.softmax import powers_of_rows, softmax_axes
 from hwflow.operators.record import Operator, attributes
 from hwflow.operators.records import phrases
@@ -41,8 +41,13 @@ def log_softmax(state: Lowering, node: OnnxNode) -> View:
 def log(state: Lowering, node: OnnxNode) -> View:
     """Lower Log: a function before the next quantizer; of a quotient, as of Softmax, the difference of logarithms."""
     view = reals(state, node, 0)
+    if node.name in state.at_end:
+        return behind(view, node, as_array(Log()))
+    apart = None if state.facts.least(view) else state.facts.powers_in(view)
+    if apart is not None and lies_far_apart(state, apart[0]):
+        return replace(_of_powers(state, node, *apart), anchor=view.anchor, after=(*view.after, node.name))
     found = state.facts.quotient_of(view)
-    if found is None or node.name in state.at_end:
+    if found is None:
         return behind(view, node, as_array(Log()))
     parts = []
     for part in found:
@@ -51,6 +56,18 @@ def log(state: Lowering, node: OnnxNode) -> View:
         parts.append(broadcast(state, node, logs, (1, *logs.shape), (1, *view.shape)))
     result = sum_of(state, node, *parts, subtract=True)
     return replace(result, anchor=view.anchor, after=(*view.after, node.name))
+
+
+def _of_powers(state: Lowering, node: OnnxNode, exponents: Reals, places: tuple[int, ...]) -> Reals:
+    """Return the logarithm of the sum of powers of e of each row: the greatest exponent, and that of what is left."""
+    exponents = operand(state, node, exponents)
+    rows = Rows(state, node, exponents.shape, places)
+    exponents = rows.prepared(exponents)
+    _, powers = powers_of_rows(rows, exponents)
+    sums = rows.total(powers)
+    state.facts.note_rows(state.facts.totals, sums, powers, rows.axes)
+    ends = rows.extreme(exponents, least=same_sign(node, exponents) < 0)
+    return sum_of(state, node, _short(state, node, ends), logarithm(state, node, sums))
 
 
 def _short(state: Lowering, node: OnnxNode, view: Reals) -> Reals:

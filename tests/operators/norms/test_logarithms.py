@@ -110,6 +110,24 @@ def test_logarithms_of_quotients(make: Callable[[Builder, str], str], tmp_path: 
     judge(model_of([4], make, 1 / 8, 100, tmp_path), telling([4]), log_softmax, 1 / 8, 100)
 
 
+@pytest.mark.parametrize("factor", [1, 20])
+@pytest.mark.parametrize("op", [True, False])
+def test_a_sum_of_powers(factor: int, op: bool, tmp_path: Path) -> None:
+    """The greatest is subtracted first where exponents lie far apart."""
+    scale = 0.25 * factor
+
+    def make(b: Builder, x: str) -> str:
+        x, axes = b.node("Mul", x, b.constant(float(factor))), b.constant(AXES, "int64")
+        if op:
+            return b.node("ReduceLogSumExp", x, axes)
+        return b.node("Log", b.node("ReduceSum", b.node("Exp", x), axes))
+
+    def meaning(x: list[Any]) -> list[Any]:
+        return [sum(((factor * v).exp() for v in x), arb(0)).log()]
+
+    judge(model_of([6], make, scale, 3, tmp_path), telling([6]), meaning, scale, 3)
+
+
 def test_logarithms_and_what_comes_behind_them(tmp_path: Path) -> None:
     """An entropy: a sum of products with logarithms."""
 
