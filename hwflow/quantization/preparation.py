@@ -9,18 +9,18 @@ import onnx
 from onnx import inliner, version_converter
 
 from hwflow.onnxspec.graphs.operator_facts import STANDARD_DOMAIN, facts_of
-from hwflow.onnxspec.graphs.operator_names import GEMM, WHERE
+from hwflow.onnxspec.graphs.operator_names import GEMM, SHAPE, WHERE
 from hwflow.quantization.sessions import MOST_IR_VERSION, open_session, refusing
 
 
 def decomposed(model: onnx.ModelProto, folder: Path) -> onnx.ModelProto:
-    """Operators whose definition has values that must be quantized (Attention), replaced by it; the model itself where
-    there are none.
+    """Operators whose definition has values that must be quantized (Attention), replaced by it, and masks that are
+    computed of sizes (as torch's exporter makes causal ones) as constants; the model itself where there are neither.
 
-    Definitions compute shapes. So that these become constants, the model then takes one frame.
+    Definitions compute shapes, too. So that all these become constants, the model then takes one frame.
     """
     composed = {n.op_type for n in model.graph.node if facts_of(STANDARD_DOMAIN, n.op_type).composed and not n.domain}
-    if not composed:
+    if not composed and not _computes_reals_of_sizes(model):
         return model
     with refusing(model, "be what onnx can decompose"):
         result = inliner.inline_selected_functions(model, [("", name) for name in sorted(composed)], False, True)
@@ -32,6 +32,21 @@ def decomposed(model: onnx.ModelProto, folder: Path) -> onnx.ModelProto:
         result = optimized(result, folder)
     _drop_selections(result.graph)
     return result
+
+
+def _computes_reals_of_sizes(model: onnx.ModelProto) -> bool:
+    """Tell whether some float values depend on constants and on shapes alone."""
+    fixed = {i.name for i in model.graph.initializer} | {""}  # constants, and what is computed of sizes
+    of_sizes: set[str] = set()
+    for node in model.graph.node:
+        if node.op_type == SHAPE or fixed.issuperset(node.input):
+            fixed.update(node.output)
+            if node.op_type == SHAPE or not of_sizes.isdisjoint(node.input):
+                of_sizes.update(node.output)
+    if not of_sizes:
+        return False
+    typed = onnx.shape_inference.infer_shapes(model).graph.value_info
+    return any(v.name in of_sizes and v.type.tensor_type.elem_type == onnx.TensorProto.FLOAT for v in typed)
 
 
 def _drop_selections(graph: onnx.GraphProto) -> None:
