@@ -12,4 +12,4 @@ hwflow quantize "$here/float.onnx" --calibration "$here/calibration.npz" --input
     --activations auto -o "$here/model.onnx"
 hwflow synth "$here/model.onnx" --board ulx3s_85f --budget lut=50% --fps 20000 --until verilog -o "$out/design"
 hwflow compare "$here/model.onnx" --input "$here/inputs.npz" --frames 32
-hwflow sim "$out/design" --input "$here/inputs.npz" --frames 3
+hwflow sim "$out/design" --input "$here/inputs.npz" --frames 360
