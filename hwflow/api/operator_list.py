@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hwflow.operators.onnx_operators import HANDLERS, REASONS
+from hwflow.operators.onnx_operators import HANDLERS, REASONS, RECORDS
 from hwflow.operators.record import Operator
 
 TITLES = ("operator", "dialects", "becomes", "limits")
@@ -17,22 +17,25 @@ _DIALECTS = {"": "ONNX", "com.microsoft": "com.microsoft"}  # every other domain
 @dataclass(frozen=True)
 class ListedOperator:
     """One ONNX operator. ``dialects``: those with an operator of this name; ``becomes``: the operators of the quantized
-    graph that do its work, none where it only says what numbers mean; ``refused``: it is never supported."""
+    graph that do its work, none where it only says what numbers mean; ``refused``: it is never supported; ``defined``:
+    its definition's operators do the work."""
 
     name: str
     dialects: tuple[str, ...]
     becomes: tuple[str, ...]
     refused: bool
     limits: str
+    defined: bool = False
 
     def cells(self) -> tuple[str, ...]:
         """As text, in the order of :data:`TITLES`."""
-        becomes = "refused" if self.refused else ", ".join(self.becomes) or "no hardware of its own"
+        becomes = ", ".join(self.becomes) or "no hardware of its own"
+        becomes = "refused" if self.refused else "its definition" if self.defined else becomes
         return self.name, ", ".join(self.dialects), becomes, self.limits
 
 
 def operators() -> tuple[ListedOperator, ...]:
-    """Every ONNX operator with a handler, by name."""
+    """Every ONNX operator with a handler or a definition of such, by name."""
     names: dict[str, dict[str, Operator]] = {}
     for (domain, name), record in HANDLERS.items():
         names.setdefault(name, {})[_DIALECTS.get(domain, "QONNX")] = record
@@ -42,7 +45,11 @@ def operators() -> tuple[ListedOperator, ...]:
         first = records[dialects[0]]
         never = all(record.never for record in records.values())
         result.append(ListedOperator(name, dialects, first.becomes, never, first.limits))
-    return tuple(result)
+    for record in RECORDS:
+        if record.defined:
+            dialects = tuple(_DIALECTS.get(domain, "QONNX") for domain in record.domains)
+            result.append(ListedOperator(record.name, dialects, (), False, record.defined, True))
+    return tuple(sorted(result, key=lambda operator: operator.name))
 
 
 _DIALECT_ORDER = ("ONNX", "com.microsoft", "QONNX")

@@ -52,8 +52,9 @@ class Operator(OperatorFacts):
     * ``masks``: it takes elements of its first input that a mask has made minus infinity as it takes any others.
     * ``approximates``: a quantizer behind it must say how precisely it is computed; else the host computes it.
 
-    Otherwise ``refused`` may give the reason. ``whole``: it is not replaced by its definition, which contains
-    unsupported operators, because a host can run it.
+    Otherwise ``defined`` may say what its definition may hold, which hardware then runs, or ``refused`` why there is
+    none. ``whole``: it is not replaced by its definition, which contains unsupported operators, because a host can run
+    it.
 
     ``indexed``: by input, the size n of an axis that its elements index, which are not defined beyond -n to n - 1.
 
@@ -74,6 +75,7 @@ class Operator(OperatorFacts):
     masks: bool = False
     approximates: bool = False
     whole: bool = False
+    defined: str = ""
     refused: Reason | None = None
     indexed: Callable[[OnnxNode, Shapes], Mapping[int, int]] | None = None
     work: Callable[[OnnxNode, Shapes], int] | None = None

@@ -36,19 +36,14 @@ def node_tests_of(op_type: str) -> list[str]:
     return sorted(c.name for c in _cases() if [node.op_type for node in c.model.graph.node] == [op_type])
 
 
-def passes_in_rtl(name: str, folder: Path, constants: Collection[str] | None = None) -> None:
+def passes_in_rtl(
+    name: str, folder: Path, constants: Collection[str] | None = None, *, bits: int = 16
+) -> None:
     """Golden model and hardware (at full rate, and with gaps and stalls) equal the reference evaluator bit for bit, and
     what the node test expects but for what its quantizers of 8 bits lose (nothing, where its numbers are few).
-    ``constants``: the inputs that are constants; None: those of 64 bits."""
-    (case,) = (c for c in _cases() if c.name == name)
-    given, expected = ([np.asarray(_array(v)) for v in values] for values in case.data_sets[0])
-    model = onnx.ModelProto()
-    model.CopyFrom(case.model)
-    inputs = _bound(model, given, constants)
-    finest = _quantized(model, inputs, expected)
-    (folder / name).mkdir(exist_ok=True)
-    path = folder / name / "model.onnx"
-    onnx.save(model, path)
+    ``constants``: the inputs that are constants; None: those of 64 bits. ``bits``: of the results, 8 or 16."""
+    path, inputs, expected, finest = quantized_node(name, folder, constants, bits)
+    model = onnx.load(path)
     wanted = ReferenceEvaluator(model).run(None, inputs)
     for each, of_floats, off in zip(wanted, expected, finest, strict=True):
         np.testing.assert_allclose(each, of_floats.astype(each.dtype), atol=off, rtol=0)
@@ -62,6 +57,23 @@ def passes_in_rtl(name: str, folder: Path, constants: Collection[str] | None = N
     for result in results:
         for found, each in zip(model_outputs(loaded, result, arrays).values(), wanted, strict=True):
             np.testing.assert_array_equal(found.reshape(each.shape), each)
+
+
+def quantized_node(
+    name: str, folder: Path, constants: Collection[str] | None, bits: int
+) -> tuple[Path, dict[str, Array], list[Array], list[float]]:
+    """Write a node test with quantizers around its node. Return the file, what is fed, what the node test expects, and
+    how far each result may be from that."""
+    (case,) = (c for c in _cases() if c.name == name)
+    given, expected = ([np.asarray(_array(v)) for v in values] for values in case.data_sets[0])
+    model = onnx.ModelProto()
+    model.CopyFrom(case.model)
+    inputs = _bound(model, given, constants)
+    finest = _quantized(model, inputs, expected, bits)
+    (folder / name).mkdir(exist_ok=True)
+    path = folder / name / "model.onnx"
+    onnx.save(model, path)
+    return path, inputs, expected, finest
 
 
 def _bound(model: onnx.ModelProto, given: list[Array], constants: Collection[str] | None) -> dict[str, Array]:
@@ -79,7 +91,9 @@ def _bound(model: onnx.ModelProto, given: list[Array], constants: Collection[str
     return inputs
 
 
-def _quantized(model: onnx.ModelProto, inputs: dict[str, Array], expected: list[Array]) -> list[float]:
+def _quantized(
+    model: onnx.ModelProto, inputs: dict[str, Array], expected: list[Array], bits: int
+) -> list[float]:
     """Put quantizers around the node; how far each result may be from that of floats."""
     graph = model.graph
     (node,) = graph.node
@@ -100,9 +114,10 @@ def _quantized(model: onnx.ModelProto, inputs: dict[str, Array], expected: list[
             finest.append(0.0)
             continue
         output.type.tensor_type.elem_type = TensorProto.FLOAT
-        scale = _scale(array, bits=16)
+        scale = _scale(array, bits=bits)
         result = f"{output.name}_quantized"
-        graph.node.extend(_pair(model, output.name, result, scale, TensorProto.INT16))
+        kind = TensorProto.INT16 if bits == 16 else TensorProto.INT8
+        graph.node.extend(_pair(model, output.name, result, scale, kind))
         output.name = result
         finest.append(
             lost * max(1.0, most) * terms * 2 + scale / 2 * (np.round(array / scale) * scale != array).any()

@@ -176,16 +176,16 @@ def _masked(state: Lowering, node: OnnxNode, views: list[View], operation: str) 
     left, right = views
     if operation == "add" and all(isinstance(v, Reals | Masked) for v in views):
         assert isinstance(left, Reals | Masked) and isinstance(right, Reals | Masked)
-        return added(state, node, left, right) if left is not right else None
+        return None if left is right else added(state, node, left, right, partial(sum_of, state, node))
     place = 0 if isinstance(right, Constant) else 1
     view, other = views[place], views[1 - place]
     if operation == "add" and isinstance(other, Constant) and isinstance(view, Reals | Masked):
         found = with_mask(state, node, view, node.inputs[place], other)
         if found is not None:
             return found
+    if operation == "sub" and isinstance(left, Masked) and isinstance(right, Masked):
+        return _distances(state, node, left, right.reals)
     if not isinstance(view, Masked):
-        if isinstance(left, Masked) and operation == "sub" and isinstance(right, Reals):
-            return _distances(state, node, left, right)
         return None
     if isinstance(other, Constant) and (operation == "add" or place == 0):
         real = exact_constant(state, node, 1 - place, "the constant")

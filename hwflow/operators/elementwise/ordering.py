@@ -9,10 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 from hwflow.display import show
 from hwflow.frontend.context import Handler, Lowering, Refusal, behind, exact_constant, made, reals, refuse
-from hwflow.frontend.views import Constant, Integers, QuantizedConstant, Reals, View, as_array, fractions, uniform
+from hwflow.frontend.views import (
+    Constant,
+    Integers,
+    Masked,
+    QuantizedConstant,
+    Reals,
+    View,
+    as_array,
+    fractions,
+    uniform,
+)
 from hwflow.ir.graph import Fractions
 from hwflow.ir.integer_functions import MAXIMUM, Function, Simple
 from hwflow.numerics.functions.piecewise import Clip
@@ -21,7 +32,7 @@ from hwflow.operators.elementwise import integers
 from hwflow.operators.elementwise.alignment import SHORT, aligned, in_common, step
 from hwflow.operators.elementwise.lattice import plain
 from hwflow.operators.elementwise.ranks import Ranks, ranked
-from hwflow.operators.norms.masked import selected
+from hwflow.operators.norms.masked import equal_infinity, selected
 
 
 def extreme(function: Function) -> Handler:
@@ -78,11 +89,23 @@ def _summed(state: Lowering, node: OnnxNode) -> tuple[integers.Operand, Fraction
 def where(state: Lowering, node: OnnxNode) -> View:
     """Lower Where; the condition is a bool tensor in hardware, or a constant."""
     condition = state.view(node.inputs[0])
+    if isinstance(condition, Constant) and len(set(condition.array.reshape(-1).tolist())) == 1:
+        taken, shapes = node.inputs[1 if condition.array.any() else 2], state.model.values
+        if isinstance(state.view(taken), Reals | Masked) and shapes[taken].shape == shapes[node.outputs[0]].shape:
+            return identity_of(state.view(taken), node)
     if isinstance(condition, Constant | Integers):
         masked = selected(state, node, [state.view(name) for name in node.inputs[1:]], condition)
         if masked is not None:
             return masked
     return chosen(state, node, _operands(state, node, (1, 2)))
+
+
+def identity_of(view: View, node: OnnxNode) -> View:
+    """Return reals that ``node`` leaves as they are."""
+    if isinstance(view, Masked):
+        return replace(view, reals=replace(view.reals, after=(*view.reals.after, node.name)))
+    assert isinstance(view, Reals)
+    return replace(view, after=(*view.after, node.name))
 
 
 def chosen(state: Lowering, node: OnnxNode, branches: Sequence[Reals | Fractions]) -> Reals:
@@ -102,6 +125,10 @@ def comparison(function: Function) -> Handler:
     """Return the handler of a comparison of two operands, which gives a bool tensor."""
 
     def handler(state: Lowering, node: OnnxNode) -> View:
+        if function == Simple("equal"):
+            found = equal_infinity(state, node, [state.view(name) for name in node.inputs])
+            if found is not None:
+                return found
         operands, _ = _comparable(state, node, _operands(state, node, (0, 1)))
         return step(state, node, function, operands)
 

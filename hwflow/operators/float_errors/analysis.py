@@ -39,6 +39,7 @@ import numpy as np
 import onnx
 
 from hwflow.onnxspec.graphs.operator_facts import facts_of
+from hwflow.onnxspec.graphs.operator_names import SHAPE, SIZE
 from hwflow.onnxspec.reference.evaluation import AnyArray, Region
 from hwflow.onnxspec.shapes.dialects import DIALECT_DOMAINS
 from hwflow.operators.float_errors.step_errors import INFLATION, Errors, NoBound, Step
@@ -69,6 +70,9 @@ def analyse(
     bounds.errors.update(feed_errors or {})
     depends = set(region.feeds)
     for node in region.nodes:
+        if node.op_type in (SHAPE, SIZE):  # whatever the elements are
+            bounds.errors.update({name: np.zeros(np.shape(bounds.values[name])) for name in node.output})
+            continue
         constant = not depends.intersection(node.input)
         if not constant:
             depends.update(node.output)

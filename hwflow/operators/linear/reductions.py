@@ -30,7 +30,7 @@ def _reduce(operation: str) -> Handler:
     return handler
 
 
-def _greatest_unmasked(state: Lowering, node: OnnxNode, view: Masked) -> Reals:
+def _greatest_unmasked(state: Lowering, node: OnnxNode, view: Masked) -> Masked:
     if _differs(view.reals, [axis - 1 for axis in reduced_places(state, node)]):
         raise refuse(
             node, "scale-range", "masked elements must have one scale along the axes, not several",
@@ -39,7 +39,7 @@ def _greatest_unmasked(state: Lowering, node: OnnxNode, view: Masked) -> Reals:
     found = reduced(state, node, view.reals, _stated(state, node), "max")
     assert isinstance(found, Reals), "of reals"
     # The host has no integers for what is masked.
-    return replace(found, anchor=view.reals.anchor, after=(*view.reals.after, node.name))
+    return replace(view, reals=replace(found, anchor=view.reals.anchor, after=(*view.reals.after, node.name)))
 
 
 def _stated(state: Lowering, node: OnnxNode) -> tuple[int, ...]:

@@ -9,6 +9,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from hwflow.display import show
 from hwflow.frontend.context import (
@@ -71,34 +72,50 @@ def _slice_of(size: int, start: int, end: int, step: int) -> slice:
 PAD_MODES = ("constant", "edge", "reflect", "wrap")
 
 
-def pad(state: Lowering, node: OnnxNode) -> View:
-    """Lower Pad in all its modes, of axes other than the frame axis."""
-    shape = state.model.values[node.inputs[0]].shape
-    stated = node.integers("pads") or node.integers("paddings")
-    pads = constant_integers(state, node, 1, "pads") if node.version >= 11 else stated
-    axes = constant_integers(state, node, 3, "axes") if given(node, 3) else tuple(range(len(shape)))
+def pad(state: Lowering, node: OnnxNode, fill: Fraction | None = None) -> View:
+    """Lower Pad in all its modes, of axes other than the frame axis. ``fill``: instead of the node's constant."""
+    shape, (before, after) = state.model.values[node.inputs[0]].shape, _pads(state, node)
     mode = node.attributes.get("mode", "constant")
-    before, after = [0] * len(shape), [0] * len(shape)
-    for place, axis in enumerate(axes):
-        before[axis % len(shape)], after[axis % len(shape)] = pads[place], pads[place + len(axes)]
     if before[0] or after[0]:
         raise refuse(
             node, "frame-axis", f"the frame axis must not be padded, not by {[before[0], after[0]]}",
             "pad within a frame",
         )
     assert mode in PAD_MODES
-    crop = tuple(slice(max(0, -b), size - max(0, -a)) for b, a, size in zip(before, after, shape, strict=True))
-    width = [(max(0, b), max(0, a)) for b, a in zip(before, after, strict=True)]
+    # numpy's edge mode gives a constant the scale of the nearest element.
+    how: Any = "edge" if mode == "constant" else mode
 
     def move(array: Any) -> Any:
-        # numpy's edge mode gives a constant the scale of the nearest element.
-        how: Any = "edge" if mode == "constant" else mode
-        return np.pad(array[crop], width, mode=how)
+        return _padded(array, shape, before, after, mode=how)
 
-    if mode != "constant":
+    holes = pad_places(state, node)
+    if mode != "constant" or not holes.any():
         return _moved(state, node, move)
-    holes = np.pad(np.zeros(shape, dtype=bool)[crop], width, constant_values=True)
-    return _moved(state, node, move, holes, _pad_value(state, node))
+    return _moved(state, node, move, holes, _pad_value(state, node) if fill is None else fill)
+
+
+def pad_places(state: Lowering, node: OnnxNode) -> npt.NDArray[np.bool_]:
+    """Return where a Pad adds elements, of the result's whole shape."""
+    shape, (before, after) = state.model.values[node.inputs[0]].shape, _pads(state, node)
+    places: npt.NDArray[np.bool_] = _padded(np.zeros(shape, dtype=bool), shape, before, after, constant_values=True)
+    return places
+
+
+def _pads(state: Lowering, node: OnnxNode) -> tuple[list[int], list[int]]:
+    """Return how many elements a Pad adds before and after each axis."""
+    rank = len(state.model.values[node.inputs[0]].shape)
+    stated = node.integers("pads") or node.integers("paddings")
+    pads = constant_integers(state, node, 1, "pads") if node.version >= 11 else stated
+    axes = constant_integers(state, node, 3, "axes") if given(node, 3) else tuple(range(rank))
+    before, after = [0] * rank, [0] * rank
+    for place, axis in enumerate(axes):
+        before[axis % rank], after[axis % rank] = pads[place], pads[place + len(axes)]
+    return before, after
+
+
+def _padded(array: Any, shape: tuple[int, ...], before: list[int], after: list[int], **how: Any) -> Any:
+    crop = tuple(slice(max(0, -b), size - max(0, -a)) for b, a, size in zip(before, after, shape, strict=True))
+    return np.pad(array[crop], [(max(0, b), max(0, a)) for b, a in zip(before, after, strict=True)], **how)
 
 
 def _pad_value(state: Lowering, node: OnnxNode) -> Fraction:

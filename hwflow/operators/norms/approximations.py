@@ -20,8 +20,9 @@ from hwflow.frontend.error_bounds import ONE, ZERO, Bound, added
 from hwflow.frontend.facts import UNLIMITED, Limits
 from hwflow.frontend.views import Reals, as_array, compact, fractions, uniform
 from hwflow.ir.graph import Fractions, Value
-from hwflow.ir.integer_functions import MAXIMUM, MINIMUM, Magnitude, Times
+from hwflow.ir.integer_functions import MAXIMUM, MINIMUM, Magnitude, Simple, Times
 from hwflow.ir.node_attributes import (
+    ElementwiseAttributes,
     ProductAttributes,
     QuotientAttributes,
     RequantizeAttributes,
@@ -31,7 +32,7 @@ from hwflow.numerics.functions.combination import Combination
 from hwflow.numerics.functions.function import Elementwise, enclose
 from hwflow.numerics.functions.piecewise import Abs, Affine, Clip, Relu
 from hwflow.numerics.functions.power import Pow, Reciprocal, RootMultiply, Sqrt
-from hwflow.numerics.functions.smooth import Exp, Log
+from hwflow.numerics.functions.smooth import Exp, Log, Tanh
 from hwflow.numerics.interval import Interval as RealInterval
 from hwflow.numerics.interval import NoSteps
 from hwflow.numerics.requantizers.stages import StepStage
@@ -337,6 +338,8 @@ def _applied(state: Lowering, node: OnnxNode, view: Reals, functions: Fractions)
         return reciprocal(state, node, root(state, node, view))
     if isinstance(function, Log):
         return logarithm(state, node, view)
+    if isinstance(function, Tanh):
+        return _hyperbolic_tangent(state, node, view)
     if isinstance(function, Clip | Relu):
         return _limited(state, node, view, function)
     if exponent == 2:
@@ -362,6 +365,33 @@ def reciprocal(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
     found = quotient(state, node, one_like(state, node, view), view)
     state.facts.reciprocals[found.value] = found, view
     return found
+
+
+def _hyperbolic_tangent(state: Lowering, node: OnnxNode, view: Reals) -> Reals | None:
+    """Return (1 - e) / (1 + e) with the sign of ``view``, e the exponential of -2 times its magnitude."""
+    if uniform(view.scale) is None or state.bound(view.value).interval is None:
+        return None
+    view = based(state, node, view)
+    size = applied(state, node, view.value, Magnitude(), (None,), view.nodes)
+    distances = replace(view, value=size, scale=as_array(-2 * abs(view.scale)), nodes=())
+    powers = exponentials(state, node, distances)
+    one = int(1 / powers.scale.reshape(-1)[0])
+    parts = [
+        replace(powers, value=applied(state, node, powers.value, Simple(name), constants, ()))
+        for name, constants in (("sub", (one, None)), ("add", (None, one)))
+    ]
+    tangent = quotient(state, node, parts[0], parts[1], Limits(most=ONE, least=ONE))
+    below = state.add(
+        node, [view.value], ElementwiseAttributes(Simple("less"), (None, 0), None), origin="",
+        bound=Bound(Interval(0, 1)),
+    )
+    opposite = applied(state, node, tangent.value, Times(-1), (None,), ())
+    value = state.add(
+        node, [below, opposite, tangent.value], ElementwiseAttributes(Simple("where"), (None, None, None), None),
+        origin="",
+    )
+    sign = view.scale.reshape(-1)[0] > 0
+    return replace(tangent, value=value, scale=tangent.scale if sign else as_array(-tangent.scale))
 
 
 def _limited(state: Lowering, node: OnnxNode, view: Reals, function: Clip | Relu) -> Reals | None:

@@ -28,8 +28,8 @@ from hwflow.onnxspec.resolving.resolved_model import OnnxNode
 from hwflow.operators.moves.channels import Channels
 from hwflow.types import Interval
 
-MOST_BITS = 44
-"""The longest results: a product with a part of 17 bits is exact in 62."""
+MOST_BITS = 50
+"""The longest results: a product with a part of 11 bits is exact in 62."""
 
 MOST_TABLE = 1 << 11
 """The longest table of whole distances: four block RAMs of 18 kbit, no more than the multiplier blocks of a product."""
@@ -40,7 +40,7 @@ DIGIT = 9
 _PRODUCT = 61  # bits of a product without its sign
 _LN2 = Fraction(6931471806, 10**10)  # rounded up
 _HALF, _QUARTER, _EIGHTH = Fraction(1, 2), Fraction(1, 4), Fraction(1, 8)
-_FAR = Fraction(1, 1 << 26)  # of a unit of 44 bits or more: e^-60
+_FAR = Fraction(1, 1 << 36)  # e^-60, in units of at most 50 bits
 
 
 def exponentials(state: Lowering, node: OnnxNode, view: Reals, beyond: int | None = None) -> Reals:

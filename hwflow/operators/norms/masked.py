@@ -6,14 +6,14 @@ moves these integers too.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 
 from hwflow.display import show
-from hwflow.frontend.context import Lowering, refuse
+from hwflow.frontend.context import Lowering, given, refuse
 from hwflow.frontend.views import (
     Constant,
     Integers,
@@ -27,12 +27,12 @@ from hwflow.frontend.views import (
     uniform,
 )
 from hwflow.ir.graph import Fractions, IntArray
-from hwflow.ir.integer_functions import Simple, Times
+from hwflow.ir.integer_functions import MAXIMUM, MINIMUM, Simple, Times
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
 from hwflow.operators.elementwise import integers
-from hwflow.operators.elementwise.alignment import step
+from hwflow.operators.elementwise.alignment import aligned, step
 from hwflow.operators.elementwise.clamped import applied
-from hwflow.operators.moves.moves import broadcast, over_constant
+from hwflow.operators.moves.moves import broadcast, over_constant, pad, pad_places
 from hwflow.operators.norms.approximations import operand
 from hwflow.operators.norms.based import based
 from hwflow.operators.norms.rows import same_sign
@@ -101,6 +101,13 @@ def taken_out(
     old = view.far if isinstance(view, Masked) else None
     reals = view.reals if isinstance(view, Masked) else operand(state, node, view)
     if not isinstance(view, Masked):
+        if uniform(reals.scale) is None and same_sign(node, reals):
+            reals = based(state, node, reals)
+            ((whole,), unit) = aligned(state, node, [reals])
+            assert isinstance(whole, Integers), "a stream"
+            reals = replace(
+                reals, value=whole.value, scale=unit, zero_point=fractions(0), nodes=(), low=None, high=None
+            )
         if uniform(reals.zero_point) is None:
             reals = based(state, node, reals)
         if same_sign(node, reals) < 0:
@@ -173,9 +180,12 @@ def of_condition(state: Lowering, node: OnnxNode, condition: Integers, real: Fra
     return Masked(reals, least)
 
 
-def added(state: Lowering, node: OnnxNode, left: Reals | Masked, right: Reals | Masked) -> Masked | None:
-    """Add two streams of which one masks the other: but for masked elements it is one number everywhere. None where
-    neither masks."""
+def added(
+    state: Lowering, node: OnnxNode, left: Reals | Masked, right: Reals | Masked,
+    total: Callable[[Reals, Reals], Reals],
+) -> Masked | None:
+    """Add two streams of which one masks the other; ``total`` adds those of which none does. None where neither
+    masks."""
     wholes = [state.model.values[name].shape for name in node.inputs]
     target = np.broadcast_shapes(*wholes)
     pairs = ((left, wholes[0], right, wholes[1]), (right, wholes[1], left, wholes[0]))
@@ -190,12 +200,29 @@ def added(state: Lowering, node: OnnxNode, left: Reals | Masked, right: Reals | 
         marks = broadcast(state, node, _reals(other), other_whole, target)
         taken = where_taken(state, node, Masked(marks, _least(state, other)))
         return taken_out(state, node, result, taken, far)
-    if isinstance(left, Masked) or isinstance(right, Masked):
-        raise refuse(
-            node, "masked-sum", "one operand must be a mask, with one number in all places that it leaves, and a known "
-            "range must be masked, not both vary", "add what is not a mask first",
-        )
-    return None
+    masks = [view for view in (left, right) if isinstance(view, Masked)]
+    if not masks:
+        return None
+    operands = [
+        broadcast(state, node, _unmasked(state, node, view), whole, target)
+        for view, whole in zip((left, right), wholes, strict=True)
+    ]
+    found: Reals | Masked = total(*operands)
+    for view, whole in zip((left, right), wholes, strict=True):
+        if isinstance(view, Masked):
+            taken_by = where_taken(state, node, Masked(broadcast(state, node, view.reals, whole, target), view.least))
+            found = taken_out(state, node, found, taken_by, view.far)
+    assert isinstance(found, Masked), "one masks"
+    return found
+
+
+def _unmasked(state: Lowering, node: OnnxNode, view: Reals | Masked) -> Reals:
+    """Return reals with any others in the place of masked ones."""
+    if not isinstance(view, Masked):
+        return operand(state, node, view)
+    limit = MAXIMUM if view.reals.scale.reshape(-1)[0] > 0 else MINIMUM
+    value = applied(state, node, view.reals.value, limit, (None, view.least), view.reals.nodes)
+    return replace(view.reals, value=value, nodes=())
 
 
 def _reals(view: Reals | Masked) -> Reals:
@@ -260,6 +287,50 @@ def selected(
             marks = step(state, node, function, [condition, 0], origin="")
             taken = integers.expanded(state, node, marks, target[1:])
         return taken_out(state, node, kept, taken, negative, alike=True)
+    return None
+
+
+def padded(state: Lowering, node: OnnxNode) -> View:
+    """Lower Pad of masked reals, or with minus infinity, which masks what is added; of others as any Pad."""
+    view = state.view(node.inputs[0])
+    value = state.view(node.inputs[2]) if given(node, 2) else None
+    infinite = value is not None and _far(value) == -np.inf
+    if node.attributes.get("mode", "constant") != "constant" or not (
+        isinstance(view, Masked) or (infinite and isinstance(view, Reals))
+    ):
+        return pad(state, node)
+    reals = _reals(view) if isinstance(view, Masked) else operand(state, node, view)
+    scale, zero, interval = uniform(reals.scale), uniform(reals.zero_point), state.bound(reals.value).interval
+    if scale is None or zero is None or interval is None:
+        raise refuse(
+            node, "pad-scale", "a masked tensor must have one scale and zero point, and a known range",
+            "quantize per tensor before the node",
+        )
+    inside = view.least if isinstance(view, Masked) else interval.lo
+    state.views[node.inputs[0]] = reals
+    try:
+        found = pad(state, node, scale * (inside - zero) if infinite else None)
+    finally:
+        state.views[node.inputs[0]] = view
+    assert isinstance(found, Reals), "of reals"
+    result = replace(found, anchor=reals.anchor, after=tuple(dict.fromkeys((*reals.after, node.name))))
+    outside = pad_places(state, node)
+    if not infinite or not outside.any():
+        return _like(view, result)
+    return taken_out(state, node, _like(view, result), outside.astype(np.int64), None)
+
+
+def equal_infinity(state: Lowering, node: OnnxNode, views: Sequence[View]) -> View | None:
+    """Tell where a tensor is minus infinity, if the other operand is that constant; None for others."""
+    for view, other in (views, views[::-1]):
+        if _far(other) != -np.inf:
+            continue
+        if isinstance(view, Masked) and view.far is None:
+            marks = where_taken(state, node, view)
+            found = step(state, node, Simple("not_equal"), [marks, 0])
+            return replace(found, low=0, high=1)
+        if isinstance(view, Reals | Masked):
+            return Constant(np.zeros(state.model.values[node.outputs[0]].shape, dtype=np.int64))
     return None
 
 

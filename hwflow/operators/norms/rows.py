@@ -10,6 +10,7 @@ import numpy as np
 
 from hwflow.display import show
 from hwflow.frontend.context import Lowering, refuse
+from hwflow.frontend.error_bounds import Bound, added
 from hwflow.frontend.views import Integers, Reals, as_array, fractions, uniform, varying_axes
 from hwflow.ir.integer_functions import Simple
 from hwflow.ir.node_attributes import ElementwiseAttributes, ScaledAddAttributes
@@ -113,13 +114,14 @@ def below_greatest(
     """Return the elements of ``view`` less the greatest of their rows along ``places``, which ``ends`` repeats:
     integers from 0 on, as far as the greatest is away, with a negative scale."""
     falling = same_sign(node, view) < 0
-    bound = state.bound(view.value).interval
+    bounds = [state.bound(v.value) for v in (view, ends)]
+    bound = bounds[0].interval
     assert bound is not None, "only known ones have maxima"
     distance = IntType.holding(Interval(0, bound.hi - bound.lo))  # an unsigned type, which it fits
     operands = [view, ends] if falling else [ends, view]
     value = state.add(
         node, [v.value for v in operands], ElementwiseAttributes(Simple("sub"), (None, None), distance), view.nodes,
-        origin="",
+        origin="", bound=Bound(Interval(0, distance.max), added(*(b.errors for b in bounds))),
     )
     state.facts.zeros[value] = places
     return replace(

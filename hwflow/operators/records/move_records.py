@@ -8,6 +8,7 @@ from hwflow.onnxspec.reference import framewise, resize_defects, runtime_differe
 from hwflow.onnxspec.shapes import size_facts
 from hwflow.operators.float_errors import move_errors, resize_errors
 from hwflow.operators.moves import joins, moves, ranking, reshapes, resize
+from hwflow.operators.norms import masked
 from hwflow.operators.record import Operator, attributes
 from hwflow.operators.records import phrases
 
@@ -45,7 +46,7 @@ RECORDS: tuple[Operator, ...] = (
         framewise=framewise.flattened, integer_operands=True, keeps_elements=True, masks=True
     ),
     Operator(
-        "Pad", lower=moves.pad, honours=attributes("paddings", "pads", "value", mode=moves.PAD_MODES),
+        "Pad", lower=masked.padded, honours=attributes("paddings", "pads", "value", mode=moves.PAD_MODES),
         limits=f"constant pads, {phrases.MOVED}: constant (a multiple of the scale), edge, reflect, wrap",
         becomes=("reindex",), frames=axes.pad(), error=move_errors.padded, keeps_rank=True, moves=True
     ),

@@ -52,7 +52,10 @@ _STRINGS = Reason("works on strings or sequences, and hardware on integers", "do
 
 RECORDS: tuple[Operator, ...] = (
     Operator("AffineGrid", refused=_SAMPLED),
-    Operator("Attention", refused=_ATTENTION, work=linear_work.attention, composed=True),
+    Operator(
+        "Attention", defined="all attributes and outputs; operands and results quantized, nothing between; lengths of "
+        "keys (nonpad_kv_seqlen) constant; masks as in front of Softmax", work=linear_work.attention, composed=True
+    ),
     Operator("Bernoulli", refused=_RANDOM, foldable=False),
     Operator(names.CAST_LIKE, error=move_errors.cast, tame=True, framewise=framewise.always),
     Operator("CausalConvWithState", work=linear_work.convolution(1)),
@@ -89,7 +92,10 @@ RECORDS: tuple[Operator, ...] = (
     Operator("RegexFullMatch", wild=True),
     Operator("ReverseSequence", refused=SCATTERED),
     Operator("RoiAlign", refused=_SAMPLED),
-    Operator("RotaryEmbedding", refused=_ATTENTION, composed=True),
+    Operator(
+        "RotaryEmbedding", defined="all attributes; caches and positions constant or streams; before a quantizer",
+        composed=True,
+    ),
     Operator("STFT", refused=_SPECTRUM, wild=True),
     Operator(names.SCAN, refused=_CONTROL),
     Operator("Scatter", refused=SCATTERED),

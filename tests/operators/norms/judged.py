@@ -52,10 +52,13 @@ def judge(model: Model, frames: Array, meaning: Meaning, scale: float, zero: int
         for frame, levels in zip(frames.reshape(len(frames), -1).tolist(), found.tolist(), strict=True):
             exact = meaning([arb(step * (q - ZERO)) for q in frame])
             for level, real in zip(levels, exact, strict=True):
-                steps = (real / unit + sign * fmpq(*epsilon.as_integer_ratio()) for sign in (-1, 0, 1))
-                allowed = [_rounded(quotient, zero) for quotient in steps]
-                assert level in allowed, (frame, level, real)
+                assert level in rounded(real / unit, zero, epsilon), (frame, level, real)
     return epsilon
+
+
+def rounded(real: Any, zero: int, epsilon: Fraction) -> list[int]:
+    """The levels that a number of steps may have."""
+    return [_rounded(real + sign * fmpq(*epsilon.as_integer_ratio()), zero) for sign in (-1, 0, 1)]
 
 
 def _rounded(quotient: Any, zero: int) -> int:

@@ -157,9 +157,25 @@ def test_only_a_softmax_or_a_quantizer_takes_them(tmp_path: Path) -> None:
     assert finding(b, y, tmp_path) == ("quantized-operand", "node 'it' (Sigmoid)")
 
 
-def test_two_streams_that_vary_are_refused(tmp_path: Path) -> None:
-    b = Builder(21, 10)
-    x = b.requantize(b.input("x", ["N", 4, 4]), 0.1, 3, "int8")
-    z = b.requantize(b.input("z", ["N", 4, 4]), 0.1, 3, "int8")
-    y = b.node("Add", b.node("Add", x, b.constant(np.where(PAST, 0, -np.inf))), z, name="it")
-    assert finding(b, b.node("Softmax", y, axis=-1), tmp_path) == ("masked-sum", "node 'it' (Add)")
+@pytest.mark.parametrize("padded", [False, True])
+def test_a_masked_bias(padded: bool, tmp_path: Path) -> None:
+    """It varies, too; padded, its last column and row are minus infinity."""
+    def make(b: Builder, x: str) -> str:
+        bias = b.node("Mul", b.node("Sigmoid", x), b.constant(2.0))
+        bias = b.node("DequantizeLinear", b.node("QuantizeLinear", bias, b.constant(2.0**-6), b.constant(0, "int8")),
+                      b.constant(2.0**-6), b.constant(0, "int8"))
+        if padded:
+            bias = b.node("Slice", bias, b.constant([0], "int64"), b.constant([3], "int64"), b.constant([2], "int64"))
+            bias = b.node("Pad", bias, b.constant([0, 0, 0, 0, 0, 1], "int64"), b.constant(-np.inf))
+        return b.node("Softmax", b.node("Add", x, masked(b, bias, "-inf")), axis=-1)
+
+    model = model_of([4, 4], make, 1 / 256, -128, tmp_path)
+
+    def meaning(x: list[Any]) -> list[Any]:
+        biases = [min((v.exp() / (1 + v.exp()) * 128 + fmpq(1, 2)).floor(), arb(127)) / 64 for v in x]
+        total = [v + bias for v, bias in zip(x, biases, strict=True)]
+        if not padded:
+            return causal(total)
+        return [*causal(total)[:12], *causal([*total[:12], *total[12:15], arb(-1000)])[12:]]
+
+    judge(model, telling([4, 4], count=3), meaning, 1 / 256, -128)
