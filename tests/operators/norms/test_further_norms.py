@@ -288,7 +288,7 @@ def test_the_sum_is_an_output(op: str, tmp_path: Path) -> None:
     block(b, op)
     path = b.save(tmp_path)
     assert all(row.unexplained == 0 for row in compare(path, frames=40).rows)
-    compile(path, "ulx3s_85f", fps=1e6).write(tmp_path / "out")
+    compile(path, "ulx3s_85f", fps=1e6).write(tmp_path / "out", until="verilog")
     assert simulate(tmp_path / "out", simulator="icarus", frames=3, stall=0.5, seed=5).findings == ()
 
 
@@ -310,13 +310,11 @@ def test_in_hardware(kind: str, tmp_path: Path) -> None:
     b.output(b.requantize(MAKES[kind](b, h), 0.03, 5, "int8"))
     path = b.save(tmp_path)
     assert all(row.unexplained == 0 for row in compare(path, frames=40).rows)
-    compile(path, "ulx3s_85f", fps=1e6).write(tmp_path / "out")
+    compile(path, "ulx3s_85f", fps=1e6).write(tmp_path / "out", until="verilog")
     assert simulate(tmp_path / "out", simulator="icarus", frames=3, stall=0.5, seed=5).findings == ()
 
 
-@pytest.mark.parametrize("name", [
-    "test_l1normalization_axis_0", "test_l2normalization_axis_1", "test_lrn_default", "test_mvn",
-])
+@pytest.mark.parametrize("name", ["test_l2normalization_axis_1", "test_mvn"])
 def test_of_onnx(name: str, tmp_path: Path) -> None:
     passes_in_rtl(name, tmp_path)
 
