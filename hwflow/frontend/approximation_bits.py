@@ -38,8 +38,8 @@ class Precision:
     epsilon: Fraction = Fraction(0)
 
     def of(self, name: str) -> int:
-        """Return the bits of the approximation ``name``."""
-        return self.bits.get(name, FIRST_BITS)
+        """Return the bits of the approximation ``name``, at least 1: a coarse quantizer might need none."""
+        return max(1, self.bits.get(name, FIRST_BITS))
 
     def need(self, errors: Mapping[str, Fraction], own: Fraction = Fraction(0)) -> Fraction:
         """Record by how much approximations may move the number that a quantizer rounds, in output steps; each may use
@@ -65,7 +65,8 @@ class Precision:
     @property
     def settled(self) -> bool:
         """Tell whether every quantizer has the bits that it needs, and no approximation more than one too many."""
-        return self.epsilon <= EPSILON and all(missing >= -1 for missing in self.missing.values())
+        enough = all(missing >= -1 or self.of(name) == 1 for name, missing in self.missing.items())
+        return self.epsilon <= EPSILON and enough
 
     def next(self) -> Precision:
         """Return the precision that is needed."""
