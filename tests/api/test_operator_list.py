@@ -12,20 +12,25 @@ from hwflow.api.operator_list import markdown, operators
 from hwflow.cli import main
 from hwflow.cores.costs import FAMILIES
 from hwflow.cores.registry import OPERATORS
-from hwflow.operators.onnx_operators import HANDLERS, REASONS
+from hwflow.operators.onnx_operators import HANDLERS, REASONS, RECORDS
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "operators.md"
 NAMES = {name for _, name in HANDLERS}
+DEFINED = {record.name for record in RECORDS if record.defined}
+ROWS = sorted(NAMES | DEFINED)
 
 
 def test_every_handler_has_a_row_and_every_row_a_handler() -> None:
-    assert [operator.name for operator in operators()] == sorted(NAMES)
+    """Or a definition, whose operators have some."""
+    assert {"Attention", "RotaryEmbedding"} == DEFINED
+    assert [operator.name for operator in operators()] == ROWS
+    assert {operator.name for operator in operators() if operator.defined} == DEFINED and not NAMES & DEFINED
 
 
 def test_only_views_have_no_hardware_of_their_own() -> None:
     """What a DequantizeLinear, an Identity or a Dropout makes is the same integers; what an EyeLike or a Range makes is
     known before."""
-    without = {operator.name for operator in operators() if not operator.becomes and not operator.refused}
+    without = {operator.name for operator in operators() if not (operator.becomes or operator.refused)} - DEFINED
     assert without == {"DequantizeLinear", "Dropout", "EyeLike", "Identity", "Range"} & NAMES
     assert [operator.name for operator in operators() if operator.refused] == ["DynamicQuantizeLinear"]
 
@@ -44,7 +49,7 @@ def test_the_documentation_is_the_same_table() -> None:
     """If not: `hwflow ops --format markdown > docs/operators.md`."""
     assert DOCS.read_text() == "\n".join(markdown()) + "\n"
     table = [line for line in markdown() if line.startswith("| ")]
-    assert len(table) == 1 + len(NAMES) + 1 + len(REASONS)
+    assert len(table) == 1 + len(ROWS) + 1 + len(REASONS)
 
 
 def test_every_board_has_models_for_every_core() -> None:
@@ -59,5 +64,5 @@ def test_what_is_refused_has_no_handler() -> None:
 def test_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["ops", "--format", "json"]) == 0
     found = json.loads(capsys.readouterr().out)["operators"]
-    assert [operator["name"] for operator in found] == sorted(NAMES)
-    assert found[0].keys() == {"name", "dialects", "becomes", "refused", "limits"}
+    assert [operator["name"] for operator in found] == ROWS
+    assert found[0].keys() == {"name", "dialects", "becomes", "refused", "limits", "defined"}
