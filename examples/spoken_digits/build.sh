@@ -11,7 +11,7 @@ python3 -m venv "$out/training"
 "$out/training/bin/pip" install --quiet -r "$here/../spoken_digits/requirements.txt"
 "$out/training/bin/python" "$here/train.py"
 hwflow quantize "$here/float.onnx" --calibration "$here/calibration.npz" --input "$here/inputs.npz" \
-    --activations auto -o "$here/model.onnx"
+    --activations auto --target-snr 30.2 -o "$here/model.onnx"
 hwflow synth "$here/model.onnx" --board ulx3s_85f --clock 100 --fps 1600 --until verilog -o "$out/design"
 hwflow compare "$here/model.onnx" --input "$here/inputs.npz" --frames 16
 hwflow sim "$out/design" --input "$here/inputs.npz" --frames 3

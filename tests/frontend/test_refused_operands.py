@@ -159,7 +159,7 @@ def product_behind_a_function_of_many_levels(b: Builder) -> str:
 )
 def product_of_a_stream_with_scales_of_columns(b: Builder) -> str:
     x = b.input("x", ["N", 3, 4], "int8")
-    x = b.dequantize(x, [0.5, 0.25, 0.5, 1.0], [0] * 4, "int8", axis=2, name="image")
+    x = b.dequantize(x, [0.5, 0.3, 0.7, 1.1], [0] * 4, "int8", axis=2, name="image")
     y = b.dequantize(b.input("y", ["N", 4, 2], "int8"), 1.0, 0, "int8", name="yd")
     return b.node("MatMul", x, y, name="fc")
 
