@@ -109,6 +109,7 @@ def test_what_was_started_ends(tmp_path, slow_yosys, end):
     wait_for(lambda: slow_yosys.is_file() and len(slow_yosys.read_text().split()) == 2)
     started = {program.pid, *map(int, slow_yosys.read_text().split())}
     wait_for(lambda: started < set(processes_of(tmp_path)))  # between fork and exec a process has no environment
+    time.sleep(1)  # until the first has said of the tool that it has started it
     os.kill(program.pid, end)
     _, err = program.communicate(timeout=60)
     assert program.returncode == (130 if end == signal.SIGINT else -signal.SIGKILL)
