@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 
 from hwflow.errors import Finding
+from hwflow.onnxspec.resolving.control_flow import once_a_body
 from hwflow.operators.onnx_operators import REASONS
 
 
@@ -29,9 +30,10 @@ def whole_operator(where: str) -> tuple[str, str] | None:
 
 
 def of_whole_operators(findings: Iterable[Finding]) -> list[Finding]:
-    """Merge the findings in the definition of an operator of the table into one about that operator."""
+    """Merge the findings in the definition of an operator of the table into one about that operator, and those of all
+    rounds of a loop."""
     result: dict[Finding, None] = {}
-    for finding in findings:
+    for finding in once_a_body(findings):
         outer = whole_operator(finding.where)
         result[finding if outer is None else unsupported(*outer)] = None
     return list(result)

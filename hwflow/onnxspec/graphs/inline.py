@@ -17,7 +17,7 @@ import onnx
 from onnx import AttributeProto, helper
 
 from hwflow.display import show
-from hwflow.onnxspec.graphs.operator_names import CONSTANT, IDENTITY
+from hwflow.onnxspec.graphs.operator_names import CONSTANT
 from hwflow.onnxspec.graphs.schemas import find_schema, known_domains
 from hwflow.onnxspec.graphs.scopes import (
     Scope,
@@ -29,7 +29,6 @@ from hwflow.onnxspec.graphs.scopes import (
     plain_domain,
     read_nodes,
 )
-from hwflow.onnxspec.graphs.topology import topological_order
 
 VERSIONS_DOMAIN = "hwflow.versions"
 """The domain of functions that wrap a node of another version than the model's: only functions have own imports."""
@@ -155,8 +154,17 @@ class Inliner:
         self._imports: dict[tuple[tuple[str, int], ...], Imports] = {}
         self._inner_names: dict[int, tuple[onnx.FunctionProto, tuple[str, ...]]] = {}
 
-    def _prefix(self, name: str, kind: str) -> str:
+    def prefix(self, name: str, kind: str) -> str:
+        """Return what begins the names of what replaces a node: its name, or its kind if that is long."""
         return name if len(name) <= _LONGEST_PREFIX else kind
+
+    def value_name(self, stem: str) -> str:
+        """Return an unused name of a value, ``stem`` if possible."""
+        return self._values.fresh(stem)
+
+    def node_name(self, stem: str) -> str:
+        """Return an unused name of a node, ``stem`` if possible."""
+        return self._nodes.fresh(stem)
 
     def imports(self, versions: Mapping[str, int]) -> Imports:
         """Return the same object for equal versions."""
@@ -172,7 +180,7 @@ class Inliner:
 
         The names of the function's inputs and outputs must be distinct, its nodes sorted, every value defined once.
         """
-        call, prefix = item.proto, self._prefix(item.name, function.name)
+        call, prefix = item.proto, self.prefix(item.name, function.name)
         names = {formal: call.input[i] if i < len(call.input) else "" for i, formal in enumerate(function.input)}
         for formal, actual in zip(function.output, call.output, strict=False):
             if actual:
@@ -189,44 +197,6 @@ class Inliner:
             Item(instantiate(node, names, bindings), self._nodes.fresh(f"{prefix}/{inner}"), imports, context)
             for node, inner in zip(function.node, self._inner_names[id(function)][1], strict=True)
         ]
-
-    def branch(
-        self, item: Item, attribute: AttributeProto
-    ) -> tuple[list[Item], dict[str, onnx.TensorProto | onnx.SparseTensorProto]]:
-        """Return the nodes of a branch that replace the If node ``item``, and the branch's initializers by new name."""
-        graph, call, prefix = attribute.g, item.proto, self._prefix(item.name, attribute.name)
-        names: dict[str, str] = {}
-        computed = {name for node in graph.node for name in node.output if name}
-        copies: list[tuple[str, str]] = []  # outputs that no node of the branch computes, or duplicates
-        for output, actual in zip(graph.output, call.output, strict=False):
-            if actual and output.name in computed and output.name not in names:
-                names[output.name] = actual
-            elif actual:
-                copies.append((output.name, actual))
-        for name in sorted(_defined(graph) - names.keys() - {""}):
-            names[name] = self._values.fresh(f"{prefix}/{name}")
-        context = f" in {show(attribute.name)} of {item.where}"
-        scanned = read_nodes(graph.node)
-        for node in scanned:
-            if node.attributes:
-                node.captured = list(inner_reads(node.proto))
-        inner_names = node_names(scanned)
-        items = [
-            Item(
-                instantiate(graph.node[index], names, None),
-                self._nodes.fresh(f"{prefix}/{inner_names[index]}"),
-                item.imports,
-                context,
-            )
-            for index in topological_order(scanned)[0]
-        ]
-        for name, actual in copies:
-            identity = helper.make_node(IDENTITY, [names.get(name, name)], [actual])
-            items.append(Item(identity, self._nodes.fresh(f"{prefix}/Identity"), item.imports, context))
-        tensors: dict[str, onnx.TensorProto | onnx.SparseTensorProto] = {}
-        tensors.update((names[tensor.name], tensor) for tensor in graph.initializer)
-        tensors.update((names[sparse.values.name], sparse) for sparse in graph.sparse_initializer)
-        return items, tensors
 
 
 def call_bindings(call: onnx.NodeProto, function: onnx.FunctionProto) -> dict[str, AttributeProto]:

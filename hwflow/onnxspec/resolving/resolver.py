@@ -12,6 +12,7 @@ from hwflow.display import show
 from hwflow.errors import Finding, ModelRefused, Severity
 from hwflow.onnxspec.clauses.models.functions import MAX_INLINED
 from hwflow.onnxspec.graphs.attribute_values import has_subgraph, python_attributes
+from hwflow.onnxspec.graphs.bodies import Body
 from hwflow.onnxspec.graphs.inline import (
     FlatNodes,
     Imports,
@@ -29,7 +30,7 @@ from hwflow.onnxspec.graphs.schemas import find_schema
 from hwflow.onnxspec.graphs.scopes import main_scopes, model_opsets
 from hwflow.onnxspec.graphs.topology import topological_order
 from hwflow.onnxspec.reading.guard import GaveUp
-from hwflow.onnxspec.reading.numpy_tensors import from_sparse, to_array
+from hwflow.onnxspec.reading.numpy_tensors import from_sparse, to_array, to_tensor
 from hwflow.onnxspec.resolving.constant_folding import (
     Folder,
     cast_of,
@@ -39,8 +40,10 @@ from hwflow.onnxspec.resolving.constant_folding import (
     shape_value,
 )
 from hwflow.onnxspec.resolving.constant_loops import fold_loop
+from hwflow.onnxspec.resolving.control_flow import Unroller, once_a_body
 from hwflow.onnxspec.resolving.node_records import NodeRecord, needed
 from hwflow.onnxspec.resolving.resolved_model import Array, Attribute, OnnxNode, ResolvedModel, ValueInfo
+from hwflow.onnxspec.resolving.static_sequences import is_sequence_operator, replaced
 from hwflow.onnxspec.shapes.dialects import DIALECT_DOMAINS
 from hwflow.onnxspec.shapes.dimensions import Binding, bind_dimensions, option, stored_sizes, variable_of
 from hwflow.onnxspec.shapes.shape_inference import (
@@ -150,6 +153,9 @@ class _Resolver:
         self._inliner: Inliner | None = None
         self._folder: Folder | None = None
         self.inference = Inference(self.values, self.constants, model.ir_version)
+        self.sequences: dict[str, tuple[str, ...]] = {}
+        self.optionals: dict[str, str] = {}
+        self.unroller = Unroller(self)
         self._attributes: dict[Hashable, dict[str, Attribute]] = {}
         self._left_alone: set[Hashable] = set()  # operators whose definition needs others than those to keep
 
@@ -196,7 +202,12 @@ class _Resolver:
         names = self.scope.names
         self._visit_all(Item(self.graph.node[index], names[index], self.imports) for index in order)
         nodes, opaque, of_nodes = needed(self.records, self.outputs)
-        self.findings.extend(of_nodes)
+        self.findings.extend(once_a_body(of_nodes))
+        self.findings.extend(
+            Finding("sequence", f"output {show(name)}", "an output must be a tensor, not a sequence or an optional",
+                    "give its tensors as outputs, or one tensor of them (ConcatFromSequence)")
+            for name in self.outputs if name in self.sequences or name in self.optionals
+        )
         findings = [*self.findings, *self.binding.findings]
         result = self._result(nodes, opaque)
         if findings:
@@ -283,9 +294,8 @@ class _Resolver:
             if item is None:
                 pending.pop()
                 continue
-            replacement = self._visit(item)
-            if replacement is not None:
-                self.inlined += len(replacement)
+            if len(pending) > 1:
+                self.inlined += 1
                 if self.inlined > MAX_INLINED:
                     raise ModelRefused.of(
                         "inlined-size", item.where,
@@ -293,15 +303,49 @@ class _Resolver:
                         "are more",
                         "write the model with fewer calls",
                     )
+            replacement = self._visit(item)
+            if replacement is not None:
                 pending.append(iter(replacement))
+
+    def refuse(self, item: Item, rule: str, message: str, remedy: str, reads: Sequence[str] = ()) -> None:
+        """Refuse what replaces nodes with graphs or sequences (:class:`~hwflow.onnxspec.resolving.walk.Walk`)."""
+        if has_subgraph(item.proto):
+            self._infer_control_flow(item)
+        self.flat.append(item)
+        self._record_opaque(item, *([Finding(rule, item.where, message, remedy)] if message else []), reads=reads)
+
+    def constant(self, stem: str, array: Array, dtype: str) -> str:
+        """Add a constant to the model and return its name."""
+        name = self.inliner.value_name(stem)
+        self.tensors.append(to_tensor(name, array, dtype))
+        self._define(name, array, dtype)
+        return name
+
+    def known(self, name: str) -> bool:
+        """Tell whether a value is a tensor of known shape, a sequence or an optional; so is an absent one."""
+        return not name or name in self.values or name in self.sequences or name in self.optionals
+
+    def body(self, graph: onnx.GraphProto, prefix: str, imports: Imports) -> Body:
+        """Return a graph to be instantiated, and read its initializers."""
+        body = Body(self.inliner, graph, prefix, imports)
+        for name, tensor in body.tensors.items():
+            copy = type(tensor)()
+            copy.CopyFrom(tensor)
+            if isinstance(copy, onnx.TensorProto):
+                copy.name = name
+            else:
+                copy.values.name = name
+            self.tensors.append(copy)
+            self._read_initializer(name, copy)
+        return body
 
     def _refuse(self, item: Item, rule: str, message: str, remedy: str) -> None:
         self._record_opaque(item, Finding(rule, item.where, message, remedy))
 
-    def _record_opaque(self, item: Item, *findings: Finding) -> None:
+    def _record_opaque(self, item: Item, *findings: Finding, reads: Sequence[str] = ()) -> None:
         """Record a node of which only the inputs are known."""
         proto = item.proto
-        reads = (*proto.input, *inner_reads(proto)) if has_subgraph(proto) else (*proto.input,)
+        reads = (*proto.input, *reads, *(inner_reads(proto) if has_subgraph(proto) else ()))
         version = item.imports[proto.domain]
         node = OnnxNode(item.name, proto.op_type, proto.domain, version, reads, tuple(proto.output), {}, item.context)
         self.records.append(NodeRecord(node, True, list(findings)))
@@ -327,8 +371,9 @@ class _Resolver:
             if value is not None and info.name not in self.values:
                 self._set(value)
 
-    def _visit(self, item: Item) -> list[Item] | None:
-        """Infer and then fold or keep one node whose producers have been visited; return its replacements, if any."""
+    def _visit(self, item: Item) -> Iterable[Item] | None:
+        """Infer and then fold or keep one node whose producers have been visited; return its replacements, if any. What
+        these are may depend on visiting those before."""
         node = item.proto
         if node.domain == "ai.onnx":
             node = onnx.NodeProto.FromString(node.SerializeToString())
@@ -336,26 +381,25 @@ class _Resolver:
             item.proto = node
         if self.functions and (node.domain, node.op_type, node.overload) in self.functions:
             return self._called(item, self.functions[node.domain, node.op_type, node.overload])
-        if node.op_type == IF and node.domain == "" and len(node.input) == 1 and node.input[0] in self.constants:
-            return self._taken(item)
+        if node.domain == "":
+            if node.op_type in (IF, LOOP, SCAN) and has_subgraph(node):
+                return self._control(item)
+            held = any(name in self.sequences or name in self.optionals for name in node.input)
+            if held or is_sequence_operator(node.op_type):
+                self.inlined += 1
+                if all(map(self.known, node.input)):
+                    return replaced(self, item)
+                self.refuse(item, "", "", "")  # what computes the input has a finding
+                return None
         self.flat.append(item)
         if has_subgraph(node):
-            if node.domain == "" and item.imports[""] >= _SCAN_WITHOUT_BATCH:
-                try:
-                    folded = self._loop(item)
-                except GaveUp as reason:
-                    self._refuse_folding(item, reason)
-                    return None
-                if folded is not None:
-                    for name, constant in folded.items():
-                        self._define(name, *constant)
-                    return None
             self._infer_control_flow(item)
             self._refuse(
                 item,
                 "subgraphs",
-                "a node must not carry a graph (control flow has no place in a streaming design), but this one does",
-                "export the model with the branch or loop unrolled",
+                "a node must not carry a graph unless it is an If, Loop, Scan or SequenceMap of ai.onnx, but this one "
+                "does",
+                "express it with these, or replace it",
             )
             return None
         if any(name and name not in self.values for name in node.input):
@@ -526,7 +570,7 @@ class _Resolver:
                 return None
         return self.inliner.function(item, function, call_bindings(call, function))
 
-    def _taken(self, item: Item) -> list[Item] | None:
+    def _taken(self, item: Item) -> Iterator[Item] | None:
         """Return the taken branch that replaces an If with a constant condition."""
         node = item.proto
         condition = self.constants[node.input[0]]
@@ -535,22 +579,34 @@ class _Resolver:
             name = "then_branch" if condition.reshape(-1)[0] else "else_branch"
             attribute = next((a for a in node.attribute if a.name == name), None)
         if attribute is None or len(attribute.g.output) != len(node.output):
-            self.flat.append(item)
             message = "If must have a condition of one element, and branches with as many outputs as the node"
-            self._refuse(item, "onnx.shape_inference", message, "correct the node or what it reads")
+            self.refuse(item, "onnx.shape_inference", message, "correct the node or what it reads")
             return None
-        items, tensors = self.inliner.branch(item, attribute)
-        for name, tensor in tensors.items():
-            copy = type(tensor)()
-            copy.CopyFrom(tensor)
-            if isinstance(copy, onnx.TensorProto):
-                copy.name = name
-            else:
-                copy.values.name = name
-            self.tensors.append(copy)
-            self._read_initializer(name, copy)
         self.inlined += 1  # even an empty branch changes the model
-        return items
+        return self.unroller.taken(item, attribute.name)
+
+    def _control(self, item: Item) -> Iterator[Item] | None:
+        """Return the nodes that replace an If, Loop or Scan, None where it is computed or refused."""
+        node = item.proto
+        if not all(map(self.known, node.input)):
+            self._infer_control_flow(item)
+            self.refuse(item, "", "", "")
+            return None
+        if node.op_type == IF and node.input[0] in self.constants:
+            return self._taken(item)
+        if node.op_type == LOOP or item.imports[""] >= _SCAN_WITHOUT_BATCH:
+            try:
+                folded = self._loop(item)
+            except GaveUp as reason:
+                self._refuse_folding(item, reason)
+                return None
+            if folded is not None:
+                self.flat.append(item)
+                for name, constant in folded.items():
+                    self._define(name, *constant)
+                return None
+        self.inlined += 1
+        return self.unroller.nodes(item)
 
     def _replaced(self, item: Item, schema: onnx.defs.OpSchema, key: Hashable | None) -> bool:
         """Try to replace the node by its operator's definition; undo it unless only operators to keep remain. Return
