@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hwflow.operators.onnx_operators import HANDLERS, REASONS, RECORDS
+from hwflow.operators.onnx_operators import HANDLERS, RECORDS
 from hwflow.operators.record import Operator
 
 TITLES = ("operator", "dialects", "becomes", "limits")
@@ -82,5 +82,6 @@ def markdown() -> Iterator[str]:
     yield ""
     yield "| operator | why: it | instead |"
     yield "|---|---|---|"
-    for name, reason in sorted(REASONS.items()):
+    reasons = {record.name: record.refused for record in RECORDS if record.refused is not None}
+    for name, reason in sorted(reasons.items()):
         yield f"| {name} | {reason.why} | {reason.remedy} |"

@@ -18,7 +18,7 @@ from hwflow.onnxspec.graphs.scopes import Scope
 from hwflow.onnxspec.reading.numpy_tensors import DTYPE_NAMES, ELEMENT_TYPES
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
 from hwflow.onnxspec.shapes.dialects import DIALECT_DOMAINS
-from hwflow.operators.onnx_operators import HEAVY, NAMES, REASONS, STANDARD_QUANTIZERS
+from hwflow.operators.onnx_operators import DEFINED, HEAVY, NAMES, REASONS, STANDARD_QUANTIZERS
 
 _ML = "ai.onnx.ml"
 _QUANTIZE = (
@@ -148,6 +148,8 @@ class Site:
         """Whether its operator, or those in its place, are supported."""
         if self.domain:  # unknown for domains other than ONNX's own and the dialects': perhaps a function
             return self.op_type in NAMES if self.domain in DIALECT_DOMAINS else self.domain != _ML
+        if self.op_type in DEFINED:
+            return True
         if self.op_type in REASONS:
             return False
         schema = find_schema(self.op_type, self.version, "")

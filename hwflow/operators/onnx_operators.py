@@ -31,7 +31,12 @@ HANDLERS: Mapping[Key, Operator] = {key: record for key, record in OPERATORS.ite
 
 NAMES = frozenset(name for _, name in HANDLERS)
 HEAVY = frozenset(record.name for record in RECORDS if record.heavy)
-REASONS: Mapping[str, Reason] = {record.name: record.refused for record in RECORDS if record.refused is not None}
+DEFINED = frozenset(record.name for record in RECORDS if record.defined)
+"""Operators whose definition hardware runs."""
+
+REASONS: Mapping[str, Reason] = {
+    record.name: reason for record in RECORDS if (reason := record.refused or record.partly) is not None
+}
 WORK = {record.name: record.work for record in RECORDS if record.work is not None}
 """Operator types, of any domain."""
 

@@ -52,9 +52,9 @@ class Operator(OperatorFacts):
     * ``masks``: it takes elements of its first input that a mask has made minus infinity as it takes any others.
     * ``approximates``: a quantizer behind it must say how precisely it is computed; else the host computes it.
 
-    Otherwise ``defined`` may say what its definition may hold, which hardware then runs, or ``refused`` why there is
-    none. ``whole``: it is not replaced by its definition, which contains unsupported operators, because a host can run
-    it.
+    Otherwise ``defined`` may say what its definition may hold, which hardware then runs, and ``partly`` what is wrong
+    with a node whose definition hardware cannot run; or ``refused`` says why there is none. ``whole``: it is not
+    replaced by its definition, which contains unsupported operators, because a host can run it.
 
     ``indexed``: by input, the size n of an axis that its elements index, which are not defined beyond -n to n - 1.
 
@@ -76,6 +76,7 @@ class Operator(OperatorFacts):
     approximates: bool = False
     whole: bool = False
     defined: str = ""
+    partly: Reason | None = None
     refused: Reason | None = None
     indexed: Callable[[OnnxNode, Shapes], Mapping[int, int]] | None = None
     work: Callable[[OnnxNode, Shapes], int] | None = None

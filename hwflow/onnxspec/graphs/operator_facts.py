@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy.typing as npt
 
 if TYPE_CHECKING:
+    from hwflow.onnxspec.definitions.writer import Definition
     from hwflow.onnxspec.dialect_operators.qonnx_operators import RealLevels
     from hwflow.onnxspec.dialect_operators.quantizer_levels import Levels
     from hwflow.onnxspec.graphs.weight_axes import WeightRule
@@ -55,6 +56,8 @@ class OperatorFacts:
     * ``images``: the number of leading inputs with channels on axis 1; old dialects have them on the last.
     * ``keeps_rank``: the result has the highest rank of the inputs; always so if it is elementwise.
     * ``data``: indices of the inputs that are data; the others are scales, zero points and bit widths. None: all are.
+
+    * ``definition``: writes the function that defines a use of it, where onnx has it in words only.
 
     An operator of a dialect, which has no schema:
 
@@ -121,6 +124,7 @@ class OperatorFacts:
     images: int = 0
     keeps_rank: bool = False
     data: tuple[int, ...] | None = None
+    definition: Definition | None = None
     form: Form | None = None
     shape: ShapeRule | None = None
     alike: tuple[int, ...] = ()

@@ -11,6 +11,7 @@ import onnx
 from hwflow.display import show
 from hwflow.errors import Finding, ModelRefused, Severity
 from hwflow.onnxspec.clauses.models.functions import MAX_INLINED
+from hwflow.onnxspec.definitions.writer import Use
 from hwflow.onnxspec.graphs.attribute_values import has_subgraph, python_attributes
 from hwflow.onnxspec.graphs.bodies import Body
 from hwflow.onnxspec.graphs.inline import (
@@ -24,6 +25,7 @@ from hwflow.onnxspec.graphs.inline import (
     standard_body,
     value_names,
 )
+from hwflow.onnxspec.graphs.operator_facts import facts_of
 from hwflow.onnxspec.graphs.operator_names import CAST_LIKE, CONSTANT, IF, LOOP, SCAN, SHAPE, SIZE
 from hwflow.onnxspec.graphs.parameters import count_parameters
 from hwflow.onnxspec.graphs.schemas import find_schema
@@ -617,11 +619,10 @@ class _Resolver:
         known = (key, tuple(name in self.constants for name in node.input))
         if key is not None and known in self._left_alone:
             return False
-        types = [type_proto(self.values[name]) if name else None for name in node.input]
-        body = standard_body(schema, node, item.imports[node.domain], types)
+        body = self._definition(item, schema)
         if body is None:
             return False
-        records, flat, inlined = len(self.records), len(self.flat), self.inlined
+        records, flat, inlined, tensors = len(self.records), len(self.flat), self.inlined, len(self.tensors)
         outputs = {name: self.values[name] for name in node.output if name}
         self._visit_all(self.inliner.function(item, *body, context=f" in the definition of {item.where}"))
         added = self.records[records:]
@@ -634,12 +635,25 @@ class _Resolver:
                 self.values.pop(name, None)
                 self.constants.pop(name, None)
                 self.inference.forget(name)
-        del self.records[records:], self.flat[flat:]
+        del self.records[records:], self.flat[flat:], self.tensors[tensors:]
         self.inlined = inlined
         self.values.update(outputs)
         if key is not None:
             self._left_alone.add(known)
         return False
+
+    def _definition(
+        self, item: Item, schema: onnx.defs.OpSchema
+    ) -> tuple[onnx.FunctionProto, dict[str, onnx.AttributeProto]] | None:
+        """Return the function that defines an operator, and its attributes: onnx's, or the one of its record."""
+        node, version = item.proto, item.imports[item.proto.domain]
+        definition = facts_of(node.domain, node.op_type).definition
+        if definition is None:
+            types = [type_proto(self.values[name]) if name else None for name in node.input]
+            return standard_body(schema, node, version, types)
+        infos = [self.values[name] if name else None for name in node.input]
+        function = definition(Use(node, version, infos, [self.constants.get(name) for name in node.input]))
+        return None if function is None else (function, {})
 
     def _result(self, nodes: Sequence[OnnxNode], opaque: Collection[str]) -> ResolvedModel:
         """Return the model without unread constants."""

@@ -13,6 +13,7 @@ from hwflow.frontend.frames import axes
 from hwflow.frontend.frames.axes import BatchingRule
 from hwflow.frontend.frames.frame_model import Build, set_attribute
 from hwflow.frontend.views import Constant, View
+from hwflow.onnxspec.graphs import operator_names as names
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
 from hwflow.operators.float_errors import move_errors
 from hwflow.operators.linear.linear_work import Shapes
@@ -90,7 +91,7 @@ def _batched(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
 
 RECORDS = (
     Operator(
-        "Gather", lower=gather, honours=attributes("axis"),
+        names.GATHER, lower=gather, honours=attributes("axis"),
         limits=f"constant indices, {phrases.AXES}; or {phrases.TABLE}", becomes=("reindex", "table_lookup"),
         frames=BatchingRule(_independent, _batched), error=move_errors.moved, proportional=True, moves=True,
         indexed=indexed

@@ -43,23 +43,23 @@ RECORDS: tuple[Operator, ...] = (
         becomes=("elementwise", "scaled_add"), frames=axes.ELEMENTWISE, error=linear_errors.add, by_type=True,
         followed=True, integer_operands=True, accumulates=True, affine=True
     ),
-    _of_integers("And", integers.always(Simple("and")), phrases.LOGICAL, attributes(broadcast=_BROADCAST)),
+    _of_integers(names.AND, integers.always(Simple("and")), phrases.LOGICAL, attributes(broadcast=_BROADCAST)),
     _of_integers("BitShift", integers.bit_shift, phrases.BITS, attributes(direction=("LEFT", "RIGHT"))),
     _of_integers("BitwiseAnd", integers.always(Simple("and")), phrases.BITS),
     _of_integers("BitwiseNot", integers.always(Simple("not")), phrases.INTEGER),
     _of_integers("BitwiseOr", integers.always(Simple("or")), phrases.BITS),
     _of_integers("BitwiseXor", integers.always(Simple("xor")), phrases.BITS),
     Operator(
-        "Div", lower=integers.or_real(integers.always(Quotient()), arithmetic.div),
+        names.DIV, lower=integers.or_real(integers.always(Quotient()), arithmetic.div),
         honours=attributes(broadcast=_BROADCAST),
         limits=f"of reals, by what is never 0; by a stream before a quantizer only; {phrases.INTEGER}",
         becomes=("elementwise", "quotient", "requantize"), real_only=True, frames=axes.ELEMENTWISE,
         error=linear_errors.div, affine=True, integer_operands=True, accumulates=True
     ),
-    _comparison("Equal", Simple("equal"), attributes(broadcast=_BROADCAST)),
+    _comparison(names.EQUAL, Simple("equal"), attributes(broadcast=_BROADCAST)),
     _comparison("Greater", Simple("greater"), attributes(broadcast=_BROADCAST)),
     _comparison("GreaterOrEqual", Simple("greater_or_equal")),
-    _comparison("Less", Simple("less"), attributes(broadcast=_BROADCAST)),
+    _comparison(names.LESS, Simple("less"), attributes(broadcast=_BROADCAST)),
     _comparison("LessOrEqual", Simple("less_or_equal")),
     Operator(
         "Max", lower=integers.or_real(integers.always(MAXIMUM), ordering.extreme(MAXIMUM)),
@@ -91,7 +91,7 @@ RECORDS: tuple[Operator, ...] = (
     _of_integers("Not", integers.always(Simple("not")), "bool tensors"),
     _of_integers("Or", integers.always(Simple("or")), phrases.LOGICAL, attributes(broadcast=_BROADCAST)),
     Operator(
-        "Sub", lower=integers.or_real(integers.always(Simple("sub")), arithmetic.sub),
+        names.SUB, lower=integers.or_real(integers.always(Simple("sub")), arithmetic.sub),
         honours=attributes(broadcast=_BROADCAST),
         limits=f"streams of shapes that broadcast, or constants; {phrases.INTEGER}",
         becomes=("elementwise", "scaled_add"), frames=axes.ELEMENTWISE, error=linear_errors.add, followed=True,

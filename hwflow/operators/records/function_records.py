@@ -81,7 +81,7 @@ RECORDS: tuple[Operator, ...] = (
         "Celu", lambda node: Celu(islands.divisor(node, "alpha", 1.0)), function_errors.celu, attributes("alpha")
     ),
     Operator(
-        "Clip", lower=islands.clip, honours=attributes("max", "min"),
+        names.CLIP, lower=islands.clip, honours=attributes("max", "min"),
         limits=f"constant bounds, of reals: {phrases.FUNCTION}; bounds of one element, of {phrases.INTEGER}",
         becomes=("elementwise", "requantize"), frames=axes.elementwise(0), error=move_errors.monotone,
         integer_operands=True, affine=True
@@ -93,7 +93,7 @@ RECORDS: tuple[Operator, ...] = (
         limits="inference: no mask, training_mode false", frames=axes.elementwise(0), error=move_errors.dropout,
         output_modes={1: _TEST, 6: _TEST}
     ),
-    _function("Elu", lambda node: Elu(finite(node, "alpha", 1.0)), function_errors.elu, attributes("alpha")),
+    _function(names.ELU, lambda node: Elu(finite(node, "alpha", 1.0)), function_errors.elu, attributes("alpha")),
     _function("Erf", Erf(), function_errors.erf),
     Operator(
         "Exp", lower=islands.exponential, limits=phrases.FUNCTION, becomes=("requantize",), frames=axes.ELEMENTWISE,
@@ -105,7 +105,7 @@ RECORDS: tuple[Operator, ...] = (
         function_errors.gelu, attributes(approximate=("none", "tanh"))
     ),
     _function(
-        "HardSigmoid", lambda node: HardSigmoid(finite(node, "alpha", 0.2), finite(node, "beta", 0.5)),
+        names.HARD_SIGMOID, lambda node: HardSigmoid(finite(node, "alpha", 0.2), finite(node, "beta", 0.5)),
         function_errors.hard_sigmoid, attributes("alpha", "beta")
     ),
     _function("HardSwish", HardSwish(), function_errors.hard_swish),
@@ -114,7 +114,7 @@ RECORDS: tuple[Operator, ...] = (
         keeps_elements=True
     ),
     _function(
-        "LeakyRelu", lambda node: LeakyRelu(finite(node, "alpha", 0.01)),
+        names.LEAKY_RELU, lambda node: LeakyRelu(finite(node, "alpha", 0.01)),
         function_errors.leaky_relu, attributes("alpha")
     ),
     _function("Mish", Mish(), function_errors.mish),
@@ -126,7 +126,7 @@ RECORDS: tuple[Operator, ...] = (
         "Reciprocal", Reciprocal(), function_errors.reciprocal, limits=f"{phrases.FUNCTION}, of numbers other than 0"
     ),
     Operator(
-        "Relu", lower=islands.relu, limits=f"{phrases.FUNCTION}; {phrases.INTEGER}", becomes=("requantize",),
+        names.RELU, lower=islands.relu, limits=f"{phrases.FUNCTION}; {phrases.INTEGER}", becomes=("requantize",),
         frames=axes.ELEMENTWISE, error=move_errors.monotone, by_type=True, integer_operands=True, affine=True
     ),
     _function("Round", Round(Rounding.ROUND), move_errors.monotone),
@@ -134,19 +134,19 @@ RECORDS: tuple[Operator, ...] = (
         "Selu", lambda node: Selu(finite(node, "alpha", 1.67326319), finite(node, "gamma", 1.05070102)),
         function_errors.selu, attributes("alpha", "gamma")
     ),
-    _function("Sigmoid", Sigmoid(), function_errors.sigmoid),
+    _function(names.SIGMOID, Sigmoid(), function_errors.sigmoid),
     _function("Sin", Sin(), function_errors.sine),
     _function("Sinh", Sinh(), function_errors.hyperbolic_sine),
     _function("Sign", Sign(), move_errors.monotone),
-    _function("Softplus", Softplus(), function_errors.softplus),
-    _function("Softsign", Softsign(), function_errors.softsign),
+    _function(names.SOFTPLUS, Softplus(), function_errors.softplus),
+    _function(names.SOFTSIGN, Softsign(), function_errors.softsign),
     _function(
         "Sqrt", Sqrt(), function_errors.square_root, limits=f"{phrases.FUNCTION}, of numbers that are not negative"
     ),
     _function("Tan", Tan(), function_errors.tangent),
-    _function("Tanh", Tanh(), function_errors.tanh),
+    _function(names.TANH, Tanh(), function_errors.tanh),
     _function(
-        "ThresholdedRelu", lambda node: ThresholdedRelu(finite(node, "alpha", 1.0)),
+        names.THRESHOLDED_RELU, lambda node: ThresholdedRelu(finite(node, "alpha", 1.0)),
         function_errors.thresholded_relu, attributes("alpha")
     ),
 )

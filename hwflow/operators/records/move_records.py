@@ -26,7 +26,7 @@ RECORDS: tuple[Operator, ...] = (
         framewise=framewise.inner_axis
     ),
     Operator(
-        "Concat", lower=joins.concat, honours=attributes("axis"),
+        names.CONCAT, lower=joins.concat, honours=attributes("axis"),
         limits=f"streams, and constants between them; {phrases.AXES}", becomes=("concat",), frames=axes.concat(0, 1),
         error=move_errors.joined, proportional=True, sizes=size_facts.CONCAT, framewise=framewise.inner_axis,
         keeps_rank=True, integer_operands=True, moves=True
@@ -68,7 +68,7 @@ RECORDS: tuple[Operator, ...] = (
         accumulates=True
     ),
     Operator(
-        "Slice", lower=moves.slice_, honours=attributes("axes", "ends", "starts"),
+        names.SLICE, lower=moves.slice_, honours=attributes("axes", "ends", "starts"),
         limits=f"constant starts, ends, axes and steps, {phrases.MOVED}", becomes=("reindex",), frames=axes.slice_(),
         error=move_errors.moved, proportional=True, keeps_rank=True, moves=True, masks=True
     ),
@@ -78,12 +78,12 @@ RECORDS: tuple[Operator, ...] = (
         sizes=size_facts.blocks(2, 3, power=1), moves=True
     ),
     Operator(
-        "Split", lower=moves.split, honours=attributes("axis", "num_outputs", "split"),
+        names.SPLIT, lower=moves.split, honours=attributes("axis", "num_outputs", "split"),
         limits=f"constant sizes, {phrases.AXES}", becomes=("reindex",), frames=axes.along(0), error=move_errors.parts,
         wild=True, proportional=True, sizes=size_facts.SPLIT, keeps_rank=True, moves=True, masks=True
     ),
     Operator(
-        "Squeeze", lower=reshapes.reshape, honours=attributes("axes"), limits=phrases.FRONT, becomes=("reshape",),
+        names.SQUEEZE, lower=reshapes.reshape, honours=attributes("axes"), limits=phrases.FRONT, becomes=("reshape",),
         frames=axes.reshape(), error=move_errors.moved, proportional=True, framewise=framewise.inner_axes,
         integer_operands=True, keeps_elements=True, masks=True
     ),
@@ -102,7 +102,7 @@ RECORDS: tuple[Operator, ...] = (
         framewise=framewise.transposed, keeps_rank=True, integer_operands=True, moves=True, masks=True
     ),
     Operator(
-        "Unsqueeze", lower=reshapes.reshape, honours=attributes("axes"), limits=phrases.FRONT, becomes=("reshape",),
+        names.UNSQUEEZE, lower=reshapes.reshape, honours=attributes("axes"), limits=phrases.FRONT, becomes=("reshape",),
         frames=axes.reshape(), error=move_errors.moved, proportional=True, framewise=framewise.inner_axes,
         integer_operands=True, keeps_elements=True, masks=True
     ),

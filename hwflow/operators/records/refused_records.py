@@ -10,15 +10,6 @@ from hwflow.operators.float_errors import move_errors
 from hwflow.operators.linear import linear_work
 from hwflow.operators.record import QONNX, Operator, Reason
 
-_STATE = Reason(
-    "keeps a state from step to step, for which there is no hardware",
-    "unroll the steps into MatMul, Add, Mul, Sigmoid and Tanh with quantizers between them, or take convolutions over "
-    "time",
-)
-_CONTROL = Reason(
-    "runs a graph of its own a number of times, or not at all, as the data say",
-    "unroll the loop or choose the branch when the model is exported",
-)
 _COUNT = Reason(
     "gives as many results as the data say, and streams have fixed lengths",
     "leave it to the host: end the hardware's model in front of it",
@@ -69,13 +60,9 @@ RECORDS: tuple[Operator, ...] = (
     ),
     Operator("DynamicQuantizeLSTM", refused=_DYNAMIC),
     Operator("DynamicQuantizeMatMul", refused=_DYNAMIC, work=linear_work.product(0)),
-    Operator("GRU", refused=_STATE, work=linear_work.recurrent, sizes=size_facts.recurrent(3)),
     Operator("GridSample", refused=_SAMPLED),
     Operator("GroupNormalization", frames=axes.IMAGE, same_shape=True, sizes=size_facts.GROUPS),
-    Operator(names.IF, refused=_CONTROL),
-    Operator("LSTM", refused=_STATE, work=linear_work.recurrent, sizes=size_facts.recurrent(4)),
     Operator("LinearAttention", work=linear_work.linear_attention),
-    Operator(names.LOOP, refused=_CONTROL),
     Operator("MatMulNBits", refused=_BLOCKED),
     Operator("MaxRoiPool", refused=_SAMPLED),
     Operator("MelWeightMatrix", refused=_SPECTRUM),
@@ -84,20 +71,17 @@ RECORDS: tuple[Operator, ...] = (
     Operator("NonMaxSuppression", refused=_COUNT),
     Operator("NonZero", refused=_COUNT),
     Operator("QAttention", refused=_DYNAMIC),
-    Operator("RNN", refused=_STATE, work=linear_work.recurrent, sizes=size_facts.recurrent(1)),
     Operator("RandomNormal", refused=_RANDOM, foldable=False),
     Operator("RandomNormalLike", refused=_RANDOM, foldable=False),
     Operator("RandomUniform", refused=_RANDOM, foldable=False),
     Operator("RandomUniformLike", refused=_RANDOM, foldable=False),
     Operator("RegexFullMatch", wild=True),
-    Operator("ReverseSequence", refused=SCATTERED),
     Operator("RoiAlign", refused=_SAMPLED),
     Operator(
         "RotaryEmbedding", defined="all attributes; caches and positions constant or streams; before a quantizer",
         composed=True,
     ),
     Operator("STFT", refused=_SPECTRUM, wild=True),
-    Operator(names.SCAN, refused=_CONTROL),
     Operator("Scatter", refused=SCATTERED),
     Operator("ScatterElements", refused=SCATTERED),
     Operator("ScatterND", refused=SCATTERED),
