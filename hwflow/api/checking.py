@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from hwflow.api.bound_inputs import InputConstants, bind_inputs
 from hwflow.display import show
 from hwflow.errors import Finding, ModelRefused, Severity, UsageError
 from hwflow.onnxspec import ModelProto, read_model
@@ -30,6 +31,7 @@ def check(
     pedantic: bool = False,
     trusted: Folders = (),
     input_types: Declarations | None = None,
+    constants: InputConstants | None = None,
 ) -> list[Finding]:
     """Return every finding about a model file, by the ONNX specification and hwflow's own rules. Never raises for a bad
     model.
@@ -38,9 +40,11 @@ def check(
     hwflow makes no hardware of) or "warning". hwflow's own rules apply only to a model without errors. ``pedantic``
     adds harmless remarks of form (:func:`hwflow.onnxspec.validate.is_remark`), which nearly every exporter
     causes; ``trusted`` are folders beside the model's own in which its external data may lie, and to which links may
-    lead; ``input_types`` as :func:`hwflow.load` takes it.
+    lead; ``input_types`` and ``constants`` as :func:`hwflow.load` takes them.
     """
-    return examine(path, dimensions, pedantic=pedantic, trusted=trusted, input_types=input_types)[0]
+    return examine(
+        path, dimensions, pedantic=pedantic, trusted=trusted, input_types=input_types, constants=constants
+    )[0]
 
 
 def examine(
@@ -50,12 +54,17 @@ def examine(
     pedantic: bool = False,
     trusted: Folders = (),
     input_types: Declarations | None = None,
+    constants: InputConstants | None = None,
 ) -> tuple[list[Finding], HostWork | None]:
     """Return what :func:`check` returns, and what is left to the host if the model can be compiled."""
     try:
         proto = read_model(path)
     except ModelRefused as refused:
         return list(refused.findings), None
+    try:
+        bind_inputs(proto, constants or {})
+    except UsageError as wrong:
+        return list(wrong.findings), None
     old = modernize(proto)
     findings, scopes = validate_scopes(proto, path, pedantic=pedantic, trusted=trusted)
     findings += old

@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
+from hwflow.api.bound_inputs import InputConstants, bind_inputs
 from hwflow.api.budget import Amount, beyond_part, budgets_for, free_on, queued_bytes
 from hwflow.api.far_beyond import refuse_far_beyond
 from hwflow.api.link_rate import link_rate
@@ -53,10 +54,11 @@ class Model:
     """An ONNX model, read, validated and resolved. ``seconds``: how long that took.
 
     ``path``: its file, None if there is none; ``trained``: this is the present state of a
-    :class:`~hwflow.onnxspec.TrainingModel` from that file, not what the file holds. ``external``: bytes of tensors in
-    files beside it, which ``proto`` has inside. ``flat`` is ``proto`` with functions and branches inlined (``proto``
-    itself where there are none); it has every value of ``resolved`` by the same name. Both have any number of frames
-    along the first axis of everything, whatever the inputs' first sizes in ``proto`` (:mod:`hwflow.frontend.frames`).
+    :class:`~hwflow.onnxspec.TrainingModel` from that file, not what the file holds; ``bound``: inputs of that file are
+    constants here. ``external``: bytes of tensors in files beside it, which ``proto`` has inside. ``flat`` is ``proto``
+    with functions, control flow and definitions written out (``proto`` itself where there are none); it has every value
+    of ``resolved`` by the same name. Both have any number of frames along the first axis of everything, whatever the
+    inputs' first sizes in ``proto`` (:mod:`hwflow.frontend.frames`).
     ``whole``: a frame is a model's whole inputs, and its axis is added. ``lowered``: the quantized graph, if framing
     needed it. ``input_types``: integers that float inputs carry, as declared.
     """
@@ -69,6 +71,7 @@ class Model:
     input_types: Mapping[str, InputType] = field(default_factory=dict)
     seconds: float = 0.0
     trained: bool = False
+    bound: bool = False
     external: int = 0
     whole: bool = False
     lowered: Graph | None = field(default=None, repr=False)
@@ -80,7 +83,7 @@ class Model:
 
     def write(self, path: Path) -> None:
         """Write the model as compiled to the file ``path``, without external data."""
-        if self.file is None:
+        if self.file is None or self.bound:
             write_model(self.proto, path)
         elif self.external:
             write_complete(self.proto, self.file, path)
@@ -183,16 +186,19 @@ def load(
     *,
     trusted: Folders = (),
     input_types: Declarations | None = None,
+    constants: InputConstants | None = None,
 ) -> Model:
     """Read, validate and resolve a model; ``dimensions`` binds dimension variables; ``trusted`` are folders beside the
     model's own in which its external data may lie, and to which links may lead. ``input_types`` says what integers a
     float input carries that no quantizer reads: "TYPE[,SCALE[,ZERO_POINT]]" by name, such as "uint8,1/255".
+    ``constants`` binds inputs to values (:func:`hwflow.api.bound_inputs.bind_inputs`); they are inputs no
+    more.
 
     A file with training information gives its inference graph with the initializers in the file; a
     :class:`~hwflow.onnxspec.TrainingModel` gives the inference graph with the present state.
 
-    Raises :class:`ModelRefused` with all findings, :class:`UsageError` where ``input_types`` is malformed or names no
-    input.
+    Raises :class:`ModelRefused` with all findings, :class:`UsageError` where ``input_types`` or ``constants`` are
+    malformed or name no input.
     """
     begin = time.perf_counter()
     declared = parsed(input_types)
@@ -201,7 +207,8 @@ def load(
         path, proto = source.path, source.inference_model()
     else:
         path, proto = Path(source), read_model(source)
-        modernize(proto)
+    bind_inputs(proto, constants or {})
+    modernize(proto)
     errors = [f for f in validate(proto, path, trusted=trusted) if f.severity == Severity.ERROR]
     if errors:
         raise ModelRefused(errors)
@@ -210,8 +217,8 @@ def load(
     require_inputs(found.resolved, declared)
     seconds = time.perf_counter() - begin
     return Model(
-        path, proto, found.flat, found.resolved, dict(dimensions or {}), declared, seconds, trained, external,
-        found.whole, found.graph,
+        path, proto, found.flat, found.resolved, dict(dimensions or {}), declared, seconds, trained, bool(constants),
+        external, found.whole, found.graph,
     )
 
 
@@ -229,6 +236,7 @@ def compile(  # the verb of the command line's design; shadows the builtin insid
     dimensions: Mapping[str, int] | None = None,
     trusted: Folders = (),
     input_types: Declarations | None = None,
+    constants: InputConstants | None = None,
     progress: Progress | None = None,
     executor: Executor | None = None,
 ) -> Design:
@@ -236,7 +244,8 @@ def compile(  # the verb of the command line's design; shadows the builtin insid
     fits, and of those the cheapest (see :mod:`hwflow.schedule.search.folding_search`). "link": as many as the board's
     link carries, or where fewer fit as many as fit.
 
-    ``model``: as :func:`load` takes it, or loaded; ``dimensions``, ``trusted`` and ``input_types``: as there.
+    ``model``: as :func:`load` takes it, or loaded; ``dimensions``, ``trusted``, ``input_types`` and ``constants``: as
+    there.
     ``clock_mhz``: the target clock (:func:`hwflow.codegen.clock.clock_for`; default: the board's clock). ``budget``:
     limits on "lut", "ff", "dsp" and "bram", numbers or percentages like "50%" (:func:`hwflow.api.budget.budgets_for`);
     what it does not name is limited by the default, or if no design fits that, by the part alone.
@@ -254,7 +263,8 @@ def compile(  # the verb of the command line's design; shadows the builtin insid
         requested(
             board, fps=fps, clock_mhz=clock_mhz, budget=budget, what_if=what_if, link=LinkOptions(baud, ethernet, usb)
         ),
-        dimensions=dimensions, trusted=trusted, input_types=input_types, progress=progress, executor=executor,
+        dimensions=dimensions, trusted=trusted, input_types=input_types, constants=constants, progress=progress,
+        executor=executor,
     )
 
 
@@ -265,6 +275,7 @@ def compile_as(
     dimensions: Mapping[str, int] | None = None,
     trusted: Folders = (),
     input_types: Declarations | None = None,
+    constants: InputConstants | None = None,
     progress: Progress | None = None,
     executor: Executor | None = None,
     keep_defaults: bool = False,
@@ -274,7 +285,7 @@ def compile_as(
     say, board = progress or (lambda line: None), request.board
     if not isinstance(model, Model):
         say("reading the model")
-        model = load(model, dimensions, trusted=trusted, input_types=input_types)
+        model = load(model, dimensions, trusted=trusted, input_types=input_types, constants=constants)
     begin = time.perf_counter()
     streams = dataflow(model.quantized)
     seconds = Seconds()

@@ -115,3 +115,24 @@ def dimensions(options: Sequence[str]) -> dict[str, int]:
             )
         result[name] = int(value)
     return result
+
+
+def constants(options: Sequence[str]) -> dict[str, str]:
+    """Split --const into names and values, which the model decides on. Raises :class:`UsageError`."""
+    result: dict[str, str] = {}
+    findings = []
+    for option in options:
+        name, sign, value = option.partition("=")
+        if not (name and sign and value):
+            findings.append(_constant(f"must be NAME=VALUE, not {show(option)}"))
+        elif name in result:
+            findings.append(_constant(f"must name each input once, not {show(name)} twice"))
+        else:
+            result[name] = value
+    if findings:
+        raise UsageError(findings)
+    return result
+
+
+def _constant(message: str) -> Finding:
+    return Finding("const-option", "option --const", message, "for example --const sr=16000")

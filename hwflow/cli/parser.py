@@ -51,6 +51,12 @@ def command_line() -> argparse.ArgumentParser:
             "--dim", action="append", default=[], metavar="NAME=VALUE", help="bind a dimension variable"
         )
 
+    def const(command: argparse.ArgumentParser) -> None:
+        command.add_argument(
+            "--const", action="append", default=[], metavar="NAME=VALUE",
+            help="bind an input to a constant: a number, numbers between commas, or a .npy or .npz file",
+        )
+
     def input_type(command: argparse.ArgumentParser) -> None:
         command.add_argument(
             "--input-type", action="append", default=[], metavar="NAME=TYPE[,SCALE[,ZERO_POINT]]",
@@ -73,6 +79,7 @@ def command_line() -> argparse.ArgumentParser:
         "--pedantic", action="store_true", help="also show remarks of form: harmless, caused by nearly every exporter"
     )
     dimension(command)
+    const(command)
     input_type(command)
     trust(command)
 
@@ -116,6 +123,7 @@ def command_line() -> argparse.ArgumentParser:
         help="redo every step (default: only what is out of date)",
     )
     dimension(command)
+    const(command)
     input_type(command)
     trust(command)
 
@@ -146,6 +154,7 @@ def command_line() -> argparse.ArgumentParser:
     command.add_argument("--wave", metavar="F", help="write a waveform (F.vcd or F.fst)")
     command.add_argument("--output", metavar="Y.npz", help="write the model's outputs, by name, frames first")
     dimension(command)
+    const(command)
     input_type(command)
     trust(command)
 
@@ -189,6 +198,7 @@ def command_line() -> argparse.ArgumentParser:
         help="layer by layer: name the first value, its node, the frame and the element that differ",
     )
     dimension(command)
+    const(command)
     input_type(command)
     trust(command)
 
@@ -213,6 +223,7 @@ def command_line() -> argparse.ArgumentParser:
     )
     command.add_argument("--frames", type=int, metavar="N", help="how many frames of calibration data (default: all)")
     dimension(command)
+    const(command)
     trust(command)
 
     add("boards", run_boards, "list the boards")

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hwflow.api.bound_inputs import InputConstants
 from hwflow.api.checking import examine
 from hwflow.api.compiler import Model, Progress, load
 from hwflow.display import show, show_path
@@ -163,6 +164,7 @@ def quantize(
     inputs: str | os.PathLike[str] | None = None,
     frames: int | None = None,
     dimensions: Mapping[str, int] | None = None,
+    constants: InputConstants | None = None,
     trusted: Folders = (),
     progress: Progress | None = None,
 ) -> Quantization:
@@ -174,7 +176,8 @@ def quantize(
     (dB, by default :data:`TARGET_SNR`) against the float model on the calibration data. ``calibration`` and ``inputs``
     are .npz files as :func:`compare` takes them; the quantized model is compared with the float model on ``inputs``, or
     on the calibration data without; an array ``label`` there gives accuracies. ``frames``: how many of the calibration
-    data (default: all). ``model``, ``dimensions``, ``trusted``: as :func:`load` takes them. The same arguments give the
+    data (default: all). ``model``, ``dimensions``, ``constants``, ``trusted``: as :func:`load` takes
+    them. The same arguments give the
     same file. A file at ``output`` is replaced as a whole, or stays as it was.
 
     Raises :class:`ModelRefused` (no valid model, not float, not what onnxruntime can quantize), :class:`UsageError`
@@ -187,7 +190,7 @@ def quantize(
     require_file(inputs)
     say("reading the model")
     if not isinstance(model, Model):
-        model = load(model, dimensions, trusted=trusted)
+        model = load(model, dimensions, trusted=trusted, constants=constants)
     target = Path(output)
     _refuse_target(target, model.path)
     _refuse_unfit(model)

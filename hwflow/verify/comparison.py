@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from hwflow.api.bound_inputs import InputConstants
 from hwflow.api.compiler import Model, Progress, load
 from hwflow.display import cell, show
 from hwflow.errors import Finding, Mismatch
@@ -108,9 +109,10 @@ def compare(
     dimensions: Mapping[str, int] | None = None,
     trusted: Folders = (),
     input_types: Declarations | None = None,
+    constants: InputConstants | None = None,
 ) -> Comparison:
     """Compare ``model`` (as :func:`hwflow.load` takes it, or loaded) on ``inputs``, else on ``inputs.npz`` beside it,
-    else on random frames; ``dimensions``, ``trusted`` and ``input_types``: as there.
+    else on random frames; ``dimensions``, ``trusted``, ``input_types`` and ``constants``: as there.
 
     Raises :class:`ModelRefused` (also where the evaluator cannot compute a value), :class:`UsageError`; a mismatch
     raises nothing (see :func:`require`).
@@ -119,7 +121,7 @@ def compare(
     require_file(inputs)
     if not isinstance(model, Model):
         say("reading the model")
-        model = load(model, dimensions, trusted=trusted, input_types=input_types)
+        model = load(model, dimensions, trusted=trusted, input_types=input_types, constants=constants)
     graph = model.quantized
     chosen = choose_inputs(model, model.path, inputs, frames, np.random.default_rng(seed))
     comparer = Comparer(model)

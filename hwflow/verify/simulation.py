@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from hwflow.api.bound_inputs import InputConstants
 from hwflow.api.compiler import Design, Model, Progress, load
 from hwflow.api.compiler import compile as compile_model
 from hwflow.api.output_folder import room_in
@@ -107,6 +108,7 @@ def simulate(
     dimensions: Mapping[str, int] | None = None,
     trusted: Folders = (),
     input_types: Declarations | None = None,
+    constants: InputConstants | None = None,
     progress: Progress | None = None,
     on_frames: Callable[[int, int], None] | None = None,
     layers: bool = False,
@@ -115,8 +117,9 @@ def simulate(
     """Simulate an output folder of ``synth``, or a model (which is compiled to a temporary folder first).
 
     ``stall``: probability per cycle that the source pauses and that the sink is not ready; timing is checked without
-    stalls only. ``output``: an .npz for the model's outputs, written if the hardware's are right. ``dimensions`` and
-    ``input_types`` (of a model; an output folder has its own) and ``trusted``: as for :func:`hwflow.load`.
+    stalls only. ``output``: an .npz for the model's outputs, written if the hardware's are right. ``dimensions``,
+    ``input_types`` and ``constants`` (of a model; an output folder has its own) and ``trusted``: as for
+    :func:`hwflow.load`.
     ``on_frames``: called with the number of frames that Verilator has simulated so far, and the total. ``layers``:
     compare the output of every core, and name the first that differs from the golden model (Verilator only).
     ``threads``: simulate so many equal shares of the frames side by side, each from a reset of its own
@@ -161,13 +164,17 @@ def simulate(
         if input_types:
             message = f"must belong to a model, but {show_path(path)} is an output folder, whose inputs are fixed"
             raise UsageError.of("input-type-option", OPTION, message, "leave it out")
+        if constants:
+            message = f"must belong to a model, but {show_path(path)} is an output folder, whose inputs are fixed"
+            raise UsageError.of("const-option", "option --const", message, "leave it out")
         model = compiled_model(path)
         chosen = choose_inputs(model, path / "model.onnx", inputs, frames, np.random.default_rng(seed))
         with room_in(path, path):
             simulation = _run(model, path, chosen, frames, simulator, stall, seed, wave, say, report, layers, threads)
         return _written(simulation, output)
     design: Design = compile_model(
-        path, DEFAULT_BOARD, dimensions=dimensions, trusted=trusted, input_types=input_types, progress=progress
+        path, DEFAULT_BOARD, dimensions=dimensions, trusted=trusted, input_types=input_types, constants=constants,
+        progress=progress,
     )
     chosen = choose_inputs(design.model, path, inputs, frames, np.random.default_rng(seed))
     with tempfile.TemporaryDirectory(prefix="hwflow-") as folder:

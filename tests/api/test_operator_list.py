@@ -22,7 +22,7 @@ ROWS = sorted(NAMES | DEFINED)
 
 def test_every_handler_has_a_row_and_every_row_a_handler() -> None:
     """Or a definition, whose operators have some."""
-    assert {"Attention", "RotaryEmbedding"} == DEFINED
+    assert {"Attention", "RotaryEmbedding", "LSTM", "Scan", "SequenceMap"} <= DEFINED
     assert [operator.name for operator in operators()] == ROWS
     assert {operator.name for operator in operators() if operator.defined} == DEFINED and not NAMES & DEFINED
 
@@ -49,7 +49,7 @@ def test_the_documentation_is_the_same_table() -> None:
     """If not: `hwflow ops --format markdown > docs/operators.md`."""
     assert DOCS.read_text() == "\n".join(markdown()) + "\n"
     table = [line for line in markdown() if line.startswith("| ")]
-    assert len(table) == 1 + len(ROWS) + 1 + len(REASONS)
+    assert len(table) == 1 + len(ROWS) + 1 + sum(record.refused is not None for record in RECORDS)
 
 
 def test_every_board_has_models_for_every_core() -> None:

@@ -526,11 +526,12 @@ def test_parameters_at_run_time(op: str, inputs: list[str], shape: list[int], mo
 
 def test_an_operator_without_hardware_is_named(tmp_path: Path) -> None:
     b = Builder(19, 9)
-    b.output(quantized(b, b.node("ReverseSequence", real(b, 3, 4), vector(b, 3, 1, 2, 3), name="turn")))
+    places, updates = b.constant(np.zeros((1, 4)), "int64"), b.constant(np.ones((1, 4)))
+    b.output(quantized(b, b.node("ScatterElements", real(b, 3, 4), places, updates, name="turn")))
     with pytest.raises(ModelRefused) as refused:
         load(b.save(tmp_path))
     assert [(finding.rule, finding.where) for finding in refused.value.findings] == [
-        ("supported-operator", "node 'turn' (ReverseSequence)")
+        ("supported-operator", "node 'turn' (ScatterElements)")
     ]
 
 

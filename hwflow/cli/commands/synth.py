@@ -55,6 +55,9 @@ def run_synth(arguments: argparse.Namespace) -> int:
     dimensions: dict[str, int] = {}
     with gathered.check():
         dimensions = options.dimensions(arguments.dim)
+    constants: dict[str, str] = {}
+    with gathered.check():
+        constants = options.constants(arguments.const)
     input_types: dict[str, InputType] = {}
     with gathered.check():
         input_types = options.input_types(arguments.input_type)
@@ -64,9 +67,12 @@ def run_synth(arguments: argparse.Namespace) -> int:
     gathered.require_none()
     assert request is not None, "else there is a finding"
     board = request.board
+    from hwflow.api.bound_inputs import digests_of
+
     asked = {
         "board": board.name, "fps": fps, "clock": clock, "budget": budget, **asdict(link), "dimensions": dimensions,
         "input_types": {name: str(type_) for name, type_ in input_types.items()},
+        "constants": digests_of(constants),
     }
 
     def compiled(progress: Callable[[str], None], executor: Executor | None) -> Design:
@@ -74,7 +80,7 @@ def run_synth(arguments: argparse.Namespace) -> int:
 
         return compile_as(
             arguments.model, request, dimensions=dimensions, trusted=arguments.trust, input_types=input_types,
-            progress=progress, executor=executor,
+            constants=constants, progress=progress, executor=executor,
         )
 
     with claimed(target) as output, Steps() as progress:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hwflow.onnxspec.definitions.writer import Use, Writer
+from hwflow.onnxspec.definitions.function_writer import Use, Writer
 from hwflow.onnxspec.graphs import operator_names as names
 
 _AFFINE, _SCALED_TANH = "Affine", "ScaledTanh"  # no operators

@@ -16,7 +16,7 @@ import onnx
 from onnx import TensorProto, helper
 
 from hwflow.onnxspec.definitions.activations import Activation, activations
-from hwflow.onnxspec.definitions.writer import Use, Writer, writer_for
+from hwflow.onnxspec.definitions.function_writer import Use, Writer, writer_for
 from hwflow.onnxspec.graphs import operator_names as names
 
 _INPUTS = ("X", "W", "R", "B", "lengths", "initial_h", "initial_c", "P")
@@ -110,7 +110,7 @@ class Kind:
     functions: tuple[str, ...]
 
     def __call__(self, use: Use) -> onnx.FunctionProto | None:
-        """Return the function of one use (:data:`~hwflow.onnxspec.definitions.writer.Definition`)."""
+        """Return the function of one use (:data:`~hwflow.onnxspec.definitions.function_writer.Definition`)."""
         x, recurrent = use.input(0), use.input(2)
         if x is None or recurrent is None or len(x.shape) != 3 or len(recurrent.shape) != 3 or x.dtype != "float32":
             return None

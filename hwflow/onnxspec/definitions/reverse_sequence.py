@@ -6,14 +6,14 @@ from __future__ import annotations
 import numpy as np
 import onnx
 
-from hwflow.onnxspec.definitions.writer import Use, writer_for
+from hwflow.onnxspec.definitions.function_writer import Use, writer_for
 from hwflow.onnxspec.graphs import operator_names as names
 
 _MOST_LENGTHS = 256  # each is a selection of the whole tensor
 
 
 def reverse_sequence(use: Use) -> onnx.FunctionProto | None:
-    """Return the function of one use (:data:`~hwflow.onnxspec.definitions.writer.Definition`)."""
+    """Return the function of one use (:data:`~hwflow.onnxspec.definitions.function_writer.Definition`)."""
     x, lengths = use.input(0), use.constants[1]
     if x is None:
         return None

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy.typing as npt
 
 if TYPE_CHECKING:
-    from hwflow.onnxspec.definitions.writer import Definition
+    from hwflow.onnxspec.definitions.function_writer import Definition
     from hwflow.onnxspec.dialect_operators.qonnx_operators import RealLevels
     from hwflow.onnxspec.dialect_operators.quantizer_levels import Levels
     from hwflow.onnxspec.graphs.weight_axes import WeightRule

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import TypeVar
+from functools import cache, partial
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import onnx
@@ -18,11 +18,14 @@ from onnx import helper
 
 from hwflow.onnxspec.graphs.attribute_values import has_subgraph
 from hwflow.onnxspec.graphs.operator_facts import facts_of
-from hwflow.onnxspec.graphs.operator_names import CAST, SHAPE, SIZE
+from hwflow.onnxspec.graphs.operator_names import CAST, IDENTITY, SHAPE, SIZE
 from hwflow.onnxspec.reading.guard import MEMORY, Budget, GaveUp, guarded
 from hwflow.onnxspec.reading.numpy_tensors import ELEMENT_TYPES, from_sparse, native, plain, to_array
 from hwflow.onnxspec.resolving.resolved_model import Array, Attribute, ValueInfo
 from hwflow.onnxspec.shapes.dialects import DIALECT_DOMAINS
+
+if TYPE_CHECKING:
+    from onnx.reference.op_run import OpRun
 
 T = TypeVar("T")
 
@@ -121,6 +124,8 @@ class Folder:
         outputs = [name for name in node.output if name]
         if any(name not in values or math.prod(values[name].shape) > _MAX_ELEMENTS for name in outputs):
             return None
+        if node.op_type == IDENTITY and node.domain == "":
+            return {outputs[0]: constants[node.input[0]]}
         computed = sum(math.prod(values[name].shape) for name in outputs)
         read = sum(constants[name].size for name in node.input if name)
         text = any(values[name].dtype == "string" for name in (*node.input, *node.output) if name)
@@ -151,6 +156,14 @@ class Folder:
             raise
 
 
+@cache
+def _substitutes(version: int) -> list[type[OpRun]]:
+    """Return the reference evaluator's mended operators, which take a while to make."""
+    from hwflow.onnxspec.reference.evaluator_defects import substitutes
+
+    return list(substitutes(version, lambda defect: None))
+
+
 def _evaluate(
     node: onnx.NodeProto,
     values: Mapping[str, ValueInfo],
@@ -161,8 +174,6 @@ def _evaluate(
     from onnx.reference import ReferenceEvaluator  # most models have nothing to fold
 
     from hwflow.onnxspec.graphs.scopes import opset_map
-    from hwflow.onnxspec.reference.evaluator_defects import substitutes
-
     outputs = [name for name in node.output if name]
 
     def describe(name: str) -> onnx.ValueInfoProto:
@@ -175,7 +186,7 @@ def _evaluate(
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
-            around = substitutes(opset_map(opsets).get("", 1), lambda defect: None)
+            around = _substitutes(opset_map(opsets).get("", 1))
             results = ReferenceEvaluator(model, new_ops=around).run(None, feeds)
     except MemoryError:
         raise

@@ -22,7 +22,7 @@ from hwflow.onnxspec.graphs.inline import Item, graphs_of
 from hwflow.onnxspec.graphs.operator_names import AND, CONCAT, GATHER, IDENTITY, IF, LOOP, RESHAPE, WHERE
 from hwflow.onnxspec.resolving.walk import Walk, attribute_ints, integers, made, made_as, unsqueezed
 
-MAX_UNROLLED = 1 << 14
+MAX_UNROLLED = 1 << 13
 """The greatest number of nodes and rounds that unrolling may add to a model."""
 
 _WHERE = 9  # version that introduced Where
@@ -30,6 +30,8 @@ _NEWER = 11  # a version with it
 _SCAN_WITHOUT_BATCH = 9  # version
 _SHORTER = "give it fewer rounds, for example shorter sequences, or a smaller maximum"
 _RULE = "control-flow"
+_NO_BOUND = "the number of rounds must have a bound that is known when compiling, but nothing ends the Loop before"
+_BOUND = "give the Loop a constant maximum number of rounds"
 
 Steps: TypeAlias = Generator[Item, None, "tuple[list[str], list[list[str]]] | None"]
 """Yields nodes; returns the last states and the rows of each scanned output, None after a refusal."""
@@ -166,19 +168,20 @@ class Unroller:
             most, go = most if walk.constants[go].reshape(-1)[:1].all() else 0, ""
         body = self._body(item, graph)
         size = 1 + len(graph.node)
-        if most is not None and not go and _goes_on(graph) and max(most, 0) * size > self._left:
-            self._too_much(item, MAX_UNROLLED + 1)
-            return
+        if not go and _goes_on(graph):
+            if most is None:
+                walk.refuse(item, _RULE, _NO_BOUND, _BOUND, states)
+                return
+            if most * size > self._left:
+                self._too_much(item, MAX_UNROLLED + 1)
+                return
         true = walk.constant(f"{item.name}/true", np.array(True), "bool")
         rows: list[list[str]] = [[] for _ in graph.output[1 + len(states) :]]
         made_rows = [*node.output[len(states) :], *[""] * len(rows)][: len(rows)]
-        count, endless = 0, False
+        count, selected = 0, False
         while most is None or count < most:
             if most is None and go:
-                walk.refuse(
-                    item, _RULE, "the number of rounds must have a bound, but only a condition that is known at run "
-                    "time ends the Loop", "give the Loop a constant maximum number of rounds", states,
-                )
+                walk.refuse(item, _RULE, _NO_BOUND, _BOUND, states)
                 return
             if self._too_much(item, size):
                 return
@@ -189,7 +192,7 @@ class Unroller:
             if self._unknown(item, [condition, *outputs]):
                 return
             if go:
-                endless = True
+                selected = True
                 for place, old in enumerate(states):
                     name = walk.inliner.value_name(f"{item.name}/state_{count}")
                     if not (yield from self._selected(item, go, outputs[place], old, name, "a state before and after a "
@@ -213,7 +216,7 @@ class Unroller:
             if result:
                 yield self._named(item, name, result)
         for row, result in zip(rows, made_rows, strict=True):
-            if result and endless:
+            if result and selected:
                 self._refuse_output(
                     item, result, f"output {show(result)} must have a length that is known when compiling, but a "
                     "condition at run time decides how many rounds give an element of it", "take the last state, or "

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from math import prod
 
@@ -11,7 +13,7 @@ import onnx
 from hwflow.display import show
 from hwflow.errors import Finding, ModelRefused, Severity
 from hwflow.onnxspec.clauses.models.functions import MAX_INLINED
-from hwflow.onnxspec.definitions.writer import Use
+from hwflow.onnxspec.definitions.function_writer import Use
 from hwflow.onnxspec.graphs.attribute_values import has_subgraph, python_attributes
 from hwflow.onnxspec.graphs.bodies import Body
 from hwflow.onnxspec.graphs.inline import (
@@ -155,6 +157,8 @@ class _Resolver:
         self._inliner: Inliner | None = None
         self._folder: Folder | None = None
         self.inference = Inference(self.values, self.constants, model.ir_version)
+        self.fixed: dict[str, tuple[int, Item]] = {}  # computed from constants alone, but kept; with their order
+        self._fixed_values: dict[str, Array] = {}
         self.sequences: dict[str, tuple[str, ...]] = {}
         self.optionals: dict[str, str] = {}
         self.unroller = Unroller(self)
@@ -364,6 +368,10 @@ class _Resolver:
         """Infer the shapes of the results of a node with subgraphs, as far as possible."""
         node = item.proto
         self._take_declared(node)
+        if node.op_type == LOOP:  # inference does not say that states keep their shapes
+            for name, state in zip(node.output, node.input[2:], strict=False):
+                if name and name not in self.values and state in self.values:
+                    self._set(replace(self.values[state], name=name))
         schema = find_schema(node.op_type, item.imports[node.domain], node.domain)
         if schema is None or all(name in self.values for name in node.output if name):
             return
@@ -461,6 +469,8 @@ class _Resolver:
             return
         if schema is not None and self._replaced(item, schema, key):
             return
+        if node.input and all(not name or name in self.constants or name in self.fixed for name in node.input):
+            self.fixed.update((name, (len(self.fixed), item)) for name in node.output if name)
         outputs = list(node.output)
         inputs = list(node.input)
         for names in (inputs, outputs):
@@ -527,7 +537,11 @@ class _Resolver:
             node = cast_of(node, self.values[node.input[1]].dtype)
         constants: Mapping[str, Array] | None = self.constants
         if not is_foldable(node, self.constants):
-            constants = None if self.open_frames else of_shape(node, self.values)
+            operator = facts_of(node.domain, node.op_type)
+            linear = operator.weights is not None and operator.foldable and node.domain not in DIALECT_DOMAINS
+            constants = self._reals(node.input) if linear else None
+            if constants is None and not self.open_frames:
+                constants = of_shape(node, self.values)
         if constants is None:
             return False
         folded = self.folder.fold(node, self.values, constants, item.imports.protos, self.model.ir_version)
@@ -536,6 +550,30 @@ class _Resolver:
         for name, array in folded.items():
             self._define(name, array, self.values[name].dtype)
         return True
+
+    def _reals(self, names: Sequence[str]) -> Mapping[str, Array] | None:
+        """Return the values of operands that are computed from constants alone, None if there is another operand.
+
+        Quantizers of constants and moves of what they give are left to the front end, which takes the integers; but an
+        operator that has weights and no stream (the first step of a recurrent network) is a constant."""
+        if any(name and name not in self.constants and name not in self.fixed for name in names):
+            return None
+        needed: dict[int, Item] = {}
+        pending = [name for name in names if name in self.fixed]
+        while pending:
+            number, item = self.fixed[pending.pop()]
+            if number not in needed:
+                needed[number] = item
+                pending.extend(name for name in item.proto.input if name in self.fixed)
+        values = ChainMap(self._fixed_values, self.constants)
+        for _, item in sorted(needed.items()):
+            if not all(name in values for name in item.proto.output if name):
+                known = None if item.proto.domain else (self.values, values, item.imports.protos, self.model.ir_version)
+                found = None if known is None else self.folder.fold(item.proto, *known)
+                if found is None:
+                    return None
+                self._fixed_values.update(found)
+        return values
 
     def _loop(self, item: Item) -> dict[str, tuple[Array, str]] | None:
         """Return the outputs of a Loop or Scan over constants, None for another node."""
