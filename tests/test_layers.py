@@ -41,7 +41,7 @@ LAYERS = (
         "exact arithmetic knows nothing of graphs, ONNX or hardware",
     ),
     Layer(
-        ("hwflow.onnxspec",), (*COMMON, "hwflow.types", "numpy", "onnx"),
+        ("hwflow.onnxspec",), (*COMMON, "hwflow.types", "hwflow.suggestion", "numpy", "onnx"),
         "the ONNX specification knows nothing of what hwflow makes of a model",
     ),
     Layer(

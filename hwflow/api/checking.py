@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from hwflow.api.bound_inputs import InputConstants, bind_inputs
 from hwflow.display import show
 from hwflow.errors import Finding, ModelRefused, Severity, UsageError
 from hwflow.onnxspec import ModelProto, read_model
 from hwflow.onnxspec.graphs.scopes import Scope
+from hwflow.onnxspec.reading.bound_inputs import InputConstants, bind_inputs
 from hwflow.onnxspec.reading.external_loading import Folders, load_external_data
 from hwflow.onnxspec.reading.old_dialects import modernize
 from hwflow.onnxspec.validate import validate_scopes

@@ -12,7 +12,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from hwflow.api.bound_inputs import InputConstants, bind_inputs
 from hwflow.api.budget import Amount, beyond_part, budgets_for, free_on, queued_bytes
 from hwflow.api.far_beyond import refuse_far_beyond
 from hwflow.api.link_rate import link_rate
@@ -37,6 +36,7 @@ from hwflow.onnxspec import (
     validate,
     write_model,
 )
+from hwflow.onnxspec.reading.bound_inputs import InputConstants, bind_inputs
 from hwflow.onnxspec.reading.external_loading import Folders, load_external_data, write_complete
 from hwflow.onnxspec.reading.old_dialects import modernize
 from hwflow.passes import pipeline
@@ -191,7 +191,7 @@ def load(
     """Read, validate and resolve a model; ``dimensions`` binds dimension variables; ``trusted`` are folders beside the
     model's own in which its external data may lie, and to which links may lead. ``input_types`` says what integers a
     float input carries that no quantizer reads: "TYPE[,SCALE[,ZERO_POINT]]" by name, such as "uint8,1/255".
-    ``constants`` binds inputs to values (:func:`hwflow.api.bound_inputs.bind_inputs`); they are inputs no
+    ``constants`` binds inputs to values (:func:`hwflow.onnxspec.reading.bound_inputs.bind_inputs`); they are inputs no
     more.
 
     A file with training information gives its inference graph with the initializers in the file; a

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hwflow.api.bound_inputs import InputConstants
 from hwflow.api.checking import examine
 from hwflow.api.compiler import Model, Progress, load
 from hwflow.display import show, show_path
@@ -22,9 +21,11 @@ from hwflow.frontend.frames.batches import whole_inputs
 from hwflow.frontend.host_work import HOST_WORK, HostWork
 from hwflow.onnxspec import TrainingModel, write_model
 from hwflow.onnxspec.graphs.operator_names import DEQUANTIZE_LINEAR, QUANTIZE_LINEAR
+from hwflow.onnxspec.reading.bound_inputs import InputConstants
 from hwflow.onnxspec.reading.external_loading import Folders
 from hwflow.quantization.sessions import require_onnxruntime, run_frames
 from hwflow.quantization.static_quantizer import Recipe, static_qdq
+from hwflow.quantization.written_out import written_out
 from hwflow.verify.inputs import Inputs, choose_inputs, require_file
 
 BITS = (8, 4)
@@ -202,7 +203,7 @@ def quantize(
     reference = run_frames(model.proto, shown, model.resolved.outputs)
     _refuse_infinite(reference, calibrated)
     say("quantizing")
-    quantized = static_qdq(model.proto, shown, recipe)
+    quantized = static_qdq(written_out(model.proto, model.dimensions), shown, recipe)
     proto = quantized.model
     if not any(node.op_type in _QUANTIZERS for node in proto.graph.node):
         raise ModelRefused.of(

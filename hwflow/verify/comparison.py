@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from hwflow.api.bound_inputs import InputConstants
 from hwflow.api.compiler import Model, Progress, load
 from hwflow.display import cell, show
 from hwflow.errors import Finding, Mismatch
 from hwflow.frontend.input_types import Declarations
 from hwflow.onnxspec import TrainingModel
+from hwflow.onnxspec.reading.bound_inputs import InputConstants
 from hwflow.onnxspec.reading.external_loading import Folders
 from hwflow.verify.compared_layers import ComparedLayers
 from hwflow.verify.explanation import NOT_FINITE

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from hwflow.api.bound_inputs import InputConstants
 from hwflow.api.compiler import Design, Model, Progress, load
 from hwflow.api.compiler import compile as compile_model
 from hwflow.api.output_folder import room_in
@@ -20,6 +19,7 @@ from hwflow.display import show, show_path
 from hwflow.errors import Finding, Mismatch, ToolError, UsageError
 from hwflow.frontend.input_types import OPTION, Declarations
 from hwflow.host.boundary_models import Arrays, model_outputs, port_inputs
+from hwflow.onnxspec.reading.bound_inputs import InputConstants
 from hwflow.onnxspec.reading.external_loading import Folders
 from hwflow.sim.digests import changed_files
 from hwflow.sim.errors import ManifestError, SimulatorFailed, VectorError

@@ -67,7 +67,7 @@ def run_synth(arguments: argparse.Namespace) -> int:
     gathered.require_none()
     assert request is not None, "else there is a finding"
     board = request.board
-    from hwflow.api.bound_inputs import digests_of
+    from hwflow.onnxspec.reading.bound_inputs import digests_of
 
     asked = {
         "board": board.name, "fps": fps, "clock": clock, "budget": budget, **asdict(link), "dimensions": dimensions,

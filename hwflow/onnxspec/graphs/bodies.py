@@ -69,6 +69,6 @@ class Body:
                     if once:
                         self._known[name] = names[name]
             place = self._inliner.node_name(f"{prefix}/{self._node_names[index]}")
-            items.append(Item(instantiate(node, names, None), place, self._imports, context))
+            items.append(Item(instantiate(node, names, None, place), place, self._imports, context))
         self._instances += 1
         return items, [names.get(output.name, output.name) for output in self.graph.output]

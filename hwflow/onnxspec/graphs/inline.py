@@ -112,14 +112,15 @@ def _defined(graph: onnx.GraphProto) -> set[str]:
 
 
 def instantiate(
-    node: onnx.NodeProto, names: Mapping[str, str], bindings: Mapping[str, AttributeProto] | None
+    node: onnx.NodeProto, names: Mapping[str, str], bindings: Mapping[str, AttributeProto] | None, called: str = ""
 ) -> onnx.NodeProto:
-    """Copy ``node``, renaming values by ``names`` (others keep their name) down through its subgraphs, and replacing
-    references to attributes of the enclosing function by ``bindings``; an unbound one is removed. None: there is no
-    enclosing function.
+    """Copy ``node`` (under the name ``called``, if given), renaming values by ``names`` (others keep their name) down
+    through its subgraphs, and replacing references to attributes of the enclosing function by ``bindings``; an unbound
+    one is removed. None: there is no enclosing function.
     """
     copy = onnx.NodeProto()
     copy.CopyFrom(node)
+    copy.name = called or copy.name
     copy.output[:] = [names.get(name, name) for name in node.output]
     pending: list[tuple[onnx.NodeProto, Mapping[str, str]]] = [(copy, names)]
     while pending:
@@ -193,9 +194,10 @@ class Inliner:
             self._inner_names[id(function)] = (function, node_names(read_nodes(function.node)))
         imports = self.imports(opset_map(function.opset_import))
         context = context or f" in function {show(function_name(function))}"
+        places = [self._nodes.fresh(f"{prefix}/{inner}") for inner in self._inner_names[id(function)][1]]
         return [
-            Item(instantiate(node, names, bindings), self._nodes.fresh(f"{prefix}/{inner}"), imports, context)
-            for node, inner in zip(function.node, self._inner_names[id(function)][1], strict=True)
+            Item(instantiate(node, names, bindings, place), place, imports, context)
+            for node, place in zip(function.node, places, strict=True)
         ]
 
 
