@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -13,9 +14,12 @@ from hwflow.quantization.sessions import Arrays, open_session, plain
 Range: TypeAlias = tuple[float, float]
 """The least and the greatest element met."""
 
+_ROUND = re.compile(r"/round_\d+/")
+
 
 def calibrate(model: onnx.ModelProto, frames: Sequence[Arrays], values: Sequence[str]) -> dict[str, Range]:
-    """Return the range of each of ``values`` that is no constant of ``model`` on ``frames``."""
+    """Return the range of each of ``values`` that is no constant of ``model`` on ``frames``; the same in all rounds of
+    a loop that was unrolled."""
     constants = {i.name for i in model.graph.initializer}
     names = [name for name in values if name not in constants]
     shown = plain(model)
@@ -34,4 +38,15 @@ def calibrate(model: onnx.ModelProto, frames: Sequence[Arrays], values: Sequence
             low, high = float(array.min()), float(array.max())
             before = ranges.get(name, (low, high))
             ranges[name] = min(low, before[0]), max(high, before[1])
-    return ranges
+    return _of_all_rounds(ranges)
+
+
+def _of_all_rounds(ranges: Mapping[str, Range]) -> dict[str, Range]:
+    """Return ranges that are the same in all rounds of a loop: the least and the greatest of all. So one body, with one
+    scale for each of its values, is all that the rounds need."""
+    together: dict[str, Range] = {}
+    for name, (low, high) in ranges.items():
+        key = _ROUND.sub("//", name)
+        before = together.get(key, (low, high))
+        together[key] = min(low, before[0]), max(high, before[1])
+    return {name: together[_ROUND.sub("//", name)] for name in ranges}

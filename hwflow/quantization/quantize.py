@@ -23,9 +23,9 @@ from hwflow.onnxspec import TrainingModel, write_model
 from hwflow.onnxspec.graphs.operator_names import DEQUANTIZE_LINEAR, QUANTIZE_LINEAR
 from hwflow.onnxspec.reading.bound_inputs import InputConstants
 from hwflow.onnxspec.reading.external_loading import Folders
+from hwflow.onnxspec.resolving.written_out import written_out
 from hwflow.quantization.sessions import require_onnxruntime, run_frames
 from hwflow.quantization.static_quantizer import Recipe, static_qdq
-from hwflow.quantization.written_out import written_out
 from hwflow.verify.inputs import Inputs, choose_inputs, require_file
 
 BITS = (8, 4)

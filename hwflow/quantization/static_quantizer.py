@@ -21,7 +21,6 @@ from hwflow.quantization.placement import Placement, place_quantizers
 from hwflow.quantization.precision import Target, choose_wide
 from hwflow.quantization.preparation import decomposed, finished, name_nodes, optimized, plain_biases, raised
 from hwflow.quantization.sessions import Arrays, imported, plain, refusing, silent
-from hwflow.quantization.written_out import of_all_rounds
 
 _OPSET = 21  # 4 and 16 bits, operators for norms and Gelu
 _PER_CHANNEL_OPSET = 13  # the first QuantizeLinear and DequantizeLinear with an axis
@@ -77,7 +76,7 @@ def static_qdq(model: onnx.ModelProto, frames: Sequence[Arrays], recipe: Recipe)
     with refusing(model, "be what onnxruntime's static quantizer takes"):
         prepared = shape_inference.infer_shapes(prepared, data_prop=True)
         placement = place_quantizers(prepared)
-        ranges = of_all_rounds(calibrate(prepared, frames, placement.quantized))
+        ranges = calibrate(prepared, frames, placement.quantized)
         bounded = onnx.ModelProto()
         bounded.CopyFrom(prepared)
         ranges.update(bound_masks(bounded, frames))

@@ -83,14 +83,14 @@ class Unroller:
         """Yield the nodes of the one branch that a constant condition takes."""
         graph = next(g for a in item.proto.attribute if a.name == name for g in graphs_of(a))
         context = f" in {show(name)} of {item.where}"
-        items, outputs = self._body(item, graph, name).instance((), "", context, item.proto.output)
+        items, outputs = self._body(item, graph).instance((), "", context, item.proto.output)
         yield from items
         for output, result in zip(outputs, item.proto.output, strict=True):
             if result and result != output:
                 yield self._named(item, output, result)
 
     def _named(self, item: Item, name: str, result: str) -> Item:
-        return made(item, IDENTITY, [name], [result])
+        return made(self.walk, item, IDENTITY, [name], [result])
 
     # If
 
@@ -139,12 +139,12 @@ class Unroller:
         if condition_shape and len(condition_shape) != rank:  # one element a frame, in front of everything
             shape = [-1, *[1] * (rank - 1)] if rank else []
             reshaped = walk.inliner.value_name(f"{result}/condition")
-            yield made(item, RESHAPE, [condition, integers(walk, f"{reshaped}/shape", shape)], [reshaped])
+            yield made(walk, item, RESHAPE, [condition, integers(walk, f"{reshaped}/shape", shape)], [reshaped])
             condition = reshaped
         imports = item.imports
         if imports[""] < _WHERE:
             imports = walk.inliner.imports({**imports.versions, "": _NEWER})
-        yield made_as(item, imports, onnx.helper.make_node(WHERE, [condition, then, other], [result]))
+        yield made_as(walk, item, imports, onnx.helper.make_node(WHERE, [condition, then, other], [result]))
         return True
 
     # Loop
@@ -208,7 +208,7 @@ class Unroller:
                     break
             elif go:
                 both = walk.inliner.value_name(f"{item.name}/go_{count}")
-                yield made(item, AND, [go, condition], [both])
+                yield made(walk, item, AND, [go, condition], [both])
                 go = both
             else:
                 go = condition
@@ -252,7 +252,7 @@ class Unroller:
         for name, part in zip(row, parts, strict=True):
             yield unsqueezed(walk, item, name, axis, part if len(row) > 1 else result)
         if len(row) > 1:
-            yield made(item, CONCAT, parts, [result], axis=axis)
+            yield made(walk, item, CONCAT, parts, [result], axis=axis)
 
     # Scan
 
@@ -301,7 +301,7 @@ class Unroller:
             for name, axis, backward in scanned:
                 taken.append(walk.inliner.value_name(f"{item.name}/{name}_{step}"))
                 place = integers(walk, f"{taken[-1]}/place", length - 1 - step if backward else step)
-                yield made(item, GATHER, [name, place], taken[-1:], axis=axis % len(walk.values[name].shape))
+                yield made(walk, item, GATHER, [name, place], taken[-1:], axis=axis % len(walk.values[name].shape))
             context = f" in round {step} of {item.where}"
             items, outputs = body.instance([*states, *taken], f"round_{step}", context)
             yield from items
@@ -332,7 +332,7 @@ class Unroller:
         for entry in range(size):
             taken = [walk.inliner.value_name(f"{item.name}/{name}_{entry}") for name in inputs]
             for name, result in zip(inputs, taken, strict=True):
-                yield made(item, GATHER, [name, integers(walk, f"{result}/place", entry)], [result], axis=0)
+                yield made(walk, item, GATHER, [name, integers(walk, f"{result}/place", entry)], [result], axis=0)
             scanned = [(name, 0, back) for name, back in zip(taken[split:], backward, strict=True)]
             done = yield from self._rounds(item, graph, body, taken[:split], scanned, steps[entry])
             if done is None:

@@ -96,7 +96,7 @@ def _at(walk: Walk, item: Item) -> Iterator[Item]:
 
 def _length(walk: Walk, item: Item) -> Iterator[Item]:
     count = integers(walk, f"{item.name}/length", len(_sequence(walk, item.proto.input[0])))
-    yield made(item, names.IDENTITY, [count], [item.proto.output[0]])
+    yield made(walk, item, names.IDENTITY, [count], [item.proto.output[0]])
 
 
 def _alias(walk: Walk, item: Item, name: str) -> Iterator[Item]:
@@ -107,7 +107,7 @@ def _alias(walk: Walk, item: Item, name: str) -> Iterator[Item]:
     elif name in walk.optionals:
         walk.optionals[result] = walk.optionals[name]
     else:
-        yield made(item, names.IDENTITY, [name], [result])
+        yield made(walk, item, names.IDENTITY, [name], [result])
 
 
 def _identity(walk: Walk, item: Item) -> Iterator[Item]:
@@ -126,7 +126,7 @@ def _concatenated(walk: Walk, item: Item) -> Iterator[Item]:
         for name, each in zip(parts, added, strict=True):
             yield unsqueezed(walk, item, name, axis, each)
         parts = tuple(added)
-    yield made(item, names.CONCAT, parts, [result], axis=axis)
+    yield made(walk, item, names.CONCAT, parts, [result], axis=axis)
 
 
 def _split(walk: Walk, item: Item) -> Iterator[Item]:
@@ -153,11 +153,11 @@ def _split(walk: Walk, item: Item) -> Iterator[Item]:
     result = node.output[0]
     parts = [walk.inliner.value_name(f"{result}/{number}") for number in range(len(sizes))]
     if len(parts) == 1:
-        yield made(item, names.IDENTITY, [node.input[0]], parts)
+        yield made(walk, item, names.IDENTITY, [node.input[0]], parts)
     elif item.imports[""] < _SPLIT_BY_INPUT:
-        yield made(item, names.SPLIT, [node.input[0]], parts, axis=axis, split=sizes)
+        yield made(walk, item, names.SPLIT, [node.input[0]], parts, axis=axis, split=sizes)
     else:
-        yield made(item, names.SPLIT, [node.input[0], integers(walk, f"{result}/sizes", sizes)], parts, axis=axis)
+        yield made(walk, item, names.SPLIT, [node.input[0], integers(walk, f"{result}/sizes", sizes)], parts, axis=axis)
     if not given and not _attribute(item, "keepdims", 1):
         squeezed = [walk.inliner.value_name(f"{result}/{number}") for number in range(len(sizes))]
         for name, each in zip(parts, squeezed, strict=True):
@@ -192,8 +192,8 @@ def _optional(walk: Walk, item: Item) -> Iterator[Item]:
 
 def _has_element(walk: Walk, item: Item) -> Iterator[Item]:
     name = item.proto.input[0] if item.proto.input else ""
-    there = bool(walk.optionals.get(name, name))
-    yield made(item, names.IDENTITY, [walk.constant(f"{item.name}/there", np.array(there), "bool")], item.proto.output)
+    there = walk.constant(f"{item.name}/there", np.array(bool(walk.optionals.get(name, name))), "bool")
+    yield made(walk, item, names.IDENTITY, [there], item.proto.output)
 
 
 def _get_element(walk: Walk, item: Item) -> Iterator[Item]:

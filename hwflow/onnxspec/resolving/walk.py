@@ -43,14 +43,16 @@ class Walk(Protocol):
         """Tell whether a value is a tensor of known shape, a sequence or an optional."""
 
 
-def made(item: Item, op_type: str, inputs: Sequence[str], outputs: Sequence[str], **attributes: Any) -> Item:
+def made(
+    walk: Walk, item: Item, op_type: str, inputs: Sequence[str], outputs: Sequence[str], **attributes: Any
+) -> Item:
     """Return a node of ai.onnx that replaces ``item``, at its place."""
-    return made_as(item, item.imports, helper.make_node(op_type, inputs, outputs, **attributes))
+    return made_as(walk, item, item.imports, helper.make_node(op_type, inputs, outputs, **attributes))
 
 
-def made_as(item: Item, imports: Imports, node: onnx.NodeProto) -> Item:
+def made_as(walk: Walk, item: Item, imports: Imports, node: onnx.NodeProto) -> Item:
     """Return ``node``, of the versions ``imports``, in place of ``item``."""
-    return Item(node, f"{item.name}/{node.output[0]}", imports, item.context)
+    return Item(node, walk.inliner.node_name(f"{item.name}/{node.op_type}"), imports, item.context)
 
 
 def integers(walk: Walk, stem: str, values: int | Sequence[int]) -> str:
@@ -61,8 +63,8 @@ def integers(walk: Walk, stem: str, values: int | Sequence[int]) -> str:
 def unsqueezed(walk: Walk, item: Item, name: str, axis: int, result: str, op_type: str = UNSQUEEZE) -> Item:
     """Return the node that adds ``axis`` to a value, or with Squeeze as ``op_type`` removes it."""
     if item.imports[""] < _AXES_AS_INPUT:
-        return made(item, op_type, [name], [result], axes=[axis])
-    return made(item, op_type, [name, integers(walk, f"{result}/axes", [axis])], [result])
+        return made(walk, item, op_type, [name], [result], axes=[axis])
+    return made(walk, item, op_type, [name, integers(walk, f"{result}/axes", [axis])], [result])
 
 
 def attribute_ints(attributes: Mapping[str, onnx.AttributeProto], name: str, count: int) -> list[int]:
