@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from hdl_lib.chain import Chain
 from hdl_lib.memories.rom import Table
 from hwflow.cores.operator import Built, Decision, Folding, MemoryFile
 from hwflow.cores.registry import hardware
@@ -139,11 +140,12 @@ def with_words(built: Built) -> Built:
     """The same core with every table that is read from a file written out: what Amaranth's simulator can run."""
     files = {f"weights/{file.name}.mem": file for file in built.files}
     core = built.component
-    for name, value in list(vars(core).items()):
-        if isinstance(value, Table):
-            setattr(core, name, _written_out(value, files))
-        elif isinstance(value, tuple) and value and all(isinstance(table, Table) for table in value):
-            setattr(core, name, tuple(_written_out(table, files) for table in value))
+    for part in (core, *(link.core for _, link in core.links)) if isinstance(core, Chain) else (core,):
+        for name, value in list(vars(part).items()):
+            if isinstance(value, Table):
+                setattr(part, name, _written_out(value, files))
+            elif isinstance(value, tuple) and value and all(isinstance(table, Table) for table in value):
+                setattr(part, name, tuple(_written_out(table, files) for table in value))
     assert not files, f"memory files no table of the core reads: {sorted(files)}"
     return built
 

@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -20,6 +19,22 @@ from tests.hdl_lib.bench import STALLS
 ALL = [case for cases in CASES.values() for case in cases]
 BUILT = [(case, folding) for case in ALL for folding in case.foldings]
 
+# Of an operator's cores one has queues that throttle most and some, the next one those that throttle less and never; of
+# an operator with few cores each has all. The queues themselves are tests/hdl_lib/streams/test_output_queue.py's.
+DEPTHS = ((1, 5), (2, GENEROUS))
+FEW = 4
+
+
+def with_depths(cores: list[tuple[Case, Folding]]) -> Iterator[tuple[Case, Folding, tuple[int, ...]]]:
+    """The cores of an operator, each with the depths it is built with, in ascending order."""
+    for number, (case, folding) in enumerate(cores):
+        yield case, folding, tuple(sorted(sum(DEPTHS, ()))) if len(cores) < FEW else DEPTHS[number % 2]
+
+
+COMPILED = [
+    core for op in CASES for core in with_depths([(case, folding) for case, folding in BUILT if case.op == op])
+]
+
 
 def name_of(case: Case) -> str:
     return f"{case.op}-{case.name}"
@@ -30,19 +45,23 @@ def name_of_built(case: Case, folding: Folding) -> str:
 
 
 GAPS, STALLED, BOTH = STALLS[1:]
-PACES = {1: [STALLED], 2: [GAPS], 5: [BOTH], GENEROUS: []}  # beside the full rate, at every depth of queues
+PACES = {1: [STALLED], 2: [BOTH], 5: [GAPS], GENEROUS: []}  # beside the full rate, at every depth of queues
 
 each_case = pytest.mark.parametrize("case", ALL, ids=[name_of(c) for c in ALL])
 NAMES_OF_BUILT = [name_of_built(c, f) for c, f in BUILT]
 each_core = pytest.mark.parametrize(("case", "folding"), BUILT, ids=NAMES_OF_BUILT)
-each_compiled_core = pytest.mark.parametrize("benches", BUILT, ids=NAMES_OF_BUILT, indirect=True, scope="module")
+each_compiled_core = pytest.mark.parametrize(
+    "benches", COMPILED, ids=[name_of_built(case, folding) for case, folding, _ in COMPILED], indirect=True,
+    scope="module",
+)
 
 
 @pytest.fixture(scope="module")
-def benches(request: pytest.FixtureRequest) -> Callable[[int], Bench]:
-    """A core with queues of a depth. The tests of one core follow each other, so that it is compiled once for all."""
-    case, folding = request.param
-    return cache(lambda depth: Bench(case, folding, depth))
+def benches(request: pytest.FixtureRequest) -> list[Bench]:
+    """A core with queues of its depths. The tests of one core follow each other, so that it is compiled once for all.
+    """
+    case, folding, depths = request.param
+    return [Bench(case, folding, depth) for depth in depths]
 
 
 def test_every_hardware_operator_has_cases() -> None:
@@ -95,32 +114,32 @@ def test_cycles_are_those_of_the_timing(case: Case, folding: Folding) -> None:
     assert hardware(case.op).cycles(node, folding) == timing.cycles
 
 
-@pytest.mark.parametrize("depth", [1, 2, 5, GENEROUS])
 @each_compiled_core
-def test_values_and_cycles(benches: Callable[[int], Bench], depth: int) -> None:
+def test_values_and_cycles(benches: list[Bench]) -> None:
     """At full rate every beat comes in its cycle, with queues that throttle and queues that do not; with gaps and
     stalls the values stay."""
-    core = benches(depth)
-    first = together(random_frames(core.case, FRAMES - 1, 4), [array[:1] for array in extreme_frames(core.case, 5)])
-    second = random_frames(core.case, 2, 3)
-    predicted = core.predicted(FRAMES)
-    runs = [(first, 0.0, 0.0), *((second, gap, stall) for gap, stall in PACES[depth])]
-    for output, (expected, later) in enumerate(zip(golden(core.node, first), golden(core.node, second), strict=True)):
-        full, *slow = core.run(runs, output)
-        assert np.array_equal(core.values(full.beats, output), expected)
-        assert full.out_cycles == predicted.outputs[output].reshape(-1).tolist()
-        for trace, pace in zip(slow, PACES[depth], strict=True):
-            assert np.array_equal(core.values(trace.beats, output), later), (pace, output)
+    for core in benches:
+        first = together(random_frames(core.case, FRAMES - 1, 4), [array[:1] for array in extreme_frames(core.case, 5)])
+        second = random_frames(core.case, 2, 3)
+        predicted, paces = core.predicted(FRAMES), PACES[core.depth]
+        runs = [(first, 0.0, 0.0), *((second, gap, stall) for gap, stall in paces)]
+        due = zip(golden(core.node, first), golden(core.node, second), strict=True)
+        for output, (expected, later) in enumerate(due):
+            full, *slow = core.run(runs, output)
+            assert np.array_equal(core.values(full.beats, output), expected), core.depth
+            assert full.out_cycles == predicted.outputs[output].reshape(-1).tolist(), core.depth
+            for trace, pace in zip(slow, paces, strict=True):
+                assert np.array_equal(core.values(trace.beats, output), later), (core.depth, pace, output)
 
 
 @each_compiled_core
-def test_a_frame_after_a_reset(benches: Callable[[int], Bench]) -> None:
-    core = benches(5)
+def test_a_frame_after_a_reset(benches: list[Bench]) -> None:
+    core = benches[-1]
     frames = random_frames(core.case, 2, 6)
     for output, expected in enumerate(golden(core.node, frames)):
         assert np.array_equal(core.values(core.run_after_reset(frames, 7 + output, output), output), expected)
 
 
 @each_compiled_core
-def test_no_combinational_path(benches: Callable[[int], Bench]) -> None:
-    benches(2).check_no_paths()
+def test_no_combinational_path(benches: list[Bench]) -> None:
+    benches[0].check_no_paths()

@@ -2,7 +2,7 @@
 
 The simulator's own triggers, coroutines and falling edges take as long as the core. Here the core's compiled processes
 run directly: those of the flip-flops at each edge, those of the logic until nothing changes. Processes that are alike
-are compiled once.
+are compiled once, and bits are masked only where an expression may have too many.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from types import CodeType, FunctionType
 from unittest.mock import patch
 
 from amaranth.hdl import Fragment, Signal, Value
+from amaranth.hdl._ast import Operator
 from amaranth.sim import _pyrtl
 from amaranth.sim.pysim import _PyEngineState, _PyMemoryState
 
@@ -34,7 +35,7 @@ class Cycles:
         assert domain.clk_edge == "pos" and not domain.async_reset
         self._state = _PyEngineState()
         with patch.multiple(
-            _pyrtl, create=True, compile=_text, exec=_define,
+            _pyrtl, create=True, compile=_text, exec=_define, _RHSValueCompiler=_Expressions,
             comb_waker=lambda process: process, memory_waker=lambda process: process,
             edge_waker=lambda process, polarity: process,
         ):
@@ -103,6 +104,33 @@ class Cycles:
         signal = Value.cast(signal)
         assert isinstance(signal, Signal), "only whole signals"
         return self._state.slots[self._state.get_signal(signal)]
+
+
+_OPERATORS = frozenset(("+", "-", "*", "&", "|", "^", "<<", ">>", "==", "!=", "<", "<=", ">", ">="))
+
+
+class _Expressions(_pyrtl._RHSValueCompiler):
+    """Expressions of numbers that lie in their shapes' ranges: Amaranth's shapes hold every result, all but those of
+    inversions and of casts between signed and unsigned."""
+
+    def sign(self, value) -> str:
+        inverted = isinstance(value, Operator) and value.operator == "~"
+        cast = isinstance(value, Operator) and value.operator in ("u", "s")
+        if not inverted and not cast:
+            return self(value)
+        (operand,) = value.operands
+        width = len(value)
+        code = f"({(1 << width) - 1:#x} & {self.sign(operand) if cast else self(value)})"
+        half = 1 << max(width - 1, 0)
+        return f"(({code} ^ {half:#x}) - {half:#x})" if value.shape().signed else code
+
+    def on_Operator(self, value) -> str:
+        if value.operator == "~":
+            return f"(~{self.sign(value.operands[0])})"
+        if len(value.operands) == 2 and value.operator in _OPERATORS:
+            left, right = map(self.sign, value.operands)
+            return f"({left} {value.operator} {right})"
+        return super().on_Operator(value)
 
 
 def _text(code: str, filename: str, mode: str) -> str:

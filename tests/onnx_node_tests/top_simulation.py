@@ -18,7 +18,10 @@ _TIMEOUT = 100_000  # cycles
 
 
 class SimulatedTop:
-    """The design of a plan, compiled once for all its runs."""
+    """The design of a plan, compiled once for all its runs.
+
+    ``cycles``: in which the last run's output beats were taken, by port name; cycle 0 is the first one after reset.
+    """
 
     def __init__(self, plan: Plan) -> None:
         self._top = top = Top(plan)
@@ -26,6 +29,7 @@ class SimulatedTop:
             with_words(Built(core.body, [], [], core.files))
         self._core = Cycles(top)
         self._signals = {signal.name: signal for signal in top.ports}
+        self.cycles: dict[str, list[int]] = {}
 
     def run(
         self, inputs: Mapping[str, IntArray], *, gap: float = 0.0, stall: float = 0.0, seed: int = 0
@@ -39,6 +43,7 @@ class SimulatedTop:
         core, frames = self._core, len(next(iter(inputs.values())))
         core.restart()
         found: dict[str, list[int]] = {stream.port.name: [] for stream in self._top.outputs}
+        self.cycles = {name: [] for name in found}
         sources = [
             (self._source(stream, inputs[stream.port.name], rng, gap), self._reader(stream, "tready"))
             for stream in self._top.inputs
@@ -54,6 +59,9 @@ class SimulatedTop:
             taken = [ready() for _, ready in sources]
             for sink in sinks:
                 next(sink)  # it looks at what is settled
+            for name, beats in found.items():
+                if len(beats) > len(self.cycles[name]):
+                    self.cycles[name].append(cycles)
             core.edge()
             for (source, _), ready in zip(sources, taken, strict=True):
                 source.send(ready)
