@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gc
+import os
 
 import pytest
 
 from hwflow import processes
 from hwflow.cli import terminal
 from hwflow.toolchain import routing
+from tests.compiler_cache import compiler_with_headers, shared_folder
 
 terminal.EVERY = 3600.0  # a slow machine must not add lines to what a command says
 routing.ALONE_SECONDS = 3600.0  # nor start a second place and route beside the first
@@ -20,7 +22,11 @@ gc.set_threshold(200_000, 20, 50)
 
 @pytest.fixture(scope="session", autouse=True)
 def cache(tmp_path_factory):
-    """Verilator's run-time library is compiled once a session, and not into the user's own cache."""
+    """Verilator's run-time library is compiled once a session, and not into the user's own cache; its headers are read
+    once."""
+    folder = shared_folder(tmp_path_factory.getbasetemp())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HWFLOW_CACHE", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("HWFLOW_CACHE", str(folder))
+        if "CXX" not in os.environ:
+            patch.setenv("CXX", compiler_with_headers(folder))
         yield
