@@ -138,8 +138,9 @@ class AxisMonitor:
 
     Checks: tvalid, tready and (while valid) tlast are 0 or 1; tvalid, tdata and tlast hold until tready; tlast is set
     exactly on the last of every ``beats`` beats; tvalid is 0 in cycle 0 (after reset) if ``quiet_start``; at most
-    ``total`` beats. An unknown tvalid or tready raises :class:`Unknown` after it is reported. Place it before the sink
-    in the list of agents. At a design's *input* the producer is the test bench, and only tready is of interest.
+    ``total`` beats, unless what follows from state alone comes ``ahead`` of inputs. An unknown tvalid or tready raises
+    :class:`Unknown` after it is reported. Place it before the sink in the list of agents. At a design's *input* the
+    producer is the test bench, and only tready is of interest.
     """
 
     def __init__(
@@ -150,6 +151,7 @@ class AxisMonitor:
         *,
         total: int | None = None,
         quiet_start: bool = False,
+        ahead: bool = False,
     ) -> None:
         self.pins = pins
         self.beats = beats
@@ -157,6 +159,7 @@ class AxisMonitor:
         self._report = report
         self._total = total
         self._quiet_start = quiet_start
+        self._ahead = ahead
         self._held: tuple[str, str] | None = None
 
     def drive(self) -> None:
@@ -174,7 +177,7 @@ class AxisMonitor:
                 self.violation("unknown", cycle, f"{pin} must be 0 or 1, not {level.upper()}")
                 raise Unknown
         if self._total is not None and self.passed >= self._total:
-            if valid == "1":
+            if valid == "1" and not self._ahead:
                 self.violation("surplus", cycle, "there must be no beat after the last frame's last")
             return
         if valid == "0":

@@ -165,7 +165,8 @@ async def vectors_pass(dut: Any) -> None:
         if pins.bits != 8 * s.tdata_bytes:
             raise AssertionError(f"{s.port}_tdata must be {8 * s.tdata_bytes} bits wide, not {pins.bits}")
         total = vectors.frames * s.beats
-        monitor = AxisMonitor(pins, s.beats, violations.append, total=total, quiet_start=s.is_output)
+        quiet = s.is_output and not design.before
+        monitor = AxisMonitor(pins, s.beats, violations.append, total=total, quiet_start=quiet, ahead=design.before > 0)
         monitors.append(monitor)
         if s.is_output:
             checkers.append(Checker(s, vectors[s.port], monitor))
@@ -182,6 +183,8 @@ async def vectors_pass(dut: Any) -> None:
     for _ in range(RESET_CYCLES):
         await FallingEdge(clock)
     reset.value = 0
+    for _ in range(design.before):
+        await FallingEdge(clock)
     watch = Watch(sources, sinks, checkers, job["watchdog"])
     with contextlib.suppress(Unknown):
         await step(clock, [*error, *monitors, *sources, *sinks], watch.going)

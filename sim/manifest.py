@@ -75,7 +75,8 @@ class Stream:
 
 @dataclass(frozen=True)
 class Design:
-    """An emitted directory. ``latency`` and ``initiation_interval`` are the manifest's predictions, in cycles."""
+    """An emitted directory. ``latency`` and ``initiation_interval`` are the manifest's predictions, in cycles;
+    ``before``: between reset and the first input beat, in which state is read."""
 
     directory: Path
     model: str
@@ -89,6 +90,7 @@ class Design:
     outputs: tuple[Stream, ...]
     latency: int | None
     initiation_interval: int | None
+    before: int = 0
 
     @property
     def streams(self) -> tuple[Stream, ...]:
@@ -178,6 +180,7 @@ def load_design(directory: Path | str) -> Design:
         outputs=tuple(_stream(t, True, where) for t in _get(table, "outputs", list, where)),
         latency=timing.get("latency"),
         initiation_interval=timing.get("initiation_interval"),
+        before=int(timing.get("before", 0)),
     )
     for file in (*design.sources, *design.weights):
         if not file.is_file():

@@ -112,6 +112,7 @@ def _simulated(
             f"stall {stall!r}",
             f"gap {gap!r}",
             f"watchdog {watchdog}",
+            f"before {design.before}",
             f"result {result}",
         ]
         if wave is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hwflow.display import show
@@ -22,6 +23,7 @@ from hwflow.onnxspec.validate import validate_scopes
 if TYPE_CHECKING:
     from hwflow.frontend.host_work import HostWork
     from hwflow.frontend.input_types import Declarations
+    from hwflow.frontend.states.ties import States
 
 
 def check(
@@ -32,6 +34,7 @@ def check(
     trusted: Folders = (),
     input_types: Declarations | None = None,
     constants: InputConstants | None = None,
+    states: States | None = None,
 ) -> list[Finding]:
     """Return every finding about a model file, by the ONNX specification and hwflow's own rules. Never raises for a bad
     model.
@@ -40,10 +43,11 @@ def check(
     hwflow makes no hardware of) or "warning". hwflow's own rules apply only to a model without errors. ``pedantic``
     adds harmless remarks of form (:func:`hwflow.onnxspec.validate.is_remark`), which nearly every exporter
     causes; ``trusted`` are folders beside the model's own in which its external data may lie, and to which links may
-    lead; ``input_types`` and ``constants`` as :func:`hwflow.load` takes them.
+    lead; ``input_types``, ``constants`` and ``states`` as :func:`hwflow.load` takes them.
     """
     return examine(
-        path, dimensions, pedantic=pedantic, trusted=trusted, input_types=input_types, constants=constants
+        path, dimensions, pedantic=pedantic, trusted=trusted, input_types=input_types, constants=constants,
+        states=states,
     )[0]
 
 
@@ -55,6 +59,7 @@ def examine(
     trusted: Folders = (),
     input_types: Declarations | None = None,
     constants: InputConstants | None = None,
+    states: States | None = None,
 ) -> tuple[list[Finding], HostWork | None]:
     """Return what :func:`check` returns, and what is left to the host if the model can be compiled."""
     try:
@@ -70,7 +75,7 @@ def examine(
     findings += old
     if any(f.severity == Severity.ERROR for f in findings):
         return findings, None
-    own, work = _compiled(proto, scopes, path, dimensions or {}, trusted, input_types or {})
+    own, work = _compiled(proto, scopes, path, dimensions or {}, trusted, input_types or {}, states)
     return findings + [_own(f) for f in own], work
 
 
@@ -81,6 +86,7 @@ def _compiled(
     dimensions: Mapping[str, int],
     trusted: Folders,
     input_types: Declarations,
+    states: States | None,
 ) -> tuple[tuple[Finding, ...], HostWork | None]:
     """Return why a valid model cannot be compiled, or what is left to the host (with a warning if that is a part of the
     network)."""
@@ -93,9 +99,11 @@ def _compiled(
         from hwflow.api.compiler import dataflow, quantized_of
         from hwflow.frontend.host_work import HostWork
         from hwflow.frontend.input_types import needless, parsed
+        from hwflow.frontend.states.ties import STATELESS, ties_of
 
         declared = parsed(input_types)
-        resolved, graph = quantized_of(proto, dimensions, declared)
+        ties = ties_of(proto, (states or STATELESS).within(proto), Path(path).parent)
+        resolved, graph = quantized_of(proto, dimensions, declared, ties)
         dataflow(graph)
         work = HostWork.of(resolved, graph)
         return (*work.findings(resolved), *needless(resolved, declared)), work

@@ -27,6 +27,7 @@ from hwflow.frontend.framing import framed
 from hwflow.frontend.host_work import HostWork
 from hwflow.frontend.input_types import DECLARE, Declarations, InputType, parsed, require_inputs
 from hwflow.frontend.lower import lower
+from hwflow.frontend.states.ties import STATELESS, UNTIED, States, Ties, ties_of
 from hwflow.ir.graph import Graph
 from hwflow.onnxspec import (
     ModelProto,
@@ -60,7 +61,7 @@ class Model:
     of ``resolved`` by the same name. Both have any number of frames along the first axis of everything, whatever the
     inputs' first sizes in ``proto`` (:mod:`hwflow.frontend.frames`).
     ``whole``: a frame is a model's whole inputs, and its axis is added. ``lowered``: the quantized graph, if framing
-    needed it. ``input_types``: integers that float inputs carry, as declared.
+    needed it. ``input_types``: integers that float inputs carry, as declared; ``states``: as asked for.
     """
 
     path: Path | None
@@ -75,6 +76,7 @@ class Model:
     external: int = 0
     whole: bool = False
     lowered: Graph | None = field(default=None, repr=False)
+    states: States = STATELESS
 
     @property
     def file(self) -> Path | None:
@@ -170,12 +172,13 @@ def dataflow_of(proto: ModelProto, dimensions: Mapping[str, int]) -> Graph:
 
 
 def quantized_of(
-    proto: ModelProto, dimensions: Mapping[str, int], input_types: Mapping[str, InputType] | None = None
+    proto: ModelProto, dimensions: Mapping[str, int], input_types: Mapping[str, InputType] | None = None,
+    ties: Ties = UNTIED,
 ) -> tuple[ResolvedModel, Graph]:
     """Return such a model resolved, and its quantized graph. Raises likewise, and :class:`UsageError` where
     ``input_types`` names what is not an input.
     """
-    found = framed(proto, dimensions, input_types)
+    found = framed(proto, dimensions, input_types, ties)
     require_inputs(found.resolved, input_types or {})
     return found.resolved, pipeline.run(found.graph or lower(found.resolved, input_types), pipeline.QUANTIZED)
 
@@ -187,18 +190,20 @@ def load(
     trusted: Folders = (),
     input_types: Declarations | None = None,
     constants: InputConstants | None = None,
+    states: States = STATELESS,
 ) -> Model:
     """Read, validate and resolve a model; ``dimensions`` binds dimension variables; ``trusted`` are folders beside the
     model's own in which its external data may lie, and to which links may lead. ``input_types`` says what integers a
     float input carries that no quantizer reads: "TYPE[,SCALE[,ZERO_POINT]]" by name, such as "uint8,1/255".
     ``constants`` binds inputs to values (:func:`hwflow.onnxspec.reading.bound_inputs.bind_inputs`); they are inputs no
     more.
+    ``states`` ties outputs to inputs of later frames, besides those that the model's metadata ties.
 
     A file with training information gives its inference graph with the initializers in the file; a
     :class:`~hwflow.onnxspec.TrainingModel` gives the inference graph with the present state.
 
-    Raises :class:`ModelRefused` with all findings, :class:`UsageError` where ``input_types`` or ``constants`` are
-    malformed or name no input.
+    Raises :class:`ModelRefused` with all findings, :class:`UsageError` where ``input_types``, ``constants`` or
+    ``states`` are malformed or name no input.
     """
     begin = time.perf_counter()
     declared = parsed(input_types)
@@ -213,12 +218,14 @@ def load(
     if errors:
         raise ModelRefused(errors)
     external = load_external_data(proto, path, trusted)
-    found = framed(proto, dimensions or {}, declared)
+    states = states.within(proto)
+    ties = ties_of(proto, states, path.parent if path else None)
+    found = framed(proto, dimensions or {}, declared, ties)
     require_inputs(found.resolved, declared)
     seconds = time.perf_counter() - begin
     return Model(
         path, proto, found.flat, found.resolved, dict(dimensions or {}), declared, seconds, trained, bool(constants),
-        external, found.whole, found.graph,
+        external, found.whole, found.graph, states,
     )
 
 
@@ -237,6 +244,7 @@ def compile(  # the verb of the command line's design; shadows the builtin insid
     trusted: Folders = (),
     input_types: Declarations | None = None,
     constants: InputConstants | None = None,
+    states: States = STATELESS,
     progress: Progress | None = None,
     executor: Executor | None = None,
 ) -> Design:
@@ -244,8 +252,8 @@ def compile(  # the verb of the command line's design; shadows the builtin insid
     fits, and of those the cheapest (see :mod:`hwflow.schedule.search.folding_search`). "link": as many as the board's
     link carries, or where fewer fit as many as fit.
 
-    ``model``: as :func:`load` takes it, or loaded; ``dimensions``, ``trusted``, ``input_types`` and ``constants``: as
-    there.
+    ``model``: as :func:`load` takes it, or loaded; ``dimensions``, ``trusted``, ``input_types``, ``constants`` and
+    ``states``: as there.
     ``clock_mhz``: the target clock (:func:`hwflow.codegen.clock.clock_for`; default: the board's clock). ``budget``:
     limits on "lut", "ff", "dsp" and "bram", numbers or percentages like "50%" (:func:`hwflow.api.budget.budgets_for`);
     what it does not name is limited by the default, or if no design fits that, by the part alone.
@@ -263,7 +271,8 @@ def compile(  # the verb of the command line's design; shadows the builtin insid
         requested(
             board, fps=fps, clock_mhz=clock_mhz, budget=budget, what_if=what_if, link=LinkOptions(baud, ethernet, usb)
         ),
-        dimensions=dimensions, trusted=trusted, input_types=input_types, constants=constants, progress=progress,
+        dimensions=dimensions, trusted=trusted, input_types=input_types, constants=constants, states=states,
+        progress=progress,
         executor=executor,
     )
 
@@ -276,6 +285,7 @@ def compile_as(
     trusted: Folders = (),
     input_types: Declarations | None = None,
     constants: InputConstants | None = None,
+    states: States = STATELESS,
     progress: Progress | None = None,
     executor: Executor | None = None,
     keep_defaults: bool = False,
@@ -285,7 +295,9 @@ def compile_as(
     say, board = progress or (lambda line: None), request.board
     if not isinstance(model, Model):
         say("reading the model")
-        model = load(model, dimensions, trusted=trusted, input_types=input_types, constants=constants)
+        model = load(
+            model, dimensions, trusted=trusted, input_types=input_types, constants=constants, states=states
+        )
     begin = time.perf_counter()
     streams = dataflow(model.quantized)
     seconds = Seconds()

@@ -27,6 +27,7 @@ from hwflow.codegen.report import add_synthesis, report, with_limit
 from hwflow.codegen.top import Top, memory_text
 from hwflow.display import show
 from hwflow.errors import UsageError
+from hwflow.frontend.states.ties import in_manifest
 from hwflow.host.boundary_models import port_inputs, prefix_model, suffix_model
 from hwflow.host.host_folder import write_host_folder
 from hwflow.onnxspec import write_model
@@ -171,6 +172,8 @@ def _write_verilog(
         table = manifest(top, design.schedule, name, board.name, _write_host_models(design, top, folder))
         table |= {"dimensions": dict(design.model.dimensions), "model_file": of_model, "versions": made_with}
         table["input_types"] = {name: str(type_) for name, type_ in design.model.input_types.items()}
+        if design.model.resolved.ties:
+            table |= in_manifest(design.model.resolved, folder)
         write_json(folder / "manifest.json", table, indent=None)
         beside = None if design.model.path is None else design.model.path.parent / "inputs.npz"
         if beside is not None and beside.is_file():

@@ -13,6 +13,7 @@ from hwflow.errors import Finding, UsageError
 
 if TYPE_CHECKING:
     from hwflow.frontend.input_types import InputType
+    from hwflow.frontend.states.ties import States
 
 
 def folder(text: str) -> str:
@@ -99,6 +100,16 @@ def input_types(options: Sequence[str]) -> dict[str, InputType]:
     if findings:
         raise UsageError(findings)
     return result
+
+
+def states(arguments: argparse.Namespace) -> States:
+    """Parse --state and --channels. Raises :class:`UsageError`."""
+    from hwflow.frontend.states.ties import States, require_channels
+
+    channels = whole_number("--channels", arguments.channels, "16")
+    if channels is not None:
+        require_channels(channels)
+    return States(tuple(arguments.state), channels)
 
 
 def dimensions(options: Sequence[str]) -> dict[str, int]:

@@ -64,6 +64,15 @@ def command_line() -> argparse.ArgumentParser:
             "bipolar; the input is SCALE * (integer - ZERO_POINT), for example image=uint8,1/255",
         )
 
+    def state(command: argparse.ArgumentParser) -> None:
+        command.add_argument(
+            "--state", action="append", default=[], metavar="OUTPUT=INPUT[:INITIAL.npz]",
+            help="keep an output on the chip, as an input of the next frame; zeros or INITIAL.npz at first",
+        )
+        command.add_argument(
+            "--channels", metavar="N", help="independent states that take turns, frame by frame (default: 1)"
+        )
+
     def trust(command: argparse.ArgumentParser) -> None:
         command.add_argument(
             "--trust", action="append", default=[], metavar="DIR", type=folder,
@@ -81,6 +90,7 @@ def command_line() -> argparse.ArgumentParser:
     dimension(command)
     const(command)
     input_type(command)
+    state(command)
     trust(command)
 
     command = add("synth", run_synth, "compile a model for a board: Verilog, test bench, report, bitstream")
@@ -125,6 +135,7 @@ def command_line() -> argparse.ArgumentParser:
     dimension(command)
     const(command)
     input_type(command)
+    state(command)
     trust(command)
 
     command = add(
@@ -156,6 +167,7 @@ def command_line() -> argparse.ArgumentParser:
     dimension(command)
     const(command)
     input_type(command)
+    state(command)
     trust(command)
 
     command = add("program", run_program, "load the bitstream into the board")
@@ -200,6 +212,7 @@ def command_line() -> argparse.ArgumentParser:
     dimension(command)
     const(command)
     input_type(command)
+    state(command)
     trust(command)
 
     command = add("quantize", run_quantize, "quantize a float model to QDQ by onnxruntime's static quantizer")

@@ -12,6 +12,7 @@ from hwflow.cores.chain import ChainAttributes, instances
 from hwflow.cores.matrix.neurons import NeuronsAttributes
 from hwflow.ir.graph import Graph
 from hwflow.schedule.schedule import Schedule
+from hwflow.schedule.throughput.circuits import has_delays
 
 FORMAT = 1
 
@@ -40,6 +41,8 @@ def manifest(
             "frames": len(schedule.run.last_output),
             "last_output": list(schedule.run.last_output),
             **({} if schedule.run.exact else {"exact": False}),
+            **({"before": schedule.run.before} if has_delays(schedule.graph) else {}),
+            **({"cyclic": schedule.run.cyclic} if schedule.run.cyclic > 1 else {}),
         },
         "truth_tables": any(isinstance(node.attributes, NeuronsAttributes) for node in schedule.plan.cores),
         "layers": {"top": LAYERS_TOP, "source": LAYERS_FILE},

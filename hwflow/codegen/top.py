@@ -13,7 +13,7 @@ from hwflow.codegen.cores import Placed, Stream, connect, inline, stream_of
 from hwflow.codegen.modules import TOP
 from hwflow.codegen.taps import taps
 from hwflow.cores.amaranth_shapes import shape_of
-from hwflow.cores.operator import MemoryFile, beats
+from hwflow.cores.operator import MemoryFile, beats_of_view
 from hwflow.cores.registry import hardware
 from hwflow.cores.verilog_names import identifiers
 from hwflow.ir.graph import Port, Value
@@ -38,7 +38,7 @@ class StreamPort:
 
     @property
     def beats(self) -> int:
-        return beats(self.view, self.lanes)
+        return beats_of_view(self.view, self.lanes)
 
     @property
     def bytes(self) -> int:

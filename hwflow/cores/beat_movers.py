@@ -16,7 +16,17 @@ from hdl_lib.streams.frame_sync import FrameSync as FrameSyncCore
 from hdl_lib.streams.width_converter import WidthConverter as WidthConverterCore
 from hwflow.cores import costs
 from hwflow.cores.amaranth_shapes import shape_of
-from hwflow.cores.operator import Built, Decision, Device, Folding, HardwareOperator, Resources, beats, grouped
+from hwflow.cores.operator import (
+    Built,
+    Decision,
+    Device,
+    Folding,
+    HardwareOperator,
+    Resources,
+    beats,
+    beats_of_view,
+    grouped,
+)
 from hwflow.cores.timing import Process, Timing, beat_by_beat, every
 from hwflow.ir.graph import Attributes, IntArray, Node, Stage
 from hwflow.types import TensorType
@@ -106,7 +116,7 @@ class _PassThrough(HardwareOperator[V]):
 
     def cycles(self, node: Node[V], folding: Folding) -> int:
         lanes = min(folding.input_lanes, folding.output_lanes)
-        return beats(view_of(node, lanes), lanes)
+        return beats_of_view(view_of(node, lanes), lanes)
 
 
 def _beat_bits(node: Node, decision: Decision) -> int:

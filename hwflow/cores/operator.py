@@ -145,6 +145,16 @@ class LoweringContext(Protocol):
         """Return the axis of a quantized value that its reader takes as channels; None without preference."""
         ...
 
+    def preferred_order(self, value: Value) -> tuple[int, IntArray]:
+        """Return how the readers take a quantized value that nothing before it orders: the channels of a pixel, and the
+        order."""
+        ...
+
+    def close(self, stream: Value, value: Value, order: IntArray) -> None:
+        """Connect the producer of ``stream``, a delay without its input, to the quantized ``value`` in this order, once
+        that has a stream."""
+        ...
+
     def arranged(self, stream: Value, order: IntArray, wanted: IntArray, channels: int) -> Value:
         """Return ``stream``, which comes in ``order``, in the order ``wanted``, with ``channels`` per pixel: itself, or
         through a new node that rearranges it. Both orders are of the same flat indices, of which ``wanted`` may repeat
@@ -355,7 +365,13 @@ def _float_matmul(x: IntArray, weights: IntArray) -> IntArray:
 
 def beats(shape: tuple[int, ...], lanes: int) -> int:
     """Return the beats per frame of a stream (pixels, channels) with ``lanes``, see :class:`Folding`."""
-    pixels, channels = grouped(shape, lanes)
+    return beats_of_view(grouped(shape, lanes), lanes)
+
+
+def beats_of_view(view: tuple[int, int], lanes: int) -> int:
+    """Return the beats per frame of a stream that its core sees as ``view``: each pixel's last may have surplus lanes,
+    which may be its only one (:meth:`HardwareOperator.input_view`)."""
+    pixels, channels = view
     return pixels * -(-channels // lanes)
 
 

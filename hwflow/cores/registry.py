@@ -25,6 +25,7 @@ from hwflow.cores.matrix.stream_matrix import StreamMatrix
 from hwflow.cores.operator import HardwareOperator, LogicalOperator, Operator
 from hwflow.cores.requantizers.requantize import Requantize
 from hwflow.cores.streams.concat import Concat, StreamConcat
+from hwflow.cores.streams.delay import Delay, StreamDelay
 from hwflow.cores.streams.digit_recurrence import Quotient, Root
 from hwflow.cores.streams.elementwise import Elementwise
 from hwflow.cores.streams.product import Product
@@ -47,6 +48,7 @@ OPERATORS: dict[str, Operator[Any]] = {
         Concat(),
         Conv2d(),
         CumulativeSum(),
+        Delay(),
         Dense(),
         Depthwise(),
         Elementwise(),
@@ -73,6 +75,7 @@ OPERATORS: dict[str, Operator[Any]] = {
         ScaledAdd(),
         SlidingWindow(),
         StreamConcat(),
+        StreamDelay(),
         StreamMatrix(),
         StreamTopK(),
         SumPool(),

@@ -10,6 +10,7 @@ from hwflow.errors import Finding, ModelRefused
 from hwflow.frontend.frames.batches import batch_size, first_sizes, keeps_frames, of_frames, with_frame_axis
 from hwflow.frontend.input_types import InputType
 from hwflow.frontend.lower import findings_of_rest, lower, unsupported_operator
+from hwflow.frontend.states.ties import UNTIED, Ties
 from hwflow.frontend.unquantized import obstacles
 from hwflow.ir.graph import Graph
 from hwflow.onnxspec import ModelProto, OnnxNode, ResolvedModel, resolve_with_graph
@@ -31,16 +32,17 @@ class Framed:
 
 
 def framed(
-    proto: ModelProto, dimensions: Mapping[str, int], input_types: Mapping[str, InputType] | None = None
+    proto: ModelProto, dimensions: Mapping[str, int], input_types: Mapping[str, InputType] | None = None,
+    ties: Ties = UNTIED,
 ) -> Framed:
     """Find the frames of ``proto``, which :func:`hwflow.onnxspec.validate` accepts. ``dimensions`` binds its variables,
-    ``input_types`` declares the integers of its float inputs.
+    ``input_types`` declares the integers of its float inputs, ``ties`` are its states.
 
     Raises :class:`ModelRefused` with all findings if the model cannot be resolved or has no frames, including those of
     operators that cannot be compiled whatever their shapes.
     """
     try:
-        return _framed(proto, dimensions, input_types)
+        return _framed(proto, dimensions, input_types, ties)
     except ModelRefused as refused:
         findings = [*refused.findings]
         said = {finding.where for finding in findings}
@@ -57,17 +59,23 @@ def _has_frames(proto: ModelProto, unresolved: Unresolved) -> bool:
 
 
 def _framed(
-    proto: ModelProto, dimensions: Mapping[str, int], input_types: Mapping[str, InputType] | None
+    proto: ModelProto, dimensions: Mapping[str, int], input_types: Mapping[str, InputType] | None, ties: Ties
 ) -> Framed:
+    def anew(made: ModelProto | Sequence[OnnxNode], *, whole: bool = False) -> Framed:
+        assert isinstance(made, ModelProto), "what could be made"
+        resolved, flat = resolve_with_graph(made, {}, KEPT, validated=True)
+        return Framed(ties.of(resolved, whole=whole), flat, whole)
+
     sizes = set(first_sizes(proto).values())
     if not sizes or sizes == {1}:
-        found = Framed(*resolve_with_graph(proto, dimensions, KEPT, validated=True))
-        if not sizes or keeps_frames(found.resolved):
+        resolved, flat = resolve_with_graph(proto, dimensions, KEPT, validated=True)
+        found = Framed(ties.of(resolved), flat)
+        if not sizes or keeps_frames(resolved):
             return found
-        made = with_frame_axis(found.flat, found.resolved)
+        made = with_frame_axis(flat, resolved)
         if isinstance(made, list):
             return found
-        return _possible(found, lambda: _anew(made, whole=True), input_types, "frame-axis")
+        return _possible(found, lambda: anew(made, whole=True), input_types, "frame-axis")
     resolved, flat = resolve_with_graph(proto, dimensions, KEPT, validated=True, whole=True)
     size = batch_size(resolved)
     batch = of_frames(flat, resolved) if size is not None else []
@@ -80,15 +88,10 @@ def _framed(
             findings = [*_first_axis(proto, dimensions), *findings, *kept]
         raise ModelRefused(findings)
     if isinstance(batch, list):
-        return _anew(whole, whole=True)
+        return anew(whole, whole=True)
     if isinstance(whole, list):
-        return _anew(batch)
-    return _possible(_anew(batch), lambda: _anew(whole, whole=True), input_types)
-
-
-def _anew(proto: ModelProto | Sequence[OnnxNode], *, whole: bool = False) -> Framed:
-    assert isinstance(proto, ModelProto), "what could be made"
-    return Framed(*resolve_with_graph(proto, {}, KEPT, validated=True), whole)
+        return anew(batch)
+    return _possible(anew(batch), lambda: anew(whole, whole=True), input_types)
 
 
 def _possible(

@@ -17,6 +17,7 @@ from hwflow.frontend.honoured_attributes import not_defined, not_honoured
 from hwflow.frontend.input_types import InputType
 from hwflow.frontend.refused_operators import of_whole_operators, unsupported, whole_operator
 from hwflow.frontend.stand_ins import refuse_results, source_of
+from hwflow.frontend.states.carriers import Carriers, carriers, delays, view_of
 from hwflow.frontend.stream_types import COMPUTED_TYPES, KNOWN_TYPES, REAL_TYPES, STREAM_TYPES
 from hwflow.frontend.unquantized import Site, in_the_way, input_type, is_dialect, unquantized
 from hwflow.frontend.views import (
@@ -31,7 +32,7 @@ from hwflow.frontend.views import (
     Source,
     View,
 )
-from hwflow.ir.graph import Graph, Node, Stage
+from hwflow.ir.graph import Graph, Stage
 from hwflow.onnxspec.dialect_operators import can_run
 from hwflow.onnxspec.reading.guard import Budget, GaveUp, guarded
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode, ResolvedModel
@@ -101,9 +102,11 @@ def _examined(model: ResolvedModel, declared: Mapping[str, InputType], opaque: C
     """Lower or refuse all nodes, with approximations as precise as is needed. ``opaque``: names of nodes refused
     before."""
     precision = Precision()
+    known, findings = carriers(model, lambda assumed: _walked(model, declared, opaque, precision, assumed))
     for _ in range(MOST_LOWERINGS):
-        state = _walked(model, declared, opaque, precision)
-        if precision.settled or state.findings:
+        state = _walked(model, declared, opaque, precision, known, settled=True)
+        if precision.settled or state.findings or findings:
+            state.findings[:0] = findings
             return state
         precision = precision.next()
     if state.precision.epsilon > EPSILON:
@@ -114,8 +117,10 @@ def _examined(model: ResolvedModel, declared: Mapping[str, InputType], opaque: C
 
 
 def _walked(
-    model: ResolvedModel, declared: Mapping[str, InputType], opaque: Container[str], precision: Precision
+    model: ResolvedModel, declared: Mapping[str, InputType], opaque: Container[str], precision: Precision,
+    states: Carriers, *, settled: bool = False,
 ) -> Lowering:
+    """Walk the nodes once. ``states``: the integers assumed of states, ``settled`` for good."""
     state = Lowering(model, precision=precision)
     state.views.update({name: Constant(array) for name, array in model.constants.items()})
     read = {name for node in model.nodes if node.name not in opaque for name in node.inputs} | {*model.outputs}
@@ -124,6 +129,8 @@ def _walked(
             state.views[name] = _input_view(state, name, declared.get(name))
         else:
             state.views[name] = Refused(None, Source.HOST)
+    for tie in model.ties:
+        state.views[tie.target] = view_of(state, tie, states.get(tie.target), known=settled)
     tail = boundary.tail(model)
     state.at_end = tail.real
     for node in model.nodes:
@@ -147,13 +154,14 @@ def _lowered(model: ResolvedModel, declared: Mapping[str, InputType]) -> Graph:
         obstacles = in_the_way([Site.of(node) for node in model.nodes], model.inputs)
         others = (finding for finding in state.findings if whole_operator(finding.where) is None)
         state.findings = [unquantized(model.name), *others, *obstacles]
+    closed = [] if state.findings else [*delays(state)]
     ends = None if state.findings else boundary.ends(state)
     if state.findings or ends is None:
         raise ModelRefused(of_whole_operators(state.findings))
     place = {name: index for index, name in enumerate(model.inputs)}  # results of the prefix come after them
     inputs = sorted(state.inputs, key=lambda port: place.get(port.name, len(place)))
     graph = Graph(
-        model.name, Stage.QUANTIZED, inputs, ends.ports, state.nodes, suffix=ends.suffix,
+        model.name, Stage.QUANTIZED, inputs, ends.ports, closed + state.nodes, suffix=ends.suffix,
         deferred=tuple(state.deferred),
     )
     _drop_dead_nodes(graph)
@@ -457,11 +465,13 @@ def _unmasked(view: View) -> View:
 
 def _drop_dead_nodes(graph: Graph) -> None:
     """Remove nodes that no output needs."""
-    needed = {port.value for port in graph.outputs}
-    kept: list[Node] = []
-    for node in reversed(graph.nodes):
-        if any(v in needed for v in node.outputs):
-            needed.update(node.inputs)
-            kept.append(node)
-    graph.nodes = kept[::-1]
+    producers = graph.producers()
+    pending = [port.value for port in graph.outputs]
+    needed = set(pending)
+    while pending:
+        node = producers.get(pending.pop())
+        more = [] if node is None else [value for value in node.inputs if value not in needed]
+        needed.update(more)
+        pending += more
+    graph.nodes = [node for node in graph.nodes if not needed.isdisjoint(node.outputs)]
     graph.inputs = [p for p in graph.inputs if p.value in needed]

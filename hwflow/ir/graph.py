@@ -1,7 +1,8 @@
 """The graph of all stages: values with one producer, nodes with an operator name and attributes.
 
-A :class:`Graph` is in static single assignment form and its nodes are in topological order. Which operators and
-which shapes of graph are legal depends on the stage: see :mod:`hwflow.ir.legality`.
+A :class:`Graph` is in static single assignment form and its nodes are in topological order, but for the inputs of
+delays: these close circuits. Which operators and which shapes of graph are legal depends on the stage: see
+:mod:`hwflow.ir.legality`.
 """
 
 from __future__ import annotations
@@ -97,6 +98,16 @@ class Attributes:
     the operator."""
 
     op: ClassVar[str]
+
+
+class Delaying(Attributes):
+    """Of a delay: its result is of earlier frames, so that it may stand in a circuit, before what produces its operand.
+    """
+
+    @property
+    def first_frames(self) -> IntArray:
+        """Return the result's first frames, [frames of the delay, *shape of a frame]: the circuit's tokens."""
+        raise NotImplementedError("each delay has its own")
 
 
 class Scratch(dict[Any, Any]):

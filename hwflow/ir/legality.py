@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from hwflow.display import show
 from hwflow.errors import Finding, InternalError
-from hwflow.ir.graph import Graph, Stage
+from hwflow.ir.graph import Delaying, Graph, Stage
 
 Operators = Mapping[Stage, frozenset[str]]
 
@@ -44,11 +44,17 @@ def _multiple_producers(graph: Graph, operators: Operators) -> Iterator[tuple[st
 
 def _use_before_production(graph: Graph, operators: Operators) -> Iterator[tuple[str, str]]:
     known = {p.value for p in graph.inputs}
+    later = []
     for node in graph.nodes:
         for value in node.inputs:
-            if value not in known:
+            if value not in known and isinstance(node.attributes, Delaying):
+                later.append((node, value))
+            elif value not in known:
                 yield f"node {show(node.name)}", f"{show(value.name)}, which nothing before it produces"
         known.update(node.outputs)
+    for node, value in later:
+        if value not in known:
+            yield f"node {show(node.name)}", f"{show(value.name)}, which nothing produces"
     for port in graph.outputs:
         if port.value not in known:
             yield f"output {show(port.name)}", f"{show(port.value.name)}, which nothing produces"
@@ -68,6 +74,16 @@ def _untyped(graph: Graph, operators: Operators) -> Iterator[tuple[str, str]]:
             yield f"value {show(value.name)}", "no type"
         elif value.type.element.interval.hull(value.type.interval) != value.type.element.interval:
             yield f"value {show(value.name)}", f"interval {value.type.interval} outside {value.type.element}"
+
+
+def _unlike_delays(graph: Graph, operators: Operators) -> Iterator[tuple[str, str]]:
+    for node in graph.nodes:
+        if not isinstance(node.attributes, Delaying):
+            continue
+        for before, after in zip(node.inputs, node.outputs, strict=True):
+            a, b = before.type, after.type
+            if a is not None and b is not None and (a.shape != b.shape or b.interval.hull(a.interval) != b.interval):
+                yield f"node {show(node.name)}", f"{a} delayed as {b}"
 
 
 def _fan_out(graph: Graph, operators: Operators) -> Iterator[tuple[str, str]]:
@@ -92,9 +108,13 @@ _STREAMS = frozenset({Stage.DATAFLOW, Stage.SCHEDULED})
 RULES = (
     Rule("legal-operators", "every node's operator must be legal at this stage", _INTEGER, _unknown_operators),
     Rule("single-producer", "every value must have exactly one producer", _ALL, _multiple_producers),
-    Rule("topological-order", "a node must read only values produced before it", _ALL, _use_before_production),
+    Rule(
+        "topological-order", "a node must read only values produced before it, unless it delays them", _ALL,
+        _use_before_production,
+    ),
     Rule("unique-names", "node names and value names must be unique", _ALL, _repeated_names),
     Rule("typed-values", "every value must have a type that holds its interval", _INTEGER, _untyped),
+    Rule("delayed-type", "a delay's result must hold what it delays", _INTEGER, _unlike_delays),
     Rule("stream-shape", "every value must have the shape (pixels, channels)", _STREAMS, _not_a_stream),
     Rule("single-consumer", "every value must have exactly one consumer (fan-out is a fork)", _STREAMS, _fan_out),
 )

@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 
-from hwflow.ir.graph import Attributes, IntArray
+import numpy as np
+
+from hwflow.ir.graph import Attributes, Delaying, IntArray
 from hwflow.ir.integer_functions import Function
 from hwflow.numerics.requantizers.stages import Stage
 from hwflow.numerics.requantizers.step_function import StepFunction
-from hwflow.types import IntType
+from hwflow.types import IntType, TensorType
 
 
 class Take(StrEnum):
@@ -64,6 +66,21 @@ class Conv2dAttributes(Attributes):
     def window(self) -> Window:
         """The window over the spatial axes."""
         return Window(self.weights.shape[2:], self.strides, self.pads, self.dilations)
+
+
+@dataclass(frozen=True, eq=False)
+class DelayAttributes(Delaying):
+    """Frame n of the result, which has this ``type``, is frame n - ``frames`` of the operand: state. ``initial``, of
+    the shape of a frame, is what the first ``frames`` are."""
+
+    op = "delay"
+    type: TensorType
+    initial: IntArray
+    frames: int = 1
+
+    @property
+    def first_frames(self) -> IntArray:
+        return np.broadcast_to(self.initial, (self.frames, *self.type.shape))
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,6 +8,7 @@ assumes a layout.
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
+from math import prod
 
 import numpy as np
 
@@ -17,7 +18,19 @@ from hwflow.cores.registry import OPERATORS, logical
 from hwflow.cores.streams.rearrange import RearrangeAttributes
 from hwflow.display import show
 from hwflow.errors import Finding, ModelRefused
-from hwflow.ir.graph import Attributes, Carried, Graph, IntArray, Names, Node, Port, Stage, Value, identity_order
+from hwflow.ir.graph import (
+    Attributes,
+    Carried,
+    Delaying,
+    Graph,
+    IntArray,
+    Names,
+    Node,
+    Port,
+    Stage,
+    Value,
+    identity_order,
+)
 from hwflow.ir.node_attributes import (
     ConcatAttributes,
     Conv2dAttributes,
@@ -47,6 +60,7 @@ class _Context:
         self._value_names = Names()
         self._current: Node | None = None
         self._producers: dict[Value, Node] = {}
+        self._open: list[tuple[Node, Value, Value, IntArray]] = []
 
     def begin(self, node: Node) -> None:
         self._current = node
@@ -77,8 +91,26 @@ class _Context:
         others = [] if pixels is None else [axis for axis in range(rank) if axis not in pixels]
         return others[0] if len(others) == 1 else None
 
-    def pixel_axes(self, value: Value) -> tuple[int, ...]:
-        """Return the axes of an input that run over pixels, such that the first layout-sensitive operator gets the
+    def preferred_order(self, value: Value) -> tuple[int, IntArray]:
+        shape, pixel_axes = value.typed.shape, self._pixel_axes(value)
+        channel_axes = [a for a in range(len(shape)) if a not in pixel_axes]
+        flat = identity_order(shape).reshape(shape)
+        return prod(shape[a] for a in channel_axes), flat.transpose(*pixel_axes, *channel_axes).reshape(-1)
+
+    def close(self, stream: Value, value: Value, order: IntArray) -> None:
+        assert self._current is not None
+        self._open.append((self._current, stream, value, order))
+
+    def close_circuits(self) -> None:
+        """Connect the delays, which come before what they delay."""
+        for node, stream, value, order in self._open:
+            if self.is_bound(value):
+                self.begin(node)
+                source = self.arranged(*self.stream(value), order, stream.typed.shape[1])
+                self._producers[stream].inputs.append(source)
+
+    def _pixel_axes(self, value: Value) -> tuple[int, ...]:
+        """Return the axes of a tensor that run over pixels, such that the first layout-sensitive operator gets the
         order it needs.
 
         The search follows a Transpose or a Reshape (of channels-last inputs, or of images given as vectors). Where two
@@ -127,22 +159,14 @@ class _Context:
         names = ", ".join(show(s) for s in node.sources) or show(node.name)
         self.findings.append(Finding(rule, f"node {names} ({node.op})", message, remedy))
 
-    def input_port(self, port: Port, pixel_axes: tuple[int, ...]) -> Port:
+    def input_port(self, port: Port) -> Port:
         """Return the input as a stream, with channels (the axis that is no pixel axis) fastest."""
         type_ = port.value.typed
-        axes = range(len(type_.shape))
-        channel_axes = [a for a in axes if a not in pixel_axes]
-        flat = identity_order(type_.shape).reshape(type_.shape)
-        order = flat.transpose(*pixel_axes, *channel_axes).reshape(-1)
-        pixels = int(np.prod([type_.shape[a] for a in pixel_axes], dtype=np.int64))
-        stream = Value(self._value_names.fresh(port.value.name), _stream_type(type_, pixels), port.value.origin)
+        channels, order = self.preferred_order(port.value)
+        stream_type = TensorType((len(order) // channels, channels), type_.element, type_.interval)
+        stream = Value(self._value_names.fresh(port.value.name), stream_type, port.value.origin)
         self.bind(port.value, stream, order)
         return Port(port.name, stream, port.shape, order, port.scale, port.zero_point, port.axis)
-
-
-def _stream_type(type_: TensorType, pixels: int) -> TensorType:
-    elements = int(np.prod(type_.shape, dtype=np.int64))
-    return TensorType((pixels, elements // pixels), type_.element, type_.interval)
 
 
 _Axes = tuple[int | None, ...]
@@ -223,9 +247,11 @@ def _all_but(axes: _Axes, channel: int) -> tuple[int, ...] | None:
 
 
 def _in_image_order(graph: Graph, consumers: Mapping[Value, list[tuple[Node, int]]]) -> frozenset[Value]:
-    """Return the values in an image operator's order: its outputs, the graph inputs that it reads, and what follows
-    either without a change of order."""
-    readers = {port.value: [reader for reader, _ in consumers[port.value]] for port in graph.inputs}
+    """Return the values in an image operator's order: its outputs, the graph inputs and delays that it reads, and what
+    follows either without a change of order."""
+    sources = [port.value for port in graph.inputs]
+    sources += [value for node in graph.nodes if isinstance(node.attributes, Delaying) for value in node.outputs]
+    readers = {value: [reader for reader, _ in consumers[value]] for value in sources}
     found = {value for value, nodes in readers.items() if any(map(_takes_images, nodes))}
     for node in graph.nodes:
         joins = isinstance(node.attributes, (*_JOIN, RequantizeAttributes))
@@ -237,11 +263,13 @@ def _in_image_order(graph: Graph, consumers: Mapping[Value, list[tuple[Node, int
 def to_dataflow(graph: Graph) -> Graph:
     """Return the dataflow graph. Raises :class:`ModelRefused` with every node whose stream order cannot be met."""
     context = _Context(graph)
-    inputs = [context.input_port(port, context.pixel_axes(port.value)) for port in graph.inputs]
+    inputs = [context.input_port(port) for port in graph.inputs]
     for node in graph.nodes:
-        if all(context.is_bound(value) for value in node.inputs):  # else the finding about their producer is enough
+        # Of an unbound input the finding about its producer is enough.
+        if isinstance(node.attributes, Delaying) or all(context.is_bound(value) for value in node.inputs):
             context.begin(node)
             logical(node.op).lower(node, context)
+    context.close_circuits()
     if context.findings:
         raise ModelRefused(context.findings)
     outputs = []

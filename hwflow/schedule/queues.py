@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import prod
+from typing import NoReturn
 
 from hwflow.cores import costs
 from hwflow.cores.beat_movers import FifoAttributes, ForkAttributes, FrameSyncAttributes
@@ -27,6 +28,7 @@ from hwflow.errors import InternalError
 from hwflow.ir.graph import Node, Value
 from hwflow.schedule.converters import FreshNames, insert
 from hwflow.schedule.plan import Plan
+from hwflow.schedule.throughput.circuits import circuit_interval, has_delays, held_frames
 from hwflow.schedule.throughput.evaluate import Run, evaluate
 from hwflow.schedule.throughput.even import SYNC_DEPTH, EvenSchedule
 from hwflow.schedule.throughput.events import Channel, EventGraph, event_graph
@@ -35,13 +37,30 @@ from hwflow.schedule.throughput.periodic import PeriodicSchedule
 FRAMES = 6  # usually enough to reach the steady state
 MOST_FRAMES = 96  # simulated if it takes longer
 MOST_BEATS = 1 << 22  # beats per frame of all streams: minimizing depths takes some hundred bytes each
+_MOST_LONGER = 2  # periods than a bound that is not proved
 _BLOCK_RAM_LATENCY = 2  # additional cycles of a beat through block RAM
 
 
 def make_room(plan: Plan) -> PeriodicSchedule | EvenSchedule:
-    """Decide the rows of line buffers and the intervals of rearrangers so that the slowest core never waits with
-    unbounded queues; return the schedule that proves it. Call :func:`size_queues` next: it may insert nodes."""
+    """Decide the rows of line buffers and the intervals of rearrangers so that with unbounded queues nothing waits for
+    longer than the slowest core takes, or the slowest circuit through delays; return the schedule that proves it. Call
+    :func:`size_queues` next: it may insert nodes."""
     period = slowest(plan)
+    even = _give_buffers(plan, period)
+    if not has_delays(plan.graph):
+        return _room(plan, even) or _without_room(plan, period)
+    while (bound := circuit_interval(plan)) > period:  # in which buffers may be smaller
+        period = bound
+        even = _give_buffers(plan, period)
+    most, step = _MOST_LONGER * period, 1
+    while (room := _room(plan, even)) is None and period < most:  # the bound is of so many frames
+        period, step = period + step, 2 * step
+        even = _give_buffers(plan, period)
+    return room or _without_room(plan, period)
+
+
+def _give_buffers(plan: Plan, period: int) -> EvenSchedule:
+    """Decide the buffers for a period."""
     for node in plan.graph.nodes:
         if isinstance(node.attributes, RearrangeAttributes):
             plan[node] = replace(plan[node], interval=period)
@@ -49,12 +68,25 @@ def make_room(plan: Plan) -> PeriodicSchedule | EvenSchedule:
     for node in plan.graph.nodes:
         if has_line_buffer(node):
             _give_rows(plan, node, even)
+    return even
+
+
+def _room(plan: Plan, even: EvenSchedule) -> PeriodicSchedule | EvenSchedule | None:
+    """Return a schedule with unbounded queues."""
     if streamed_beats(plan) > MOST_BEATS and even.settle():
         return even
     even.release()
-    schedule = PeriodicSchedule(event_graph(plan), period)
-    _require(plan, schedule.settle(_fixed_depths(schedule.graph)), period)
-    return schedule
+    schedule = PeriodicSchedule(event_graph(plan), even.period)
+    return schedule if schedule.settle(_fixed_depths(schedule.graph)) else None
+
+
+def _without_room(plan: Plan, period: int) -> NoReturn:
+    raise InternalError.of(
+        "interval-kept",
+        f"cores {', '.join(repr(node.name) for node in plan.graph.nodes)}",
+        f"must sustain an initiation interval of {period} cycles with unbounded FIFOs",
+        "report this model as a defect of hwflow",
+    )
 
 
 def size_queues(
@@ -71,10 +103,12 @@ def size_queues(
     moved = _into_block_ram(plan, device, found, block_ram)
     if moved:
         schedule.release()
-        schedule = _shrunk_again(plan, device, found, moved, block_ram)
+        schedule = _shrunk_again(plan, device, schedule.period, found, moved, block_ram)
     schedule.release()
     _decide_depths(plan, {channel.value: depth for channel, depth in schedule.depths.items()})
-    return evaluate(plan, FRAMES, schedule.graph)
+    # Circuits delay what comes after the frames that their delays hold at first.
+    cyclic = max(1, held_frames(plan.graph)) if schedule.period > slowest(plan) else 1
+    return evaluate(plan, FRAMES + 2 * (cyclic - 1), schedule.graph, cyclic)
 
 
 def slowest(plan: Plan) -> int:
@@ -109,20 +143,11 @@ def _size_evenly(plan: Plan, device: Device, even: EvenSchedule, block_ram: int)
     if _into_block_ram(plan, device, depths, block_ram):
         even.release()
         even = EvenSchedule(plan, even.period)
-        _require(plan, even.settle(), even.period)
+        if not even.settle():
+            _without_room(plan, even.period)
         depths = even.depths()
     _decide_depths(plan, depths)
     return even.run()
-
-
-def _require(plan: Plan, good: bool, period: int) -> None:
-    if not good:
-        raise InternalError.of(
-            "interval-kept",
-            f"cores {', '.join(repr(node.name) for node in plan.graph.nodes)}",
-            f"must sustain an initiation interval of {period} cycles with unbounded FIFOs",
-            "report this model as a defect of hwflow",
-        )
 
 
 def _fixed_depths(graph: EventGraph) -> dict[Channel, int]:
@@ -157,18 +182,18 @@ def shrink_queue(schedule: PeriodicSchedule, channel: Channel, steps: Sequence[i
 
 
 def _shrunk_again(
-    plan: Plan, device: Device, found: Mapping[Value, int], moved: Mapping[Value, Value], block_ram: int
+    plan: Plan, device: Device, period: int, found: Mapping[Value, int], moved: Mapping[Value, Value], block_ram: int
 ) -> PeriodicSchedule:
     """Return a schedule of the plan after some queues have ``moved`` to block RAM: depths stay as ``found`` except
     those of moved queues, or if that costs interval, all are sized again."""
-    period = slowest(plan)
     schedule = PeriodicSchedule(event_graph(plan), period)
     depths = _fixed_depths(schedule.graph)
     kept = {c: found[c.value] for c in schedule.graph.channels if c.value in found and c.value not in moved}
     near = {moved[value]: found[value] + _BLOCK_RAM_LATENCY for value in moved}
     if not schedule.settle(depths | kept):
         schedule = PeriodicSchedule(event_graph(plan), period)
-        _require(plan, schedule.settle(depths), period)
+        if not schedule.settle(depths):
+            _without_room(plan, period)
     _shrink_all(plan, device, schedule, block_ram, near)
     return schedule
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from itertools import pairwise
 
 from hwflow.cores import costs
 from hwflow.cores.operator import Decision, Folding, Resources
@@ -192,8 +191,8 @@ def _attempt(
         late = made.initiation_interval - interval
         if not short and (late <= 0 or not exact):
             return made, []
-        if not short:  # bursts cost some cycles beyond those of the slowest core
-            aim -= late
+        if not short:  # bursts cost some cycles beyond those of the slowest core, circuits of several cores many
+            aim = aim * interval // made.initiation_interval
             continue
         findings = [_too_large(made, *shortage, _more_or_less(task, budget, shortage[0])) for shortage in short]
         if [name for name, _, _ in short] == ["bram"] and block_ram < costs.SCARCE_BLOCK_RAM_CELLS:
@@ -299,8 +298,11 @@ def planned(graph: Graph, foldings: Mapping[Node, Folding]) -> Plan:
 def _settled(plan: Plan, run: Run) -> Run:
     """Simulate more frames, if needed, until the interval between frames is constant: it may change while queues fill.
     """
-    frames = len(run.last_output)
-    while frames < MOST_FRAMES and len({b - a for a, b in pairwise(run.last_output[-4:])}) > 1:
+    frames, apart = len(run.last_output), run.cyclic
+    while frames < MOST_FRAMES * apart:
+        last = run.last_output[-3 - apart :]
+        if len({b - a for a, b in zip(last, last[apart:], strict=False)}) == 1:
+            break
         frames *= 2
-        run = evaluate(plan, frames)
+        run = evaluate(plan, frames, cyclic=apart)
     return run

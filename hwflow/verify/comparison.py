@@ -16,6 +16,7 @@ from hwflow.api.compiler import Model, Progress, load
 from hwflow.display import cell, show
 from hwflow.errors import Finding, Mismatch
 from hwflow.frontend.input_types import Declarations
+from hwflow.frontend.states.ties import STATELESS, States
 from hwflow.onnxspec import TrainingModel
 from hwflow.onnxspec.reading.bound_inputs import InputConstants
 from hwflow.onnxspec.reading.external_loading import Folders
@@ -110,9 +111,10 @@ def compare(
     trusted: Folders = (),
     input_types: Declarations | None = None,
     constants: InputConstants | None = None,
+    states: States = STATELESS,
 ) -> Comparison:
     """Compare ``model`` (as :func:`hwflow.load` takes it, or loaded) on ``inputs``, else on ``inputs.npz`` beside it,
-    else on random frames; ``dimensions``, ``trusted``, ``input_types`` and ``constants``: as there.
+    else on random frames; ``dimensions``, ``trusted``, ``input_types``, ``constants`` and ``states``: as there.
 
     Raises :class:`ModelRefused` (also where the evaluator cannot compute a value), :class:`UsageError`; a mismatch
     raises nothing (see :func:`require`).
@@ -121,7 +123,9 @@ def compare(
     require_file(inputs)
     if not isinstance(model, Model):
         say("reading the model")
-        model = load(model, dimensions, trusted=trusted, input_types=input_types, constants=constants)
+        model = load(
+            model, dimensions, trusted=trusted, input_types=input_types, constants=constants, states=states
+        )
     graph = model.quantized
     chosen = choose_inputs(model, model.path, inputs, frames, np.random.default_rng(seed))
     comparer = Comparer(model)

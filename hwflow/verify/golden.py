@@ -10,7 +10,7 @@ import numpy as np
 from hwflow.cores.registry import OPERATORS
 from hwflow.display import show
 from hwflow.errors import Finding, ModelRefused
-from hwflow.ir.graph import Graph, IntArray, Node, Port, Value
+from hwflow.ir.graph import Delaying, Graph, IntArray, Node, Port, Value
 
 
 def evaluate(graph: Graph, inputs: Mapping[str, IntArray]) -> dict[str, IntArray]:
@@ -24,14 +24,19 @@ def evaluate(graph: Graph, inputs: Mapping[str, IntArray]) -> dict[str, IntArray
     kept = {port.value for port in graph.outputs}
     elements = [sum(prod(v.typed.shape) for v in (*node.inputs, *node.outputs)) for node in graph.nodes]
     step = max(1, _ELEMENTS // max(elements, default=1))
+    state = State(graph)
+    step = min(step, state.frames or step)
     parts: dict[str, list[IntArray]] = {port.name: [] for port in graph.outputs}
     for first in range(0, max(1, frames), step):
         values = _inputs(graph, {name: array[first : first + step] for name, array in inputs.items()})
+        state.begin(values, min(step, frames - first) if inputs else frames)
         for place, node in enumerate(graph.nodes):
-            _evaluate(node, values)
+            if not isinstance(node.attributes, Delaying):
+                _evaluate(node, values)
             for value in node.inputs:
-                if last_use[value] == place and value not in kept:
+                if last_use[value] == place and value not in kept and value not in state.kept:
                     values.pop(value, None)
+        state.end(values)
         for port in graph.outputs:
             parts[port.name].append(_to_logical(port, values[port.value]))
     return {name: np.concatenate(arrays) for name, arrays in parts.items()}
@@ -40,13 +45,44 @@ def evaluate(graph: Graph, inputs: Mapping[str, IntArray]) -> dict[str, IntArray
 _ELEMENTS = 1 << 22  # of a node's operands and results, for the frames that are evaluated together
 
 
-def trace(graph: Graph, inputs: Mapping[str, IntArray]) -> dict[Value, IntArray]:
-    """Return every value of the graph, [frames, *its shape]."""
+def trace(graph: Graph, inputs: Mapping[str, IntArray], state: State | None = None) -> dict[Value, IntArray]:
+    """Return every value of the graph, [frames, *its shape]. ``state``: what frames before these left; it goes on."""
     _check(graph, inputs)
-    values = _inputs(graph, inputs)
-    for node in graph.nodes:
-        _evaluate(node, values)
-    return values
+    state = state or State(graph)
+    frames = len(inputs[graph.inputs[0].name]) if graph.inputs else 1
+    step = state.frames or max(1, frames)
+    parts: dict[Value, list[IntArray]] = {value: [] for value in graph.values()}
+    for first in range(0, max(1, frames), step):
+        values = _inputs(graph, {name: array[first : first + step] for name, array in inputs.items()})
+        state.begin(values, min(step, frames - first))
+        for node in graph.nodes:
+            if not isinstance(node.attributes, Delaying):
+                _evaluate(node, values)
+        state.end(values)
+        for value, arrays in parts.items():
+            arrays.append(values[value])
+    return {value: arrays[0] if len(arrays) == 1 else np.concatenate(arrays) for value, arrays in parts.items()}
+
+
+class State:
+    """What delays hold between frames. ``frames``: that can be evaluated together, since none of them reads what
+    another leaves; 0: any number. ``kept``: what they delay."""
+
+    def __init__(self, graph: Graph) -> None:
+        delays = [node for node in graph.nodes if isinstance(node.attributes, Delaying)]
+        self._held = {node: node.attributes.first_frames for node in delays}
+        self.frames = min(map(len, self._held.values()), default=0)
+        self.kept = frozenset(value for node in delays for value in node.inputs)
+
+    def begin(self, values: dict[Value, IntArray], frames: int) -> None:
+        """Give what is held to the next ``frames``."""
+        values.update((node.outputs[0], held[:frames]) for node, held in self._held.items())
+
+    def end(self, values: Mapping[Value, IntArray]) -> None:
+        """Hold what these frames leave."""
+        for node, held in self._held.items():
+            left = values[node.inputs[0]]
+            self._held[node] = np.concatenate([held[len(left) :], left])
 
 
 def _inputs(graph: Graph, inputs: Mapping[str, IntArray]) -> dict[Value, IntArray]:

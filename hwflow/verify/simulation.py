@@ -18,6 +18,8 @@ from hwflow.api.output_folder import room_in
 from hwflow.display import show, show_path
 from hwflow.errors import Finding, Mismatch, ToolError, UsageError
 from hwflow.frontend.input_types import OPTION, Declarations
+from hwflow.frontend.states.ties import OPTION as STATE_OPTION
+from hwflow.frontend.states.ties import STATELESS, States
 from hwflow.host.boundary_models import Arrays, model_outputs, port_inputs
 from hwflow.onnxspec.reading.bound_inputs import InputConstants
 from hwflow.onnxspec.reading.external_loading import Folders
@@ -109,6 +111,7 @@ def simulate(
     trusted: Folders = (),
     input_types: Declarations | None = None,
     constants: InputConstants | None = None,
+    states: States = STATELESS,
     progress: Progress | None = None,
     on_frames: Callable[[int, int], None] | None = None,
     layers: bool = False,
@@ -118,13 +121,13 @@ def simulate(
 
     ``stall``: probability per cycle that the source pauses and that the sink is not ready; timing is checked without
     stalls only. ``output``: an .npz for the model's outputs, written if the hardware's are right. ``dimensions``,
-    ``input_types`` and ``constants`` (of a model; an output folder has its own) and ``trusted``: as for
+    ``input_types``, ``constants`` and ``states`` (of a model; an output folder has its own) and ``trusted``: as for
     :func:`hwflow.load`.
     ``on_frames``: called with the number of frames that Verilator has simulated so far, and the total. ``layers``:
     compare the output of every core, and name the first that differs from the golden model (Verilator only).
     ``threads``: simulate so many equal shares of the frames side by side, each from a reset of its own
     (:mod:`hwflow.sim.side_by_side`; Verilator only, without ``wave`` and ``layers``); fewer where a share would end
-    before the interval is steady.
+    before the interval is steady, and one after the other where frames leave state.
 
     Raises :class:`UsageError`, :class:`ModelRefused`, :class:`ToolError`; a wrong design raises nothing.
     """
@@ -167,6 +170,9 @@ def simulate(
         if constants:
             message = f"must belong to a model, but {show_path(path)} is an output folder, whose inputs are fixed"
             raise UsageError.of("const-option", "option --const", message, "leave it out")
+        if states != STATELESS:
+            message = f"must belong to a model, but {show_path(path)} is an output folder, whose state is fixed"
+            raise UsageError.of("state-option", STATE_OPTION, message, "leave it out")
         model = compiled_model(path)
         chosen = choose_inputs(model, path / "model.onnx", inputs, frames, np.random.default_rng(seed))
         with room_in(path, path):
@@ -174,6 +180,7 @@ def simulate(
         return _written(simulation, output)
     design: Design = compile_model(
         path, DEFAULT_BOARD, dimensions=dimensions, trusted=trusted, input_types=input_types, constants=constants,
+        states=states,
         progress=progress,
     )
     chosen = choose_inputs(design.model, path, inputs, frames, np.random.default_rng(seed))
@@ -225,6 +232,7 @@ def compiled_model(out: Path) -> Model:
         table = json.loads((out / "manifest.json").read_text())
         dimensions = {str(name): int(size) for name, size in table["dimensions"].items()}
         input_types = {str(name): str(text) for name, text in table.get("input_types", {}).items()}
+        states = States.of_manifest(table)
     except (OSError, ValueError, AttributeError, KeyError, TypeError) as error:
         reason = "it has no manifest.json" if isinstance(error, OSError) else "its manifest.json is damaged"
         raise UsageError.of(
@@ -232,7 +240,7 @@ def compiled_model(out: Path) -> Model:
             "run 'hwflow synth' first",
         ) from None
     _refuse_changed(out)
-    return load(out / "model.onnx", dimensions, input_types=input_types)
+    return load(out / "model.onnx", dimensions, input_types=input_types, states=states)
 
 
 def _refuse_changed(out: Path) -> None:
@@ -275,7 +283,7 @@ def _run(
                 say(f"comparing {len(taps)} layers with the golden model")
                 inside = judge(model, taps, Path(records), integers, vectors.frames)
         elif simulator == "verilator":
-            side_by_side = max(1, min(threads, vectors.frames // steady))
+            side_by_side = 1 if model.resolved.ties else max(1, min(threads, vectors.frames // steady))
             result = _verilator(load_design(out), vectors, stall, seed, waveform, report, threads=side_by_side)
         else:
             result = _icarus(out, vectors, stall, seed, waveform)
@@ -327,14 +335,18 @@ def _predicted(out: Path, frames: int) -> tuple[int | None, int, bool, int]:
     try:
         last = [int(cycle) for cycle in timing["last_output"]]
         interval, latency = int(timing["initiation_interval"]), int(timing["latency"])
+        cyclic = int(timing.get("cyclic", 1))
     except (KeyError, TypeError, ValueError):
         raise ManifestError(f"{path}: 'timing' must hold what was predicted, not {timing!r}") from None
     if not timing.get("exact", True):
         return None, latency, False, max(2, len(last))
     if frames < 2:
         return None, latency, True, max(2, len(last))
-    few = frames <= len(last)
-    return last[frames - 1] - last[frames - 2] if few else interval, latency, True, max(2, len(last))
+    if frames > len(last):  # what comes then repeats
+        if cyclic == 1:
+            return interval, latency, True, max(2, len(last))
+        frames -= -(-(frames - len(last)) // cyclic) * cyclic
+    return last[frames - 1] - last[frames - 2], latency, True, max(2, len(last))
 
 
 def _findings(

@@ -100,10 +100,15 @@ class Comparer:
         self.known = frozenset((*self.values, *model.resolved.inputs))
         self.rows: dict[str, Row] = {}
         self.drift = Drift()
+        self._state = golden.State(self.graph)
+        self._left = {
+            tie.target: native(np.stack([tie.initial] * tie.frames), model.resolved.values[tie.target].dtype)
+            for tie in model.resolved.ties
+        }
 
     def add(self, start: int, arrays: Mapping[str, AnyArray], labels: npt.NDArray[Any] | None) -> None:
         """Compare frames ``arrays``, beginning with frame ``start``."""
-        trace = golden.trace(self.graph, port_inputs(self.model, arrays))
+        trace = golden.trace(self.graph, port_inputs(self.model, arrays), self._state)
         feeds: dict[str, AnyArray] = {
             name: native(np.asarray(array), self.model.resolved.values[name].dtype) for name, array in arrays.items()
         }
@@ -303,7 +308,7 @@ class Comparer:
         count = batch.frames
         drift.frames += count
         try:
-            whole = self.evaluator.run(names, feeds)
+            whole = self._whole(names, feeds, count)
             integers = {port.name: batch.trace[port.value] for port in ports}
             own = model_outputs(self.model, integers, arrays)
         except ModelRefused as refusal:
@@ -336,6 +341,25 @@ class Comparer:
             (name,) = outputs
             drift.right = (drift.right or 0) + _right(own[name], labels)
             drift.reference_right = (drift.reference_right or 0) + _right(np.asarray(whole[name]), labels)
+
+
+    def _whole(self, names: list[str], feeds: Mapping[str, AnyArray], frames: int) -> dict[str, AnyArray]:
+        """Run the whole model, frames that leave state to others one after the other."""
+        ties = self.model.resolved.ties
+        if not ties:
+            return self.evaluator.run(names, feeds)
+        parts: list[dict[str, AnyArray]] = []
+        together = min(tie.frames for tie in ties)
+        for first in range(0, frames, together):
+            some = {name: array[first : first + together] for name, array in feeds.items()}
+            held = {tie.target: self._left[tie.target] for tie in ties}
+            count = min(together, frames - first)
+            some |= {name: array[:count] for name, array in held.items()}
+            made = self.evaluator.run([*dict.fromkeys((*names, *(tie.source for tie in ties)))], some)
+            for tie in ties:
+                self._left[tie.target] = np.concatenate([held[tie.target][count:], np.asarray(made[tie.source])])
+            parts.append(made)
+        return {name: np.concatenate([part[name] for part in parts]) for name in names}
 
 
 @dataclass(frozen=True)

@@ -126,6 +126,7 @@ struct Source : Stream {
 struct Sink : Stream {
     uint64_t channels = 1, lanes = 1, element_bytes = 1;
     bool is_signed = false;
+    bool ahead = false;  // of inputs: what follows from state alone comes before them
     bool held = false, held_last = false;
     std::vector<uint8_t> held_word;
     uint64_t wrong_elements = 0, wrong_frames = 0, wrong_frame = NONE;
@@ -159,7 +160,7 @@ struct Sink : Stream {
         const bool valid = *pins.valid, last = *pins.last;
         const uint8_t* data = static_cast<const uint8_t*>(pins.data);
         if (done()) {
-            if (valid)
+            if (valid && !ahead)
                 report.add("surplus", pins.port, frame, beat, cycle, "there must be no beat after the last frame's last");
             return false;
         }
@@ -173,7 +174,7 @@ struct Sink : Stream {
         }
         held = false;
         if (!valid) return false;
-        if (cycle == 0) report.add("valid-in-reset", pins.port, frame, beat, cycle, "tvalid must be 0 after reset, not 1");
+        if (cycle == 0 && !ahead) report.add("valid-in-reset", pins.port, frame, beat, cycle, "tvalid must be 0 after reset, not 1");
         if (!*pins.ready) {
             held = true;
             held_last = last;
@@ -218,6 +219,7 @@ struct Record {  // of a tap: its payloads, beat after beat
 
 struct Config {
     uint64_t frames = 1, seed = 0, watchdog = 1000000;
+    uint64_t before = 0;  // cycles after reset in which a design with state reads it, before cycle 0
     double stall = 0, gap = 0;
     std::string result, wave;
     std::vector<Source> sources;
@@ -245,6 +247,7 @@ static Config read_config(const char* path, uint64_t seed, Model& model) {
         words >> key;
         if (key == "frames") words >> config.frames;
         else if (key == "watchdog") words >> config.watchdog;
+        else if (key == "before") words >> config.before;
         else if (key == "stall") words >> config.stall;
         else if (key == "gap") words >> config.gap;
         else if (key == "result") std::getline(words >> std::ws, config.result);
@@ -254,6 +257,7 @@ static Config read_config(const char* path, uint64_t seed, Model& model) {
             words >> port >> s.beats >> s.channels >> s.lanes >> s.element_bytes >> s.is_signed;
             std::getline(words >> std::ws, words_path);
             s.frames = config.frames;
+            s.ahead = config.before > 0;
             const Pins* found = nullptr;
             for (const Pins& p : pins)
                 if (port == p.port) found = &p;
@@ -408,6 +412,11 @@ int main(int argc, char** argv) {
         half(1);
     }
     *model_reset(*model) = 0;
+    for (uint64_t i = 0; i < c.before; i++) {
+        half(0);
+        for (Record& r : c.records) r.sample();
+        half(1);
+    }
 
     Report report;
     uint64_t error_cycle = NONE, hang_cycle = NONE, idle = 0, tail = 0;

@@ -18,7 +18,7 @@ from hdl_lib.chain import Chain
 from hdl_lib.memories.rom import Table
 from hwflow.cores.operator import Built, Decision, Folding, MemoryFile
 from hwflow.cores.registry import hardware
-from hwflow.ir.graph import Graph, IntArray, Node, Port, Stage, Value, identity_order
+from hwflow.ir.graph import Delaying, Graph, IntArray, Node, Port, Stage, Value, identity_order
 from hwflow.schedule.plan import Plan
 from hwflow.schedule.throughput.evaluate import Run, evaluate
 from hwflow.types import TensorType
@@ -202,15 +202,18 @@ class Bench:
             beats[0] = [b | (mark if n % last == last - 1 else 0) for n, b in enumerate(beats[0])]
         return beats
 
-    def run(self, runs: Sequence[tuple[Frames, float, float]], output: int = 0) -> list[bench.Trace]:
+    def run(self, runs: Sequence[tuple[Frames, float, float]], output: int = 0, before: int = 0) -> list[bench.Trace]:
         """What comes out of one output, with the protocol watched: frames, with gaps and stalls of these
-        probabilities, one run after the other."""
+        probabilities, one run after the other. ``before``: cycles between reset and the first."""
         outputs = list(self.built.outputs)
         watched = outputs.pop(output)
         return bench.drive_in_turn(
             self.core,
             [
-                bench.Run(self.offered(frames, seed), self._beats(output) * len(frames[0]), gap, stall, seed)
+                bench.Run(
+                    self.offered(frames, seed), self._beats(output) * len(frames[0]), gap, stall, seed,
+                    before if seed == 0 else 0, isinstance(self.node.attributes, Delaying),
+                )
                 for seed, (frames, gap, stall) in enumerate(runs)
             ],
             self.built.inputs,

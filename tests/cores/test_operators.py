@@ -125,7 +125,7 @@ def test_values_and_cycles(benches: list[Bench]) -> None:
         runs = [(first, 0.0, 0.0), *((second, gap, stall) for gap, stall in paces)]
         due = zip(golden(core.node, first), golden(core.node, second), strict=True)
         for output, (expected, later) in enumerate(due):
-            full, *slow = core.run(runs, output)
+            full, *slow = core.run(runs, output, predicted.before)
             assert np.array_equal(core.values(full.beats, output), expected), core.depth
             assert full.out_cycles == predicted.outputs[output].reshape(-1).tolist(), core.depth
             for trace, pace in zip(slow, paces, strict=True):

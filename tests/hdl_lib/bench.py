@@ -54,13 +54,17 @@ def drive(
 
 @dataclass
 class Run:
-    """What is offered at every input, how many beats come out then, and how (as for :func:`drive`)."""
+    """What is offered at every input, how many beats come out then, and how (as for :func:`drive`). ``before``: cycles
+    in which nothing is offered or taken, and which do not count. ``ahead``: further beats may show, and are not taken.
+    """
 
     offered: Sequence[Sequence[int]]
     expected: int
     gap: float = 0.0
     stall: float = 0.0
     seed: int = 0
+    before: int = 0
+    ahead: bool = False
 
 
 def drive_in_turn(
@@ -80,6 +84,8 @@ def drive_in_turn(
             cycles = traces[index].in_cycles if number == 0 else []
             while turn < index:
                 yield None
+            for _ in range(run.before):
+                yield None
             for beat in run.offered[number]:
                 while run.gap and rng_in.random() < run.gap:
                     yield None
@@ -96,9 +102,13 @@ def drive_in_turn(
             rng_out = random.Random(run.seed + 1)
             held = None
             extra = 0
+            for _ in range(run.before):
+                yield False
             end = cycle + timeout
             while extra <= 20:
                 ready = not (run.stall and rng_out.random() < run.stall)
+                if run.ahead and len(trace.beats) == run.expected:
+                    ready = False
                 valid, payload = yield ready
                 if held is not None:
                     assert valid, f"cycle {cycle}: valid was withdrawn before ready"

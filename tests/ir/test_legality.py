@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hwflow.errors import InternalError
-from hwflow.ir.graph import Attributes, Graph, Names, Node, Port, Stage, Value, identity_order
+from hwflow.ir.graph import Attributes, Delaying, Graph, Names, Node, Port, Stage, Value, identity_order
 from hwflow.ir.legality import RULES, check
 from hwflow.types import Interval, IntType, TensorType
 
@@ -25,6 +25,10 @@ def port(name: str, carrier: Value) -> Port:
 
 
 class Double(Attributes):
+    op = "double"
+
+
+class Hold(Delaying):
     op = "double"
 
 
@@ -103,17 +107,40 @@ def of_an_unknown_operator_and_type(g: Graph) -> None:
     no_type(g)
 
 
+def as_a_circuit(g: Graph) -> None:
+    """The second node delays what it reads, and stands before what makes it."""
+    g.nodes[1].attributes = Hold()
+    g.nodes.reverse()
+
+
+def delayed_as_another_type(g: Graph) -> None:
+    as_a_circuit(g)
+    g.nodes[0].outputs[0].type = TensorType((4, 2), IntType(8, False), Interval(0, 9))
+
+
+def delayed_nothing(g: Graph) -> None:
+    as_a_circuit(g)
+    g.nodes[0].inputs = [value("lost")]
+    g.outputs.append(port("h", g.nodes[1].outputs[0]))
+
+
 CASES = [
+    (Stage.QUANTIZED, delayed_as_another_type, "node 'second'", "delayed-type",
+     "a delay's result must hold what it delays; found: u8[4x2] in [0, 255] delayed as u8[4x2] in [0, 9]"),
+    (Stage.DATAFLOW, delayed_nothing, "node 'second'", "topological-order",
+     "a node must read only values produced before it, unless it delays them; found: 'lost', which nothing produces"),
     (Stage.QUANTIZED, set_operator, "node 'second'", "legal-operators",
      "every node's operator must be legal at this stage; found: operator 'halve'"),
     (Stage.QUANTIZED, produce_twice, "value 'h'", "single-producer",
      "every value must have exactly one producer; found: two producers"),
     (Stage.IMPORTED, swap, "node 'second'", "topological-order",
-     "a node must read only values produced before it; found: 'h', which nothing before it produces"),
+     "a node must read only values produced before it, unless it delays them; "
+     "found: 'h', which nothing before it produces"),
     (Stage.QUANTIZED, read_nothing, "node 'first'", "topological-order",
-     "a node must read only values produced before it; found: 'lost', which nothing before it produces"),
+     "a node must read only values produced before it, unless it delays them; "
+     "found: 'lost', which nothing before it produces"),
     (Stage.QUANTIZED, output_of_nothing, "output 'y'", "topological-order",
-     "a node must read only values produced before it; found: 'lost', which nothing produces"),
+     "a node must read only values produced before it, unless it delays them; found: 'lost', which nothing produces"),
     (Stage.QUANTIZED, same_value_name, "value 'h'", "unique-names",
      "node names and value names must be unique; found: the same name twice"),
     (Stage.QUANTIZED, same_node_name, "node 'first'", "unique-names",
@@ -158,6 +185,11 @@ def test_a_reader_of_nothing_at_the_dataflow_stage() -> None:
 @pytest.mark.parametrize("stage", Stage)
 def test_legal_graphs(stage: Stage) -> None:
     check(graph(stage), "a_pass", OPERATORS)
+
+
+@pytest.mark.parametrize("stage", Stage)
+def test_a_circuit_through_a_delay_is_legal(stage: Stage) -> None:
+    check(graph(stage, as_a_circuit), "a_pass", OPERATORS)
 
 
 def test_every_rule_is_violated_here() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,6 +15,7 @@ from hwflow.schedule.plan import Plan
 from hwflow.types import Interval, IntType, TensorType
 
 LANE = Folding(1, 1)
+BEFORE = 300  # cycles between reset and the first input beat
 ANY = TensorType((1, 1), IntType(1, False), Interval(0, 1))
 
 
@@ -54,8 +56,9 @@ class Queue:
         return len(self.taken) < len(self.seen) and self.seen[len(self.taken)] <= cycle
 
 
-def simulate(plan: Plan, frames: int) -> list[list[int]] | None:
-    """Cycles of every output's beats, or None when everything stands still."""
+def simulate(plan: Plan, frames: int, before: int = BEFORE) -> list[list[int]] | None:
+    """Cycles of every output's beats, or None when everything stands still. Inputs come, and outputs are taken, from
+    cycle 0 on; what needs neither is done in the cycles ``before``."""
     graph = plan.graph
     queues = {
         v: Queue(plan[n].depths[o], n.attributes.timing.latency[o])
@@ -72,7 +75,7 @@ def simulate(plan: Plan, frames: int) -> list[list[int]] | None:
         for o, v in enumerate(n.outputs)
     }
     uses = {key: _uses(*key) for key in done}
-    quiet, cycle = 0, 0
+    quiet, cycle = 0, -before
     while any(len(taken) < beats[v] * frames for v, taken in sinks.items()):
         moved = []
         for (node, k), steps in done.items():
@@ -80,7 +83,7 @@ def simulate(plan: Plan, frames: int) -> list[list[int]] | None:
             frame, step = divmod(len(steps), process.steps)
             if frame < frames and _may_step(node, process, uses[node, k][step], frame, step, cycle, queues, done):
                 moved.append((node, k, step))
-        drained = [v for v in sinks if queues[v].has_beat(cycle)]
+        drained = [v for v in sinks if cycle >= 0 and queues[v].has_beat(cycle)]
         for node, k, step in moved:  # everything of one cycle at once
             done[node, k].append(cycle)
             taken, made = uses[node, k][step]
@@ -92,7 +95,7 @@ def simulate(plan: Plan, frames: int) -> list[list[int]] | None:
         for value in drained:
             queues[value].taken.append(cycle)
             sinks[value].append(cycle)
-        quiet = 0 if moved or drained else quiet + 1
+        quiet = 0 if moved or drained or cycle < 0 else quiet + 1
         if quiet > 20:  # more than any latency or lag
             return None
         cycle += 1
@@ -111,7 +114,7 @@ def _uses(node: Node, index: int) -> list[tuple[list[Value], list[Value]]]:
 
 
 def _may_step(node, process, uses, frame, step, cycle, queues, done) -> bool:
-    if any(value in queues and not queues[value].has_beat(cycle) for value in uses[0]):
+    if any(not (queues[value].has_beat(cycle) if value in queues else cycle >= 0) for value in uses[0]):
         return False
     if any(not queues[value].has_room(cycle) for value in uses[1]):
         return False
@@ -181,6 +184,30 @@ def random_network(seed: int) -> Plan:
     ports = [Port(v.name, v, (1,), identity_order((1,))) for v, _ in free]
     inputs = [Port("x", source, (1,), identity_order((1,)))]
     return Plan(Graph("random", Stage.SCHEDULED, inputs, ports, list(decisions)), decisions)
+
+
+def random_circuit(seed: int, depths: Sequence[int] = (1, 2, 3, 8)) -> Plan:
+    """A network that reads what it made some frames before: a delay, a join, a random core, a fork."""
+    rng = random.Random(seed)
+    source, state = Value("x", ANY), Value("state", ANY)
+    beats, held = rng.randrange(1, 6), rng.randrange(1, 4)
+    steps = np.arange(beats)
+    writes = Process(beats, {0: steps}, {}, (Wait(1, steps, 1),))
+    reads = Process(beats, {}, {0: steps}, (Wait(0, steps - held * beats, 1),))
+    joined, after, back, result = (Value(name, ANY) for name in ("joined", "after", "back", "result"))
+    late = rng.randrange(0, 5)
+    taken = steps_of(rng, rng.randrange(1, beats + 1), beats)
+    join = Process(beats + late, {0: taken, 1: steps}, {0: steps + late})
+    fork = Process(beats, {0: steps}, {0: steps, 1: steps})
+    nodes = [
+        Node("delay", [back], [state], Timed(Timing((writes, reads), (3,)))),
+        Node("join", [source, state], [joined], Timed(Timing((join,), (rng.randrange(1, 5),)))),
+        Node("core", [joined], [after], Timed(random_timing(rng, [beats], [beats]))),
+        Node("fork", [after], [back, result], Timed(Timing((fork,), (1, 1)))),
+    ]
+    decisions = {node: Decision(LANE, tuple(rng.choice(depths) for _ in node.outputs)) for node in nodes}
+    ends = ([Port(v.name, v, (1,), identity_order((1,)))] for v in (source, result))
+    return Plan(Graph("circuit", Stage.SCHEDULED, *ends, nodes), decisions)
 
 
 def chain(timings: list[Timing], depths: list[int]) -> Plan:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hwflow.cli import junit
-from hwflow.cli.options import constants, dimensions, input_types
+from hwflow.cli.options import constants, dimensions, input_types, states
 from hwflow.cli.terminal import counted, print_json, say
 from hwflow.errors import Finding, ModelRefused, NoSuchModel, Severity, merged
 from hwflow.processes import uncollected
@@ -23,13 +23,15 @@ def run_check(arguments: argparse.Namespace) -> int:
 
     bound, declared = dimensions(arguments.dim), input_types(arguments.input_type)
     bindings = constants(arguments.const)
+    tied = states(arguments)
     tables, suites, code = [], [], 0
     with uncollected():
         for number, model in enumerate(arguments.models):
             if number:
                 gc.collect()
             found = check(
-                model, bound, pedantic=True, trusted=arguments.trust, input_types=declared, constants=bindings
+                model, bound, pedantic=True, trusted=arguments.trust, input_types=declared, constants=bindings,
+                states=tied,
             )
             findings = [f for f in found if arguments.pedantic or not is_remark(f)]
             remarks = sum(map(is_remark, found))

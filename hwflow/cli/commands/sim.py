@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from hwflow.cli import junit
-from hwflow.cli.options import constants, dimensions, input_types, seed_of
+from hwflow.cli.options import constants, dimensions, input_types, seed_of, states
 from hwflow.cli.tables import Table
 from hwflow.cli.terminal import Steps, print_findings, print_json, say
 from hwflow.display import cell
@@ -23,7 +23,7 @@ def run_sim(arguments: argparse.Namespace) -> int:
             stall=arguments.stall, seed=seed_of(arguments), wave=arguments.wave, output=arguments.output,
             dimensions=dimensions(arguments.dim), trusted=arguments.trust, progress=progress, on_frames=progress.count,
             layers=arguments.layers, threads=arguments.threads, input_types=input_types(arguments.input_type),
-            constants=constants(arguments.const),
+            constants=constants(arguments.const), states=states(arguments),
         )
     if arguments.format == "json":
         print_json(simulation.table())

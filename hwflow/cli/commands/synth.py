@@ -52,6 +52,9 @@ def run_synth(arguments: argparse.Namespace) -> int:
         request = requested(arguments.board, fps=fps, clock_mhz=clock, budget=budget, what_if=what_if, link=link)
     with gathered.check():
         check_until(arguments.until, None if request is None else request.board)
+    from hwflow.frontend.states.ties import STATELESS
+    from hwflow.sim.digests import digest
+
     dimensions: dict[str, int] = {}
     with gathered.check():
         dimensions = options.dimensions(arguments.dim)
@@ -61,6 +64,9 @@ def run_synth(arguments: argparse.Namespace) -> int:
     input_types: dict[str, InputType] = {}
     with gathered.check():
         input_types = options.input_types(arguments.input_type)
+    states = STATELESS
+    with gathered.check():
+        states = options.states(arguments)
     target = Path(f"build/{Path(arguments.model).stem}" if arguments.output is None else arguments.output)
     with gathered.check():
         check_writable(target)
@@ -73,6 +79,7 @@ def run_synth(arguments: argparse.Namespace) -> int:
         "board": board.name, "fps": fps, "clock": clock, "budget": budget, **asdict(link), "dimensions": dimensions,
         "input_types": {name: str(type_) for name, type_ in input_types.items()},
         "constants": digests_of(constants),
+        "states": [*states.texts, states.channels, *map(digest, states.files)],
     }
 
     def compiled(progress: Callable[[str], None], executor: Executor | None) -> Design:
@@ -80,7 +87,7 @@ def run_synth(arguments: argparse.Namespace) -> int:
 
         return compile_as(
             arguments.model, request, dimensions=dimensions, trusted=arguments.trust, input_types=input_types,
-            constants=constants, progress=progress, executor=executor,
+            constants=constants, states=states, progress=progress, executor=executor,
         )
 
     with claimed(target) as output, Steps() as progress:

@@ -32,6 +32,7 @@ from hwflow.cores.costs.memory import bits_of_words as bits_of_words
 from hwflow.cores.costs.memory import block_queue as block_queue
 from hwflow.cores.costs.memory import block_ram_shape as block_ram_shape
 from hwflow.cores.costs.memory import cheapest_style as cheapest_style
+from hwflow.cores.costs.memory import delay as delay
 from hwflow.cores.costs.memory import filled_numbers as filled_numbers
 from hwflow.cores.costs.memory import filled_rom as filled_rom
 from hwflow.cores.costs.memory import filled_table as filled_table

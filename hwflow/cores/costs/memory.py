@@ -282,6 +282,18 @@ def block_queue(family: str, width: int, depth: int) -> Resources:
     return total + asynchronous_memory(family, rows, width) + Resources(ff=width)
 
 
+def delay(family: str, width: int, beats: int, depth: int) -> Resources:
+    """A memory of ``beats`` with two registers behind it, what counts them, and a queue; between a beat and the first
+    one the registers of a queue choose."""
+    address = (beats - 1).bit_length()
+    choice = width if depth > REGISTER_DEPTH else 0
+    total = Resources(lut=8 + 6 * address + choice, ff=8 + 4 * address + width) + queue(family, width, depth)
+    blocks = in_block_ram(family, beats, width)
+    if blocks:
+        return total + Resources(bram=blocks)
+    return total + asynchronous_memory(family, beats, width) + Resources(ff=width)
+
+
 BLOCK_RAM_CELLS = 160
 """Look-up tables and flip-flops that a block RAM counts as."""
 SCARCE_BLOCK_RAM_CELLS = 4 * BLOCK_RAM_CELLS

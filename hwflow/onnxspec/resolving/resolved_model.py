@@ -73,6 +73,17 @@ class OnnxNode:
 
 
 @dataclass(frozen=True, eq=False)
+class Tie:
+    """State: what ``source`` is in one frame, ``target`` is ``frames`` later. ``initial``, of the shape of a frame:
+    what it is at first."""
+
+    source: str
+    target: str
+    initial: Array
+    frames: int
+
+
+@dataclass(frozen=True, eq=False)
 class ResolvedModel:
     """A model with every shape known, constants folded, dead nodes dropped.
 
@@ -81,6 +92,7 @@ class ResolvedModel:
     and less, bfloat16) as float32, both without loss; the element type in the model is in ``values``. ``values`` has
     every graph input, node output and constant. ``inputs`` excludes initializers; ``inputs`` and ``outputs`` keep the
     graph's order. ``parameters`` counts elements of weights and biases (see :mod:`hwflow.onnxspec.graphs.parameters`).
+    ``ties``: state, whose ends are neither in ``inputs`` nor in ``outputs``.
     """
 
     name: str
@@ -92,6 +104,7 @@ class ResolvedModel:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     parameters: int
+    ties: tuple[Tie, ...] = ()
 
     @cached_property
     def fixed(self) -> frozenset[str]:

@@ -21,14 +21,20 @@ from hwflow.schedule.throughput.firing import NEVER, Firing
 
 @dataclass(frozen=True)
 class Run:
-    """The output cycles of a full-rate run: source and sink are always ready, and cycle 0 is the first input beat.
+    """The output cycles of a full-rate run: source and sink are always ready from cycle 0 on, that of the first input
+    beat.
 
     ``outputs``: for each graph output the cycle of every beat's handshake, [frames, beats]. Unless ``exact``, the
-    cycles are upper bounds and the interval is that of the steady state.
+    cycles are upper bounds and the interval is that of the steady state. ``before``: cycles between reset and the first
+    input beat in which hardware does what does not depend on inputs: with state, reading it and what follows.
+    ``cyclic``: the number of frames after which the intervals between them repeat, once they do: more than one where a
+    circuit of so many frames limits them.
     """
 
     outputs: tuple[Steps, ...]
     exact: bool = True
+    before: int = 0
+    cyclic: int = 1
 
     @property
     def first_output(self) -> tuple[int, ...]:
@@ -47,12 +53,14 @@ class Run:
 
     @property
     def initiation_interval(self) -> int:
-        """Return the cycles between the last beats of the last two frames."""
-        return self.last_output[-1] - self.last_output[-2]
+        """Return the cycles between the last beats of the last two frames; where intervals differ, their mean, rounded
+        up."""
+        last = self.last_output
+        return -((last[-1 - self.cyclic] - last[-1]) // self.cyclic)
 
 
-def evaluate(plan: Plan, frames: int, graph: EventGraph | None = None) -> Run:
-    """Run ``frames`` frames of a plan. ``graph``: its event graph, if already built.
+def evaluate(plan: Plan, frames: int, graph: EventGraph | None = None, cyclic: int = 1) -> Run:
+    """Run ``frames`` frames of a plan. ``graph``: its event graph, if already built; ``cyclic``: as of a :class:`Run`.
 
     Raises :class:`InternalError` naming the cores if they deadlock.
     """
@@ -64,12 +72,18 @@ def evaluate(plan: Plan, frames: int, graph: EventGraph | None = None) -> Run:
     consumers = {channel.value: (number[channel.consumer], channel.consumes) for channel in graph.channels}
     outputs = [consumers[port.value] for port in plan.graph.outputs if port.value in consumers]
     found: list[list[Steps]] = [[] for _ in outputs]
-    for actor, history, cycles in zip(graph.actors, firing.history, firing.cycles, strict=True):
-        history[:], cycles[:] = NEVER, actor.steps
+    for history in firing.history:
+        history[:] = NEVER
+    for source in graph.sources:  # what needs neither inputs nor outputs is done before the first beat
+        firing.cycles[number[source.consumer]][source.consumes] = 0
+    for consumer, _ in outputs:
+        firing.cycles[consumer][:] = 0
+    before = 0
     for frame in range(frames):
         _, stuck = firing.fire(range(len(graph.actors)))
         if stuck:
             raise _deadlock([graph.actors[n] for n in stuck])
+        before = max([before, *(_before(cycles) for cycles in firing.cycles)])
         for (consumer, consumes), beats in zip(outputs, found, strict=True):
             beats.append(firing.cycles[consumer][consumes])
         delay = _repeats(firing, frame)
@@ -80,7 +94,16 @@ def evaluate(plan: Plan, frames: int, graph: EventGraph | None = None) -> Run:
         for history, cycles in zip(firing.history, firing.cycles, strict=True):
             history[: -len(cycles)] = history[len(cycles) :].copy()
             cycles[:] = NEVER
-    return Run(tuple(np.array(beats) for beats in found))
+    if before:  # until what comes of the last event is there
+        before += max(arc.lag for arc in [*graph.waits, *(channel.arrivals() for channel in graph.channels)])
+    return Run(tuple(np.array(beats) for beats in found), before=before, cyclic=cyclic)
+
+
+def _before(cycles: Steps) -> int:
+    """Return how many cycles after the start an actor's last event without any input is, 0 if there is none."""
+    if cycles[0] > NEVER // 2:
+        return 0
+    return int(cycles[np.searchsorted(cycles, NEVER // 2) - 1]) - NEVER
 
 
 def _repeats(firing: Firing, frame: int) -> int | None:

@@ -28,6 +28,7 @@ from tests.cores.cases.case_parts import (
     intervals_within,
     stream,
 )
+from tests.cores.cases.delay_cases import STREAM_DELAY
 from tests.cores.cases.depthwise_cases import DEPTHWISE
 from tests.cores.cases.digit_recurrence_cases import QUOTIENT, ROOT
 from tests.cores.cases.elementwise_cases import ELEMENTWISE
@@ -441,6 +442,7 @@ CASES: dict[str, list[Case]] = {
     "scaled_add": SCALED_ADD,
     "sliding_window": SLIDING_WINDOW,
     "stream_concat": STREAM_CONCAT,
+    "stream_delay": STREAM_DELAY,
     "stream_matrix": STREAM_MATRIX,
     "stream_top_k": STREAM_TOP_K,
     "table_rows": TABLE_ROWS,

@@ -1,0 +1,1 @@
+"""State: outputs that are inputs of later frames."""
