@@ -45,10 +45,13 @@ def operators() -> tuple[ListedOperator, ...]:
         first = records[dialects[0]]
         never = all(record.never for record in records.values())
         result.append(ListedOperator(name, dialects, first.becomes, never, first.limits))
+    defined: dict[str, dict[str, str]] = {}
     for record in RECORDS:
-        if record.defined:
-            dialects = tuple(_DIALECTS.get(domain, "QONNX") for domain in record.domains)
-            result.append(ListedOperator(record.name, dialects, (), False, record.defined, True))
+        for domain in record.domains if record.defined else ():
+            defined.setdefault(record.name, {})[_DIALECTS.get(domain, "QONNX")] = record.defined
+    for name, texts in defined.items():
+        limits = "; ".join(f"{dialect}: {text}" if len(texts) > 1 else text for dialect, text in texts.items())
+        result.append(ListedOperator(name, tuple(texts), (), False, limits, True))
     return tuple(sorted(result, key=lambda operator: operator.name))
 
 

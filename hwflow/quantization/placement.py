@@ -106,7 +106,7 @@ class _Placer:
             return
         if name in self.quantized:
             state = _State(_Kind.INTEGERS, name, name)
-        elif not state.origin or state.kind == _Kind.INTEGERS:
+        elif not state.origin:
             state = _State(state.kind, name, state.source)
         self.states[name] = state
 
@@ -178,7 +178,7 @@ class _Placer:
         if state.kind != _Kind.INTEGERS:
             return state if state.kind == _Kind.FUNCTION else _State(state.kind)
         if node.op_type == MUL and all(self._single(name) for name in node.input if name != stream):
-            return _State(_Kind.INTEGERS, source=state.source)
+            return _State(_Kind.INTEGERS, state.origin, state.source)
         return _State(_Kind.FUNCTION, state.origin)
 
     def _root(self, name: str) -> str:

@@ -12,6 +12,17 @@ from hwflow.onnxspec.graphs.operator_facts import STANDARD_DOMAIN, facts_of
 from hwflow.onnxspec.graphs.operator_names import GEMM, SHAPE, WHERE
 from hwflow.quantization.sessions import MOST_IR_VERSION, open_session, refusing
 
+NEWEST_OPSET = 21
+"""4 and 16 bits, operators for norms and Gelu."""
+
+
+def of_fused_operators(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return ``model`` at the newest operator set used here, if it has operators of dialects that have a definition,
+    which may be of norms newer than the model; else itself."""
+    if all(not n.domain or facts_of(n.domain, n.op_type).definition is None for n in model.graph.node):
+        return model
+    return raised(model, NEWEST_OPSET)
+
 
 def decomposed(model: onnx.ModelProto, folder: Path) -> onnx.ModelProto:
     """Operators whose definition has values that must be quantized (Attention), replaced by it, and masks that are
@@ -77,7 +88,8 @@ def raised(model: onnx.ModelProto, least: int) -> onnx.ModelProto:
             model = inliner.inline_local_functions(model)
             _drop_unused_opsets(model)  # the converter knows none but ONNX's own
         converted: onnx.ModelProto = version_converter.convert_version(model, least)
-        converted.ir_version = max(converted.ir_version, onnx.helper.find_min_ir_version_for(converted.opset_import))
+        least_ir = onnx.helper.find_min_ir_version_for(converted.opset_import, True)  # whatever the dialects
+        converted.ir_version = max(converted.ir_version, least_ir)
         return converted
 
 
@@ -167,7 +179,7 @@ def finished(model: onnx.ModelProto, source: onnx.ModelProto) -> onnx.ModelProto
     """``model`` under the name and with the documentation of the model that it was made of."""
     _drop_unused_opsets(model)
     model.ir_version = min(
-        max(model.ir_version, onnx.helper.find_min_ir_version_for(model.opset_import)), MOST_IR_VERSION
+        max(model.ir_version, onnx.helper.find_min_ir_version_for(model.opset_import, True)), MOST_IR_VERSION
     )
     model.producer_name = "hwflow quantize"
     model.graph.name = source.graph.name

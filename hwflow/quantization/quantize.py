@@ -24,6 +24,7 @@ from hwflow.onnxspec.graphs.operator_names import DEQUANTIZE_LINEAR, QUANTIZE_LI
 from hwflow.onnxspec.reading.bound_inputs import InputConstants
 from hwflow.onnxspec.reading.external_loading import Folders
 from hwflow.onnxspec.resolving.written_out import written_out
+from hwflow.quantization.preparation import of_fused_operators
 from hwflow.quantization.sessions import require_onnxruntime, run_frames
 from hwflow.quantization.static_quantizer import Recipe, static_qdq
 from hwflow.verify.inputs import Inputs, choose_inputs, require_file
@@ -203,7 +204,7 @@ def quantize(
     reference = run_frames(model.proto, shown, model.resolved.outputs)
     _refuse_infinite(reference, calibrated)
     say("quantizing")
-    quantized = static_qdq(written_out(model.proto, model.dimensions), shown, recipe)
+    quantized = static_qdq(written_out(of_fused_operators(model.proto), model.dimensions), shown, recipe)
     proto = quantized.model
     if not any(node.op_type in _QUANTIZERS for node in proto.graph.node):
         raise ModelRefused.of(

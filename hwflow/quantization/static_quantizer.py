@@ -19,10 +19,17 @@ from hwflow.quantization.masks import bound_masks
 from hwflow.quantization.node_quantizers import node_quantizers, part_weights
 from hwflow.quantization.placement import Placement, place_quantizers
 from hwflow.quantization.precision import Target, choose_wide
-from hwflow.quantization.preparation import decomposed, finished, name_nodes, optimized, plain_biases, raised
+from hwflow.quantization.preparation import (
+    NEWEST_OPSET,
+    decomposed,
+    finished,
+    name_nodes,
+    optimized,
+    plain_biases,
+    raised,
+)
 from hwflow.quantization.sessions import Arrays, imported, plain, refusing, silent
 
-_OPSET = 21  # 4 and 16 bits, operators for norms and Gelu
 _PER_CHANNEL_OPSET = 13  # the first QuantizeLinear and DequantizeLinear with an axis
 
 _LEAST_EXPONENT = -126  # of normal float32 numbers
@@ -49,7 +56,7 @@ class Recipe:
     def opset(self) -> int:
         """The least version of the default operator set that can say it."""
         narrow = self.weight_bits == 8 and self.activations.endswith("8") and self.target_snr is None
-        return _PER_CHANNEL_OPSET if narrow else _OPSET
+        return _PER_CHANNEL_OPSET if narrow else NEWEST_OPSET
 
 
 @dataclass(frozen=True)
@@ -74,12 +81,12 @@ def static_qdq(model: onnx.ModelProto, frames: Sequence[Arrays], recipe: Recipe)
     plain_biases(prepared)
     part_weights(prepared)
     with refusing(model, "be what onnxruntime's static quantizer takes"):
-        prepared = shape_inference.infer_shapes(prepared, data_prop=True)
-        placement = place_quantizers(prepared)
-        ranges = calibrate(prepared, frames, placement.quantized)
         bounded = onnx.ModelProto()
         bounded.CopyFrom(prepared)
-        ranges.update(bound_masks(bounded, frames))
+        masked = bound_masks(bounded, frames)
+        bounded = shape_inference.infer_shapes(bounded, data_prop=True)
+        placement = place_quantizers(bounded)
+        ranges = calibrate(bounded, frames, placement.quantized) | masked
         work = _Work(bounded, recipe, placement, ranges)
         wide = tuple(placement.quantized) if recipe.activations.endswith("16") else ()
         if recipe.target_snr is not None:
@@ -92,7 +99,7 @@ def static_qdq(model: onnx.ModelProto, frames: Sequence[Arrays], recipe: Recipe)
 def _raised(model: onnx.ModelProto, recipe: Recipe) -> onnx.ModelProto:
     """Return the model at the newest operator set used here, or the least needed if onnx cannot convert it so far."""
     try:
-        return raised(model, _OPSET)
+        return raised(model, NEWEST_OPSET)
     except ModelRefused:
         return raised(model, recipe.opset)
 

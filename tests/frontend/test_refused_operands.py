@@ -153,18 +153,6 @@ def product_behind_a_function_of_many_levels(b: Builder) -> str:
 
 
 @cases(
-    "error: node 'fc' (MatMul): input 'image' must have one scale along the axis that is summed over, not 4 "
-    "[summed-scale]\n"
-    "  remedy: quantize it per tensor before the matrix product",
-)
-def product_of_a_stream_with_scales_of_columns(b: Builder) -> str:
-    x = b.input("x", ["N", 3, 4], "int8")
-    x = b.dequantize(x, [0.5, 0.3, 0.7, 1.1], [0] * 4, "int8", axis=2, name="image")
-    y = b.dequantize(b.input("y", ["N", 4, 2], "int8"), 1.0, 0, "int8", name="yd")
-    return b.node("MatMul", x, y, name="fc")
-
-
-@cases(
     "error: node 'fc' (MatMul): 'x' and 'y', both computed at run time, must have equally many axes, those of "
     "matrices behind the frame axis, not 2 and 3 [frame-axis]\n"
     "  remedy: reshape both to (frames, ..., rows, columns)",

@@ -20,10 +20,18 @@ LEAST_VERSION = 11
 _PARTS_AS_INPUT = 13  # version of Split, Squeeze and Unsqueeze
 
 
+class Undefined(ValueError):
+    """Raised where a node's form has no definition: a sentence "X must be Y, not Z", and what to do."""
+
+    def __init__(self, message: str, remedy: str) -> None:
+        super().__init__(message)
+        self.remedy = remedy
+
+
 @dataclass
 class Use:
-    """One use of an operator: its node, the version of its operator set, what is known of its inputs (None: absent),
-    and the values of those that are constants."""
+    """One use of an operator: its node, the version of its operator set (of a dialect's: of ai.onnx), what is known of
+    its inputs (None: absent), and the values of those that are constants."""
 
     node: onnx.NodeProto
     version: int

@@ -57,7 +57,8 @@ class OperatorFacts:
     * ``keeps_rank``: the result has the highest rank of the inputs; always so if it is elementwise.
     * ``data``: indices of the inputs that are data; the others are scales, zero points and bit widths. None: all are.
 
-    * ``definition``: writes the function that defines a use of it, where onnx has it in words only.
+    * ``definition``: writes the function that defines a use of it, where onnx has it in words only, or of a dialect's
+      operator; where hardware has the operator itself, for the quantizer only.
 
     An operator of a dialect, which has no schema:
 

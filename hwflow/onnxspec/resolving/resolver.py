@@ -13,7 +13,7 @@ import onnx
 from hwflow.display import show
 from hwflow.errors import Finding, ModelRefused, Severity
 from hwflow.onnxspec.clauses.models.functions import MAX_INLINED
-from hwflow.onnxspec.definitions.function_writer import Use
+from hwflow.onnxspec.definitions.function_writer import Definition, Undefined, Use
 from hwflow.onnxspec.graphs.attribute_values import has_subgraph, python_attributes
 from hwflow.onnxspec.graphs.bodies import Body
 from hwflow.onnxspec.graphs.inline import (
@@ -417,7 +417,34 @@ class _Resolver:
             self._take_declared(node)
             self._record_opaque(item)
             return None
+        if node.domain in DIALECT_DOMAINS and (self.keep is None or (node.domain, node.op_type) not in self.keep):
+            definition = facts_of(node.domain, node.op_type).definition
+            if definition is not None:
+                return self._expanded(item, definition)
         self._compute(item)
+        return None
+
+    def _expanded(self, item: Item, definition: Definition) -> list[Item] | None:
+        """Return the nodes by which a dialect's operator is defined."""
+        node = item.proto
+        try:
+            infer_dialect(node, self.values, python_attributes(node, None))
+            infos = [self.values[name] if name else None for name in node.input]
+            constants = [self.constants.get(name) for name in node.input]
+            body = definition(Use(node, item.imports[""], infos, constants))
+            assert body is not None, "else it is undefined, with the reason"
+        except InferenceFailure as failure:
+            message = f"the node must fit its operator and its inputs, but: {failure}"
+            self._refuse(item, "onnx.shape_inference", message, "correct the node or what it reads")
+        except Undefined as undefined:
+            self._refuse(item, "supported-form", str(undefined), undefined.remedy)
+        except Exception as error:  # a malformed tensor in an attribute
+            reason = " ".join(str(error).split())
+            message = f"the node's attributes must be well formed, but reading them failed: {reason}"
+            self._refuse(item, "PRO-10", message, "export the model again")
+        else:
+            del self.flat[-1]  # the node itself
+            return self.inliner.function(item, body, {}, context=f" in the definition of {item.where}")
         return None
 
     def _compute(self, item: Item) -> None:

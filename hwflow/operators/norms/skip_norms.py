@@ -12,6 +12,8 @@ from hwflow.frontend.context import Handler, Lowering, exact_constant, finite, g
 from hwflow.frontend.frames import axes
 from hwflow.frontend.frames.frame_model import Build
 from hwflow.frontend.views import Integers, Reals, View, fractions
+from hwflow.onnxspec.definitions.dialect_writer import Call, DialectWriter
+from hwflow.onnxspec.definitions.function_writer import Use
 from hwflow.onnxspec.dialect_operators import norm_operators
 from hwflow.onnxspec.reference import framewise
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
@@ -61,6 +63,19 @@ def _skipping(*, centred: bool) -> Handler:
     return handler
 
 
+def _by_layer_normalization(use: Use) -> onnx.FunctionProto:
+    """Define the norm for the quantizer: ai.onnx has it, too."""
+    call = Call.of(use)
+    body = DialectWriter(call, 17)
+    total = body.let(f"Add ({body.argument(0)}, {body.argument(1)})")
+    if call.shape(4) is not None:
+        total = body.let(f"Add ({total}, {body.argument(4)})")
+    operands = ", ".join(name for name in (total, body.argument(2), body.argument(3)) if name)
+    epsilon = f"{call.real('epsilon', 1e-12):.9e}"
+    results = body.several(f"LayerNormalization <axis = -1, epsilon = {epsilon}> ({operands})", 3)
+    return body.returned(*results, total)
+
+
 def _independent(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
     rule = axes.elementwise(0, 1)
     return _rows_alone(build, node) and rule.independent(build, _summands(node), copy)
@@ -104,7 +119,7 @@ RECORDS = (
         "SkipLayerNormalization", _skipping(centred=True), honours=attributes("epsilon"), frames=_SKIP,
         framewise=framewise.data(0, 1), error=norm_errors.skipped(), alike=(3,),
         form=dialect_forms.normalization(("input", "skip", "gamma"), ("beta", "bias"), epsilon="real"),
-        evaluate=norm_operators.skip_layer_normalization,
+        definition=_by_layer_normalization, evaluate=norm_operators.skip_layer_normalization,
     ),
     _record(
         "SkipSimplifiedLayerNormalization", _skipping(centred=False), honours=attributes("epsilon"), frames=_SKIP,

@@ -62,7 +62,7 @@ RECORDS: tuple[Operator, ...] = (
     _comparison(names.LESS, Simple("less"), attributes(broadcast=_BROADCAST)),
     _comparison("LessOrEqual", Simple("less_or_equal")),
     Operator(
-        "Max", lower=integers.or_real(integers.always(MAXIMUM), ordering.extreme(MAXIMUM)),
+        names.MAX, lower=integers.or_real(integers.always(MAXIMUM), ordering.extreme(MAXIMUM)),
         limits=f"any number: {phrases.COMPARED}", becomes=("elementwise",), needs=(Integers, Reals),
         frames=axes.ELEMENTWISE, error=linear_errors.extremum, integer_operands=True, accumulates=True
     ),

@@ -30,10 +30,6 @@ _BLOCKED = Reason(
     "multiplies float activations by packed weights, and hardware takes no floats",
     "quantize the activations too, for example with 'hwflow quantize' and calibration data",
 )
-_ATTENTION = Reason(
-    "multiplies streams with each other as matrices and puts a Softmax between them",
-    "leave it to the host, or use convolutions and dense layers",
-)
 _RANDOM = Reason("draws random numbers", "export the model for inference, or feed them as an input")
 _SPECTRUM = Reason(
     "computes with complex numbers, of irrational weights",
@@ -43,10 +39,6 @@ _STRINGS = Reason("works on strings or sequences, and hardware on integers", "do
 
 RECORDS: tuple[Operator, ...] = (
     Operator("AffineGrid", refused=_SAMPLED),
-    Operator(
-        "Attention", defined="all attributes and outputs; operands and results quantized, nothing between; lengths of "
-        "keys (nonpad_kv_seqlen) constant; masks as in front of Softmax", work=linear_work.attention, composed=True
-    ),
     Operator("Bernoulli", refused=_RANDOM, foldable=False),
     Operator(names.CAST_LIKE, error=move_errors.cast, tame=True, framewise=framewise.always),
     Operator("CausalConvWithState", work=linear_work.convolution(1)),
@@ -66,21 +58,15 @@ RECORDS: tuple[Operator, ...] = (
     Operator("MatMulNBits", refused=_BLOCKED),
     Operator("MaxRoiPool", refused=_SAMPLED),
     Operator("MelWeightMatrix", refused=_SPECTRUM),
-    Operator("MultiHeadAttention", refused=_ATTENTION),
     Operator("Multinomial", refused=_RANDOM, foldable=False),
     Operator("NonMaxSuppression", refused=_COUNT),
     Operator("NonZero", refused=_COUNT),
-    Operator("QAttention", refused=_DYNAMIC),
     Operator("RandomNormal", refused=_RANDOM, foldable=False),
     Operator("RandomNormalLike", refused=_RANDOM, foldable=False),
     Operator("RandomUniform", refused=_RANDOM, foldable=False),
     Operator("RandomUniformLike", refused=_RANDOM, foldable=False),
     Operator("RegexFullMatch", wild=True),
     Operator("RoiAlign", refused=_SAMPLED),
-    Operator(
-        "RotaryEmbedding", defined="all attributes; caches and positions constant or streams; before a quantizer",
-        composed=True,
-    ),
     Operator("STFT", refused=_SPECTRUM, wild=True),
     Operator("Scatter", refused=SCATTERED),
     Operator("ScatterElements", refused=SCATTERED),

@@ -227,27 +227,25 @@ def test_einsum_with_a_scale_for_each_summed_element() -> None:
     assert not multiplied(agree_with_reference(b))
 
 
-REFUSED = [
-    (
-        (3, 4), {"scale": [0.5, 0.3, 0.7, 1.1], "zero": [0] * 4, "axis": 2}, (4, 2), {},
-        "must have one scale along the axis that is summed over, not 4",
-    ),
-    (
-        (3, 4), {}, (4, 2), {"scale": [0.5, 0.3, 0.7, 1.1], "zero": [0] * 4, "axis": 1},
-        "must have one scale along the axis that is summed over, not 4",
-    ),
-    ((3, 4), {}, (2, 4, 2), {}, "must have equally many axes, those of matrices behind the frame axis, not 3 and 4"),
-]
+SCALES: dict[str, Any] = {"scale": [0.5, 0.3, 0.7, 1.1], "zero": [0, 3, -2, 1]}
 
 
-@pytest.mark.parametrize(("left", "more", "right", "others", "message"), REFUSED)
-def test_what_is_refused(left: Any, more: Any, right: Any, others: Any, message: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("more", "others"), [({**SCALES, "axis": 2}, {}), ({}, {**SCALES, "axis": 1})])
+def test_scales_along_the_axis_that_is_summed_over(more: Any, others: Any, tmp_path: Path) -> None:
+    """No common divisor makes integers of them, so they are rounded far below what the quantizer rounds."""
     b = Builder(19, 9)
-    product = b.node("MatMul", stream(b, "x", *left, **more), stream(b, "y", *right, **others), name="p")
+    product = b.node("MatMul", stream(b, "x", 3, 4, **more), stream(b, "y", 4, 2, **others))
     b.output(b.requantize(product, 2.0, 5, "int8"))
-    findings = [f for f in check(b.save(tmp_path)) if f.severity != "warning"]
-    assert [message in finding.message for finding in findings] == [True]
-    assert findings[0].where == "node 'p' (MatMul)"
+    assert all(row.unexplained == 0 for row in compare(b.save(tmp_path), frames=50).rows)
+
+
+def test_what_is_refused(tmp_path: Path) -> None:
+    b = Builder(19, 9)
+    product = b.node("MatMul", stream(b, "x", 3, 4), stream(b, "y", 2, 4, 2), name="p")
+    b.output(b.requantize(product, 2.0, 5, "int8"))
+    (finding,) = (f for f in check(b.save(tmp_path)) if f.severity != "warning")
+    assert "must have equally many axes, those of matrices behind the frame axis, not 3 and 4" in finding.message
+    assert finding.where == "node 'p' (MatMul)"
 
 
 def test_weights_of_a_softmax_as_they_are(tmp_path: Path) -> None:

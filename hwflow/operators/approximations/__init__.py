@@ -1,0 +1,1 @@
+"""Reals that no integers carry exactly, in fixed point."""

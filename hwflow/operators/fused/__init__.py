@@ -1,0 +1,1 @@
+"""Operators that onnxruntime fuses of others, by their definitions."""
