@@ -13,12 +13,13 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from hwflow.verify.simulation import simulate
+from hwflow.api.compiler import compile
 from tests.dialects.checking import assert_exact, compiled, frames_of
 from tests.dialects.choices import Seeded
 from tests.dialects.exact import reals
 from tests.dialects.nets import Net
 from tests.dialects.strategies import NETWORKS, networks
+from tests.simulated_model import check_simulated
 
 EXAMPLES = {"QDQ": 120, "QOperator": 120, "QONNX": 120, "binary": 60}
 
@@ -80,6 +81,5 @@ def saved(net: Net, folder: Path, frames: int) -> Path:
     [("QDQ", 2), ("QDQ", 3), ("QOperator", 7), ("QOperator", 38), ("QONNX", 14), ("QONNX", 45), ("binary", 4)],
 )
 def test_hardware_is_the_golden_model(dialect: str, seed: int, tmp_path: Path) -> None:
-    simulation = simulate(saved(NETWORKS[dialect](Seeded(seed)), tmp_path, 3))
-    assert simulation.ok, [str(finding) for finding in simulation.findings]
-    assert simulation.result.frames == 6
+    path = saved(NETWORKS[dialect](Seeded(seed)), tmp_path, 3)
+    check_simulated(compile(path, "ulx3s_85f"), path=path, frames=6, stalls=(0.0,))

@@ -12,9 +12,9 @@ from hwflow.api.checking import check
 from hwflow.api.compiler import compile
 from hwflow.onnxspec.dialect_operators.norm_operators import fused_matmul
 from hwflow.verify.comparison import compare
-from hwflow.verify.simulation import simulate
 from tests.models import Builder
 from tests.reference_agreement import agree_with_reference
+from tests.simulated_model import check_simulated
 
 DOMAIN = "com.microsoft"
 SCALE = 1.9348217  # no ties
@@ -110,5 +110,4 @@ def test_the_definition() -> None:
 def test_in_hardware(tmp_path: Path) -> None:
     path = streams({"transB": 1}, "N").save(tmp_path)
     assert all(row.unexplained == 0 for row in compare(path, frames=20).rows)
-    compile(path, "ulx3s_85f", fps=1e5).write(tmp_path / "out", until="verilog")
-    assert simulate(tmp_path / "out", simulator="icarus", frames=3, stall=0.5, seed=5).findings == ()
+    check_simulated(compile(path, "ulx3s_85f", fps=1e5))

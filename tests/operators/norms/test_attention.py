@@ -16,10 +16,10 @@ from hwflow.host.boundary_models import model_outputs, port_inputs
 from hwflow.ir.node_attributes import MatrixProductAttributes, RequantizeAttributes
 from hwflow.verify import golden
 from hwflow.verify.comparison import compare
-from hwflow.verify.simulation import simulate
 from tests.models import Builder
 from tests.onnx_node_tests.quantized_nodes import passes_in_rtl, quantized_node
 from tests.operators.norms.judged import EPSILON, rounded
+from tests.simulated_model import check_simulated
 
 HEADS, QUERIES, KEYS, SIZE = 2, 3, 5, 4
 QUERY, KEY, VALUE, RESULT = (np.float32(s) for s in (0.031, 0.043, 0.027, 0.021))
@@ -99,8 +99,7 @@ def test_nothing_is_unexplained(attributes: dict[str, Any], tmp_path: Path) -> N
 
 
 def test_in_simulated_hardware(tmp_path: Path) -> None:
-    compile(attention(is_causal=1).save(tmp_path), "ulx3s_85f", fps=1e4).write(tmp_path / "out", until="verilog")
-    assert simulate(tmp_path / "out", simulator="icarus", frames=2, stall=0.3, seed=5).findings == ()
+    check_simulated(compile(attention(is_causal=1).save(tmp_path), "ulx3s_85f", fps=1e4), frames=2, stalls=(0.3,))
 
 
 @pytest.mark.parametrize("name", ["test_attention_23_boolmask_fullymasked_row_nan_robustness"])

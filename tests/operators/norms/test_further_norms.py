@@ -14,10 +14,10 @@ from flint import arb, fmpq
 from hwflow.api.checking import check
 from hwflow.api.compiler import compile
 from hwflow.verify.comparison import compare
-from hwflow.verify.simulation import simulate
 from tests.models import Builder
 from tests.onnx_node_tests.quantized_nodes import passes_in_rtl
 from tests.operators.norms.judged import every, judge, model_of, telling
+from tests.simulated_model import check_simulated
 
 SHAPE = [2, 6]
 GAMMA, BETA = np.float32([1.25, -0.7, 0.3, 1.1, 0.9, 2.0]), np.float32([0.5, -0.1, 0.0, 1.5, -2.0, 0.3])
@@ -288,8 +288,7 @@ def test_the_sum_is_an_output(op: str, tmp_path: Path) -> None:
     block(b, op)
     path = b.save(tmp_path)
     assert all(row.unexplained == 0 for row in compare(path, frames=40).rows)
-    compile(path, "ulx3s_85f", fps=1e6).write(tmp_path / "out", until="verilog")
-    assert simulate(tmp_path / "out", simulator="icarus", frames=3, stall=0.5, seed=5).findings == ()
+    check_simulated(compile(path, "ulx3s_85f", fps=1e6))
 
 
 MAKES: dict[str, Callable[[Builder, str], str]] = {
@@ -310,8 +309,7 @@ def test_in_hardware(kind: str, tmp_path: Path) -> None:
     b.output(b.requantize(MAKES[kind](b, h), 0.03, 5, "int8"))
     path = b.save(tmp_path)
     assert all(row.unexplained == 0 for row in compare(path, frames=40).rows)
-    compile(path, "ulx3s_85f", fps=1e6).write(tmp_path / "out", until="verilog")
-    assert simulate(tmp_path / "out", simulator="icarus", frames=3, stall=0.5, seed=5).findings == ()
+    check_simulated(compile(path, "ulx3s_85f", fps=1e6))
 
 
 @pytest.mark.parametrize("name", ["test_l2normalization_axis_1", "test_mvn"])

@@ -16,9 +16,9 @@ from hwflow.api.checking import check
 from hwflow.api.compiler import Model, compile, load
 from hwflow.verify import golden
 from hwflow.verify.comparison import compare
-from hwflow.verify.simulation import simulate
 from tests.models import Builder
 from tests.operators.norms.judged import SCALE, ZERO, judge, model_of, telling
+from tests.simulated_model import check_simulated
 
 LENGTH = 4
 PAST = np.tril(np.ones((LENGTH, LENGTH), bool))
@@ -116,8 +116,7 @@ def test_rows_masked_by_numbers_are_explained(form: str, tmp_path: Path) -> None
 
 
 def test_in_simulated_hardware(tmp_path: Path) -> None:
-    compile(by_stream("causal too").save(tmp_path), "ulx3s_85f", fps=1e5).write(tmp_path / "out", until="verilog")
-    assert simulate(tmp_path / "out", simulator="icarus", frames=3, stall=0.3, seed=5).findings == ()
+    check_simulated(compile(by_stream("causal too").save(tmp_path), "ulx3s_85f", fps=1e5), stalls=(0.3,))
 
 
 def quantized(form: str, folder: Path) -> Model:

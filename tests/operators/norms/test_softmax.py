@@ -18,6 +18,7 @@ from hwflow.verify.simulation import simulate
 from tests.models import Builder
 from tests.onnx_node_tests.quantized_nodes import passes_in_rtl
 from tests.operators.norms.judged import every, judge, model_of, telling
+from tests.simulated_model import check_simulated
 
 
 def percent(b: Builder, x: str, **attributes: Any) -> str:
@@ -174,9 +175,7 @@ def test_of_sums(tmp_path: Path) -> None:
     """Without a quantizer before it."""
     path = of_sums().save(tmp_path)
     assert all(row.unexplained == 0 for row in compare(path, frames=40).rows)
-    compile(path, "ulx3s_85f", fps=1e5).write(tmp_path / "out", until="verilog")
-    for stall in (0.0, 0.5):
-        assert simulate(tmp_path / "out", simulator="icarus", frames=3, stall=stall, seed=5).findings == ()
+    check_simulated(compile(path, "ulx3s_85f", fps=1e5), stalls=(0.0, 0.5))
 
 
 @pytest.mark.parametrize(("opset", "axis"), [(13, 2), (13, 1), (11, 1)])
@@ -211,5 +210,4 @@ def test_of_integers_between_two_layers(tmp_path: Path) -> None:
     b.output(b.requantize(b.declare(b.node("MatMul", y, b.weights(np.ones((6, 5), int))), ["N", 3, 5]), 0.1, 3, "int8"))
     path = b.save(tmp_path)
     assert all(row.unexplained == 0 for row in compare(path, frames=40).rows)
-    compile(path, "ulx3s_85f", fps=1e6).write(tmp_path / "out", until="verilog")
-    assert simulate(tmp_path / "out", simulator="icarus", frames=3, stall=0.5, seed=5).findings == ()
+    check_simulated(compile(path, "ulx3s_85f", fps=1e6))
