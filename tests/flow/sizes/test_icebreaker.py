@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import json
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from hwflow.cli import main
-from tests.flow.networks import dense_network
 from tests.flow.test_digits import lint
+from tests.icebreaker import with_bitstream
 
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("icebreaker")
-    model = dense_network(folder / "model.onnx")
-    assert main(["synth", str(model), "--board", "icebreaker", "--fps", "link", "-o", str(folder / "out")]) == 0
-    return folder / "out"
+    made = with_bitstream(tmp_path_factory.getbasetemp())
+    return Path(shutil.copytree(made / "out", tmp_path_factory.mktemp("icebreaker") / "out"))
 
 
 def test_a_bitstream_comes_out(built):
