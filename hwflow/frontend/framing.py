@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from hwflow.errors import Finding, ModelRefused
 from hwflow.frontend.frames.batches import batch_size, first_sizes, keeps_frames, of_frames, with_frame_axis
+from hwflow.frontend.frames.moved_frames import with_frames_first
 from hwflow.frontend.input_types import InputType
 from hwflow.frontend.lower import findings_of_rest, lower, unsupported_operator
 from hwflow.frontend.states.ties import UNTIED, Ties
@@ -70,8 +71,11 @@ def _framed(
     if not sizes or sizes == {1}:
         resolved, flat = resolve_with_graph(proto, dimensions, KEPT, validated=True)
         found = Framed(ties.of(resolved), flat)
-        if not sizes or keeps_frames(resolved):
+        if keeps_frames(resolved):
             return found
+        if not sizes:
+            moved = with_frames_first(flat, resolved)
+            return found if moved is None else _possible(found, lambda: anew(moved), input_types, "frame-axis")
         made = with_frame_axis(flat, resolved)
         if isinstance(made, list):
             return found

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import onnx
 
+from hwflow.frontend.frames import following
+from hwflow.frontend.frames.following import Follow
 from hwflow.frontend.frames.frame_model import Build, set_attribute
 from hwflow.onnxspec.graphs.operator_names import IDENTITY, RESHAPE
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
@@ -24,12 +26,14 @@ NodeRewrite = Callable[[Build, OnnxNode, onnx.NodeProto], bool]
 class BatchingRule:
     """``independent``: the entries along the first axis of all streams are processed independently and that axis stays
     first; the copy then takes any size of it. ``batched``: all streams get a batch axis in front; None where the
-    operator cannot take one. ``elementwise``: operands broadcast, and an element depends on those at its place
-    alone."""
+    operator cannot take one. ``follow``: where the axis of frames goes if it is another one than the first
+    (:mod:`hwflow.frontend.frames.following`); None where it must be the first. ``elementwise``: operands broadcast, and
+    an element depends on those at its place alone."""
 
     independent: NodeRewrite
     batched: NodeRewrite | None = None
     elementwise: bool = False
+    follow: Follow | None = None
 
 
 def elementwise(*places: int, batched_since: int = 1) -> BatchingRule:
@@ -65,7 +69,7 @@ def elementwise(*places: int, batched_since: int = 1) -> BatchingRule:
                 copy.input[place] = build.with_leading_axis(name)
         return parameters(build, node) and node.version >= batched_since
 
-    return BatchingRule(independent, batched, elementwise=True)
+    return BatchingRule(independent, batched, elementwise=True, follow=following.broadcast)
 
 
 def _first_alone(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
@@ -98,7 +102,7 @@ def reshape() -> BatchingRule:
     def batched(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
         return into(build, node, copy, build.shape(node.result))
 
-    return BatchingRule(independent, batched)
+    return BatchingRule(independent, batched, follow=following.reshaped)
 
 
 def transpose() -> BatchingRule:
@@ -112,7 +116,7 @@ def transpose() -> BatchingRule:
         set_attribute(copy, "perm", [0, *(axis + 1 for axis in order(build, node))])
         return True
 
-    return BatchingRule(independent, batched)
+    return BatchingRule(independent, batched, follow=following.transposed)
 
 
 def along(default: int, *, before: tuple[int, int] | None = None, added: int = 0) -> BatchingRule:
@@ -133,7 +137,7 @@ def along(default: int, *, before: tuple[int, int] | None = None, added: int = 0
         set_attribute(copy, "axis", axis + 1 if axis >= 0 else axis)
         return _first_alone(build, node, copy)
 
-    return BatchingRule(independent, batched)
+    return BatchingRule(independent, batched, follow=None if added or before else following.first_along(default))
 
 
 def along_input(place: int) -> BatchingRule:
@@ -196,7 +200,7 @@ def concat(first: int, step: int) -> BatchingRule:
         set_attribute(copy, "axis", axis + 1 if axis >= 0 else axis)
         return parameters(build, node)
 
-    return BatchingRule(independent, batched)
+    return BatchingRule(independent, batched, follow=following.joined)
 
 
 def quantizer() -> BatchingRule:
@@ -229,7 +233,7 @@ def quantizer() -> BatchingRule:
         translate = along(1).batched
         return translate is not None and translate(build, node, copy)
 
-    return BatchingRule(independent, batched)
+    return BatchingRule(independent, batched, follow=following.quantized)
 
 
 def _vector(build: Build, node: OnnxNode, place: int) -> list[int] | None:

@@ -72,7 +72,7 @@ def keeps_frames(resolved: ResolvedModel, unknown: Container[str] = ()) -> bool:
     return all(
         node.name in unknown
         or not build.streams(node.outputs)
-        or _independent(build, node, onnx.NodeProto(input=node.inputs, output=node.outputs))
+        or independent(build, node, onnx.NodeProto(input=node.inputs, output=node.outputs))
         for node in resolved.nodes
     )
 
@@ -81,10 +81,14 @@ def of_frames(model: onnx.ModelProto, resolved: ResolvedModel) -> onnx.ModelProt
     """Return ``model`` with a variable as its batch size and constants folded, or the nodes that prevent that.
     ``resolved``: the model resolved with its batch, with all of its values."""
     build = Build(model, resolved)
-    nodes, wrong = _rewritten(build, _independent)
+    nodes, wrong = rewritten(build, independent)
+    return wrong or build.finished(nodes, [unused_variable(model)], replaced=1)
+
+
+def unused_variable(model: onnx.ModelProto) -> str:
+    """Return a dimension variable for the number of frames."""
     variables = {d.dim_param for info in model.graph.input for d in info.type.tensor_type.shape.dim}
-    name = next(n for n in (FRAMES, *(f"{FRAMES}_{i}" for i in range(len(variables)))) if n not in variables)
-    return wrong or build.finished(nodes, [name], replaced=1)
+    return next(n for n in (FRAMES, *(f"{FRAMES}_{i}" for i in range(len(variables)))) if n not in variables)
 
 
 def with_frame_axis(model: onnx.ModelProto, resolved: ResolvedModel) -> onnx.ModelProto | list[OnnxNode]:
@@ -92,11 +96,11 @@ def with_frame_axis(model: onnx.ModelProto, resolved: ResolvedModel) -> onnx.Mod
     folded, or the nodes that cannot take such an axis. ``resolved``: the model resolved with whole inputs, with all of
     its values."""
     build = Build(model, resolved)
-    nodes, wrong = _rewritten(build, _batched)
+    nodes, wrong = rewritten(build, batched)
     return wrong or build.finished(nodes, [1], replaced=0)
 
 
-def _rewritten(
+def rewritten(
     build: Build, change: Callable[[Build, OnnxNode, onnx.NodeProto], bool]
 ) -> tuple[list[onnx.NodeProto], list[OnnxNode]]:
     """Apply ``change`` to a copy of every node; return the new model's nodes, and the old nodes for which it fails."""
@@ -114,9 +118,9 @@ def _rewritten(
     return nodes, wrong
 
 
-def _independent(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+def independent(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
     """Tell whether a node processes the entries of the first axis independently; its copy then takes any number."""
-    rule = _rule_of(node)
+    rule = rule_of(node)
     shapes = [build.shape(name) for name in (*build.streams(node.inputs), *build.streams(node.outputs))]
     sizes = {shape[0] if shape else 0 for shape in shapes}
     if rule is None or len(sizes) > 1 or sizes == {0} or not build.streams(node.inputs):
@@ -124,16 +128,16 @@ def _independent(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
     return rule.independent(build, node, copy)
 
 
-def _batched(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
+def batched(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
     """Add the axis in front of a node's streams, unless their first axis has length 1 already and stays independent."""
-    rule, tried = _rule_of(node), onnx.NodeProto()
+    rule, tried = rule_of(node), onnx.NodeProto()
     tried.CopyFrom(copy)
     if rule is not None and rule.batched is not None and rule.batched(build, node, tried):
         copy.CopyFrom(tried)
         return True
     streams, results = build.streams(node.inputs), build.streams(node.outputs)
     build.before, build.after = [], []
-    if any(build.shape(name)[:1] != (1,) for name in streams + results) or not _independent(build, node, copy):
+    if any(build.shape(name)[:1] != (1,) for name in streams + results) or not independent(build, node, copy):
         return False
     for place, name in enumerate(copy.input):
         if name in streams:
@@ -144,6 +148,7 @@ def _batched(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
     return True
 
 
-def _rule_of(node: OnnxNode) -> BatchingRule | None:
+def rule_of(node: OnnxNode) -> BatchingRule | None:
+    """Return the batching rule of a node's operator."""
     record = record_of(node.domain, node.op_type)
     return None if record is None else record.frames

@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 from onnx import helper
 
+from hwflow.frontend.frames import following
 from hwflow.frontend.frames.axes import BatchingRule, NodeRewrite
 from hwflow.frontend.frames.frame_model import Build
 from hwflow.onnxspec.graphs.operator_names import ADD, CAST, MAT_MUL, MAT_MUL_INTEGER, MUL, QUANTIZE_LINEAR, TRANSPOSE
@@ -18,7 +19,10 @@ from hwflow.onnxspec.resolving.resolved_model import Array, OnnxNode
 def matmul(left: int, right: int, columns: Container[int] = ()) -> BatchingRule:
     """Return the rule of the product of inputs ``left`` and ``right``, as numpy's matmul. ``columns``: places of the
     parameters that may be per column; others are scalars."""
-    return BatchingRule(_matmul_independent(left, right, columns), _matmul_batched(left, right, columns))
+    follow = following.multiplied if (left, right) == (0, 1) and not columns else None
+    return BatchingRule(
+        _matmul_independent(left, right, columns), _matmul_batched(left, right, columns), follow=follow
+    )
 
 
 def _matmul_independent(left: int, right: int, columns: Container[int]) -> NodeRewrite:

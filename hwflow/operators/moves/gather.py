@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 
 from hwflow.frontend.context import Lowering, refuse
-from hwflow.frontend.frames import axes
+from hwflow.frontend.frames import axes, following
 from hwflow.frontend.frames.axes import BatchingRule
 from hwflow.frontend.frames.frame_model import Build, set_attribute
 from hwflow.frontend.views import Constant, View
@@ -93,7 +93,7 @@ RECORDS = (
     Operator(
         names.GATHER, lower=gather, honours=attributes("axis"),
         limits=f"constant indices, {phrases.AXES}; or {phrases.TABLE}", becomes=("reindex", "table_lookup"),
-        frames=BatchingRule(_independent, _batched), error=move_errors.moved, proportional=True, moves=True,
-        indexed=indexed
+        frames=BatchingRule(_independent, _batched, follow=following.gathered), error=move_errors.moved,
+        proportional=True, moves=True, indexed=indexed
     ),
 )
