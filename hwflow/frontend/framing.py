@@ -47,27 +47,30 @@ def framed(
     except ModelRefused as refused:
         findings = [*refused.findings]
         said = {finding.where for finding in findings}
-        if isinstance(refused, Unresolved) and _has_frames(proto, refused):
+        if isinstance(refused, Unresolved) and _has_frames(proto, dimensions, refused):
             findings += findings_of_rest(refused, input_types)
             said.update(finding.where for finding in findings)
         raise ModelRefused([*findings, *obstacles(main_scopes(proto), said)]) from None
 
 
-def _has_frames(proto: ModelProto, unresolved: Unresolved) -> bool:
+def _has_frames(proto: ModelProto, dimensions: Mapping[str, int], unresolved: Unresolved) -> bool:
     """Tell whether frames lie along the first axis of every value, as far as known."""
-    sizes = set(first_sizes(proto).values())
+    sizes = set(first_sizes(proto, dimensions).values())
     return not sizes or (sizes == {1} and keeps_frames(unresolved.rest, unresolved.opaque))
 
 
 def _framed(
     proto: ModelProto, dimensions: Mapping[str, int], input_types: Mapping[str, InputType] | None, ties: Ties
 ) -> Framed:
-    def anew(made: ModelProto | Sequence[OnnxNode], *, whole: bool = False) -> Framed:
+    def anew(made: ModelProto | Sequence[OnnxNode], before: ResolvedModel, *, whole: bool = False) -> Framed:
+        """Resolve a model that was made of the flat one of ``before``, where its nodes have their contexts."""
         assert isinstance(made, ModelProto), "what could be made"
         resolved, flat = resolve_with_graph(made, {}, KEPT, validated=True)
-        return Framed(ties.of(resolved, whole=whole), flat, whole)
+        contexts = {node.name: node.context for node in before.nodes if node.context}
+        nodes = tuple(replace(node, context=contexts.get(node.name, node.context)) for node in resolved.nodes)
+        return Framed(ties.of(replace(resolved, nodes=nodes), whole=whole), flat, whole)
 
-    sizes = set(first_sizes(proto).values())
+    sizes = set(first_sizes(proto, dimensions).values())
     if not sizes or sizes == {1}:
         resolved, flat = resolve_with_graph(proto, dimensions, KEPT, validated=True)
         found = Framed(ties.of(resolved), flat)
@@ -75,11 +78,13 @@ def _framed(
             return found
         if not sizes:
             moved = with_frames_first(flat, resolved)
-            return found if moved is None else _possible(found, lambda: anew(moved), input_types, "frame-axis")
+            if moved is None:
+                return found
+            return _possible(found, lambda: anew(moved, resolved), input_types, "frame-axis")
         made = with_frame_axis(flat, resolved)
         if isinstance(made, list):
             return found
-        return _possible(found, lambda: anew(made, whole=True), input_types, "frame-axis")
+        return _possible(found, lambda: anew(made, resolved, whole=True), input_types, "frame-axis")
     resolved, flat = resolve_with_graph(proto, dimensions, KEPT, validated=True, whole=True)
     size = batch_size(resolved)
     batch = of_frames(flat, resolved) if size is not None else []
@@ -92,10 +97,10 @@ def _framed(
             findings = [*_first_axis(proto, dimensions), *findings, *kept]
         raise ModelRefused(findings)
     if isinstance(batch, list):
-        return anew(whole, whole=True)
+        return anew(whole, resolved, whole=True)
     if isinstance(whole, list):
-        return anew(batch)
-    return _possible(anew(batch), lambda: anew(whole, whole=True), input_types)
+        return anew(batch, resolved)
+    return _possible(anew(batch, resolved), lambda: anew(whole, resolved, whole=True), input_types)
 
 
 def _possible(

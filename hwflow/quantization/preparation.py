@@ -86,7 +86,7 @@ def raised(model: onnx.ModelProto, least: int) -> onnx.ModelProto:
     with refusing(model, f"be what onnx can convert to operator set {least}", remedy):
         if model.functions:
             model = inliner.inline_local_functions(model)
-            _drop_unused_opsets(model)  # the converter knows none but ONNX's own
+        _drop_unused_opsets(model)  # the converter knows none but ONNX's own
         converted: onnx.ModelProto = version_converter.convert_version(model, least)
         least_ir = onnx.helper.find_min_ir_version_for(converted.opset_import, True)  # whatever the dialects
         converted.ir_version = max(converted.ir_version, least_ir)

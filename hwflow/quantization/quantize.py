@@ -204,7 +204,8 @@ def quantize(
     reference = run_frames(model.proto, shown, model.resolved.outputs)
     _refuse_infinite(reference, calibrated)
     say("quantizing")
-    quantized = static_qdq(written_out(of_fused_operators(model.proto), model.dimensions), shown, recipe)
+    fused = of_fused_operators(model.proto)
+    quantized = static_qdq(written_out(fused, model.dimensions, whole=model.whole), shown, recipe)
     proto = quantized.model
     if not any(node.op_type in _QUANTIZERS for node in proto.graph.node):
         raise ModelRefused.of(
@@ -214,7 +215,7 @@ def quantize(
     with tempfile.TemporaryDirectory(prefix="hwflow-quantize-") as folder:
         say("checking the quantized model")
         write_model(proto, Path(folder) / target.name)
-        findings, host = examine(Path(folder) / target.name, model.dimensions)
+        findings, host = examine(Path(folder) / target.name)  # all given dimensions are bound
     errors = [f for f in findings if f.severity == Severity.ERROR]
     if errors:
         raise ModelRefused(errors)
@@ -286,7 +287,7 @@ def _refuse_unfit(model: Model) -> None:
         if dtype != "float32" and "int" not in dtype:
             message = f"elements must be of type float32 or integers, not {dtype}"
             findings.append(Finding("input-type", f"input {show(name)}", message, "convert the model to float32"))
-        if name in whole:
+        if name in whole and not model.whole:
             message = f"the first axis must be frames, of size 1 or a variable; the shape must not be {whole[name]}"
             findings.append(Finding("frames-first", f"input {show(name)}", message, "export the model for one frame"))
     if not model.resolved.inputs:
@@ -317,7 +318,10 @@ def _by_frame(model: Model, inputs: Inputs) -> list[dict[str, npt.NDArray[Any]]]
     """Return one mapping per frame, with arrays of the model's types."""
     dtypes = {name: np.dtype(model.resolved.values[name].dtype) for name in inputs.arrays}
     return [
-        {name: array[i : i + 1].astype(dtypes[name]) for name, array in inputs.arrays.items()}
+        {
+            name: (array[i] if model.whole else array[i : i + 1]).astype(dtypes[name])
+            for name, array in inputs.arrays.items()
+        }
         for i in range(inputs.frames)
     ]
 

@@ -17,6 +17,7 @@ from hwflow.api.compiler import Model, compile
 from hwflow.host.boundary_models import model_outputs, port_inputs
 from hwflow.verify import golden
 from tests.models import Builder
+from tests.onnx_node_tests.quantized_nodes import passes_in_rtl
 from tests.onnx_node_tests.top_simulation import SimulatedTop
 
 FRAMES = 6
@@ -94,6 +95,22 @@ def test_a_recurrent_layer_in_hardware(tmp_path: Path) -> None:
     top = SimulatedTop(compile(model, "ulx3s_85f", fps=1).schedule.plan)
     for name, array in model_outputs(model, top.run(port_inputs(model, arrays), gap=0.0, stall=0.0), arrays).items():
         np.testing.assert_array_equal(array, wanted[name])
+
+
+@pytest.mark.parametrize("name", ["test_scan9_multi_state", "test_reversesequence_batch", "test_simple_rnn_batchwise"])
+def test_onnx_own_node_tests_in_hardware(name: str, tmp_path: Path) -> None:
+    """With quantizers around the node; the RNN has one step."""
+    passes_in_rtl(name, tmp_path)
+
+
+def test_lengths_of_each_frame(tmp_path: Path) -> None:
+    """Sequences are reversed up to lengths that come with the frames."""
+    b = Builder(21, 10)
+    x = b.requantize(b.input("x", ["N", 8, 2]), 0.25, 0, "int8")
+    lengths = b.node("Cast", b.input("lengths", ["N"], "uint8"), to=TensorProto.INT64)
+    y = b.node("ReverseSequence", x, b.node("Min", lengths, b.constant([8], "int64")), batch_axis=0, time_axis=1)
+    b.output(b.requantize(y, 0.25, 0, "int8"))
+    same(b, tmp_path)
 
 
 @pytest.mark.parametrize("kind", ["bool", "int8"])

@@ -54,8 +54,8 @@ def test_a_recurrent_layer(tmp_path: Path) -> None:
     b.output(b.node("MatMul", b.requantize("last", 0.5, 3, "int8"), b.weights(np.ones((2, 2), int))))
     (finding,) = check(b.save(tmp_path))
     assert finding.message == (
-        "operator must be one that hwflow supports, not LSTM: it is compiled step by step, at most as many as make "
-        "8192 nodes, and only with quantizers for the values inside: its gates and states are real numbers"
+        "operator must be one that hwflow supports, not LSTM: it has gates and states inside that must be quantized, "
+        "and as a single node no place for quantizers"
     )
 
 

@@ -13,7 +13,7 @@ The rules of the operators are in :mod:`hwflow.frontend.frames.axes`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Mapping
 
 import onnx
 
@@ -26,8 +26,9 @@ FRAMES = "frames"
 """The dimension variable of a batch that became frames."""
 
 
-def first_sizes(model: onnx.ModelProto) -> dict[str, int | None]:
-    """Return the first size of each input, None for a scalar; an empty dict where one of them is not fixed."""
+def first_sizes(model: onnx.ModelProto, dimensions: Mapping[str, int] | None = None) -> dict[str, int | None]:
+    """Return the first size of each input, None for a scalar; an empty dict where one of them is not fixed, nor in
+    ``dimensions``."""
     initializers = {tensor.name for tensor in model.graph.initializer}
     sizes: dict[str, int | None] = {}
     for info in model.graph.input:
@@ -40,6 +41,8 @@ def first_sizes(model: onnx.ModelProto) -> dict[str, int | None]:
             sizes[info.name] = None
         elif kind.shape.dim[0].HasField("dim_value"):
             sizes[info.name] = kind.shape.dim[0].dim_value
+        elif dimensions and kind.shape.dim[0].dim_param in dimensions:
+            sizes[info.name] = dimensions[kind.shape.dim[0].dim_param]
         else:
             return {}
     return sizes

@@ -27,6 +27,7 @@ _DEFAULTS: Mapping[str, tuple[float, ...]] = {
     names.SOFTSIGN: (),
     names.SOFTPLUS: (),
 }
+_PIECEWISE_LINEAR = {names.RELU, _AFFINE, names.LEAKY_RELU, names.THRESHOLDED_RELU, names.HARD_SIGMOID}
 _BY_NAME = {name.casefold(): name for name in _DEFAULTS}
 
 
@@ -36,6 +37,11 @@ class Activation:
 
     kind: str
     parameters: tuple[float, ...]
+
+    @property
+    def piecewise_linear(self) -> bool:
+        """Whether it makes numbers of a common divisor of such numbers."""
+        return self.kind in _PIECEWISE_LINEAR
 
     def write(self, writer: Writer, name: str, clip: float | None = None) -> str:
         """Apply the function to a value, limited to -``clip`` to ``clip``."""

@@ -31,12 +31,14 @@ class Undefined(ValueError):
 @dataclass
 class Use:
     """One use of an operator: its node, the version of its operator set (of a dialect's: of ai.onnx), what is known of
-    its inputs (None: absent), and the values of those that are constants."""
+    its inputs (None: absent), and the values of those that are constants. ``to_quantize``: quantizers are to be put
+    into the definition."""
 
     node: onnx.NodeProto
     version: int
     inputs: Sequence[ValueInfo | None]
     constants: Sequence[Array | None]
+    to_quantize: bool = False
 
     def attribute(self, name: str, default: Any) -> Any:
         """Return an attribute, texts as str."""

@@ -110,7 +110,10 @@ class Kind:
     functions: tuple[str, ...]
 
     def __call__(self, use: Use) -> onnx.FunctionProto | None:
-        """Return the function of one use (:data:`~hwflow.onnxspec.definitions.function_writer.Definition`)."""
+        """Return the function of one use (:data:`~hwflow.onnxspec.definitions.function_writer.Definition`).
+
+        None also where quantizers inside would be needed: for gates, which are multiplied by states, and for a state
+        that is a curve's value and is multiplied by weights in the next step."""
         x, recurrent = use.input(0), use.input(2)
         if x is None or recurrent is None or len(x.shape) != 3 or len(recurrent.shape) != 3 or x.dtype != "float32":
             return None
@@ -118,6 +121,10 @@ class Kind:
         named = use.attribute("direction", "forward")
         functions = activations(use, self.functions, directions)
         if functions is None or directions != (2 if named == _BOTH else 1):
+            return None
+        steps = x.shape[1 if use.attribute("layout", 0) else 0]
+        exact = self.gates == 1 and (steps == 1 or all(f.piecewise_linear for each in functions for f in each))
+        if not (exact or use.to_quantize):
             return None
         scans = [
             _Scan(self, use, hidden, place, functions[place], named == _REVERSE or place == 1)

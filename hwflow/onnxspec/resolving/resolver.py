@@ -112,15 +112,18 @@ def resolve_with_graph(
     *,
     validated: bool = False,
     whole: bool = False,
+    to_quantize: bool = False,
 ) -> tuple[ResolvedModel, onnx.ModelProto]:
     """Return the result of :func:`resolve`, and the model with the same inlining but without folding: it has every
     value of the resolved model by the same name, for any number of frames. It is ``model`` itself if nothing was
     inlined.
 
-    ``whole``: the inputs are whole tensors, first axes of any size (:mod:`hwflow.frontend.frames`)."""
+    ``whole``: the inputs are whole tensors, first axes of any size (:mod:`hwflow.frontend.frames`). ``to_quantize``:
+    quantizers are to be put into definitions, so those that need them are taken, too."""
     if not validated:
         _raise_if(structural_findings(model))
     resolver = _Resolver(model, dimensions, keep, whole=whole)
+    resolver.to_quantize = to_quantize
     return resolver.run(), resolver.flat_model()
 
 
@@ -140,6 +143,7 @@ class _Resolver:
         self.model = model
         self.graph = model.graph
         self.keep = keep
+        self.to_quantize = False
         self.scopes = main_scopes(model)
         self.scope = self.scopes[0]
         self.functions = function_table(model)
@@ -717,7 +721,8 @@ class _Resolver:
             types = [type_proto(self.values[name]) if name else None for name in node.input]
             return standard_body(schema, node, version, types)
         infos = [self.values[name] if name else None for name in node.input]
-        function = definition(Use(node, version, infos, [self.constants.get(name) for name in node.input]))
+        constants = [self.constants.get(name) for name in node.input]
+        function = definition(Use(node, version, infos, constants, self.to_quantize))
         return None if function is None else (function, {})
 
     def _result(self, nodes: Sequence[OnnxNode], opaque: Collection[str]) -> ResolvedModel:

@@ -11,13 +11,14 @@ from hwflow.onnxspec.graphs.operator_facts import all_facts, facts_of
 from hwflow.onnxspec.resolving.resolver import resolve_with_graph
 
 
-def written_out(model: onnx.ModelProto, dimensions: Mapping[str, int]) -> onnx.ModelProto:
+def written_out(model: onnx.ModelProto, dimensions: Mapping[str, int], *, whole: bool = False) -> onnx.ModelProto:
     """Return ``model`` with loops unrolled and recurrent operators as their definitions, and with the variables in
-    ``dimensions`` bound; the model itself where there is nothing of that. Raises :class:`ModelRefused`."""
+    ``dimensions`` bound; the model itself where there is nothing of that. ``whole``: as for
+    :func:`~hwflow.onnxspec.resolving.resolver.resolve_with_graph`. Raises :class:`ModelRefused`."""
     result = model
     if any(map(_is_to_be_written_out, model.graph.node)):
-        whole = {key for key, facts in all_facts() if facts.definition is None}
-        result = resolve_with_graph(model, dimensions, whole, validated=True)[1]
+        kept = {key for key, facts in all_facts() if facts.definition is None}
+        result = resolve_with_graph(model, dimensions, kept, validated=True, whole=whole, to_quantize=True)[1]
     if not dimensions:
         return result
     bound = onnx.ModelProto()

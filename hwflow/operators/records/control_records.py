@@ -11,12 +11,14 @@ from hwflow.operators.linear import linear_work
 from hwflow.operators.record import Operator, Reason
 
 _STATE = Reason(
-    "is compiled step by step, at most as many as make "
-    f"{MAX_UNROLLED} nodes, and only with quantizers for the values inside: its gates and states are real numbers",
+    "has gates and states inside that must be quantized, and as a single node no place for quantizers",
     "quantize the model's float original with 'hwflow quantize', which writes the steps out; or write them as a Scan "
     "with quantizers in its body",
 )
-_RECURRENT = "all attributes, lengths and first states constant or streams; values inside quantized (hwflow quantize)"
+_RECURRENT = (
+    "written out by 'hwflow quantize', with quantizers inside: all attributes, lengths and first states constant or "
+    f"streams, at most {MAX_UNROLLED} nodes"
+)
 _KNOWN = "lengths and positions known when compiling"
 
 RECORDS: tuple[Operator, ...] = (
@@ -29,8 +31,8 @@ RECORDS: tuple[Operator, ...] = (
         sizes=size_facts.recurrent(4),
     ),
     Operator(
-        "RNN", definition=RNN, defined=_RECURRENT, partly=_STATE, work=linear_work.recurrent,
-        sizes=size_facts.recurrent(1),
+        "RNN", definition=RNN, defined=f"{_RECURRENT}; else one step, or functions like Relu", partly=_STATE,
+        work=linear_work.recurrent, sizes=size_facts.recurrent(1),
     ),
     Operator(
         "ReverseSequence", definition=reverse_sequence, defined="lengths constant or a stream",
