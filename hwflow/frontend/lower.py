@@ -103,16 +103,20 @@ def _examined(model: ResolvedModel, declared: Mapping[str, InputType], opaque: C
     before."""
     precision = Precision()
     known, findings = carriers(model, lambda assumed: _walked(model, declared, opaque, precision, assumed))
+    enough: Lowering | None = None  # with bits to spare: fewer may be too few, since roundings are not all alike
     for _ in range(MOST_LOWERINGS):
         state = _walked(model, declared, opaque, precision, known, settled=True)
         if precision.settled or state.findings or findings:
             state.findings[:0] = findings
             return state
+        if precision.epsilon <= EPSILON:
+            enough = state
         precision = precision.next()
-    if state.precision.epsilon > EPSILON:
-        message = "approximations must be precise enough for the quantizers behind them, not lack bits again and again"
-        remedy = "insert QuantizeLinear and DequantizeLinear between the operators that divide or take roots"
-        state.findings.append(Finding("precision", f"model {show(model.name)}", message, remedy))
+    if enough is not None:
+        return enough
+    message = "approximations must be precise enough for the quantizers behind them, not lack bits again and again"
+    remedy = "insert QuantizeLinear and DequantizeLinear between the operators that divide or take roots"
+    state.findings.append(Finding("precision", f"model {show(model.name)}", message, remedy))
     return state
 
 

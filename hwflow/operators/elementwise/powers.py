@@ -1,27 +1,36 @@
-"""Pow: powers of reals with constant exponents are functions before the next quantizer; powers of integers are computed
-by repeated squaring."""
+"""Pow: powers of reals with constant exponents are functions before the next quantizer, with others exponentials of
+products with logarithms; powers of integers are computed by repeated squaring."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
 
 from hwflow.display import show
-from hwflow.frontend.context import Lowering, behind, refuse
+from hwflow.frontend.context import Lowering, behind, exact_constant, reals, refuse
 from hwflow.frontend.frames import axes
 from hwflow.frontend.stream_types import COMPUTED_TYPES, REAL_TYPES
-from hwflow.frontend.views import Constant, Integers, View, elementwise
+from hwflow.frontend.views import Constant, Integers, QuantizedConstant, Reals, View, as_array, elementwise
 from hwflow.ir.integer_functions import Function, Simple
 from hwflow.ir.wrapping import wrapped
+from hwflow.numerics.functions.piecewise import Affine
 from hwflow.numerics.functions.power import Pow
+from hwflow.numerics.functions.smooth import Log
 from hwflow.onnxspec.reference import integer_powers
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
+from hwflow.operators.approximations.powers import constant, exponential
 from hwflow.operators.elementwise import integers
+from hwflow.operators.elementwise.arithmetic import product_of
 from hwflow.operators.elementwise.integers import Operand
 from hwflow.operators.float_errors import function_errors
 from hwflow.operators.float_errors.step_errors import Errors, Step, is_integer
-from hwflow.operators.moves.moves import with_constant
+from hwflow.operators.moves.moves import broadcast, with_constant
+from hwflow.operators.norms.approximations import operand
+from hwflow.operators.norms.logarithms import logarithm
 from hwflow.operators.record import Operator, attributes
 from hwflow.operators.records import phrases
 from hwflow.types import IntType
@@ -30,6 +39,9 @@ from hwflow.types import IntType
 def power(state: Lowering, node: OnnxNode) -> View:
     """Lower Pow of reals with a constant exponent, or of integers, which wrap around as in ONNX."""
     if state.model.values[node.outputs[0]].dtype in REAL_TYPES:
+        views = [state.view(name) for name in node.inputs]
+        if isinstance(views[1], Reals):
+            return _of_streams(state, node, views)
         view, real = with_constant(state, node, 1, "exponent")
         return behind(view, node, elementwise(Pow, real))
     base, exponent = integers.operand(state, node, 0), _exponent(state, node)
@@ -39,6 +51,31 @@ def power(state: Lowering, node: OnnxNode) -> View:
         return plan.made(state, node)
     assert isinstance(base, Integers), "the base itself"
     return integers.expanded(state, node, base, state.frame_shape(node.outputs[0]))
+
+
+def _of_streams(state: Lowering, node: OnnxNode, views: Sequence[View]) -> View:
+    """Return powers with exponents that are computed at run time, of positive reals: e to the power of products with
+    logarithms."""
+    exponents = operand(state, node, reals(state, node, 1))
+    wholes = [state.model.values[name].shape for name in node.inputs]
+    target = np.broadcast_shapes(*wholes)
+    exponents = broadcast(state, node, exponents, wholes[1], target)
+    if isinstance(views[0], Constant | QuantizedConstant):
+        base = exact_constant(state, node, 0, "base")
+        if base.size > 1 or base.reshape(-1)[0] <= 0:
+            raise refuse(
+                node, "power-base", "a constant base must be one positive number, not several or one below",
+                "write the power by other operators",
+            )
+        factor = constant(Log(), base.reshape(-1)[0])
+        product = replace(exponents, scale=as_array(exponents.scale * factor)) if factor else None
+    else:
+        logarithms = logarithm(state, node, operand(state, node, reals(state, node, 0)))
+        product = product_of(state, node, broadcast(state, node, logarithms, wholes[0], target), exponents)
+    if product is None:
+        return behind(exponents, node, as_array(Affine(Fraction(0), Fraction(1))))
+    result = exponential(state, node, product)
+    return replace(result, anchor=exponents.anchor, after=tuple(dict.fromkeys((*exponents.after, node.name))))
 
 
 def _exponent(state: Lowering, node: OnnxNode) -> Operand:
@@ -137,7 +174,8 @@ def _error(step: Step) -> Errors:
 RECORDS = (
     Operator(
         "Pow", lower=power, honours=attributes(broadcast=(0, 1)),
-        limits=f"constant exponent; {phrases.FUNCTION}; {phrases.INTEGER}, by integers of at least 0",
+        limits=f"{phrases.FUNCTION}; of streams, positive bases in front of a quantizer; {phrases.INTEGER}, by "
+        "integers of at least 0",
         becomes=("elementwise", "product", "requantize"), real_only=True, frames=axes.ELEMENTWISE,
         error=_error, mended=integer_powers.POW
     ),

@@ -246,9 +246,9 @@ def gelu(step: Step) -> Errors:
 
 
 def power(step: Step) -> Errors:
-    """x**p with an exact p: numpy's power, and |p| |x|**(p - 1) E at the end of [|x| - E, |x| + E] where it is
-    greatest. Unless p is an integer, x must not be negative."""
-    step.exact(1)
+    """x**p: numpy's power, and |p| |x|**(p - 1) E at the end of [|x| - E, |x| + E] where it is greatest. Unless p is an
+    integer, x must not be negative. An error of p is a relative one of e to the power of it times |log x|; x is then
+    positive."""
     p = step.value(1).astype(np.float64)
     x, error = step.value(0).astype(np.float64), step.error(0)
     whole = p == np.rint(p)
@@ -262,6 +262,13 @@ def power(step: Step) -> Errors:
         moved = np.where(root, np.maximum(high**p - size**p, size**p - low**p) * (1 + SLACK) + SLACK * high**p, moved)
     moved = np.where(error > 0, moved, 0.0)
     defined = whole | (x - error >= 0) | ((x >= 0) & (error == 0))
+    inexact = np.broadcast_to(step.error(1), moved.shape)
+    if (inexact > 0).any():
+        defined &= (inexact == 0) | (x - error > 0)
+        with np.errstate(all="ignore"):
+            steep = np.maximum(np.abs(np.log(low)), np.abs(np.log(high)))
+            relative = np.where(inexact > 0, np.expm1(inexact * steep * (1 + SLACK)), 0.0)
+            moved = moved + (np.abs(step.output) * (1 + SLACK) + moved) * relative
     return np.where(defined & ~np.isnan(moved), moved, np.inf) + step.rounded(LIBRARY + 1)
 
 

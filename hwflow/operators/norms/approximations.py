@@ -38,6 +38,7 @@ from hwflow.numerics.interval import NoSteps
 from hwflow.numerics.requantizers.stages import StepStage
 from hwflow.numerics.requantizers.step_function import StepFunction
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
+from hwflow.operators.approximations.powers import powered
 from hwflow.operators.elementwise.clamped import applied, clamped
 from hwflow.operators.elementwise.lattice import MAX_POINTS, plain
 from hwflow.operators.moves.channels import Channels
@@ -346,7 +347,24 @@ def _applied(state: Lowering, node: OnnxNode, view: Reals, functions: Fractions)
         return square(state, node, view)
     if isinstance(function, Abs):
         return magnitude(state, node, view)
+    if exponent is not None and exponent not in (0, 1):
+        return _power(state, node, view, Fraction(exponent))
     return None
+
+
+
+def _power(state: Lowering, node: OnnxNode, view: Reals, exponent: Fraction) -> Reals:
+    """Return a power: of a whole exponent by products, where these are short; of another by logarithms of positive
+    reals."""
+    whole, base = abs(exponent), based(state, node, view)
+    size = state.bound(base.value).magnitude
+    if whole.denominator != 1 or size is None or bits_above(size) * whole > MOST_BITS:
+        return powered(state, node, view, exponent)
+    found = square(state, node, base)
+    for _ in range(2, int(whole)):
+        value = state.add(node, [found.value, base.value], ProductAttributes((0, 0)), (), origin="")
+        found = _carried(view, node, value, as_array(found.scale * base.scale))
+    return found if exponent > 0 else reciprocal(state, node, found)
 
 
 def magnitude(state: Lowering, node: OnnxNode, view: Reals) -> Reals:

@@ -15,6 +15,7 @@ from hwflow.onnxspec.reference import framewise
 from hwflow.onnxspec.reference.defect import AnyArray, Attributes, Defect, Inputs, Mended, exactly
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
 from hwflow.onnxspec.shapes import size_facts
+from hwflow.operators.approximations.powers import powered
 from hwflow.operators.elementwise.arithmetic import product_of
 from hwflow.operators.float_errors.step_errors import Errors, Step, gamma, magnitude
 from hwflow.operators.linear import spatial
@@ -26,11 +27,11 @@ from hwflow.operators.norms.rows import Rows
 from hwflow.operators.record import Operator, attributes
 
 _QUARTERS = (1, 2, 3, 4)
-"""Of beta: roots of roots."""
+"""Of beta: roots of roots, which are cheaper than logarithms."""
 
 
 def lrn(state: Lowering, node: OnnxNode) -> View:
-    """Lower LRN with beta 1/4, 1/2, 3/4 or 1."""
+    """Lower LRN."""
     view, size = reals(state, node, 0), node.integer("size")
     require_image(node, view.shape)
     alpha, bias, beta = (finite(node, *of) for of in (("alpha", 1e-4), ("bias", 1.0), ("beta", 0.75)))
@@ -39,15 +40,13 @@ def lrn(state: Lowering, node: OnnxNode) -> View:
             node, "lrn-sum", f"alpha and bias must be positive, not {float(alpha):.3g} and {float(bias):.3g}",
             "a sum of squares, which may be 0, is no divisor alone",
         )
-    if 4 * beta not in _QUARTERS:
-        raise refuse(
-            node, "lrn-power", f"beta must be 1/4, 1/2, 3/4 or 1, not {float(beta):.3g}",
-            "train with one of these, or with BatchNormalization",
-        )
     elements = based(state, node, Rows(state, node, view.shape, (0,)).prepared(view))
     sums = _sums(state, node, square(state, node, elements), size)
     scale = as_array(sums.scale * alpha / size)
     divisor = replace(sums, scale=scale, zero_point=as_array(-bias / scale))
+    if 4 * beta not in _QUARTERS:
+        result = product_of(state, node, elements, powered(state, node, divisor, -beta))
+        return replace(result, anchor=view.anchor, after=(*view.after, node.name))
     quarters = int(4 * beta)
     if quarters != 4:
         roots = root(state, node, divisor)
@@ -129,7 +128,7 @@ def _error(step: Step) -> Errors:
 RECORDS = (
     Operator(
         "LRN", lower=lrn, honours=attributes("alpha", "beta", "bias", "size"),
-        limits="beta 1/4, 1/2, 3/4 or 1; positive alpha and bias, before a quantizer",
+        limits="positive alpha and bias, before a quantizer",
         becomes=("product", "quotient", "root", "sum_pool2d"), needs=(Integers, Reals), approximates=True,
         whole=True, frames=axes.IMAGE, error=_error, tame=True, framewise=framewise.always, mended=MENDED,
         sizes=size_facts.positive("size"),
