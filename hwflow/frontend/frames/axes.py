@@ -65,8 +65,11 @@ def elementwise(*places: int, batched_since: int = 1) -> BatchingRule:
         rank = len(build.shape(node.result))
         for place in operands(node):
             name = node.inputs[place]
-            if name and build.is_fixed(name) and 0 < len(build.shape(name)) == rank:
+            shape = build.shape(name) if name else ()
+            if name and build.is_fixed(name) and 0 < len(shape) == rank:
                 copy.input[place] = build.with_leading_axis(name)
+            elif name and not build.is_fixed(name) and len(shape) < rank:  # else its frames would meet another axis
+                copy.input[place] = build.reshaped(name, (-1, *(1,) * (rank - len(shape)), *shape))
         return parameters(build, node) and node.version >= batched_since
 
     return BatchingRule(independent, batched, elementwise=True, follow=following.broadcast)

@@ -113,6 +113,8 @@ OF_ONNX = (
     "test_attention_4d_attn_mask_bool_4d",
     "test_attention_4d_diff_heads_mask4d_padded_kv",
     "test_attention_4d_gqa_softcap",
+    "test_attention_local_window_ext_cache_rank2_mask",
+    "test_attention_local_window_rank1_boolean_mask",
     "test_attention_local_window_with_past",
 )
 
