@@ -119,10 +119,20 @@ def network(folder: Path) -> Path:
     return folder / "model.onnx"
 
 
+def counter(folder: Path) -> Path:
+    b = Builder(21, 10)
+    total = b.node("Add", b.input("x", ["N", 3], "uint8"), b.input("h", ["N", 3], "uint8"), name="y")
+    b.output(total, b.node("Identity", total))
+    return b.save(folder, "counter.onnx")
+
+
 def test_the_report_has_the_keys_that_its_page_says(tmp_path: Path) -> None:
     table = hwflow.compile(network(tmp_path), "icebreaker").write(tmp_path / "out")
     found = {next((name for name in DATA if key.startswith(f"{name}.")), key) for key in keys(table)}
     found |= {f"{place}.{key}" for place in PLACES for form in forms() for key in report._details(form)}
+    states = States(("y=h",))
+    stateful = hwflow.compile(counter(tmp_path), "icebreaker", states=states).write(tmp_path / "stateful")
+    found |= {key for key in keys(stateful) if key.startswith("timing.circuit.")}
     found |= {f"resources.{name}" for name in ("lut", "ff", "dsp", "bram")}
     found |= {f"link.clocks[].{name}" for name in ("name", "target_mhz", "fmax_mhz")}  # after place and route
     assert documented() == found | {f"multipliers.{name}" for name in table["multipliers"]}

@@ -14,7 +14,7 @@ from hwflow.cores.matrix.stream_matrix import StreamMatrixAttributes
 from hwflow.cores.operator import Decision, MemoryFile, Resources, beats
 from hwflow.cores.registry import OPERATORS, hardware
 from hwflow.cores.requantizers.requantizer_core import form_of
-from hwflow.ir.graph import Node
+from hwflow.ir.graph import Delaying, Node
 from hwflow.ir.node_attributes import RequantizeAttributes
 from hwflow.numerics.requantizers.requantizer import Form, LookupForm, MultiplyAddShift, SearchForm, ThresholdForm
 from hwflow.onnxspec.resolving.resolved_model import ResolvedModel
@@ -68,6 +68,7 @@ def report(
             "latency": schedule.latency,
             "frames_per_second": target_mhz * 1e6 / interval if target_mhz else None,
             **({} if schedule.run.exact else {"exact": False}),
+            **({} if (circuit := _circuit(schedule)) is None else {"circuit": circuit}),
         },
         "resources": _resources(schedule.resources, available),
         "multipliers": multipliers,
@@ -79,6 +80,19 @@ def report(
         "larger_design": None,  # what was not routed, where this one took its place
         "host": {**host_nodes(graph), **host_work},
         "seconds": dict(seconds.steps),
+    }
+
+
+def _circuit(schedule: Schedule) -> dict[str, Any] | None:
+    """Return what is kept from frame to frame, and whether the circuit through it, rather than a core, limits the
+    interval; None where there is nothing."""
+    delays = [node for node in schedule.graph.nodes if isinstance(node.attributes, Delaying)]
+    if not delays:
+        return None
+    return {
+        "states": [node.name for node in delays],
+        "frames": min(len(node.attributes.first_frames) for node in delays),
+        "limits": schedule.initiation_interval > max(map(schedule.plan.cycles, schedule.graph.nodes)),
     }
 
 

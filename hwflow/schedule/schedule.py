@@ -27,6 +27,7 @@ from hwflow.schedule.truth_tables import insert_truth_tables, saving
 
 _NEAR = 0.05  # relative distance to the least interval at which the search among whole designs ends
 _WIDENINGS = 16  # of a budget, each by 1/32 of the short resources
+_CIRCUIT_TRIES = 8  # more, with faster cores on circuits
 _TRIES = 4  # designs of one interval, each with a budget of the cores reduced by the excess of the one before
 
 
@@ -172,6 +173,24 @@ def _fastest(task: _Task, budget: Budget, search: FoldingSearch) -> Schedule:
             low = middle
         else:
             found, high = better, middle
+    return _relaxed(task, budget, search, found, there[high]) if search.in_circuits else found
+
+
+def _relaxed(task: _Task, budget: Budget, search: FoldingSearch, found: Schedule, aim: int) -> Schedule:
+    """Return the cheapest design that is nearly as fast as ``found``, whose cores take at most ``aim`` cycles, and its
+    circuits more: the other cores may take as many as these, those on circuits may be slower as long as little else
+    is."""
+    most = int(found.initiation_interval * (1 + _NEAR))
+    there = [interval for interval in search.intervals if aim <= interval <= most]
+    low, high = -1, len(there)  # index low is known to do, high is not
+    while high - low > 1:
+        middle = max(0, low + 1 if low < 0 else (low + high) // 2)
+        foldings = search.within(budget).choose(max(aim, found.initiation_interval), there[middle])
+        made = None if foldings is None else _with_foldings(task, foldings)
+        if made is None or made.initiation_interval > most or budget.of_whole_designs.shortages(made.resources):
+            high = middle
+        else:
+            found, low = made, middle
     return found
 
 
@@ -180,10 +199,10 @@ def _attempt(
 ) -> tuple[Schedule | None, list[Finding]]:
     """Try to build a design within the budget whose cores, or (``exact``) that as a whole, takes at most ``interval``
     cycles. Return None and the findings if queues leave too little (no findings if the cores alone do not fit)."""
-    left, aim, block_ram = budget, interval, costs.BLOCK_RAM_CELLS
+    left, aim, inside, block_ram = budget, interval, interval, costs.BLOCK_RAM_CELLS
     findings: list[Finding] = []
-    for _ in range(_TRIES):
-        foldings = search.within(left).choose(aim)
+    for _ in range(_TRIES + (_CIRCUIT_TRIES if search.in_circuits else 0)):
+        foldings = search.within(left).choose(aim, inside)
         if foldings is None:
             break
         made = _with_foldings(task, foldings, block_ram)
@@ -191,8 +210,11 @@ def _attempt(
         late = made.initiation_interval - interval
         if not short and (late <= 0 or not exact):
             return made, []
-        if not short:  # bursts cost some cycles beyond those of the slowest core, circuits of several cores many
-            aim = aim * interval // made.initiation_interval
+        if not short and search.in_circuits:  # whose cores take their cycles one after the other
+            inside = min(inside - 1, inside * interval // made.initiation_interval)
+            continue
+        if not short:  # bursts cost some cycles beyond those of the slowest core
+            aim -= late
             continue
         findings = [_too_large(made, *shortage, _more_or_less(task, budget, shortage[0])) for shortage in short]
         if [name for name, _, _ in short] == ["bram"] and block_ram < costs.SCARCE_BLOCK_RAM_CELLS:

@@ -126,6 +126,19 @@ def test_a_reset_is_an_error_for_a_design_with_state():
             host.answers(1)
 
 
+@pytest.mark.parametrize("carrier", CARRIERS)
+def test_a_restart_is_a_session_that_begins_behind_all_answers(carrier):
+    frames = frames_of(200)
+    with Peer(pipes(), carrier) as peer, Host(peer, reopen=False) as host:
+        for session in range(1, 4):
+            host.thread.send(frames.tobytes())
+            first = host.answers(50)
+            host.thread.restart()
+            assert peer.pipes.opened == session + 1
+            assert (np.concatenate([first, host.answers(150)]) == compute(frames)).all()
+        assert (host.run(frames) == compute(frames)).all()
+
+
 def test_the_cable_is_pulled():
     with Peer(pipes(allowed=lambda: 1)) as peer, Host(peer) as host:
         host.thread.send(frames_of(3).tobytes())

@@ -123,6 +123,12 @@ def _print_report(board: Board, made: Made, target: Path) -> None:
         say("  up to date: model, options and tools are unchanged (--force rebuilds)")
     most = "" if timing.get("exact", True) else "at most "
     say(f"  initiation interval {timing['initiation_interval']} cycles, latency {most}{timing['latency']} cycles")
+    circuit = timing.get("circuit")
+    if circuit is not None and circuit["limits"]:
+        say(
+            f"  the interval is the latency of the circuit through {len(circuit['states'])} states, with "
+            f"{circuit['frames']} frames on their way: independent --channels make use of it"
+        )
     fmax = f"{clock['fmax_mhz']:.1f} MHz" if clock["fmax_mhz"] else "not placed and routed"
     if (larger := table["larger_design"]) is not None:
         say(

@@ -116,6 +116,7 @@ def write_board(
                 board, input_bytes, output_bytes, carrier.frames_per_second(input_bytes, output_bytes, buffers.payload)
             ),
             **carrier.table(),
+            **({"stateful": True} if manifest.get("states") else {}),
             "most_payload": buffers.payload,
             "receive_bytes": buffers.receive,
             "transmit_bytes": buffers.transmit,

@@ -126,6 +126,11 @@ class Board:
             self.link.send(frames.tobytes())
             return self._take(len(frames))
 
+    def reset(self) -> None:
+        """Begin anew: what the design keeps from frame to frame is as it was at first. Connecting does that, too."""
+        with self._alone():
+            self.link.restart()
+
     def close(self) -> None:
         """End the session and give the port back."""
         self.link.close()

@@ -108,6 +108,14 @@ class LinkThread:
         with self._changed:
             self._wait(lambda: self.link.is_open)
 
+    def restart(self) -> None:
+        """Begin a new session, which resets the board's core, once all that was sent has its answers."""
+        with self._changed:
+            self._wait(lambda: not self.link.waiting)
+            self.link.reopen(self._clock())
+            self._wake_up()
+            self._wait(lambda: self.link.is_open)
+
     def close(self) -> None:
         """End the thread and give the port back; whoever waits, or asks for anything later, gets an error."""
         with self._changed:

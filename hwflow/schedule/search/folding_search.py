@@ -35,6 +35,7 @@ from hwflow.display import show
 from hwflow.errors import Finding, ModelRefused
 from hwflow.ir.graph import Graph, Node, Value
 from hwflow.schedule.converters import View, steps_between
+from hwflow.schedule.search.circuit_nodes import circuit_nodes
 from hwflow.schedule.search.elimination import IntArray, Selection, Table
 from hwflow.schedule.search.exploration import Explored, explore, graph_inputs, inserted, resources
 from hwflow.schedule.search.selection import cheapest, pareto_rows
@@ -156,9 +157,16 @@ class FoldingSearch:
             raise ModelRefused(self.refusal(interval, best))
         return interval, foldings
 
-    def choose(self, interval: int) -> dict[Node, Folding] | None:
-        """Return the cheapest foldings of at most ``interval`` cycles that fit, or None."""
-        found = self._select(interval, self._limits) or self._any(interval)  # if the first search ended early
+    @cached_property
+    def in_circuits(self) -> frozenset[Node]:
+        """Return the nodes on circuits through delays: their latencies add up."""
+        return circuit_nodes(self._graph)
+
+    def choose(self, interval: int, inside: int | None = None) -> dict[Node, Folding] | None:
+        """Return the cheapest foldings of at most ``interval`` cycles that fit, or None. ``inside``: the most cycles of
+        those on circuits."""
+        found = self._select(interval, self._limits, inside=inside)
+        found = found or self._any(interval, inside)  # if the first search ended early
         return None if found is None else found[0]
 
     def total(self, foldings: dict[Node, Folding]) -> Resources:
@@ -244,11 +252,13 @@ class FoldingSearch:
         return self._converters[key]
 
     def _select(
-        self, interval: int, limits: IntArray, *, price: IntArray | None = None, any_at_all: bool = False
+        self, interval: int, limits: IntArray, *, price: IntArray | None = None, any_at_all: bool = False,
+        inside: int | None = None,
     ) -> tuple[dict[Node, Folding], Selection] | None:
         tables, numbers = [], []
-        for options in self._options.values():
-            rows = np.flatnonzero((options.cycles <= interval) & (options.needs <= limits).all(axis=1))
+        for node, options in self._options.items():
+            most = interval if inside is None or node not in self.in_circuits else inside
+            rows = np.flatnonzero((options.cycles <= most) & (options.needs <= limits).all(axis=1))
             if not len(rows):
                 return None
             tables.append(Table(options.variables, options.places[rows], options.needs[rows]))
@@ -264,8 +274,8 @@ class FoldingSearch:
         }
         return foldings, found
 
-    def _any(self, interval: int) -> tuple[dict[Node, Folding], Selection] | None:
-        return self._select(interval, self._limits, price=self._even, any_at_all=True)
+    def _any(self, interval: int, inside: int | None = None) -> tuple[dict[Node, Folding], Selection] | None:
+        return self._select(interval, self._limits, price=self._even, any_at_all=True, inside=inside)
 
     def _fits(self, interval: int) -> bool:
         return self._any(interval) is not None
