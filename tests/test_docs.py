@@ -16,6 +16,7 @@ from boards import all_boards
 from docs.generated import PAGES
 from hwflow.cli.parser import command_line
 from hwflow.codegen import report
+from hwflow.frontend.states.ties import States
 from hwflow.numerics.requantizers.requantizer import Form, lookup_form, search_form, threshold_form
 from hwflow.numerics.requantizers.step_function import StepFunction
 from hwflow.onnxspec.clauses import RULES

@@ -237,6 +237,7 @@ def command_line() -> argparse.ArgumentParser:
     command.add_argument("--frames", type=int, metavar="N", help="how many frames of calibration data (default: all)")
     dimension(command)
     const(command)
+    state(command)
     trust(command)
 
     add("boards", run_boards, "list the boards")

@@ -53,12 +53,13 @@ class Placement:
     sources: Mapping[str, str] = field(default_factory=dict)
 
 
-def place_quantizers(model: onnx.ModelProto) -> Placement:
-    """Return where ``model`` needs quantizers; the types of its values must have been inferred.
+def place_quantizers(model: onnx.ModelProto, states: Iterable[str] = ()) -> Placement:
+    """Return where ``model`` needs quantizers; the types of its values must have been inferred. ``states``: outputs
+    that are inputs of later frames, which need integers, too.
 
     Values that are read in graph attributes only, and what is made there, get none.
     """
-    placer = _Placer(model.graph)
+    placer = _Placer(model.graph, frozenset(states))
     while placer.walk():
         pass
     return Placement(
@@ -70,8 +71,8 @@ def place_quantizers(model: onnx.ModelProto) -> Placement:
 class _Placer:
     """Walks the graph with the quantizers found so far until a walk finds no more."""
 
-    def __init__(self, graph: onnx.GraphProto) -> None:
-        self._graph = graph
+    def __init__(self, graph: onnx.GraphProto, states: frozenset[str] = frozenset()) -> None:
+        self._graph, self._left = graph, states
         self._constants = {i.name: i for i in graph.initializer}
         self._producers = {name: node for node in graph.node for name in node.output if name}
         self._readers = Counter(name for node in graph.node for name in node.input)
@@ -97,7 +98,8 @@ class _Placer:
             for name in node.output:
                 self._set(name, state)
         for info in self._graph.output:
-            if self._kind(info.name) == _Kind.SUMS:
+            left = info.name in self._left and info.name in self.states
+            if self._kind(info.name) == _Kind.SUMS or left:
                 self._demand(info.name)
         return len(self.quantized) > before
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from onnx import numpy_helper
 
 from hwflow.api.checking import examine
 from hwflow.api.compiler import Model, Progress, load
@@ -19,13 +20,14 @@ from hwflow.display import show, show_path
 from hwflow.errors import Finding, ModelRefused, Severity, UsageError, merged
 from hwflow.frontend.frames.batches import whole_inputs
 from hwflow.frontend.host_work import HOST_WORK, HostWork
-from hwflow.onnxspec import TrainingModel, write_model
+from hwflow.frontend.states.ties import STATELESS, States
+from hwflow.onnxspec import ModelProto, TrainingModel, write_model
 from hwflow.onnxspec.graphs.operator_names import DEQUANTIZE_LINEAR, QUANTIZE_LINEAR
 from hwflow.onnxspec.reading.bound_inputs import InputConstants
 from hwflow.onnxspec.reading.external_loading import Folders
 from hwflow.onnxspec.resolving.written_out import written_out
 from hwflow.quantization.preparation import of_fused_operators
-from hwflow.quantization.sessions import require_onnxruntime, run_frames
+from hwflow.quantization.sessions import require_onnxruntime, run_frames, run_sequence
 from hwflow.quantization.static_quantizer import Recipe, static_qdq
 from hwflow.verify.inputs import Inputs, choose_inputs, require_file
 
@@ -168,6 +170,7 @@ def quantize(
     dimensions: Mapping[str, int] | None = None,
     constants: InputConstants | None = None,
     trusted: Folders = (),
+    states: States = STATELESS,
     progress: Progress | None = None,
 ) -> Quantization:
     """Quantize a float model by onnxruntime's static quantizer (package extra ``quantize``) and write it to ``output``.
@@ -178,9 +181,9 @@ def quantize(
     (dB, by default :data:`TARGET_SNR`) against the float model on the calibration data. ``calibration`` and ``inputs``
     are .npz files as :func:`compare` takes them; the quantized model is compared with the float model on ``inputs``, or
     on the calibration data without; an array ``label`` there gives accuracies. ``frames``: how many of the calibration
-    data (default: all). ``model``, ``dimensions``, ``constants``, ``trusted``: as :func:`load` takes
-    them. The same arguments give the
-    same file. A file at ``output`` is replaced as a whole, or stays as it was.
+    data (default: all). ``model``, ``dimensions``, ``constants``, ``trusted``, ``states``: as :func:`load` takes them;
+    the frames of a model with state are one sequence (of each channel), and the file's metadata says what its states
+    are. The same arguments give the same file. A file at ``output`` is replaced as a whole, or stays as it was.
 
     Raises :class:`ModelRefused` (no valid model, not float, not what onnxruntime can quantize), :class:`UsageError`
     (files or arguments that do not fit), :class:`ToolError` (onnxruntime is not installed).
@@ -192,7 +195,7 @@ def quantize(
     require_file(inputs)
     say("reading the model")
     if not isinstance(model, Model):
-        model = load(model, dimensions, trusted=trusted, constants=constants)
+        model = load(model, dimensions, trusted=trusted, constants=constants, states=states)
     target = Path(output)
     _refuse_target(target, model.path)
     _refuse_unfit(model)
@@ -200,12 +203,12 @@ def quantize(
     calibrated = choose_inputs(model, None, calibration, frames, rng)
     evaluated = calibrated if inputs is None else choose_inputs(model, None, inputs, None, rng)
     say(f"running the float model on {_frames(calibrated)}")
-    shown = _by_frame(model, calibrated)
-    reference = run_frames(model.proto, shown, model.resolved.outputs)
+    shown, reference = _run(model, model.proto, calibrated)
     _refuse_infinite(reference, calibrated)
     say("quantizing")
     fused = of_fused_operators(model.proto)
-    quantized = static_qdq(written_out(fused, model.dimensions, whole=model.whole), shown, recipe)
+    tied = {tie.target: tie.source for tie in model.resolved.ties}
+    quantized = static_qdq(written_out(fused, model.dimensions, whole=model.whole), shown, recipe, tied)
     proto = quantized.model
     if not any(node.op_type in _QUANTIZERS for node in proto.graph.node):
         raise ModelRefused.of(
@@ -214,19 +217,18 @@ def quantize(
         )
     with tempfile.TemporaryDirectory(prefix="hwflow-quantize-") as folder:
         say("checking the quantized model")
-        write_model(proto, Path(folder) / target.name)
+        write_model(_with_states(proto, model), Path(folder) / target.name)
         findings, host = examine(Path(folder) / target.name)  # all given dimensions are bound
     errors = [f for f in findings if f.severity == Severity.ERROR]
     if errors:
         raise ModelRefused(errors)
     say(f"comparing with the float model on {_frames(evaluated)}")
     if evaluated is not calibrated:
-        shown = _by_frame(model, evaluated)
-        reference = run_frames(model.proto, shown, model.resolved.outputs)
+        _, reference = _run(model, model.proto, evaluated)
         _refuse_infinite(reference, evaluated)
-    result = run_frames(proto, shown, model.resolved.outputs)
+    _, result = _run(model, proto, evaluated)
     qualities = tuple(_quality(name, array, result[name], evaluated.labels) for name, array in reference.items())
-    write_model(proto, target)
+    write_model(_with_states(proto, model), target)
     return Quantization(
         target, bits, activations, calibrated, evaluated, qualities, tuple(findings), host, quantized.activations,
         quantized.wide, recipe.target_snr,
@@ -312,6 +314,47 @@ def _refuse_infinite(values: Mapping[str, npt.NDArray[Any]], inputs: Inputs) -> 
             findings.append(Finding("finite-results", f"output {show(name)}", message, "leave such frames out"))
     if findings:
         raise UsageError(findings)
+
+
+def _run(
+    model: Model, proto: ModelProto, inputs: Inputs
+) -> tuple[list[dict[str, npt.NDArray[Any]]], dict[str, npt.NDArray[Any]]]:
+    """Return the frames that ``proto``, which has the inputs and outputs of ``model``, is given, with the state that
+    frames before them leave, and its outputs, [frames, elements]."""
+    shown, ties, outputs = _by_frame(model, inputs), model.resolved.ties, model.resolved.outputs
+    if not ties:
+        return shown, run_frames(proto, shown, outputs)
+    left = {}
+    for tie in ties:
+        first = tie.initial.astype(model.resolved.values[tie.target].dtype)
+        left[tie.target] = [first if model.whole else first[np.newaxis]] * tie.frames
+
+    def with_state(number: int, before: list[npt.NDArray[Any]] | None) -> dict[str, npt.NDArray[Any]]:
+        for place, tie in enumerate(ties):
+            held = left[tie.target]
+            if before is not None:
+                held[(number - 1) % tie.frames] = before[len(outputs) + place]
+            shown[number][tie.target] = held[number % tie.frames]
+        return shown[number]
+
+    found = run_sequence(proto, len(shown), with_state, [*outputs, *(tie.source for tie in ties)])
+    return shown, {name: found[name] for name in outputs}
+
+
+def _with_states(proto: ModelProto, model: Model) -> ModelProto:
+    """Return a copy whose metadata has the states of ``model``, and what they are at first as the inputs' defaults."""
+    made = ModelProto()
+    made.CopyFrom(proto)
+    ties = model.resolved.ties
+    if ties:
+        channels = model.states.channels
+        States(tuple(f"{tie.source}={tie.target}" for tie in ties), channels).written(made)
+    for tie in ties:
+        if tie.initial.any():
+            first = tie.initial.astype(model.resolved.values[tie.target].dtype)
+            tensor = numpy_helper.from_array(first if model.whole else first[np.newaxis], tie.target)
+            made.graph.initializer.append(tensor)
+    return made
 
 
 def _by_frame(model: Model, inputs: Inputs) -> list[dict[str, npt.NDArray[Any]]]:

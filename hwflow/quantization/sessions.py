@@ -10,7 +10,7 @@ import importlib
 import io
 import logging
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -122,7 +122,18 @@ def run_frames(model: onnx.ModelProto, frames: Sequence[Arrays], outputs: Sequen
 
     Raises :class:`ModelRefused` where onnxruntime cannot run the model.
     """
+    return run_sequence(model, len(frames), lambda number, before: frames[number], outputs)
+
+
+def run_sequence(
+    model: onnx.ModelProto, count: int, frame: Callable[[int, list[npt.NDArray[Any]] | None], Arrays],
+    outputs: Sequence[str],
+) -> dict[str, npt.NDArray[Any]]:
+    """Do the same for frames that depend on the outputs of the one before: ``frame`` returns one by its number and
+    these, None at first."""
     with refusing(model, "run in onnxruntime"):
         session = open_session(plain(model))
-        rows = [session.run(list(outputs), dict(frame)) for frame in frames]
+        rows: list[list[npt.NDArray[Any]]] = []
+        for number in range(count):
+            rows.append(session.run(list(outputs), dict(frame(number, rows[-1] if rows else None))))
         return {name: np.stack([np.asarray(row[i]).reshape(-1) for row in rows]) for i, name in enumerate(outputs)}

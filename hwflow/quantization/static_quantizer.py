@@ -68,11 +68,14 @@ class Quantized:
     wide: tuple[str, ...]
 
 
-def static_qdq(model: onnx.ModelProto, frames: Sequence[Arrays], recipe: Recipe) -> Quantized:
+def static_qdq(
+    model: onnx.ModelProto, frames: Sequence[Arrays], recipe: Recipe, states: Mapping[str, str] | None = None
+) -> Quantized:
     """Quantize ``model`` with QuantizeLinear and DequantizeLinear where :func:`place_quantizers` says.
 
     ``model`` is valid, float32 and complete (no external data); it is not changed. ``frames``: calibration data, each a
     mapping from input name to an array with one frame; the ranges of activations are the least and greatest values met.
+    ``states``: outputs that are inputs of later frames, by the inputs' names, with one range for both.
     Raises :class:`ModelRefused` where onnx or onnxruntime cannot do it, :class:`ToolError` without onnxruntime.
     """
     with tempfile.TemporaryDirectory(prefix="hwflow-quantize-") as folder:
@@ -85,8 +88,9 @@ def static_qdq(model: onnx.ModelProto, frames: Sequence[Arrays], recipe: Recipe)
         bounded.CopyFrom(prepared)
         masked = bound_masks(bounded, frames)
         bounded = shape_inference.infer_shapes(bounded, data_prop=True)
-        placement = place_quantizers(bounded)
+        placement = place_quantizers(bounded, (states or {}).values())
         ranges = calibrate(bounded, frames, placement.quantized) | masked
+        _share_ranges(ranges, placement, states or {})
         work = _Work(bounded, recipe, placement, ranges)
         wide = tuple(placement.quantized) if recipe.activations.endswith("16") else ()
         if recipe.target_snr is not None:
@@ -94,6 +98,15 @@ def static_qdq(model: onnx.ModelProto, frames: Sequence[Arrays], recipe: Recipe)
             wide = choose_wide(placement.quantized, work.quantized, target)
         result = work.quantized(wide)
     return Quantized(finished(result, model), placement.quantized, wide)
+
+
+def _share_ranges(ranges: dict[str, Range], placement: Placement, states: Mapping[str, str]) -> None:
+    """Give both ends of a state the same range, so that its integers stay as they are."""
+    for target, source in states.items():
+        ends = [name for name in (target, placement.sources.get(source, source)) if name in ranges]
+        together = [ranges[name] for name in ends]
+        for name in ends:
+            ranges[name] = min(low for low, _ in together), max(high for _, high in together)
 
 
 def _raised(model: onnx.ModelProto, recipe: Recipe) -> onnx.ModelProto:

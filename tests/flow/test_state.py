@@ -168,9 +168,9 @@ def test_refused(make, states: Sequence[str], error: type[Exception], message: s
 
 
 def test_all_findings_of_a_first_state(tmp_path: Path) -> None:
-    np.savez(tmp_path / "between.npz", h=np.array([[0.5, -1, 0.251, 0.0]], dtype=np.float32))
-    with pytest.raises(ModelRefused, match=r"levels of its quantizer, integers in \[-128, 127\], not 0.25"):
-        _ = load(cell().save(tmp_path), states=States((f"h_next=h:{tmp_path / 'between.npz'}",))).quantized
+    np.savez(tmp_path / "between.npz", h=np.full((1, 2, 3), 0.251, dtype=np.float32))
+    with pytest.raises(ModelRefused, match=r"levels of its quantizer, integers in \[-128, 127\], not 0.25.*; 6 such"):
+        _ = load(cache().save(tmp_path), states=States((f"h_next=h:{tmp_path / 'between.npz'}",))).quantized
 
 
 def test_sums_are_a_state_where_a_quantizer_bounds_them(tmp_path: Path) -> None:
@@ -178,3 +178,14 @@ def test_sums_are_a_state_where_a_quantizer_bounds_them(tmp_path: Path) -> None:
     model = load(unquantized().save(tmp_path), states=States(("h_next=h",)))
     frames = frames_of(model)
     agrees(model, one_by_one(unquantized().build(), frames, np.zeros(3, np.float32)), frames, simulated=False)
+
+
+def test_what_quantizers_read_may_lie_between_levels_at_first(tmp_path: Path) -> None:
+    b, first = cell(), np.array([0.5, -1.7, 0.2512, 0.003], dtype=np.float32)
+    proto = b.build()
+    for node in [n for n in proto.graph.node if "h" in n.input]:
+        assert node.op_type == "QuantizeLinear"
+    np.savez(tmp_path / "between.npz", h=first)
+    model = load(b.save(tmp_path), states=States((f"h_next=h:{tmp_path / 'between.npz'}",)))
+    frames = frames_of(model)
+    agrees(model, one_by_one(proto, frames, first), frames, simulated=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from hwflow.cli.options import constants, dimensions
+from hwflow.cli.options import constants, dimensions, states
 from hwflow.cli.terminal import Steps, print_json, say
 
 
@@ -17,7 +17,7 @@ def run_quantize(arguments: argparse.Namespace) -> int:
             arguments.model, arguments.calibration, arguments.output, bits=arguments.bits,
             activations=arguments.activations, target_snr=arguments.target_snr, inputs=arguments.input,
             frames=arguments.frames, dimensions=dimensions(arguments.dim), trusted=arguments.trust, progress=progress,
-            constants=constants(arguments.const),
+            constants=constants(arguments.const), states=states(arguments),
         )
     if arguments.format == "json":
         print_json(quantization.table())

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 
@@ -16,9 +17,10 @@ from hwflow.display import show
 from hwflow.errors import Finding
 from hwflow.frontend.context import Lowering
 from hwflow.frontend.stream_types import COMPUTED_TYPES, REAL_TYPES
-from hwflow.frontend.views import Anchor, HostInput, Integers, Reals, Refused, View, fractions
+from hwflow.frontend.views import Anchor, HostInput, Integers, Reals, Refused, View, as_array, fractions
 from hwflow.ir.graph import Meaning, Node, Value
 from hwflow.ir.node_attributes import DelayAttributes
+from hwflow.onnxspec.graphs.operator_names import QUANTIZE_LINEAR
 from hwflow.onnxspec.resolving.resolved_model import ResolvedModel, Tie
 from hwflow.types import Interval, IntType, TensorType
 
@@ -134,6 +136,8 @@ def delays(state: Lowering) -> Iterator[Node]:
         if isinstance(after, Reals):
             with_scale = np.broadcast_to(after.scale, after.shape)
             initial = initial / with_scale + np.broadcast_to(after.zero_point, after.shape)
+        if _only_quantized(state, tie, after):
+            initial = as_array(np.frompyfunc(partial(_level, type_.interval), 1, 1)(initial))
         flat = initial.reshape(-1)
         wrong = [i for i, level in enumerate(flat) if level.denominator != 1 or not type_.interval.includes(int(level))]
         if wrong:
@@ -148,6 +152,31 @@ def delays(state: Lowering) -> Iterator[Node]:
         levels = np.array([int(level) for level in flat], dtype=np.int64).reshape(after.shape)
         attributes = DelayAttributes(type_, levels, tie.frames)
         yield Node(state.names.fresh(f"state_{tie.target}"), [before.value], [after.value], attributes)
+
+
+def _only_quantized(state: Lowering, tie: Tie, view: Integers | Reals) -> bool:
+    """Tell whether only quantizers read the state's input, all of them to its own integers: so what it is at first may
+    lie between these."""
+    if not isinstance(view, Reals) or view.scale.size != 1 or view.zero_point.size != 1:
+        return False
+    for node in state.model.nodes:
+        if tie.target not in node.inputs:
+            continue
+        known = [state.model.constants.get(name) for name in node.inputs[1:]]
+        sizes = [array for array in known if array is not None and array.size == 1]
+        if node.op_type != QUANTIZE_LINEAR or not known or len(sizes) < len(known):
+            return False
+        numbers = [Fraction(array.reshape(-1)[0].item()) for array in sizes]
+        if numbers != [view.scale.reshape(-1)[0], view.zero_point.reshape(-1)[0]][: len(numbers)]:
+            return False
+        if len(numbers) == 1 and view.zero_point.reshape(-1)[0] != 0:
+            return False
+    return True
+
+
+def _level(interval: Interval, number: Fraction) -> Fraction:
+    """Round to the nearest even of the nearest levels, and saturate."""
+    return Fraction(min(max(round(number), interval.lo), interval.hi))
 
 
 def nearest(level: Fraction) -> str:
