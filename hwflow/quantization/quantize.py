@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from onnx import numpy_helper
 
 from hwflow.api.checking import examine
 from hwflow.api.compiler import Model, Progress, load
@@ -20,7 +19,7 @@ from hwflow.display import show, show_path
 from hwflow.errors import Finding, ModelRefused, Severity, UsageError, merged
 from hwflow.frontend.frames.batches import whole_inputs
 from hwflow.frontend.host_work import HOST_WORK, HostWork
-from hwflow.frontend.states.ties import STATELESS, States
+from hwflow.frontend.states.ties import STATELESS, States, with_ties
 from hwflow.onnxspec import ModelProto, TrainingModel, write_model
 from hwflow.onnxspec.graphs.operator_names import DEQUANTIZE_LINEAR, QUANTIZE_LINEAR
 from hwflow.onnxspec.reading.bound_inputs import InputConstants
@@ -217,7 +216,7 @@ def quantize(
         )
     with tempfile.TemporaryDirectory(prefix="hwflow-quantize-") as folder:
         say("checking the quantized model")
-        write_model(_with_states(proto, model), Path(folder) / target.name)
+        write_model(with_ties(proto, model.resolved, whole=model.whole), Path(folder) / target.name)
         findings, host = examine(Path(folder) / target.name)  # all given dimensions are bound
     errors = [f for f in findings if f.severity == Severity.ERROR]
     if errors:
@@ -228,7 +227,7 @@ def quantize(
         _refuse_infinite(reference, evaluated)
     _, result = _run(model, proto, evaluated)
     qualities = tuple(_quality(name, array, result[name], evaluated.labels) for name, array in reference.items())
-    write_model(_with_states(proto, model), target)
+    write_model(with_ties(proto, model.resolved, whole=model.whole), target)
     return Quantization(
         target, bits, activations, calibrated, evaluated, qualities, tuple(findings), host, quantized.activations,
         quantized.wide, recipe.target_snr,
@@ -339,22 +338,6 @@ def _run(
 
     found = run_sequence(proto, len(shown), with_state, [*outputs, *(tie.source for tie in ties)])
     return shown, {name: found[name] for name in outputs}
-
-
-def _with_states(proto: ModelProto, model: Model) -> ModelProto:
-    """Return a copy whose metadata has the states of ``model``, and what they are at first as the inputs' defaults."""
-    made = ModelProto()
-    made.CopyFrom(proto)
-    ties = model.resolved.ties
-    if ties:
-        channels = model.states.channels
-        States(tuple(f"{tie.source}={tie.target}" for tie in ties), channels).written(made)
-    for tie in ties:
-        if tie.initial.any():
-            first = tie.initial.astype(model.resolved.values[tie.target].dtype)
-            tensor = numpy_helper.from_array(first if model.whole else first[np.newaxis], tie.target)
-            made.graph.initializer.append(tensor)
-    return made
 
 
 def _by_frame(model: Model, inputs: Inputs) -> list[dict[str, npt.NDArray[Any]]]:

@@ -59,15 +59,6 @@ class States:
         """Return the files that may have first states."""
         return [Path(match[1]) for text in self.texts if (match := re.search(r":([^:=]+)$", text))]
 
-    def written(self, proto: ModelProto) -> None:
-        """Write these to the model's metadata."""
-        entries = {entry.key: entry.value for entry in proto.metadata_props}
-        if self.texts:
-            entries[KEY] = ";".join(self.texts)
-        if self.channels is not None:
-            entries[CHANNELS_KEY] = str(self.channels)
-        helper.set_model_props(proto, entries)
-
 
 STATELESS = States()
 
@@ -159,6 +150,26 @@ def in_manifest(model: ResolvedModel, folder: Path) -> dict[str, Any]:
         np.savez(folder / INITIAL, **cast(Any, initial))
     texts = [f"{t.source}={t.target}" + (f":{INITIAL}" if t.target in initial else "") for t in model.ties]
     return {"states": {"ties": texts, "channels": max(tie.frames for tie in model.ties)}}
+
+
+def with_ties(proto: ModelProto, model: ResolvedModel, *, whole: bool) -> ModelProto:
+    """Return a copy of ``proto``, which has the inputs and outputs of ``model``, with metadata about its states, and
+    what they are at first as the inputs' defaults. ``whole``: as of :meth:`Ties.of`."""
+    made = ModelProto()
+    made.CopyFrom(proto)
+    if not model.ties:
+        return made
+    channels = max(tie.frames for tie in model.ties)
+    texts = tuple(f"{tie.source}={tie.target}" for tie in model.ties)
+    entries = {entry.key: entry.value for entry in made.metadata_props} | {KEY: ";".join(texts)}
+    if channels > 1:
+        entries[CHANNELS_KEY] = str(channels)
+    helper.set_model_props(made, entries)
+    for tie in model.ties:
+        if tie.initial.any():
+            first = tie.initial.astype(model.values[tie.target].dtype)
+            made.graph.initializer.append(numpy_helper.from_array(first if whole else first[np.newaxis], tie.target))
+    return made
 
 
 def _parts(proto: ModelProto, text: str) -> tuple[str, str, str | None]:

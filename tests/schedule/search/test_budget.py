@@ -246,6 +246,7 @@ def test_the_fastest_whole_design_is_found_in_few_attempts(count: int, monkeypat
 
     class Search:
         intervals = range(1, count + 1)
+        in_circuits: frozenset[object] = frozenset()
 
         def within(self, budget: Budget) -> Search:
             return self
