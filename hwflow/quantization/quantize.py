@@ -288,7 +288,7 @@ def _refuse_unfit(model: Model) -> None:
         if dtype != "float32" and "int" not in dtype:
             message = f"elements must be of type float32 or integers, not {dtype}"
             findings.append(Finding("input-type", f"input {show(name)}", message, "convert the model to float32"))
-        if name in whole and not model.whole:
+        if name in whole and not (model.whole and whole[name]):
             message = f"the first axis must be frames, of size 1 or a variable; the shape must not be {whole[name]}"
             findings.append(Finding("frames-first", f"input {show(name)}", message, "export the model for one frame"))
     if not model.resolved.inputs:
