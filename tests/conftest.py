@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 
 import pytest
 
 from hwflow import processes
 from hwflow.cli import terminal
 from hwflow.toolchain import routing
-from tests.compiler_cache import compiler_with_headers, shared_folder
+from tests import compiler
+from tests.shared import shared_folder
 
 terminal.EVERY = 3600.0  # a slow machine must not add lines to what a command says
 routing.ALONE_SECONDS = 3600.0  # nor start a second place and route beside the first
@@ -28,5 +30,5 @@ def cache(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HWFLOW_CACHE", str(folder))
         if "CXX" not in os.environ:
-            patch.setenv("CXX", compiler_with_headers(folder))
+            patch.setenv("CXX", f"{sys.executable} -S {compiler.__file__} {folder}")
         yield

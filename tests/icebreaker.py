@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from hwflow.cli import main
-from tests.compiler_cache import locked, shared_folder
 from tests.flow.networks import dense_network
+from tests.shared import locked, shared_folder
 
 OPTIONS = ("--board", "icebreaker", "--fps", "link")
 
