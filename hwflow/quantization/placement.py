@@ -84,8 +84,27 @@ class _Placer:
         self.order = list(dict.fromkeys((
             *(i.name for i in graph.input), *(name for node in graph.node for name in (*node.input, *node.output)),
         )))
+        self._divisors = self._divisor_chains()
         self.quantized: set[str] = set()
         self.states: dict[str, _State] = {}
+
+    def _divisor_chains(self) -> set[str]:
+        """Return divisors that are functions of one number for each row, such as norms, and what lies between: a
+        quantizer would make 0 of some."""
+        found: set[str] = set()
+        for node in self._graph.node:
+            for place in self._facts(node).divisors:
+                chain = [node.input[place]]
+                while (maker := self._producers.get(chain[-1])) is not None:
+                    facts = self._facts(maker)
+                    streams = [name for name in maker.input if name not in self._constants]
+                    if not (facts.elementwise or facts.affine):
+                        found.update(chain if facts.weights is None and not facts.keeps_elements else ())
+                        break
+                    if len(streams) != 1:
+                        break
+                    chain += streams
+        return found
 
     def walk(self) -> bool:
         """Return whether the walk has found another value to be quantized."""
@@ -172,7 +191,7 @@ class _Placer:
 
     def _function(self, node: onnx.NodeProto, facts: OperatorFacts, stream: str) -> _State:
         """Return the state of a function of one value, element by element."""
-        if self._kind(stream) in (_Kind.SUMS, _Kind.REALS) and not facts.affine:
+        if self._kind(stream) in (_Kind.SUMS, _Kind.REALS) and not facts.affine and stream not in self._divisors:
             root = self._root(stream)
             self._demand(root)
             return _State(_Kind.FUNCTION, root)
@@ -216,6 +235,8 @@ class _Placer:
     def _needs(self, facts: OperatorFacts, name: str) -> bool:
         """Whether an operator of several elements or streams needs a quantizer before this operand."""
         kind = self._kind(name)
+        if name in self._divisors and kind in (_Kind.SUMS, _Kind.REALS):
+            return False
         return facts.integer_operands or kind == _Kind.SUMS or (kind == _Kind.FUNCTION and not facts.class_number)
 
 

@@ -104,6 +104,7 @@ class OperatorFacts:
     * ``weights``: the operand of a linear operator that may be weights.
     * ``integer_operands``: its operands are quantized, where several of its operands or elements make a result. As a
       function of one value it reads integers of any kind: between two quantizers such functions are exact.
+    * ``divisors``: indices of operands that must not be 0, which is a level of every quantizer: they get none.
     * ``accumulates``: its results are wide integers before quantization, as those of linear operators.
     * ``moves``: results are elements of its operands, at other places.
     * ``affine``: it is an affine function, or a clip, if all operands but one are constants.
@@ -150,6 +151,7 @@ class OperatorFacts:
     differences: tuple[Difference, ...] = ()
     weights: WeightRule | None = None
     integer_operands: bool = False
+    divisors: tuple[int, ...] = ()
     accumulates: bool = False
     moves: bool = False
     affine: bool = False

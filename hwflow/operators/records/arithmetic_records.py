@@ -50,7 +50,7 @@ RECORDS: tuple[Operator, ...] = (
     _of_integers("BitwiseOr", integers.always(Simple("or")), phrases.BITS),
     _of_integers("BitwiseXor", integers.always(Simple("xor")), phrases.BITS),
     Operator(
-        names.DIV, lower=integers.or_real(integers.always(Quotient()), arithmetic.div),
+        names.DIV, divisors=(1,), lower=integers.or_real(integers.always(Quotient()), arithmetic.div),
         honours=attributes(broadcast=_BROADCAST),
         limits=f"of reals, by what is never 0; by a stream before a quantizer only; {phrases.INTEGER}",
         becomes=("elementwise", "quotient", "requantize"), real_only=True, frames=axes.ELEMENTWISE,

@@ -43,13 +43,13 @@ _NO_TRAINING = OutputMode("training_mode", off=False, refused=True)
 
 def _function(
     name: str, function: Elementwise | Callable[[OnnxNode], Elementwise], error: ErrorRule,
-    honours: Attributes | None = None, limits: str = phrases.FUNCTION,
+    honours: Attributes | None = None, limits: str = phrases.FUNCTION, divisors: tuple[int, ...] = (),
 ) -> Operator:
     """Return the record of a function of one operand, which becomes part of the next quantizer's."""
     make = (lambda node: function) if isinstance(function, Elementwise) else function
     return Operator(
         name, lower=islands.unary(make), honours=honours or {}, limits=limits, becomes=("requantize",),
-        frames=axes.ELEMENTWISE, error=error
+        frames=axes.ELEMENTWISE, error=error, divisors=divisors
     )
 
 
@@ -123,7 +123,8 @@ RECORDS: tuple[Operator, ...] = (
         real_only=True, frames=axes.elementwise(batched_since=7), error=function_errors.prelu, sizes=size_facts.SLOPE
     ),
     _function(
-        "Reciprocal", Reciprocal(), function_errors.reciprocal, limits=f"{phrases.FUNCTION}, of numbers other than 0"
+        "Reciprocal", Reciprocal(), function_errors.reciprocal, limits=f"{phrases.FUNCTION}, of numbers other than 0",
+        divisors=(0,),
     ),
     Operator(
         names.RELU, lower=islands.relu, limits=f"{phrases.FUNCTION}; {phrases.INTEGER}", becomes=("requantize",),
