@@ -74,7 +74,7 @@ def _framed(
     if not sizes or sizes == {1}:
         resolved, flat = resolve_with_graph(proto, dimensions, KEPT, validated=True)
         found = Framed(ties.of(resolved), flat)
-        if keeps_frames(resolved):
+        if sizes and keeps_frames(resolved):
             return found
         if not sizes:
             moved = with_frames_first(flat, resolved)

@@ -9,16 +9,17 @@ from onnx import helper
 
 from hwflow.frontend.frames.batches import batched, independent, rewritten, rule_of, unused_variable
 from hwflow.frontend.frames.frame_model import Build
-from hwflow.onnxspec.graphs.operator_names import RESHAPE
+from hwflow.onnxspec.graphs.operator_names import RESHAPE, TRANSPOSE
 from hwflow.onnxspec.resolving.resolved_model import ResolvedModel
 
 
 def with_frames_first(model: onnx.ModelProto, resolved: ResolvedModel) -> onnx.ModelProto | None:
     """Return ``model`` with its frames along a new first axis of every value, the inputs and outputs as they are; None
-    where an operator does not keep frames apart, or another axis of an output is that of the frames. ``resolved``: the
-    model resolved for one frame."""
+    where no Transpose moves them, where an operator does not keep frames apart, or another axis of an output is that of
+    the frames. ``resolved``: the model resolved for one frame."""
     build = Build(model, resolved)
-    if not _kept_apart(build):
+    moving = (n for n in resolved.nodes if n.op_type == TRANSPOSE and n.integers("perm")[:1] != (0,))
+    if not any(build.streams(node.inputs) for node in moving) or not _kept_apart(build):
         return None
     nodes, wrong = rewritten(build, batched)
     if wrong:

@@ -15,9 +15,9 @@ _MOST_LENGTHS = 256  # each is a selection of the whole tensor
 def reverse_sequence(use: Use) -> onnx.FunctionProto | None:
     """Return the function of one use (:data:`~hwflow.onnxspec.definitions.function_writer.Definition`)."""
     x, lengths = use.input(0), use.constants[1]
-    if x is None:
-        return None
     batch, time = use.attribute("batch_axis", 1), use.attribute("time_axis", 0)
+    if x is None or len(x.shape) < 2 or {batch, time} != {0, 1}:
+        return None
     steps, size = x.shape[time], x.shape[batch]
     writer = writer_for(use)
 

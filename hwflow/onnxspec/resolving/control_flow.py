@@ -46,6 +46,13 @@ class Unroller:
 
     def nodes(self, item: Item) -> Iterator[Item]:
         """Yield the nodes that replace an If, Loop or Scan whose inputs are known."""
+        try:
+            yield from self._nodes(item)
+        except (ValueError, IndexError, KeyError, TypeError) as wrong:  # what inference does not object to
+            message = f"attributes, inputs and body must fit each other, but: {' '.join(str(wrong).split())}"
+            self.walk.refuse(item, _RULE, message, "export the model again")
+
+    def _nodes(self, item: Item) -> Iterator[Item]:
         graphs = {a.name: g for a in item.proto.attribute for g in graphs_of(a)}
         needed = ("then_branch", "else_branch") if item.proto.op_type == IF else ("body",)
         if not all(name in graphs for name in needed):

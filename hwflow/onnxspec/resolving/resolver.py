@@ -663,7 +663,7 @@ class _Resolver:
             self._infer_control_flow(item)
             self.refuse(item, "", "", "")
             return None
-        if node.op_type == IF and node.input[0] in self.constants:
+        if node.op_type == IF and node.input and node.input[0] in self.constants:
             return self._taken(item)
         if node.op_type == LOOP or item.imports[""] >= _SCAN_WITHOUT_BATCH:
             try:
