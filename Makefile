@@ -10,14 +10,17 @@ BIN := $(VENV)/bin
 OUT ?= build/digits
 MODEL := examples/digits/model.onnx
 
-.PHONY: demo test coverage mutants docs lint types tests install install-test install-docs icarus clean
+.PHONY: demo test coverage mutants docs lint types tests tools install install-test install-docs icarus clean
 
 demo: install
 	$(BIN)/hwflow synth $(MODEL) --board ulx3s_85f --clock 150 --fps 260000 -o $(OUT)
 	$(BIN)/hwflow compare $(MODEL)
 	$(BIN)/hwflow sim $(OUT)
 
-test: icarus install-test lint types tests
+# The types are checked beside the first start of the tools: one core each.
+test: icarus install-test
+	$(MAKE) --jobs=2 lint types tools
+	$(MAKE) tests
 
 coverage: icarus install-test
 	rm -rf build/coverage
@@ -57,10 +60,12 @@ $(VENV)/.installed-docs: pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"
 	touch $@
 
-# The tools' first start compiles them (a minute or two); doctor does that once before tests run side by side.
-tests:
-	$(BIN)/hwflow doctor
+tests: tools
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal
+
+# The tools' first start compiles them (a minute or two); doctor does that once before tests run side by side.
+tools:
+	$(BIN)/hwflow doctor
 
 lint:
 	$(BIN)/ruff check .
