@@ -28,7 +28,17 @@ from hwflow.onnxspec.graphs.inline import (
     value_names,
 )
 from hwflow.onnxspec.graphs.operator_facts import facts_of
-from hwflow.onnxspec.graphs.operator_names import CAST_LIKE, CONSTANT, IF, LOOP, SCAN, SHAPE, SIZE
+from hwflow.onnxspec.graphs.operator_names import (
+    CAST_LIKE,
+    CONSTANT,
+    DEQUANTIZE_LINEAR,
+    IF,
+    LOOP,
+    QUANTIZE_LINEAR,
+    SCAN,
+    SHAPE,
+    SIZE,
+)
 from hwflow.onnxspec.graphs.parameters import count_parameters
 from hwflow.onnxspec.graphs.schemas import find_schema
 from hwflow.onnxspec.graphs.scopes import main_scopes, model_opsets
@@ -119,11 +129,11 @@ def resolve_with_graph(
     inlined.
 
     ``whole``: the inputs are whole tensors, first axes of any size (:mod:`hwflow.frontend.frames`). ``to_quantize``:
-    quantizers are to be put into definitions, so those that need them are taken, too."""
+    quantizers are to be put into definitions, so those that need them are taken, too, as in any float model."""
     if not validated:
         _raise_if(structural_findings(model))
     resolver = _Resolver(model, dimensions, keep, whole=whole)
-    resolver.to_quantize = to_quantize
+    resolver.to_quantize = to_quantize or not resolver.is_quantized
     return resolver.run(), resolver.flat_model()
 
 
@@ -190,6 +200,12 @@ class _Resolver:
             value = self.binding.value_info(info)
             if value is not None:
                 self._set(value)
+
+    @property
+    def is_quantized(self) -> bool:
+        """Whether the model has quantizers or operators of a dialect of quantized models."""
+        pair = (QUANTIZE_LINEAR, DEQUANTIZE_LINEAR)
+        return any(n.op_type in pair or n.domain in DIALECT_DOMAINS for scope in self.scopes for n in scope.nodes)
 
     @property
     def inliner(self) -> Inliner:
