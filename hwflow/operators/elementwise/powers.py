@@ -22,7 +22,7 @@ from hwflow.numerics.functions.power import Pow
 from hwflow.numerics.functions.smooth import Log
 from hwflow.onnxspec.reference import integer_powers
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
-from hwflow.operators.approximations.powers import constant, exponential
+from hwflow.operators.approximations.real_powers import constant, exponential
 from hwflow.operators.elementwise import integers
 from hwflow.operators.elementwise.arithmetic import product_of
 from hwflow.operators.elementwise.integers import Operand

@@ -38,7 +38,7 @@ from hwflow.numerics.interval import NoSteps
 from hwflow.numerics.requantizers.stages import StepStage
 from hwflow.numerics.requantizers.step_function import StepFunction
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
-from hwflow.operators.approximations.powers import powered
+from hwflow.operators.approximations.real_powers import powered
 from hwflow.operators.elementwise.clamped import applied, clamped
 from hwflow.operators.elementwise.lattice import MAX_POINTS, plain
 from hwflow.operators.moves.channels import Channels

@@ -15,7 +15,7 @@ from hwflow.onnxspec.reference import framewise
 from hwflow.onnxspec.reference.defect import AnyArray, Attributes, Defect, Inputs, Mended, exactly
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
 from hwflow.onnxspec.shapes import size_facts
-from hwflow.operators.approximations.powers import powered
+from hwflow.operators.approximations.real_powers import powered
 from hwflow.operators.elementwise.arithmetic import product_of
 from hwflow.operators.float_errors.step_errors import Errors, Step, gamma, magnitude
 from hwflow.operators.linear import spatial
