@@ -472,6 +472,19 @@ def test_table_lookup(rows: int, image: bool) -> None:
     check_lowering(graph, frames, result)
 
 
+@pytest.mark.parametrize("held", [1, 2, 5])
+def test_delay(held: int) -> None:
+    """Whole frames, as many behind: of more than there are, the first ones alone."""
+    type_ = TensorType((2, 3), I8, I8.interval)
+    first = np.arange(6).reshape(2, 3) - 3
+    build = Builder(np.random.default_rng(0))
+    build.output(build.node("delay", build.input((2, 3), I8), type=type_, initial=first, frames=held))
+    graph, frames = build.done(), np.random.default_rng(1).integers(-128, 128, (3, 2, 3))
+    (result,) = golden.evaluate(graph, {"x0": frames}).values()
+    assert np.array_equal(result, np.concatenate([np.stack([first] * held), frames])[: len(frames)])
+    check_lowering(graph, frames, result)
+
+
 def test_every_logical_operator_is_tested_here() -> None:
     names = {name for name, operator in OPERATORS.items() if not isinstance(operator, HardwareOperator)}
     here = (*globals(), *vars(test_logical_products), *vars(test_logical_matrix_products))

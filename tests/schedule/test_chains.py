@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -45,10 +44,10 @@ def chains(plan: Plan) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("clock", [None, 125.0, 60.0])
-def test_a_frame_a_cycle(clock: float | None, tmp_path: Path) -> None:
+def test_a_frame_a_cycle(clock: float | None) -> None:
     """One chain up to the narrowest stream, whatever the registers between adders; the rest by itself."""
     part = replace(PART, clock_mhz=clock)
-    scheduled = check(dense_graph(), 0, 1, 1, tmp_path, part=part)
+    scheduled = check(dense_graph(), 0, 1, 1, part=part)
     assert scheduled.initiation_interval == 1
     assert chains(scheduled.plan) == [["mvu", "requantize", "mvu", "requantize"]]
     assert [n.op for n in scheduled.graph.nodes] == ["frame_sync", "chain", "mvu"]
@@ -57,9 +56,9 @@ def test_a_frame_a_cycle(clock: float | None, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_fewer_frames(seed: int, tmp_path: Path) -> None:
+def test_fewer_frames(seed: int) -> None:
     """Requantizers behind cores that take several cycles are no chains."""
-    scheduled = check(dense_graph(seed=seed), seed, 4, 1, tmp_path)
+    scheduled = check(dense_graph(seed=seed), seed, 4, 1)
     assert scheduled.initiation_interval > 1
 
 

@@ -54,37 +54,37 @@ def cores(plan: Plan) -> list[str]:
 @pytest.mark.parametrize(
     ("fan_in", "bits", "signed", "seed"), [(3, 2, False, 0), (2, 3, True, 1), (6, 1, False, 2)]
 )
-def test_a_frame_a_cycle(fan_in: int, bits: int, signed: bool, seed: int, tmp_path: Path) -> None:
+def test_a_frame_a_cycle(fan_in: int, bits: int, signed: bool, seed: int) -> None:
     graph = sparse_graph(fan_in=fan_in, bits=bits, signed=signed, seed=seed)
-    scheduled = check(graph, seed, 1, 1, tmp_path)
+    scheduled = check(graph, seed, 1, 1)
     assert scheduled.initiation_interval == 1
     assert cores(scheduled.plan) == ["neurons"] * 3
 
 
-def test_windows_of_few_bits(tmp_path: Path) -> None:
+def test_windows_of_few_bits() -> None:
     """A convolution whose windows come whole, in every cycle but those of its line buffer."""
     build = Builder(np.random.default_rng(0))
     bit = IntType(1, signed=False)
     sums = build.conv2d(build.input((1, 5, 6), bit), 3, 3, 1, 1, IntType(3, signed=True))
     build.output(build.requantize(sums, IntType(2, signed=False)))
-    scheduled = check(build.done(), 0, 1, 1, tmp_path)
+    scheduled = check(build.done(), 0, 1, 1)
     assert cores(scheduled.plan) == ["sliding_window", "neurons"]
 
 
-def test_several_vectors_per_beat(tmp_path: Path) -> None:
+def test_several_vectors_per_beat() -> None:
     """A frame of four vectors a cycle."""
     build = Builder(np.random.default_rng(0))
     weights = np.array([[1, -2, 0], [0, 3, 1], [2, 0, -1]])
     sums = build.node("dense", build.input((4, 3), IntType(2, signed=False)), weights=weights)
     build.output(build.requantize(sums, IntType(2, signed=False), per_channel=False))
-    scheduled = check(build.done(), 0, 1, 1, tmp_path)
+    scheduled = check(build.done(), 0, 1, 1)
     assert scheduled.initiation_interval == 1
     assert cores(scheduled.plan) == ["neurons"]
 
 
-def test_registers_between_tables(tmp_path: Path) -> None:
+def test_registers_between_tables() -> None:
     """At 300 MHz there is one behind every table."""
-    scheduled = check(sparse_graph(fan_in=4), 0, 1, 1, tmp_path, part=replace(PART, clock_mhz=300.0))
+    scheduled = check(sparse_graph(fan_in=4), 0, 1, 1, part=replace(PART, clock_mhz=300.0))
     assert cores(scheduled.plan) == ["neurons"] * 3
     assert scheduled.latency > schedule(dataflow(sparse_graph(fan_in=4)), PART, WHOLE).latency
 
