@@ -31,7 +31,7 @@ EXPECTED: dict[str, int | set[str]] = {
     "mlperf_kws_dscnn_int8": 4,
     "mlperf_vww_mobilenetv1_int8": 2,
     "ort_mnist_float": {"quantized-model"},
-    "silero_vad_float": {"input-type", "quantized-model", "supported-operator"},
+    "silero_vad_float": {"input-type", "quantized-model"},
     "zoo_tfc_1w1a": 16,
     "zoo_tfc_2w2a": 16,
 }
