@@ -47,6 +47,7 @@ import numpy.typing as npt
 
 from hwflow.errors import InternalError
 from hwflow.numerics.accumulator_bounds import width_of
+from hwflow.numerics.requantizers.hull import Indices
 from hwflow.numerics.requantizers.shift_rounding import ShiftRounding, least_reaching
 from hwflow.numerics.requantizers.staircase import IntArray, Staircase
 from hwflow.numerics.requantizers.step_function import StepFunction
@@ -312,12 +313,24 @@ def proves(form: MultiplyAddShift, steps: Sequence[StepFunction]) -> bool:
             continue
         # v_k is at most an end of the clamp in size, and T_k - 1 at most an end of the interval
         extent = max(abs(s.lo), abs(s.hi)) * m + abs(b) + ((max(abs(s.low), abs(s.high)) + 1) << form.shift)
-        t: _Array = s.array if extent < _SAFE else s.array.astype(object)
-        bound = least_reaching(np.arange(s.low + 1, s.high + 1).astype(t.dtype), form.shift, form.rounding)
-        at = m * t + b
-        if not (np.all(at >= bound) and np.all(at - m < bound)):
+        lower, upper = (_Points(s, places, np.int64 if extent < _SAFE else object) for places in s.binding)
+        if not np.all(m * lower.thresholds + b >= lower.bounds(form.shift, form.rounding)):
+            return False
+        if not np.all(m * (upper.thresholds - 1) + b < upper.bounds(form.shift, form.rounding)):
             return False
     return True
+
+
+class _Points:
+    """Points ``(T_k, v_k)`` of a staircase in arrays of a kind that holds what is computed with them."""
+
+    def __init__(self, s: Staircase, places: Indices, kind: Any) -> None:
+        self.thresholds: _Array = s.array[places].astype(kind)
+        self._levels: _Array = (places + (s.low + 1)).astype(kind)
+
+    def bounds(self, shift: int, rounding: ShiftRounding) -> _Array:
+        """Return the least numbers that the shift maps to the levels."""
+        return least_reaching(self._levels, shift, rounding)
 
 
 # An interval of slopes (p_lo / q_lo, p_hi / q_hi), q_hi = 0 meaning no upper end; None: slope 0, no thresholds.
@@ -365,12 +378,10 @@ class _Conditions:
     """The conditions of a channel at a shift."""
 
     def __init__(self, s: Staircase, shift: int, low: int, high: int, rounding: ShiftRounding) -> None:
-        self._steps = s
+        self._steps, self._shift, self._rounding = s, shift, rounding
         self._first = least_reaching(s.low, shift, rounding) if s.low > low else None
         self._last = least_reaching(s.high + 1, shift, rounding) if s.high < high else None
         self._ends = max(abs(s.lo), abs(s.hi)), (max(abs(s.low), abs(s.high)) + 1) << shift
-        kind: Any = np.int64 if self._ends[1] < _SAFE else object
-        self._bounds: _Array = least_reaching(np.arange(s.low + 1, s.high + 1).astype(kind), shift, rounding)
 
     def addends(self, m: int) -> tuple[int | None, int | None]:
         """Return the minimum and maximum addend that meet all conditions for this multiplier; None: unbounded."""
@@ -382,10 +393,10 @@ class _Conditions:
         if self._last is not None:
             at_most.append(self._last - m * s.hi - 1)
         if s.count:
-            fits = self._ends[0] * m + self._ends[1] < _SAFE
-            gap = self._bounds - m * s.array if fits else self._bounds.astype(object) - m * s.array.astype(object)
-            at_least.append(int(gap.max()))
-            at_most.append(int(gap.min()) + m - 1)
+            kind: Any = np.int64 if self._ends[0] * m + self._ends[1] < _SAFE else object
+            lower, upper = (_Points(s, places, kind) for places in s.binding)
+            at_least.append(int((lower.bounds(self._shift, self._rounding) - m * lower.thresholds).max()))
+            at_most.append(int((upper.bounds(self._shift, self._rounding) - m * upper.thresholds).min()) + m - 1)
         return max(at_least, default=None), min(at_most, default=None)
 
 
@@ -408,26 +419,28 @@ def _slopes(
     result: list[_Slope | None] = [None] * len(staircases)
     if not rows:
         return result
-    points = max(staircases[c].count for c in rows) + 1
+    levels = max(staircases[c].count for c in rows) + 1
     span = max(staircases[c].hi - staircases[c].lo for c in rows) + 2
-    # an iterate p / q has p <= points << shift, and q <= span: all intermediate values stay below twice their product
-    kind: Any = np.int64 if 4 * ((points + 1) << shift) * span < _SAFE else object
+    # an iterate p / q has p <= levels << shift, and q <= span: all intermediate values stay below twice their product
+    kind: Any = np.int64 if 4 * ((levels + 1) << shift) * span < _SAFE else object
+    points = max(len(places) for c in rows for places in staircases[c].binding) + 1
     lower = np.zeros((2, len(rows), points), dtype=kind)  # [x or v, channel, point]
     upper = np.zeros((2, len(rows), points), dtype=kind)
     for row, c in enumerate(rows):
         s = staircases[c]
-        n = s.count
-        bounds: _Array = np.arange(s.low + 1, s.low + n + 2).astype(kind)
-        bounds = least_reaching(bounds, shift, rounding) - least_reaching(s.low, shift, rounding)
-        x = s.array.astype(kind) - s.lo
-        lower[0, row, 1 : n + 1], lower[1, row, 1 : n + 1] = x, bounds[:n]
+        below, above = (_Points(s, places, kind) for places in s.binding)
+        start, n = least_reaching(s.low, shift, rounding), len(below.thresholds)
+        lower[0, row, 1 : n + 1], lower[1, row, 1 : n + 1] = (
+            below.thresholds - s.lo, below.bounds(shift, rounding) - start
+        )
         lower[:, row, n + 1 :] = lower[:, row, n : n + 1]
         if s.low == low:  # (lo, bottom), that is (0, 0), is no condition
             lower[:, row, 0] = lower[:, row, 1]
-        upper[0, row, :n], upper[1, row, :n] = x - 1, bounds[:n]
+        n = len(above.thresholds)
+        upper[0, row, :n], upper[1, row, :n] = above.thresholds - s.lo - 1, above.bounds(shift, rounding) - start
         upper[:, row, n:] = upper[:, row, n - 1 : n]
         if s.high < high:
-            upper[0, row, n:], upper[1, row, n:] = s.hi - s.lo, bounds[n]
+            upper[0, row, n:], upper[1, row, n:] = s.hi - s.lo, least_reaching(s.high + 1, shift, rounding) - start
     left = _end(lower, upper, rising=True)
     right = _end(lower, upper, rising=False)
     for row, c in enumerate(rows):

@@ -6,10 +6,13 @@ compare equal.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from hwflow.numerics.requantizers.hull import Indices, binding
 
 IntArray = npt.NDArray[np.int64]
 
@@ -17,10 +20,13 @@ LIMIT = 1 << 62  # of input values: thresholds and values stay within int64
 MAX_LEVELS = 1 << 20  # of an output range
 
 
-def narrow(array: IntArray) -> npt.NDArray[Any]:
-    """Return a read-only copy, of 32 bits where these suffice."""
+def narrow(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return a read-only copy, of 32 bits where these suffice; the array itself where it is one."""
     small = not array.size or (array.min() >= -(1 << 31) and array.max() < 1 << 31)
-    result: npt.NDArray[Any] = array.astype(np.int32 if small else np.int64)
+    kind = np.dtype(np.int32 if small else np.int64)
+    if array.dtype == kind and array.flags.owndata and not array.flags.writeable:
+        return array
+    result: npt.NDArray[Any] = array.astype(kind)
     result.flags.writeable = False
     return result
 
@@ -39,7 +45,9 @@ class Staircase:
         if lo < -LIMIT or hi > LIMIT:
             raise ValueError(f"interval of a staircase must lie within 62 bits, not [{lo}, {hi}]")
         self.lo, self.hi, self.low = lo, hi, low
-        t = np.asarray(thresholds, dtype=np.int64)
+        t = np.asarray(thresholds)
+        if t.dtype != np.int32:
+            t = t.astype(np.int64, copy=False)
         if (t[1:] < t[:-1]).any():
             raise ValueError("thresholds of a staircase must be sorted")
         if t.size and (t[0] <= lo or t[-1] > hi):
@@ -61,6 +69,12 @@ class Staircase:
     @property
     def thresholds(self) -> tuple[int, ...]:
         return tuple(self._thresholds.tolist())
+
+    @cached_property
+    def binding(self) -> tuple[Indices, Indices]:
+        """The indices of the thresholds that bind lines above their points, and of those that bind lines below; see
+        :func:`hwflow.numerics.requantizers.hull.binding`."""
+        return binding(self.array)
 
     @property
     def count(self) -> int:

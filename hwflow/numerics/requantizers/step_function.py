@@ -7,13 +7,35 @@ they compare equal. Non-decreasing ones are staircases (:mod:`hwflow.numerics.re
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from hwflow.numerics.requantizers.staircase import LIMIT, IntArray, Staircase, narrow
+from hwflow.numerics.requantizers.staircase import LIMIT, MAX_LEVELS, IntArray, Staircase, narrow
+
+_SHARED_FROM = 64
+"""Values: fewer take no more memory than a view."""
+
+
+@cache
+def _ramp() -> npt.NDArray[np.int32]:
+    result = np.arange(-MAX_LEVELS, MAX_LEVELS, dtype=np.int32)
+    result.flags.writeable = False
+    return result
+
+
+def _shared(levels: IntArray) -> npt.NDArray[Any]:
+    """Return ``levels`` read-only: where they rise one by one, as nearly all long ones do, a view of an array that all
+    step functions share."""
+    if len(levels) >= _SHARED_FROM and levels[-1] - levels[0] == len(levels) - 1:
+        first = int(levels[0]) + MAX_LEVELS
+        if first >= 0 and first + len(levels) <= 2 * MAX_LEVELS:
+            ramp = _ramp()[first : first + len(levels)]
+            if np.array_equal(levels, ramp):
+                return ramp
+    return narrow(levels)
 
 
 class StepFunction:
@@ -37,7 +59,7 @@ class StepFunction:
             raise ValueError(f"breaks must rise strictly within ({lo}, {hi}], not be {tuple(starts.tolist())}")
         if (levels[1:] == levels[:-1]).any():
             raise ValueError("neighbouring values of a step function must differ")
-        self._breaks, self._values = narrow(starts), narrow(levels)
+        self._breaks, self._values = narrow(starts), _shared(levels)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, StepFunction):
@@ -159,6 +181,8 @@ class StepFunction:
     def _staircase(self) -> Staircase:
         if self.direction != 1:
             raise ValueError("a staircase must be non-decreasing")
+        if self.last - self.first == self.count:  # the thresholds are the breaks: one array has both
+            return Staircase(self.lo, self.hi, self.first, self._breaks)
         return Staircase(self.lo, self.hi, self.first, np.repeat(self.break_array, np.diff(self.value_array)))
 
     def reach(self, lo: int, hi: int) -> tuple[int, int]:
