@@ -143,7 +143,7 @@ def test_proves_is_equality_on_the_interval(stairs: list[Staircase], shift: int,
 @given(st.lists(staircases(), min_size=1, max_size=3), st.data())
 def test_every_form_and_its_evaluate(stairs: list[Staircase], data: st.DataObject) -> None:
     forms: list[Form] = [realise(stairs, 8, True), threshold_form(stairs), lookup_form(stairs)]
-    found = find_multiply_add_shift(stairs)
+    found = find_multiply_add_shift(stairs) or requantizer.find_rounding_multiply_add_shift(steps_of(stairs))
     searches = [requantizer.search_form(steps_of(stairs), with_values=values) for values in (False, True)]
     forms += [found] if found else [form for form in searches if form is not None]
     others = [f for f in forms if not (isinstance(f, ThresholdForm) and not f.levels)]
