@@ -4,20 +4,23 @@ Hardware computes exactly between quantizers, so each rounding must earn its pla
 two streams read integers of few bits, and a function of one value is a table of them: these demand a quantizer before
 them. Nothing else does. What moves elements keeps their integers; affine functions and clips of exact sums are one step
 function with the next quantizer; functions of the same integers that meet again (x * sigmoid(x)) are one function.
+Squares of integers of one scale add up exactly, and so does the root of their sum (the magnitude of a spectrum) become
+one step function with the next quantizer: eight bits of the squares would be four of the magnitude.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 import onnx
 from onnx import TensorProto
+from onnx.numpy_helper import to_array
 
 from hwflow.onnxspec.graphs.operator_facts import OperatorFacts, facts_of
-from hwflow.onnxspec.graphs.operator_names import MUL
+from hwflow.onnxspec.graphs.operator_names import ADD, MUL, POW
 
 _FLOATS = frozenset({TensorProto.FLOAT, TensorProto.FLOAT16})
 
@@ -35,11 +38,14 @@ class _Kind(Enum):
 @dataclass(frozen=True)
 class _State:
     """``origin``: the integers that it is a function of, element by element. ``source``: of integers, the quantized
-    value whose elements they are."""
+    value whose elements they are, times one factor where it is ``scaled``. ``squares``: of squares, and of sums of
+    them, the quantized value whose elements' squares these are."""
 
     kind: _Kind
     origin: str = ""
     source: str = ""
+    scaled: bool = False
+    squares: str = ""
 
 
 @dataclass(frozen=True)
@@ -128,7 +134,7 @@ class _Placer:
         if name in self.quantized:
             state = _State(_Kind.INTEGERS, name, name)
         elif not state.origin:
-            state = _State(state.kind, name, state.source)
+            state = replace(state, origin=name)
         self.states[name] = state
 
     def _kind(self, name: str) -> _Kind | None:
@@ -171,6 +177,8 @@ class _Placer:
             states = [self.states[name] for name in streams]
             if all(s.kind in (_Kind.INTEGERS, _Kind.FUNCTION) and s.origin == states[0].origin for s in states):
                 return _State(_Kind.FUNCTION, states[0].origin)
+            if node.op_type == ADD and states[0].squares and len({state.squares for state in states}) == 1:
+                return _State(_Kind.SUMS, squares=states[0].squares)
             roots = {self._root(name) for name in streams}
             if len(roots) == 1 and self._kind(root := roots.pop()) in (_Kind.SUMS, _Kind.REALS):
                 self._demand(root)
@@ -186,21 +194,34 @@ class _Placer:
         """Return the state of elements of one value, and demand that they are few bits where they change order."""
         if not facts.keeps_elements and self._needs(facts, stream):
             self._demand(stream)
-        state = self.states[stream]
-        return _State(state.kind, source=state.source)
+        return replace(self.states[stream], origin="")
 
     def _function(self, node: onnx.NodeProto, facts: OperatorFacts, stream: str) -> _State:
         """Return the state of a function of one value, element by element."""
+        if self._kind(stream) == _Kind.SUMS and (squares := self.states[stream].squares):
+            if facts.of_sums:
+                return _State(_Kind.REALS)
+            if node.op_type == ADD:
+                return _State(_Kind.SUMS, squares=squares)
         if self._kind(stream) in (_Kind.SUMS, _Kind.REALS) and not facts.affine and stream not in self._divisors:
             root = self._root(stream)
             self._demand(root)
             return _State(_Kind.FUNCTION, root)
         state = self.states[stream]
         if state.kind != _Kind.INTEGERS:
-            return state if state.kind == _Kind.FUNCTION else _State(state.kind)
+            return replace(state, squares="") if state.kind == _Kind.FUNCTION else _State(state.kind)
+        if self._is_square(node, stream):
+            return _State(_Kind.FUNCTION, state.origin, squares="" if state.scaled else state.source)
         if node.op_type == MUL and all(self._single(name) for name in node.input if name != stream):
-            return _State(_Kind.INTEGERS, state.origin, state.source)
+            return replace(state, scaled=True)
         return _State(_Kind.FUNCTION, state.origin)
+
+    def _is_square(self, node: onnx.NodeProto, stream: str) -> bool:
+        """Whether a function of one value is its square."""
+        if node.op_type == POW:
+            exponent = self._constants.get(node.input[1])
+            return node.input[0] == stream and exponent is not None and bool((to_array(exponent) == 2).all())
+        return node.op_type == MUL and all(name == stream for name in node.input)
 
     def _root(self, name: str) -> str:
         """Return the nearest value with several readers that this one is an affine function of, or this one."""

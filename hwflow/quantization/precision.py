@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 
-from hwflow.quantization.sessions import Arrays, run_frames
+from hwflow.quantization.sessions import Arrays, State, run_frames
 
 _FRAMES_OF_SHARES = 8  # enough for which values matter; the whole is measured on all frames
 
@@ -31,12 +31,16 @@ class Quantizer(Protocol):
 
 @dataclass(frozen=True)
 class Target:
-    """The float ``model``'s results on ``frames``, which a quantized one shall keep with ``snr`` dB or more."""
+    """The float ``model``'s results on ``frames``, which a quantized one shall keep with ``snr`` dB or more.
+
+    With ``states`` the frames are a sequence, in which noise comes back.
+    """
 
     model: onnx.ModelProto
     frames: Sequence[Arrays]
     outputs: Sequence[str]
     snr: float
+    states: Sequence[State] = ()
 
     @property
     def limit(self) -> float:
@@ -45,12 +49,12 @@ class Target:
 
     @cached_property
     def _reference(self) -> dict[str, npt.NDArray[Any]]:
-        results = run_frames(self.model, self.frames, self.outputs)
+        results = run_frames(self.model, self.frames, self.outputs, self.states)
         return {name: values.astype(np.float64) for name, values in results.items() if values.dtype.kind == "f"}
 
     def noise(self, model: onnx.ModelProto, frames: int | None = None) -> Noise:
         """Measure the noise of ``model`` on all frames, or on the first ones."""
-        results = run_frames(model, self.frames[:frames], list(self._reference))
+        results = run_frames(model, self.frames[:frames], list(self._reference), self.states)
         signals = {name: values[:frames] for name, values in self._reference.items()}
         powers = ((float((v**2).sum()), float(((v - results[name]) ** 2).sum())) for name, v in signals.items())
         return np.array([noise / signal if signal else (np.inf if noise else 0.0) for signal, noise in powers])
@@ -65,7 +69,8 @@ def choose_wide(values: Sequence[str], quantized: Quantizer, target: Target) -> 
     least = target.noise(quantized(values))
     if _exceeds(least, target):
         return tuple(values)
-    shares = {name: target.noise(quantized((), name), _FRAMES_OF_SHARES) for name in values}
+    frames = None if target.states else _FRAMES_OF_SHARES  # of a sequence, the first few are the least noisy ones
+    shares = {name: target.noise(quantized((), name), frames) for name in values}
     total = sum(shares.values(), np.zeros(len(narrow)))
     scales = (narrow - least) / np.where(total > 0, total, 1.0)  # so that all of them add up to what was measured
     shares = {name: share * scales for name, share in shares.items()}

@@ -26,7 +26,7 @@ from hwflow.onnxspec.reading.bound_inputs import InputConstants
 from hwflow.onnxspec.reading.external_loading import Folders
 from hwflow.onnxspec.resolving.written_out import written_out
 from hwflow.quantization.preparation import of_fused_operators
-from hwflow.quantization.sessions import require_onnxruntime, run_frames, run_sequence
+from hwflow.quantization.sessions import State, require_onnxruntime, run_frames
 from hwflow.quantization.static_quantizer import Recipe, static_qdq
 from hwflow.verify.inputs import Inputs, choose_inputs, require_file
 
@@ -206,8 +206,8 @@ def quantize(
     _refuse_infinite(reference, calibrated)
     say("quantizing")
     fused = of_fused_operators(model.proto)
-    tied = {tie.target: tie.source for tie in model.resolved.ties}
-    quantized = static_qdq(written_out(fused, model.dimensions, whole=model.whole), shown, recipe, tied)
+    whole = written_out(fused, model.dimensions, whole=model.whole)
+    quantized = static_qdq(whole, shown, recipe, _states(model))
     proto = quantized.model
     if not any(node.op_type in _QUANTIZERS for node in proto.graph.node):
         raise ModelRefused.of(
@@ -321,23 +321,19 @@ def _run(
     """Return the frames that ``proto``, which has the inputs and outputs of ``model``, is given, with the state that
     frames before them leave, and its outputs, [frames, elements]."""
     shown, ties, outputs = _by_frame(model, inputs), model.resolved.ties, model.resolved.outputs
-    if not ties:
-        return shown, run_frames(proto, shown, outputs)
-    left = {}
     for tie in ties:
         first = tie.initial.astype(model.resolved.values[tie.target].dtype)
-        left[tie.target] = [first if model.whole else first[np.newaxis]] * tie.frames
-
-    def with_state(number: int, before: list[npt.NDArray[Any]] | None) -> dict[str, npt.NDArray[Any]]:
-        for place, tie in enumerate(ties):
-            held = left[tie.target]
-            if before is not None:
-                held[(number - 1) % tie.frames] = before[len(outputs) + place]
-            shown[number][tie.target] = held[number % tie.frames]
-        return shown[number]
-
-    found = run_sequence(proto, len(shown), with_state, [*outputs, *(tie.source for tie in ties)])
+        for frame in shown[: tie.frames]:
+            frame[tie.target] = first if model.whole else first[np.newaxis]
+    found = run_frames(proto, shown, [*outputs, *(tie.source for tie in ties)], _states(model))
+    for tie in ties:
+        for frame, left in zip(shown[tie.frames :], found[tie.source], strict=False):
+            frame[tie.target] = left.reshape(shown[0][tie.target].shape)
     return shown, {name: found[name] for name in outputs}
+
+
+def _states(model: Model) -> list[State]:
+    return [State(tie.source, tie.target, tie.frames) for tie in model.resolved.ties]
 
 
 def _by_frame(model: Model, inputs: Inputs) -> list[dict[str, npt.NDArray[Any]]]:

@@ -10,7 +10,8 @@ import importlib
 import io
 import logging
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,16 @@ from hwflow.display import show
 from hwflow.errors import ModelRefused, ToolError
 
 Arrays = Mapping[str, npt.NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class State:
+    """What the output ``source`` is in one frame, the input ``target`` is ``frames`` later."""
+
+    source: str
+    target: str
+    frames: int
+
 
 INSTALL = "pip install 'hwflow[quantize]'"
 
@@ -117,23 +128,22 @@ def plain(model: onnx.ModelProto) -> onnx.ModelProto:
     return copy
 
 
-def run_frames(model: onnx.ModelProto, frames: Sequence[Arrays], outputs: Sequence[str]) -> dict[str, npt.NDArray[Any]]:
+def run_frames(
+    model: onnx.ModelProto, frames: Sequence[Arrays], outputs: Sequence[str], states: Sequence[State] = ()
+) -> dict[str, npt.NDArray[Any]]:
     """Each of ``outputs`` for ``frames``, evaluated one by one without optimizations: shape [frames, elements].
 
+    ``states``: which the first frames have, and those after them get of the model's own outputs.
     Raises :class:`ModelRefused` where onnxruntime cannot run the model.
     """
-    return run_sequence(model, len(frames), lambda number, before: frames[number], outputs)
-
-
-def run_sequence(
-    model: onnx.ModelProto, count: int, frame: Callable[[int, list[npt.NDArray[Any]] | None], Arrays],
-    outputs: Sequence[str],
-) -> dict[str, npt.NDArray[Any]]:
-    """Do the same for frames that depend on the outputs of the one before: ``frame`` returns one by its number and
-    these, None at first."""
+    names = list(dict.fromkeys([*outputs, *(state.source for state in states)]))
+    places = {state: names.index(state.source) for state in states}
     with refusing(model, "run in onnxruntime"):
         session = open_session(plain(model))
         rows: list[list[npt.NDArray[Any]]] = []
-        for number in range(count):
-            rows.append(session.run(list(outputs), dict(frame(number, rows[-1] if rows else None))))
-        return {name: np.stack([np.asarray(row[i]).reshape(-1) for row in rows]) for i, name in enumerate(outputs)}
+        for number, frame in enumerate(frames):
+            left = {t.target: rows[number - t.frames][place] for t, place in places.items() if number >= t.frames}
+            rows.append(session.run(names, {**frame, **left}))
+        return {
+            name: np.stack([np.asarray(row[names.index(name)]).reshape(-1) for row in rows]) for name in outputs
+        }

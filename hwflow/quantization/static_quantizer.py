@@ -28,7 +28,7 @@ from hwflow.quantization.preparation import (
     plain_biases,
     raised,
 )
-from hwflow.quantization.sessions import Arrays, imported, plain, refusing, silent
+from hwflow.quantization.sessions import Arrays, State, imported, plain, refusing, silent
 
 _PER_CHANNEL_OPSET = 13  # the first QuantizeLinear and DequantizeLinear with an axis
 
@@ -69,13 +69,13 @@ class Quantized:
 
 
 def static_qdq(
-    model: onnx.ModelProto, frames: Sequence[Arrays], recipe: Recipe, states: Mapping[str, str] | None = None
+    model: onnx.ModelProto, frames: Sequence[Arrays], recipe: Recipe, states: Sequence[State] = ()
 ) -> Quantized:
     """Quantize ``model`` with QuantizeLinear and DequantizeLinear where :func:`place_quantizers` says.
 
     ``model`` is valid, float32 and complete (no external data); it is not changed. ``frames``: calibration data, each a
     mapping from input name to an array with one frame; the ranges of activations are the least and greatest values met.
-    ``states``: outputs that are inputs of later frames, by the inputs' names, with one range for both.
+    ``states``: outputs that are inputs of later frames, with one range for both.
     Raises :class:`ModelRefused` where onnx or onnxruntime cannot do it, :class:`ToolError` without onnxruntime.
     """
     with tempfile.TemporaryDirectory(prefix="hwflow-quantize-") as folder:
@@ -88,22 +88,25 @@ def static_qdq(
         bounded.CopyFrom(prepared)
         masked = bound_masks(bounded, frames)
         bounded = shape_inference.infer_shapes(bounded, data_prop=True)
-        placement = place_quantizers(bounded, (states or {}).values())
+        placement = place_quantizers(bounded, [state.source for state in states])
         ranges = calibrate(bounded, frames, placement.quantized) | masked
-        _share_ranges(ranges, placement, states or {})
+        _share_ranges(ranges, placement, states)
         work = _Work(bounded, recipe, placement, ranges)
         wide = tuple(placement.quantized) if recipe.activations.endswith("16") else ()
         if recipe.target_snr is not None:
-            target = Target(prepared, frames, [o.name for o in model.graph.output], recipe.target_snr)
+            sources = {state.source for state in states}
+            outputs = [o.name for o in model.graph.output if o.name not in sources]
+            target = Target(prepared, frames, outputs, recipe.target_snr, states)
             wide = choose_wide(placement.quantized, work.quantized, target)
         result = work.quantized(wide)
     return Quantized(finished(result, model), placement.quantized, wide)
 
 
-def _share_ranges(ranges: dict[str, Range], placement: Placement, states: Mapping[str, str]) -> None:
+def _share_ranges(ranges: dict[str, Range], placement: Placement, states: Sequence[State]) -> None:
     """Give both ends of a state the same range, so that its integers stay as they are."""
-    for target, source in states.items():
-        ends = [name for name in (target, placement.sources.get(source, source)) if name in ranges]
+    for state in states:
+        source = placement.sources.get(state.source, state.source)
+        ends = [name for name in (state.target, source) if name in ranges]
         together = [ranges[name] for name in ends]
         for name in ends:
             ranges[name] = min(low for low, _ in together), max(high for _, high in together)

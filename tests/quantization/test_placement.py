@@ -148,3 +148,33 @@ def test_integers_and_graph_attributes_are_left_alone():
     y = network.node("Cast", network.node("Add", "x", "x"), to=onnx.TensorProto.FLOAT)
     proto = onnx.shape_inference.infer_shapes(network.model(y, ["N", 4]))
     assert place_quantizers(proto).quantized == ()
+
+
+def magnitude(*, after: str = "Sqrt", scaled: bool = False, epsilon: bool = False) -> list[str]:
+    """Squares of two halves of a product's columns, and a function of their sum, before another product."""
+    chain = Chain().then("MatMul", np.ones((4, 8), np.float32))
+    first, second = (
+        chain.node("Slice", "MatMul0", *(chain.constant([v], np.int64) for v in (start, start + 4, 2)))
+        for start in (0, 4)
+    )
+    if scaled:
+        second = chain.node("Mul", second, chain.constant(0.3), result="scaled")
+    squares = (
+        chain.node("Pow", first, chain.constant(2.0), result="first"),
+        chain.node("Mul", second, second, result="second"),
+    )
+    chain.at = chain.node("Add", *squares, result="sum")
+    if epsilon:
+        chain.at = chain.node("Add", chain.at, chain.constant(1e-6), result="more")
+    chain.at = chain.node(after, chain.at, result="after")
+    return chain.then("MatMul", EYE).quantized()
+
+
+def test_squares_of_one_scale_add_up_without_quantizers():
+    """The magnitude of a spectrum: the next quantizer's levels are a step function of an exact sum."""
+    assert magnitude() == ["x", "MatMul0", "after", "y"]
+    assert magnitude(epsilon=True) == ["x", "MatMul0", "after", "y"]
+    # A table of few integers is needed for what is computed of no wide ones.
+    assert magnitude(after="Sigmoid") == ["x", "MatMul0", "sum", "after", "y"]
+    # Squares of two scales have a long common divisor.
+    assert magnitude(scaled=True) == ["x", "MatMul0", "first", "second", "sum", "after", "y"]

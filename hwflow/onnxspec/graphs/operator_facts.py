@@ -108,6 +108,7 @@ class OperatorFacts:
     * ``accumulates``: its results are wide integers before quantization, as those of linear operators.
     * ``moves``: results are elements of its operands, at other places.
     * ``affine``: it is an affine function, or a clip, if all operands but one are constants.
+    * ``of_sums``: it is computed of wide integers, too, such as sums of squares, which need no quantizer before it.
     * ``composed``: its definition has values that must be quantized: they stand between products of streams.
 
     The meaning of results to their readers:
@@ -155,6 +156,7 @@ class OperatorFacts:
     accumulates: bool = False
     moves: bool = False
     affine: bool = False
+    of_sums: bool = False
     composed: bool = False
     class_number: bool = False
     keeps_elements: bool = False

@@ -20,6 +20,7 @@ from hwflow.ir.wrapping import wrapped
 from hwflow.numerics.functions.piecewise import Affine
 from hwflow.numerics.functions.power import Pow
 from hwflow.numerics.functions.smooth import Log
+from hwflow.onnxspec.graphs import operator_names as names
 from hwflow.onnxspec.reference import integer_powers
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
 from hwflow.operators.approximations.real_powers import constant, exponential
@@ -173,7 +174,7 @@ def _error(step: Step) -> Errors:
 
 RECORDS = (
     Operator(
-        "Pow", lower=power, honours=attributes(broadcast=(0, 1)),
+        names.POW, lower=power, honours=attributes(broadcast=(0, 1)),
         limits=f"{phrases.FUNCTION}; of streams, positive bases in front of a quantizer; {phrases.INTEGER}, by "
         "integers of at least 0",
         becomes=("elementwise", "product", "requantize"), real_only=True, frames=axes.ELEMENTWISE,

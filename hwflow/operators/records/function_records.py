@@ -44,12 +44,13 @@ _NO_TRAINING = OutputMode("training_mode", off=False, refused=True)
 def _function(
     name: str, function: Elementwise | Callable[[OnnxNode], Elementwise], error: ErrorRule,
     honours: Attributes | None = None, limits: str = phrases.FUNCTION, divisors: tuple[int, ...] = (),
+    *, of_sums: bool = False,
 ) -> Operator:
     """Return the record of a function of one operand, which becomes part of the next quantizer's."""
     make = (lambda node: function) if isinstance(function, Elementwise) else function
     return Operator(
         name, lower=islands.unary(make), honours=honours or {}, limits=limits, becomes=("requantize",),
-        frames=axes.ELEMENTWISE, error=error, divisors=divisors
+        frames=axes.ELEMENTWISE, error=error, divisors=divisors, of_sums=of_sums
     )
 
 
@@ -142,7 +143,8 @@ RECORDS: tuple[Operator, ...] = (
     _function(names.SOFTPLUS, Softplus(), function_errors.softplus),
     _function(names.SOFTSIGN, Softsign(), function_errors.softsign),
     _function(
-        "Sqrt", Sqrt(), function_errors.square_root, limits=f"{phrases.FUNCTION}, of numbers that are not negative"
+        "Sqrt", Sqrt(), function_errors.square_root, limits=f"{phrases.FUNCTION}, of numbers that are not negative",
+        of_sums=True,
     ),
     _function("Tan", Tan(), function_errors.tangent),
     _function(names.TANH, Tanh(), function_errors.tanh),
