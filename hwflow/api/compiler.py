@@ -15,7 +15,8 @@ from typing import Any, Literal
 from hwflow.api.budget import Amount, beyond_part, budgets_for, free_on, queued_bytes
 from hwflow.api.far_beyond import refuse_far_beyond
 from hwflow.api.link_rate import link_rate
-from hwflow.api.request import Request, check_until, requested
+from hwflow.api.loop_forms import Form, forms_of
+from hwflow.api.request import AUTO, ONCE, UNROLLED, Request, check_until, requested
 from hwflow.boards import Board
 from hwflow.codegen.board.carriers import LinkOptions
 from hwflow.codegen.board.clock_plan import ClockPlan
@@ -42,7 +43,7 @@ from hwflow.onnxspec.reading.external_loading import Folders, load_external_data
 from hwflow.onnxspec.reading.old_dialects import modernize
 from hwflow.passes import pipeline
 from hwflow.schedule.schedule import OutOfReach, Schedule, schedule
-from hwflow.schedule.search.folding_search import Budget, free_text
+from hwflow.schedule.search.folding_search import Budget, free_text, price
 
 Progress = Callable[[str], None]
 
@@ -106,7 +107,7 @@ class Model:
 @dataclass
 class Design:
     """A model scheduled as requested. ``beyond``: findings on what its budget has beyond the board; ``conversion``:
-    that of its cores, if begun."""
+    that of its cores, if begun; ``once``: the body of a loop is hardware once."""
 
     model: Model
     request: Request
@@ -114,6 +115,7 @@ class Design:
     seconds: Seconds
     beyond: tuple[Finding, ...] = ()
     conversion: Conversion | None = field(default=None, repr=False)
+    once: bool = False
 
     @property
     def board(self) -> Board:
@@ -130,7 +132,8 @@ class Design:
         for share in SMALLER:
             used = self.schedule.resources
             less = {"lut": Amount(int(share * used.lut)), "dsp": Amount(int(share * used.dsp))}
-            fastest = replace(self.request, fps=None, budget={**self.request.budget, **less})
+            loops = ONCE if self.once else UNROLLED
+            fastest = replace(self.request, fps=None, budget={**self.request.budget, **less}, loops=loops)
             try:
                 return compile_as(self.model, fastest, executor=executor, keep_defaults=True)
             except ModelRefused:
@@ -237,6 +240,7 @@ def compile(  # the verb of the command line's design; shadows the builtin insid
     clock_mhz: float | None = None,
     budget: Mapping[str, int | float | str] | None = None,
     what_if: bool = False,
+    loops: str = AUTO,
     baud: int | None = None,
     ethernet: str | None = None,
     usb: bool = False,
@@ -257,11 +261,12 @@ def compile(  # the verb of the command line's design; shadows the builtin insid
     ``clock_mhz``: the target clock (:func:`hwflow.codegen.clock.clock_for`; default: the board's clock). ``budget``:
     limits on "lut", "ff", "dsp" and "bram", numbers or percentages like "50%" (:func:`hwflow.api.budget.budgets_for`);
     what it does not name is limited by the default, or if no design fits that, by the part alone.
-    ``what_if``: allow more than the board's part has; the design is then for Verilog only. ``baud``: of the board's
-    serial port (default: the highest that it makes at this clock). ``ethernet``: the board's IPv4 address, for a link
-    by UDP instead (needs the extra ``hwflow[ethernet]``). ``usb``: a link by the board's own USB socket, which some
-    boards have without asking (needs the extra ``hwflow[usb]``). ``executor``: processes that share the work
-    (:func:`hwflow.processes.second_process` makes one).
+    ``what_if``: allow more than the board's part has; the design is then for Verilog only. ``loops``: "once" (one body
+    for all rounds of a loop), "unrolled" (hardware for each round), or "auto" (:mod:`hwflow.api.loop_forms`). ``baud``:
+    of the board's serial port (default: the highest that it makes at this clock). ``ethernet``: the board's IPv4
+    address, for a link by UDP instead (needs the extra ``hwflow[ethernet]``). ``usb``: a link by the board's own USB
+    socket, which some boards have without asking (needs the extra ``hwflow[usb]``). ``executor``: processes that share
+    the work (:func:`hwflow.processes.second_process` makes one).
 
     Raises :class:`ModelRefused` (cannot be compiled exactly, does not fit), :class:`UsageError` (invalid board, clock,
     rate or budget; all that can be checked without the model is, before it is read).
@@ -269,7 +274,8 @@ def compile(  # the verb of the command line's design; shadows the builtin insid
     return compile_as(
         model,
         requested(
-            board, fps=fps, clock_mhz=clock_mhz, budget=budget, what_if=what_if, link=LinkOptions(baud, ethernet, usb)
+            board, fps=fps, clock_mhz=clock_mhz, budget=budget, what_if=what_if, loops=loops,
+            link=LinkOptions(baud, ethernet, usb),
         ),
         dimensions=dimensions, trusted=trusted, input_types=input_types, constants=constants, states=states,
         progress=progress,
@@ -299,9 +305,35 @@ def compile_as(
             model, dimensions, trusted=trusted, input_types=input_types, constants=constants, states=states
         )
     begin = time.perf_counter()
-    streams = dataflow(model.quantized)
+    quantized = model.quantized
+    imported = model.seconds + time.perf_counter() - begin
+    found: list[Design] = []
+    refused: ModelRefused | None = None
+    for form in forms_of(quantized, request.loops, dataflow):
+        if found and form.only_if_needed:
+            break
+        try:
+            found.append(_compiled(model, form, request, imported, say, executor, keep_defaults=keep_defaults))
+        except ModelRefused as why:
+            refused = refused or why
+    if not found:
+        assert refused is not None, "there is a form"
+        raise refused
+    return min(found, key=lambda design: (
+        0 if request.asks_rate else design.schedule.initiation_interval,
+        price(design.schedule.resources, board.part),
+    ))
+
+
+def _compiled(
+    model: Model, form: Form, request: Request, imported: float, say: Progress, executor: Executor | None, *,
+    keep_defaults: bool,
+) -> Design:
+    """Compile one form of a model's loops."""
+    begin = time.perf_counter()
+    board, streams = request.board, form.make()
     seconds = Seconds()
-    seconds.steps["import"] = model.seconds + time.perf_counter() - begin
+    seconds.steps["import"] = imported + time.perf_counter() - begin
     as_link = request.as_link
     if as_link:
         request = replace(request, fps=link_rate(request, streams), as_link=False)
@@ -333,17 +365,18 @@ def compile_as(
     except ModelRefused as refused:
         if as_link:  # the link is faster than what fits
             slower = replace(request, fps=None)
-            return compile_as(model, slower, progress=progress, executor=executor, keep_defaults=keep_defaults)
+            return _compiled(model, form, slower, imported, say, executor, keep_defaults=keep_defaults)
         if isinstance(refused, OutOfReach):
             raise ModelRefused([_too_fast(request, refused.best, limits[-1][0], free), *refused.findings]) from None
         raise
     seconds.steps["schedule"] = time.perf_counter() - begin
-    return Design(model, request, scheduled, seconds, tuple(beyond), conversion)
+    return Design(model, request, scheduled, seconds, tuple(beyond), conversion, form.once)
 
 
-def dataflow(quantized: Graph) -> Graph:
-    """Return the dataflow graph; refuse a model that leaves nothing to hardware."""
-    graph = pipeline.run(quantized, pipeline.DATAFLOW)
+def dataflow(quantized: Graph, *, once: bool = False) -> Graph:
+    """Return the dataflow graph, with one body for all rounds of a loop if ``once``; refuse a model that leaves nothing
+    to hardware."""
+    graph = pipeline.run(quantized, pipeline.ONCE if once else pipeline.DATAFLOW)
     if not graph.nodes:
         raise ModelRefused.of(
             "hardware-operator", f"model {show(graph.name)}",

@@ -17,6 +17,7 @@ from hwflow.api import made_from
 from hwflow.api.building import Buildable, Rewrite, build_design
 from hwflow.api.model_digests import model_digests
 from hwflow.api.output_folder import Output
+from hwflow.api.request import ONCE
 from hwflow.codegen import verilog
 from hwflow.codegen.board.board_files import write_board
 from hwflow.codegen.conversion import Conversion
@@ -172,6 +173,8 @@ def _write_verilog(
         table = manifest(top, design.schedule, name, board.name, _write_host_models(design, top, folder))
         table |= {"dimensions": dict(design.model.dimensions), "model_file": of_model, "versions": made_with}
         table["input_types"] = {name: str(type_) for name, type_ in design.model.input_types.items()}
+        if design.once:
+            table["loops"] = ONCE
         if design.model.resolved.ties:
             table |= in_manifest(design.model.resolved, folder)
         write_json(folder / "manifest.json", table, indent=None)

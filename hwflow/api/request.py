@@ -18,6 +18,7 @@ from hwflow.errors import Finding, UsageError
 from hwflow.suggestion import did_you_mean
 
 LINK = "link"  # a rate: what the board's link carries
+AUTO, ONCE, UNROLLED = LOOPS = ("auto", "once", "unrolled")  # what becomes of loops
 UNTIL = ("verilog", "netlist", "bitstream")
 
 Asked = Mapping[str, int | float | str]
@@ -53,7 +54,8 @@ class Request:
     ``as_link``: as many as the board's link carries, which only the model's frames say, or where fewer fit as many as
     fit.
     ``budget``: limits of resources; where there is none the default's (:func:`hwflow.api.budget.budgets_for`).
-    ``what_if``: allow more than the board's part has, for Verilog only. ``link``: what its link is to be.
+    ``what_if``: allow more than the board's part has, for Verilog only. ``loops``: what becomes of loops
+    (:mod:`hwflow.api.loop_forms`). ``link``: what its link is to be.
     """
 
     board: Board
@@ -64,6 +66,7 @@ class Request:
     what_if: bool = False
     link: LinkOptions = OWN
     as_link: bool = False
+    loops: str = AUTO
 
     @property
     def carrier(self) -> str:
@@ -80,7 +83,12 @@ class Request:
     @property
     def asks_speed(self) -> bool:
         """Tell whether a clock or a rate was asked for."""
-        return self.clock_asked or self.as_link or self.fps is not None
+        return self.clock_asked or self.asks_rate
+
+    @property
+    def asks_rate(self) -> bool:
+        """Tell whether a rate was asked for."""
+        return self.as_link or self.fps is not None
 
 
 def board_named(name: str) -> Board:
@@ -113,7 +121,7 @@ def check_until(until: str | None, board: Board | None = None) -> None:
 
 def requested(
     board: Board | str, *, fps: float | Literal["link"] | None = None, clock_mhz: float | None = None,
-    budget: Asked | None = None, what_if: bool = False, link: LinkOptions = OWN,
+    budget: Asked | None = None, what_if: bool = False, link: LinkOptions = OWN, loops: str = AUTO,
 ) -> Request:
     """Check the options of :func:`hwflow.api.compiler.compile`, all but how a budget compares with what the model's
     frames leave of the part.
@@ -140,6 +148,10 @@ def requested(
             clock = clock_for(known, clock_mhz)
             _check_link(known, clock, link)
     with gathered.check():
+        if loops not in LOOPS:
+            message = f"must be one of {', '.join(LOOPS)}, not {show(loops)}"
+            raise UsageError.of("known-loops", "option --loops", message, f"{did_you_mean(loops, LOOPS)}choose one")
+    with gathered.check():
         limits = amounts(budget)
         if known is not None and not what_if:
             beyond = beyond_part(known, limits, carrier=carrier_name(known, link))
@@ -148,7 +160,7 @@ def requested(
     gathered.require_none()
     assert known is not None and clock is not None, "else there is a finding"
     rate = None if isinstance(fps, str) else fps
-    return Request(known, clock, clock_mhz is not None, rate, limits, what_if, link, as_link=fps == LINK)
+    return Request(known, clock, clock_mhz is not None, rate, limits, what_if, link, as_link=fps == LINK, loops=loops)
 
 
 def _check_link(board: Board, clock: ClockPlan, link: LinkOptions) -> None:

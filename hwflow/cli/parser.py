@@ -125,6 +125,11 @@ def command_line() -> argparse.ArgumentParser:
         "may be all of the part; with --until verilog, limits may exceed it",
     )
     command.add_argument(
+        "--loops", metavar="FORM", default="auto",
+        help="once: one body for all rounds of a loop (of a recurrent network's steps); unrolled: hardware for each "
+        "round; auto: what is cheaper at the rate, or without --fps faster",
+    )
+    command.add_argument(
         "--until", metavar="STEP",
         help="verilog, netlist or bitstream (default: bitstream, or the project if the vendor's tool is not installed)",
     )

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from hdl_lib.arithmetic.multiplier import ProductForm
 from hwflow.cores.beat_movers import ForkAttributes, ViewAttributes
 from hwflow.cores.logical.index_map import FILL
+from hwflow.cores.loops.repeated import core_of
 from hwflow.cores.registry import OPERATORS, hardware
 from hwflow.cores.streams.rearrange import RearrangeAttributes
 from hwflow.cores.windows.sliding_window import LineBufferAttributes, SlidingWindowAttributes
@@ -63,7 +64,7 @@ def multipliers_by_kind(schedule: Schedule, macs: dict[Node, int]) -> dict[str, 
     made = dict(count)
     for node in schedule.plan.cores:
         folding = schedule.plan.folding(node)
-        if isinstance(node.attributes, RequantizeAttributes):
+        if isinstance(core_of(node).attributes, RequantizeAttributes):
             blocks = schedule.parts[node].dsp
             count["requantizer"] += blocks
             made["requantizer"] += blocks * hardware(node.op).cycles(node, folding)

@@ -9,12 +9,14 @@ from typing import Any
 from hwflow.codegen.host_models import host_nodes
 from hwflow.codegen.memories import memory_report, queue_style
 from hwflow.codegen.products import macs_of_data, multipliers_by_kind, utilization
+from hwflow.cores.loops.followed_by import FollowedByAttributes
+from hwflow.cores.loops.repeated import core_of, rounds_of
 from hwflow.cores.matrix.dot_products import MvuAttributes
 from hwflow.cores.matrix.stream_matrix import StreamMatrixAttributes
 from hwflow.cores.operator import Decision, MemoryFile, Resources, beats
 from hwflow.cores.registry import OPERATORS, hardware
 from hwflow.cores.requantizers.requantizer_core import form_of
-from hwflow.ir.graph import Delaying, Node
+from hwflow.ir.graph import Delaying, Node, Recurring
 from hwflow.ir.node_attributes import RequantizeAttributes
 from hwflow.numerics.requantizers.requantizer import Form, LookupForm, MultiplyAddShift, SearchForm, ThresholdForm
 from hwflow.onnxspec.resolving.resolved_model import ResolvedModel
@@ -84,14 +86,18 @@ def report(
 
 
 def _circuit(schedule: Schedule) -> dict[str, Any] | None:
-    """Return what is kept from frame to frame, and whether the circuit through it, rather than a core, limits the
-    interval; None where there is nothing."""
-    delays = [node for node in schedule.graph.nodes if isinstance(node.attributes, Delaying)]
-    if not delays:
+    """Return what is kept from frame to frame, or from round to round of a loop, and whether the circuit through it,
+    rather than a core, limits the interval; None where there is nothing. ``rounds``: in a frame, of the loop with the
+    most."""
+    kept = [node for node in schedule.graph.nodes if isinstance(node.attributes, Recurring)]
+    if not kept:
         return None
+    delays = [node.attributes for node in kept if isinstance(node.attributes, Delaying)]
+    loops = [node.attributes for node in kept if isinstance(node.attributes, FollowedByAttributes)]
     return {
-        "states": [node.name for node in delays],
-        "frames": min(len(node.attributes.first_frames) for node in delays),
+        "states": [node.name for node in kept],
+        "frames": min((len(delay.first_frames) for delay in delays), default=1),
+        "rounds": max((loop.rounds for loop in loops), default=1),
         "limits": schedule.initiation_interval > max(map(schedule.plan.cycles, schedule.graph.nodes)),
     }
 
@@ -134,15 +140,16 @@ _SUMS = (MvuAttributes, StreamMatrixAttributes)
 
 
 def _layer(node: Node, decision: Decision, macs_without_padding: int) -> dict[str, Any]:
-    folding, timing = decision.folding, hardware(node.op).timing(node, decision)
+    folding, timing, core = decision.folding, hardware(node.op).timing(node, decision), core_of(node)
     details: dict[str, Any] = {"input_lanes": folding.input_lanes, "output_lanes": folding.output_lanes}
     if folding.multipliers:
         details |= {"pe": folding.output_lanes, "simd": folding.input_lanes, "multiplier": folding.multiplier}
         details["whole_vector"] = folding.whole_vector
-        details["clipped"] = isinstance(node.attributes, MvuAttributes) and node.attributes.clipped is not None
+        details["clipped"] = isinstance(core.attributes, MvuAttributes) and core.attributes.clipped is not None
     return {
         "name": node.name,
-        "op": node.op,
+        "op": core.op,
+        "rounds": rounds_of(node),
         "onnx_nodes": list(node.sources),
         "folding": details,
         "initiation_interval": timing.cycles,
@@ -150,8 +157,8 @@ def _layer(node: Node, decision: Decision, macs_without_padding: int) -> dict[st
         "macs": OPERATORS[node.op].macs(node),
         "macs_without_padding": macs_without_padding,
         "multipliers": folding.multipliers,
-        "accumulator_bits": node.outputs[0].typed.element.bits if isinstance(node.attributes, _SUMS) else None,
-        "requantizer": _requantizer(node) if isinstance(node.attributes, RequantizeAttributes) else None,
+        "accumulator_bits": node.outputs[0].typed.element.bits if isinstance(core.attributes, _SUMS) else None,
+        "requantizer": _requantizer(core) if isinstance(core.attributes, RequantizeAttributes) else None,
     }
 
 
@@ -178,7 +185,7 @@ def _exactness(cores: Sequence[Node]) -> dict[str, Any]:
             "output_interval": [n.outputs[0].typed.interval.lo, n.outputs[0].typed.interval.hi],
             **_details(form_of(n)),
         }
-        for n in cores
+        for n in map(core_of, cores)
         if isinstance(n.attributes, RequantizeAttributes)
     ]
     return {"requantizers": forms, "proved": len(forms)}

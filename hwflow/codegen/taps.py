@@ -15,6 +15,7 @@ from typing import Any
 from amaranth.hdl import Signal
 
 from hwflow.cores.beat_movers import PLUMBING
+from hwflow.cores.loops.repeated import core_of
 from hwflow.cores.registry import hardware
 from hwflow.ir.graph import Node, Value
 from hwflow.schedule.plan import Plan
@@ -49,7 +50,7 @@ class Tap:
         return {
             "port": self.payload.name.removesuffix("__payload"),
             "instance": instance,
-            "op": self.node.op,
+            "op": core_of(self.node).op,
             "nodes": [] if self.producer is None else list(self.producer.sources),
             "stream": self.base.name,
             "moved": self.base is not self.value,

@@ -34,10 +34,12 @@ from hwflow.types import TensorType
 
 @dataclass(frozen=True, eq=False)
 class ForkAttributes(Attributes):
-    """``outputs``: the number of copies."""
+    """``outputs``: the number of copies; ``rounds``: equal parts of a frame, of which no beat holds two: in a circuit
+    one may depend on the one before."""
 
     op = "fork"
     outputs: int
+    rounds: int = 1
 
 
 class Fork(HardwareOperator[ForkAttributes]):
@@ -53,7 +55,9 @@ class Fork(HardwareOperator[ForkAttributes]):
         return (inputs[0],) * int(attributes.outputs)
 
     def foldings(self, node: Node[ForkAttributes], device: Device) -> Sequence[Folding]:
-        return [Folding(lanes, lanes) for lanes in costs.stream_lanes(node.inputs[0].typed.shape)]
+        pixels, channels = node.inputs[0].typed.shape
+        row = pixels // node.attributes.rounds, channels
+        return [Folding(lanes, lanes) for lanes in costs.stream_lanes(row)]
 
     def cycles(self, node: Node[ForkAttributes], folding: Folding) -> int:
         return beats(node.inputs[0].typed.shape, min(folding.input_lanes, folding.output_lanes))

@@ -14,7 +14,7 @@ from amaranth.lib.wiring import Component
 from hdl_lib.arithmetic.multiplier import ProductForm
 from hdl_lib.memories.rom import Table
 from hwflow.cores.timing import Timing
-from hwflow.ir.graph import Attributes, IntArray, Node, Stage, Value
+from hwflow.ir.graph import Attributes, Graph, IntArray, Node, Stage, Value
 from hwflow.types import TensorType
 
 A = TypeVar("A", bound=Attributes)
@@ -167,6 +167,34 @@ class LoweringContext(Protocol):
 
     def bind(self, value: Value, stream: Value, order: IntArray) -> None:
         """Set the stream that carries the quantized ``value``."""
+        ...
+
+    def is_bound(self, value: Value) -> bool:
+        """Tell whether ``value`` has a stream: results of refused nodes, and values that depend on them, have none."""
+        ...
+
+    def inside(self, body: Graph) -> LoweringContext:
+        """Return a context in which to lower the ``body`` of the loop being lowered, to streams of one round."""
+        ...
+
+    def take(self, value: Value, type_: TensorType, order: IntArray) -> Value:
+        """Return the stream of an input of the body, of this type and order."""
+        ...
+
+    def lower_nodes(self) -> None:
+        """Lower the nodes of the body."""
+        ...
+
+    def lowered(self, read: Sequence[Value]) -> Sequence[Node]:
+        """Return the nodes that this has made. ``read``: the streams that are read outside."""
+        ...
+
+    def repeat(self, inner: Node, inputs: list[Value], attributes: Attributes) -> Value:
+        """Add the node that is ``inner`` of all rounds, by the names of that."""
+        ...
+
+    def feed(self, stream: Value, source: Value) -> None:
+        """Give the producer of ``stream`` one more operand."""
         ...
 
     def refuse(self, rule: str, message: str, remedy: str) -> None:

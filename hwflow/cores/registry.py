@@ -18,6 +18,9 @@ from hwflow.cores.logical.reshape import Reshape, Transpose
 from hwflow.cores.logical.sum_pool2d import SumPool2d
 from hwflow.cores.logical.table_lookup import TableLookup
 from hwflow.cores.logical.top_k import TopK
+from hwflow.cores.loops.followed_by import FollowedBy
+from hwflow.cores.loops.loop import Loop
+from hwflow.cores.loops.repeated import Repeated
 from hwflow.cores.matrix.depthwise import Depthwise
 from hwflow.cores.matrix.mvu import Mvu
 from hwflow.cores.matrix.neurons import Neurons
@@ -53,9 +56,11 @@ OPERATORS: dict[str, Operator[Any]] = {
         Depthwise(),
         Elementwise(),
         Fifo(),
+        FollowedBy(),
         Fork(),
         FrameSync(),
         Interpolate(),
+        Loop(),
         MatrixProduct(),
         MaxPool(),
         MaxPool2d(),
@@ -68,6 +73,7 @@ OPERATORS: dict[str, Operator[Any]] = {
         Rearrange(),
         Reindex(),
         Relay(),
+        Repeated(),
         Requantize(),
         Reshape(),
         Root(),

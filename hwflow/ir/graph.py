@@ -100,9 +100,13 @@ class Attributes:
     op: ClassVar[str]
 
 
-class Delaying(Attributes):
-    """Of a delay: its result is of earlier frames, so that it may stand in a circuit, before what produces its operand.
-    """
+class Recurring(Attributes):
+    """Of what closes a circuit: its result depends on earlier parts of its operands alone, so that it may stand before
+    what produces them. Their types follow from nothing but the attributes."""
+
+
+class Delaying(Recurring):
+    """Of a delay: its result is of earlier frames."""
 
     @property
     def first_frames(self) -> IntArray:

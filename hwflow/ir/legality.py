@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from hwflow.display import show
 from hwflow.errors import Finding, InternalError
-from hwflow.ir.graph import Delaying, Graph, Stage
+from hwflow.ir.graph import Delaying, Graph, Recurring, Stage
 
 Operators = Mapping[Stage, frozenset[str]]
 
@@ -47,7 +47,7 @@ def _use_before_production(graph: Graph, operators: Operators) -> Iterator[tuple
     later = []
     for node in graph.nodes:
         for value in node.inputs:
-            if value not in known and isinstance(node.attributes, Delaying):
+            if value not in known and isinstance(node.attributes, Recurring):
                 later.append((node, value))
             elif value not in known:
                 yield f"node {show(node.name)}", f"{show(value.name)}, which nothing before it produces"

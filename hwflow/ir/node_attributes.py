@@ -11,7 +11,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from hwflow.ir.graph import Attributes, Delaying, IntArray
+from hwflow.ir.graph import Attributes, Delaying, Graph, IntArray
 from hwflow.ir.integer_functions import Function
 from hwflow.numerics.requantizers.stages import Stage
 from hwflow.numerics.requantizers.step_function import StepFunction
@@ -132,6 +132,22 @@ class InterpolateAttributes(Attributes):
     axis: int
     starts: IntArray
     weights: IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class LoopAttributes(Attributes):
+    """``rounds`` rounds of a ``body``, which is a graph of the quantized stage; a frame of it is one round.
+
+    The node's inputs are those of the body: the first ``scanned`` are [rounds, *shape of the body's], of which round k
+    takes row k; the next ones are what the states are in the first round; the others are the same in every round. Its
+    outputs are those of the body, [rounds, *shape]. ``states[k]``: the body's output that state k is in the next round.
+    """
+
+    op = "loop"
+    body: Graph
+    rounds: int
+    scanned: int
+    states: tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)

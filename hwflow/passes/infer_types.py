@@ -5,7 +5,7 @@ from __future__ import annotations
 from hwflow.cores.registry import OPERATORS
 from hwflow.display import show
 from hwflow.errors import Finding, ModelRefused
-from hwflow.ir.graph import Delaying, Graph, Inferred, Node, Value
+from hwflow.ir.graph import Graph, Inferred, Node, Recurring, Value
 from hwflow.numerics.requantizers.stages import NoSteps
 from hwflow.numerics.requantizers.staircase import LIMIT
 from hwflow.types import TensorType
@@ -20,7 +20,7 @@ def infer_types(graph: Graph) -> Graph:
     findings: list[Finding] = []
     unknown: set[Value] = set()
     for node in graph.nodes:
-        if not unknown.isdisjoint(node.inputs) and not isinstance(node.attributes, Delaying):
+        if not unknown.isdisjoint(node.inputs) and not isinstance(node.attributes, Recurring):
             unknown.update(node.outputs)
             continue
         try:
@@ -42,7 +42,7 @@ def infer_types(graph: Graph) -> Graph:
 def _types(node: Node) -> tuple[TensorType, ...]:
     """Return the types of the node's outputs, cached while its inputs and attributes are the same. Adds derived
     attributes."""
-    inputs = [] if isinstance(node.attributes, Delaying) else [value.typed for value in node.inputs]
+    inputs = [] if isinstance(node.attributes, Recurring) else [value.typed for value in node.inputs]
     if node.inferred is None or not node.inferred.holds(node.attributes, inputs):
         operator = OPERATORS[node.op]
         node.attributes = operator.derive(node.attributes, inputs)

@@ -3,24 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from hwflow.cores.registry import LEGAL
 from hwflow.ir.graph import Graph
 from hwflow.ir.legality import check
+from hwflow.ir.node_attributes import LoopAttributes
 from hwflow.passes.fuse_requantize import fuse_requantize
 from hwflow.passes.infer_types import infer_types
 from hwflow.passes.insert_forks import insert_forks
 from hwflow.passes.requantize_choices import requantize_choices
 from hwflow.passes.rescale_sums import rescale_sums
+from hwflow.passes.roll_loops import roll_loops
 from hwflow.passes.to_dataflow import to_dataflow
 
 Pass = Callable[[Graph], Graph]
 
+def _inside(step: Pass) -> Pass:
+    """Return a pass that also changes the bodies of loops."""
+
+    def both(graph: Graph) -> Graph:
+        graph = step(graph)
+        for node in graph.nodes:
+            if isinstance(node.attributes, LoopAttributes):
+                node.attributes = replace(node.attributes, body=step(node.attributes.body))
+        return graph
+
+    both.__name__ = step.__name__
+    return both
+
+
 QUANTIZED: tuple[Pass, ...] = (infer_types,)
 """Passes on the front end's graph: nothing is fused, every ONNX integer value is still there (``compare`` uses it)."""
 
-DATAFLOW: tuple[Pass, ...] = (requantize_choices, fuse_requantize, rescale_sums, to_dataflow, insert_forks)
+DATAFLOW: tuple[Pass, ...] = (
+    *map(_inside, (requantize_choices, fuse_requantize, rescale_sums)), to_dataflow, insert_forks
+)
 """Passes from there to streams. The first three are optimisations; the others are required."""
+
+ONCE: tuple[Pass, ...] = (roll_loops, *DATAFLOW)
+"""The same with one body for all rounds of a loop."""
 
 
 def run(graph: Graph, passes: tuple[Pass, ...]) -> Graph:

@@ -7,7 +7,7 @@ assumes a layout.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from math import prod
 
 import numpy as np
@@ -50,14 +50,15 @@ from hwflow.types import TensorType
 
 
 class _Context:
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, around: _Context | None = None) -> None:
         self.nodes: list[Node] = []
-        self.findings: list[Finding] = []
+        self.findings: list[Finding] = [] if around is None else around.findings
+        self._graph = graph
         self._consumers = graph.consumers()
         self._images = _in_image_order(graph, self._consumers)
         self._streams: dict[Value, tuple[Value, IntArray]] = {}
-        self._node_names = Names()
-        self._value_names = Names()
+        self._node_names: Names = Names() if around is None else around._node_names
+        self._value_names: Names = Names() if around is None else around._value_names
         self._current: Node | None = None
         self._producers: dict[Value, Node] = {}
         self._open: list[tuple[Node, Value, Value, IntArray]] = []
@@ -66,8 +67,36 @@ class _Context:
         self._current = node
 
     def is_bound(self, value: Value) -> bool:
-        """Tell whether ``value`` has a stream: results of refused nodes, and values that depend on them, have none."""
         return value in self._streams
+
+    def inside(self, body: Graph) -> _Context:
+        return _Context(body, self)
+
+    def take(self, value: Value, type_: TensorType, order: IntArray) -> Value:
+        stream = Value(self._value_names.fresh(value.name), type_)
+        self._streams[value] = (stream, order)
+        return stream
+
+    def lower_nodes(self) -> None:
+        for node in self._graph.nodes:
+            # Of an unbound input the finding about its producer is enough.
+            if isinstance(node.attributes, Delaying) or all(map(self.is_bound, node.inputs)):
+                self.begin(node)
+                logical(node.op).lower(node, self)
+
+    def lowered(self, read: Sequence[Value]) -> Sequence[Node]:
+        self.drop_unread(read)
+        return self.nodes
+
+    def repeat(self, inner: Node, inputs: list[Value], attributes: Attributes) -> Value:
+        (type_,) = OPERATORS[attributes.op].infer(attributes, [v.typed for v in inputs])
+        value = Value(inner.outputs[0].name, type_)
+        self.nodes.append(Node(inner.name, inputs, [value], attributes, inner.sources))
+        self._producers[value] = self.nodes[-1]
+        return value
+
+    def feed(self, stream: Value, source: Value) -> None:
+        self._producers[stream].inputs.append(source)
 
     def stream(self, value: Value) -> tuple[Value, IntArray]:
         return self._streams[value]
@@ -106,8 +135,7 @@ class _Context:
         for node, stream, value, order in self._open:
             if self.is_bound(value):
                 self.begin(node)
-                source = self.arranged(*self.stream(value), order, stream.typed.shape[1])
-                self._producers[stream].inputs.append(source)
+                self.feed(stream, self.arranged(*self.stream(value), order, stream.typed.shape[1]))
 
     def _pixel_axes(self, value: Value) -> tuple[int, ...]:
         """Return the axes of a tensor that run over pixels, such that the first layout-sensitive operator gets the
@@ -141,9 +169,9 @@ class _Context:
         producer = self._producers.get(stream)
         return producer is not None and isinstance(producer.attributes, RearrangeAttributes)
 
-    def drop_unread(self, outputs: list[Port]) -> None:
+    def drop_unread(self, outputs: Sequence[Value]) -> None:
         """Remove the rearrangers that others have replaced."""
-        read = {v for node in self.nodes for v in node.inputs} | {port.value for port in outputs}
+        read = {v for node in self.nodes for v in node.inputs} | {*outputs}
         self.nodes = [
             n for n in self.nodes if not isinstance(n.attributes, RearrangeAttributes) or n.outputs[0] in read
         ]
@@ -264,11 +292,7 @@ def to_dataflow(graph: Graph) -> Graph:
     """Return the dataflow graph. Raises :class:`ModelRefused` with every node whose stream order cannot be met."""
     context = _Context(graph)
     inputs = [context.input_port(port) for port in graph.inputs]
-    for node in graph.nodes:
-        # Of an unbound input the finding about its producer is enough.
-        if isinstance(node.attributes, Delaying) or all(context.is_bound(value) for value in node.inputs):
-            context.begin(node)
-            logical(node.op).lower(node, context)
+    context.lower_nodes()
     context.close_circuits()
     if context.findings:
         raise ModelRefused(context.findings)
@@ -276,7 +300,7 @@ def to_dataflow(graph: Graph) -> Graph:
     for port in graph.outputs:
         stream, order = context.stream(port.value)
         outputs.append(Port(port.name, stream, port.shape, order, port.scale, port.zero_point, port.axis))
-    context.drop_unread(outputs)
+    context.drop_unread([port.value for port in outputs])
     return Graph(
         graph.name, Stage.DATAFLOW, inputs, outputs, context.nodes, graph.prefix, graph.suffix, graph.deferred
     )

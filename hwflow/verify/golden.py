@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 
 import numpy as np
 
+from hwflow.cores.loops.followed_by import FollowedByAttributes
 from hwflow.cores.registry import OPERATORS
 from hwflow.display import show
 from hwflow.errors import Finding, ModelRefused
@@ -30,9 +31,7 @@ def evaluate(graph: Graph, inputs: Mapping[str, IntArray]) -> dict[str, IntArray
     for first in range(0, max(1, frames), step):
         values = _inputs(graph, {name: array[first : first + step] for name, array in inputs.items()})
         state.begin(values, min(step, frames - first) if inputs else frames)
-        for place, node in enumerate(graph.nodes):
-            if not isinstance(node.attributes, Delaying):
-                _evaluate(node, values)
+        for node, place in _in_order(graph, values):
             for value in node.inputs:
                 if last_use[value] == place and value not in kept and value not in state.kept:
                     values.pop(value, None)
@@ -55,9 +54,8 @@ def trace(graph: Graph, inputs: Mapping[str, IntArray], state: State | None = No
     for first in range(0, max(1, frames), step):
         values = _inputs(graph, {name: array[first : first + step] for name, array in inputs.items()})
         state.begin(values, min(step, frames - first))
-        for node in graph.nodes:
-            if not isinstance(node.attributes, Delaying):
-                _evaluate(node, values)
+        for _ in _in_order(graph, values):
+            pass
         state.end(values)
         for value, arrays in parts.items():
             arrays.append(values[value])
@@ -87,6 +85,57 @@ class State:
 
 def _inputs(graph: Graph, inputs: Mapping[str, IntArray]) -> dict[Value, IntArray]:
     return {p.value: _to_stream(p, np.asarray(inputs[p.name], dtype=np.int64)) for p in graph.inputs}
+
+
+def _in_order(graph: Graph, values: dict[Value, IntArray]) -> Iterator[tuple[Node, int]]:
+    """Evaluate a graph whose delays have their results; yield each node, with its place, once its results are there."""
+    place = 0
+    while place < len(graph.nodes):
+        node, end = graph.nodes[place], place + 1
+        if isinstance(node.attributes, FollowedByAttributes):
+            end = _end_of_circuit(graph, place)
+            _evaluate_rounds(graph.nodes[place:end], node.attributes.rounds, values)
+        elif not isinstance(node.attributes, Delaying):
+            _evaluate(node, values)
+        for done in range(place, end):
+            yield graph.nodes[done], done
+        place = end
+
+
+def _end_of_circuit(graph: Graph, place: int) -> int:
+    """Return the place behind the circuits within a frame that begin at ``place``: where all that goes back is made."""
+    back: set[Value] = set()
+    made: set[Value] = set()
+    while True:
+        node = graph.nodes[place]
+        if isinstance(node.attributes, FollowedByAttributes):
+            back.add(node.inputs[1])
+        made.update(node.outputs)
+        place += 1
+        if back <= made:
+            return place
+
+
+def _evaluate_rounds(nodes: Sequence[Node], rounds: int, values: dict[Value, IntArray]) -> None:
+    """Evaluate nodes with circuits within a frame, of which each round needs the one before."""
+    results: dict[Value, list[IntArray]] = {value: [] for node in nodes for value in node.outputs}
+
+    def row(value: Value, number: int) -> IntArray:
+        if value in results:
+            return results[value][number]
+        size = values[value].shape[1] // rounds
+        return values[value][:, number * size : (number + 1) * size]
+
+    for number in range(rounds):
+        for node in nodes:
+            if isinstance(node.attributes, FollowedByAttributes):
+                first, rest = node.inputs
+                found: tuple[IntArray, ...] = (row(rest, number - 1) if number else values[first],)
+            else:
+                found = OPERATORS[node.op].evaluate(node.attributes, [row(value, number) for value in node.inputs])
+            for value, array in zip(node.outputs, found, strict=True):
+                results[value].append(array)
+    values.update((value, np.concatenate(rows, axis=1)) for value, rows in results.items())
 
 
 def _evaluate(node: Node, values: dict[Value, IntArray]) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 from hwflow.api.compiler import Design, Model, Progress, load
 from hwflow.api.compiler import compile as compile_model
 from hwflow.api.output_folder import room_in
+from hwflow.api.request import ONCE
 from hwflow.display import show, show_path
 from hwflow.errors import Finding, Mismatch, ToolError, UsageError
 from hwflow.frontend.input_types import OPTION, Declarations
@@ -243,6 +244,11 @@ def compiled_model(out: Path) -> Model:
     return load(out / "model.onnx", dimensions, input_types=input_types, states=states)
 
 
+def _once(out: Path) -> bool:
+    """Tell whether the bodies of loops are hardware once in the design of a folder."""
+    return bool(json.loads((out / "manifest.json").read_text()).get("loops") == ONCE)
+
+
 def _refuse_changed(out: Path) -> None:
     """Raise :class:`Mismatch` with a finding for each file that is not as ``synth`` wrote it."""
     try:
@@ -281,7 +287,7 @@ def _run(
             with tempfile.TemporaryDirectory(prefix="hwflow-layers-") as records:
                 result = _verilator(design, vectors, stall, seed, waveform, report, taps, Path(records))
                 say(f"comparing {len(taps)} layers with the golden model")
-                inside = judge(model, taps, Path(records), integers, vectors.frames)
+                inside = judge(model, taps, Path(records), integers, vectors.frames, once=_once(out))
         elif simulator == "verilator":
             side_by_side = 1 if model.resolved.ties else max(1, min(threads, vectors.frames // steady))
             result = _verilator(load_design(out), vectors, stall, seed, waveform, report, threads=side_by_side)

@@ -4,15 +4,17 @@ multiply-accumulates that evaluate has, attributes that copies of a graph can sh
 from __future__ import annotations
 
 from dataclasses import FrozenInstanceError, fields, replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from hwflow.boards import find_board
+from hwflow.cores.loops.repeated import core_of
 from hwflow.cores.operator import Decision
 from hwflow.cores.registry import hardware
 from hwflow.cores.timing import Timing
-from hwflow.ir.graph import Node
+from hwflow.ir.graph import Attributes, Node
 from tests.cores.cases.all_cases import CASES
 
 PART = find_board("ulx3s_85f").part
@@ -88,13 +90,20 @@ def test_macs_are_the_products_of_evaluate(op: str) -> None:
             continue
         ones = {
             name: value for name, value in (("weights", None), ("pad_value", 1), ("binary", False), ("offsets", (0, 0)))
-            if name in {field.name for field in fields(node.attributes)}
+            if name in {field.name for field in fields(core_of(node).attributes)}
         }
         if "weights" in ones:
-            ones["weights"] = np.ones_like(node.attributes.weights)
+            ones["weights"] = np.ones_like(core_of(node).attributes.weights)
         frames = [np.ones((1, *value.typed.shape), dtype=np.int64) for value in node.inputs]
-        results = hardware(op).evaluate(replace(node.attributes, **ones), frames)
+        results = hardware(op).evaluate(_with(node, ones), frames)
         assert sum(int(result.sum()) for result in results) == macs, case.name
+
+
+def _with(node: Node, changes: dict[str, Any]) -> Attributes:
+    """The node's attributes with others; those of one round's node where it is repeated."""
+    inner = core_of(node)
+    changed: Attributes = replace(inner.attributes, **changes)
+    return changed if inner is node else replace(node.attributes, node=replace(inner, attributes=changed))
 
 
 @each_operator

@@ -49,7 +49,10 @@ def run_synth(arguments: argparse.Namespace) -> int:
     link = LinkOptions(baud, arguments.ethernet, arguments.usb)
     request = None
     with gathered.check():
-        request = requested(arguments.board, fps=fps, clock_mhz=clock, budget=budget, what_if=what_if, link=link)
+        request = requested(
+            arguments.board, fps=fps, clock_mhz=clock, budget=budget, what_if=what_if, link=link,
+            loops=arguments.loops,
+        )
     with gathered.check():
         check_until(arguments.until, None if request is None else request.board)
     from hwflow.frontend.states.ties import STATELESS
@@ -76,7 +79,8 @@ def run_synth(arguments: argparse.Namespace) -> int:
     from hwflow.onnxspec.reading.bound_inputs import digests_of
 
     asked = {
-        "board": board.name, "fps": fps, "clock": clock, "budget": budget, **asdict(link), "dimensions": dimensions,
+        "board": board.name, "fps": fps, "clock": clock, "budget": budget, "loops": arguments.loops, **asdict(link),
+        "dimensions": dimensions,
         "input_types": {name: str(type_) for name, type_ in input_types.items()},
         "constants": digests_of(constants),
         "states": [*states.texts, states.channels, *map(digest, states.files)],
@@ -125,10 +129,11 @@ def _print_report(board: Board, made: Made, target: Path) -> None:
     say(f"  initiation interval {timing['initiation_interval']} cycles, latency {most}{timing['latency']} cycles")
     circuit = timing.get("circuit")
     if circuit is not None and circuit["limits"]:
-        say(
-            f"  the interval is the latency of the circuit through {len(circuit['states'])} states, with "
+        many = circuit.get("rounds", 1)
+        on_the_way = f"{many} rounds of a loop one after the other" if many > 1 else (
             f"{circuit['frames']} frames on their way: independent --channels make use of it"
         )
+        say(f"  the interval is the latency of the circuit through {len(circuit['states'])} states, with {on_the_way}")
     fmax = f"{clock['fmax_mhz']:.1f} MHz" if clock["fmax_mhz"] else "not placed and routed"
     if (larger := table["larger_design"]) is not None:
         say(

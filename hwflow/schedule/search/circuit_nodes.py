@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from hwflow.ir.graph import Delaying, Graph, Node
+from hwflow.ir.graph import Graph, Node, Recurring
 
 
 def circuit_nodes(graph: Graph) -> frozenset[Node]:
@@ -19,7 +19,7 @@ def circuit_nodes(graph: Graph) -> frozenset[Node]:
 
     found: set[Node] = set()
     for node in graph.nodes:
-        if isinstance(node.attributes, Delaying):
+        if isinstance(node.attributes, Recurring):
             found |= _reached(node, after) & _reached(node, before)
     return frozenset(found)
 

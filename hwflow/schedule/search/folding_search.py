@@ -100,6 +100,14 @@ class _Options:
     cycles: IntArray
 
 
+def price(resources: Resources, device: Chip) -> float:
+    """Return the price of resources: 1 for all of the device's look-up tables."""
+    total = 0.0
+    for name, weight in WEIGHTS.items():
+        total += weight * getattr(resources, name) / max(1, getattr(device, name))
+    return total
+
+
 class FoldingSearch:
     """The foldings of a dataflow graph on a device. ``executor``: of processes that help to evaluate them."""
 

@@ -6,7 +6,7 @@ algebra (Baccelli, Cohen, Olsder, Quadrat: Synchronization and Linearity, 1992, 
 
 from __future__ import annotations
 
-from hwflow.ir.graph import Delaying, Graph
+from hwflow.ir.graph import Delaying, Graph, Recurring
 from hwflow.schedule.plan import Plan
 from hwflow.schedule.throughput.events import event_graph
 from hwflow.schedule.throughput.firing import NEVER, Firing
@@ -14,7 +14,7 @@ from hwflow.schedule.throughput.firing import NEVER, Firing
 
 def has_delays(graph: Graph) -> bool:
     """Tell whether there may be circuits."""
-    return any(isinstance(node.attributes, Delaying) for node in graph.nodes)
+    return any(isinstance(node.attributes, Recurring) for node in graph.nodes)
 
 
 def held_frames(graph: Graph) -> int:

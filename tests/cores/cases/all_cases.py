@@ -28,7 +28,7 @@ from tests.cores.cases.case_parts import (
     intervals_within,
     stream,
 )
-from tests.cores.cases.delay_cases import STREAM_DELAY
+from tests.cores.cases.delay_cases import FOLLOWED_BY, REPEATED, STREAM_DELAY
 from tests.cores.cases.depthwise_cases import DEPTHWISE
 from tests.cores.cases.digit_recurrence_cases import QUOTIENT, ROOT
 from tests.cores.cases.elementwise_cases import ELEMENTWISE
@@ -428,6 +428,7 @@ CASES: dict[str, list[Case]] = {
     "elementwise": ELEMENTWISE,
     "fifo": FIFO,
     "relay": RELAY,
+    "followed_by": FOLLOWED_BY,
     "fork": FORK,
     "frame_sync": FRAME_SYNC,
     "max_pool": MAX_POOL,
@@ -437,6 +438,7 @@ CASES: dict[str, list[Case]] = {
     "quotient": QUOTIENT,
     "root": ROOT,
     "rearrange": REARRANGE,
+    "repeated": REPEATED,
     "requantize": REQUANTIZE,
     "running_sum": RUNNING_SUM,
     "scaled_add": SCALED_ADD,

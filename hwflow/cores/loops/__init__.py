@@ -1,0 +1,1 @@
+"""Loops whose body is hardware once."""
