@@ -88,8 +88,10 @@ def choose_wide(values: Sequence[str], quantized: Quantizer, target: Target) -> 
         widen_next()
     while left and _exceeds(target.noise(quantized(chosen)), target):
         widen_next()
-    while len(chosen) > 1 and not _exceeds(target.noise(quantized(chosen[:-1])), target):
-        chosen.pop()
+    for name in reversed(tuple(chosen)):  # shares are estimates: some have been chosen for nothing
+        others = [n for n in chosen if n != name]
+        if others and not _exceeds(target.noise(quantized(others)), target):
+            chosen = others
     return tuple(name for name in values if name in set(chosen))
 
 

@@ -25,6 +25,7 @@ from hwflow.onnxspec.resolving.resolved_model import OnnxNode
 from hwflow.operators.elementwise.alignment import step
 from hwflow.operators.elementwise.arithmetic import affine
 from hwflow.operators.norms.masked import greatest_masked, where_taken
+from hwflow.operators.norms.wide_roots import with_roots
 from hwflow.operators.quantizers.quantizers import (
     Quantization,
     constant_levels,
@@ -215,5 +216,6 @@ def _masked(state: Lowering, node: OnnxNode, view: Masked, q: Quantization, type
 
 def quantized(state: Lowering, node: OnnxNode, view: Reals, q: Quantization, type_: IntType) -> Integers:
     """Quantize reals to an integer ONNX type in hardware."""
+    view = with_roots(state, node, view, type_.max - type_.min + 1)
     value: Value = requantize(state, node, view, q)
     return Integers(value, view.shape, type_.min, type_.max)
