@@ -227,7 +227,7 @@ def command_line() -> argparse.ArgumentParser:
         help="arrays by model input name, frames first, and optionally 'label'",
     )
     command.add_argument("-o", "--output", required=True, metavar="Q.onnx", help="the quantized model")
-    command.add_argument("--bits", type=int, choices=(8, 4), default=8, help="bits of weights (default: 8)")
+    command.add_argument("--bits", type=int, choices=(16, 8, 4), default=8, help="bits of weights (default: 8)")
     command.add_argument(
         "--activations", choices=("auto", "uint8", "int8", "uint16", "int16"), default="uint8",
         help="element type of activations (default: uint8); auto: uint16 for as few as keep --target-snr, else uint8",

@@ -30,7 +30,7 @@ from hwflow.quantization.sessions import State, require_onnxruntime, run_frames
 from hwflow.quantization.static_quantizer import Recipe, static_qdq
 from hwflow.verify.inputs import Inputs, choose_inputs, require_file
 
-BITS = (8, 4)
+BITS = (16, 8, 4)
 """Of weights."""
 
 AUTO = "auto"
@@ -174,7 +174,7 @@ def quantize(
 ) -> Quantization:
     """Quantize a float model by onnxruntime's static quantizer (package extra ``quantize``) and write it to ``output``.
 
-    Weights get ``bits`` (8 or 4) bits, signed, symmetric, with a scale for each output channel; biases int32;
+    Weights get ``bits`` (16, 8 or 4) bits, signed, symmetric, with a scale for each output channel; biases int32;
     activations the type ``activations`` ("uint8", "int8", "uint16", "int16"), with one scale and zero point each, from
     the least and greatest values on the calibration data; "auto": uint8, but uint16 for as few as keep ``target_snr``
     (dB, by default :data:`TARGET_SNR`) against the float model on the calibration data. ``calibration`` and ``inputs``

@@ -39,7 +39,7 @@ _KINDS = {"uint8": "QUInt8", "int8": "QInt8", "uint16": "QUInt16", "int16": "QIn
 
 @dataclass(frozen=True)
 class Recipe:
-    """How values are quantized: ``weight_bits`` 8 or 4 (signed, symmetric, one scale per channel), ``activations``
+    """How values are quantized: ``weight_bits`` 16, 8 or 4 (signed, symmetric, one scale per channel), ``activations``
     "uint8", "int8", "uint16" or "int16" (any zero point, one scale per tensor); with ``target_snr`` (dB) as few of them
     as possible have twice the bits."""
 
@@ -154,7 +154,7 @@ class _Work:
         with silent(), node_quantizers(operators, placement, weights=only is None):
             quantizer = quantization.QDQQuantizer(
                 copy, True, False,
-                quantization.QuantType.QInt8 if recipe.weight_bits == 8 else quantization.QuantType.QInt4,
+                getattr(quantization.QuantType, f"QInt{recipe.weight_bits}"),
                 kinds[recipe.activations],
                 {
                     name: quantization.TensorData(lowest=np.float32(low), highest=np.float32(high))

@@ -75,6 +75,31 @@ def test_four_bits(model, data, tmp_path):
     assert done.compiles and hwflow.compare(tmp_path / "q.onnx", inputs=data).unexplained == 0
 
 
+@pytest.mark.parametrize("activations", ["uint8", "uint16"])
+def test_sixteen_bits(model, data, tmp_path, activations):
+    done = hwflow.quantize(model, data, tmp_path / "q.onnx", bits=16, activations=activations)
+    found = initializers(onnx.load(tmp_path / "q.onnx"))
+    assert {found[name].data_type for name in ("w1_quantized", "w2_quantized")} == {TensorProto.INT16}
+    assert numpy_helper.to_array(found["w1_quantized"]).tolist() == np.kron(np.eye(3), [[32767], [32767]]).tolist()
+    assert found["x_zero_point"].data_type == TensorProto.DataType.Value(activations.upper())
+    assert done.compiles and hwflow.compare(tmp_path / "q.onnx", inputs=data).unexplained == 0
+
+
+def test_sixteen_bits_keep_what_eight_lose(tmp_path):
+    """Weights of 1 and 1/300 in one column: of 127 steps, the small ones keep none."""
+    network = Network(["N", 4])
+    weights = network.constant([[1.0]] + 3 * [[1 / 300]])
+    network.save(tmp_path / "m.onnx", network.node("MatMul", "x", weights), ["N", 1])
+    x = np.random.default_rng(0).normal(size=(40, 4)) * [0.001, 1, 1, 1]
+    np.savez(tmp_path / "x.npz", x=x.astype(np.float32))
+    ratios = [
+        hwflow.quantize(
+            tmp_path / "m.onnx", tmp_path / "x.npz", tmp_path / "q.onnx", bits=bits, activations="uint16"
+        ).qualities[0].snr_db for bits in (8, 16)
+    ]
+    assert ratios[0] < 10 and ratios[1] > 40
+
+
 @pytest.mark.parametrize("activations", ["uint8", "int8", "uint16", "int16"])
 def test_types_of_activations(model, data, tmp_path, activations):
     done = hwflow.quantize(model, data, tmp_path / "q.onnx", activations=activations)

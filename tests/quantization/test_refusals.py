@@ -33,7 +33,7 @@ def refused(kind: type[HwflowError], *texts: str, model: str = "m.onnx", output:
 def test_arguments():
     refused(
         UsageError,
-        "error: option --bits: must be one of 8, 4, not 6 [quantize-option]\n  remedy: choose one of these",
+        "error: option --bits: must be one of 16, 8, 4, not 6 [quantize-option]\n  remedy: choose one of these",
         bits=6,
     )
     refused(
