@@ -106,6 +106,7 @@ LAYERS = (
             "hwflow.quantization.static_quantizer", "hwflow.quantization.node_quantizers",
             "hwflow.quantization.placement", "hwflow.quantization.precision", "hwflow.quantization.preparation",
             "hwflow.quantization.calibration", "hwflow.quantization.masks", "hwflow.quantization.sessions",
+            "hwflow.quantization.sum_scales",
         ),
         (*COMMON, "hwflow.onnxspec.graphs", "numpy", "onnx", "onnxruntime"),
         "onnxruntime is an optional extra, imported in one place, and quantizes before hwflow reads a model",

@@ -41,12 +41,17 @@ def calibrate(model: onnx.ModelProto, frames: Sequence[Arrays], values: Sequence
     return _of_all_rounds(ranges)
 
 
+def of_any_round(name: str) -> str:
+    """Return what the names of a value have in common in all rounds of a loop that was unrolled."""
+    return _ROUND.sub("//", name)
+
+
 def _of_all_rounds(ranges: Mapping[str, Range]) -> dict[str, Range]:
     """Return ranges that are the same in all rounds of a loop: the least and the greatest of all. So one body, with one
     scale for each of its values, is all that the rounds need."""
     together: dict[str, Range] = {}
     for name, (low, high) in ranges.items():
-        key = _ROUND.sub("//", name)
+        key = of_any_round(name)
         before = together.get(key, (low, high))
         together[key] = min(low, before[0]), max(high, before[1])
-    return {name: together[_ROUND.sub("//", name)] for name in ranges}
+    return {name: together[of_any_round(name)] for name in ranges}

@@ -29,6 +29,7 @@ from hwflow.quantization.preparation import (
     raised,
 )
 from hwflow.quantization.sessions import Arrays, State, imported, plain, refusing, silent
+from hwflow.quantization.sum_scales import added_together, scales_of_sums
 
 _PER_CHANNEL_OPSET = 13  # the first QuantizeLinear and DequantizeLinear with an axis
 
@@ -91,7 +92,9 @@ def static_qdq(
         placement = place_quantizers(bounded, [state.source for state in states])
         ranges = calibrate(bounded, frames, placement.quantized) | masked
         _share_ranges(ranges, placement, states)
-        work = _Work(bounded, recipe, placement, ranges)
+        tied = {state.target: state.source for state in states}
+        together = added_together(bounded.graph, placement.sources, tied, ranges)
+        work = _Work(bounded, recipe, placement, ranges, together)
         wide = tuple(placement.quantized) if recipe.activations.endswith("16") else ()
         if recipe.target_snr is not None:
             sources = {state.source for state in states}
@@ -122,12 +125,14 @@ def _raised(model: onnx.ModelProto, recipe: Recipe) -> onnx.ModelProto:
 
 @dataclass(frozen=True)
 class _Work:
-    """A prepared model, with ranges of the values that get quantizers."""
+    """A prepared model, with ranges of the values that get quantizers; ``together``: groups of these that are added to
+    each other."""
 
     model: onnx.ModelProto
     recipe: Recipe
     placement: Placement
     ranges: Mapping[str, Range] = field(default_factory=dict)
+    together: Sequence[Sequence[str]] = ()
 
     def quantized(self, wide: Collection[str], only: str | None = None) -> onnx.ModelProto:
         """Return the QDQ model whose activations ``wide`` have 16 bits; with the value ``only`` quantized and no
@@ -141,11 +146,14 @@ class _Work:
             name: [{"quant_type": kinds[recipe.wide if name in wide else recipe.activations]}]
             for name in placement.quantized
         }
+        scales = scales_of_sums(self.together, self.ranges, wide, _levels(recipe.activations))
         for name, (low, high) in self.ranges.items():
             if name not in overrides:
                 continue
             if name in wide:
-                overrides[name][0].update(_fixed_point(low, high, np.dtype(recipe.wide)))
+                overrides[name][0].update(_fixed_point(low, high, recipe.wide))
+            elif name in scales:
+                overrides[name][0].update(_with_scale(low, scales[name], recipe.activations))
             else:
                 overrides[name][0].update(rmin=np.float32(low), rmax=np.float32(high))
         operators = sorted({node.op_type for node in self.model.graph.node})
@@ -169,15 +177,23 @@ class _Work:
         return result
 
 
-def _fixed_point(low: float, high: float, dtype: np.dtype[Any]) -> dict[str, Any]:
+def _fixed_point(low: float, high: float, dtype: str) -> dict[str, Any]:
     """Return the scale and the zero point of a 16-bit activation from its range: the scale is a power of two.
 
     A sum of two streams is then rounded by a shift. By other ratios, integers of 40 bits and 65,535 levels would be
     compared with thresholds, in more than 100 block RAMs. It costs one bit of 16 at most.
     """
     low, high = min(low, 0.0), max(high, 0.0)
-    info = np.iinfo(dtype)
-    levels = int(info.max) - int(info.min)
-    scale = 2.0 ** max(math.ceil(math.log2((high - low) / levels)), _LEAST_EXPONENT) if high > low else 1.0
-    zero = min(max(round(int(info.min) - low / scale), int(info.min)), int(info.max))
-    return {"scale": np.array(scale, np.float32), "zero_point": np.array(zero, dtype)}
+    exponent = math.ceil(math.log2((high - low) / _levels(dtype))) if high > low else 0
+    return _with_scale(low, 2.0 ** max(exponent, _LEAST_EXPONENT), dtype)
+
+
+def _with_scale(low: float, scale: float, dtype: str) -> dict[str, Any]:
+    """Return the scale and the zero point that make the least integer of ``low``, or of 0 if that is less."""
+    info, exact = np.iinfo(dtype), np.array(scale, np.float32)
+    zero = min(max(round(int(info.min) - min(low, 0.0) / float(exact)), int(info.min)), int(info.max))
+    return {"scale": exact, "zero_point": np.array(zero, dtype)}
+
+
+def _levels(dtype: str) -> int:
+    return int(np.iinfo(dtype).max) - int(np.iinfo(dtype).min)

@@ -62,6 +62,7 @@ from hwflow.cores.costs.products.product_sums import product_kinds as product_ki
 from hwflow.cores.costs.products.product_sums import products as products
 from hwflow.cores.costs.products.row_sums import digit_products as digit_products
 from hwflow.cores.costs.products.stream_matrix import stream_matrix as stream_matrix
+from hwflow.cores.costs.rearranged import beat_run as beat_run
 from hwflow.cores.costs.rearranged import lane_map as lane_map
 from hwflow.cores.costs.rearranged import rearrange as rearrange
 from hwflow.cores.costs.requantizers.constant_lanes import constant_lane as constant_lane

@@ -36,6 +36,14 @@ def lane_map(
     return queue(family, max(1, width), depth)
 
 
+def beat_run(family: str, width: int, beats: int, depth: int) -> Resources:
+    """A count of a frame's beats, comparisons with both ends of the run, a queue. ``width``: bits of a beat."""
+    compared = 2 * (1 if beats <= 16 else 2)
+    # Where carry cells have tables of their own, the counter keeps what compares it apart; more so without a wrap.
+    spread = 0 if FAMILIES[family].carry_bits == 1 else 4 if beats & (beats - 1) else 12
+    return count_up(beats) + Resources(lut=compared + 4 + spread, ff=1) + queue(family, width, depth)
+
+
 def rearrange(
     family: str, plan: RearrangePlan, lanes: int, source: IntType, result: IntType, depth: int
 ) -> Resources:

@@ -1,7 +1,8 @@
 """Reorder the elements of a frame; elements may be repeated or dropped, and constants inserted.
 
-Two forms: wiring, if each result beat is made of one source beat (of several pixels, or a whole frame), and a buffer
-from which whole beats are read in any order (:mod:`hdl_lib.memories.rearrange`).
+Three forms: wiring, if each result beat is made of one source beat (of several pixels, or a whole frame); a run of
+beats that follow each other, beside which the others are dropped (a Split's part of a vector); and a buffer from which
+whole beats are read in any order (:mod:`hdl_lib.memories.rearrange`).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hdl_lib.memories.beat_run import BeatRun
 from hdl_lib.memories.rearrange import Rearrange as Core
 from hdl_lib.memories.rearrange import RearrangePlan
 from hdl_lib.streams.lane_map import LaneMap
@@ -87,6 +89,10 @@ class Rearrange(HardwareOperator[RearrangeAttributes]):
         folding = decision.folding
         if wiring_of(node, folding) is not None:
             return beat_by_beat(self.cycles(node, folding), LaneMap.latency)
+        run = run_of(node, folding)
+        if run is not None:
+            process = Process(run.beats, {0: every(run.beats)}, {0: run.first + every(run.count)})
+            return Timing((process,), (BeatRun.latency,))
         plan = plan_of(node, decision)
         steps = plan.walk.steps
         need_write = np.repeat(np.array(plan.needed) - 1, plan.steps)
@@ -106,6 +112,9 @@ class Rearrange(HardwareOperator[RearrangeAttributes]):
         wiring = wiring_of(node, folding)
         if wiring is not None:
             return costs.lane_map(device.family, wiring, *elements, node.attributes.fill, decision.depth)
+        run = run_of(node, folding)
+        if run is not None:
+            return costs.beat_run(device.family, folding.input_lanes * elements[0].bits, run.beats, decision.depth)
         return costs.rearrange(device.family, plan_of(node, decision), folding.input_lanes, *elements, decision.depth)
 
     def build(self, node: Node[RearrangeAttributes], decision: Decision, name: str) -> Built:
@@ -113,9 +122,11 @@ class Rearrange(HardwareOperator[RearrangeAttributes]):
         source, result = (shape_of(value.typed.element) for value in (node.inputs[0], node.outputs[0]))
         fill = node.attributes.fill if node.attributes.map.has_fill else 0
         wiring = wiring_of(node, folding)
-        core: Core | LaneMap
+        core: Core | LaneMap | BeatRun
         if wiring is not None:
             core = LaneMap(source, folding.input_lanes, wiring, result, fill=fill, depth=decision.depth)
+        elif (run := run_of(node, folding)) is not None:
+            core = BeatRun(source, folding.input_lanes, run.beats, run.first, run.count, depth=decision.depth)
         else:
             core = Core(source, folding.input_lanes, plan_of(node, decision), result, fill=fill, depth=decision.depth)
         return Built(core, [core.i], [core.o])
@@ -136,6 +147,25 @@ def wiring_of(node: Node[RearrangeAttributes], folding: Folding) -> tuple[int | 
     if (count * beat, count * len(sources)) != (folding.input_lanes, folding.output_lanes):
         return None
     return tuple(None if at is None else group * beat + at for group in range(count) for at in sources)
+
+
+@dataclass(frozen=True)
+class Run:
+    """``count`` beats from ``first`` on of each ``beats``."""
+
+    beats: int
+    first: int
+    count: int
+
+
+def run_of(node: Node[RearrangeAttributes], folding: Folding) -> Run | None:
+    """Return the run of beats that the result is; None if it is none, or all of them."""
+    moved: IndexMap = node.attributes.map
+    lanes = folding.input_lanes
+    words = moved.words(lanes) if folding.output_lanes == lanes else None
+    if words is None or words[0] == FILL or len(words) == moved.elements // lanes or (np.diff(words) != 1).any():
+        return None
+    return Run(moved.elements // lanes, int(words[0]), len(words))
 
 
 def _fits(shape: tuple[int, ...], lanes: int) -> bool:

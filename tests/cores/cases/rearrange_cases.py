@@ -61,6 +61,8 @@ REARRANGE = [
     _case("upside_down", (24, 3), _IMAGE[::-1], ((1, 1), (3, 3), (12, 12), (72, 72))),
     _case("first_half", (24, 3), _IMAGE[:3], ((1, 1), (12, 12))),
     _case("second_half", (24, 3), _IMAGE[3:], ((1, 1), (6, 6))),
+    _case("part_of_a_vector", (1, 40), np.arange(8, 16), ((1, 1), (4, 4), (8, 8)), U8),
+    _case("last_part_of_a_vector", (1, 64), np.arange(48, 64), ((1, 1), (2, 2)), U8),
     _case("one_of_all", (24, 3), _IMAGE[2:3, 1:2, 1:2], ((1, 1),)),
     _case("pad", (24, 3), np.pad(_IMAGE, _PADS, constant_values=-1), ((1, 1), (3, 3)), fill=-5),
     _case("pad_beyond_the_type", (8, 2), np.pad(_numbers(8, 2), ((1, 1), (0, 0)), constant_values=-1),
