@@ -1,4 +1,4 @@
-"""A C++ compiler that reads the simulators' headers once: half of its work for a small design.
+"""A C++ compiler that reads the simulators' headers once and optimizes little: half of its work for a small design.
 
 Called in place of ``c++`` (CXX), in a process of its own: ``compiler.py FOLDER ARGUMENT...``. Headers are precompiled
 in FOLDER for each set of switches that a design is compiled with: GCC crashes where they were read with others.
@@ -17,6 +17,8 @@ HEADERS = ("verilated.h", "algorithm", "cstdint", "fstream", "memory", "sstream"
 
 
 def main(folder: Path, arguments: list[str]) -> None:
+    if not any("/board/" in a for a in arguments):  # boards take millions of cycles, other tests some hundred
+        arguments = ["-O0" if a in ("-O1", "-O2") else a for a in arguments]
     sources = [Path(a) for a in arguments if a.endswith((".cc", ".cpp"))]
     designs = sources and all(source.name.startswith("unit") for source in sources)
     more: list[str] = []

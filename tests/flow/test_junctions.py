@@ -106,13 +106,13 @@ def mean_of_a_block() -> Builder:
 
 
 NETWORKS = [single_pixels, residual, three_ways, xnor, pools_and_outputs, mean_of_a_block]
-EMITTED = [three_ways, pools_and_outputs]  # in Verilog, too
+EMITTED = [pools_and_outputs]  # in Verilog, too
 
 
 @pytest.mark.parametrize("network", NETWORKS)
 def test_it_computes_in_the_predicted_cycles(network: Callable[[], Builder], tmp_path: Path) -> None:
     design = hwflow.compile(network().save(tmp_path), "ulx3s_85f")
-    found = check_simulated(design, frames=4, stalls=(0.0, 0.4, 0.8))
+    found = check_simulated(design, frames=3, stalls=(0.0, 0.6))
     assert all(len(np.unique(values)) > 1 for values in found.values())  # not just saturated
     if network in EMITTED:
         out = tmp_path / "out"

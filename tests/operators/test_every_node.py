@@ -254,10 +254,14 @@ def operands(b: Builder, name: str, x: str, kind: str, size: int, rank: int) -> 
     return [x, x] if name in TWICE else [x, *more]
 
 
-def first_version(domain: str, name: str) -> int:
-    """The first operator set that has the operator; 1 for the dialects'."""
-    known = (s.since_version for s in onnx.defs.get_all_schemas_with_history() if (s.domain, s.name) == (domain, name))
-    return min(known, default=1)
+@cache
+def first_versions() -> dict[tuple[str, str], int]:
+    """The first operator set that has an operator, by domain and name."""
+    found: dict[tuple[str, str], int] = {}
+    for schema in onnx.defs.get_all_schemas_with_history():
+        key = schema.domain, schema.name
+        found[key] = min(schema.since_version, found.get(key, schema.since_version))
+    return found
 
 
 @pytest.mark.parametrize("operator", sorted(HANDLERS), ids=lambda o: f"{o[0] or 'onnx'}-{o[1]}")
@@ -269,7 +273,7 @@ def test_any_rank(operator: tuple[str, str], tmp_path: Path) -> None:
         kind, opset = kinds[number % len(kinds)], (21, 13, 11)[number % 3]
         if name.startswith(("Q", "Dequantize")) and domain in ("", MICROSOFT_DOMAIN) and name != "QuantizeLinear":
             kind = "int8"
-        opset = 9 if name == "Upsample" else max(21 if name in LATE else opset, first_version(domain, name))
+        opset = 9 if name == "Upsample" else max(21 if name in LATE else opset, first_versions().get(operator, 1))
         b = Builder(opset, 14 if opset > 25 else 10)
         x = b.input("x", shape, "float" if kind in FLOATS else kind)
         if kind == "stream":

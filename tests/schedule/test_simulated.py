@@ -30,7 +30,7 @@ PART = find_board("ulx3s_85f").part
 
 @pytest.mark.parametrize(
     ("seed", "slower"),
-    [(0, 1), (1, 1), (2, 3), (3, 10), (4, 1), (5, 2), (7, 1), (9, 4)],
+    [(0, 1), (2, 3), (3, 10), (4, 1), (9, 4)],
     ids=lambda v: str(v),
 )
 def test_simulated_cycles_are_the_predicted_ones(seed: int, slower: int) -> None:
@@ -39,7 +39,7 @@ def test_simulated_cycles_are_the_predicted_ones(seed: int, slower: int) -> None
 
 
 @pytest.mark.parametrize(
-    ("seed", "slower"), [(0, 1), (1, 1), (2, 1), (3, 1), (4, 3), (5, 4), (7, 5)], ids=lambda v: str(v)
+    ("seed", "slower"), [(0, 1), (2, 1), (4, 3), (7, 5)], ids=lambda v: str(v)
 )
 def test_where_streams_part_and_meet_again(seed: int, slower: int) -> None:
     """Nothing stands still, nothing costs interval, and every cycle is the predicted one."""
@@ -47,7 +47,7 @@ def test_where_streams_part_and_meet_again(seed: int, slower: int) -> None:
     assert scheduled.initiation_interval == slowest(scheduled.plan)
 
 
-@pytest.mark.parametrize("seed", [6, 8, 13, 19, 170])
+@pytest.mark.parametrize("seed", [6, 13, 170])
 def test_operators_of_every_kind(seed: int) -> None:
     check(mixed_graph(seed), seed, (1, 1, 3)[seed % 3], (12, 3, 1)[seed // 3 % 3])
 

@@ -77,8 +77,6 @@ def test_a_weight_file_that_is_no_hex_is_a_failure_of_the_simulator(verilator, p
 
 def test_waveforms(verilator, icarus, plus, tmp_path):
     design, vectors, _ = plus
-    assert verilator(design, vectors, wave=tmp_path / "a" / "v.vcd").ok
-    assert "m_axis_tvalid" in (tmp_path / "a" / "v.vcd").read_text()
     assert icarus(design, vectors, wave=tmp_path / "b" / "i.vcd").ok
     assert "m_axis_tvalid" in (tmp_path / "b" / "i.vcd").read_text()
     assert icarus(design, vectors, wave=tmp_path / "i.fst").ok

@@ -137,17 +137,6 @@ def test_the_boards_top_answers_on_its_pins(tmp_path, board, mhz):
     assert exchange(out, b"\x00\x7f\xff\x41") == b"\x01\x80\x00\x42"
 
 
-def test_a_netlist_only(tmp_path):
-    out = emit(tmp_path / "out")
-    write_board(out, find_board("ulx3s_25f"), 60)
-    result = build(out, until="netlist")
-    assert result.netlist.exists() and result.top_verilog.exists()
-    assert result.bitstream is None and result.fmax_mhz is None and result.timing_met is None and result.clocks == ()
-    assert list(result.seconds) == ["synthesis", "registers"]
-    assert result.design_resources["ff"] == 13
-    assert result.resources["ff"] > 100
-
-
 def test_a_broken_design_shows_the_end_of_the_log(tmp_path):
     out = emit(tmp_path / "out")
     write_board(out, find_board("icebreaker"))
@@ -171,7 +160,8 @@ def test_a_folder_without_a_board_is_refused(tmp_path):
     )
 
 
-def test_missed_timing_is_reported_and_still_gives_a_bitstream(tmp_path):
+def test_missed_timing_is_reported_and_still_gives_a_bitstream(tmp_path, monkeypatch):
+    monkeypatch.setitem(STRATEGIES, "ice40", STRATEGIES["ice40"][:1])  # the others miss it, too
     out = emit(tmp_path / "out")
     write_board(out, find_board("icebreaker"), 120)
     result = build(out)

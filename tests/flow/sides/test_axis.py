@@ -16,6 +16,7 @@ from sim.cocotb_run import CocotbJob, run_job
 from tests.flow.conftest import DIGITS
 
 BEATS, OUTPUTS = 64, 10
+STALLS = {"early": (0.0, 0.3), "missing": (0.3,), "first": (0.0,)}
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +54,7 @@ def ran(model, digits, tmp_path_factory):
     }
     plan, expected = [], {}
     for name, (beats, frames, bad) in scenarios.items():
-        for stall in (0.0, 0.3):
+        for stall in STALLS[name]:
             plan.append({"beats": beats, "expected": OUTPUTS * len(frames), "bad": bad, "gap": stall, "stall": stall})
             expected[name, stall] = frames
     work = tmp_path_factory.mktemp("axis")
@@ -67,8 +68,7 @@ def ran(model, digits, tmp_path_factory):
     return {key: (frames, outcome) for (key, frames), outcome in zip(expected.items(), outcomes, strict=True)}
 
 
-@pytest.mark.parametrize("stall", [0.0, 0.3])
-@pytest.mark.parametrize("name", ["early", "missing", "first"])
+@pytest.mark.parametrize(("name", "stall"), [(name, stall) for name, stalls in STALLS.items() for stall in stalls])
 def test_a_wrong_last_is_reported_and_survived(ran, name, stall):
     frames, outcome = ran[name, stall]
     assert not outcome["error_before"]

@@ -29,7 +29,7 @@ from tests.flow.sizes.netlists import FAMILIES, models, netlist_of, synthesize
 CASES = {
     "dense, slower": ("icebreaker", dense_network, {}, 500_000, {"SB_MAC16", "SB_RAM40_4K"}),
     "convolution, ice40": (
-        "icebreaker", conv_network, {"side": 6, "channels": 3, "outputs": 3}, 20_000, {"SB_MAC16", "SB_RAM40_4K"},
+        "icebreaker", conv_network, {"side": 4, "channels": 3, "outputs": 3}, 20_000, {"SB_MAC16", "SB_RAM40_4K"},
     ),
     "convolution, ecp5": (
         "ulx3s_85f", conv_network, {"side": 4, "channels": 4, "outputs": 16}, 300_000,

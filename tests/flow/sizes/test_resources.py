@@ -1,5 +1,5 @@
-"""Whole designs: what the report predicts against what synthesis made (digits as it is built by default, and the
-iCEBreaker's design: beside their other tests)."""
+"""A whole design: what the report predicts against what synthesis made (digits and the iCEBreaker's design: beside
+their other tests)."""
 
 from __future__ import annotations
 
@@ -15,16 +15,11 @@ SHARE = 0.10  # of what synthesis made: look-up tables and flip-flops; blocks ar
 NEEDS_BENCH = pytest.mark.skipif(not BENCH.is_dir(), reason="the benchmark networks are not here")
 
 
-@pytest.mark.parametrize(
-    ("model", "fps"),
-    [
-        pytest.param(ROOT / "examples" / "digits" / "model.onnx", 20_000, id="digits folded"),
-        pytest.param(BENCH / "jet_qdq.onnx", 1_000_000, id="jet", marks=NEEDS_BENCH),
-    ],
-)
-def test_the_prediction_fits_synthesis(hwflow, tmp_path: Path, model: Path, fps: int) -> None:
+@NEEDS_BENCH
+def test_the_prediction_fits_synthesis(hwflow, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    ran = hwflow("synth", model, "--board", "ulx3s_85f", "--fps", fps, "--until", "netlist", "-o", out)
+    model = BENCH / "jet_qdq.onnx"
+    ran = hwflow("synth", model, "--board", "ulx3s_85f", "--fps", 1_000_000, "--until", "netlist", "-o", out)
     assert ran.code == 0, ran.err
     resources = json.loads((out / "report.json").read_text())["resources"]
     for name in ("dsp", "bram"):

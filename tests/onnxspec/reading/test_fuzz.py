@@ -16,8 +16,8 @@ from tests.onnxspec.reading.fuzz import MUTATORS, case
 from tests.onnxspec.reading.fuzz_seeds import seeds
 
 ROOT = Path(__file__).parents[3]
-CASES = 3000
-DIALECT_CASES = 1500
+CASES = 1500
+DIALECT_CASES = 800
 
 
 def _outcomes(folder: Path, first: int, count: int, *options: str) -> Counter[str]:

@@ -44,7 +44,7 @@ def folded_at_random(graph: Graph, seed: int, *, clipped: bool = False) -> Sched
     return Schedule(plan, evaluate(plan, FRAMES), {})
 
 
-@pytest.mark.parametrize("seed", [5, 6, 7, 9, 11, 13])  # frames of up to 300 cycles
+@pytest.mark.parametrize("seed", [5, 6, 9])  # frames of up to 300 cycles
 def test_random_foldings(seed: int) -> None:
     quantized = random_graph(seed) if seed % 2 else meeting_graph(seed // 2)
     check_simulated(quantized, folded_at_random(dataflow(quantized), seed))

@@ -97,7 +97,7 @@ def verdicts(seed: int) -> list[tuple[bool, bool]]:
     return found
 
 
-@settings(max_examples=60, derandomize=True, deadline=None)
+@settings(max_examples=20, derandomize=True, deadline=None)
 @given(st.integers(0, 1 << 32))
 def test_one_queue_after_the_other(seed: int) -> None:
     """Depths that cost interval are refused, all others are not."""
@@ -125,7 +125,7 @@ def test_a_broken_twin_is_refuted(subject: type, name: str, broken: object, monk
     assert any(taken > keeps for seed in range(20) for taken, keeps in verdicts(seed))
 
 
-@settings(max_examples=100, derandomize=True, deadline=None)
+@settings(max_examples=40, derandomize=True, deadline=None)
 @given(st.integers(0, 1 << 32), st.integers(0, 3))
 def test_all_depths_at_once(seed: int, slack: int) -> None:
     """As they are drawn with the network."""
