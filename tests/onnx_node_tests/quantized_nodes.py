@@ -147,3 +147,9 @@ def _pair(model: onnx.ModelProto, name: str, result: str, scale: float, kind: in
 def _array(value: Any) -> Array:
     """The suite has tensors of types that numpy lacks as protobuf messages."""
     return numpy_helper.to_array(value) if isinstance(value, TensorProto) else np.asarray(value)
+
+
+def with_values(name: str) -> tuple[onnx.ModelProto, list[Array]]:
+    """A node test's model, and what it is fed."""
+    (case,) = (c for c in _cases() if c.name == name)
+    return case.model, [np.asarray(_array(v)) for v in case.data_sets[0][0]]
