@@ -25,7 +25,7 @@ def check_simulated(
     expected = golden.evaluate(design.model.quantized, inputs)
     top, run = SimulatedTop(design.schedule.plan), design.schedule.run
     for stall in stalls:
-        found = top.run(inputs, gap=stall, stall=stall, seed=5)
+        found = top.run(inputs, gap=stall, stall=stall, seed=5, before=run.before)
         for name, values in expected.items():
             np.testing.assert_array_equal(found[name], values, f"{name}, stall {stall}")
         for port, cycles in zip(design.schedule.graph.outputs, run.outputs, strict=True):

@@ -138,9 +138,11 @@ class InterpolateAttributes(Attributes):
 class LoopAttributes(Attributes):
     """``rounds`` rounds of a ``body``, which is a graph of the quantized stage; a frame of it is one round.
 
-    The node's inputs are those of the body: the first ``scanned`` are [rounds, *shape of the body's], of which round k
-    takes row k; the next ones are what the states are in the first round; the others are the same in every round. Its
-    outputs are those of the body, [rounds, *shape]. ``states[k]``: the body's output that state k is in the next round.
+    The body's inputs are ``scanned`` ones, then a state for each of ``states``, then those that are the same in every
+    round. The node's inputs are those of the body: scanned ones are [rounds, *shape of the body's], of which round k
+    takes row k; of a state, what it is in the first round, but none where ``first`` has a number, which all of its
+    elements are then. Its outputs are those of the body, [rounds, *shape]. ``states[k]``: the body's output that state
+    k is in the next round.
     """
 
     op = "loop"
@@ -148,6 +150,7 @@ class LoopAttributes(Attributes):
     rounds: int
     scanned: int
     states: tuple[int, ...]
+    first: tuple[int | None, ...]
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,6 +6,7 @@ Every value stays the same.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import groupby
 from math import prod
 
@@ -15,6 +16,7 @@ from hwflow.errors import ModelRefused
 from hwflow.ir.graph import Graph, Names, Node, Port, Stage, Value, identity_order
 from hwflow.ir.node_attributes import ConcatAttributes, LoopAttributes, ReindexAttributes, ReshapeAttributes
 from hwflow.passes.find_rounds import Inner, Operand, Rounds, Row, Same, Scanned, State, find_rounds
+from hwflow.passes.first_round import first_round
 from hwflow.passes.infer_types import infer_types
 
 
@@ -77,7 +79,10 @@ class _Roll:
         scanned = [o for o in operands if isinstance(o, Scanned)]
         states = [o for o in operands if isinstance(o, State)]
         same = [o for o in operands if isinstance(o, Same)]
-        taken = [*(self._stacked(o.values) for o in scanned), *(o.first for o in states), *(o.value for o in same)]
+        first = first_round(self.graph, self.rounds)
+        count = self.rounds.count + (first is not None)
+        rows_of = {o: o.values if first is None else (first.scanned[o], *o.values) for o in scanned}
+        taken = [*(self._stacked(rows_of[o]) for o in scanned), *(o.first for o in states), *(o.value for o in same)]
         order: list[Operand] = [*scanned, *states, *same]
         own = {o: Value(self.value_names.fresh(f"{value.name}_in")) for o, value in zip(order, taken, strict=True)}
         nodes = [self._node(row, given, own) for row, given in rows.items()]
@@ -93,12 +98,15 @@ class _Roll:
             [_port(self.inside[output], shape) for output, shape in zip(outputs, shapes, strict=True)], nodes,
         )
         places = tuple(outputs.index((o.row, o.index)) for o in states)
-        attributes = LoopAttributes(body, self.rounds.count, len(scanned), places)
+        begin = tuple(None if first is None else first.states[o] for o in states)
+        attributes = LoopAttributes(body, count, len(scanned), places, begin)
+        if first is not None:
+            taken = [*taken[: len(scanned)], *taken[len(scanned) + len(states) :]]
         name = self.node_names.fresh(f"{nodes[0].name}_loop")
         results = {output: Value(self.value_names.fresh(f"{self.inside[output].name}_rows")) for output in outputs}
         sources = tuple(dict.fromkeys(source for node in nodes for source in node.sources))
         self.made.append(Node(name, taken, list(results.values()), attributes, sources))
-        self._connect(results)
+        self._connect(results, {} if first is None else first.values)
 
     def _node(self, row: Row, operands: list[Operand], own: dict[Operand, Value]) -> Node:
         """Return the body's node of a row."""
@@ -145,25 +153,41 @@ class _Roll:
             if any(node is not None and node.outputs[index] in read for node in row)
         ]
 
-    def _connect(self, results: dict[tuple[Row, int], Value]) -> None:
-        """Put the loop in place of its rounds."""
+    def _connect(self, results: dict[tuple[Row, int], Value], before: Mapping[tuple[Row, int], Value]) -> None:
+        """Put the loop in place of its rounds. ``before``: what its values are in a round in front of these."""
+        begun = 1 if before else 0
         inside = {node for row in self.rounds.rows for node in row if node is not None}
         first = set(self.rounds.before)
         behind = [node for node in self.graph.nodes if node not in inside and node not in first]
         for (row, index), result in results.items():
             self.origin.update(
-                (node.outputs[index], (result, place)) for place, node in enumerate(row) if node is not None
+                (node.outputs[index], (result, begun + place)) for place, node in enumerate(row) if node is not None
             )
+            if (row, index) in before:
+                self.origin[before[row, index]] = (result, 0)
         for node in behind:
             if isinstance(node.attributes, ConcatAttributes):
                 node.inputs = self._together(node.inputs, node.attributes.axis)
                 if len(node.inputs) == 1:  # of nothing but rows of one result
                     node.attributes = ReshapeAttributes(node.outputs[0].typed.shape)
         read = {v for node in behind for v in node.inputs} | {port.value for port in self.graph.outputs}
-        for value in self.origin:
-            if value in read:
+        still = {value for node in self.rounds.before for value in node.outputs}
+        for value in [*self.origin]:
+            if value in read and value in still:  # of the round in front, which may be needed for something else
+                self._replace(value, behind)
+            elif value in read:
                 self._take(value, [value], 0)
         self.graph.nodes = _living(self.graph, [*self.rounds.before, *self.made, *behind])
+
+    def _replace(self, value: Value, readers: list[Node]) -> None:
+        """Give readers, and the graph's outputs, the loop's row in place of a value."""
+        new = Value(self.value_names.fresh(value.name), value.type, value.origin, value.meaning)
+        self._take(new, [value], 0)
+        for node in readers:
+            node.inputs = [new if each is value else each for each in node.inputs]
+        for port in self.graph.outputs:
+            if port.value is value:
+                port.value = new
 
     def _together(self, inputs: list[Value], axis: int) -> list[Value]:
         """Return the inputs of a concatenation, with rows of one of the loop's results that follow each other as

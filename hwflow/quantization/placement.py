@@ -21,6 +21,7 @@ from onnx.numpy_helper import to_array
 
 from hwflow.onnxspec.graphs.operator_facts import OperatorFacts, facts_of
 from hwflow.onnxspec.graphs.operator_names import ADD, MUL, POW
+from hwflow.quantization.calibration import of_any_round
 
 _FLOATS = frozenset({TensorProto.FLOAT, TensorProto.FLOAT16})
 
@@ -61,12 +62,13 @@ class Placement:
 
 def place_quantizers(model: onnx.ModelProto, states: Iterable[str] = ()) -> Placement:
     """Return where ``model`` needs quantizers; the types of its values must have been inferred. ``states``: outputs
-    that are inputs of later frames, which need integers, too.
+    that are inputs of later frames, which need integers, too. A value of a loop's body has a quantizer in every round
+    or in none: in the first one, whose states may be constant, some would not need it, and the rounds would differ.
 
     Values that are read in graph attributes only, and what is made there, get none.
     """
     placer = _Placer(model.graph, frozenset(states))
-    while placer.walk():
+    while placer.walk() or placer.share_rounds():
         pass
     return Placement(
         tuple(name for name in placer.order if name in placer.quantized),
@@ -127,6 +129,13 @@ class _Placer:
             if self._kind(info.name) == _Kind.SUMS or left:
                 self._demand(info.name)
         return len(self.quantized) > before
+
+    def share_rounds(self) -> bool:
+        """Quantize what is quantized in other rounds of a loop; return whether there is more."""
+        shared = {key for name in self.quantized if (key := of_any_round(name)) != name}
+        more = {name for name in self.states if of_any_round(name) in shared} - self.quantized
+        self.quantized |= more
+        return bool(more)
 
     def _set(self, name: str, state: _State | None) -> None:
         if state is None or name not in self._floats or name in self._constants:

@@ -109,7 +109,7 @@ def _end_of_circuit(graph: Graph, place: int) -> int:
     while True:
         node = graph.nodes[place]
         if isinstance(node.attributes, FollowedByAttributes):
-            back.add(node.inputs[1])
+            back.add(node.inputs[-1])
         made.update(node.outputs)
         place += 1
         if back <= made:
@@ -119,6 +119,7 @@ def _end_of_circuit(graph: Graph, place: int) -> int:
 def _evaluate_rounds(nodes: Sequence[Node], rounds: int, values: dict[Value, IntArray]) -> None:
     """Evaluate nodes with circuits within a frame, of which each round needs the one before."""
     results: dict[Value, list[IntArray]] = {value: [] for node in nodes for value in node.outputs}
+    frames = len(next(values[value] for node in nodes for value in node.inputs if value not in results))
 
     def row(value: Value, number: int) -> IntArray:
         if value in results:
@@ -129,8 +130,11 @@ def _evaluate_rounds(nodes: Sequence[Node], rounds: int, values: dict[Value, Int
     for number in range(rounds):
         for node in nodes:
             if isinstance(node.attributes, FollowedByAttributes):
-                first, rest = node.inputs
-                found: tuple[IntArray, ...] = (row(rest, number - 1) if number else values[first],)
+                *first, rest = node.inputs
+                found: tuple[IntArray, ...] = (
+                    row(rest, number - 1) if number
+                    else node.attributes.first_row([values[value] for value in first], frames),
+                )
             else:
                 found = OPERATORS[node.op].evaluate(node.attributes, [row(value, number) for value in node.inputs])
             for value, array in zip(node.outputs, found, strict=True):

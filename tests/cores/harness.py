@@ -18,7 +18,7 @@ from hdl_lib.chain import Chain
 from hdl_lib.memories.rom import Table
 from hwflow.cores.operator import Built, Decision, Folding, MemoryFile
 from hwflow.cores.registry import hardware
-from hwflow.ir.graph import Delaying, Graph, IntArray, Node, Port, Stage, Value, identity_order
+from hwflow.ir.graph import Graph, IntArray, Node, Port, Recurring, Stage, Value, identity_order
 from hwflow.schedule.plan import Plan
 from hwflow.schedule.throughput.evaluate import Run, evaluate
 from hwflow.types import TensorType
@@ -212,7 +212,7 @@ class Bench:
             [
                 bench.Run(
                     self.offered(frames, seed), self._beats(output) * len(frames[0]), gap, stall, seed,
-                    before if seed == 0 else 0, isinstance(self.node.attributes, Delaying),
+                    before if seed == 0 else 0, isinstance(self.node.attributes, Recurring),
                 )
                 for seed, (frames, gap, stall) in enumerate(runs)
             ],

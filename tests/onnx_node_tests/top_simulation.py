@@ -32,16 +32,21 @@ class SimulatedTop:
         self.cycles: dict[str, list[int]] = {}
 
     def run(
-        self, inputs: Mapping[str, IntArray], *, gap: float = 0.0, stall: float = 0.0, seed: int = 0
+        self, inputs: Mapping[str, IntArray], *, gap: float = 0.0, stall: float = 0.0, seed: int = 0,
+        before: int = 0,
     ) -> dict[str, IntArray]:
         """Outputs by port name, [frames, *shape], for ``inputs`` alike.
 
         ``gap``, ``stall``: the share of cycles in which a source offers nothing (before it has offered a beat, not
-        while one waits), in which a sink takes nothing.
+        while one waits), in which a sink takes nothing. ``before``: cycles between the reset and the first.
         """
         rng = random.Random(seed)
         core, frames = self._core, len(next(iter(inputs.values())))
         core.restart()
+        core.settle()
+        for _ in range(before):
+            core.edge()
+            core.settle()
         found: dict[str, list[int]] = {stream.port.name: [] for stream in self._top.outputs}
         self.cycles = {name: [] for name in found}
         sources = [

@@ -24,12 +24,20 @@ from hwflow.types import TensorType
 @dataclass(frozen=True, eq=False)
 class FollowedByAttributes(Recurring):
     """Of a result of this ``type``, a frame of which has ``rounds`` rows: the first is the first operand's frame; row n
-    is row n - 1 of the second operand, whose last row counts for nothing. Its others lie within ``type``, even where
-    its own is wider."""
+    is row n - 1 of the last operand, whose last row counts for nothing. Its others lie within ``type``, even where its
+    own is wider. ``first``: what all elements of the first row are; there is one operand then (None: two)."""
 
     op = "followed_by"
     type: TensorType
     rounds: int
+    first: int | None = None
+
+    def first_row(self, inputs: Sequence[IntArray], frames: int) -> IntArray:
+        """Return the first row of so many frames. ``inputs``: the operands."""
+        pixels, channels = self.type.shape
+        if self.first is None:
+            return inputs[0]
+        return np.full((frames, pixels // self.rounds, channels), self.first, dtype=np.int64)
 
 
 class FollowedBy(HardwareOperator[FollowedByAttributes]):
@@ -40,7 +48,8 @@ class FollowedBy(HardwareOperator[FollowedByAttributes]):
         return (attributes.type,)
 
     def evaluate(self, attributes: FollowedByAttributes, inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
-        first, rest = inputs
+        rest = inputs[-1]
+        first = attributes.first_row(inputs, len(rest))
         return (np.concatenate([first, rest[:, : -first.shape[1]]], axis=1),)
 
     def foldings(self, node: Node[FollowedByAttributes], device: Device) -> Sequence[Folding]:
@@ -52,7 +61,8 @@ class FollowedBy(HardwareOperator[FollowedByAttributes]):
     def timing(self, node: Node[FollowedByAttributes], decision: Decision) -> Timing:
         rounds, row = node.attributes.rounds, beats(_row(node), decision.folding.input_lanes)
         kept = every(rounds * row)
-        process = Process((rounds + 1) * row, {0: every(row), 1: row + kept}, {0: kept})
+        consumes = {1: row + kept, 0: every(row)} if node.attributes.first is None else {0: row + kept}
+        process = Process((rounds + 1) * row, consumes, {0: kept})
         return Timing((process,), (Core.latency,))
 
     def resources(self, node: Node[FollowedByAttributes], decision: Decision, device: Device) -> Resources:
@@ -63,12 +73,12 @@ class FollowedBy(HardwareOperator[FollowedByAttributes]):
 
     def build(self, node: Node[FollowedByAttributes], decision: Decision, name: str) -> Built:
         lanes, given = decision.folding.output_lanes, node.attributes
-        first, rest = (shape_of(value.typed.element) for value in node.inputs)
+        *first, rest = (shape_of(value.typed.element) for value in node.inputs)
         core = Core(
-            (first, rest), shape_of(given.type.element), lanes=lanes, beats=beats(_row(node), lanes),
-            rows=given.rounds, depth=decision.depth,
+            first[0] if given.first is None else given.first, rest, shape_of(given.type.element), lanes=lanes,
+            beats=beats(_row(node), lanes), rows=given.rounds, depth=decision.depth,
         )
-        return Built(core, [core.first, core.rest], [core.o])
+        return Built(core, [*([core.first] if first else []), core.rest], [core.o])
 
 
 def _row(node: Node[FollowedByAttributes]) -> tuple[int, int]:

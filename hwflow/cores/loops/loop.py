@@ -20,7 +20,7 @@ from hwflow.ir.graph import Graph, IntArray, Node, Stage, Value
 from hwflow.ir.node_attributes import LoopAttributes
 from hwflow.numerics.requantizers.stages import NoSteps
 from hwflow.numerics.requantizers.staircase import LIMIT
-from hwflow.types import IntType, TensorType
+from hwflow.types import Interval, IntType, TensorType
 
 
 class Loop(LogicalOperator[LoopAttributes]):
@@ -31,7 +31,14 @@ class Loop(LogicalOperator[LoopAttributes]):
         """Type the body: a state has the integers that it may have in any round, by induction."""
         body, given = attributes.body.copy(), attributes
         states = range(given.scanned, given.scanned + len(given.states))
-        for place, (port, type_) in enumerate(zip(body.inputs, inputs, strict=True)):
+        left = iter(inputs)
+        for place, port in enumerate(body.inputs):
+            first = given.first[place - given.scanned] if place in states else None
+            if first is not None:
+                interval = Interval(first, first)
+                port.value.type = TensorType(port.shape, IntType.holding(interval), interval)
+                continue
+            type_ = next(left)
             port.value.type = _row_type(type_) if place < given.scanned else type_
             if place in states:
                 port.value.type = TensorType(type_.shape, type_.element, type_.interval)
@@ -60,8 +67,13 @@ class Loop(LogicalOperator[LoopAttributes]):
 
     def evaluate(self, attributes: LoopAttributes, inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
         given, body = attributes, attributes.body
-        states = [*inputs[given.scanned : given.scanned + len(given.states)]]
-        rest = inputs[given.scanned + len(given.states) :]
+        left = iter(inputs[given.scanned :])
+        ports = body.inputs[given.scanned :]
+        states = [
+            next(left) if first is None else np.full((len(inputs[0]), *port.shape), first, dtype=np.int64)
+            for first, port in zip(given.first, ports, strict=False)
+        ]
+        rest = [*left]
         rows: list[list[IntArray]] = [[] for _ in body.outputs]
         operators = _operators()
         for number in range(given.rounds):
@@ -85,17 +97,24 @@ class Loop(LogicalOperator[LoopAttributes]):
         given, rounds = node.attributes, node.attributes.rounds
         inside = context.inside(given.body)
         outer: dict[Value, Value] = {}  # the streams of all rounds, by those of one
-        begun: list[tuple[Value, Value, IntArray]] = []  # of each state: its streams in one round and at first
-        for place, (port, value) in enumerate(zip(given.body.inputs, node.inputs, strict=True)):
+        begun: list[tuple[Value, list[Value], IntArray]] = []  # of each state: its streams in one round and at first
+        left = iter(node.inputs)
+        for place, port in enumerate(given.body.inputs):
             is_scanned, is_state = place < given.scanned, 0 <= place - given.scanned < len(given.states)
             channels, order = inside.preferred_order(port.value)
+            if is_state and given.first[place - given.scanned] is not None:
+                held = port.value.typed
+                type_ = TensorType((order.size // channels, channels), held.element, held.interval)
+                begun.append((inside.take(port.value, type_, order), [], order))
+                continue
+            value = next(left)
             wanted = order if is_state else _of_rounds(order, rounds, order.size if is_scanned else 0)
             stream = context.arranged(*context.stream(value), wanted, channels)
             source = port.value.typed if is_state else stream.typed
             type_ = TensorType((order.size // channels, channels), source.element, source.interval)
             own = inside.take(port.value, type_, order)
             if is_state:
-                begun.append((own, stream, order))
+                begun.append((own, [stream], order))
             else:
                 outer[own] = stream
         inside.lower_nodes()
@@ -106,9 +125,9 @@ class Loop(LogicalOperator[LoopAttributes]):
             inside.arranged(*inside.stream(results[output]), order, own.typed.shape[1])
             for output, (own, _, order) in zip(given.states, begun, strict=True)
         ]
-        for number, (own, stream, _) in enumerate(begun):
-            attributes = FollowedByAttributes(tiled(own.typed, rounds), rounds)
-            outer[own] = context.add(f"state_{number}", [stream], attributes)
+        for number, ((own, streams, _), first) in enumerate(zip(begun, given.first, strict=True)):
+            attributes = FollowedByAttributes(tiled(own.typed, rounds), rounds, first)
+            outer[own] = context.add(f"state_{number}", streams, attributes)
         for inner in inside.lowered([*back, *(inside.stream(value)[0] for value in results)]):
             operator = _operators()[inner.op]
             assert isinstance(operator, HardwareOperator)

@@ -27,7 +27,8 @@ _REVERSE, _BOTH = "reverse", "bidirectional"
 @dataclass
 class Direction:
     """One direction of one use. ``recurrent``: the transposed recurrent weights; ``bias``: the recurrent half of the
-    biases, "" if there is none; ``peepholes``: weights of input, output and forget gate, empty if there are none."""
+    biases, "" if there is none, or where it was added to the other half: so the product of a state of zeros is 0;
+    ``peepholes``: weights of input, output and forget gate, empty if there are none."""
 
     use: Use
     hidden: int
@@ -154,7 +155,11 @@ class _Scan:
         given, biases = writer.node(names.MAT_MUL, "X", weights), ["", ""]
         if use.input(3) is not None:
             biases = writer.split(writer.gather("B", self.place, 0), 0, [gates, gates])
-            given = writer.node(names.ADD, given, biases[0])
+            if self.kind.gates == 3 and use.attribute("linear_before_reset", 0):  # the bias is multiplied, too
+                given = writer.node(names.ADD, given, biases[0])
+            else:
+                given = writer.node(names.ADD, given, writer.node(names.ADD, *biases))
+                biases[1] = ""
         peepholes: Sequence[str] = ()
         if self.kind.states == 2 and use.input(7) is not None:
             peepholes = writer.split(writer.gather("P", self.place, 0), 0, [self.hidden] * 3)

@@ -48,15 +48,20 @@ STREAM_DELAY = [
 
 
 def _followed(
-    name: str, rows: int, pixels: int, channels: int, elements: tuple[IntType, IntType, IntType], lanes: tuple[int, ...]
+    name: str, rows: int, pixels: int, channels: int, elements: tuple[IntType, IntType, IntType],
+    lanes: tuple[int, ...], *, constant: int | None = None,
 ) -> Case:
-    """``elements``: of the first row, of those behind it, and of the result, whose integers all of them have."""
+    """``elements``: of the first row, of those behind it, and of the result, whose integers all of them have.
+    ``constant``: all of the first row."""
     first, rest, result = elements
     held = stream(pixels, channels, first)
     least, most = max(rest.min, result.min), min(rest.max, result.max)
     back = TensorType((rows * pixels, channels), rest, Interval(least, most))
-    attributes = {"type": stream(rows * pixels, channels, result), "rounds": rows}
-    return Case(name, "followed_by", attributes, held, tuple(Folding(n, n) for n in lanes), None, (back,))
+    attributes = {"type": stream(rows * pixels, channels, result), "rounds": rows, "first": constant}
+    foldings = tuple(Folding(n, n) for n in lanes)
+    if constant is not None:
+        return Case(name, "followed_by", attributes, back, foldings)
+    return Case(name, "followed_by", attributes, held, foldings, None, (back,))
 
 
 FOLLOWED_BY = [
@@ -65,6 +70,7 @@ FOLLOWED_BY = [
     _followed("single_beats", 5, 1, 4, (I4, I8, I8), (4,)),
     _followed("cut", 3, 2, 2, (U4, IntType(12, True), I8), (1, 2, 4)),
     _followed("unsigned_cut", 3, 3, 2, (U4, I8, U4), (2,)),
+    _followed("constant", 4, 2, 3, (I8, I8, I8), (1, 3, 6), constant=-77),
 ]
 
 
