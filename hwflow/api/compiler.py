@@ -47,6 +47,9 @@ from hwflow.schedule.search.folding_search import Budget, free_text, price
 
 Progress = Callable[[str], None]
 
+TOO_FAST = "reachable-rate"
+"""The rule of a refusal of a rate that slower designs would not have got."""
+
 SMALLER = (0.75, 0.9)
 """Share of an unroutable design's look-up tables and multiplier blocks that its replacement may take."""
 
@@ -310,8 +313,8 @@ def compile_as(
     found: list[Design] = []
     refused: ModelRefused | None = None
     for form in forms_of(quantized, request.loops, dataflow):
-        if found and form.only_if_needed:
-            break
+        if form.only_if_needed and not (refused and any(each.rule == TOO_FAST for each in refused.findings)):
+            break  # what does not fit once does not fit for each round
         try:
             found.append(_compiled(model, form, request, imported, say, executor, keep_defaults=keep_defaults))
         except ModelRefused as why:
@@ -404,7 +407,7 @@ def _too_fast(request: Request, best: int, limits: Budget, free: Budget) -> Find
     most = int(request.clock.frequency_hz / best)
     mhz = float(request.clock.frequency_hz) / 1e6
     return Finding(
-        "reachable-rate", "option --fps",
+        TOO_FAST, "option --fps",
         f"must be at most {most} frames per second on {request.board.name} at {mhz:g} MHz ({best} cycles per frame), "
         f"not {request.fps:g}",
         f"ask for '--fps {most}' or less, "

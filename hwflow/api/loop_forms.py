@@ -2,7 +2,7 @@
 
 Of both forms that is taken which is cheaper at the rate that was asked for, or where the fastest design was, which is
 faster. A loop that is unrolled has many cores, and the search among their foldings takes minutes; so a graph of
-more than :data:`MOST_UNROLLED` nodes is compiled only if one body does not reach the rate, or is not possible.
+more than :data:`MOST_UNROLLED` nodes is compiled only if one body does not reach the rate.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class Streams(Protocol):
 
 @dataclass(frozen=True)
 class Form:
-    """Makes the dataflow graph of a model whose loops' bodies are hardware ``once``. ``only_if_needed``: where no form
-    before it can be compiled."""
+    """Makes the dataflow graph of a model whose loops' bodies are hardware ``once``. ``only_if_needed``: where the
+    form before it is too slow."""
 
     make: Callable[[], Graph]
     once: bool = False

@@ -187,13 +187,17 @@ def _shrunk_again(
     """Return a schedule of the plan after some queues have ``moved`` to block RAM: depths stay as ``found`` except
     those of moved queues, or if that costs interval, all are sized again."""
     schedule = PeriodicSchedule(event_graph(plan), period)
-    depths = _fixed_depths(schedule.graph)
     kept = {c: found[c.value] for c in schedule.graph.channels if c.value in found and c.value not in moved}
     near = {moved[value]: found[value] + _BLOCK_RAM_LATENCY for value in moved}
-    if not schedule.settle(depths | kept):
+    most, step = _MOST_LONGER * period, 1
+    settled = schedule.settle(_fixed_depths(schedule.graph) | kept)
+    while not settled:
         schedule = PeriodicSchedule(event_graph(plan), period)
-        if not schedule.settle(depths):
+        settled = schedule.settle(_fixed_depths(schedule.graph))
+        if not settled and (not has_delays(plan.graph) or period >= most):
             _without_room(plan, period)
+        if not settled:  # in block RAM, queues of a circuit make it longer
+            period, step = period + step, 2 * step
     _shrink_all(plan, device, schedule, block_ram, near)
     return schedule
 

@@ -21,6 +21,8 @@ LOOSE: dict[str, dict[str, dict[str, float]]] = {
         "stream_matrix": {"bits": 0.14},
     },
     "ice40": {
+        # A constant first row takes no tables beside the others' multiplexers.
+        "followed_by": {"constant": 0.3},
         "root": {"squares": 0.22, "fractions": 0.16, "with_an_addend": 0.19},
         "scaled_add": {"bits": 0.33},
         # Products of four bits by four, too short for a multiplier block: of an odd row, where the others are packed.
@@ -43,7 +45,7 @@ TOGETHER: dict[str, dict[str, float]] = {
         "sum_pool": 1.5, "table_rows": 4, "weighted_pool": 2.5, "width_converter": 5.6,
     },
     "ice40": {
-        "depthwise": 3, "elementwise": 1.68, "fifo": 1.22, "followed_by": 1.14, "fork": 0.84,
+        "depthwise": 3, "elementwise": 1.68, "fifo": 1.22, "followed_by": 1.8, "fork": 0.84,
         "frame_sync": 3.04, "max_pool": 2.5, "mvu": 2, "position_sum": 2, "product": 1.62, "quotient": 2.1,
         "rearrange": 0.78, "relay": 0,
         "repeated": 1.62, "requantize": 1.84, "root": 7,
