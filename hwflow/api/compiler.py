@@ -14,9 +14,10 @@ from typing import Any, Literal
 
 from hwflow.api.budget import Amount, beyond_part, budgets_for, free_on, queued_bytes
 from hwflow.api.far_beyond import refuse_far_beyond
+from hwflow.api.interleaving import as_many_as_pay
 from hwflow.api.link_rate import link_rate
 from hwflow.api.loop_forms import Form, forms_of
-from hwflow.api.request import AUTO, ONCE, UNROLLED, Request, check_until, requested
+from hwflow.api.request import AUTO, ONCE, TOO_FAST, UNROLLED, Request, check_until, requested
 from hwflow.boards import Board
 from hwflow.codegen.board.carriers import LinkOptions
 from hwflow.codegen.board.clock_plan import ClockPlan
@@ -24,6 +25,7 @@ from hwflow.codegen.conversion import Conversion
 from hwflow.codegen.report import Seconds
 from hwflow.display import show
 from hwflow.errors import Finding, ModelRefused, Severity, UsageError
+from hwflow.frontend.frames.interleaved import OPTION
 from hwflow.frontend.framing import framed
 from hwflow.frontend.host_work import HostWork
 from hwflow.frontend.input_types import DECLARE, Declarations, InputType, parsed, require_inputs
@@ -47,9 +49,6 @@ from hwflow.schedule.search.folding_search import Budget, free_text, price
 
 Progress = Callable[[str], None]
 
-TOO_FAST = "reachable-rate"
-"""The rule of a refusal of a rate that slower designs would not have got."""
-
 SMALLER = (0.75, 0.9)
 """Share of an unroutable design's look-up tables and multiplier blocks that its replacement may take."""
 
@@ -66,6 +65,7 @@ class Model:
     inputs' first sizes in ``proto`` (:mod:`hwflow.frontend.frames`).
     ``whole``: a frame is a model's whole inputs, and its axis is added. ``lowered``: the quantized graph, if framing
     needed it. ``input_types``: integers that float inputs carry, as declared; ``states``: as asked for.
+    ``interleave``: so many frames of the model in ``proto`` are one here.
     """
 
     path: Path | None
@@ -81,6 +81,7 @@ class Model:
     whole: bool = False
     lowered: Graph | None = field(default=None, repr=False)
     states: States = STATELESS
+    interleave: int = 1
 
     @property
     def file(self) -> Path | None:
@@ -150,8 +151,8 @@ class Design:
 
     @property
     def frames_per_second(self) -> float:
-        """The throughput at the target clock."""
-        return float(self.clock.frequency_hz / self.schedule.initiation_interval)
+        """The throughput at the target clock, in frames of the model."""
+        return float(self.clock.frequency_hz * self.model.interleave / self.schedule.initiation_interval)
 
     def write(
         self, out: str | os.PathLike[str], until: str | None = "verilog", progress: Progress | None = None,
@@ -197,13 +198,15 @@ def load(
     input_types: Declarations | None = None,
     constants: InputConstants | None = None,
     states: States = STATELESS,
+    interleave: int = 1,
 ) -> Model:
     """Read, validate and resolve a model; ``dimensions`` binds dimension variables; ``trusted`` are folders beside the
     model's own in which its external data may lie, and to which links may lead. ``input_types`` says what integers a
     float input carries that no quantizer reads: "TYPE[,SCALE[,ZERO_POINT]]" by name, such as "uint8,1/255".
     ``constants`` binds inputs to values (:func:`hwflow.onnxspec.reading.bound_inputs.bind_inputs`); they are inputs no
     more.
-    ``states`` ties outputs to inputs of later frames, besides those that the model's metadata ties.
+    ``states`` ties outputs to inputs of later frames, besides those that the model's metadata ties. ``interleave``: so
+    many frames are one, which are independent of each other (:mod:`hwflow.frontend.frames.interleaved`).
 
     A file with training information gives its inference graph with the initializers in the file; a
     :class:`~hwflow.onnxspec.TrainingModel` gives the inference graph with the present state.
@@ -226,12 +229,17 @@ def load(
     external = load_external_data(proto, path, trusted)
     states = states.within(proto)
     ties = ties_of(proto, states, path.parent if path else None)
-    found = framed(proto, dimensions or {}, declared, ties)
+    if ties.asked and interleave > 1:
+        raise UsageError.of(
+            "interleave-state", OPTION, "frames of a model with state must not be interleaved: each begins where the "
+            "one before it ended", "leave it out, and see option --channels",
+        )
+    found = framed(proto, dimensions or {}, declared, ties, interleave)
     require_inputs(found.resolved, declared)
     seconds = time.perf_counter() - begin
     return Model(
         path, proto, found.flat, found.resolved, dict(dimensions or {}), declared, seconds, trained, bool(constants),
-        external, found.whole, found.graph, states,
+        external, found.whole, found.graph, states, interleave,
     )
 
 
@@ -244,6 +252,7 @@ def compile(  # the verb of the command line's design; shadows the builtin insid
     budget: Mapping[str, int | float | str] | None = None,
     what_if: bool = False,
     loops: str = AUTO,
+    interleave: int | str = 1,
     baud: int | None = None,
     ethernet: str | None = None,
     usb: bool = False,
@@ -265,10 +274,12 @@ def compile(  # the verb of the command line's design; shadows the builtin insid
     limits on "lut", "ff", "dsp" and "bram", numbers or percentages like "50%" (:func:`hwflow.api.budget.budgets_for`);
     what it does not name is limited by the default, or if no design fits that, by the part alone.
     ``what_if``: allow more than the board's part has; the design is then for Verilog only. ``loops``: "once" (one body
-    for all rounds of a loop), "unrolled" (hardware for each round), or "auto" (:mod:`hwflow.api.loop_forms`). ``baud``:
-    of the board's serial port (default: the highest that it makes at this clock). ``ethernet``: the board's IPv4
-    address, for a link by UDP instead (needs the extra ``hwflow[ethernet]``). ``usb``: a link by the board's own USB
-    socket, which some boards have without asking (needs the extra ``hwflow[usb]``). ``executor``: processes that share
+    for all rounds of a loop), "unrolled" (hardware for each round), or "auto" (:mod:`hwflow.api.loop_forms`).
+    ``interleave``: frames that are in a loop at once, or "auto" (:mod:`hwflow.api.interleaving`); a loaded model has
+    its own. ``baud``: of the board's serial port (default: the highest that it makes at this clock). ``ethernet``: the
+    board's IPv4 address, for a link by UDP instead (needs the extra ``hwflow[ethernet]``). ``usb``: a link by the
+    board's own USB socket, which some boards have without asking (needs the extra ``hwflow[usb]``). ``executor``:
+    processes that share
     the work (:func:`hwflow.processes.second_process` makes one).
 
     Raises :class:`ModelRefused` (cannot be compiled exactly, does not fit), :class:`UsageError` (invalid board, clock,
@@ -278,7 +289,7 @@ def compile(  # the verb of the command line's design; shadows the builtin insid
         model,
         requested(
             board, fps=fps, clock_mhz=clock_mhz, budget=budget, what_if=what_if, loops=loops,
-            link=LinkOptions(baud, ethernet, usb),
+            interleave=interleave, link=LinkOptions(baud, ethernet, usb),
         ),
         dimensions=dimensions, trusted=trusted, input_types=input_types, constants=constants, states=states,
         progress=progress,
@@ -301,12 +312,29 @@ def compile_as(
 ) -> Design:
     """Compile as :func:`compile` does, with the options in a ``request``. ``keep_defaults``: keep to the default of
     what its budget does not name, even if nothing fits."""
-    say, board = progress or (lambda line: None), request.board
-    if not isinstance(model, Model):
+    say = progress or (lambda line: None)
+    if isinstance(model, Model):
+        return _compiled_model(model, request, say, executor, keep_defaults=keep_defaults)
+    source = model
+
+    def compiled(interleave: int) -> Design:
         say("reading the model")
-        model = load(
-            model, dimensions, trusted=trusted, input_types=input_types, constants=constants, states=states
+        loaded = load(
+            source, dimensions, trusted=trusted, input_types=input_types, constants=constants, states=states,
+            interleave=interleave,
         )
+        return _compiled_model(loaded, request, say, executor, keep_defaults=keep_defaults)
+
+    if request.interleave is None:
+        return as_many_as_pay(compiled, request)
+    return compiled(request.interleave)
+
+
+def _compiled_model(
+    model: Model, request: Request, say: Progress, executor: Executor | None, *, keep_defaults: bool
+) -> Design:
+    """Compile the forms of a model's loops, and return the best."""
+    board, request = request.board, replace(request, interleave=model.interleave)
     begin = time.perf_counter()
     quantized = model.quantized
     imported = model.seconds + time.perf_counter() - begin
@@ -339,7 +367,7 @@ def _compiled(
     seconds.steps["import"] = imported + time.perf_counter() - begin
     as_link = request.as_link
     if as_link:
-        request = replace(request, fps=link_rate(request, streams), as_link=False)
+        request = replace(request, fps=model.interleave * link_rate(request, streams), as_link=False)
     beyond = beyond_part(board, request.budget, queued_bytes(streams), request.carrier)
     if beyond and not request.what_if:
         raise UsageError(beyond)
@@ -404,7 +432,7 @@ def _first_that_holds(limits: Sequence[list[Budget]], within: Callable[[list[Bud
 def _too_fast(request: Request, best: int, limits: Budget, free: Budget) -> Finding:
     """``best``: the least interval that fits; ``limits`` of ``free``: the budget."""
     more = free_text(limits.of_whole_designs, free)
-    most = int(request.clock.frequency_hz / best)
+    most = int(request.clock.frequency_hz * (request.interleave or 1) / best)
     mhz = float(request.clock.frequency_hz) / 1e6
     return Finding(
         TOO_FAST, "option --fps",

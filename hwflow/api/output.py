@@ -175,6 +175,8 @@ def _write_verilog(
         table["input_types"] = {name: str(type_) for name, type_ in design.model.input_types.items()}
         if design.once:
             table["loops"] = ONCE
+        if design.model.interleave > 1:
+            table["interleave"] = design.model.interleave
         if design.model.resolved.ties:
             table |= in_manifest(design.model.resolved, folder)
         write_json(folder / "manifest.json", table, indent=None)
@@ -202,6 +204,7 @@ def _write_verilog(
         design.model.resolved, design.schedule, board=board.name, device=board.part.device, toolchain=board.toolchain,
         target_mhz=design.clock_mhz, available=available, seconds=design.seconds, family=board.part.family,
         files=top.files, host_work=design.model.host_work.table(),
+        interleave=design.model.interleave,
     )
     result["model"] |= of_model
     link = with_limit(link, result["timing"]["frames_per_second"])

@@ -15,10 +15,13 @@ from hwflow.codegen.board.clock_plan import ClockPlan
 from hwflow.codegen.clock import check_positive, clock_for
 from hwflow.display import show
 from hwflow.errors import Finding, UsageError
+from hwflow.frontend.frames.interleaved import OPTION
 from hwflow.suggestion import did_you_mean
 
 LINK = "link"  # a rate: what the board's link carries
 AUTO, ONCE, UNROLLED = LOOPS = ("auto", "once", "unrolled")  # what becomes of loops
+MOST_INTERLEAVED = 256
+TOO_FAST = "reachable-rate"  # the rule of a refusal of a rate that slower designs would not have got
 UNTIL = ("verilog", "netlist", "bitstream")
 
 Asked = Mapping[str, int | float | str]
@@ -55,7 +58,8 @@ class Request:
     fit.
     ``budget``: limits of resources; where there is none the default's (:func:`hwflow.api.budget.budgets_for`).
     ``what_if``: allow more than the board's part has, for Verilog only. ``loops``: what becomes of loops
-    (:mod:`hwflow.api.loop_forms`). ``link``: what its link is to be.
+    (:mod:`hwflow.api.loop_forms`). ``interleave``: frames of the model that are one of the design
+    (:mod:`hwflow.frontend.frames.interleaved`); None: as many as pay. ``link``: what its link is to be.
     """
 
     board: Board
@@ -67,6 +71,7 @@ class Request:
     link: LinkOptions = OWN
     as_link: bool = False
     loops: str = AUTO
+    interleave: int | None = 1
 
     @property
     def carrier(self) -> str:
@@ -75,10 +80,10 @@ class Request:
 
     @property
     def interval(self) -> int | None:
-        """Cycles per frame at the most; None: as few as fit."""
+        """Cycles per frame of the design at the most; None: as few as fit."""
         if self.fps is None:
             return None
-        return max(1, int(self.clock.frequency_hz / Fraction(min(self.fps, _MOST_FPS))))
+        return max(1, int(self.clock.frequency_hz * (self.interleave or 1) / Fraction(min(self.fps, _MOST_FPS))))
 
     @property
     def asks_speed(self) -> bool:
@@ -122,6 +127,7 @@ def check_until(until: str | None, board: Board | None = None) -> None:
 def requested(
     board: Board | str, *, fps: float | Literal["link"] | None = None, clock_mhz: float | None = None,
     budget: Asked | None = None, what_if: bool = False, link: LinkOptions = OWN, loops: str = AUTO,
+    interleave: int | str = 1,
 ) -> Request:
     """Check the options of :func:`hwflow.api.compiler.compile`, all but how a budget compares with what the model's
     frames leave of the part.
@@ -152,6 +158,10 @@ def requested(
             message = f"must be one of {', '.join(LOOPS)}, not {show(loops)}"
             raise UsageError.of("known-loops", "option --loops", message, f"{did_you_mean(loops, LOOPS)}choose one")
     with gathered.check():
+        if interleave != AUTO and (not isinstance(interleave, int) or not 1 <= interleave <= MOST_INTERLEAVED):
+            message = f"must be {AUTO}, or a number of frames from 1 to {MOST_INTERLEAVED}, not {show(str(interleave))}"
+            raise UsageError.of("interleave-count", OPTION, message, "for example --interleave auto")
+    with gathered.check():
         limits = amounts(budget)
         if known is not None and not what_if:
             beyond = beyond_part(known, limits, carrier=carrier_name(known, link))
@@ -160,7 +170,10 @@ def requested(
     gathered.require_none()
     assert known is not None and clock is not None, "else there is a finding"
     rate = None if isinstance(fps, str) else fps
-    return Request(known, clock, clock_mhz is not None, rate, limits, what_if, link, as_link=fps == LINK, loops=loops)
+    return Request(
+        known, clock, clock_mhz is not None, rate, limits, what_if, link, as_link=fps == LINK, loops=loops,
+        interleave=interleave if isinstance(interleave, int) else None,
+    )
 
 
 def _check_link(board: Board, clock: ClockPlan, link: LinkOptions) -> None:

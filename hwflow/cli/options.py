@@ -112,6 +112,11 @@ def states(arguments: argparse.Namespace) -> States:
     return States(tuple(arguments.state), channels)
 
 
+def interleave(text: str) -> int | str:
+    """Return --interleave as a number if it is one; :func:`hwflow.api.request.requested` checks it."""
+    return int(text) if text.isdecimal() and len(text) < 10 else text
+
+
 def dimensions(options: Sequence[str]) -> dict[str, int]:
     """Parse --dim. Raises :class:`UsageError`."""
     result = {}

@@ -130,6 +130,11 @@ def command_line() -> argparse.ArgumentParser:
         "round; auto: what is cheaper at the rate, or without --fps faster",
     )
     command.add_argument(
+        "--interleave", metavar="K", default="1",
+        help="frames that are in a loop at once, so that the cores of its body work while each frame waits for its "
+        "round before; auto: as many as pay (default: 1)",
+    )
+    command.add_argument(
         "--until", metavar="STEP",
         help="verilog, netlist or bitstream (default: bitstream, or the project if the vendor's tool is not installed)",
     )

@@ -45,9 +45,11 @@ def report(
     family: str,
     files: Sequence[MemoryFile],
     host_work: Mapping[str, Any],
+    interleave: int = 1,
 ) -> dict[str, Any]:
     """Return the report before synthesis; :func:`add_synthesis` fills in the rest. ``files``: the tables of the cores;
-    ``host_work``: the entries of `host` besides the nodes' names."""
+    ``host_work``: the entries of `host` besides the nodes' names; ``interleave``: frames of the model in one of the
+    design."""
     plan, graph = schedule.plan, schedule.graph
     macs = macs_of_data(plan.cores)
     multipliers = multipliers_by_kind(schedule, macs)
@@ -68,7 +70,8 @@ def report(
         "timing": {
             "initiation_interval": interval,
             "latency": schedule.latency,
-            "frames_per_second": target_mhz * 1e6 / interval if target_mhz else None,
+            "frames_per_second": target_mhz * 1e6 * interleave / interval if target_mhz else None,
+            **({"interleave": interleave} if interleave > 1 else {}),
             **({} if schedule.run.exact else {"exact": False}),
             **({} if (circuit := _circuit(schedule)) is None else {"circuit": circuit}),
         },
@@ -98,7 +101,7 @@ def _circuit(schedule: Schedule) -> dict[str, Any] | None:
         "states": [node.name for node in kept],
         "frames": min((len(delay.first_frames) for delay in delays), default=1),
         "rounds": max((loop.rounds for loop in loops), default=1),
-        "limits": schedule.initiation_interval > max(map(schedule.plan.cycles, schedule.graph.nodes)),
+        "limits": schedule.limited_by_circuit,
     }
 
 
@@ -113,7 +116,9 @@ def add_synthesis(
     """Add the results of synthesis and place and route: resources of the design alone, the target clock."""
     if clock_mhz is not None:
         table["clock"]["target_mhz"] = clock_mhz
-        table["timing"]["frames_per_second"] = clock_mhz * 1e6 / table["timing"]["initiation_interval"]
+        timing = table["timing"]
+        frames = timing.get("interleave", 1)
+        timing["frames_per_second"] = clock_mhz * 1e6 * frames / timing["initiation_interval"]
     table["clock"]["fmax_mhz"] = fmax_mhz
     for name, used in resources.items():
         table["resources"][name]["synthesized"] = used

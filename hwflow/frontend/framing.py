@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from hwflow.errors import Finding, ModelRefused
 from hwflow.frontend.frames.batches import batch_size, first_sizes, keeps_frames, of_frames, with_frame_axis
+from hwflow.frontend.frames.interleaved import interleaved
 from hwflow.frontend.frames.moved_frames import with_frames_first
 from hwflow.frontend.input_types import InputType
 from hwflow.frontend.lower import findings_of_rest, lower, unsupported_operator
@@ -34,16 +35,20 @@ class Framed:
 
 def framed(
     proto: ModelProto, dimensions: Mapping[str, int], input_types: Mapping[str, InputType] | None = None,
-    ties: Ties = UNTIED,
+    ties: Ties = UNTIED, interleave: int = 1,
 ) -> Framed:
     """Find the frames of ``proto``, which :func:`hwflow.onnxspec.validate` accepts. ``dimensions`` binds its variables,
-    ``input_types`` declares the integers of its float inputs, ``ties`` are its states.
+    ``input_types`` declares the integers of its float inputs, ``ties`` are its states. ``interleave``: so many frames
+    of the model are one.
 
     Raises :class:`ModelRefused` with all findings if the model cannot be resolved or has no frames, including those of
-    operators that cannot be compiled whatever their shapes.
+    operators that cannot be compiled whatever their shapes; :class:`UsageError` if ``interleave`` is more than 1 and no
+    variable counts frames.
     """
+    if interleave > 1:
+        proto = interleaved(proto, dimensions, interleave)
     try:
-        return _framed(proto, dimensions, input_types, ties)
+        return _framed(proto, dimensions, input_types, ties, whole_only=interleave > 1)
     except ModelRefused as refused:
         findings = [*refused.findings]
         said = {finding.where for finding in findings}
@@ -60,7 +65,8 @@ def _has_frames(proto: ModelProto, dimensions: Mapping[str, int], unresolved: Un
 
 
 def _framed(
-    proto: ModelProto, dimensions: Mapping[str, int], input_types: Mapping[str, InputType] | None, ties: Ties
+    proto: ModelProto, dimensions: Mapping[str, int], input_types: Mapping[str, InputType] | None, ties: Ties, *,
+    whole_only: bool = False,
 ) -> Framed:
     def anew(made: ModelProto | Sequence[OnnxNode], before: ResolvedModel, *, whole: bool = False) -> Framed:
         """Resolve a model that was made of the flat one of ``before``, where its nodes have their contexts."""
@@ -71,7 +77,7 @@ def _framed(
         return Framed(ties.of(replace(resolved, nodes=nodes), whole=whole), flat, whole)
 
     sizes = set(first_sizes(proto, dimensions).values())
-    if not sizes or sizes == {1}:
+    if not whole_only and (not sizes or sizes == {1}):
         resolved, flat = resolve_with_graph(proto, dimensions, KEPT, validated=True)
         found = Framed(ties.of(resolved), flat)
         if sizes and keeps_frames(resolved):
@@ -87,7 +93,7 @@ def _framed(
         return _possible(found, lambda: anew(made, resolved, whole=True), input_types, "frame-axis")
     resolved, flat = resolve_with_graph(proto, dimensions, KEPT, validated=True, whole=True)
     size = batch_size(resolved)
-    batch = of_frames(flat, resolved) if size is not None else []
+    batch = of_frames(flat, resolved) if size is not None and not whole_only else []
     whole = with_frame_axis(flat, resolved)
     if isinstance(batch, list) and isinstance(whole, list):
         wrong = [*batch, *(node for node in whole if node not in batch)]

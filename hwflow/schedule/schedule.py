@@ -15,7 +15,7 @@ from hwflow.cores.operator import Decision, Folding, Resources
 from hwflow.cores.registry import hardware
 from hwflow.display import show
 from hwflow.errors import Finding, ModelRefused
-from hwflow.ir.graph import Graph, Node, Stage
+from hwflow.ir.graph import Graph, Node, Recurring, Stage
 from hwflow.schedule.chains import join_chains
 from hwflow.schedule.converters import insert_plumbing
 from hwflow.schedule.plan import Plan
@@ -53,6 +53,14 @@ class Schedule:
     @property
     def initiation_interval(self) -> int:
         return self.run.initiation_interval
+
+    @property
+    def limited_by_circuit(self) -> bool:
+        """Whether what is kept from frame to frame, or from round to round of a loop, limits the interval, and no
+        core."""
+        return any(isinstance(node.attributes, Recurring) for node in self.graph.nodes) and (
+            self.initiation_interval > max(map(self.plan.cycles, self.graph.nodes))
+        )
 
     @property
     def latency(self) -> int:

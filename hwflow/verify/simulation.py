@@ -233,7 +233,7 @@ def compiled_model(out: Path) -> Model:
         table = json.loads((out / "manifest.json").read_text())
         dimensions = {str(name): int(size) for name, size in table["dimensions"].items()}
         input_types = {str(name): str(text) for name, text in table.get("input_types", {}).items()}
-        states = States.of_manifest(table)
+        states, interleave = States.of_manifest(table), int(table.get("interleave", 1))
     except (OSError, ValueError, AttributeError, KeyError, TypeError) as error:
         reason = "it has no manifest.json" if isinstance(error, OSError) else "its manifest.json is damaged"
         raise UsageError.of(
@@ -241,7 +241,7 @@ def compiled_model(out: Path) -> Model:
             "run 'hwflow synth' first",
         ) from None
     _refuse_changed(out)
-    return load(out / "model.onnx", dimensions, input_types=input_types, states=states)
+    return load(out / "model.onnx", dimensions, input_types=input_types, states=states, interleave=interleave)
 
 
 def _once(out: Path) -> bool:

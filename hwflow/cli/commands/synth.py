@@ -51,7 +51,7 @@ def run_synth(arguments: argparse.Namespace) -> int:
     with gathered.check():
         request = requested(
             arguments.board, fps=fps, clock_mhz=clock, budget=budget, what_if=what_if, link=link,
-            loops=arguments.loops,
+            loops=arguments.loops, interleave=options.interleave(arguments.interleave),
         )
     with gathered.check():
         check_until(arguments.until, None if request is None else request.board)
@@ -79,7 +79,8 @@ def run_synth(arguments: argparse.Namespace) -> int:
     from hwflow.onnxspec.reading.bound_inputs import digests_of
 
     asked = {
-        "board": board.name, "fps": fps, "clock": clock, "budget": budget, "loops": arguments.loops, **asdict(link),
+        "board": board.name, "fps": fps, "clock": clock, "budget": budget, "loops": arguments.loops,
+        "interleave": arguments.interleave, **asdict(link),
         "dimensions": dimensions,
         "input_types": {name: str(type_) for name, type_ in input_types.items()},
         "constants": digests_of(constants),
@@ -126,13 +127,19 @@ def _print_report(board: Board, made: Made, target: Path) -> None:
     if made.unchanged:
         say("  up to date: model, options and tools are unchanged (--force rebuilds)")
     most = "" if timing.get("exact", True) else "at most "
-    say(f"  initiation interval {timing['initiation_interval']} cycles, latency {most}{timing['latency']} cycles")
+    of_frames = f" of {timing['interleave']} frames" if "interleave" in timing else ""
+    say(
+        f"  initiation interval {timing['initiation_interval']} cycles{of_frames}, "
+        f"latency {most}{timing['latency']} cycles"
+    )
     circuit = timing.get("circuit")
     if circuit is not None and circuit["limits"]:
         many = circuit.get("rounds", 1)
         on_the_way = f"{many} rounds of a loop one after the other" if many > 1 else (
             f"{circuit['frames']} frames on their way: independent --channels make use of it"
         )
+        if many > 1 and "interleave" not in timing:
+            on_the_way += ": independent frames make use of it (--interleave auto)"
         say(f"  the interval is the latency of the circuit through {len(circuit['states'])} states, with {on_the_way}")
     fmax = f"{clock['fmax_mhz']:.1f} MHz" if clock["fmax_mhz"] else "not placed and routed"
     if (larger := table["larger_design"]) is not None:

@@ -113,7 +113,9 @@ def write_board(
         description["link"] = {
             "carrier": carrier.name,
             **_link(
-                board, input_bytes, output_bytes, carrier.frames_per_second(input_bytes, output_bytes, buffers.payload)
+                board, input_bytes, output_bytes,
+                manifest.get("interleave", 1)
+                * carrier.frames_per_second(input_bytes, output_bytes, buffers.payload),
             ),
             **carrier.table(),
             **({"stateful": True} if manifest.get("states") else {}),
