@@ -207,7 +207,7 @@ def test_the_reports_layers(report, manifest):
     keys = {
         "name", "op", "onnx_nodes", "folding", "initiation_interval", "latency", "macs", "macs_without_padding",
         "multipliers",
-        "accumulator_bits", "requantizer",
+        "accumulator_bits", "requantizer", "rounds",
     }
     layers = {layer["name"]: layer for layer in report["layers"]}
     assert all(set(layer) == keys for layer in layers.values())

@@ -38,7 +38,7 @@ def test_exact_against_rationals(name: str, tmp_path: Path) -> None:
     frames = written(name, tmp_path / "float.onnx")
     np.savez(tmp_path / "x.npz", **frames)
     made = hwflow.quantize(tmp_path / "float.onnx", tmp_path / "x.npz", tmp_path / "q.onnx")
-    assert made.compiles and min(q.snr_db for q in made.qualities if q.snr_db is not None) > 25
+    assert made.compiles and min(q.snr_db for q in made.qualities if q.snr_db is not None) > 20
     few = {key: array[:3] for key, array in frames.items()}
     quantized = onnx.load(tmp_path / "q.onnx")
     wanted = [rationals(quantized, {key: array[k : k + 1] for key, array in few.items()}) for k in range(3)]
