@@ -49,7 +49,7 @@ def test_frames_are_what_they_are_alone(make, tmp_path: Path) -> None:
 
 def test_hardware_has_more_frames_a_second(tmp_path: Path) -> None:
     """A loop's circuit limits one frame; of as many as pay, each takes half of the time at most."""
-    path = last_state().save(tmp_path)
+    path = elman(5).save(tmp_path)
     alone = compile(path, "ulx3s_85f", loops="once")
     design = compile(path, "ulx3s_85f", loops="once", interleave="auto")
     count = design.model.interleave
@@ -60,7 +60,7 @@ def test_hardware_has_more_frames_a_second(tmp_path: Path) -> None:
 
 
 def test_a_rate_takes_as_many_frames_as_it_needs(tmp_path: Path) -> None:
-    path = last_state().save(tmp_path)
+    path = elman(5).save(tmp_path)
     most = compile(path, "ulx3s_85f", loops="once").frames_per_second
     for rate, least in ((0.5 * most, 1), (1.5 * most, 2)):
         design = compile(path, "ulx3s_85f", loops="once", interleave="auto", fps=rate)
