@@ -2,6 +2,7 @@
 
 Noise of roundings adds up, nearly: each value's share at the outputs is measured by quantizing it alone. The greatest
 shares are taken away until the rest is below the limit, and the model that comes of it is measured as a whole.
+A value of a loop's body is one choice for all rounds of the loop, so that one body can stand for them.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 
+from hwflow.quantization.calibration import of_any_round
 from hwflow.quantization.sessions import Arrays, State, run_frames
 
 _FRAMES_OF_SHARES = 8  # enough for which values matter; the whole is measured on all frames
@@ -24,9 +26,9 @@ Noise = npt.NDArray[np.float64]
 
 
 class Quantizer(Protocol):
-    """Makes a model whose activations ``wide`` have 16 bits; or one with the value ``only`` quantized, nothing else."""
+    """Makes a model whose activations ``wide`` have 16 bits; or one with only the values ``only`` quantized."""
 
-    def __call__(self, wide: Collection[str], only: str | None = None) -> onnx.ModelProto: ...
+    def __call__(self, wide: Collection[str], only: Collection[str] | None = None) -> onnx.ModelProto: ...
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,7 @@ class Target:
 
 def choose_wide(values: Sequence[str], quantized: Quantizer, target: Target) -> tuple[str, ...]:
     """Return which of ``values`` get 16 bits, in their order: none where the target is met without, all where it cannot
-    be met."""
+    be met. A value of a loop's body gets them in all rounds or in none."""
     narrow = target.noise(quantized(()))
     if not _exceeds(narrow, target):
         return ()
@@ -70,29 +72,35 @@ def choose_wide(values: Sequence[str], quantized: Quantizer, target: Target) -> 
     if _exceeds(least, target):
         return tuple(values)
     frames = None if target.states else _FRAMES_OF_SHARES  # of a sequence, the first few are the least noisy ones
-    shares = {name: target.noise(quantized((), name), frames) for name in values}
+    groups: dict[str, list[str]] = {}
+    for name in values:
+        groups.setdefault(of_any_round(name), []).append(name)
+    shares = {key: target.noise(quantized((), group), frames) for key, group in groups.items()}
     total = sum(shares.values(), np.zeros(len(narrow)))
     scales = (narrow - least) / np.where(total > 0, total, 1.0)  # so that all of them add up to what was measured
-    shares = {name: share * scales for name, share in shares.items()}
-    estimate, chosen, left = narrow, list[str](), list(values)
+    shares = {key: share * scales for key, share in shares.items()}
+    estimate, chosen, left = narrow, list[str](), list(groups)
+
+    def wide(keys: Collection[str]) -> tuple[str, ...]:
+        return tuple(name for name in values if of_any_round(name) in keys)
 
     def widen_next() -> None:
         nonlocal estimate
         worst = int(np.argmax(estimate))
-        name = max(left, key=lambda n: float(shares[n][worst]))
-        left.remove(name)
-        chosen.append(name)
-        estimate = estimate - shares[name]
+        key = max(left, key=lambda k: float(shares[k][worst]))
+        left.remove(key)
+        chosen.append(key)
+        estimate = estimate - shares[key]
 
     while left and _exceeds(estimate, target):
         widen_next()
-    while left and _exceeds(target.noise(quantized(chosen)), target):
+    while left and _exceeds(target.noise(quantized(wide(chosen))), target):
         widen_next()
-    for name in reversed(tuple(chosen)):  # shares are estimates: some have been chosen for nothing
-        others = [n for n in chosen if n != name]
-        if others and not _exceeds(target.noise(quantized(others)), target):
+    for key in reversed(tuple(chosen)):  # shares are estimates: some have been chosen for nothing
+        others = [k for k in chosen if k != key]
+        if others and not _exceeds(target.noise(quantized(wide(others))), target):
             chosen = others
-    return tuple(name for name in values if name in set(chosen))
+    return wide(chosen)
 
 
 def _exceeds(noise: Noise, target: Target) -> bool:

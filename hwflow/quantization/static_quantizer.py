@@ -134,14 +134,14 @@ class _Work:
     ranges: Mapping[str, Range] = field(default_factory=dict)
     together: Sequence[Sequence[str]] = ()
 
-    def quantized(self, wide: Collection[str], only: str | None = None) -> onnx.ModelProto:
-        """Return the QDQ model whose activations ``wide`` have 16 bits; with the value ``only`` quantized and no
-        weights, if it is given."""
+    def quantized(self, wide: Collection[str], only: Collection[str] | None = None) -> onnx.ModelProto:
+        """Return the QDQ model whose activations ``wide`` have 16 bits; with the values ``only`` quantized and no
+        weights, if they are given."""
         quantization = imported("onnxruntime.quantization")
         kinds = {name: getattr(quantization.QuantType, kind) for name, kind in _KINDS.items()}
         recipe, placement = self.recipe, self.placement
         if only is not None:
-            placement = Placement((only,), {})
+            placement = Placement(tuple(only), {})
         overrides: dict[str, list[dict[str, Any]]] = {
             name: [{"quant_type": kinds[recipe.wide if name in wide else recipe.activations]}]
             for name in placement.quantized
