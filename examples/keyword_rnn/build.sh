@@ -29,3 +29,16 @@ for kind in gru lstm; do
     hwflow sim "$out/${kind}_stream" --input "$out/stream_inputs.npz" --output "$out/${kind}_stream.npz"
     frames count 32 "$out/${kind}_stream.npz"
 done
+
+# Whole words, of which one body computes all steps.
+for kind in gru lstm; do
+    model="$here/${kind}_word"
+    hwflow quantize "${model}_float.onnx" --calibration "$out/word_calibration.npz" --input "$out/word_inputs.npz" \
+        --activations auto --target-snr 34 -o "$model.onnx"
+    frames evaluate "${model}_float.onnx"
+    frames evaluate "$model.onnx"
+    hwflow compare "$model.onnx" --input "$out/word_inputs.npz" --frames 16
+    hwflow synth "$model.onnx" --board ulx3s_85f --fps 100 --loops once --until verilog -o "$out/${kind}_word"
+    hwflow sim "$out/${kind}_word" --input "$out/word_inputs.npz" --frames 32 --output "$out/${kind}_word.npz"
+    frames count 1 "$out/${kind}_word.npz"
+done
