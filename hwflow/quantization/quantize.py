@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,7 @@ from hwflow.onnxspec.graphs.operator_names import DEQUANTIZE_LINEAR, QUANTIZE_LI
 from hwflow.onnxspec.reading.bound_inputs import InputConstants
 from hwflow.onnxspec.reading.external_loading import Folders
 from hwflow.onnxspec.resolving.written_out import written_out
+from hwflow.quantization.calibration import of_any_round
 from hwflow.quantization.preparation import of_fused_operators
 from hwflow.quantization.sessions import State, require_onnxruntime, run_frames
 from hwflow.quantization.static_quantizer import Recipe, static_qdq
@@ -147,8 +149,13 @@ class Quantization:
 
 
     def _precision(self, target: float) -> Iterator[str]:
-        """Yield which activations have 16 bits, and whether that was enough."""
-        listing = ": " + ", ".join(map(show, self.wide)) if self.wide else ""
+        """Yield which activations have 16 bits, a loop's values once, and whether that was enough."""
+        rounds = Counter(map(of_any_round, self.wide))
+        first = {of_any_round(name): name for name in reversed(self.wide)}  # of a loop's value, the first round's
+        shown = (
+            show(first[name]) + (f" ({count} rounds)" if count > 1 else "") for name, count in rounds.items()
+        )
+        listing = ": " + ", ".join(shown) if self.wide else ""
         yield f"16 bits for {len(self.wide)} of {len(self.quantized)} activations{listing}"
         found = [q.snr_db for q in self.qualities if q.snr_db is not None]
         if found and min(found) < target:

@@ -55,6 +55,8 @@ def test_a_loops_value_is_one_choice_for_all_rounds():
     chosen = {of_any_round(name) for name in done.wide if "/round_" in name}
     assert chosen and len(done.wide) < len(done.quantized)
     assert all(name in done.wide for name in done.quantized if of_any_round(name) in chosen)
+    (line,) = [line for line in done.lines() if line.startswith(f"16 bits for {len(done.wide)} of ")]
+    assert line.count("/round_") == len(chosen) and line.count(" (4 rounds)") == len(chosen)
 
 
 def test_what_16_bits_cannot_keep(capsys):
