@@ -19,16 +19,16 @@ from tests.hdl_lib.bench import STALLS
 ALL = [case for cases in CASES.values() for case in cases]
 BUILT = [(case, folding) for case in ALL for folding in case.foldings]
 
-# Of an operator's cores one has queues that throttle most and some, the next one those that throttle less and never; of
-# an operator with few cores each has all. The queues themselves are tests/hdl_lib/streams/test_output_queue.py's.
-DEPTHS = ((1, 5), (2, GENEROUS))
-FEW = 4
+# An operator's cores take turns with queues that throttle most, less, hardly and never; of an operator with few cores
+# each has all. The queues themselves are tests/hdl_lib/streams/test_output_queue.py's.
+DEPTHS = (1, 5, 2, GENEROUS)
+FEW = 8
 
 
 def with_depths(cores: list[tuple[Case, Folding]]) -> Iterator[tuple[Case, Folding, tuple[int, ...]]]:
     """The cores of an operator, each with the depths it is built with, in ascending order."""
     for number, (case, folding) in enumerate(cores):
-        yield case, folding, tuple(sorted(sum(DEPTHS, ()))) if len(cores) < FEW else DEPTHS[number % 2]
+        yield case, folding, tuple(sorted(DEPTHS)) if len(cores) < FEW else (DEPTHS[number % 4],)
 
 
 COMPILED = [
