@@ -38,7 +38,7 @@ for kind in gru lstm; do
     frames evaluate "${model}_float.onnx"
     frames evaluate "$model.onnx"
     hwflow compare "$model.onnx" --input "$out/word_inputs.npz" --frames 16
-    hwflow synth "$model.onnx" --board ulx3s_85f --fps 100 --loops once --until verilog -o "$out/${kind}_word"
+    hwflow synth "$model.onnx" --board ulx3s_85f --fps 100 --loops once -o "$out/${kind}_word"
     hwflow sim "$out/${kind}_word" --input "$out/word_inputs.npz" --frames 32 --output "$out/${kind}_word.npz"
     frames count 1 "$out/${kind}_word.npz"
 done
