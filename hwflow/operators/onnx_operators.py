@@ -9,13 +9,13 @@ from pkgutil import iter_modules
 
 from hwflow.onnxspec.graphs import operator_facts
 from hwflow.onnxspec.graphs.operator_facts import Key
-from hwflow.operators import elementwise, fused, linear, moves, norms, quantizers, records
+from hwflow.operators import elementwise, fused, linear, ml, moves, norms, quantizers, records
 from hwflow.operators.record import Operator, Reason
 
 
 def _found() -> Iterator[Operator]:
     """Collect the ``RECORDS`` of all modules of every family."""
-    for family in (elementwise, fused, linear, moves, norms, quantizers, records):
+    for family in (elementwise, fused, linear, ml, moves, norms, quantizers, records):
         for module in iter_modules(family.__path__, f"{family.__name__}."):
             yield from getattr(import_module(module.name), "RECORDS", ())
 
