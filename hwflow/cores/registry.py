@@ -36,6 +36,7 @@ from hwflow.cores.streams.rearrange import Rearrange
 from hwflow.cores.streams.scaled_add import ScaledAdd
 from hwflow.cores.streams.stream_top_k import StreamTopK
 from hwflow.cores.streams.table_rows import TableRows
+from hwflow.cores.trees.tree_ensemble import TreeEnsemble
 from hwflow.cores.windows.max_pool import MaxPool
 from hwflow.cores.windows.position_sum import PositionSum
 from hwflow.cores.windows.running_sum import RunningSum
@@ -90,6 +91,7 @@ OPERATORS: dict[str, Operator[Any]] = {
         TableRows(),
         TopK(),
         Transpose(),
+        TreeEnsemble(),
         WeightedPool(),
         WidthConverter(),
     )

@@ -10,12 +10,21 @@ from enum import StrEnum
 from fractions import Fraction
 
 import numpy as np
+import numpy.typing as npt
 
 from hwflow.ir.graph import Attributes, Delaying, Graph, IntArray
 from hwflow.ir.integer_functions import Function
 from hwflow.numerics.requantizers.stages import Stage
 from hwflow.numerics.requantizers.step_function import StepFunction
 from hwflow.types import IntType, TensorType
+
+
+class Aggregate(StrEnum):
+    """What becomes of the values of an ensemble's trees."""
+
+    SUM = "sum"
+    MIN = "min"
+    MAX = "max"
 
 
 class Take(StrEnum):
@@ -294,3 +303,32 @@ class TransposeAttributes(Attributes):
 
     op = "transpose"
     perm: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class TreeEnsembleAttributes(Attributes):
+    """Decision trees over the last axis, whose elements are features; the result has ``targets`` instead.
+
+    ``feature``, ``limit``, ``missing`` (bool), ``true``, ``false``: of each node. Its test holds for a frame whose
+    element ``feature`` is less than ``limit``, and if ``missing``, also where it is ``missing_rank[feature]`` (int64
+    [features]; -1: never). ``true`` and ``false`` are the next node's index, or ``~leaf``. A node's children come after
+    it; several nodes of a tree may share one. ``roots``: of each tree, in the same way; no two trees share anything.
+
+    Leaf n gives ``leaf_value[k]`` to target ``leaf_target[k]`` for k from ``leaf_start[n]`` to before
+    ``leaf_start[n + 1]``, to none twice. A sum is of all trees; a minimum or a maximum is of trees that all give a
+    value to each target. Results have at most 62 bits.
+    """
+
+    op = "tree_ensemble"
+    feature: IntArray
+    limit: IntArray
+    missing: npt.NDArray[np.bool_]
+    missing_rank: IntArray
+    true: IntArray
+    false: IntArray
+    roots: IntArray
+    leaf_start: IntArray
+    leaf_target: IntArray
+    leaf_value: IntArray
+    targets: int
+    aggregate: Aggregate = Aggregate.SUM

@@ -1,0 +1,118 @@
+"""Ensembles of trees: the golden model against a recursive one, intervals against every frame."""
+
+from __future__ import annotations
+
+import itertools
+import time
+
+import numpy as np
+import pytest
+
+from hwflow.cores.registry import OPERATORS
+from hwflow.cores.trees.ensemble import Places
+from hwflow.ir.node_attributes import Aggregate, TreeEnsembleAttributes
+from hwflow.types import Interval, IntType, TensorType
+from tests.cores.trees import Grower, recursive
+
+KINDS = [
+    {"targets": 1},
+    {"targets": 3},
+    {"targets": 3, "whole": True, "missing": True},
+    {"targets": 2, "aggregate": Aggregate.MIN, "missing": True},
+    {"targets": 2, "aggregate": Aggregate.MAX, "shared": True},
+    {"targets": 3, "shared": True, "missing": True},
+]
+
+
+def grown(seed: int, reach: tuple[int, ...] = (3, 1, 2), depths: tuple[int, ...] = (3, 0, 5, 1), **kind) -> Grower:
+    grower = Grower(seed, reach, **kind)
+    for depth in depths:
+        grower.tree(depth)
+    return grower
+
+
+def source(ensemble: TreeEnsembleAttributes, *shape: int) -> TensorType:
+    return TensorType(shape, IntType(8, False), Interval(0, 255))
+
+
+def every_row(reach: tuple[int, ...]) -> np.ndarray:
+    return np.array(list(itertools.product(*(range(r + 1) for r in reach))))
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+@pytest.mark.parametrize("seed", range(4))
+def test_evaluate_is_the_recursion(kind, seed) -> None:
+    grower = grown(seed, **kind)
+    ensemble, rows = grower.ensemble(), every_row(grower.reach)
+    (result,) = OPERATORS["tree_ensemble"].evaluate(ensemble, [rows.reshape(2, 3, -1, 3)])
+    assert result.shape == (2, 3, len(rows) // 6, ensemble.targets)
+    assert result.reshape(-1, ensemble.targets).tolist() == [recursive(ensemble, row) for row in rows]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+@pytest.mark.parametrize("seed", range(4))
+def test_intervals_hold_every_row(kind, seed) -> None:
+    grower = grown(seed, **kind)
+    ensemble, rows = grower.ensemble(), every_row(grower.reach)
+    (type_,) = OPERATORS["tree_ensemble"].infer(ensemble, [source(ensemble, 2, 3)])
+    results = np.array([recursive(ensemble, row) for row in rows])
+    assert type_.shape == (2, ensemble.targets)
+    for interval, found in zip(type_.channel_intervals(-1), results.T, strict=True):
+        assert interval.lo <= found.min() and found.max() <= interval.hi
+
+
+def test_interval_by_hand() -> None:
+    """Two trees of one test each on features of their own; a leaf names both targets, one none."""
+    ensemble = TreeEnsembleAttributes(
+        feature=np.array([0, 1]), limit=np.array([1, 1]), missing=np.zeros(2, dtype=bool),
+        missing_rank=np.array([-1, -1]), true=np.array([~0, ~2]), false=np.array([~1, ~3]), roots=np.array([0, 1]),
+        leaf_start=np.array([0, 2, 3, 4, 4]), leaf_target=np.array([0, 1, 0, 1]), leaf_value=np.array([5, -7, 9, 4]), targets=2,
+    )
+    (type_,) = OPERATORS["tree_ensemble"].infer(ensemble, [source(ensemble, 2)])
+    assert type_.channels == (Interval(5, 9), Interval(-7, 4))
+    (result,) = OPERATORS["tree_ensemble"].evaluate(ensemble, [np.array([[0, 0], [0, 1], [1, 0], [1, 1]])])
+    assert result.tolist() == [[5, -3], [5, -7], [9, 4], [9, 0]]
+
+
+def test_places_are_those_of_longest_ways() -> None:
+    grower = grown(7, targets=1, shared=True, depths=(6, 4))
+    ensemble, places = grower.ensemble(), Places.of(grower.ensemble())
+    depth, tree = {}, {}
+
+    def walk(at: int, level: int, number: int) -> None:
+        depth[at], tree[at] = max(depth.get(at, 0), level), number
+        if at >= 0:
+            walk(int(ensemble.true[at]), level + 1, number)
+            walk(int(ensemble.false[at]), level + 1, number)
+
+    for number, root in enumerate(ensemble.roots):
+        walk(int(root), 0, number)
+    for at, level in depth.items():
+        found = (places.node_depth, places.node_tree) if at >= 0 else (places.leaf_depth, places.leaf_tree)
+        assert (found[0][at if at >= 0 else ~at], found[1][at if at >= 0 else ~at]) == (level, tree[at])
+
+
+def test_a_million_nodes_take_a_moment() -> None:
+    """Full trees of ten levels, made without a loop: node k of a tree has the children 2k + 1 and 2k + 2."""
+    trees, size = 1000, 1023
+    inner = np.arange(size)
+    child = np.stack([2 * inner + 1, 2 * inner + 2])
+    leaf = child >= size
+    first = np.arange(trees)[:, np.newaxis] * size
+    leaves = np.arange(trees)[:, np.newaxis] * (size + 1)
+    true, false = (
+        np.where(leaf[side], ~(leaves + child[side] - size), first + child[side]).reshape(-1) for side in (0, 1)
+    )
+    rng = np.random.default_rng(0)
+    count = trees * (size + 1)
+    ensemble = TreeEnsembleAttributes(
+        feature=rng.integers(0, 50, trees * size), limit=rng.integers(1, 255, trees * size),
+        missing=np.zeros(trees * size, dtype=bool), missing_rank=np.full(50, -1), true=true, false=false,
+        roots=first[:, 0], leaf_start=np.arange(count + 1), leaf_target=np.zeros(count, dtype=np.int64),
+        leaf_value=rng.integers(-1000, 1000, count), targets=1,
+    )
+    began = time.process_time()
+    (type_,) = OPERATORS["tree_ensemble"].infer(ensemble, [source(ensemble, 50)])
+    OPERATORS["tree_ensemble"].evaluate(ensemble, [rng.integers(0, 255, (20, 50))])
+    assert type_.interval.lo < -900_000 and type_.interval.hi > 900_000
+    assert time.process_time() - began < 10
