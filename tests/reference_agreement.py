@@ -40,7 +40,7 @@ def agree_with_reference(builder: Builder, seed: int = 0, step: float = 0.25, re
         else:
             arrays[info.name] = (rng.integers(-reach, reach + 1, (FRAMES, *shape)) * step).astype(np.float32)
     version = next(opset.version for opset in model.proto.opset_import if opset.domain == "")
-    operators = [*substitutes(version, lambda defect: None), *dialect_operators.operators()]
+    operators = [*substitutes({"": version}, lambda defect: None), *dialect_operators.operators()]
     evaluator = ReferenceEvaluator(model.proto, new_ops=operators)
     frames = [evaluator.run(None, {name: a[k : k + 1] for name, a in arrays.items()}) for k in range(FRAMES)]
     graph = model.quantized

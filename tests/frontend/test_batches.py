@@ -442,7 +442,7 @@ def as_it_is(path: Path, rng: np.random.Generator) -> tuple[list[dict[str, np.nd
     """Inputs and outputs of the model itself, of several runs."""
     proto = onnx.load(path)
     version = next(opset.version for opset in proto.opset_import if opset.domain == "")
-    around = [*substitutes(version, lambda defect: None), *dialect_operators.operators()]
+    around = [*substitutes({"": version}, lambda defect: None), *dialect_operators.operators()]
     evaluator = ReferenceEvaluator(proto, new_ops=around)
     inputs = []
     for _ in range(RUNS):

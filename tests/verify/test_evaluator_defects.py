@@ -63,7 +63,7 @@ def reference(proto: onnx.ModelProto, feeds: dict[str, Array]) -> Array:
 def around(proto: onnx.ModelProto, feeds: dict[str, Array]) -> tuple[Array, set[str]]:
     """With the substitutes, and the defects they name."""
     names: set[str] = set()
-    evaluator = ReferenceEvaluator(proto, new_ops=substitutes(proto.opset_import[0].version, names.add))
+    evaluator = ReferenceEvaluator(proto, new_ops=substitutes({"": proto.opset_import[0].version}, names.add))
     return np.asarray(evaluator.run(None, feeds)[0]), names
 
 

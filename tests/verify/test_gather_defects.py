@@ -59,4 +59,4 @@ def test_indices_out_of_range() -> None:
 
 
 def test_there_is_none_before_operator_set_11() -> None:
-    assert "GatherElements" not in {operator.__name__ for operator in substitutes(10, lambda name: None)}
+    assert "GatherElements" not in {operator.__name__ for operator in substitutes({"": 10}, lambda name: None)}

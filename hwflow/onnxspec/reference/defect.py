@@ -36,18 +36,18 @@ class Defect:
 @dataclass(frozen=True)
 class Mended:
     """``defects``: those of the evaluator's operator. ``substitute``: returns the operator to use, from its name, the
-    version of ai.onnx and the callback that notes defects; None where the evaluator's own is right in that version."""
+    version of its operator set and the callback that notes defects; None where the evaluator's own is right in that version."""
 
     defects: tuple[Defect, ...]
     substitute: Callable[[str, int, Tell], type[OpRun] | None]
 
 
 def operator_class(
-    name: str, version: int, bases: tuple[type, ...], run: Callable[..., tuple[AnyArray]]
+    name: str, version: int, bases: tuple[type, ...], run: Callable[..., tuple[AnyArray, ...]], domain: str = ""
 ) -> type[OpRun]:
     """Make an operator class: the evaluator finds it by its name and takes default attributes from ``op_schema``."""
-    schema = onnx.defs.get_schema(name, version, "")
-    return type(name, bases, {"op_domain": "", "op_schema": schema, "_run": run})
+    schema = onnx.defs.get_schema(name, version, domain)
+    return type(name, bases, {"op_domain": domain, "op_schema": schema, "_run": run})
 
 
 def exactly(

@@ -164,7 +164,7 @@ class Region:
         return onnx.reference.ReferenceEvaluator(graph, opsets=versions, functions=functions, new_ops=new_ops)
 
     def _substitutes(self, opsets: Sequence[onnx.OperatorSetIdProto]) -> list[type[OpRun]]:
-        replaced = substitutes(opset_map(opsets).get("", self.version), self.defects.add)
+        replaced = substitutes({"": self.version, **opset_map(opsets)}, self.defects.add)
         return [*replaced, *dialect_operators.operators()]
 
     def _is_framewise(self) -> bool:

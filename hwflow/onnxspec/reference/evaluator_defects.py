@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -397,9 +397,9 @@ INTEGER_PRODUCT = Mended(
 )
 
 
-def substitutes(version: int, note: Callable[[str], None]) -> list[type[OpRun]]:
-    """Return operators for ``onnx.reference.ReferenceEvaluator(new_ops=...)`` for a model of ai.onnx version
-    ``version``.
+def substitutes(versions: Mapping[str, int], note: Callable[[str], None]) -> list[type[OpRun]]:
+    """Return operators for ``onnx.reference.ReferenceEvaluator(new_ops=...)`` for a model of these versions of operator
+    sets by domain.
 
     ``note`` is called with the name of each defect avoided, once per evaluation of a node.
     """
@@ -415,7 +415,8 @@ def substitutes(version: int, note: Callable[[str], None]) -> list[type[OpRun]]:
 
     result = []
     for (domain, name), operator in all_facts():
-        if not domain and operator.mended is not None and find_schema(name, version, domain) is not None:
+        version = versions.get(domain, 0)
+        if operator.mended is not None and find_schema(name, version, domain) is not None:
             substitute = operator.mended.substitute(name, version, teller(operator.mended.defects))
             result += [] if substitute is None else [substitute]
     return result

@@ -44,7 +44,7 @@ class GraphEvaluator:
         gradients = list(_gradients(whole.graph))
         if gradients:
             raise ModelRefused([_no_gradient(label, where) for label in gradients])
-        operators = substitutes(versions[""], lambda name: None)
+        operators = substitutes(versions, lambda name: None)
         if TRAINING_DOMAIN in versions:
             operators += optimizers(versions[TRAINING_DOMAIN])
         try:
