@@ -40,10 +40,11 @@ def host_table(
     ``graph`` is the quantized one (it has the scales), ``streams`` are the design's.
 
     A tensor that passes between host and design has a ``port``, and ``conversion`` says what it is: "none": its
-    elements are the stream's integers; "affine": they are scale * (integer - zero point); ``range`` has the least and
-    the greatest integer. ``scale`` and ``zero_point`` (exact, and rounded as ``..._float``) are in row-major order of
-    ``broadcast``, a shape that broadcasts over a frame's ``shape``. An output that is ``constant`` is the same for
-    every frame; suffix.onnx gives it without an axis of frames.
+    elements are the stream's integers; "affine": they are scale * (integer - zero point); "keys": the integers are the
+    keys of its floats (:mod:`hwflow.numerics.float_keys`); ``range`` has the least and the greatest integer. ``scale``
+    and ``zero_point`` (exact, and rounded as ``..._float``) are in row-major order of ``broadcast``, a shape that
+    broadcasts over a frame's ``shape``. An output that is ``constant`` is the same for every frame; suffix.onnx gives
+    it without an axis of frames.
     """
     prefixes = {s.port.name: s.prefix for s in streams}
     nodes = host_nodes(graph)
@@ -83,6 +84,8 @@ def _constant(model: ResolvedModel, name: str) -> dict[str, bool]:
 def _source(port: Port, prefixes: Mapping[str, str]) -> dict[str, Any]:
     """Describe how the host's tensor becomes the integers of an input port."""
     meaning = port.value.meaning
+    if port.floats:
+        return _passes(port, prefixes, "keys", *_of_port(port))
     if meaning is None:  # a tensor of integers; scale and zero point are what they mean to the model
         return _passes(port, prefixes, "none", *_of_port(port))
     return _passes(port, prefixes, "affine", meaning.scale, meaning.zero_point)

@@ -39,7 +39,7 @@ from hwflow.onnxspec.resolving.resolved_model import OnnxNode, ResolvedModel
 from hwflow.onnxspec.resolving.resolver import Unresolved
 from hwflow.operators.onnx_operators import HANDLERS
 from hwflow.operators.quantizers.quantizers import graph_input, say_scale
-from hwflow.operators.record import Operator
+from hwflow.operators.record import ML, Operator
 from hwflow.types import Interval, IntType
 
 MAX_ELEMENTS = 1 << 23
@@ -239,10 +239,16 @@ def _input_view(state: Lowering, name: str, declared: InputType | None) -> View:
         return graph_input(state, name, name, IntType.holding(interval), None, interval)
     if info.dtype in STREAM_TYPES:
         return graph_input(state, name, name, STREAM_TYPES[info.dtype])
-    if info.dtype in REAL_TYPES:
+    if info.dtype in REAL_TYPES or (info.dtype == "int64" and _ranked(state.model, name)):
         return HostInput(name, state.frame_shape(name))
     state.findings.append(input_type(name, info.dtype))
     return Refused()
+
+
+def _ranked(model: ResolvedModel, name: str) -> bool:
+    """Tell whether an input is read by operators of ai.onnx.ml that begin hardware, which take int64 as it is."""
+    readers = [HANDLERS.get((node.domain, node.op_type)) for node in model.nodes if name in node.inputs]
+    return bool(readers) and all(r is not None and r.domains == ML and r.quantized for r in readers)
 
 
 def _declared_integers(state: Lowering, name: str, declared: InputType) -> View:

@@ -18,7 +18,7 @@ from hwflow.onnxspec.graphs.scopes import Scope
 from hwflow.onnxspec.reading.numpy_tensors import DTYPE_NAMES, ELEMENT_TYPES
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
 from hwflow.onnxspec.shapes.dialects import DIALECT_DOMAINS
-from hwflow.operators.onnx_operators import DEFINED, HEAVY, NAMES, REASONS, STANDARD_QUANTIZERS
+from hwflow.operators.onnx_operators import DEFINED, HEAVY, NAMES, REASONS, STANDARD_QUANTIZERS, record_of
 
 _ML = "ai.onnx.ml"
 _QUANTIZE = (
@@ -29,7 +29,10 @@ _QUANTIZE = (
 
 def is_dialect(operator: tuple[str, str]) -> bool:
     """Tell whether an operator belongs to a dialect of quantized models (or is a function, whose body may)."""
-    return operator[0] not in ("", _ML) or operator[1] in STANDARD_QUANTIZERS or operator[1] == DEQUANTIZE_LINEAR
+    if operator[0] == _ML:
+        record = record_of(*operator)
+        return record is not None and record.quantized
+    return bool(operator[0]) or operator[1] in STANDARD_QUANTIZERS or operator[1] == DEQUANTIZE_LINEAR
 
 
 def refuse_unquantized(model: ModelProto, scopes: Sequence[Scope], declared: Container[str] = ()) -> None:

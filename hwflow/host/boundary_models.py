@@ -12,6 +12,7 @@ import numpy.typing as npt
 from hwflow.display import show
 from hwflow.errors import ModelRefused, UsageError
 from hwflow.ir.graph import IntArray, Port
+from hwflow.numerics.float_keys import keys_of
 from hwflow.numerics.functions.nearest_float import nearest_floats
 from hwflow.onnxspec.graphs.subgraph import SubModel, cut
 from hwflow.onnxspec.reading.numpy_tensors import native
@@ -38,7 +39,9 @@ def port_inputs(model: Model, arrays: Arrays) -> dict[str, IntArray]:
     for port in ports:
         origin = port.value.origin
         array = np.asarray(made[origin] if origin in made else arrays[origin])
-        if port.value.meaning is None:
+        if port.floats:
+            result[port.name] = keys_of(native(array, port.floats))
+        elif port.value.meaning is None:
             result[port.name] = array.astype(np.int64)
         elif origin in arrays:
             result[port.name] = declared_integers(port, array, model.resolved.values[origin].dtype)

@@ -157,6 +157,8 @@ class Port:
     ``name``: the ONNX value; ``shape``: logical shape of a frame; ``order[k]``: the flat logical index of stream
     element k = pixel * channels + channel (identity before the dataflow stage). ``scale`` and ``zero_point`` (one
     entry, or one for each index of logical axis ``axis``) give reals: real = scale * (integer - zero_point).
+    ``floats``: the element type of the ONNX value where the integers are keys of its floats
+    (:mod:`hwflow.numerics.float_keys`), else "".
     """
 
     name: str
@@ -166,6 +168,7 @@ class Port:
     scale: tuple[Fraction, ...] = (Fraction(1),)
     zero_point: tuple[Fraction, ...] = (Fraction(0),)
     axis: int = 0
+    floats: str = ""
 
 
 @dataclass(eq=False)

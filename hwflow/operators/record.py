@@ -18,6 +18,7 @@ from hwflow.operators.linear.linear_work import Shapes
 
 STANDARD = (STANDARD_DOMAIN,)
 MICROSOFT = (MICROSOFT_DOMAIN,)
+ML = ("ai.onnx.ml",)
 QONNX = tuple(sorted(QONNX_DOMAINS))
 
 Value = int | str

@@ -10,6 +10,9 @@ import numpy.typing as npt
 
 from hwflow.errors import ModelRefused
 from hwflow.host.boundary_models import Arrays, Results, declared_reals, port_inputs
+from hwflow.ir.node_attributes import RequantizeAttributes
+from hwflow.numerics.float_keys import floats_of
+from hwflow.numerics.requantizers.step_function import StepFunction
 from hwflow.onnxspec.graphs.operator_names import QUANTIZE_LINEAR
 
 if TYPE_CHECKING:
@@ -23,13 +26,13 @@ _TRIED_ELEMENTS = 512
 
 def random_inputs(model: Model, frames: int, rng: np.random.Generator) -> Results:
     """Draw random frames of every input: over the whole range of its type where hardware takes it as it is; slightly
-    beyond the range of a quantizer right after it; or, with other nodes between, over that of a few intervals which
-    gives the hardware most different integers."""
+    beyond the range of a quantizer right after it; near the thresholds of trees that read it; or, with other nodes
+    between, over that of a few intervals which gives the hardware most different integers."""
     ranges: dict[str, tuple[float, float]] = {}
     wide: list[str] = []
     for name in model.resolved.inputs:
         interval = _whole(model, name) or _quantizer_range(model, name)
-        if interval is not None or _declared(model, name) is not None:
+        if interval is not None or _declared(model, name) is not None or _keyed(model, name) is not None:
             ranges[name] = interval or (0, 1)
         elif _is_number(model, name):
             wide.append(name)
@@ -71,7 +74,9 @@ def _draw(
 ) -> npt.NDArray[Any]:
     info = model.resolved.values[name]
     shape = (frames, *info.shape[1:])
-    declared = _declared(model, name)
+    declared, keyed = _declared(model, name), _keyed(model, name)
+    if keyed is not None:
+        return _near_thresholds(model, keyed, shape, rng)
     if declared is not None:
         levels = declared.value.typed.interval
         drawn = rng.integers(levels.lo, levels.hi, shape, endpoint=True)
@@ -86,6 +91,46 @@ def _draw(
     return rng.uniform(max(low, -end), min(high, end), shape).astype(dtype)
 
 
+_LIKELY = (0.6, 0.97)
+"""Of a feature: that it lies at a threshold or next to it, and that, or else it is a number between two thresholds. The
+rest are infinities and NaN."""
+
+
+def _near_thresholds(
+    model: Model, port: Port, shape: tuple[int, ...], rng: np.random.Generator
+) -> npt.NDArray[Any]:
+    """Draw numbers by their keys: thresholds of each feature, their neighbours, numbers between, infinities and NaN."""
+    result = np.zeros(shape, np.int64)
+    ends = port.value.typed.interval
+    for feature, steps in enumerate(_steps(model, port)):
+        breaks = steps.break_array
+        if not len(breaks):
+            breaks = np.zeros(1, np.int64)
+        at = rng.choice(breaks, shape[0]) + rng.integers(-1, 1, shape[0], endpoint=True)
+        between = rng.integers(breaks[0], breaks[-1], shape[0], endpoint=True)
+        far = rng.choice([ends.lo, ends.hi - 1, ends.hi], shape[0])
+        kind = rng.random(shape[0])
+        drawn = np.where(kind < _LIKELY[0], at, np.where(kind < _LIKELY[1], between, far))
+        result[:, feature] = np.clip(drawn, ends.lo, ends.hi)
+    return floats_of(result, port.floats)
+
+
+def _steps(model: Model, port: Port) -> list[StepFunction]:
+    """Return the step function of each feature of a port of keys: what its first reader distinguishes."""
+    count = port.value.typed.shape[-1]
+    for node in model.quantized.nodes:
+        if port.value in node.inputs and isinstance(node.attributes, RequantizeAttributes):
+            steps = node.attributes.steps
+            return [*steps] if len(steps) == count else [steps[0]] * count
+    interval = port.value.typed.interval
+    return [StepFunction(interval.lo, interval.hi, [], [0])] * count
+
+
+def _keyed(model: Model, name: str) -> Port | None:
+    """Return the hardware input that carries the keys of a graph input; None for other inputs."""
+    return next((p for p in model.quantized.inputs if p.value.origin == name and p.floats), None)
+
+
 def _declared(model: Model, name: str) -> Port | None:
     """Return the hardware input that carries declared integers of a float input; None for other inputs."""
     ports = (p for p in model.quantized.inputs if p.value.origin == name and p.value.meaning is not None)
@@ -95,7 +140,7 @@ def _declared(model: Model, name: str) -> Port | None:
 def _whole(model: Model, name: str) -> tuple[int, int] | None:
     """Return the interval of an input whose integers are the hardware's, else None."""
     for port in model.quantized.inputs:
-        if port.value.origin == name and port.value.meaning is None:
+        if port.value.origin == name and port.value.meaning is None and not port.floats:
             interval = port.value.typed.interval
             return interval.lo, interval.hi
     return None

@@ -326,8 +326,10 @@ class Comparer:
                     nearest_floats(_per_element(port, v, expected.shape[1:])) for v in (port.scale, port.zero_point)
                 )
                 found = np.asarray(whole[port.name]).astype(np.float64).reshape(expected.shape)
+                nearest = boundary_value(self.model, port, expected).astype(np.float64).reshape(expected.shape)
                 with np.errstate(all="ignore"):
                     distance = np.rint(np.abs((found - scale * (expected - zero_point)) / scale))
+                distance = np.where(nearest == found, 0, distance)  # a level may be finer than the tensor's type
             lsb = np.nan_to_num(distance, nan=np.inf).reshape(count, -1)
             different |= lsb.any(axis=1)
             drift.max_lsb = max(drift.max_lsb, int(min(lsb.max(initial=0), _MOST_LSB)))

@@ -66,7 +66,8 @@ def test_interval_by_hand() -> None:
     ensemble = TreeEnsembleAttributes(
         feature=np.array([0, 1]), limit=np.array([1, 1]), missing=np.zeros(2, dtype=bool),
         missing_rank=np.array([-1, -1]), true=np.array([~0, ~2]), false=np.array([~1, ~3]), roots=np.array([0, 1]),
-        leaf_start=np.array([0, 2, 3, 4, 4]), leaf_target=np.array([0, 1, 0, 1]), leaf_value=np.array([5, -7, 9, 4]), targets=2,
+        leaf_start=np.array([0, 2, 3, 4, 4]), leaf_target=np.array([0, 1, 0, 1]), leaf_value=np.array([5, -7, 9, 4]),
+        targets=2,
     )
     (type_,) = OPERATORS["tree_ensemble"].infer(ensemble, [source(ensemble, 2)])
     assert type_.channels == (Interval(5, 9), Interval(-7, 4))

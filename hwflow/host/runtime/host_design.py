@@ -40,7 +40,8 @@ class HostStream:
 @dataclass(frozen=True, eq=False)
 class HostTensor:
     """A tensor of the model, without its axis of frames. ``port``: the stream that carries it, "" if none does; then
-    ``affine`` says whether its elements are scale * (integer - zero point), else they are the integers themselves;
+    ``affine`` says whether its elements are scale * (integer - zero point), ``keys`` whether the integers are keys of
+    its floats, else they are the integers themselves;
     ``range``: the integers' least and greatest. Scale and zero point are fractions as text, for each place of an array
     of shape ``broadcast``. ``constant``: the same for every frame."""
 
@@ -54,6 +55,7 @@ class HostTensor:
     zero_point: tuple[str, ...] = ()
     broadcast: tuple[int, ...] = ()
     constant: bool = False
+    keys: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,6 +149,7 @@ def _tensor(table: Mapping[str, Any]) -> HostTensor:
         str(table["name"]), str(table["type"]), tuple(map(int, table["shape"])), str(table.get("port", "")),
         table.get("conversion") == "affine", (int(low), int(high)), tuple(table.get("scale", ())),
         tuple(table.get("zero_point", ())), tuple(table.get("broadcast", ())), bool(table.get("constant")),
+        table.get("conversion") == "keys",
     )
 
 

@@ -40,6 +40,8 @@ class Levels:
     def integers(self, array: Array) -> Array:
         """Return the integers of ``array``, [frames, *shape]. Raises :class:`HostError` for what is none of them."""
         tensor = self.tensor
+        if tensor.keys:
+            return _keys(array)
         if not tensor.affine:
             self._require(array, (array >= tensor.range[0]) & (array <= tensor.range[1]))
             return array
@@ -94,6 +96,18 @@ class Levels:
     def _reals(self, n: int, integers: Array) -> npt.NDArray[np.float64]:
         scale, zero_point = self._scale[n], self._zero_point[n]
         return np.array([_float(scale * (int(q) - zero_point)) for q in integers], dtype=np.float64)
+
+
+def _keys(array: Array) -> npt.NDArray[np.int64]:
+    """Return the keys of floats, integers in their order: bit patterns with the sign folded in, one above infinity for
+    every NaN. An int64 is its own key, within 62 bits."""
+    if array.dtype == np.int64:
+        return np.clip(array, -(1 << 62), 1 << 62)
+    bits = 8 * array.dtype.itemsize
+    pattern = array.view(f"int{bits}").astype(np.int64)
+    magnitude = pattern & ((1 << (bits - 1)) - 1)
+    infinity = int(np.array(np.inf, array.dtype).view(f"int{bits}"))
+    return np.where(np.isnan(array), infinity + 1, np.where(pattern < 0, -magnitude, magnitude))
 
 
 def _float(value: Fraction) -> float:

@@ -307,6 +307,32 @@ class Steps(Stairs):
 
 
 @dataclass(frozen=True)
+class PassedCuts(Stairs):
+    """The number of ``cuts`` at or before x; they rise, of two at one number the strict one is later."""
+
+    cuts: tuple[Cut, ...]
+
+    def __call__(self, x: Fraction) -> Fraction:
+        return Fraction(bisect_right(self.cuts, (x, False)))
+
+    def cut(self, bound: Cut) -> Cut | bool:
+        value, strict = bound
+        count = floor(value) + 1 if strict else ceil(value)  # the smallest count within the bound
+        if count <= 0:
+            return True
+        return count <= len(self.cuts) and self.cuts[count - 1]
+
+    def limit(self, end: End) -> End:
+        return Fraction(len(self.cuts) if end > 0 else 0)
+
+    def floats(self, x: FloatIntervals) -> FloatIntervals:
+        below, above = (np.array([outwards(value)[side] for value, _ in self.cuts]) for side in (0, 1))
+        least = np.searchsorted(above, x.lo, side="left").astype(np.float64)  # strict ones may not be passed at it
+        most = np.searchsorted(below, x.hi, side="right").astype(np.float64)
+        return x.bounded(least, most)
+
+
+@dataclass(frozen=True)
 class Ranked(Stairs):
     """``levels[k]`` from x = k on: the number of a rank among rising numbers; the first before 0, the last beyond the
     end."""

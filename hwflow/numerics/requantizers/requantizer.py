@@ -26,7 +26,7 @@ from hwflow.numerics.requantizers.multiply_add_shift import (
     find_rounding_multiply_add_shift,
 )
 from hwflow.numerics.requantizers.shift_rounding import ShiftRounding
-from hwflow.numerics.requantizers.staircase import MAX_LEVELS, IntArray
+from hwflow.numerics.requantizers.staircase import LIMIT, MAX_LEVELS, IntArray
 from hwflow.numerics.requantizers.step_function import StepFunction
 
 __all__ = [
@@ -480,11 +480,12 @@ def realise(steps: Sequence[StepFunction], input_bits: int, input_signed: bool) 
         raise ValueError(f"intervals must lie within the input type [{least}, {greatest}], not [{lo}, {hi}]")
     forms: list[Form] = []
     wide = max(s.travel for s in steps) >= MAX_LEVELS  # a table of long results: no thresholds for each unit
-    found = None if wide else find_multiply_add_shift(steps)
+    far = max(-lo, hi) > LIMIT  # keys of float64: compared, not multiplied
+    found = None if wide or far else find_multiply_add_shift(steps)
     if found is not None:
         forms.append(found)
     most = MAX_SHIFT if found is None else found.shift - 1
-    rounding = None if wide else find_rounding_multiply_add_shift(steps, most)
+    rounding = None if wide or far else find_rounding_multiply_add_shift(steps, most)
     if rounding is not None:
         forms.append(rounding)
     least_cost = min((cost(form, input_bits) for form in forms), default=None)

@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hwflow.numerics.requantizers.staircase import LIMIT, MAX_LEVELS, IntArray, Staircase, narrow
+from hwflow.numerics.requantizers.staircase import MAX_LEVELS, IntArray, Staircase, narrow
+
+_INT64 = np.iinfo(np.int64)
 
 _SHARED_FROM = 64
 """Values: fewer take no more memory than a view."""
@@ -42,15 +44,15 @@ class StepFunction:
     """``y(x) = values[k]`` with ``k = #{breaks <= x}``, for integers ``lo <= x <= hi``.
 
     ``breaks`` rise strictly and lie in ``(lo, hi]``; neighbouring ``values`` differ (there is one more of them).
-    Raises ValueError if this does not hold, or an end of the interval exceeds 2**62. Immutable and hashable; stored in
+    Raises ValueError if this does not hold, or the interval is not within int64. Immutable and hashable; stored in
     arrays, because a 16-bit quantizer has thousands of breaks in each of hundreds of channels.
     """
 
     def __init__(self, lo: int, hi: int, breaks: npt.ArrayLike, values: npt.ArrayLike) -> None:
         if lo > hi:
             raise ValueError(f"interval of a step function must not be empty, not [{lo}, {hi}]")
-        if lo < -LIMIT or hi > LIMIT:
-            raise ValueError(f"interval of a step function must lie within 62 bits, not [{lo}, {hi}]")
+        if lo < _INT64.min or hi > _INT64.max:
+            raise ValueError(f"interval of a step function must lie within int64, not [{lo}, {hi}]")
         self.lo, self.hi = lo, hi
         starts, levels = np.asarray(breaks, dtype=np.int64), np.asarray(values, dtype=np.int64)
         if len(levels) != len(starts) + 1:

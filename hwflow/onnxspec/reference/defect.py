@@ -36,7 +36,8 @@ class Defect:
 @dataclass(frozen=True)
 class Mended:
     """``defects``: those of the evaluator's operator. ``substitute``: returns the operator to use, from its name, the
-    version of its operator set and the callback that notes defects; None where the evaluator's own is right in that version."""
+    version of its operator set and the callback that notes defects; None where the evaluator's own is right in that
+    version."""
 
     defects: tuple[Defect, ...]
     substitute: Callable[[str, int, Tell], type[OpRun] | None]

@@ -9,13 +9,13 @@ import pytest
 from hwflow.numerics.requantizers.multiply_add_shift import MultiplyAddShift
 from hwflow.numerics.requantizers.requantizer import Form, LookupForm, proves, realise
 from hwflow.numerics.requantizers.staircase import Staircase
-from hwflow.numerics.requantizers.step_function import LIMIT, StepFunction
+from hwflow.numerics.requantizers.step_function import StepFunction
 
 STEPS = StepFunction(0, 9, [4], [1, 0])
 
 REFUSED: dict[str, tuple[Callable[[], object], str]] = {
     "empty": (lambda: StepFunction(1, 0, [], [0]), r"must not be empty, not \[1, 0\]"),
-    "wide": (lambda: StepFunction(0, LIMIT + 1, [], [0]), "must lie within 62 bits"),
+    "wide": (lambda: StepFunction(0, 1 << 63, [], [0]), "must lie within int64"),
     "values": (lambda: StepFunction(0, 9, [4], [0]), "1 breaks need 2 values, not 1"),
     "falling breaks": (lambda: StepFunction(0, 9, [4, 3], [0, 1, 2]), r"must rise strictly within \(0, 9\], not be"),
     "first break": (lambda: StepFunction(0, 9, [0], [0, 1]), r"must rise strictly within \(0, 9\], not be \(0,\)"),

@@ -1,0 +1,238 @@
+"""Ensembles of decision trees: features become ranks among the trees' thresholds, trees compare ranks.
+
+A float feature enters hardware as an integer in the order of the floats (:mod:`hwflow.numerics.float_keys`), so that no
+quantizer is needed and every comparison is exact. Leaf values are multiples of a power of two, and so are their sums.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+
+from hwflow.frontend.context import Lowering, Refusal, made, reals, refuse
+from hwflow.frontend.frames import axes
+from hwflow.frontend.views import Functions, HostInput, Integers, Reals, View, as_array, as_reals, fractions
+from hwflow.ir.graph import Value
+from hwflow.ir.node_attributes import Aggregate, RequantizeAttributes, TreeEnsembleAttributes
+from hwflow.numerics.float_keys import FARTHEST, KEY_BITS, first_keys, key_range
+from hwflow.numerics.functions.piecewise import PassedCuts
+from hwflow.numerics.requantizers.stages import StepStage
+from hwflow.numerics.requantizers.step_function import StepFunction
+from hwflow.onnxspec.reference import framewise, tree_walk
+from hwflow.onnxspec.resolving.resolved_model import OnnxNode
+from hwflow.operators.ml import tree_errors
+from hwflow.operators.ml.ensembles import (
+    BoolArray,
+    Ensemble,
+    Floats,
+    IntArray,
+    Malformed,
+    base_values,
+    of_named_nodes,
+    of_positions,
+)
+from hwflow.operators.ml.ranked_nodes import CutNodes, Ranks, cut_nodes, limits
+from hwflow.operators.ml.tree_values import MOST_BITS, Leaves, TooFine, leaves_of
+from hwflow.operators.quantizers.quantizers import Quantization, graph_input, requantize
+from hwflow.operators.record import ML, Operator, attributes
+from hwflow.types import Interval, IntType
+
+_AGGREGATES = {"SUM": Aggregate.SUM, "AVERAGE": Aggregate.SUM, "MIN": Aggregate.MIN, "MAX": Aggregate.MAX}
+
+
+def regressor(state: Lowering, node: OnnxNode) -> View:
+    """Lower TreeEnsembleRegressor."""
+    name = str(node.attributes.get("aggregate_function", "SUM"))
+    try:
+        ensemble = of_named_nodes(node.attributes, "target")
+        base = base_values(node.attributes)
+    except Malformed as malformed:
+        raise _malformed(node, malformed) from malformed
+    return _lowered(state, node, ensemble, name, base)
+
+
+def by_position(state: Lowering, node: OnnxNode) -> View:
+    """Lower TreeEnsemble."""
+    names = ("AVERAGE", "SUM", "MIN", "MAX")
+    try:
+        trees = of_positions(node.attributes)
+    except Malformed as malformed:
+        raise _malformed(node, malformed) from malformed
+    number = node.integer("aggregate_function", 1)
+    return _lowered(state, node, trees, names[number] if 0 <= number < len(names) else str(number), np.zeros(0))
+
+
+def _lowered(state: Lowering, node: OnnxNode, trees: Ensemble, aggregate: str, base: Floats) -> Reals:
+    targets = node.integer("n_targets", 1)
+    if aggregate not in _AGGREGATES:
+        known = ", ".join(_AGGREGATES)
+        raise _malformed(node, Malformed(f"aggregate_function must be one of {known}, not {aggregate}"))
+    if targets < 1 or ((trees.leaf_target < 0) | (trees.leaf_target >= targets)).any():
+        raise _malformed(node, Malformed(f"targets of leaves must be from 0 to {targets - 1}"))
+    if len(base) not in (0, 1, targets):
+        raise _malformed(node, Malformed(f"base_values must have {targets} numbers, not {len(base)}"))
+    if len(base) and not np.isfinite(base).all():
+        raise _malformed(node, Malformed("base_values must be finite"))
+    base = np.broadcast_to(base, (targets,)) if len(base) else base
+    nodes = cut_nodes(trees)
+    value, ranks, limit, missing = _ranked(state, node, nodes)
+    within = aggregate == "SUM"
+    leaves = _leaves(node, trees, base if within else np.zeros(0), targets, aggregate)
+    roots = np.append(nodes.roots, ~(len(leaves.start) - 2)) if within and len(base) else nodes.roots
+    made_of = TreeEnsembleAttributes(
+        nodes.feature, limit, missing, np.array([rank.missing for rank in ranks], np.int64), nodes.true, nodes.false,
+        roots, leaves.start, leaves.target, leaves.value, targets, _AGGREGATES[aggregate],
+    )
+    result = state.add(node, [value], made_of)
+    scale = leaves.unit / trees.trees if aggregate == "AVERAGE" else leaves.unit
+    offset = fractions(0) if within or not len(base) else as_array(-fractions(base) / scale)
+    return made(result, (targets,), fractions(scale), offset, node)
+
+
+def _leaves(node: OnnxNode, trees: Ensemble, base: Floats, targets: int, aggregate: str) -> Leaves:
+    """Return the leaves' values as integers; those of a minimum or maximum each for every target."""
+    add = _AGGREGATES[aggregate] == Aggregate.SUM
+    try:
+        leaves = leaves_of(trees, base, add=add)
+    except TooFine as fine:
+        raise refuse(
+            node, "leaf-values", f"sums of the leaves' values must have at most {MOST_BITS} bits, not {fine.bits}: "
+            "values of very different size are multiples of a very small number",
+            "round the values of the leaves, to float16 for example",
+        ) from fine
+    except ValueError as infinite:
+        raise _malformed(node, Malformed(f"values of leaves must be finite, not {infinite}")) from infinite
+    if not add:
+        named = np.diff(leaves.start)[: len(trees.leaf_start) - 1]
+        if (named < targets).any():
+            raise refuse(
+                node, "leaf-targets", f"each leaf must name all {targets} targets where aggregate_function is "
+                f"{aggregate}, not {int(named.min())}: what targets are that no tree names is not defined",
+                "give each target an ensemble of its own",
+            )
+    return leaves
+
+
+def _ranked(
+    state: Lowering, node: OnnxNode, nodes: CutNodes
+) -> tuple[Value, list[Ranks], IntArray, BoolArray]:
+    """Return the features' ranks as a stream, what they are, the nodes' limits, and which nodes hold for NaN."""
+    shape = state.frame_shape(node.inputs[0])
+    if len(state.model.values[node.inputs[0]].shape) != 2:
+        raise refuse(
+            node, "feature-axis", f"the input must be [frames, features], not have "
+            f"{len(state.model.values[node.inputs[0]].shape)} axes", "reshape it",
+        )
+    features = shape[0]
+    if ((nodes.feature < 0) | (nodes.feature >= features)).any():
+        most = int(nodes.feature.max())
+        raise _malformed(node, Malformed(f"features must be from 0 to {features - 1}, those of the input, not {most}"))
+    view = state.view(node.inputs[0])
+    if isinstance(view, HostInput):
+        return _of_floats(state, node, nodes, features, state.model.values[node.inputs[0]].dtype)
+    if isinstance(view, Integers):
+        view = as_reals(view, node.inputs[0])
+    elif not isinstance(view, Reals):
+        view = reals(state, node, 0)
+    return _of_reals(state, node, nodes, features, view)
+
+
+def _of_floats(
+    state: Lowering, node: OnnxNode, nodes: CutNodes, features: int, dtype: str
+) -> tuple[Value, list[Ranks], IntArray, BoolArray]:
+    """Rank features that the host holds, by keys of their numbers."""
+    if dtype not in KEY_BITS:
+        raise refuse(
+            node, "feature-type", f"features must be {', '.join(KEY_BITS)} or integers of at most 32 bits, not "
+            f"{dtype}", "cast them to float32",
+        )
+    bound, nan = np.where(np.isnan(nodes.bound), 0.0, nodes.bound), dtype.startswith("float")
+    if not nan and (np.isfinite(bound) & (np.abs(bound) >= FARTHEST)).any():
+        raise refuse(
+            node, "feature-type", f"thresholds of int64 features must be less than 2**62, not "
+            f"{bound[np.argmax(np.abs(bound))]}", "cast the features to float64",
+        )
+    interval = Interval(*key_range(dtype))
+    limit, ranks = limits(
+        nodes, first_keys(bound, nodes.strict, dtype), features, least=interval.lo, most=interval.hi - nan, nan=nan
+    )
+    functions = []
+    for rank in ranks:
+        starts, values = [interval.lo, *rank.cuts.tolist()], [*range(len(rank.cuts) + 1)]
+        if rank.missing >= 0:
+            starts, values = [*starts, interval.hi], [*values, rank.missing]
+        functions.append(StepFunction(interval.lo, interval.hi, starts[1:], values))
+    keys = keyed_input(state, node.inputs[0], dtype)
+    shared = {f: (StepStage(f),) for f in functions}
+    value = state.add(node, [keys.value], RequantizeAttributes(0, tuple(shared[f] for f in functions)), origin="")
+    return value, ranks, limit, nodes.missing & np.array([r.missing >= 0 for r in ranks])[nodes.feature]
+
+
+def keyed_input(state: Lowering, name: str, dtype: str) -> Integers:
+    """Return the hardware input of the keys of a tensor that the host holds, one for all its readers."""
+    for port in state.inputs:
+        if port.floats and port.value.origin == name:
+            element = port.value.typed.element
+            return Integers(port.value, port.value.typed.shape, element.min, element.max)
+    interval = Interval(*key_range(dtype))
+    result = graph_input(state, name, name, IntType(KEY_BITS[dtype], True), interval=interval)
+    state.inputs[-1].floats = dtype
+    return result
+
+
+def _of_reals(
+    state: Lowering, node: OnnxNode, nodes: CutNodes, features: int, view: Reals
+) -> tuple[Value, list[Ranks], IntArray, BoolArray]:
+    """Rank features that integers represent: the cuts passed are one more function of each."""
+    order = np.lexsort((nodes.strict, nodes.bound))
+    bound, strict = nodes.bound[order], nodes.strict[order]
+    new = np.append(True, (bound[1:] != bound[:-1]) | (strict[1:] != strict[:-1]))[: len(order)]
+    place = np.zeros(len(order), np.int64)
+    place[order] = np.cumsum(new) - 1
+    distinct = list(zip(bound[new].tolist(), strict[new].tolist(), strict=True))
+    infinite = np.isinf(nodes.bound)
+    cut = np.where(infinite, np.where(nodes.bound < 0, -1, len(distinct)), place)
+    limit, ranks = limits(nodes, cut, features, least=-1, most=len(distinct) - 1, nan=False)
+    functions: Functions = np.empty(features, dtype=object)
+    functions[:] = [PassedCuts(tuple((Fraction(v), s) for v, s in (distinct[k] for k in r.cuts))) for r in ranks]
+    most = max((len(r.cuts) for r in ranks), default=0)
+    counted = replace(view, functions=(*view.functions, functions))
+    levels = Quantization(fractions(1), fractions(0), 0, most)
+    value = requantize(state, node, counted, levels, origin="")
+    return value, ranks, limit, np.zeros(len(limit), bool)
+
+
+def _malformed(node: OnnxNode, error: Malformed) -> Refusal:
+    return refuse(node, "tree-ensemble", str(error), "export the model again")
+
+
+_LIMITS = (
+    "features of float16, float32, float64, int64 without a quantizer, or any quantized ones; thresholds, leaves and "
+    f"sums exact, of at most {MOST_BITS} bits; every mode, NaN, every aggregate"
+)
+RECORDS = (
+    Operator(
+        "TreeEnsemble", domains=ML, lower=by_position,
+        honours=attributes(
+            "aggregate_function", "tree_roots", "nodes_hitrates", "nodes_missing_value_tracks_true", "nodes_modes",
+            "leaf_weights", "leaf_targetids", "nodes_falsenodeids", "n_targets", "nodes_trueleafs", "nodes_featureids",
+            "nodes_splits", "nodes_falseleafs", "nodes_truenodeids", "membership_values", post_transform=(0,),
+        ),
+        limits=_LIMITS, becomes=("requantize", "tree_ensemble"), quantized=True, frames=axes.IMAGE, tame=True,
+        framewise=framewise.always, mended=tree_walk.ENSEMBLE, error=tree_errors.ensemble,
+    ),
+    Operator(
+        "TreeEnsembleRegressor", domains=ML, lower=regressor,
+        honours=attributes(
+            "aggregate_function", "base_values", "base_values_as_tensor", "n_targets", "nodes_falsenodeids",
+            "nodes_featureids", "nodes_hitrates", "nodes_hitrates_as_tensor", "nodes_missing_value_tracks_true",
+            "nodes_modes", "nodes_nodeids", "nodes_treeids", "nodes_truenodeids", "nodes_values",
+            "nodes_values_as_tensor", "target_ids", "target_nodeids", "target_treeids", "target_weights",
+            "target_weights_as_tensor", post_transform=("NONE",),
+        ),
+        limits=_LIMITS, becomes=("requantize", "tree_ensemble"), quantized=True, frames=axes.IMAGE, tame=True,
+        framewise=framewise.always, mended=tree_walk.REGRESSOR, error=tree_errors.regressor,
+    ),
+)

@@ -1,0 +1,75 @@
+"""What trees add to their targets, as integers: multiples of one power of two, so that sums are exact."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from hwflow.operators.ml.ensembles import Ensemble, Floats, IntArray
+
+MOST_BITS = 62
+"""Of the sums of all trees."""
+
+
+class TooFine(ValueError):
+    """Raised where the integers would be too long. ``bits``: how long."""
+
+    def __init__(self, bits: int) -> None:
+        super().__init__(f"{bits} bits")
+        self.bits = bits
+
+
+@dataclass(frozen=True, eq=False)
+class Leaves:
+    """``value[start[k]:start[k + 1]]`` times ``unit`` is what leaf k adds to targets ``target``, to none twice."""
+
+    start: IntArray
+    target: IntArray
+    value: IntArray
+    unit: Fraction
+
+
+def leaves_of(ensemble: Ensemble, base: Floats, *, add: bool) -> Leaves:
+    """Return the leaves of an ensemble and, behind them, one with the numbers ``base`` of each target. ``add``: sums of
+    the values must be short, too, and what a leaf adds to one target in several parts is added up, else the last
+    counts.
+
+    Raises :class:`TooFine`, and ValueError for a value that is not finite.
+    """
+    leaf = np.repeat(np.arange(len(ensemble.leaf_start) - 1), np.diff(ensemble.leaf_start))
+    leaf = np.append(leaf, np.full(len(base), len(ensemble.leaf_start) - 1))
+    target = np.append(ensemble.leaf_target, np.arange(len(base)))
+    value = np.append(ensemble.leaf_value, base)
+    if not np.isfinite(value).all():
+        raise ValueError(f"{value[~np.isfinite(value)][0]}")
+    exponent = _least_exponent(value)
+    most = float(np.abs(value).max(initial=0.0))
+    length = 0 if most == 0 else int(np.frexp(most)[1]) - exponent
+    length += ensemble.trees.bit_length() if add else 0
+    if length > MOST_BITS:
+        raise TooFine(length)
+    whole = np.ldexp(value, -exponent).astype(np.int64)
+    order = np.lexsort((target, leaf))
+    leaf, target, whole = leaf[order], target[order], whole[order]
+    same = np.append(False, (leaf[1:] == leaf[:-1]) & (target[1:] == target[:-1]))
+    group = np.cumsum(~same) - 1
+    sums = np.zeros(int(group[-1]) + 1 if len(group) else 0, np.int64)
+    if add:
+        np.add.at(sums, group, whole)
+    else:
+        sums[group] = whole
+    leaf, target = leaf[~same], target[~same]
+    return Leaves(np.searchsorted(leaf, np.arange(len(ensemble.leaf_start) + 1)), target, sums, Fraction(2) ** exponent)
+
+
+def _least_exponent(value: Floats) -> int:
+    """Return the exponent of the greatest power of two of which all numbers are multiples; 0 of zeros alone."""
+    numbers = value[value != 0]
+    if not len(numbers):
+        return 0
+    mantissa, exponent = np.frexp(numbers)
+    whole = np.abs(np.ldexp(mantissa, 53)).astype(np.int64)
+    trailing = np.frexp((whole & -whole).astype(np.float64))[1] - 1
+    return int((exponent - 53 + trailing).min())

@@ -1,0 +1,201 @@
+"""Ensembles of trees: golden integers against a walk in exact rationals, the evaluator's substitute against onnx's."""
+
+from __future__ import annotations
+
+import random
+import warnings
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto
+from onnx.reference import ReferenceEvaluator
+
+import hwflow
+from hwflow.errors import ModelRefused
+from hwflow.host.boundary_models import port_inputs
+from hwflow.onnxspec.reference.evaluator_defects import substitutes
+from hwflow.verify import golden
+from hwflow.verify.comparison import compare
+from hwflow.verify.random_inputs import random_inputs
+from tests.operators.ml import ensembles
+from tests.operators.ml.ensembles import MODES, ONNX_TYPES, Branch, Leaf, grown, model_of, named_attributes, totals
+
+Array = np.ndarray[Any, Any]
+ODD = {
+    "float16": [0.0, -0.0, np.inf, -np.inf, 65504.0], "float32": [0.0, -0.0, np.inf, -np.inf, 1e-45, 3.4e38],
+    "float64": [0.0, -0.0, np.inf, -np.inf, 5e-324, 1.7e308], "int64": [0.0, -1.5, 2.0**53],
+    "int32": [0.5, -7.0, 2.0**31], "uint8": [0.0, 127.5, 255.0, -1.0],
+}
+
+
+def numbers(rng: random.Random, dtype: str, count: int, single: Any = np.float32) -> list[float]:
+    """Thresholds of type ``single``: any, and odd ones."""
+    spread = {"int64": 1e6, "int32": 1e5, "uint8": 128.0}.get(dtype, 1.0)
+    drawn = [rng.gauss(0, spread) for _ in range(count)]
+    with np.errstate(over="ignore"):
+        return [float(single(v)) for v in (*drawn, *rng.sample(ODD[dtype], 2))]
+
+
+def leaf_of(rng: random.Random, targets: int, *, every: bool) -> Any:
+    def leaf() -> list[tuple[int, float]]:
+        chosen = range(targets) if every else [k for k in range(targets) if rng.random() < 0.6]
+        return [(k, float(np.float32(rng.gauss(0, 1)))) for k in chosen]
+
+    return leaf
+
+
+def frames_of(model: Any, dtype: str, count: int, seed: int) -> Array:
+    """Frames next to thresholds, with NaN where there is one."""
+    (x,) = random_inputs(model, count, np.random.default_rng(seed)).values()
+    if dtype.startswith("float"):
+        x[0, :], x[1, 0] = np.nan, -np.inf
+    return np.asarray(x)
+
+
+def require_exact(model: Any, x: Array, trees: list[Any], targets: int, aggregate: str, base: list[float]) -> None:
+    """Every golden integer, with its scale, is the exact sum."""
+    graph = model.quantized
+    (port,) = graph.outputs
+    found = golden.evaluate(graph, port_inputs(model, {"x": x}))[port.name]
+    scales = np.broadcast_to(np.array(port.scale, object), (targets,))
+    zeros = np.broadcast_to(np.array(port.zero_point, object), (targets,))
+    for row, integers in zip(x.tolist(), found.tolist(), strict=True):
+        exact = totals(trees, row, targets, aggregate, base)
+        assert [s * (Fraction(q) - z) for q, s, z in zip(integers, scales, zeros, strict=True)] == exact
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "int32"])
+@pytest.mark.parametrize("aggregate", ["SUM", "AVERAGE", "MIN", "MAX"])
+def test_regressor(dtype: str, aggregate: str, tmp_path: Any) -> None:
+    """Every mode, NaN and infinities, leaves of several targets, base values."""
+    rng = random.Random(f"{dtype} {aggregate}")
+    values = [numbers(rng, dtype, 4) for _ in range(4)]
+    add = aggregate in ("SUM", "AVERAGE")
+    trees = [grown(rng, 4, values, leaf_of(rng, 3, every=not add), MODES) for _ in range(4)]
+    trees.append(Leaf([(0, 0.5), (1, 2.0), (2, 1.0)]))
+    base = [0.375, -1.0, 0.0] if aggregate != "MAX" else []
+    attributes = {**named_attributes(trees, "target"), "n_targets": 3, "aggregate_function": aggregate}
+    attributes |= {"base_values": base} if base else {}
+    proto = model_of("TreeEnsembleRegressor", attributes, 4, [("y", TensorProto.FLOAT, [3])], dtype=dtype)
+    onnx.save(proto, tmp_path / "m.onnx")
+    model = hwflow.load(tmp_path / "m.onnx")
+    x = frames_of(model, dtype, 200, 1)
+    require_exact(model, x, trees, 3, aggregate, base)
+    assert compare(model, frames=200).unexplained == 0
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_ensemble(dtype: str, tmp_path: Any) -> None:
+    """Version 5, with sets of members and trees of one leaf."""
+    rng = random.Random(dtype)
+    values = [numbers(rng, dtype, 4, np.dtype(dtype).type) for _ in range(3)]
+    single = np.float16 if dtype == "float16" else np.float32
+
+    def leaf() -> list[tuple[int, float]]:
+        return [(rng.randrange(2), float(single(rng.gauss(0, 1))))]
+
+    trees = [grown(rng, 4, values, leaf, (*MODES, "MEMBER")) for _ in range(5)] + [Leaf([(1, 0.25)])]
+    attributes = {**ensembles.placed_attributes(trees, dtype), "n_targets": 2}
+    proto = model_of(
+        "TreeEnsemble", attributes, 3, [("y", ONNX_TYPES[dtype], [2])], dtype=dtype, version=5
+    )
+    onnx.save(proto, tmp_path / "m.onnx")
+    model = hwflow.load(tmp_path / "m.onnx")
+    x = frames_of(model, dtype, 200, 2)
+    require_exact(model, x, trees, 2, "SUM", [])
+    assert compare(model, frames=200).unexplained == 0
+
+
+def test_of_quantized_features(tmp_path: Any) -> None:
+    """Features that a quantizer made, through a function, become ranks just as well."""
+    rng = random.Random(5)
+    values = [numbers(rng, "float32", 5) for _ in range(3)]
+    trees = [grown(rng, 3, values, leaf_of(rng, 1, every=True), MODES) for _ in range(4)]
+    attributes = {**named_attributes(trees, "target"), "n_targets": 1}
+    proto = model_of("TreeEnsembleRegressor", attributes, 3, [("y", TensorProto.FLOAT, [1])])
+    (tree,) = proto.graph.node
+    tree.input[0] = "t"
+    proto.graph.node.insert(0, onnx.helper.make_node("DequantizeLinear", ["x", "s", "z"], ["d"]))
+    proto.graph.node.insert(1, onnx.helper.make_node("Tanh", ["d"], ["t"]))
+    proto.graph.input[0].type.tensor_type.elem_type = TensorProto.INT8
+    for name, value in (("s", np.array(0.02, np.float32)), ("z", np.array(3, np.int8))):
+        proto.graph.initializer.append(onnx.numpy_helper.from_array(value, name))
+    onnx.save(proto, tmp_path / "m.onnx")
+    model = hwflow.load(tmp_path / "m.onnx")
+    assert compare(model, frames=200).unexplained == 0
+
+
+def test_substitute_agrees_with_onnx() -> None:
+    """Where onnx's own operator has no defect, the substitute gives the same."""
+    rng = random.Random(9)
+    values = [[float(np.float32(rng.gauss(0, 1))) for _ in range(5)] for _ in range(3)]
+    for aggregate in ("SUM", "AVERAGE", "MIN", "MAX"):
+        trees = [grown(rng, 4, values, leaf_of(rng, 2, every=True), MODES) for _ in range(5)]
+        attributes = {**named_attributes(trees, "target"), "n_targets": 2, "aggregate_function": aggregate}
+        proto = model_of("TreeEnsembleRegressor", attributes, 3, [("y", TensorProto.FLOAT, [2])])
+        x = np.random.default_rng(1).choice(np.array(values).reshape(-1), (60, 3)).astype(np.float32)
+        x[::7, 1] = np.nan
+        named: set[str] = set()
+        mended = ReferenceEvaluator(proto, new_ops=substitutes({"": 17, "ai.onnx.ml": 3}, named.add))
+        (found,), (expected,) = mended.run(None, {"x": x}), ReferenceEvaluator(proto).run(None, {"x": x})
+        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
+        assert not named
+
+
+DEFECTS = {
+    "treeregressor-tensors": ("TreeEnsembleRegressor", "values"),
+    "treeregressor-base": ("TreeEnsembleRegressor", "base"),
+    "treeregressor-integers": ("TreeEnsembleRegressor", "integers"), "treeensemble-nan": ("TreeEnsemble", "NEQ"),
+    "treeensemble-members": ("TreeEnsemble", "MEMBER"), "treeensemble-leaf": ("TreeEnsemble", "leaf"),
+}
+
+
+@pytest.mark.parametrize("name", DEFECTS)
+def test_defects(name: str) -> None:
+    """Each defect, shown in the installed onnx: it fails, or gives another result than the walk."""
+    op_type, case = DEFECTS[name]
+    tree: Any = Branch("LEQ", 0, 1.0, False, Leaf([(0, 0.5)]), Leaf([(0, 2.25)]), [])
+    if case in ("NEQ", "MEMBER"):
+        tree = Branch(case, 0, 1.0, False, Leaf([(0, 0.5)]), Leaf([(0, 2.25)]), [0.0, 1.0])
+    trees = [tree, Leaf([(0, 0.5)])] if case == "leaf" else [tree]
+    dtype = "int64" if case == "integers" else "float32"
+    if op_type == "TreeEnsemble":
+        attributes = {**ensembles.placed_attributes(trees, dtype), "n_targets": 1}
+    else:
+        attributes = {**named_attributes(trees, "target"), "n_targets": 1}
+    base = [0.125] if case == "base" else []
+    if case == "values":
+        numbers = attributes.pop("nodes_values")
+        attributes["nodes_values_as_tensor"] = onnx.helper.make_tensor("v", TensorProto.DOUBLE, [len(numbers)], numbers)
+    if base:
+        attributes["base_values_as_tensor"] = onnx.helper.make_tensor("b", TensorProto.FLOAT, [1], base)
+    version = 5 if op_type == "TreeEnsemble" else 3
+    proto = model_of(op_type, attributes, 1, [("y", TensorProto.FLOAT, [1])], dtype=dtype, version=version)
+    x = np.array([[1], [2], [0]], dtype)
+    if case == "NEQ":
+        x[2] = np.nan
+    exact = [[float(v) for v in totals(trees, row, 1, "SUM", base)] for row in x.tolist()]
+    named: set[str] = set()
+    mended = ReferenceEvaluator(proto, new_ops=substitutes({"": 17, "ai.onnx.ml": version}, named.add))
+    assert mended.run(None, {"x": x})[0].tolist() == exact
+    assert named == {name}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            wrong = ReferenceEvaluator(proto).run(None, {"x": x})[0].tolist()
+        except Exception:
+            return
+    assert wrong != exact
+
+
+def test_leaves_of_very_different_size(tmp_path: Any) -> None:
+    """Sums that no 62 bits hold are refused, with their length."""
+    tree = Branch("LEQ", 0, 1.0, False, Leaf([(0, 1.0)]), Leaf([(0, 2.0**-70)]))
+    attributes = {**named_attributes([tree], "target"), "n_targets": 1}
+    proto = model_of("TreeEnsembleRegressor", attributes, 1, [("y", TensorProto.FLOAT, [1])])
+    onnx.save(proto, tmp_path / "m.onnx")
+    with pytest.raises(ModelRefused, match="sums of the leaves' values must have at most 62 bits, not 72"):
+        hwflow.load(tmp_path / "m.onnx").quantized  # noqa: B018
