@@ -138,7 +138,8 @@ def _placed(attributes: Attributes) -> _Trees:
 
 
 def _rows(x: AnyArray) -> AnyArray:
-    return x if x.ndim == 2 else x.reshape(1, -1)
+    rows = x if x.ndim == 2 else x.reshape(1, -1)
+    return rows if rows.dtype.kind == "f" else rows.astype(np.longdouble)  # which holds every int64
 
 
 def regress(x: AnyArray, attributes: Attributes) -> AnyArray:
