@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +13,10 @@ from hwflow.cores.registry import OPERATORS
 from hwflow.cores.trees.ensemble import Places
 from hwflow.ir.node_attributes import Aggregate, TreeEnsembleAttributes
 from hwflow.types import Interval, IntType, TensorType
+from hwflow.verify import golden
+from tests.cores.logical import check_lowering
 from tests.cores.trees import Grower, recursive
+from tests.schedule.graphs import Builder
 
 KINDS = [
     {"targets": 1},
@@ -61,13 +65,31 @@ def test_intervals_hold_every_row(kind, seed) -> None:
         assert interval.lo <= found.min() and found.max() <= interval.hi
 
 
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+@pytest.mark.parametrize("turned", [False, True])
+def test_lowering(kind, turned: bool) -> None:
+    """Rows in order, or features that lie one behind the other for all rows."""
+    grower = grown(3, **kind)
+    build = Builder(np.random.default_rng(0))
+    shape = (3, 4) if turned else (4, 3)
+    value = build.input(shape, IntType(2, False))
+    value.type = replace(value.typed, interval=Interval(0, 1))
+    if turned:
+        value = build.node("transpose", value, perm=(1, 0))
+    build.output(build.node("tree_ensemble", value, **grower.values()))
+    frames = np.random.default_rng(1).integers(0, 2, (5, *shape))
+    graph = build.done()
+    (result,) = golden.evaluate(graph, {"x0": frames}).values()
+    check_lowering(graph, frames, result)
+
+
 def test_interval_by_hand() -> None:
     """Two trees of one test each on features of their own; a leaf names both targets, one none."""
     ensemble = TreeEnsembleAttributes(
         feature=np.array([0, 1]), limit=np.array([1, 1]), missing=np.zeros(2, dtype=bool),
         missing_rank=np.array([-1, -1]), true=np.array([~0, ~2]), false=np.array([~1, ~3]), roots=np.array([0, 1]),
-        leaf_start=np.array([0, 2, 3, 4, 4]), leaf_target=np.array([0, 1, 0, 1]), leaf_value=np.array([5, -7, 9, 4]),
-        targets=2,
+        leaf_start=np.array([0, 2, 3, 4, 4]), leaf_target=np.array([0, 1, 0, 1]),
+        leaf_value=np.array([5, -7, 9, 4]), targets=2,
     )
     (type_,) = OPERATORS["tree_ensemble"].infer(ensemble, [source(ensemble, 2)])
     assert type_.channels == (Interval(5, 9), Interval(-7, 4))

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from hwflow.cores.operator import LogicalOperator, LoweringContext
+import numpy as np
+
+from hwflow.cores.operator import Device, Folding, ImplementedOperator, LogicalOperator, LoweringContext
 from hwflow.cores.trees.ensemble import evaluate, intervals
+from hwflow.cores.trees.walk import TreeWalks
 from hwflow.ir.graph import IntArray, Node, Stage
 from hwflow.ir.node_attributes import TreeEnsembleAttributes
 from hwflow.types import TensorType
 
 
-class TreeEnsemble(LogicalOperator[TreeEnsembleAttributes]):
+class TreeEnsemble(LogicalOperator[TreeEnsembleAttributes], ImplementedOperator[TreeEnsembleAttributes]):
+    """Of streams, a pixel is a row of features, and of targets."""
+
     attributes = TreeEnsembleAttributes
-    stages = frozenset({Stage.QUANTIZED})
+    stages = frozenset({Stage.QUANTIZED, Stage.DATAFLOW, Stage.SCHEDULED})
 
     def infer(self, attributes: TreeEnsembleAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         shape = (*inputs[0].shape[:-1], attributes.targets)
@@ -25,4 +31,21 @@ class TreeEnsemble(LogicalOperator[TreeEnsembleAttributes]):
         return (rows.reshape(*shape[:-1], attributes.targets),)
 
     def lower(self, node: Node[TreeEnsembleAttributes], context: LoweringContext) -> None:
-        context.refuse("lowering", "no core walks trees yet", "leave the ensemble to the host")
+        """Take the features of a row in the order in which the stream brings them, if that is one for all rows."""
+        stream, order = context.stream(node.inputs[0])
+        features = node.inputs[0].typed.shape[-1]
+        rows, column = np.divmod(order.reshape(-1, features), features)
+        if stream.typed.shape[1] != features or (rows != rows[:, :1]).any() or (column != column[0]).any():
+            stream = context.arranged(stream, order, np.arange(order.size), features)
+            rows, column = np.divmod(np.arange(order.size).reshape(-1, features), features)
+        place = np.argsort(column[0])
+        given = node.attributes
+        attributes = replace(given, feature=place[given.feature], missing_rank=given.missing_rank[column[0]])
+        result = context.add("", [stream], attributes)
+        context.bind(node.outputs[0], result, (rows[:, :1] * given.targets + np.arange(given.targets)).reshape(-1))
+
+    def foldings(self, node: Node[TreeEnsembleAttributes], device: Device) -> Sequence[Folding]:
+        return TreeWalks.foldings(node)
+
+    def implementation(self, node: Node[TreeEnsembleAttributes], folding: Folding) -> TreeWalks:
+        return TreeWalks(node, folding)

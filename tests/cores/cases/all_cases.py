@@ -39,6 +39,7 @@ from tests.cores.cases.running_sum_cases import RUNNING_SUM
 from tests.cores.cases.stream_matrix_cases import STREAM_MATRIX
 from tests.cores.cases.table_rows_cases import TABLE_ROWS
 from tests.cores.cases.top_k_cases import STREAM_TOP_K
+from tests.cores.cases.tree_cases import TREE_ENSEMBLES
 from tests.cores.cases.two_stream_cases import PRODUCT, SCALED_ADD, STREAM_CONCAT
 from tests.cores.cases.weighted_pool_cases import WEIGHTED_POOL
 from tests.cores.cases.window_cases import SLIDING_WINDOW
@@ -448,6 +449,7 @@ CASES: dict[str, list[Case]] = {
     "stream_matrix": STREAM_MATRIX,
     "stream_top_k": STREAM_TOP_K,
     "table_rows": TABLE_ROWS,
+    "tree_ensemble": TREE_ENSEMBLES,
     "sum_pool": SUM_POOL,
     "weighted_pool": WEIGHTED_POOL,
     "width_converter": WIDTH_CONVERTER,

@@ -1,0 +1,41 @@
+"""Cases of ensembles of trees: walked in one unit and in several, target after target, with missing ranks, shared
+subtrees, least and greatest values, one leaf alone."""
+
+from __future__ import annotations
+
+from hwflow.cores.operator import Folding
+from hwflow.ir.node_attributes import Aggregate
+from hwflow.types import Interval, TensorType
+from tests.cores.harness import Case
+from tests.cores.trees import Grower
+
+
+def _case(
+    name: str, rows: int, reach: tuple[int, ...], depths: tuple[int, ...], foldings: tuple[tuple[int, int, int], ...],
+    *, of_one: bool = False, targets: int = 1, **kind: object,
+) -> Case:
+    """Trees of so many tests; ``foldings``: lanes of features, of targets, units; ``of_one``: each tree has one
+    target."""
+    grower = Grower(len(name), reach, targets, **kind)  # type: ignore[arg-type]
+    for number, depth in enumerate(depths):
+        grower.tree(depth, number % targets if of_one else None)
+    source = TensorType.of((rows, len(reach)), tuple(Interval(0, most) for most in reach), 1)
+    made = tuple(Folding(lanes, outputs, part=units) for lanes, outputs, units in foldings)
+    return Case(name, "tree_ensemble", grower.values(), source, made)
+
+
+_REACH = (5, 1, 7, 3, 2, 6, 4)
+
+TREE_ENSEMBLES = [
+    _case("regressor", 2, _REACH, (3,) * 9, ((1, 1, 1), (2, 1, 1), (7, 1, 2)), full=True),
+    _case("uneven", 2, _REACH, (1, 6, 0, 2, 4, 4, 3), ((1, 1, 1), (1, 1, 2), (3, 1, 3))),
+    _case("one_tree", 3, (3, 300), (2,), ((1, 1, 1),)),
+    _case("classes", 1, _REACH, (4,) * 12, ((1, 3, 1), (1, 1, 1), (4, 1, 2)), targets=3, of_one=True),
+    _case("uneven_classes", 2, _REACH, (1, 3, 5, 2, 3, 1, 3), ((1, 1, 1),), targets=4, of_one=True),
+    _case("forest", 1, _REACH, (5,) * 8, ((1, 3, 1), (1, 3, 2)), targets=3, whole=True),
+    _case("missing", 2, _REACH, (4,) * 6, ((1, 2, 1), (3, 2, 2)), targets=2, missing=True),
+    _case("shared", 1, _REACH, (6, 5, 4, 6, 3), ((1, 2, 1),), targets=2, shared=True, missing=True),
+    _case("least", 2, _REACH, (3,) * 8, ((1, 2, 1), (2, 2, 3)), targets=2, aggregate=Aggregate.MIN),
+    _case("greatest", 1, _REACH, (2, 3) * 4, ((1, 1, 1), (7, 1, 2)), aggregate=Aggregate.MAX, shared=True),
+    _case("single_feature", 4, (20,), (4,) * 3, ((1, 1, 1),)),
+]
