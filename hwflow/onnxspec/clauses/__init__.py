@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hwflow.onnxspec.clauses.graphs import arity, attributes, graph, names, nodes, operators, optional_outputs
+from hwflow.onnxspec.clauses.ml import operator_rules
 from hwflow.onnxspec.clauses.models import functions, history, model, onnx_checks, opsets, training
 from hwflow.onnxspec.clauses.rules import Rule
 from hwflow.onnxspec.clauses.values import external_data, metadata, shapes, stated_types, tensors
@@ -19,8 +20,10 @@ RULES: tuple[Rule, ...] = (
     *operators.RULES,
     *arity.RULES,
     *optional_outputs.RULES,
+    *operator_rules.RULES,
     *functions.RULES,
     *stated_types.RULES,
+    *operator_rules.INPUT_RULES,
     *tensors.RULES,
     *external_data.RULES,
     *training.RULES,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy.typing as npt
 
 if TYPE_CHECKING:
+    from hwflow.onnxspec.clauses.ml.node_reading import OperatorClauses
     from hwflow.onnxspec.definitions.function_writer import Definition
     from hwflow.onnxspec.dialect_operators.qonnx_operators import RealLevels
     from hwflow.onnxspec.dialect_operators.quantizer_levels import Levels
@@ -65,6 +66,8 @@ class OperatorFacts:
     * ``form``: the legal operands and attributes of its nodes.
     * ``shape``: infers its result's shape and type; ``alike``: indices of further results with the same.
     * ``in_default_domain``: onnxruntime writes it into ai.onnx, which has no such operator.
+
+    * ``clauses``: what a node must fulfil beyond its schema, of its attributes and inputs.
 
     Inference by onnx:
 
@@ -132,6 +135,7 @@ class OperatorFacts:
     shape: ShapeRule | None = None
     alike: tuple[int, ...] = ()
     in_default_domain: bool = False
+    clauses: OperatorClauses | None = None
     tame: bool = False
     wild: bool = False
     by_type: bool = False

@@ -20,6 +20,7 @@ from hwflow.numerics.float_keys import FARTHEST, KEY_BITS, first_keys, key_range
 from hwflow.numerics.functions.piecewise import PassedCuts
 from hwflow.numerics.requantizers.stages import StepStage
 from hwflow.numerics.requantizers.step_function import StepFunction
+from hwflow.onnxspec.clauses.ml import tree_lists, tree_tables
 from hwflow.onnxspec.reference import framewise, tree_walk
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
 from hwflow.operators.ml import tree_errors
@@ -222,6 +223,7 @@ RECORDS = (
         ),
         limits=_LIMITS, becomes=("requantize", "tree_ensemble"), quantized=True, frames=axes.IMAGE, tame=True,
         framewise=framewise.always, mended=tree_walk.ENSEMBLE, error=tree_errors.ensemble,
+        clauses=tree_tables.ENSEMBLE,
     ),
     Operator(
         "TreeEnsembleRegressor", domains=ML, lower=regressor,
@@ -234,5 +236,6 @@ RECORDS = (
         ),
         limits=_LIMITS, becomes=("requantize", "tree_ensemble"), quantized=True, frames=axes.IMAGE, tame=True,
         framewise=framewise.always, mended=tree_walk.REGRESSOR, error=tree_errors.regressor,
+        clauses=tree_lists.REGRESSOR,
     ),
 )

@@ -1,0 +1,151 @@
+"""The clauses of the operators that prepare features of numbers: scale, normalize, impute, join, select."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from hwflow.display import show
+from hwflow.errors import Severity
+from hwflow.onnxspec.clauses.ml.node_reading import (
+    INPUTS,
+    LENGTHS,
+    VALUES,
+    Fault,
+    NodeReading,
+    OperatorClauses,
+    below,
+    first_faults,
+    legal_text,
+    one_of,
+    present,
+    the_one,
+)
+from hwflow.onnxspec.graphs.typeforms import dims_text
+from hwflow.onnxspec.reading import element_types
+
+OFFSET_SCALE = ("offset", "scale")
+IMPUTED = ("imputed_value_floats", "imputed_value_int64s")
+REPLACED = ("replaced_value_float", "replaced_value_int64")
+DIMENSIONS = "inputdimensions"
+_INT32 = np.iinfo(np.int32)
+
+
+def _per_feature(name: str, r: NodeReading) -> Iterator[Fault]:
+    """Yield a fault unless a list has one entry, or one for each feature."""
+    length, features = r.length(name), r.features()
+    if length > 1 and length != features:
+        counts = "1 entry" if features == 1 else f"1 or {features} entries"
+        yield Fault(INPUTS, f"{show(name)} must have {counts} ({features} features of {r.input(0)}), not {length}")
+
+
+def _scaler(r: NodeReading) -> Iterator[Fault]:
+    yield from present(r, OFFSET_SCALE)
+    offsets, scales = (r.length(name) for name in OFFSET_SCALE)
+    if offsets and scales and offsets != scales:
+        yield Fault(LENGTHS, f"'offset' and 'scale' must be equally long, not {offsets} and {scales}")
+
+
+def _scaled_features(r: NodeReading) -> Iterator[Fault]:
+    for name in OFFSET_SCALE:
+        yield from _per_feature(name, r)
+
+
+def row_input(r: NodeReading) -> Iterator[Fault]:
+    """The input is a matrix of rows, or one row."""
+    shape = r.shape(0)
+    if not 1 <= len(shape) <= 2:
+        yield Fault(INPUTS, f"{r.input(0)} must have the axes [N, C] or [C], not shape {dims_text(shape)}",
+                    "reshape the input")
+
+
+def _imputer(r: NodeReading) -> Iterator[Fault]:
+    yield from one_of(r, IMPUTED, "the values")
+    name = the_one(r, IMPUTED)
+    mine, other = REPLACED if name == IMPUTED[0] else REPLACED[::-1]
+    if r.given(other):
+        yield Fault(
+            VALUES,
+            f"the value to replace must be in {show(mine)}, as {show(name)} is given, but there is {show(other)}",
+            f"remove {show(other)}",
+            Severity.WARNING,
+        )
+
+
+def _imputed_type(r: NodeReading) -> Iterator[Fault]:
+    name, kind = the_one(r, IMPUTED), element_types.describe(r.level(0).code)
+    real = kind.startswith("float")
+    if real != (name == IMPUTED[0]):
+        yield Fault(
+            INPUTS,
+            f"the values for {r.input(0)} of type {kind} must be in {show(IMPUTED[not real])}, not {show(name)}",
+            f"write them to {show(IMPUTED[not real])}",
+        )
+    elif kind == "int32":
+        values = r.ints(name)
+        yield from first_faults(
+            INPUTS,
+            (values < _INT32.min) | (values > _INT32.max),
+            lambda entry: f"the values for {r.input(0)} must fit int32, not {values[entry]} at entry {entry}",
+        )
+
+
+def _imputed_features(r: NodeReading) -> Iterator[Fault]:
+    yield from _per_feature(the_one(r, IMPUTED), r)
+
+
+def _dimensions(r: NodeReading) -> Iterator[Fault]:
+    yield from present(r, [DIMENSIONS])
+    sizes, inputs = r.ints(DIMENSIONS), len(r.node.inputs)
+    if len(sizes) and len(sizes) != inputs:
+        yield Fault(LENGTHS, f"{show(DIMENSIONS)} must have an entry for each of the {inputs} inputs, not {len(sizes)}")
+    yield from first_faults(
+        VALUES, sizes < 1, lambda entry: f"the size of an input must be at least 1, not {sizes[entry]} at entry {entry}"
+    )
+
+
+def _joined(r: NodeReading) -> Iterator[Fault]:
+    """The inputs are as wide as the node says."""
+    sizes = r.ints(DIMENSIONS)
+    for index, size in enumerate(sizes[: len(r.node.inputs)].tolist()):
+        yield from _joined_input(index, size, r)
+
+
+def _joined_input(index: int, size: int, r: NodeReading) -> Iterator[Fault]:
+    form = r.known_shape(index)
+    if form is None:
+        return
+    if not 1 <= len(form) <= 2:
+        yield Fault(INPUTS, f"{r.input(index)} must have the axes [N, C] or [C], not shape {dims_text(form)}",
+                    "reshape the input")
+    elif len(form) == 2 and isinstance(form[1], int) and form[1] != size:
+        yield Fault(
+            INPUTS,
+            f"{r.input(index)} must have {size} columns, as {show(DIMENSIONS)} says, not {form[1]}: evaluators cut "
+            "it or add zeros",
+            f"correct {show(DIMENSIONS)}",
+            Severity.WARNING,
+        )
+
+
+def _selected(r: NodeReading) -> Iterator[Fault]:
+    """Constant indices are those of the last axis."""
+    shape, indices = r.shape(0), r.constant(1).elements()
+    size = shape[-1] if shape else None
+    if not isinstance(size, int) or indices.dtype.kind != "i":
+        return
+    yield from first_faults(
+        INPUTS,
+        (indices < 0) | (indices >= size),
+        lambda entry: f"indices must be {below(size)} (the last axis of {r.input(0)}), not {indices[entry]} at entry "
+        f"{entry}",
+        "correct the indices",
+    )
+
+
+SCALER = OperatorClauses((_scaler,), (_scaled_features,))
+NORMALIZER = OperatorClauses((legal_text("norm", "MAX", ("MAX", "L1", "L2")),), (row_input,))
+IMPUTER = OperatorClauses((_imputer,), (_imputed_type, _imputed_features))
+FEATURE_VECTORIZER = OperatorClauses((_dimensions,), (_joined,))
+ARRAY_FEATURE_EXTRACTOR = OperatorClauses((), (_selected,))
