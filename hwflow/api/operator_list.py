@@ -6,12 +6,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from hwflow.onnxspec.shapes.dialects import MICROSOFT_DOMAIN, ML_DOMAIN
 from hwflow.operators.onnx_operators import HANDLERS, RECORDS
 from hwflow.operators.record import Operator
 
 TITLES = ("operator", "dialects", "becomes", "limits")
 
-_DIALECTS = {"": "ONNX", "com.microsoft": "com.microsoft"}  # every other domain is one of QONNX's
+# Every other domain is one of QONNX's.
+_DIALECTS = {"": "ONNX", ML_DOMAIN: "ONNX-ML", MICROSOFT_DOMAIN: "com.microsoft"}
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ def operators() -> tuple[ListedOperator, ...]:
     return tuple(sorted(result, key=lambda operator: operator.name))
 
 
-_DIALECT_ORDER = ("ONNX", "com.microsoft", "QONNX")
+_DIALECT_ORDER = ("ONNX", "ONNX-ML", "com.microsoft", "QONNX")
 
 
 def markdown() -> Iterator[str]:

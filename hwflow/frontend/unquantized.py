@@ -17,10 +17,9 @@ from hwflow.onnxspec.graphs.schemas import find_schema, has_body
 from hwflow.onnxspec.graphs.scopes import Scope
 from hwflow.onnxspec.reading.numpy_tensors import DTYPE_NAMES, ELEMENT_TYPES
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
-from hwflow.onnxspec.shapes.dialects import DIALECT_DOMAINS
+from hwflow.onnxspec.shapes.dialects import DIALECT_DOMAINS, ML_DOMAIN
 from hwflow.operators.onnx_operators import DEFINED, HEAVY, NAMES, REASONS, STANDARD_QUANTIZERS, record_of
 
-_ML = "ai.onnx.ml"
 _QUANTIZE = (
     "quantize the model first, for example with 'hwflow quantize' and calibration data, or, where its weights are "
     f"integers already, {DECLARE}"
@@ -29,7 +28,7 @@ _QUANTIZE = (
 
 def is_dialect(operator: tuple[str, str]) -> bool:
     """Tell whether an operator belongs to a dialect of quantized models (or is a function, whose body may)."""
-    if operator[0] == _ML:
+    if operator[0] == ML_DOMAIN:
         record = record_of(*operator)
         return record is not None and record.quantized
     return bool(operator[0]) or operator[1] in STANDARD_QUANTIZERS or operator[1] == DEQUANTIZE_LINEAR
@@ -150,7 +149,9 @@ class Site:
     def taken(self) -> bool:
         """Whether its operator, or those in its place, are supported."""
         if self.domain:  # unknown for domains other than ONNX's own and the dialects': perhaps a function
-            return self.op_type in NAMES if self.domain in DIALECT_DOMAINS else self.domain != _ML
+            if self.domain == ML_DOMAIN:
+                return self.op_type in DEFINED
+            return self.domain not in DIALECT_DOMAINS or self.op_type in NAMES
         if self.op_type in DEFINED:
             return True
         if self.op_type in REASONS:
@@ -171,7 +172,7 @@ def in_the_way(sites: Sequence[Site], inputs: Iterable[str], said: Container[str
     if any(site.holds or site.op_type in HEAVY for site in sites):
         middle = _between(streams)
     else:
-        middle = {site: True for site, _ in streams if site.domain == _ML}
+        middle = {site: True for site, _ in streams if site.domain == ML_DOMAIN}
     found: dict[tuple[str, str], dict[str, None]] = {}  # the places of each operator
     for outer, surrounded in middle.items():
         for site in (outer, *(site for site, between in outer.inside if surrounded or between)):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from hwflow.onnxspec.reference.runtime_differences import Difference
     from hwflow.onnxspec.resolving.resolved_model import Array
     from hwflow.onnxspec.shapes.dialect_forms import Form
-    from hwflow.onnxspec.shapes.dialects import ShapeRule
+    from hwflow.onnxspec.shapes.dialects import ResultRule, ShapeRule
     from hwflow.onnxspec.shapes.size_facts import SizeRule
 
 STANDARD_DOMAIN = ""
@@ -83,6 +83,8 @@ class OperatorFacts:
     * ``same_shape``: the result has the first input's shape and type, which inference leaves open (1.23.2).
     * ``stated_shape``: the result's shape by its inputs, if all are constants, where inference leaves it open; None
       where they do not determine it.
+    * ``results``: the shape and element type of each output by its inputs and attributes, where inference leaves them
+      open.
     * ``sizes``: its demands on the sizes of inputs and outputs beyond those that inference checks.
 
     Folding of constants:
@@ -145,6 +147,7 @@ class OperatorFacts:
     same_shape: bool = False
     shape_input: int | None = None
     stated_shape: Callable[[Sequence[Array]], tuple[int, ...] | None] | None = None
+    results: ResultRule | None = None
     sizes: SizeRule | None = None
     foldable: bool = True
     of_shapes: bool = False

@@ -52,15 +52,16 @@ def operator_class(
 
 
 def exactly(
-    result: Callable[[Inputs, Attributes], AnyArray], *, before: int | None = None
+    result: Callable[[Inputs, Attributes], AnyArray], *, before: int | None = None, domain: str = ""
 ) -> Callable[[str, int, Tell], type[OpRun] | None]:
-    """Return a substitute for :class:`Mended` that computes ``result``, in operator sets before ``before``."""
+    """Return a substitute for :class:`Mended` that computes ``result``, in operator sets of ``domain`` before
+    ``before``."""
 
     def substitute(name: str, version: int, tell: Tell) -> type[OpRun] | None:
         def run(self: OpRun, *inputs: AnyArray | None, **attributes: Any) -> tuple[AnyArray]:
             tell(attributes, inputs)
             return (result(inputs, attributes),)
 
-        return operator_class(name, version, (OpRun,), run) if before is None or version < before else None
+        return operator_class(name, version, (OpRun,), run, domain) if before is None or version < before else None
 
     return substitute

@@ -58,7 +58,7 @@ from hwflow.onnxspec.resolving.control_flow import Unroller, once_a_body
 from hwflow.onnxspec.resolving.node_records import NodeRecord, needed
 from hwflow.onnxspec.resolving.resolved_model import Array, Attribute, OnnxNode, ResolvedModel, ValueInfo
 from hwflow.onnxspec.resolving.static_sequences import is_sequence_operator, replaced
-from hwflow.onnxspec.shapes.dialects import DIALECT_DOMAINS
+from hwflow.onnxspec.shapes.dialects import DIALECT_DOMAINS, ML_DOMAIN
 from hwflow.onnxspec.shapes.dimensions import Binding, bind_dimensions, option, stored_sizes, variable_of
 from hwflow.onnxspec.shapes.shape_inference import (
     Inference,
@@ -437,7 +437,8 @@ class _Resolver:
             self._take_declared(node)
             self._record_opaque(item)
             return None
-        if node.domain in DIALECT_DOMAINS and (self.keep is None or (node.domain, node.op_type) not in self.keep):
+        defined = node.domain in DIALECT_DOMAINS or node.domain == ML_DOMAIN
+        if defined and (self.keep is None or (node.domain, node.op_type) not in self.keep):
             definition = facts_of(node.domain, node.op_type).definition
             if definition is not None:
                 return self._expanded(item, definition)
@@ -445,14 +446,17 @@ class _Resolver:
         return None
 
     def _expanded(self, item: Item, definition: Definition) -> list[Item] | None:
-        """Return the nodes by which a dialect's operator is defined."""
+        """Return the nodes that define a node of a dialect, or of ai.onnx.ml, where it is kept if there are none."""
         node = item.proto
         try:
             infer_dialect(node, self.values, python_attributes(node, None))
             infos = [self.values[name] if name else None for name in node.input]
             constants = [self.constants.get(name) for name in node.input]
             body = definition(Use(node, item.imports[""], infos, constants))
-            assert body is not None, "else it is undefined, with the reason"
+            if body is None:
+                assert node.domain == ML_DOMAIN, "dialects' are undefined, with the reason"
+                self._compute(item)
+                return None
         except InferenceFailure as failure:
             message = f"the node must fit its operator and its inputs, but: {failure}"
             self._refuse(item, "onnx.shape_inference", message, "correct the node or what it reads")

@@ -16,11 +16,13 @@ from hwflow.onnxspec.resolving.resolved_model import Attribute, ValueInfo
 QONNX_DOMAINS = frozenset({"qonnx.custom_op.general", "onnx.brevitas", "finn.custom_op.general"})
 MICROSOFT_DOMAIN = "com.microsoft"
 DIALECT_DOMAINS = QONNX_DOMAINS | {MICROSOFT_DOMAIN}
+ML_DOMAIN = "ai.onnx.ml"  # no dialect: its operators have schemas
 
 # One (shape, element type name) for the first output; every operator in the table has one output.
 Result = tuple[tuple[int, ...], str]
 Inputs = Sequence[ValueInfo | None]
 ShapeRule = Callable[[Inputs, Mapping[str, Attribute]], Result]
+ResultRule = Callable[[Inputs, Mapping[str, Attribute]], Sequence[Result]]
 
 
 class ShapeError(ValueError):

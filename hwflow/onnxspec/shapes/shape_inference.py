@@ -15,6 +15,7 @@ import onnx
 from onnx import helper, shape_inference
 
 from hwflow.display import show
+from hwflow.onnxspec.graphs.attribute_values import python_attributes
 from hwflow.onnxspec.graphs.operator_facts import OperatorFacts, facts_of
 from hwflow.onnxspec.graphs.schemas import has_body
 from hwflow.onnxspec.reading.guard import Budget, GaveUp, guarded
@@ -22,7 +23,7 @@ from hwflow.onnxspec.reading.numpy_tensors import DTYPE_NAMES, ELEMENT_TYPES, to
 from hwflow.onnxspec.reading.skeleton import write_defaults
 from hwflow.onnxspec.resolving.resolved_model import Array, Attribute, ValueInfo
 from hwflow.onnxspec.shapes.dialect_forms import objections
-from hwflow.onnxspec.shapes.dialects import ShapeError
+from hwflow.onnxspec.shapes.dialects import ResultRule, ShapeError
 
 # Shapes, axes, pads and scales are small; nothing that inference reads has more elements than this.
 _MAX_DATA = 1024
@@ -163,7 +164,23 @@ def infer_standard(
     except Exception as error:  # onnx raises ValidationError, InferenceError, RuntimeError, ...
         raise InferenceFailure(_clean(error)) from error
     found = {name: info for name, info in outputs.items() if info is not None}
-    return found or _stated_by_input(node, operator, values, constants) or _stated(node, operator, values, constants)
+    if found:
+        return found
+    if operator.results is not None:
+        return _stated_by_rule(operator.results, schema, node, values)
+    return _stated_by_input(node, operator, values, constants) or _stated(node, operator, values, constants)
+
+
+def _stated_by_rule(
+    rule: ResultRule, schema: onnx.defs.OpSchema, node: onnx.NodeProto, values: Mapping[str, ValueInfo]
+) -> dict[str, ValueInfo]:
+    """Return the results of a node whose record states the types of all of them."""
+    inputs = [values[name] if name else None for name in node.input]
+    try:
+        results = rule(inputs, python_attributes(node, schema))
+    except ShapeError as error:
+        raise InferenceFailure(str(error)) from error
+    return {name: ValueInfo(name, *known) for name, known in zip(node.output, results, strict=False) if name}
 
 
 def _stated(

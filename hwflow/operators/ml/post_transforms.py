@@ -15,6 +15,7 @@ import math
 
 from hwflow.onnxspec.definitions.dialect_writer import DialectWriter
 from hwflow.onnxspec.definitions.function_writer import Undefined
+from hwflow.operators.ml.ml_operands import greatest_of_rows
 
 NONE, SOFTMAX, LOGISTIC, SOFTMAX_ZERO, PROBIT = TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
 
@@ -42,10 +43,7 @@ def transformed(body: DialectWriter, scores: str, transform: str, kind: str = "f
 
 def _softmax_zero(body: DialectWriter, scores: str, kind: str) -> str:
     last = body.integers([-1])
-    if body.version < _AXES_OF_MAXIMA:
-        greatest = body.let(f"ReduceMax <axes = [-1], keepdims = 1> ({scores})")
-    else:
-        greatest = body.let(f"ReduceMax <keepdims = 1> ({scores}, {last})")
+    greatest = greatest_of_rows(body, scores)
     power = body.let(f"Exp ({body.let(f'Sub ({scores}, {greatest})')})")
     negated = body.let(f"Neg ({greatest})")
     small = body.let(f"Mul ({scores}, {body.let(f'Exp ({negated})')})")
@@ -56,10 +54,6 @@ def _softmax_zero(body: DialectWriter, scores: str, kind: str) -> str:
     divisor = body.let(f"Where ({nothing}, {body.number(1.0, kind)}, {total})")
     shares = body.let(f"Div ({weights}, {divisor})")
     return body.let(f"Where ({nothing}, {body.number(0.5, kind)}, {shares})")
-
-
-_AXES_OF_MAXIMA = 18
-"""Version of ai.onnx from which ReduceMax takes axes as an input."""
 
 
 def _probit(body: DialectWriter, scores: str, kind: str) -> str:
