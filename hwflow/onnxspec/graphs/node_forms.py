@@ -96,8 +96,8 @@ class NodeForms:
 
 def _is_utf8(texts: Iterable[bytes]) -> bool:
     try:
-        for text in texts:
-            text.decode()
+        # A line break cannot be a part of another character: the whole is UTF-8 if every text is.
+        b"\n".join(texts).decode()
     except UnicodeDecodeError:
         return False
     return True

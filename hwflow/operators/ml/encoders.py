@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
+from hwflow.onnxspec.clauses.ml import category_maps
 from hwflow.onnxspec.definitions.dialect_writer import Call, DialectWriter
 from hwflow.onnxspec.definitions.function_writer import Undefined, Use
 from hwflow.onnxspec.reading.numpy_tensors import DTYPE_NAMES
@@ -198,9 +199,13 @@ def _positions(inputs: ValueInfos, attributes: Mapping[str, Attribute]) -> Seque
 
 
 RECORDS = (
-    Operator("OneHotEncoder", domains=ML, definition=_one_hot_encoder, defined=_OF_STRINGS),
+    Operator(
+        "OneHotEncoder", domains=ML, definition=_one_hot_encoder, defined=_OF_STRINGS,
+        clauses=category_maps.ONE_HOT_ENCODER,
+    ),
     Operator(
         "LabelEncoder", domains=ML, definition=_label_encoder, defined=_OF_STRINGS, results=_positions,
+        clauses=category_maps.LABEL_ENCODER,
         mended=Mended(
             (Defect("labelencoder-classes", "there is none before operator set 2", None),),
             exactly(_labels_looked_up, domain=ML_DOMAIN),
@@ -208,6 +213,7 @@ RECORDS = (
     ),
     Operator(
         "CategoryMapper", domains=ML, definition=_category_mapper, defined=_OF_STRINGS,
+        clauses=category_maps.CATEGORY_MAPPER,
         mended=Mended(
             (Defect("categorymapper-missing", "it is missing", None),), exactly(_strings_looked_up, domain=ML_DOMAIN)
         ),

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import onnx
 
+from hwflow.onnxspec.clauses.ml import feature_steps
 from hwflow.onnxspec.definitions.dialect_writer import Call, DialectWriter
 from hwflow.onnxspec.definitions.function_writer import Undefined, Use
 from hwflow.onnxspec.reading.numpy_tensors import ELEMENT_TYPES
@@ -147,14 +148,24 @@ def _array_feature_extractor(use: Use) -> onnx.FunctionProto:
 
 
 RECORDS = (
-    Operator("Scaler", domains=ML, defined="reals and integers", definition=_scaler),
-    Operator("Normalizer", domains=ML, defined="before a quantizer", definition=_normalizer),
+    Operator(
+        "Scaler", domains=ML, defined="reals and integers", definition=_scaler, clauses=feature_steps.SCALER
+    ),
+    Operator(
+        "Normalizer", domains=ML, defined="before a quantizer", definition=_normalizer,
+        clauses=feature_steps.NORMALIZER,
+    ),
     Operator("Binarizer", domains=ML, defined="reals and integers", definition=_binarizer),
     Operator(
-        "Imputer", domains=ML, defined="reals, which are never NaN in hardware, and integers", definition=_imputer
+        "Imputer", domains=ML, defined="reals, which are never NaN in hardware, and integers", definition=_imputer,
+        clauses=feature_steps.IMPUTER,
     ),
-    Operator("FeatureVectorizer", domains=ML, defined="reals and integers", definition=_feature_vectorizer),
     Operator(
-        "ArrayFeatureExtractor", domains=ML, defined="indices or data constant", definition=_array_feature_extractor
+        "FeatureVectorizer", domains=ML, defined="reals and integers", definition=_feature_vectorizer,
+        clauses=feature_steps.FEATURE_VECTORIZER,
+    ),
+    Operator(
+        "ArrayFeatureExtractor", domains=ML, defined="indices or data constant", definition=_array_feature_extractor,
+        clauses=feature_steps.ARRAY_FEATURE_EXTRACTOR,
     ),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import onnx
 
+from hwflow.onnxspec.clauses.ml import weight_lists
 from hwflow.onnxspec.definitions.dialect_writer import Call, DialectWriter
 from hwflow.onnxspec.definitions.function_writer import Undefined, Use
 from hwflow.operators.ml.labels import Labels, both_sides
@@ -85,6 +86,12 @@ def _single(body: DialectWriter, labels: Labels, scores: str, transform: str, ki
 _DEFINED = "all transforms; of quantized numbers; labels that are strings are the host's"
 
 RECORDS = (
-    Operator("LinearRegressor", domains=ML, definition=_linear_regressor, defined=_DEFINED),
-    Operator("LinearClassifier", domains=ML, definition=_linear_classifier, defined=_DEFINED),
+    Operator(
+        "LinearRegressor", domains=ML, definition=_linear_regressor, defined=_DEFINED,
+        clauses=weight_lists.LINEAR_REGRESSOR,
+    ),
+    Operator(
+        "LinearClassifier", domains=ML, definition=_linear_classifier, defined=_DEFINED,
+        clauses=weight_lists.LINEAR_CLASSIFIER,
+    ),
 )

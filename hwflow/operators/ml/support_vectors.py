@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 
+from hwflow.onnxspec.clauses.ml import weight_lists
 from hwflow.onnxspec.definitions.dialect_writer import Call, DialectWriter
 from hwflow.onnxspec.definitions.function_writer import Undefined, Use
 from hwflow.onnxspec.reference.svm_defects import SVM_CLASSIFIER
@@ -195,9 +196,11 @@ def _results(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Sequence[Re
 _DEFINED = "kernels before a quantizer, or left to the host behind their products; probabilities are the host's"
 
 RECORDS = (
-    Operator("SVMRegressor", domains=ML, definition=_svm_regressor, defined=_DEFINED),
+    Operator(
+        "SVMRegressor", domains=ML, definition=_svm_regressor, defined=_DEFINED, clauses=weight_lists.SVM_REGRESSOR
+    ),
     Operator(
         "SVMClassifier", domains=ML, definition=_svm_classifier, defined=_DEFINED, results=_results,
-        mended=SVM_CLASSIFIER,
+        mended=SVM_CLASSIFIER, clauses=weight_lists.SVM_CLASSIFIER,
     ),
 )

@@ -19,8 +19,17 @@ CHILDREN = ("nodes_truenodeids", "nodes_falsenodeids")
 TRACKS = "nodes_missing_value_tracks_true"
 NODES = (TREE_IDS, NODE_IDS, FEATURES, MODES, *CHILDREN)
 BRANCHES = tuple(f"BRANCH_{mode}" for mode in ("LEQ", "LT", "GTE", "GT", "EQ", "NEQ"))
-_MODES = {name.encode(): code for code, name in enumerate((*BRANCHES, "LEAF"))}
 LEAF_CODE, UNKNOWN_CODE = len(BRANCHES), -1
+
+
+class _Codes(dict[bytes, int]):
+    """The numbers of the modes."""
+
+    def __missing__(self, mode: bytes) -> int:
+        return UNKNOWN_CODE
+
+
+_MODES = _Codes({name.encode(): code for code, name in enumerate((*BRANCHES, "LEAF"))})
 
 
 @dataclass(frozen=True)
@@ -133,7 +142,7 @@ def node_lists(r: NodeReading) -> Nodes:
     if found is None:
         if len({r.length(name) for name in NODES}) != 1 or not r.length(TREE_IDS):
             stop()
-        modes = np.fromiter((_MODES.get(mode, UNKNOWN_CODE) for mode in r.strings(MODES)), np.int8, r.length(MODES))
+        modes = np.fromiter(map(_MODES.__getitem__, r.strings(MODES)), np.int8, r.length(MODES))
         named = (r.ints(CHILDREN[0]), r.ints(CHILDREN[1]))
         found = r.kept["nodes"] = Nodes(r.ints(TREE_IDS), r.ints(NODE_IDS), modes, named)
     assert isinstance(found, Nodes)

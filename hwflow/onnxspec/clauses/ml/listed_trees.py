@@ -126,7 +126,7 @@ def tree_shape(r: NodeReading) -> Iterator[Fault]:
     sound[nodes.tree[nodes.branch & (nodes.children < 0).any(axis=1)]] = False
     for circle in forest.circles(MOST):
         tree = f"tree {nodes.tree_ids[circle[0]]}" if circle else ""
-        yield circle_fault([int(nodes.node_ids[node]) for node in circle], tree)
+        yield circle_fault(circle, tree, nodes.node_ids.__getitem__)
     roots = np.bincount(nodes.tree[forest.orphans], minlength=len(nodes.first))
     yield from _many_roots(nodes, forest, sound & (roots > 1))
     sound[nodes.tree[forest.unsorted]] = False

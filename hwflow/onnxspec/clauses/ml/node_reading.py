@@ -16,7 +16,7 @@ from onnx import AttributeProto, TensorProto
 
 from hwflow.display import show
 from hwflow.errors import Severity
-from hwflow.onnxspec.clauses.ml.tree_shapes import around
+from hwflow.onnxspec.clauses.ml.tree_shapes import circle_text
 from hwflow.onnxspec.graphs.schemas import Operator
 from hwflow.onnxspec.graphs.scopes import Node
 from hwflow.onnxspec.graphs.typeforms import TENSORS, Level, LevelKind, TypeForm
@@ -236,14 +236,14 @@ def first_faults(rule: str, wrong: NDArray[np.bool_], text: Callable[[int], str]
         yield Fault(rule, f"{text(place)}{others}", remedy, severity)
 
 
-def circle_fault(circle: Sequence[int], tree: str) -> Fault:
-    """Return the fault of a circle of nodes by their ids; of further ones if it is empty."""
+def circle_fault(circle: Sequence[int], tree: str, name: Callable[[int], object]) -> Fault:
+    """Return the fault of a circle of nodes in a tree, each with its ``name``; of further ones if it is empty."""
     if not circle:
         what = "there are more"
     elif len(circle) == 1:
-        what = f"node {circle[0]} of {tree} is its own child"
+        what = f"node {name(circle[0])} of {tree} is its own child"
     else:
-        what = f"nodes {around(circle)} of {tree} are one"
+        what = f"nodes {circle_text(circle, name)} of {tree} are one"
     return Fault(TREES, f"a tree must have no circle, but {what}", "correct the children of these nodes")
 
 

@@ -33,7 +33,7 @@ from hwflow.onnxspec.graphs.schemas import Operator, find_operator
 from hwflow.onnxspec.graphs.scopes import Scope
 from hwflow.onnxspec.graphs.typeforms import TypeForm
 
-_Place = tuple[Scope, int, Fault]
+_Reading = tuple[Scope, int, OperatorClauses, NodeReading]
 
 
 def _clauses(context: Context, scope: Scope, form: NodeForm) -> tuple[OperatorClauses, Operator] | None:
@@ -60,47 +60,59 @@ def _constants(scope: Scope) -> Callable[[str], onnx.TensorProto | None]:
     return tensors.get
 
 
-def _nothing(name: str) -> None:
-    """Return None: what attributes alone decide needs no constant."""
-
-
-def _untyped(name: str) -> TypeForm:
-    return ()
-
-
-def _faults(context: Context, inputs: bool) -> Iterator[_Place]:
-    """Yield the faults of all nodes: of their attributes, or of their ``inputs``."""
+def _readings(context: Context) -> Iterator[_Reading]:
+    """Yield the nodes whose operators have clauses."""
     for number, (scope, forms) in enumerate(context.node_forms):
         clauses = {key: found for key, form in forms.by_key.items() if (found := _clauses(context, scope, form))}
         if not clauses:
             continue
-        form: Callable[[str], TypeForm] = partial(context.inference.form, number) if inputs else _untyped
-        constant = _constants(scope) if inputs else _nothing
+        form = partial(_inferred, context, number)
+        constant = _constants(scope)
         for index, key in enumerate(forms.keys):
-            if key not in clauses:
-                continue
-            of_operator, signature = clauses[key]
-            checks = of_operator.inputs if inputs else of_operator.attributes
-            for fault in _run(checks, NodeReading(scope.nodes[index], signature, form, constant)):
-                yield scope, index, fault
+            if key in clauses:
+                of_operator, signature = clauses[key]
+                yield scope, index, of_operator, NodeReading(scope.nodes[index], signature, form, constant)
 
 
-# The checks of a node share what they read, so they run at once, for all rules about attributes.
-_FOUND: WeakKeyDictionary[Context, list[_Place]] = WeakKeyDictionary()
+def _inferred(context: Context, number: int, name: str) -> TypeForm:
+    """Return the type of a value of a scope."""
+    return context.inference.form(number, name)
+
+
+class _Found:
+    """The nodes with clauses, and what is wrong with their attributes: found at once for all rules, as the checks of a
+    node share what they read."""
+
+    def __init__(self, context: Context) -> None:
+        self.readings = list(_readings(context))
+        self.faults = [
+            (scope, index, fault)
+            for scope, index, clauses, reading in self.readings
+            for fault in _run(clauses.attributes, reading)
+        ]
+
+
+_FOUND: WeakKeyDictionary[Context, _Found] = WeakKeyDictionary()
+
+
+def _found(context: Context) -> _Found:
+    found = _FOUND.get(context)
+    if found is None:
+        found = _FOUND[context] = _Found(context)
+    return found
 
 
 def _of_attributes(rule: str, context: Context) -> Iterator[Hit]:
-    found = _FOUND.get(context)
-    if found is None:
-        found = _FOUND[context] = list(_faults(context, inputs=False))
-    for scope, index, fault in found:
+    for scope, index, fault in _found(context).faults:
         if fault.rule == rule:
             yield at_node(scope, index, fault.message, fault.remedy, fault.severity)
 
 
 def _of_inputs(context: Context) -> Iterator[Hit]:
-    for scope, index, fault in _faults(context, inputs=True):
-        yield at_node(scope, index, fault.message, fault.remedy, fault.severity)
+    found = _FOUND.pop(context, None) or _Found(context)
+    for scope, index, clauses, reading in found.readings:
+        for fault in _run(clauses.inputs, reading):
+            yield at_node(scope, index, fault.message, fault.remedy, fault.severity)
 
 
 _AGAIN = "correct the attribute, or export the model again"

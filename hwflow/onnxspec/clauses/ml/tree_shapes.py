@@ -8,13 +8,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 Indices = NDArray[np.int64]
 
-_NARROW = 256  # nodes of a level below which numpy costs more than a loop
+_WIDE = 64  # nodes of a level from which on numpy costs less than a loop
+
+
+def _entries(array: NDArray[Any]) -> Any:
+    """Return the entries of a contiguous array, which a loop reads and writes much faster there."""
+    return memoryview(array)  # type: ignore[arg-type]  # an array is a buffer
 
 
 def group_starts(sorted_keys: Indices) -> Indices:
@@ -62,28 +68,33 @@ class Forest:
         return unsorted
 
     def _peeled(self, level: Indices) -> Indices:
-        """Remove nodes without parents until none is left, a level at once while levels are wide, else node by node.
-        Return the parents that each node then has."""
+        """Remove nodes without parents until none is left, level by level. Return the parents that each node then
+        has."""
         left = self.parents.copy()
-        while len(level) >= _NARROW:
-            level = self._below(level, left)
-        pending: list[int] = level.tolist()
-        if pending:
-            counts: list[int] = left.tolist()
-            true, false = self.children[:, 0].tolist(), self.children[:, 1].tolist()
-            while pending:
-                node = pending.pop()
+        counts, (true, false) = _entries(left), self._columns
+        pending = level.tolist()
+        while pending:
+            if len(pending) >= _WIDE:
+                pending = self._below(np.array(pending), left).tolist()
+                continue
+            below = []
+            for node in pending:
                 first, second = true[node], false[node]
                 if first >= 0:
                     counts[first] -= 1
                     if not counts[first]:
-                        pending.append(first)
+                        below.append(first)
                 if second >= 0 and second != first:
                     counts[second] -= 1
                     if not counts[second]:
-                        pending.append(second)
-            left = np.array(counts, np.int64)
+                        below.append(second)
+            pending = below
         return left
+
+    @cached_property
+    def _columns(self) -> tuple[Any, Any]:
+        """The entries of the two columns of ``children``."""
+        return _entries(self.children[:, 0].copy()), _entries(self.children[:, 1].copy())
 
     def _below(self, level: Indices, left: Indices) -> Indices:
         """Remove the edges from the nodes of a level; return the nodes that have no parents any more."""
@@ -95,33 +106,25 @@ class Forest:
         return free
 
     def circles(self, most: int) -> Iterator[list[int]]:
-        """Yield the first ``most`` circles, each from its lowest node on, and an empty one if there are more."""
+        """Yield the first ``most`` circles, and an empty one if there are more."""
         places = np.flatnonzero(self.unsorted)
         if not len(places):
             return
-        parent = self._parent_among(self.unsorted)
-        far = parent[places]  # far enough up from every node lies a circle
-        up = parent.copy()
-        for _ in range(len(places).bit_length()):
-            up[places] = up[up[places]]
-            far = up[places]
-        on_circle = np.unique(far)
-        seen: set[int] = set()
+        parent = _entries(self._parent_among(self.unsorted))
+        walks = _entries(np.zeros(self.count, np.int64))  # by node the number of the walk that came along
         number = 0
-        for first in on_circle.tolist():
-            if first in seen:
+        for walk, start in enumerate(places.tolist(), 1):
+            node = start
+            while not walks[node]:
+                walks[node] = walk
+                node = parent[node]
+            if walks[node] != walk:
                 continue
             number += 1
             if number > most:
                 yield []
                 return
-            around = [first]
-            node = int(parent[first])
-            while node != first:
-                around.append(node)
-                node = int(parent[node])
-            seen.update(around)
-            yield [first, *around[:0:-1]]
+            yield _around(node, parent)
 
     def _parent_among(self, among: NDArray[np.bool_]) -> Indices:
         """Return by node one of its parents, of those in ``among`` where there is one; -1 for none."""
@@ -136,24 +139,24 @@ class Forest:
         """Return the nodes that ``entries`` lead to."""
         assert self.entries is not None  # only asked where an operator names roots
         there = np.zeros(self.count, np.bool_)
-        level = np.unique(self.entries)
-        there[level] = True
-        while len(level) >= _NARROW:
-            rows = self.children[level]
-            below = rows[rows >= 0]
-            level = np.unique(below[~there[below]])
-            there[level] = True
-        pending: list[int] = level.tolist()
-        if pending:
-            known = bytearray(there.tobytes())
-            true, false = self.children[:, 0].tolist(), self.children[:, 1].tolist()
-            while pending:
-                node = pending.pop()
+        known, (true, false) = _entries(there), self._columns
+        pending = np.unique(self.entries).tolist()
+        there[pending] = True
+        while pending:
+            if len(pending) >= _WIDE:
+                rows = self.children[pending]
+                level = rows[rows >= 0]
+                level = np.unique(level[~there[level]])
+                there[level] = True
+                pending = level.tolist()
+                continue
+            below = []
+            for node in pending:
                 for child in (true[node], false[node]):
                     if child >= 0 and not known[child]:
-                        known[child] = 1
-                        pending.append(child)
-            there = np.frombuffer(bytes(known), np.bool_)
+                        known[child] = True
+                        below.append(child)
+            pending = below
         return there
 
     def homes(self, roots: Sequence[int]) -> Callable[[int], int | None]:
@@ -174,8 +177,20 @@ class Forest:
         return home
 
 
-def around(circle: Sequence[int]) -> str:
-    """Format the ids of a circle's nodes for a message, without its middle if it is long."""
-    ids = [str(node) for node in (*circle, circle[0])]
-    return " -> ".join(ids if len(ids) <= 8 else [*ids[:4], "...", *ids[-3:]])
+def _around(node: int, parent: Any) -> list[int]:
+    """Return the circle that a node is on, downwards from its lowest node."""
+    circle = [node]
+    above = parent[node]
+    while above != node:
+        circle.append(above)
+        above = parent[above]
+    circle.reverse()
+    lowest = circle.index(min(circle))
+    return circle[lowest:] + circle[:lowest]
 
+
+def circle_text(circle: Sequence[int], name: Callable[[int], object]) -> str:
+    """Format a circle for a message, without its middle if it is long; ``name`` gives what a node is called."""
+    shown = [*circle, circle[0]] if len(circle) < 8 else [*circle[:4], *circle[-2:], circle[0]]
+    names = [str(name(node)) for node in shown]
+    return " -> ".join(names if len(circle) < 8 else [*names[:4], "...", *names[4:]])

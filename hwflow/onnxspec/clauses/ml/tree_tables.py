@@ -221,7 +221,7 @@ def _shape(r: NodeReading) -> Iterator[Fault]:
     for circle in walked.circles(MOST):
         round_nodes = True
         home = nodes.place(circle[0]).partition(" of ")[2] if circle else ""
-        yield circle_fault(circle, home)
+        yield circle_fault(circle, home, int)
     parents = forest.parents + np.bincount(nodes.legal_roots, minlength=nodes.count)
     if not round_nodes:
         yield from first_faults(
