@@ -23,7 +23,7 @@ from hwflow.numerics.requantizers.step_function import StepFunction
 from hwflow.onnxspec.clauses.ml import tree_lists, tree_tables
 from hwflow.onnxspec.reference import framewise, tree_walk
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
-from hwflow.operators.ml import tree_errors
+from hwflow.operators.ml import tree_definitions, tree_errors
 from hwflow.operators.ml.ensembles import (
     BoolArray,
     Ensemble,
@@ -215,7 +215,7 @@ _LIMITS = (
 )
 RECORDS = (
     Operator(
-        "TreeEnsemble", domains=ML, lower=by_position,
+        tree_definitions.ENSEMBLE, domains=ML, lower=by_position, definition=tree_definitions.ensemble,
         honours=attributes(
             "aggregate_function", "tree_roots", "nodes_hitrates", "nodes_missing_value_tracks_true", "nodes_modes",
             "leaf_weights", "leaf_targetids", "nodes_falsenodeids", "n_targets", "nodes_trueleafs", "nodes_featureids",
@@ -226,7 +226,7 @@ RECORDS = (
         clauses=tree_tables.ENSEMBLE,
     ),
     Operator(
-        "TreeEnsembleRegressor", domains=ML, lower=regressor,
+        tree_definitions.REGRESSOR, domains=ML, lower=regressor, definition=tree_definitions.regressor,
         honours=attributes(
             "aggregate_function", "base_values", "base_values_as_tensor", "n_targets", "nodes_falsenodeids",
             "nodes_featureids", "nodes_hitrates", "nodes_hitrates_as_tensor", "nodes_missing_value_tracks_true",
@@ -237,5 +237,9 @@ RECORDS = (
         limits=_LIMITS, becomes=("requantize", "tree_ensemble"), quantized=True, frames=axes.IMAGE, tame=True,
         framewise=framewise.always, mended=tree_walk.REGRESSOR, error=tree_errors.regressor,
         clauses=tree_lists.REGRESSOR,
+    ),
+    Operator(
+        "TreeEnsembleClassifier", domains=ML, definition=tree_definitions.classifier, quantized=True,
+        defined="all transforms; labels that are strings are the host's",
     ),
 )

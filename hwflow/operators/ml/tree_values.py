@@ -1,4 +1,4 @@
-"""What trees add to their targets, as integers: multiples of one power of two, so that sums are exact."""
+"""What trees add to their targets, as integers: multiples of one number, so that sums are exact."""
 
 from __future__ import annotations
 
@@ -61,7 +61,9 @@ def leaves_of(ensemble: Ensemble, base: Floats, *, add: bool) -> Leaves:
     else:
         sums[group] = whole
     leaf, target = leaf[~same], target[~same]
-    return Leaves(np.searchsorted(leaf, np.arange(len(ensemble.leaf_start) + 1)), target, sums, Fraction(2) ** exponent)
+    divisor = max(1, int(np.gcd.reduce(sums)))  # shares of a forest are multiples of one float
+    start = np.searchsorted(leaf, np.arange(len(ensemble.leaf_start) + 1))
+    return Leaves(start, target, sums // divisor, divisor * Fraction(2) ** exponent)
 
 
 def _least_exponent(value: Floats) -> int:
