@@ -437,8 +437,8 @@ class _Resolver:
             self._take_declared(node)
             self._record_opaque(item)
             return None
-        defined = node.domain in DIALECT_DOMAINS or node.domain == ML_DOMAIN
-        if defined and (self.keep is None or (node.domain, node.op_type) not in self.keep):
+        kept = self.keep is not None and (node.domain, node.op_type) in self.keep
+        if node.domain == ML_DOMAIN or (node.domain in DIALECT_DOMAINS and not kept):
             definition = facts_of(node.domain, node.op_type).definition
             if definition is not None:
                 return self._expanded(item, definition)
