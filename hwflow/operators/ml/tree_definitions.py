@@ -49,7 +49,7 @@ def ensemble(use: Use) -> onnx.FunctionProto | None:
         raise Undefined(f"post_transform must be 0 to {len(_BY_NUMBER) - 1}, not {number}", "correct the attribute")
     body = DialectWriter(call)
     scores = _again(body, ENSEMBLE, {a.name: a for a in use.node.attribute if a.name != "post_transform"})
-    return _returned(body, transformed(body, scores, _BY_NUMBER[number], call.kind(0)))
+    return _returned(body, transformed(body, scores, _BY_NUMBER[number], call.kind(0)), version=5)
 
 
 def classifier(use: Use) -> onnx.FunctionProto:
@@ -58,15 +58,13 @@ def classifier(use: Use) -> onnx.FunctionProto:
     body = DialectWriter(call)
     labels = Labels.of(call, "classlabels_int64s")
     ids = integers(call, "class_ids")
-    if not len(labels):
-        raise Undefined("classlabels_int64s or classlabels_strings must be given, not neither", "export it again")
-    if any(not 0 <= each < max(2, len(labels)) for each in set(ids)):
+    if len(labels) < 2:
+        raise Undefined(f"classlabels must be at least 2, not {len(labels)}", "give the label of every class")
+    if any(not 0 <= each < len(labels) for each in set(ids)):
         raise Undefined(
             f"class_ids must be from 0 to {len(labels) - 1}, not {min(ids)} to {max(ids)}", "correct the attribute"
         )
-    two = len(labels) <= 2 and len(set(ids)) <= 1
-    if len(labels) == 1 and (not two or [*labels.values] != [1]):
-        raise Undefined(f"classes must be at least 2, or one labelled 1, not {[*labels.values]}", "give the others")
+    two = len(labels) == 2 and len(set(ids)) <= 1
     attributes: dict[str, Any] = {}
     for attribute in use.node.attribute:
         name = attribute.name
@@ -85,11 +83,10 @@ def classifier(use: Use) -> onnx.FunctionProto:
     fraction = transform in (NONE, PROBIT)
     each = _rest(body, raw) if fraction else both_sides(body, raw)
     scores = transformed(body, each, transform)
-    if transform == SOFTMAX_ZERO and len(labels) == 2:
+    if transform == SOFTMAX_ZERO:
         return _returned(body, labels.greatest(body, scores), scores)
     above = body.let(f"Greater ({raw}, {body.number(0.5 if fraction else 0.0)})")
-    first, second = labels.values if len(labels) == 2 else (0, 1)
-    return _returned(body, labels.chosen(body, above, second, first), scores)
+    return _returned(body, labels.chosen(body, above, labels.values[1], labels.values[0]), scores)
 
 
 def _rest(body: DialectWriter, score: str) -> str:
@@ -109,12 +106,10 @@ def _again(body: DialectWriter, op_type: str, attributes: dict[str, Any]) -> str
     return name
 
 
-def _returned(body: DialectWriter, *results: str) -> onnx.FunctionProto:
+def _returned(body: DialectWriter, *results: str, version: int = 3) -> onnx.FunctionProto:
+    """Return the definition; ``version``: of ai.onnx.ml, that of the ensemble in it."""
     function = body.returned(*results)
-    function.opset_import.append(helper.make_opsetid(ML[0], _VERSION))
+    function.opset_import.append(helper.make_opsetid(ML[0], version))
     return function
-
-
-_VERSION = 3
 
 

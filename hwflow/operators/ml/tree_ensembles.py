@@ -6,7 +6,7 @@ quantizer is needed and every comparison is exact. Leaf values are multiples of 
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -24,6 +24,7 @@ from hwflow.onnxspec.clauses.ml import tree_lists, tree_tables
 from hwflow.onnxspec.reference import framewise, tree_walk
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
 from hwflow.operators.ml import tree_definitions, tree_errors
+from hwflow.operators.ml.absorbed import absorbed
 from hwflow.operators.ml.ensembles import (
     BoolArray,
     Ensemble,
@@ -34,7 +35,7 @@ from hwflow.operators.ml.ensembles import (
     of_named_nodes,
     of_positions,
 )
-from hwflow.operators.ml.ranked_nodes import CutNodes, Ranks, cut_nodes, limits
+from hwflow.operators.ml.ranked_nodes import CutNodes, cut_nodes, limits
 from hwflow.operators.ml.tree_values import MOST_BITS, Leaves, TooFine, leaves_of
 from hwflow.operators.quantizers.quantizers import Quantization, graph_input, requantize
 from hwflow.operators.record import ML, Operator, attributes
@@ -77,16 +78,16 @@ def _lowered(state: Lowering, node: OnnxNode, trees: Ensemble, aggregate: str, b
     if len(base) and not np.isfinite(base).all():
         raise _malformed(node, Malformed("base_values must be finite"))
     base = np.broadcast_to(base, (targets,)) if len(base) else base
-    nodes = cut_nodes(trees)
-    value, ranks, limit, missing = _ranked(state, node, nodes)
+    ranked = _ranked(state, node, cut_nodes(trees))
+    nodes = ranked.nodes
     within = aggregate == "SUM"
     leaves = _leaves(node, trees, base if within else np.zeros(0), targets, aggregate)
     roots = np.append(nodes.roots, ~(len(leaves.start) - 2)) if within and len(base) else nodes.roots
     made_of = TreeEnsembleAttributes(
-        nodes.feature, limit, missing, np.array([rank.missing for rank in ranks], np.int64), nodes.true, nodes.false,
-        roots, leaves.start, leaves.target, leaves.value, targets, _AGGREGATES[aggregate],
+        nodes.feature, ranked.limit, ranked.missing, ranked.apart, nodes.true, nodes.false, roots,
+        leaves.start, leaves.target, leaves.value, targets, _AGGREGATES[aggregate],
     )
-    result = state.add(node, [value], made_of)
+    result = state.add(node, [ranked.value], made_of)
     scale = leaves.unit / trees.trees if aggregate == "AVERAGE" else leaves.unit
     offset = fractions(0) if within or not len(base) else as_array(-fractions(base) / scale)
     return made(result, (targets,), fractions(scale), offset, node)
@@ -116,10 +117,20 @@ def _leaves(node: OnnxNode, trees: Ensemble, base: Floats, targets: int, aggrega
     return leaves
 
 
-def _ranked(
-    state: Lowering, node: OnnxNode, nodes: CutNodes
-) -> tuple[Value, list[Ranks], IntArray, BoolArray]:
-    """Return the features' ranks as a stream, what they are, the nodes' limits, and which nodes hold for NaN."""
+@dataclass(frozen=True, eq=False)
+class _Ranked:
+    """Features' ranks as a stream, the nodes that compare them with ``limit``, which of them hold for NaN
+    (``missing``), and NaN's rank by feature, -1 where it has none of its own (``apart``)."""
+
+    value: Value
+    nodes: CutNodes
+    limit: IntArray
+    missing: BoolArray
+    apart: IntArray
+
+
+def _ranked(state: Lowering, node: OnnxNode, nodes: CutNodes) -> _Ranked:
+    """Make ranks of the features, and comparisons with them of the nodes."""
     shape = state.frame_shape(node.inputs[0])
     if len(state.model.values[node.inputs[0]].shape) != 2:
         raise refuse(
@@ -132,7 +143,7 @@ def _ranked(
         raise _malformed(node, Malformed(f"features must be from 0 to {features - 1}, those of the input, not {most}"))
     view = state.view(node.inputs[0])
     if isinstance(view, HostInput):
-        return _of_floats(state, node, nodes, features, state.model.values[node.inputs[0]].dtype)
+        return _of_floats(state, node, nodes, features)
     if isinstance(view, Integers):
         view = as_reals(view, node.inputs[0])
     elif not isinstance(view, Reals):
@@ -140,10 +151,13 @@ def _ranked(
     return _of_reals(state, node, nodes, features, view)
 
 
-def _of_floats(
-    state: Lowering, node: OnnxNode, nodes: CutNodes, features: int, dtype: str
-) -> tuple[Value, list[Ranks], IntArray, BoolArray]:
+def _of_floats(state: Lowering, node: OnnxNode, nodes: CutNodes, features: int) -> _Ranked:
     """Rank features that the host holds, by keys of their numbers."""
+    name = node.inputs[0]
+    found = absorbed(state, name)
+    if found is not None:
+        name = found.source
+    dtype = state.model.values[name].dtype
     if dtype not in KEY_BITS:
         raise refuse(
             node, "feature-type", f"features must be {', '.join(KEY_BITS)} or integers of at most 32 bits, not "
@@ -156,19 +170,19 @@ def _of_floats(
             f"{bound[np.argmax(np.abs(bound))]}", "cast the features to float64",
         )
     interval = Interval(*key_range(dtype))
-    limit, ranks = limits(
-        nodes, first_keys(bound, nodes.strict, dtype), features, least=interval.lo, most=interval.hi - nan, nan=nan
-    )
+    nodes, cut = (nodes, first_keys(bound, nodes.strict, dtype)) if found is None else found.pulled(nodes, features)
+    limit, ranks = limits(nodes, cut, features, least=interval.lo, most=interval.hi - nan, nan=nan)
     functions = []
     for rank in ranks:
         starts, values = [interval.lo, *rank.cuts.tolist()], [*range(len(rank.cuts) + 1)]
         if rank.missing >= 0:
             starts, values = [*starts, interval.hi], [*values, rank.missing]
         functions.append(StepFunction(interval.lo, interval.hi, starts[1:], values))
-    keys = keyed_input(state, node.inputs[0], dtype)
+    keys = keyed_input(state, name, dtype)
     shared = {f: (StepStage(f),) for f in functions}
     value = state.add(node, [keys.value], RequantizeAttributes(0, tuple(shared[f] for f in functions)), origin="")
-    return value, ranks, limit, nodes.missing & np.array([r.missing >= 0 for r in ranks])[nodes.feature]
+    apart = np.array([rank.missing for rank in ranks], np.int64)
+    return _Ranked(value, nodes, limit, nodes.missing & (apart >= 0)[nodes.feature], apart)
 
 
 def keyed_input(state: Lowering, name: str, dtype: str) -> Integers:
@@ -183,9 +197,7 @@ def keyed_input(state: Lowering, name: str, dtype: str) -> Integers:
     return result
 
 
-def _of_reals(
-    state: Lowering, node: OnnxNode, nodes: CutNodes, features: int, view: Reals
-) -> tuple[Value, list[Ranks], IntArray, BoolArray]:
+def _of_reals(state: Lowering, node: OnnxNode, nodes: CutNodes, features: int, view: Reals) -> _Ranked:
     """Rank features that integers represent: the cuts passed are one more function of each."""
     order = np.lexsort((nodes.strict, nodes.bound))
     bound, strict = nodes.bound[order], nodes.strict[order]
@@ -202,7 +214,7 @@ def _of_reals(
     counted = replace(view, functions=(*view.functions, functions))
     levels = Quantization(fractions(1), fractions(0), 0, most)
     value = requantize(state, node, counted, levels, origin="")
-    return value, ranks, limit, np.zeros(len(limit), bool)
+    return _Ranked(value, nodes, limit, np.zeros(len(limit), bool), np.full(features, -1))
 
 
 def _malformed(node: OnnxNode, error: Malformed) -> Refusal:

@@ -199,3 +199,35 @@ def test_leaves_of_very_different_size(tmp_path: Any) -> None:
     onnx.save(proto, tmp_path / "m.onnx")
     with pytest.raises(ModelRefused, match="sums of the leaves' values must have at most 62 bits, not 72"):
         hwflow.load(tmp_path / "m.onnx").quantized  # noqa: B018
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_scalings_become_thresholds(dtype: str, tmp_path: Any) -> None:
+    """A scaler, negative scales among them, and a cast before the trees: their floats decide, bit by bit, and the host
+    has nothing to run."""
+    rng = random.Random(dtype)
+    values = [numbers(rng, "float32", 5)[:5] for _ in range(4)]
+    trees = [grown(rng, 4, values, leaf_of(rng, 1, every=True), MODES) for _ in range(4)]
+    attributes = {**named_attributes(trees, "target"), "n_targets": 1}
+    proto = model_of("TreeEnsembleRegressor", attributes, 4, [("y", TensorProto.FLOAT, [1])], dtype=dtype)
+    (tree,) = proto.graph.node
+    tree.input[0] = "cast"
+    offset, scale = (np.array([rng.gauss(0, 1) for _ in range(4)], dtype) for _ in range(2))
+    for place, node in enumerate((("Sub", "x", "offset", "c"), ("Mul", "c", "scale", "s"), ("Cast", "s", "cast"))):
+        made = onnx.helper.make_node(node[0], node[1:-1], node[-1:])
+        if node[0] == "Cast":
+            made.attribute.append(onnx.helper.make_attribute("to", TensorProto.FLOAT))
+        proto.graph.node.insert(place, made)
+    for name, array in (("offset", offset), ("scale", scale)):
+        proto.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
+    onnx.save(proto, tmp_path / "m.onnx")
+    model = hwflow.load(tmp_path / "m.onnx")
+    assert (scale < 0).any() and (scale > 0).any()
+    assert model.quantized.prefix == ()
+    x = frames_of(model, dtype, 400, 4)
+    (port,) = model.quantized.outputs
+    found = golden.evaluate(model.quantized, port_inputs(model, {"x": x}))[port.name]
+    with np.errstate(all="ignore"):
+        scaled = ((x - offset) * scale).astype(np.float32)
+    for row, (integer,) in zip(scaled.tolist(), found.tolist(), strict=True):
+        assert port.scale[0] * integer == totals(trees, row, 1, "SUM", [])[0]
