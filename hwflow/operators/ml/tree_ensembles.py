@@ -252,6 +252,6 @@ RECORDS = (
     ),
     Operator(
         "TreeEnsembleClassifier", domains=ML, definition=tree_definitions.classifier, quantized=True,
-        defined="all transforms; labels that are strings are the host's",
+        defined="all transforms; labels that are strings are the host's", clauses=tree_lists.CLASSIFIER,
     ),
 )

@@ -153,7 +153,7 @@ def test_transforms_of_ensembles(transform: int, tmp_path: Any) -> None:
 def test_refusals(tmp_path: Any) -> None:
     trees = [Leaf([(0, 1.0)])]
     outputs = [("label", TensorProto.INT64, []), ("scores", TensorProto.FLOAT, [2])]
-    cases = {"Non of classlabels_int64s or classlabels_strings is set": [], "classlabels must be at least 2, not 1": [4]}
+    cases: dict[str, list[int]] = {"exactly one of": [], "classlabels must be at least 2, not 1": [4]}
     for said, labels in cases.items():
         attributes = named_attributes(trees, "class") | ({"classlabels_int64s": labels} if labels else {})
         outputs[1] = ("scores", TensorProto.FLOAT, [max(1, len(labels))])

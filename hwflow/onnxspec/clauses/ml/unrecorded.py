@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hwflow.onnxspec.clauses.ml import category_maps, tree_lists
+from hwflow.onnxspec.clauses.ml import category_maps
 from hwflow.onnxspec.clauses.ml.node_reading import OperatorClauses
 from hwflow.onnxspec.graphs.operator_facts import Key
 
@@ -13,6 +13,5 @@ _ML = "ai.onnx.ml"
 UNRECORDED: Mapping[Key, OperatorClauses] = {
     (_ML, "CastMap"): category_maps.CAST_MAP,
     (_ML, "DictVectorizer"): category_maps.DICT_VECTORIZER,
-    (_ML, "TreeEnsembleClassifier"): tree_lists.CLASSIFIER,
     (_ML, "ZipMap"): category_maps.ZIP_MAP,
 }
