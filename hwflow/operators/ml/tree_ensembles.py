@@ -6,6 +6,7 @@ quantizer is needed and every comparison is exact. Leaf values are multiples of 
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -22,7 +23,8 @@ from hwflow.numerics.requantizers.stages import StepStage
 from hwflow.numerics.requantizers.step_function import StepFunction
 from hwflow.onnxspec.clauses.ml import tree_lists, tree_tables
 from hwflow.onnxspec.reference import framewise, tree_walk
-from hwflow.onnxspec.resolving.resolved_model import OnnxNode
+from hwflow.onnxspec.resolving.resolved_model import Attribute, OnnxNode
+from hwflow.onnxspec.shapes.dialects import Inputs, Result, ShapeError
 from hwflow.operators.ml import tree_definitions, tree_errors
 from hwflow.operators.ml.absorbed import absorbed
 from hwflow.operators.ml.ensembles import (
@@ -221,6 +223,16 @@ def _malformed(node: OnnxNode, error: Malformed) -> Refusal:
     return refuse(node, "tree-ensemble", str(error), "export the model again")
 
 
+def _results(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Sequence[Result]:
+    """Infer a number for each target: of float, or since version 5 of the features' type."""
+    (x,) = inputs
+    if x is None or len(x.shape) != 2:
+        raise ShapeError(f"the input must be [frames, features], not {'absent' if x is None else [*x.shape]}")
+    targets = attributes.get("n_targets", 1)
+    assert isinstance(targets, int), "of the schema"
+    return (((x.shape[0], targets), x.dtype if "tree_roots" in attributes else "float32"),)
+
+
 _LIMITS = (
     "features of float16, float32, float64, int64 without a quantizer, or any quantized ones; thresholds, leaves and "
     f"sums exact, of at most {MOST_BITS} bits; every mode, NaN, every aggregate"
@@ -234,7 +246,7 @@ RECORDS = (
             "nodes_splits", "nodes_falseleafs", "nodes_truenodeids", "membership_values", post_transform=(0,),
         ),
         limits=_LIMITS, becomes=("requantize", "tree_ensemble"), quantized=True, frames=axes.IMAGE, tame=True,
-        framewise=framewise.always, mended=tree_walk.ENSEMBLE, error=tree_errors.ensemble,
+        framewise=framewise.always, results=_results, mended=tree_walk.ENSEMBLE, error=tree_errors.ensemble,
         clauses=tree_tables.ENSEMBLE,
     ),
     Operator(
@@ -247,7 +259,7 @@ RECORDS = (
             "target_weights_as_tensor", post_transform=("NONE",),
         ),
         limits=_LIMITS, becomes=("requantize", "tree_ensemble"), quantized=True, frames=axes.IMAGE, tame=True,
-        framewise=framewise.always, mended=tree_walk.REGRESSOR, error=tree_errors.regressor,
+        framewise=framewise.always, results=_results, mended=tree_walk.REGRESSOR, error=tree_errors.regressor,
         clauses=tree_lists.REGRESSOR,
     ),
     Operator(
