@@ -9,8 +9,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from hdl_lib.trees.parallel_trees import RankTest
+from hwflow.boards import find_board
 from hwflow.cores.registry import OPERATORS
+from hwflow.cores.trees.decisions import Decisions
 from hwflow.cores.trees.ensemble import Places
+from hwflow.cores.trees.forest import Forest
+from hwflow.ir.graph import Node, Value
 from hwflow.ir.node_attributes import Aggregate, TreeEnsembleAttributes
 from hwflow.types import Interval, IntType, TensorType
 from hwflow.verify import golden
@@ -18,6 +23,7 @@ from tests.cores.logical import check_lowering
 from tests.cores.trees import Grower, recursive
 from tests.schedule.graphs import Builder
 
+PART = find_board("ulx3s_85f").part
 KINDS = [
     {"targets": 1},
     {"targets": 3},
@@ -139,3 +145,42 @@ def test_a_million_nodes_take_a_moment() -> None:
     OPERATORS["tree_ensemble"].evaluate(ensemble, [rng.integers(0, 255, (20, 50))])
     assert type_.interval.lo < -900_000 and type_.interval.hi > 900_000
     assert time.process_time() - began < 10
+
+
+def node_of(grower: Grower, rows: int = 1, reach: int | None = None) -> Node:
+    """A node of the dataflow stage."""
+    operator, ensemble = OPERATORS["tree_ensemble"], grower.ensemble()
+    ranges = tuple(Interval(0, most if reach is None else reach) for most in grower.reach)
+    typed = TensorType.of((rows, len(ranges)), ranges, 1)
+    (result,) = operator.infer(ensemble, [typed])
+    return Node("trees", [Value("x", typed)], [Value("y", result)], ensemble)
+
+
+def test_units_take_turns_with_deep_trees() -> None:
+    """Trees of depths 1 to 6 in two units of five slots: groups are of neighbours in depth, no tree is left out, and
+    more units never take longer."""
+    grower = grown(2, depths=(1, 2, 3, 4, 5, 6) * 5, targets=1, full=True)
+    forest = node_of(grower).once(Forest)
+    groups = forest.groups(2, 5, serial=False)
+    assert groups.rounds.tolist() == [6, 4, 2] and groups.ends.tolist() == [False, False, True]
+    assert sorted(groups.trees.reshape(-1).tolist()) == list(range(30))
+    offered = OPERATORS["tree_ensemble"].foldings(node_of(grower), PART)
+    walked = [(folding.part, OPERATORS["tree_ensemble"].cycles(node_of(grower), folding)) for folding in offered]
+    by_units = sorted(pair for pair in walked if pair[0])
+    assert by_units[0] == (1, 5 * (6 + 5 + 4 + 3 + 2 + 1))
+    cycles = [count for _, count in by_units]
+    assert cycles == sorted(cycles, reverse=True) and walked[-1] == (0, 1)
+
+
+def test_decisions_leave_out_what_makes_no_difference() -> None:
+    """A test that always holds, one that never does, and one with the same behind both ends, by hand."""
+    ensemble = TreeEnsembleAttributes(
+        feature=np.array([0, 1, 0]), limit=np.array([2, 0, 1]), missing=np.zeros(3, dtype=bool),
+        missing_rank=np.array([-1, -1]), true=np.array([1, ~0, ~1]), false=np.array([~3, 2, ~2]), roots=np.array([0]),
+        leaf_start=np.arange(5), leaf_target=np.zeros(4, dtype=np.int64), leaf_value=np.array([7, 5, 5, 1]), targets=1,
+    )
+    typed = TensorType.of((1, 2), (Interval(0, 4), Interval(0, 4)), 1)
+    decisions = Node("trees", [Value("x", typed)], [Value("y", typed)], ensemble).once(Decisions)
+    assert decisions.tests == (RankTest(0, 2, None),) and decisions.trees is not None
+    (tree,) = decisions.trees
+    assert tree.levels == 1 and tree.values[0].tolist() == [1, 5]

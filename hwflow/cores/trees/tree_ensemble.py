@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from hwflow.cores.operator import Device, Folding, ImplementedOperator, LogicalOperator, LoweringContext
+from hwflow.cores.operator import Device, Folding, Implementation, ImplementedOperator, LogicalOperator, LoweringContext
 from hwflow.cores.trees.ensemble import evaluate, intervals
+from hwflow.cores.trees.parallel import ParallelDecisions
 from hwflow.cores.trees.walk import TreeWalks
 from hwflow.ir.graph import IntArray, Node, Stage
 from hwflow.ir.node_attributes import TreeEnsembleAttributes
@@ -45,7 +46,9 @@ class TreeEnsemble(LogicalOperator[TreeEnsembleAttributes], ImplementedOperator[
         context.bind(node.outputs[0], result, (rows[:, :1] * given.targets + np.arange(given.targets)).reshape(-1))
 
     def foldings(self, node: Node[TreeEnsembleAttributes], device: Device) -> Sequence[Folding]:
-        return TreeWalks.foldings(node)
+        return [*TreeWalks.foldings(node), *ParallelDecisions.foldings(node)]
 
-    def implementation(self, node: Node[TreeEnsembleAttributes], folding: Folding) -> TreeWalks:
-        return TreeWalks(node, folding)
+    def implementation(
+        self, node: Node[TreeEnsembleAttributes], folding: Folding
+    ) -> Implementation[TreeEnsembleAttributes]:
+        return (TreeWalks if folding.part else ParallelDecisions)(node, folding)

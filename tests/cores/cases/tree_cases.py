@@ -3,6 +3,7 @@ subtrees, least and greatest values, one leaf alone."""
 
 from __future__ import annotations
 
+from hdl_lib.arithmetic.multiplier import ProductForm
 from hwflow.cores.operator import Folding
 from hwflow.ir.node_attributes import Aggregate
 from hwflow.types import Interval, TensorType
@@ -12,15 +13,17 @@ from tests.cores.trees import Grower
 
 def _case(
     name: str, rows: int, reach: tuple[int, ...], depths: tuple[int, ...], foldings: tuple[tuple[int, int, int], ...],
-    *, of_one: bool = False, targets: int = 1, **kind: object,
+    *, of_one: bool = False, targets: int = 1, at_once: bool = False, **kind: object,
 ) -> Case:
-    """Trees of so many tests; ``foldings``: lanes of features, of targets, units; ``of_one``: each tree has one
-    target."""
+    """Trees of so many tests; ``foldings``: lanes of features, of targets, units, or none ``at_once``;
+    ``of_one``: each tree has one target."""
     grower = Grower(len(name), reach, targets, **kind)  # type: ignore[arg-type]
     for number, depth in enumerate(depths):
         grower.tree(depth, number % targets if of_one else None)
     source = TensorType.of((rows, len(reach)), tuple(Interval(0, most) for most in reach), 1)
     made = tuple(Folding(lanes, outputs, part=units) for lanes, outputs, units in foldings)
+    if at_once:
+        made = tuple(Folding(len(reach), targets, multiplier=kind) for kind in (ProductForm.NONE, ProductForm.TABLE))
     return Case(name, "tree_ensemble", grower.values(), source, made)
 
 
@@ -38,4 +41,10 @@ TREE_ENSEMBLES = [
     _case("least", 2, _REACH, (3,) * 8, ((1, 2, 1), (2, 2, 3)), targets=2, aggregate=Aggregate.MIN),
     _case("greatest", 1, _REACH, (2, 3) * 4, ((1, 1, 1), (7, 1, 2)), aggregate=Aggregate.MAX, shared=True),
     _case("single_feature", 4, (20,), (4,) * 3, ((1, 1, 1),)),
+    _case("at_once", 3, _REACH, (3,) * 9, (), full=True, at_once=True, bits=26),
+    _case("classes_at_once", 2, _REACH, (2, 4, 0, 3, 3, 2, 3, 4, 3), (), targets=3, of_one=True, at_once=True, bits=20),
+    _case("deep_at_once", 1, (*_REACH, 60), (6, 4, 8, 1), (), targets=2, at_once=True),
+    _case("missing_at_once", 2, _REACH, (4, 5, 2), (), targets=2, missing=True, shared=True, at_once=True),
+    _case("least_at_once", 2, _REACH, (3, 0, 3, 4), (), targets=2, aggregate=Aggregate.MIN, full=True, at_once=True),
+    _case("one_tree_at_once", 2, _REACH, (4,), (), full=True, at_once=True),
 ]
