@@ -157,7 +157,7 @@ class ParallelTrees(wiring.Component):
         m = Module()
         m.submodules.queue = queue = OutputQueue(self.o.payload.shape(), self.depth)
         wiring.connect(m, wiring.flipped(self.o), queue.o)
-        queue.issue(m, self.i, self.latency - (self.depth != 0))
+        queue.issue(m, self.i, self.latency - 1)
         ranks = Signal(self.i.payload.shape(), name="ranks", reset_less=True)
         m.d.sync += ranks.eq(self.i.payload)
         held = Signal(len(self.tests), name="held", reset_less=True)
