@@ -47,10 +47,10 @@ class Accelerator:
         """Return the model's outputs by name for its inputs by name, both [frames, *shape], of any number of frames."""
         given = self.coder.check(arrays)
         if not len(next(iter(given.values()))):
-            nothing: dict[str, Any] = self.coder.nothing()
+            nothing: dict[str, Any] = self.coder.own(self.coder.nothing())
             return nothing
         received = self.coder.decode(self.raw(self.coder.encode(self.coder.integers(given))))
-        outputs: dict[str, Any] = self.coder.outputs(received, given)
+        outputs: dict[str, Any] = self.coder.own(self.coder.outputs(received, given))
         return outputs
 
     def raw(self, frames: Any) -> Any:

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 from hwflow.display import show
 from hwflow.errors import Finding, ModelRefused, Severity, UsageError
 from hwflow.onnxspec import ModelProto, read_model
-from hwflow.onnxspec.graphs.scopes import Scope
+from hwflow.onnxspec.graphs.scopes import Scope, main_scopes
 from hwflow.onnxspec.reading.bound_inputs import InputConstants, bind_inputs
 from hwflow.onnxspec.reading.external_loading import Folders, load_external_data
+from hwflow.onnxspec.reading.map_ends import separated
 from hwflow.onnxspec.reading.old_dialects import modernize
 from hwflow.onnxspec.validate import validate_scopes
 
@@ -93,6 +94,9 @@ def _compiled(
     from hwflow.frontend.unquantized import refuse_unquantized
 
     try:
+        maps = separated(proto)
+        if maps.inputs or maps.outputs:
+            scopes = main_scopes(proto)
         refuse_unquantized(proto, scopes, input_types)
         load_external_data(proto, path, trusted)
         # Only what survives this is worth the time that importing the rest takes.

@@ -42,6 +42,7 @@ from hwflow.onnxspec import (
 )
 from hwflow.onnxspec.reading.bound_inputs import InputConstants, bind_inputs
 from hwflow.onnxspec.reading.external_loading import Folders, load_external_data, write_complete
+from hwflow.onnxspec.reading.map_ends import NO_MAPS, MapEnds, separated
 from hwflow.onnxspec.reading.old_dialects import modernize
 from hwflow.passes import pipeline
 from hwflow.schedule.schedule import OutOfReach, Schedule, schedule
@@ -65,7 +66,8 @@ class Model:
     inputs' first sizes in ``proto`` (:mod:`hwflow.frontend.frames`).
     ``whole``: a frame is a model's whole inputs, and its axis is added. ``lowered``: the quantized graph, if framing
     needed it. ``input_types``: integers that float inputs carry, as declared; ``states``: as asked for.
-    ``interleave``: so many frames of the model in ``proto`` are one here.
+    ``interleave``: so many frames of the model in ``proto`` are one here. ``maps``: at the ends of the model, where
+    ``proto`` has tensors (:mod:`hwflow.onnxspec.reading.map_ends`).
     """
 
     path: Path | None
@@ -82,6 +84,7 @@ class Model:
     lowered: Graph | None = field(default=None, repr=False)
     states: States = STATELESS
     interleave: int = 1
+    maps: MapEnds = NO_MAPS
 
     @property
     def file(self) -> Path | None:
@@ -91,9 +94,9 @@ class Model:
     def write(self, path: Path) -> None:
         """Write the model as compiled to the file ``path``, without external data."""
         if self.file is None or self.bound:
-            write_model(self.proto, path)
+            write_model(self.maps.attached(self.proto), path)
         elif self.external:
-            write_complete(self.proto, self.file, path)
+            write_complete(self.maps.attached(self.proto), self.file, path)
         else:
             shutil.copyfile(self.file, path)
 
@@ -227,6 +230,7 @@ def load(
     if errors:
         raise ModelRefused(errors)
     external = load_external_data(proto, path, trusted)
+    maps = separated(proto)
     states = states.within(proto)
     ties = ties_of(proto, states, path.parent if path else None)
     if ties.asked and interleave > 1:
@@ -239,7 +243,7 @@ def load(
     seconds = time.perf_counter() - begin
     return Model(
         path, proto, found.flat, found.resolved, dict(dimensions or {}), declared, seconds, trained, bool(constants),
-        external, found.whole, found.graph, states, interleave,
+        external, found.whole, found.graph, states, interleave, maps,
     )
 
 

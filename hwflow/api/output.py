@@ -31,6 +31,7 @@ from hwflow.errors import UsageError
 from hwflow.frontend.states.ties import in_manifest
 from hwflow.host.boundary_models import port_inputs, prefix_model, suffix_model
 from hwflow.host.host_folder import write_host_folder
+from hwflow.host.model_maps import map_tables
 from hwflow.onnxspec import write_model
 from hwflow.sim import digests
 from hwflow.sim.simulated_board import write_simulation
@@ -42,7 +43,7 @@ from hwflow.toolchain.routing import Heard
 from hwflow.toolchain.up_to_date import carry_over
 from hwflow.toolchain.yosys import YOSYS
 from hwflow.verify.golden_vectors import golden_vectors
-from hwflow.verify.inputs import choose_inputs
+from hwflow.verify.inputs import INPUTS, choose_inputs
 from hwflow.verify.results import numpy_types
 from hwflow.versions import board_versions
 
@@ -180,9 +181,10 @@ def _write_verilog(
         if design.model.resolved.ties:
             table |= in_manifest(design.model.resolved, folder)
         write_json(folder / "manifest.json", table, indent=None)
-        beside = None if design.model.path is None else design.model.path.parent / "inputs.npz"
-        if beside is not None and beside.is_file():
-            shutil.copyfile(beside, folder / "inputs.npz")
+        path = design.model.path
+        for beside in [] if path is None else [path.parent / name for name in INPUTS]:
+            if beside.is_file():
+                shutil.copyfile(beside, folder / beside.name)
         progress("writing the board's top")
         clock_mhz = design.clock.frequency_hz / 1_000_000
         asked = design.request
@@ -222,4 +224,6 @@ def _write_host_models(design: Design, top: Top, folder: Path) -> dict[str, Any]
         if part is not None:
             write_model(part.proto, folder / file)
         parts.append(None if part is None else HostModel(file, part.inputs, part.outputs))
-    return host_table(model.quantized, model.resolved, (*top.inputs, *top.outputs), *parts)
+    return host_table(
+        model.quantized, model.resolved, (*top.inputs, *top.outputs), *parts, maps=map_tables(model)
+    )

@@ -32,7 +32,7 @@ def host_nodes(graph: Graph) -> dict[str, list[str]]:
 
 def host_table(
     graph: Graph, model: ResolvedModel, streams: Iterable[StreamPort], prefix: HostModel | None,
-    suffix: HostModel | None,
+    suffix: HostModel | None, *, maps: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> dict[str, Any]:
     """Return `host` of the manifest: the model's own inputs and outputs, and for prefix and suffix file, nodes, inputs
     and outputs; None if the host runs nothing there.
@@ -44,15 +44,19 @@ def host_table(
     keys of its floats (:mod:`hwflow.numerics.float_keys`); ``range`` has the least and the greatest integer. ``scale``
     and ``zero_point`` (exact, and rounded as ``..._float``) are in row-major order of ``broadcast``, a shape that
     broadcasts over a frame's ``shape``. An output that is ``constant`` is the same for every frame; suffix.onnx gives
-    it without an axis of frames.
+    it without an axis of frames. ``maps``: for the model's inputs and outputs that are maps, how the rows of their
+    tensor are some.
     """
+    formed = {name: {"map": dict(form)} for name, form in (maps or {}).items()}
     prefixes = {s.port.name: s.prefix for s in streams}
     nodes = host_nodes(graph)
     sources = {p.value.origin: _source(p, prefixes) for p in graph.inputs}
     sinks = {p.name: _sink(p, prefixes) for p in graph.outputs}
     return {
-        "inputs": [_tensor(model, name, sources) for name in model.inputs],
-        "outputs": [_tensor(model, name, sinks) | _constant(model, name) for name in model.outputs],
+        "inputs": [_tensor(model, name, sources) | formed.get(name, {}) for name in model.inputs],
+        "outputs": [
+            _tensor(model, name, sinks) | _constant(model, name) | formed.get(name, {}) for name in model.outputs
+        ],
         "prefix": _part(prefix, model, nodes["prefix"], {}, sources),
         "suffix": _part(suffix, model, nodes["suffix"], sinks, {}),
     }

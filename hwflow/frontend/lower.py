@@ -18,7 +18,7 @@ from hwflow.frontend.input_types import InputType
 from hwflow.frontend.refused_operators import of_whole_operators, unsupported, whole_operator
 from hwflow.frontend.stand_ins import refuse_results, source_of
 from hwflow.frontend.states.carriers import Carriers, carriers, delays, view_of
-from hwflow.frontend.stream_types import COMPUTED_TYPES, KNOWN_TYPES, REAL_TYPES, STREAM_TYPES
+from hwflow.frontend.stream_types import COMPUTED_TYPES, HOST_TYPES, KNOWN_TYPES, REAL_TYPES, STREAM_TYPES
 from hwflow.frontend.unquantized import Site, in_the_way, input_type, is_dialect, unquantized
 from hwflow.frontend.views import (
     Anchor,
@@ -39,7 +39,7 @@ from hwflow.onnxspec.resolving.resolved_model import OnnxNode, ResolvedModel
 from hwflow.onnxspec.resolving.resolver import Unresolved
 from hwflow.operators.onnx_operators import HANDLERS
 from hwflow.operators.quantizers.quantizers import graph_input, say_scale
-from hwflow.operators.record import ML, Operator
+from hwflow.operators.record import Operator
 from hwflow.types import Interval, IntType
 
 MAX_ELEMENTS = 1 << 23
@@ -157,7 +157,7 @@ def _lowered(model: ResolvedModel, declared: Mapping[str, InputType]) -> Graph:
     if not any(is_dialect((n.domain, n.op_type)) for n in model.nodes) and not _integer_only(model, declared):
         obstacles = in_the_way([Site.of(node) for node in model.nodes], model.inputs)
         others = (finding for finding in state.findings if whole_operator(finding.where) is None)
-        state.findings = [unquantized(model.name), *others, *obstacles]
+        state.findings = [unquantized(model.name), *_hosts_alone(model), *others, *obstacles]
     closed = [] if state.findings else [*delays(state)]
     ends = None if state.findings else boundary.ends(state)
     if state.findings or ends is None:
@@ -172,7 +172,7 @@ def _lowered(model: ResolvedModel, declared: Mapping[str, InputType]) -> Graph:
     if not graph.nodes and state.deferred:  # the reasons why nothing is left for hardware
         raise ModelRefused(of_whole_operators(state.deferred))
     if not graph.outputs:
-        raise ModelRefused([unquantized(model.name)])
+        raise ModelRefused([unquantized(model.name), *_hosts_alone(model)])
     graph.prefix = boundary.prefix(model, graph)
     return graph
 
@@ -198,9 +198,13 @@ def _oversized(model: ResolvedModel) -> list[Finding]:
 
 
 def _integer_only(model: ResolvedModel, declared: Container[str]) -> bool:
-    return all(
-        name in declared or model.values[name].dtype in STREAM_TYPES or _indices(model, name) for name in model.inputs
-    )
+    """Tell whether hardware may begin at inputs, and all that are real are declared."""
+    begins = [
+        name in declared or model.values[name].dtype in STREAM_TYPES or _indices(model, name) is not None
+        for name in model.inputs
+    ]
+    others = (model.values[name].dtype for name, found in zip(model.inputs, begins, strict=True) if not found)
+    return any(begins) and REAL_TYPES.isdisjoint(others)
 
 
 def _indices(model: ResolvedModel, name: str) -> Interval | None:
@@ -239,16 +243,15 @@ def _input_view(state: Lowering, name: str, declared: InputType | None) -> View:
         return graph_input(state, name, name, IntType.holding(interval), None, interval)
     if info.dtype in STREAM_TYPES:
         return graph_input(state, name, name, STREAM_TYPES[info.dtype])
-    if info.dtype in REAL_TYPES or (info.dtype == "int64" and _ranked(state.model, name)):
+    if info.dtype in REAL_TYPES or info.dtype in HOST_TYPES:
         return HostInput(name, state.frame_shape(name))
     state.findings.append(input_type(name, info.dtype))
     return Refused()
 
 
-def _ranked(model: ResolvedModel, name: str) -> bool:
-    """Tell whether an input is read by operators of ai.onnx.ml that begin hardware, which take int64 as it is."""
-    readers = [HANDLERS.get((node.domain, node.op_type)) for node in model.nodes if name in node.inputs]
-    return bool(readers) and all(r is not None and r.domains == ML and r.quantized for r in readers)
+def _hosts_alone(model: ResolvedModel) -> list[Finding]:
+    """Return findings about inputs of types that hardware does not take, where nothing is left for it."""
+    return [input_type(name, dtype) for name in model.inputs if (dtype := model.values[name].dtype) in HOST_TYPES]
 
 
 def _declared_integers(state: Lowering, name: str, declared: InputType) -> View:
@@ -337,10 +340,12 @@ def _lower_node(state: Lowering, node: OnnxNode, tail: boundary.Tail) -> None:
         else:
             result = _host_inputs(state, node, views)
     elif not any(isinstance(v, Refused) for v in views):
+        checked = boundary.quantizes(node) or not _before_hardware(state, node, views)  # the host takes all types
         try:
-            _refuse_foreign(state, node, node.inputs[:1])
+            _refuse_foreign(state, node, node.inputs[:1] if checked else ())
             result = _result(state, node, operator, views)
-            _refuse_foreign(state, node, (*node.inputs, *node.outputs))  # the handler goes first: its finding says more
+            # The handler goes first: its finding says more.
+            _refuse_foreign(state, node, (*node.inputs, *node.outputs) if checked else ())
         except Refusal as refusal:
             if node.name in tail.real and any(isinstance(v, Integers | Reals) for v in views):
                 state.deferred.extend(refusal.findings)

@@ -20,6 +20,9 @@ COMPUTED_TYPES: Mapping[str, IntType] = {**STREAM_TYPES, "int64": IntType(64, Tr
 REAL_TYPES = frozenset({"float16", "bfloat16", "float32", "float64"})
 """ONNX element types of real numbers: scaled integers, up to the next quantizer."""
 
+HOST_TYPES = frozenset({"int64", "uint64", "string"})
+"""ONNX element types of inputs that the host alone reads, and operators that make integers of them."""
+
 KNOWN_TYPES = ", ".join((*sorted(REAL_TYPES), *STREAM_TYPES))
 """All of them, for messages."""
 

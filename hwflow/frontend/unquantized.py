@@ -46,12 +46,11 @@ def refuse_unquantized(model: ModelProto, scopes: Sequence[Scope], declared: Con
         return
     integer_types = {ELEMENT_TYPES[name] for name in STREAM_TYPES}
     initializers = {*main.initializers}
-    inputs = [
-        info.type.tensor_type.elem_type
-        for info in model.graph.input
-        if info.name not in initializers and info.name not in declared
-    ]
-    if all(number in integer_types for number in inputs):
+    reals = {ELEMENT_TYPES[name] for name in REAL_TYPES}
+    given = [info for info in model.graph.input if info.name not in initializers]
+    inputs = [info.type.tensor_type.elem_type for info in given if info.name not in declared]
+    begins = len(inputs) < len(given) or not integer_types.isdisjoint(inputs)
+    if not given or (begins and reals.isdisjoint(inputs)):
         return
     types = [
         input_type(info.name, DTYPE_NAMES[number])

@@ -16,8 +16,8 @@ from hwflow.host.runtime.board_session import Board
 from hwflow.host.runtime.float_parts import Arrays, Evaluate, runtime_part
 from hwflow.host.runtime.host_design import HostPart, read_design
 from hwflow.host.runtime.host_errors import HostError
-from hwflow.host.runtime.levels import numpy_type
 from hwflow.host.runtime.link_thread import PATIENCE
+from hwflow.host.runtime.tensors.levels import numpy_type
 
 if TYPE_CHECKING:
     from hwflow.onnxspec.reference.evaluation import RegionEvaluator

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hwflow.host import runtime
+from hwflow.host.runtime.tensors.map_rows import plain_text
 
 PACKAGE = "hwflow_host"  # what the runtime is called there
 _RUN = f'''"""Run the network on its board: python run.py --help
@@ -36,9 +37,13 @@ def write_host_folder(out: Path, frames: Mapping[str, npt.NDArray[Any]]) -> None
     ``out/inputs.npz`` has some."""
     folder = out / "host"
     (folder / PACKAGE).mkdir(parents=True)
-    for file in sorted(Path(runtime.__file__).parent.glob("*.py")):
-        shutil.copyfile(file, folder / PACKAGE / file.name)
+    source = Path(runtime.__file__).parent
+    for file in sorted(source.rglob("*.py")):
+        copy = folder / PACKAGE / file.relative_to(source)
+        copy.parent.mkdir(exist_ok=True)
+        shutil.copyfile(file, copy)
     (folder / "run.py").write_text(_RUN)
-    if not (out / "inputs.npz").is_file():
+    if not any((out / name).is_file() for name in ("inputs.npz", "inputs.json")):
+        texts = {name: plain_text(array) for name, array in frames.items()}
         with (folder / "frames.npz").open("wb") as archive:
-            np.savez_compressed(archive, allow_pickle=False, **dict[str, Any](frames))
+            np.savez_compressed(archive, allow_pickle=False, **dict[str, Any](texts))

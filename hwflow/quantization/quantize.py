@@ -223,7 +223,8 @@ def quantize(
         )
     with tempfile.TemporaryDirectory(prefix="hwflow-quantize-") as folder:
         say("checking the quantized model")
-        write_model(with_ties(proto, model.resolved, whole=model.whole), Path(folder) / target.name)
+        complete = model.maps.attached(with_ties(proto, model.resolved, whole=model.whole))
+        write_model(complete, Path(folder) / target.name)
         findings, host = examine(Path(folder) / target.name)  # all given dimensions are bound
     errors = [f for f in findings if f.severity == Severity.ERROR]
     if errors:
@@ -234,7 +235,7 @@ def quantize(
         _refuse_infinite(reference, evaluated)
     _, result = _run(model, proto, evaluated)
     qualities = tuple(_quality(name, array, result[name], evaluated.labels) for name, array in reference.items())
-    write_model(with_ties(proto, model.resolved, whole=model.whole), target)
+    write_model(complete, target)
     return Quantization(
         target, bits, activations, calibrated, evaluated, qualities, tuple(findings), host, quantized.activations,
         quantized.wide, recipe.target_snr,

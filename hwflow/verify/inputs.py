@@ -14,12 +14,17 @@ import numpy.typing as npt
 from hwflow.display import show, show_path
 from hwflow.errors import Finding, UsageError
 from hwflow.host.boundary_models import Arrays
+from hwflow.host.model_maps import input_maps
+from hwflow.host.runtime.tensors.map_rows import beside as maps_beside
+from hwflow.host.runtime.tensors.map_rows import is_maps, read_maps
 from hwflow.verify.random_inputs import float_dtype, integer_bounds, is_integer, random_inputs
 
 if TYPE_CHECKING:
     from hwflow.api.compiler import Model
 
 RANDOM_FRAMES = 16
+INPUTS = ("inputs.npz", "inputs.json")
+"""Files beside a model, the first one that is there."""
 
 
 @dataclass(frozen=True)
@@ -51,14 +56,15 @@ def choose_inputs(
         )
     if given is not None:
         return _from_file(model, Path(given), frames, labelled)
-    if beside is not None and (beside.parent / "inputs.npz").is_file():
-        return _from_file(model, beside.parent / "inputs.npz", frames, labelled)
+    there = [] if beside is None else [file for name in INPUTS if (file := beside.parent / name).is_file()]
+    if there:
+        return _from_file(model, there[0], frames, labelled)
     return Inputs(random_inputs(model, RANDOM_FRAMES if frames is None else frames, rng), "random")
 
 
 def _from_file(model: Model, path: Path, frames: int | None, labelled: bool) -> Inputs:
     where = f"inputs {show_path(path)}"
-    there = _arrays(path, where)
+    there = _arrays_and_maps(model, path, where)
     names = model.resolved.inputs
     if len(names) == 1 and names[0] not in there and "input" in there:
         there[names[0]] = there["input"]
@@ -139,6 +145,29 @@ def _frames_of(model: Model, array: npt.NDArray[Any], wanted: tuple[int, ...]) -
     return array.reshape(-1, *wanted) if joined and wanted[0] and len(array) % wanted[0] == 0 else array
 
 
+def _arrays_and_maps(model: Model, path: Path, where: str) -> dict[str, npt.NDArray[Any]]:
+    """Read an .npz, and maps from the JSON beside it, or a JSON file alone; maps as rows of their tensor."""
+    there: dict[str, Any] = {} if path.suffix == ".json" else _arrays(path, where)
+    maps, forms = maps_beside(path), input_maps(model)
+    if path.suffix != ".json" and not (forms and maps.is_file()):
+        return there
+    try:
+        found = read_maps(maps)
+    except OSError as error:
+        raise _unreadable(where, error.strerror or "it cannot be opened", JSON) from None
+    except ValueError as error:
+        raise _unreadable(f"inputs {show_path(maps)}", str(error), JSON) from None
+    for name, value in found.items():
+        try:
+            there[name] = forms[name].rows(value) if is_maps(value) and name in forms else np.asarray(value)
+        except ValueError as error:
+            raise UsageError.of("inputs-file", where, f"{show(name)} {error}", "correct the maps") from None
+    return there
+
+
+NPZ, JSON = (".npz", "numpy.savez"), (".json", "json.dump, a list by input name")
+
+
 def _arrays(path: Path, where: str) -> dict[str, npt.NDArray[Any]]:
     """Read every array of an .npz file. Raises :class:`UsageError`."""
     reason = "it is no .npz file"
@@ -156,9 +185,9 @@ def _arrays(path: Path, where: str) -> dict[str, npt.NDArray[Any]]:
     raise _unreadable(where, reason)
 
 
-def _unreadable(where: str, reason: str) -> UsageError:
-    message = f"must be a readable .npz file, but: {reason}"
-    return UsageError.of("inputs-file", where, message, "write it with numpy.savez")
+def _unreadable(where: str, reason: str, kind: tuple[str, str] = NPZ) -> UsageError:
+    message = f"must be a readable {kind[0]} file, but: {reason}"
+    return UsageError.of("inputs-file", where, message, f"write it with {kind[1]}")
 
 
 def _converted(array: npt.NDArray[Any], dtype: str) -> npt.NDArray[Any]:
@@ -166,6 +195,10 @@ def _converted(array: npt.NDArray[Any], dtype: str) -> npt.NDArray[Any]:
 
     Raises :class:`ValueError` saying what must be, otherwise.
     """
+    if dtype == "string":
+        if array.dtype.kind not in "OSU":
+            raise ValueError(f"must be texts, not {array.dtype}")
+        return np.asarray([str(text) for text in array.reshape(-1)], object).reshape(array.shape)
     integer = is_integer(dtype)
     if array.dtype.kind not in ("iub" if dtype == "bool" else "iu" if integer else "iuf"):
         raise ValueError(f"must be of {'an integer' if integer else 'a real'} type ({dtype}), not {array.dtype}")

@@ -74,6 +74,9 @@ def _draw(
 ) -> npt.NDArray[Any]:
     info = model.resolved.values[name]
     shape = (frames, *info.shape[1:])
+    if info.dtype == "string":
+        drawn = rng.choice(_texts(model, name), shape)
+        return drawn.astype(object)
     declared, keyed = _declared(model, name), _keyed(model, name)
     if keyed is not None:
         return _near_thresholds(model, keyed, shape, rng)
@@ -89,6 +92,17 @@ def _draw(
     dtype = float_dtype(info.dtype)
     end = float(np.finfo(dtype).max)  # a quantizer of a huge scale takes more than its input's type has
     return rng.uniform(max(low, -end), min(high, end), shape).astype(dtype)
+
+
+def _texts(model: Model, name: str) -> list[str]:
+    """Return the texts that the readers of an input know, and one that they do not."""
+    known: dict[str, None] = {}
+    for node in model.resolved.nodes:
+        if name in node.inputs:
+            for value in node.attributes.values():
+                texts = value if isinstance(value, tuple) else np.asarray(value).reshape(-1).tolist()
+                known.update((text, None) for text in texts if isinstance(text, str))
+    return [*known, "?"]
 
 
 _LIKELY = (0.6, 0.97)

@@ -12,6 +12,8 @@ import numpy.typing as npt
 
 from hwflow.display import show, show_path
 from hwflow.errors import UsageError
+from hwflow.host.runtime.tensors.map_rows import beside as maps_beside
+from hwflow.host.runtime.tensors.map_rows import map_text, plain_text, write_maps
 from hwflow.onnxspec import OnnxNode
 from hwflow.onnxspec.graphs.operator_facts import OperatorFacts, facts_of
 from hwflow.onnxspec.reading.numpy_tensors import plain
@@ -34,6 +36,8 @@ def classes(model: Model, results: Results) -> tuple[str, Array] | None:
     value; or an integer made by ArgMax, which is the class.
     """
     for name in model.resolved.outputs:
+        if name not in results:
+            continue
         array = results[name]
         if name in model.resolved.fixed or array.ndim == 0 or array.dtype.kind in "OSU":
             continue
@@ -56,15 +60,20 @@ def numpy_types(model: Model, results: Results) -> Results:
     return {name: plain(array, model.resolved.values[name].dtype)[0] for name, array in results.items()}
 
 
-def lines(model: Model, results: Results, labels: Array | None = None) -> Iterator[str]:
-    """Yield the outputs of the first frames as text."""
-    found = classes(model, results)
+def lines(model: Model, results: Mapping[str, Any], labels: Array | None = None) -> Iterator[str]:
+    """Yield the outputs of the first frames as text; lists of maps among them."""
+    maps = {name: value for name, value in results.items() if isinstance(value, list)}
+    found = classes(model, {name: value for name, value in results.items() if name not in maps})
     for name in model.resolved.outputs:
         array = results[name]
+        if name in maps:
+            yield f"output {show(name)} (a map of each frame)"
+            yield from (f"  frame {frame}: {map_text(each)}" for frame, each in enumerate(array[:SHOWN_FRAMES]))
+            continue
         info = model.resolved.values[name]
         shape = ", ".join(map(str, array.shape[1:]))
         yield f"output {show(name)} ({info.dtype} [{shape}])"
-        for frame, values in enumerate(array[:SHOWN_FRAMES]):
+        for frame, values in enumerate(map(np.asarray, array[:SHOWN_FRAMES])):
             yield f"  frame {frame}: {_values(values)}{_judged(found, name, frame, values.size, labels)}"
 
 
@@ -84,14 +93,20 @@ def check_output_file(path: Path) -> None:
         raise _unwritable(f"must be a file that can be written, but: {error.strerror}") from None
 
 
-def write_results(path: Path, results: Results) -> None:
-    """Write an .npz of the outputs by ONNX name, frames first (beside, then renamed)."""
+def write_results(path: Path, results: Mapping[str, Any]) -> None:
+    """Write an .npz of the outputs by ONNX name, frames first (beside, then renamed), and lists of maps to the JSON
+    file of its name."""
     beside = _beside(path)
+    maps = {name: value for name, value in results.items() if isinstance(value, list)}
     try:
+        if maps:
+            write_maps(maps_beside(path), maps)
         with zipfile.ZipFile(beside, "w", zipfile.ZIP_DEFLATED) as archive:
             for name, array in results.items():
+                if name in maps:
+                    continue
                 with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                    np.lib.format.write_array(member, array, allow_pickle=False)
+                    np.lib.format.write_array(member, plain_text(array), allow_pickle=False)
         beside.replace(path)
     except OSError as error:
         beside.unlink(missing_ok=True)
@@ -125,7 +140,7 @@ def _values(values: Array) -> str:
 
 
 def _number(value: Any) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    return f"{value:.6g}" if isinstance(value, float) else show(value) if isinstance(value, str) else str(value)
 
 
 def _judged(

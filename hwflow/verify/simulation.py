@@ -22,6 +22,7 @@ from hwflow.frontend.input_types import OPTION, Declarations
 from hwflow.frontend.states.ties import OPTION as STATE_OPTION
 from hwflow.frontend.states.ties import STATELESS, States
 from hwflow.host.boundary_models import Arrays, model_outputs, port_inputs
+from hwflow.host.model_maps import own_types
 from hwflow.onnxspec.reading.bound_inputs import InputConstants
 from hwflow.onnxspec.reading.external_loading import Folders
 from hwflow.sim.digests import changed_files
@@ -51,10 +52,10 @@ class Simulation:
     """The verdict, and the hardware's results as the model's own outputs.
 
     ``outputs``: the model's outputs by ONNX name, frames first, computed by the host's nodes from the hardware's
-    integers; None where the hardware is wrong. ``accuracy``: share of frames whose class (see
-    :func:`hwflow.verify.results.classes`) is the label; None without labels, or where no output classifies. ``layers``:
-    the output of every core, if asked for. ``exact``: the predicted latency is not only the most
-    that it may be.
+    integers; lists of maps where ONNX's type is a sequence of maps; None where the hardware is wrong. ``accuracy``:
+    share of frames whose class (see :func:`hwflow.verify.results.classes`) is the label; None without labels, or where
+    no output classifies. ``layers``: the output of every core, if asked for. ``exact``: the predicted latency is not
+    only the most that it may be.
     """
 
     model: Model
@@ -63,7 +64,7 @@ class Simulation:
     predicted_interval: int | None
     predicted_latency: int
     findings: tuple[Finding, ...]
-    outputs: results.Results | None
+    outputs: Mapping[str, Any] | None
     accuracy: float | None
     layers: Layers | None = None
     exact: bool = True
@@ -307,7 +308,8 @@ def _run(
     outputs = _model_outputs(model, out, vectors, arrays) if result.ok else None
     found = None if outputs is None else results.classes(model, outputs)
     accuracy = None if found is None else results.accuracy(found[1], chosen.labels)
-    return Simulation(model, result, chosen, interval, latency, tuple(findings), outputs, accuracy, inside, exact)
+    own = None if outputs is None else own_types(model, outputs)
+    return Simulation(model, result, chosen, interval, latency, tuple(findings), own, accuracy, inside, exact)
 
 
 def _verilator(

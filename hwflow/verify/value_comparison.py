@@ -33,6 +33,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hwflow.api.compiler import Model
+from hwflow.display import show
 from hwflow.errors import ModelRefused
 from hwflow.host.boundary_models import boundary_value, constant_output, model_outputs, port_inputs
 from hwflow.ir.graph import Graph, IntArray, Node, Port, Value
@@ -46,6 +47,7 @@ from hwflow.verify.explanation import RegionBounds, differing, no_bound, unexpla
 from hwflow.verify.known_values import Floats, Known, known_values
 
 _MOST_LSB = 1 << 31
+_TEXTS = "OSU"  # kinds of numpy's types of texts
 
 
 @dataclass
@@ -266,6 +268,13 @@ class Comparer:
         places = [tuple(int(i) for i in place) for place in np.argwhere(~same)]
         if not places:
             return
+        if found.dtype.kind in _TEXTS:
+            row.mismatches += len(places)
+            row.unexplained += len(places)
+            row.max_lsb = _MOST_LSB
+            a, b = golden_value[places[0]], found[places[0]]
+            row.first = row.first or f"{batch.where(places[0])}: golden {show(a)}, reference {show(b)}"
+            return
         frames = sorted({place[0] for place in places})
         sides = RegionBounds(hardware, feeds, errors), RegionBounds(reference, batch.feeds, batch.errors)
         for side in sides:
@@ -335,6 +344,9 @@ class Comparer:
             drift.max_lsb = max(drift.max_lsb, int(min(lsb.max(initial=0), _MOST_LSB)))
         drift.differing += int(different.sum())
         for name in outputs:
+            if own[name].dtype.kind in _TEXTS:
+                drift.outputs[name] = max(drift.outputs.get(name, 0.0), float((own[name] != whole[name]).any()))
+                continue
             with np.errstate(all="ignore"):
                 apart = np.abs(own[name].astype(np.float64) - np.asarray(whole[name]).astype(np.float64))
             greatest = float(np.nan_to_num(apart, nan=np.inf).max(initial=0.0))

@@ -123,7 +123,7 @@ CAST = {e.name for e in element_types.ALL} - {"complex64", "complex128", "float6
 ORDINARY = INTEGERS | {"bool", "float16", "bfloat16", "float32", "float64"}
 COMPILED: dict[str, set[str]] = {
     "as_input": set(),  # leaves nothing to compute
-    "cast_before": ORDINARY,
+    "cast_before": ORDINARY | {"int64", "uint64", "string"},
     "cast_behind": CAST,  # the host's
     "quantized_to": UNSIGNED_16,
     "dequantized_from": UNSIGNED_16 | {"int32"},

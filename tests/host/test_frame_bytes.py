@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hwflow.host.runtime.frame_bytes import FrameBytes
 from hwflow.host.runtime.host_design import HostStream, HostTensor
 from hwflow.host.runtime.host_errors import HostError
-from hwflow.host.runtime.levels import Levels, numpy_type
+from hwflow.host.runtime.tensors.frame_bytes import FrameBytes
+from hwflow.host.runtime.tensors.levels import Levels, numpy_type
 from hwflow.sim import vectors
 from hwflow.sim.manifest import Stream
 

@@ -14,13 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from .float_parts import Arrays, Evaluate
-from .frame_bytes import Bytes
 from .frame_coder import FrameCoder, Integers
 from .host_design import HostDesign, read_design
 from .host_errors import USAGE, HostError, HostFinding
 from .link_thread import PATIENCE, LinkThread
 from .packets import Identity
 from .port_search import ANSWER_SECONDS, Found, find_board, refuse_other
+from .tensors.frame_bytes import Bytes
 
 _CHUNK = 1 << 17  # bytes of frames that are converted at once
 _UNDER_WAY = 1 << 19  # bytes of frames that a stream's source may be ahead of the answers
@@ -70,12 +70,13 @@ class Board:
         """Where the board is."""
         return self.link.carrier.name
 
-    def run(self, arrays: Arrays) -> dict[str, npt.NDArray[Any]]:
-        """Return the model's outputs by name for its inputs by name, both [frames, *shape], of any number of frames."""
-        return self.exchange(arrays).outputs
+    def run(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the model's outputs by name for its inputs by name, both [frames, *shape], of any number of frames.
+        Maps are lists of them, one of each frame."""
+        return self.coder.own(self.exchange(arrays).outputs)
 
-    def exchange(self, arrays: Arrays) -> Exchange:
-        """Run a batch like :meth:`run`, and return the integers at the design's ports, too."""
+    def exchange(self, arrays: Mapping[str, Any]) -> Exchange:
+        """Run a batch like :meth:`run`, and return the integers at the design's ports, too; no maps but tensors."""
         batch = self.coder.check(arrays)
         with self._alone():
             waiting: deque[tuple[dict[str, npt.NDArray[Any]], Integers]] = deque()
@@ -93,7 +94,7 @@ class Board:
             _joined([each.outputs for each in done]),
         )
 
-    def stream(self, batches: Iterable[Arrays]) -> Iterator[dict[str, npt.NDArray[Any]]]:
+    def stream(self, batches: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
         """Yield what :meth:`run` returns for each of ``batches``, as soon as it is there.
 
         A thread takes the next batches meanwhile, up to half a megabyte ahead of the answers; an error of theirs is
@@ -103,7 +104,7 @@ class Board:
             source = _Source(self, batches)
             try:
                 while (item := source.next()) is not None:
-                    yield self._answer(*item).outputs
+                    yield self.coder.own(self._answer(*item).outputs)
             finally:
                 source.stop()
 

@@ -9,10 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from .float_parts import Arrays, Evaluate, runtime_part
-from .frame_bytes import Bytes, FrameBytes
 from .host_design import HostDesign, HostStream, HostTensor
 from .host_errors import USAGE, HostError, HostFinding, shown
-from .levels import Levels, numpy_type
+from .tensors.frame_bytes import Bytes, FrameBytes
+from .tensors.levels import Levels, numpy_type
+from .tensors.map_rows import is_maps
 
 Array = npt.NDArray[Any]
 Integers = dict[str, Array]
@@ -34,8 +35,9 @@ class FrameCoder:
         self._sources = {tensor.port: Levels(tensor) for tensor in before if tensor.port}
         self._sinks = {tensor.name: Levels(tensor) for tensor in after if tensor.port}
 
-    def check(self, arrays: Arrays) -> dict[str, Array]:
-        """Return ``arrays`` in the model's types. Raises :class:`HostError` with all that is wrong with them."""
+    def check(self, arrays: Mapping[str, Any]) -> dict[str, Array]:
+        """Return arrays, or lists of maps, as arrays in the model's types. Raises :class:`HostError` with all that is
+        wrong with them."""
         findings: list[HostFinding] = []
         found: dict[str, Array] = {}
         for tensor in self.design.model_inputs:
@@ -45,7 +47,13 @@ class FrameCoder:
                 message = f"must be given, not missing (there is {there})"
                 findings.append(HostFinding("input-present", where, message, "name arrays by model input"))
                 continue
-            array = np.asarray(arrays[tensor.name])
+            given: Any = arrays[tensor.name]
+            try:
+                array = np.asarray(given) if tensor.maps is None or not is_maps(given) else tensor.maps.rows(given)
+            except ValueError as error:
+                text = str(error) if tensor.maps is not None else "must be an array, not lists of unequal lengths"
+                findings.append(HostFinding("input-maps", where, text, "give a map of each frame, or an array"))
+                continue
             wrong = _wrong(tensor, array)
             if wrong is not None:
                 findings.append(wrong)
@@ -95,6 +103,13 @@ class FrameCoder:
         frames = len(next(iter(integers.values())))
         return {tensor.name: _whole(tensor, there[tensor.name], frames) for tensor in self.design.model_outputs}
 
+    def own(self, outputs: Mapping[str, Array]) -> dict[str, Any]:
+        """Return the model's outputs in its own types: lists of maps where it has sequences of them."""
+        forms = {tensor.name: tensor.maps for tensor in self.design.model_outputs}
+        return {
+            name: array if (form := forms[name]) is None else form.maps(array) for name, array in outputs.items()
+        }
+
     def nothing(self) -> dict[str, Array]:
         """Return the model's outputs of no frames."""
         return {t.name: np.zeros((0, *t.shape), numpy_type(t.type)) for t in self.design.model_outputs}
@@ -128,12 +143,12 @@ def _wrong(tensor: HostTensor, array: Array) -> HostFinding | None:
         wanted = ", ".join(map(str, ("frames", *tensor.shape)))
         message = f"shape must be [{wanted}], not {list(array.shape)}"
         return HostFinding("input-shape", where, message, "reshape it; one frame is a batch of one")
-    kinds = {"b": "iub", "i": "iu", "u": "iu"}.get(type_.kind, "iuf")
+    kinds = {"b": "iub", "i": "iu", "u": "iu", "O": "OSU"}.get(type_.kind, "iuf")
     if array.dtype.kind not in kinds:
-        kind = "a real" if type_.kind == "f" else "an integer"
+        kind = {"f": "a real", "O": "a text"}.get(type_.kind, "an integer")
         message = f"elements must be of {kind} type ({tensor.type}), not {array.dtype}"
         return HostFinding("input-type", where, message, "convert it")
-    if not array.size:
+    if not array.size or type_.kind == "O":
         return None
     if type_.kind == "f":
         with np.errstate(over="ignore"):

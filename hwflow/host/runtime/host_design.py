@@ -10,6 +10,7 @@ from typing import Any
 
 from .host_errors import USAGE, HostError, HostFinding, shown
 from .packets import StreamShape
+from .tensors.map_rows import MapRows
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +44,8 @@ class HostTensor:
     ``affine`` says whether its elements are scale * (integer - zero point), ``keys`` whether the integers are keys of
     its floats, else they are the integers themselves;
     ``range``: the integers' least and greatest. Scale and zero point are fractions as text, for each place of an array
-    of shape ``broadcast``. ``constant``: the same for every frame."""
+    of shape ``broadcast``. ``constant``: the same for every frame. ``maps``: how its rows are maps, where the model's
+    type is one of those."""
 
     name: str
     type: str
@@ -56,6 +58,7 @@ class HostTensor:
     broadcast: tuple[int, ...] = ()
     constant: bool = False
     keys: bool = False
+    maps: MapRows | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +152,7 @@ def _tensor(table: Mapping[str, Any]) -> HostTensor:
         str(table["name"]), str(table["type"]), tuple(map(int, table["shape"])), str(table.get("port", "")),
         table.get("conversion") == "affine", (int(low), int(high)), tuple(table.get("scale", ())),
         tuple(table.get("zero_point", ())), tuple(table.get("broadcast", ())), bool(table.get("constant")),
-        table.get("conversion") == "keys",
+        table.get("conversion") == "keys", MapRows.of(table["map"]) if "map" in table else None,
     )
 
 

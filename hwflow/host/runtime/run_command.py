@@ -16,19 +16,20 @@ import numpy as np
 import numpy.typing as npt
 
 from .board_session import Board, connect
-from .frame_bytes import Bytes
 from .frame_coder import FrameCoder, Integers
 from .host_design import HostDesign, read_design
 from .host_errors import MISMATCH, USAGE, HostError, HostFinding, shown
 from .link import Moment
 from .packets import Identity
+from .tensors.frame_bytes import Bytes
+from .tensors.map_rows import beside, is_maps, map_text, plain_text, read_maps, write_maps
 
 Golden = Callable[[Integers], Mapping[str, npt.NDArray[Any]]]
 """The integers that must come out of the design, by the port's name, for those that go in."""
 
 _SHOWN_FRAMES, _SHOWN_VALUES = 3, 10
 BENCH = "testbench/vectors.npz"
-FRAMES = ("inputs.npz", "host/frames.npz")
+FRAMES = ("inputs.npz", "inputs.json", "host/frames.npz")
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +56,7 @@ class BoardRun:
     accuracy: float | None
     identity: Identity
     statistics: dict[str, int]
-    outputs: dict[str, npt.NDArray[Any]]
+    outputs: dict[str, Any]
     classes: tuple[str, npt.NDArray[Any]] | None
     labels: npt.NDArray[Any] | None
 
@@ -82,11 +83,17 @@ class BoardRun:
     def lines(self) -> Iterator[str]:
         """Yield the outputs of the first frames and the measurements as text."""
         for name, array in self.outputs.items():
-            yield f"output {shown(name)} ({array.dtype} [{', '.join(map(str, array.shape[1:]))}])"
+            if isinstance(array, list):
+                yield f"output {shown(name)} (a map of each frame)"
+                yield from (f"  frame {frame}: {map_text(each)}" for frame, each in enumerate(array[:_SHOWN_FRAMES]))
+                continue
+            texts = array.dtype.kind in "OU"
+            kind, shape = "string" if texts else array.dtype, ", ".join(map(str, array.shape[1:]))
+            yield f"output {shown(name)} ({kind} [{shape}])"
             for frame, values in enumerate(array[:_SHOWN_FRAMES]):
-                flat = values.reshape(-1)
-                form = "{:.6g}" if flat.dtype.kind == "f" else "{}"
-                text = " ".join(map(form.format, flat[:_SHOWN_VALUES]))
+                flat = np.asarray(values).reshape(-1)
+                form = "{:.6g}" if flat.dtype.kind == "f" else "{!a}" if texts else "{}"
+                text = " ".join(map(form.format, flat[:_SHOWN_VALUES].tolist()))
                 more = f" ... ({flat.size} values)" if flat.size > _SHOWN_VALUES else ""
                 yield f"  frame {frame}: {text}{more}{self._judged(name, frame, flat.size)}"
         if self.mismatches is not None:
@@ -131,7 +138,8 @@ def run_frames(board: Board, frames: Frames, golden: Golden | None, bench: bool)
     return BoardRun(
         count, None if checked is None else checked[0], compared, None if checked is None else checked[1],
         link.resent, count / max(seconds, 1e-9), _latency(link.sent_times, link.arrival_times, link.input_frame,
-        link.output_frame, base, count), accuracy, board.identity, board.statistics(), done.outputs, found, labels,
+        link.output_frame, base, count), accuracy, board.identity, board.statistics(), board.coder.own(done.outputs),
+        found, labels,
     )  # fmt: skip
 
 
@@ -230,7 +238,7 @@ def read_frames(design: HostDesign, given: str | Path | None, frames: int | None
         raise HostError(finding, exit_code=USAGE)
     path = Path(given) if given is not None else there[0]
     where = f"inputs {shown(path)}"
-    arrays = _arrays(path, where)
+    arrays = read_arrays(design, path, where)
     names = [tensor.name for tensor in design.model_inputs]
     if len(names) == 1 and names[0] not in arrays and "input" in arrays:
         arrays[names[0]] = arrays["input"]
@@ -250,6 +258,28 @@ def read_frames(design: HostDesign, given: str | Path | None, frames: int | None
     return Frames(chosen, labels)
 
 
+def read_arrays(design: HostDesign, path: Path, where: str) -> dict[str, npt.NDArray[Any]]:
+    """Read an .npz, and maps from the JSON beside it, or a JSON file alone; maps as rows of their tensor."""
+    maps: dict[str, Any] = {}
+    if beside(path).is_file() or path.suffix == ".json":
+        try:
+            maps = read_maps(beside(path))
+        except (OSError, ValueError) as error:
+            message = f"must be a readable JSON file, but: {shown(error)}"
+            finding = HostFinding("inputs-file", f"inputs {shown(beside(path))}", message, "write lists by input name")
+            raise HostError(finding, exit_code=USAGE) from None
+    forms = {tensor.name: tensor.maps for tensor in design.model_inputs}
+    for name, value in maps.items():
+        form = forms.get(name)
+        if is_maps(value) and form is not None:
+            try:
+                maps[name] = form.rows(value)
+            except ValueError as error:
+                finding = HostFinding("inputs-file", where, f"{shown(name)} {error}", "correct the maps")
+                raise HostError(finding, exit_code=USAGE) from None
+    return maps if path.suffix == ".json" else {**_arrays(path, where), **maps}
+
+
 def _arrays(path: Path, where: str) -> dict[str, npt.NDArray[Any]]:
     reason = "it is no .npz file"
     try:
@@ -266,11 +296,15 @@ def _arrays(path: Path, where: str) -> dict[str, npt.NDArray[Any]]:
     raise HostError(HostFinding("inputs-file", where, message, "write it with numpy.savez"), exit_code=USAGE)
 
 
-def write_outputs(path: Path, outputs: Mapping[str, npt.NDArray[Any]]) -> None:
-    """Write an .npz of the outputs by name. Raises :class:`HostError`."""
+def write_outputs(path: Path, outputs: Mapping[str, Any]) -> None:
+    """Write an .npz of the outputs by name, maps to the JSON beside it. Raises :class:`HostError`."""
+    maps = {name: value for name, value in outputs.items() if isinstance(value, list)}
+    arrays = {name: plain_text(value) for name, value in outputs.items() if name not in maps}
     try:
         with path.open("wb") as file:
-            np.savez_compressed(file, allow_pickle=False, **dict[str, Any](outputs))
+            np.savez_compressed(file, allow_pickle=False, **dict[str, Any](arrays))
+        if maps:
+            write_maps(beside(path), maps)
     except OSError as error:
         message = f"must be a file that can be written, but: {error.strerror}"
         finding = HostFinding("results-file", "option --output", message, "choose another name")

@@ -1,7 +1,6 @@
 """The rules about the operators of ONNX-ML: one engine that asks the clauses of each node's operator.
 
-An operator's record names its clauses (the fact ``clauses``); those of operators without one are in
-:mod:`hwflow.onnxspec.clauses.ml.unrecorded`.
+An operator's record names its clauses (the fact ``clauses``).
 """
 
 from __future__ import annotations
@@ -25,7 +24,6 @@ from hwflow.onnxspec.clauses.ml.node_reading import (
     OperatorClauses,
     Unreadable,
 )
-from hwflow.onnxspec.clauses.ml.unrecorded import UNRECORDED
 from hwflow.onnxspec.clauses.rules import Context, Hit, Rule, at_node
 from hwflow.onnxspec.graphs.node_forms import NodeForm
 from hwflow.onnxspec.graphs.operator_facts import facts_of
@@ -38,7 +36,7 @@ _Reading = tuple[Scope, int, OperatorClauses, NodeReading]
 
 def _clauses(context: Context, scope: Scope, form: NodeForm) -> tuple[OperatorClauses, Operator] | None:
     """Return the clauses of nodes of that form, and its signature."""
-    clauses = facts_of(form.domain, form.op_type).clauses or UNRECORDED.get((form.domain, form.op_type))
+    clauses = facts_of(form.domain, form.op_type).clauses
     version = scope.opsets.get(form.domain)
     if clauses is None or version is None or calls_function(context, form):
         return None

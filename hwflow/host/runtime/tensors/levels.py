@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .host_design import HostTensor
-from .host_errors import USAGE, HostError, HostFinding, shown
+from ..host_design import HostTensor
+from ..host_errors import USAGE, HostError, HostFinding, shown
 
 Array = npt.NDArray[Any]
 _FLOATS = {"float64": 52, "float32": 23, "float16": 10}  # bits of the fraction
@@ -19,7 +19,9 @@ _TABLE = 1 << 16  # integers of a range whose reals are computed once and for al
 
 def numpy_type(type_: str) -> np.dtype[Any]:
     """Return numpy's type for an ONNX element type: float32 for the floats that it lacks, int8 and uint8 for the
-    integers below 8 bits."""
+    integers below 8 bits, objects for texts."""
+    if type_ == "string":
+        return np.dtype(object)
     if type_ in _INTEGERS:
         return np.dtype(_INTEGERS[type_])
     return np.dtype(np.float32 if "float" in type_ and type_ not in _FLOATS else type_)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .host_design import HostStream
+from ..host_design import HostStream
 
 Bytes = npt.NDArray[np.uint8]
 

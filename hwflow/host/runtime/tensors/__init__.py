@@ -1,0 +1,1 @@
+"""Tensors of the model as integers, bytes and maps."""
