@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -142,27 +143,31 @@ def _rows(x: AnyArray) -> AnyArray:
     return rows if rows.dtype.kind == "f" else rows.astype(np.longdouble)  # which holds every int64
 
 
-def regress(x: AnyArray, attributes: Attributes) -> AnyArray:
+def _regress(trees: _Trees, x: AnyArray, attributes: Attributes) -> AnyArray:
     """Evaluate TreeEnsembleRegressor without a post_transform; float32."""
     targets = int(attributes.get("n_targets") or 1)
-    scores = _named(attributes, "target").scores(_rows(x), targets, attributes["aggregate_function"])
+    scores = trees.scores(_rows(x), targets, attributes["aggregate_function"])
     base = _numbers(attributes, "base_values")
     return (scores + base if len(base) else scores).astype(np.float32)
 
 
-def predict(x: AnyArray, attributes: Attributes) -> AnyArray:
+def _predict(trees: _Trees, x: AnyArray, attributes: Attributes) -> AnyArray:
     """Evaluate TreeEnsemble without a post_transform, in the input's type."""
     aggregate = ("AVERAGE", "SUM", "MIN", "MAX")[int(attributes["aggregate_function"])]
-    return _placed(attributes).scores(_rows(x), int(attributes.get("n_targets") or 1), aggregate).astype(x.dtype)
+    return trees.scores(_rows(x), int(attributes.get("n_targets") or 1), aggregate).astype(x.dtype)
 
 
-def _substitute(evaluate: Callable[[AnyArray, Attributes], AnyArray]) -> Callable[[str, int, Tell], type[OpRun] | None]:
+def _substitute(
+    read: Callable[[Attributes], _Trees], evaluate: Callable[[_Trees, AnyArray, Attributes], AnyArray]
+) -> Callable[[str, int, Tell], type[OpRun] | None]:
     def substitute(name: str, version: int, tell: Tell) -> type[OpRun] | None:
-        def run(self: OpRun, *inputs: AnyArray | None, **attributes: Any) -> tuple[AnyArray]:
+        def run(self: Any, *inputs: AnyArray | None, **attributes: Any) -> tuple[AnyArray]:
             tell(attributes, inputs)
             (x,) = inputs
             assert x is not None, "an operator of one input"
-            return (evaluate(x, attributes),)
+            if not hasattr(self, "trees"):  # a node is evaluated again and again
+                self.trees = read(attributes)
+            return (evaluate(self.trees, x, attributes),)
 
         return operator_class(name, version, (OpRun,), run, DOMAIN)
 
@@ -206,7 +211,7 @@ REGRESSOR = Mended(
         Defect("treeregressor-base", "base values given as a tensor are not added", _base_tensor),
         Defect("treeregressor-integers", "of integer features results are cut off to integers", _integers),
     ),
-    _substitute(regress),
+    _substitute(partial(_named, kind="target"), _regress),
 )
 ENSEMBLE = Mended(
     (
@@ -214,5 +219,5 @@ ENSEMBLE = Mended(
         Defect("treeensemble-members", "sets of members end at a 0", _zero_member),
         Defect("treeensemble-leaf", "of a tree that is one leaf, the root is taken as the leaf's place", _single_leaf),
     ),
-    _substitute(predict),
+    _substitute(_placed, _predict),
 )

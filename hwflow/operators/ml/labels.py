@@ -34,7 +34,7 @@ class Labels:
 
     def greatest(self, body: DialectWriter, scores: str) -> str:
         """Return the label of the greatest score of each row, the first of equal ones."""
-        place = body.let(f"ArgMax <axis = -1, keepdims = 0> ({scores})")
+        place = body.let(f"ArgMax <axis = 1, keepdims = 0> ({scores})")
         if [*self.values] == [*range(len(self))]:
             return place
         return body.let(f"Gather <axis = 0> ({self.constant(body)}, {place})")

@@ -29,7 +29,7 @@ def transformed(body: DialectWriter, scores: str, transform: str, kind: str = "f
     if transform == NONE:
         return scores
     if transform == SOFTMAX:
-        return body.let(f"Softmax <axis = -1> ({scores})")
+        return body.let(f"Softmax <axis = 1> ({scores})")
     if transform == LOGISTIC:
         return body.let(f"Sigmoid ({scores})")
     if transform == SOFTMAX_ZERO:
@@ -42,7 +42,7 @@ def transformed(body: DialectWriter, scores: str, transform: str, kind: str = "f
 
 
 def _softmax_zero(body: DialectWriter, scores: str, kind: str) -> str:
-    last = body.integers([-1])
+    last = body.integers([1])
     greatest = greatest_of_rows(body, scores)
     power = body.let(f"Exp ({body.let(f'Sub ({scores}, {greatest})')})")
     negated = body.let(f"Neg ({greatest})")
