@@ -29,7 +29,7 @@ from hwflow.codegen.top import Top, memory_text
 from hwflow.display import show
 from hwflow.errors import UsageError
 from hwflow.frontend.states.ties import in_manifest
-from hwflow.host.boundary_models import port_inputs, prefix_model, suffix_model
+from hwflow.host.boundary_models import port_inputs, prefix_model, suffix_model, takes_any_float
 from hwflow.host.host_folder import write_host_folder
 from hwflow.host.model_maps import map_tables
 from hwflow.onnxspec import write_model
@@ -225,5 +225,6 @@ def _write_host_models(design: Design, top: Top, folder: Path) -> dict[str, Any]
             write_model(part.proto, folder / file)
         parts.append(None if part is None else HostModel(file, part.inputs, part.outputs))
     return host_table(
-        model.quantized, model.resolved, (*top.inputs, *top.outputs), *parts, maps=map_tables(model)
+        model.quantized, model.resolved, (*top.inputs, *top.outputs), *parts, maps=map_tables(model),
+        any_float=frozenset(name for name in model.resolved.inputs if takes_any_float(model, name)),
     )

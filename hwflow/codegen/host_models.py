@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any
@@ -33,6 +33,7 @@ def host_nodes(graph: Graph) -> dict[str, list[str]]:
 def host_table(
     graph: Graph, model: ResolvedModel, streams: Iterable[StreamPort], prefix: HostModel | None,
     suffix: HostModel | None, *, maps: Mapping[str, Mapping[str, Any]] | None = None,
+    any_float: Container[str] = (),
 ) -> dict[str, Any]:
     """Return `host` of the manifest: the model's own inputs and outputs, and for prefix and suffix file, nodes, inputs
     and outputs; None if the host runs nothing there.
@@ -45,7 +46,7 @@ def host_table(
     and ``zero_point`` (exact, and rounded as ``..._float``) are in row-major order of ``broadcast``, a shape that
     broadcasts over a frame's ``shape``. An output that is ``constant`` is the same for every frame; suffix.onnx gives
     it without an axis of frames. ``maps``: for the model's inputs and outputs that are maps, how the rows of their
-    tensor are some.
+    tensor are some; ``any_float``: inputs whose floats may be NaN or infinite.
     """
     formed = {name: {"map": dict(form)} for name, form in (maps or {}).items()}
     prefixes = {s.port.name: s.prefix for s in streams}
@@ -53,7 +54,7 @@ def host_table(
     sources = {p.value.origin: _source(p, prefixes) for p in graph.inputs}
     sinks = {p.name: _sink(p, prefixes) for p in graph.outputs}
     return {
-        "inputs": [_tensor(model, name, sources) | formed.get(name, {}) for name in model.inputs],
+        "inputs": [_input(model, name, sources, any_float) | formed.get(name, {}) for name in model.inputs],
         "outputs": [
             _tensor(model, name, sinks) | _constant(model, name) | formed.get(name, {}) for name in model.outputs
         ],
@@ -79,6 +80,12 @@ def _part(
 def _tensor(model: ResolvedModel, name: str, boundary: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
     info = model.values[name]
     return {"name": name, "type": info.dtype, "shape": list(model.frame_shape(name)), **boundary.get(name, {})}
+
+
+def _input(
+    model: ResolvedModel, name: str, boundary: Mapping[str, dict[str, Any]], any_float: Container[str]
+) -> dict[str, Any]:
+    return _tensor(model, name, boundary) | ({"finite": False} if name in any_float else {})
 
 
 def _constant(model: ResolvedModel, name: str) -> dict[str, bool]:

@@ -14,6 +14,7 @@ from hwflow.errors import ModelRefused, UsageError
 from hwflow.ir.graph import IntArray, Port
 from hwflow.numerics.float_keys import keys_of
 from hwflow.numerics.functions.nearest_float import nearest_floats
+from hwflow.onnxspec.graphs.operator_facts import facts_of
 from hwflow.onnxspec.graphs.subgraph import SubModel, cut
 from hwflow.onnxspec.reading.numpy_tensors import native
 
@@ -48,6 +49,18 @@ def port_inputs(model: Model, arrays: Arrays) -> dict[str, IntArray]:
         else:
             result[port.name] = to_integers(port, array)
     return result
+
+
+def takes_any_float(model: Model, name: str) -> bool:
+    """Tell whether a graph input may hold NaN and infinities: hardware compares its floats by keys, or the host tells
+    NaN from numbers before the hardware."""
+    reached, prefix = {name}, frozenset(model.quantized.prefix)
+    for node in model.resolved.nodes:
+        if node.name in prefix and not reached.isdisjoint(node.inputs):
+            if facts_of(node.domain, node.op_type).tells_nan:
+                return True
+            reached.update(node.outputs)
+    return any(port.floats and port.value.origin in reached for port in model.quantized.inputs)
 
 
 def model_outputs(model: Model, port_values: Mapping[str, IntArray], arrays: Arrays | None = None) -> Results:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from hwflow.display import show, show_path
 from hwflow.errors import Finding, UsageError
-from hwflow.host.boundary_models import Arrays
+from hwflow.host.boundary_models import Arrays, takes_any_float
 from hwflow.host.model_maps import input_maps
 from hwflow.host.runtime.tensors.map_rows import beside as maps_beside
 from hwflow.host.runtime.tensors.map_rows import is_maps, read_maps
@@ -101,7 +101,7 @@ def _from_file(model: Model, path: Path, frames: int | None, labelled: bool) -> 
             findings.append(Finding("inputs-file", where, message, "ask for fewer" if len(array) else "add frames"))
         else:
             try:
-                arrays[name] = _converted(array[:frames], info.dtype)
+                arrays[name] = _converted(array[:frames], info.dtype, finite=not takes_any_float(model, name))
             except ValueError as error:
                 findings.append(Finding("inputs-file", where, f"{show(name)} {error}", "convert it"))
     if not findings and len({len(a) for a in arrays.values()}) > 1:
@@ -190,8 +190,8 @@ def _unreadable(where: str, reason: str, kind: tuple[str, str] = NPZ) -> UsageEr
     return UsageError.of("inputs-file", where, message, f"write it with {kind[1]}")
 
 
-def _converted(array: npt.NDArray[Any], dtype: str) -> npt.NDArray[Any]:
-    """Convert to the model's type: floats must be finite, integers of any type within its range.
+def _converted(array: npt.NDArray[Any], dtype: str, *, finite: bool) -> npt.NDArray[Any]:
+    """Convert to the model's type: floats must be ``finite``, integers of any type within its range.
 
     Raises :class:`ValueError` saying what must be, otherwise.
     """
@@ -210,6 +210,6 @@ def _converted(array: npt.NDArray[Any], dtype: str) -> npt.NDArray[Any]:
         return array
     with np.errstate(over="ignore"):
         array = array.astype(float_dtype(dtype))
-    if not np.isfinite(array).all():
+    if finite and not np.isfinite(array).all():
         raise ValueError(f"must hold finite numbers of type {dtype} only")
     return array

@@ -152,7 +152,7 @@ def _wrong(tensor: HostTensor, array: Array) -> HostFinding | None:
         return None
     if type_.kind == "f":
         with np.errstate(over="ignore"):
-            if not np.isfinite(array.astype(type_, copy=False)).all():
+            if tensor.finite and not np.isfinite(array.astype(type_, copy=False)).all():
                 message = f"must hold finite numbers of type {tensor.type} only"
                 return HostFinding("input-range", where, message, "give such frames")
         return None

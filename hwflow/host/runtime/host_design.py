@@ -45,7 +45,7 @@ class HostTensor:
     its floats, else they are the integers themselves;
     ``range``: the integers' least and greatest. Scale and zero point are fractions as text, for each place of an array
     of shape ``broadcast``. ``constant``: the same for every frame. ``maps``: how its rows are maps, where the model's
-    type is one of those."""
+    type is one of those. ``finite``: its floats must be."""
 
     name: str
     type: str
@@ -59,6 +59,7 @@ class HostTensor:
     constant: bool = False
     keys: bool = False
     maps: MapRows | None = None
+    finite: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,6 +154,7 @@ def _tensor(table: Mapping[str, Any]) -> HostTensor:
         table.get("conversion") == "affine", (int(low), int(high)), tuple(table.get("scale", ())),
         tuple(table.get("zero_point", ())), tuple(table.get("broadcast", ())), bool(table.get("constant")),
         table.get("conversion") == "keys", MapRows.of(table["map"]) if "map" in table else None,
+        bool(table.get("finite", True)),
     )
 
 

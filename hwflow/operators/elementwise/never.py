@@ -31,7 +31,7 @@ def _error(step: Step) -> Errors:
 RECORDS = tuple(
     Operator(
         name, lower=never, honours=attributes(*honours), limits="of reals: false everywhere", becomes=("elementwise",),
-        needs=(Integers, Reals), frames=axes.ELEMENTWISE, error=_error
+        needs=(Integers, Reals), frames=axes.ELEMENTWISE, error=_error, tells_nan=tells
     )
-    for name, honours in (("IsInf", ("detect_negative", "detect_positive")), ("IsNaN", ()))
+    for name, honours, tells in (("IsInf", ("detect_negative", "detect_positive"), False), ("IsNaN", (), True))
 )
