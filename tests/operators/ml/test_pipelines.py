@@ -185,5 +185,5 @@ def test_models_without_a_quantizer_say_what_to_do(tmp_path: Path) -> None:
     label = b.ml("LinearClassifier", b.input("x", ["N", 2]), name="label", outputs=["z"],
                  coefficients=[1.0, 2.0], intercepts=[0.5], classlabels_ints=[0, 1])  # fmt: skip
     b.output(b.declare(label, ["N"], "int64"))
-    with pytest.raises(ModelRefused, match="must be quantized.*\n.*hwflow quantize"):
+    with pytest.raises(ModelRefused, match=r"must be quantized.*\n.*hwflow quantize"):
         compile(b.save(tmp_path), "ulx3s_85f")
