@@ -52,15 +52,19 @@ def port_inputs(model: Model, arrays: Arrays) -> dict[str, IntArray]:
 
 
 def takes_any_float(model: Model, name: str) -> bool:
-    """Tell whether a graph input may hold NaN and infinities: hardware compares its floats by keys, or the host tells
-    NaN from numbers before the hardware."""
-    reached, prefix = {name}, frozenset(model.quantized.prefix)
+    """Tell whether a graph input may hold NaN and infinities: hardware compares its floats by keys, or a node tells NaN
+    from numbers."""
+    reached = {name}
     for node in model.resolved.nodes:
-        if node.name in prefix and not reached.isdisjoint(node.inputs):
+        if not reached.isdisjoint(node.inputs):
             if facts_of(node.domain, node.op_type).tells_nan:
                 return True
             reached.update(node.outputs)
-    return any(port.floats and port.value.origin in reached for port in model.quantized.inputs)
+    try:
+        ports = model.quantized.inputs
+    except ModelRefused:  # a float model, which is to be quantized
+        return False
+    return any(port.floats and port.value.origin in reached for port in ports)
 
 
 def model_outputs(model: Model, port_values: Mapping[str, IntArray], arrays: Arrays | None = None) -> Results:

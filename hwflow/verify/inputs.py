@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import zipfile
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -101,7 +103,7 @@ def _from_file(model: Model, path: Path, frames: int | None, labelled: bool) -> 
             findings.append(Finding("inputs-file", where, message, "ask for fewer" if len(array) else "add frames"))
         else:
             try:
-                arrays[name] = _converted(array[:frames], info.dtype, finite=not takes_any_float(model, name))
+                arrays[name] = _converted(array[:frames], info.dtype, partial(takes_any_float, model, name))
             except ValueError as error:
                 findings.append(Finding("inputs-file", where, f"{show(name)} {error}", "convert it"))
     if not findings and len({len(a) for a in arrays.values()}) > 1:
@@ -190,8 +192,9 @@ def _unreadable(where: str, reason: str, kind: tuple[str, str] = NPZ) -> UsageEr
     return UsageError.of("inputs-file", where, message, f"write it with {kind[1]}")
 
 
-def _converted(array: npt.NDArray[Any], dtype: str, *, finite: bool) -> npt.NDArray[Any]:
-    """Convert to the model's type: floats must be ``finite``, integers of any type within its range.
+def _converted(array: npt.NDArray[Any], dtype: str, takes_any: Callable[[], bool]) -> npt.NDArray[Any]:
+    """Convert to the model's type: floats must be finite unless it ``takes_any``, integers of any type within its
+    range.
 
     Raises :class:`ValueError` saying what must be, otherwise.
     """
@@ -210,6 +213,6 @@ def _converted(array: npt.NDArray[Any], dtype: str, *, finite: bool) -> npt.NDAr
         return array
     with np.errstate(over="ignore"):
         array = array.astype(float_dtype(dtype))
-    if finite and not np.isfinite(array).all():
+    if not np.isfinite(array).all() and not takes_any():
         raise ValueError(f"must hold finite numbers of type {dtype} only")
     return array
