@@ -67,6 +67,7 @@ from hwflow.cores.costs.rearranged import lane_map as lane_map
 from hwflow.cores.costs.rearranged import rearrange as rearrange
 from hwflow.cores.costs.requantizers.constant_lanes import constant_lane as constant_lane
 from hwflow.cores.costs.requantizers.constant_lanes import constant_requantizer as constant_requantizer
+from hwflow.cores.costs.requantizers.constant_thresholds import constant_thresholds as constant_thresholds
 from hwflow.cores.costs.requantizers.multiples import multiples_requantizer as multiples_requantizer
 from hwflow.cores.costs.requantizers.multiply_add_shift import NOTHING as NOTHING
 from hwflow.cores.costs.requantizers.multiply_add_shift import Parameters as Parameters

@@ -13,6 +13,7 @@ from hwflow.cores.logical.images import along_axis
 from hwflow.cores.operator import Device, Folding, ImplementedOperator, LogicalOperator, LoweringContext
 from hwflow.cores.requantizers.binary_search import BinarySearch
 from hwflow.cores.requantizers.constant_requantize import ConstantLanes, WiredLanes, shifts_only, worth_offering
+from hwflow.cores.requantizers.constant_thresholds import ThresholdGates
 from hwflow.cores.requantizers.multiples import TabledProducts
 from hwflow.cores.requantizers.parallel_thresholds import ParallelThresholds
 from hwflow.cores.requantizers.products import BlockProducts, LookupTableProducts
@@ -81,7 +82,7 @@ class Requantize(LogicalOperator[RequantizeAttributes], ImplementedOperator[Requ
         options = [Folding(lanes, lanes, part=part) for lanes in costs.stream_lanes(node.inputs[0].typed.shape)]
         form = form_of(node)
         if not isinstance(form, MultiplyAddShift) or shifts_only(form):
-            return options
+            return options + ThresholdGates.foldings(node, form, options)
         constants, others = worth_offering(form), []
         for folding in options:
             constant = constants and BlockProducts(node, folding, form).words == 1
@@ -99,6 +100,8 @@ class Requantize(LogicalOperator[RequantizeAttributes], ImplementedOperator[Requ
 
     def implementation(self, node: Node[RequantizeAttributes], folding: Folding) -> RequantizerCore[Any]:
         form = form_of(node)
+        if folding.multiplier == ThresholdGates.kind and isinstance(form, SearchForm | ThresholdForm):
+            return ThresholdGates(node, folding, form)
         kind = _CORES.get(type(form)) or _PRODUCTS[folding.multiplier]
         core = kind(node, folding, form)
         if kind is BlockProducts and core.words == 1 and shifts_only(core.form):

@@ -264,3 +264,23 @@ REQUANTIZE += [
     _tabled(_requantize("multiply_alike", 3, 4, I18, I8, lambda c: Fraction(3, 1001), (), uniform=True), (3, 9)),
     _tabled(_function("multiply_both", 3, 4, I18, lambda x, c: line(x, (97013, -201177, 0, 45001)[c], 27), ()), (1, 7)),
 ]
+
+
+def _keys(name: str, pixels: int, counts: tuple[int, ...], element: IntType, first: int = 0) -> Case:
+    """Channel c: its rank among so many random numbers of ``element``, from ``first * c`` on."""
+    rng, stages = np.random.default_rng(len(counts)), []
+    for channel, count in enumerate(counts):
+        breaks = np.unique(rng.integers(element.min + 1, element.max, count, endpoint=True))
+        step = StepFunction(element.min, element.max, breaks, first * channel + np.arange(len(breaks) + 1))
+        stages.append((StepStage(step),))
+    source = stream(pixels, len(counts), element, ())
+    return Case(name, "requantize", {"axis": 1, "stages": tuple(stages)}, source, (), function_corners)
+
+
+GATES = "lut"
+
+REQUANTIZE += [
+    _constants(_keys("search_keys", 2, (3, 0, 12, 7, 31, 1), IntType(32, True), 1), 6, GATES),
+    _constants(_keys("thresholds_keys", 3, (1, 2, 1, 1), IntType(20, False)), 4, GATES),
+    _constants(_keys("search_keys_of_pixels", 2, (5, 2, 9), IntType(23, False)), 6, GATES),
+]

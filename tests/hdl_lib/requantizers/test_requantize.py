@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hdl_lib.memories.rom import Table
+from hdl_lib.requantizers.constant_thresholds import ConstantThresholds
 from hdl_lib.requantizers.requantize_lookup import LookupRequantizer
 from hdl_lib.requantizers.requantize_mas import MultiplyAddShift
 from hdl_lib.requantizers.requantize_search import SearchRequantizer
@@ -487,3 +488,29 @@ def test_refused(core, arguments, message):
     with pytest.raises(ValueError) as error:
         core(**arguments)
     assert str(error.value) == message
+
+
+@pytest.mark.parametrize("shape", [signed(32), unsigned(23), signed(9)], ids=str)
+def test_constant_thresholds(shape: Shape) -> None:
+    """At and beside every threshold, some of which have lower or upper bits in common; a lane without any."""
+    rng = random.Random(5)
+    low, high = limits(shape)
+    far = [low + 1, high, *(rng.randint(low + 1, high) for _ in range(9))]
+    near = [(far[4] & ~0xF) + k for k in (1, 2, 8)] + [far[5] ^ 1 << shape.width - 2]
+    lanes = [sorted({*far, *near} - {low}), [], [max(low + 1, 0)], sorted(far[2:5])]
+    firsts = [0, 3, 1, 2]
+
+    def dut(depth: int) -> ConstantThresholds:
+        return ConstantThresholds(shape, unsigned(5), thresholds=lanes, firsts=firsts, depth=depth)
+
+    xs = sorted({min(max(t + d, low), high) for t in lanes[0] for d in (-1, 0, 1)})
+    beats = [pack([x] * 4, shape.width) for x in xs]
+    expected = [pack([f + bisect_right(own, x) for own, f in zip(lanes, firsts, strict=True)], 5) for x in xs]
+    for (gap, stall), depth in zip(STALLS[:2], (8, 2), strict=True):
+        assert drive(dut(depth), beats, len(beats), gap=gap, stall=stall).beats == expected
+    check_no_paths(dut(2))
+
+
+def test_constant_thresholds_rise() -> None:
+    with pytest.raises(ValueError, match="thresholds must rise, not those of lane 1"):
+        ConstantThresholds(signed(20), unsigned(2), thresholds=[[1], [5, 5]], firsts=[0, 0], depth=1)
