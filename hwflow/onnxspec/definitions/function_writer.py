@@ -119,7 +119,8 @@ class Writer:
 
     def function(self, use: Use, inputs: Sequence[str], outputs: Sequence[str]) -> onnx.FunctionProto:
         """Return the function of all nodes."""
-        imports = [helper.make_opsetid("", self.version)]
+        others = sorted({node.domain for node in self.nodes if node.domain})
+        imports = [helper.make_opsetid("", self.version), *(helper.make_opsetid(domain, 1) for domain in others)]
         return helper.make_function("hwflow.definitions", use.node.op_type, inputs, outputs, self.nodes, imports)
 
 

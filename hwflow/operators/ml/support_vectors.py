@@ -15,15 +15,26 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import onnx
+from onnx import helper
 
 from hwflow.onnxspec.clauses.ml import weight_lists
 from hwflow.onnxspec.definitions.dialect_writer import Call, DialectWriter
 from hwflow.onnxspec.definitions.function_writer import Undefined, Use
 from hwflow.onnxspec.reference.svm_defects import SVM_CLASSIFIER
 from hwflow.onnxspec.resolving.resolved_model import Attribute
-from hwflow.onnxspec.shapes.dialects import Inputs, Result, ShapeError
+from hwflow.onnxspec.shapes.dialects import ML_DOMAIN, Inputs, Result, ShapeError
 from hwflow.operators.ml.labels import Labels, both_sides
-from hwflow.operators.ml.ml_operands import as_float, as_reals, columns, integers, real_kind, reals, require_length
+from hwflow.operators.ml.ml_operands import (
+    FLOAT,
+    as_float,
+    as_reals,
+    cast,
+    columns,
+    integers,
+    real_kind,
+    reals,
+    require_length,
+)
 from hwflow.operators.ml.post_transforms import NONE, transformed
 from hwflow.operators.record import ML, Operator
 
@@ -113,12 +124,13 @@ def _rho(call: Call) -> Floats:
 def _svm_classifier(use: Use) -> onnx.FunctionProto | None:
     """Return the label that wins most of the decisions between two classes, the first of equal ones, and the decisions.
 
-    With probabilities of the classes (prob_a, prob_b), which come from an iteration, the node is the host's. Without
-    support vectors it is a linear model with a score for each class.
+    Probabilities of the classes (prob_a, prob_b) come of the decisions by an iteration, which is the host's: another
+    node of this operator, whose decisions are its inputs and which has no definition. Without support vectors the
+    operator is a linear model with a score for each class.
     """
     call = Call.of(use)
     counts = integers(call, "vectors_per_class")
-    if sum(counts) and len(reals(call, "prob_a")):
+    if sum(counts) and _couples(call, max(2, len(counts))):
         return None
     machine = _Machine.of(call)
     labels = Labels.of(call, "classlabels_ints")
@@ -144,10 +156,12 @@ def _of_decisions(machine: _Machine, labels: Labels, counts: Sequence[int]) -> o
     transform = call.attribute("post_transform", NONE)
     if classes == 2:
         label = labels.chosen(body, won, labels.values[0], labels.values[1])
-        scores = both_sides(body, decisions)
     else:
         label = labels.greatest(body, _votes(machine, won, classes, pairs))
-        scores = decisions
+    if len(reals(call, "prob_a")):
+        scores = _coupled(machine, decisions, classes, pairs)
+    else:
+        scores = both_sides(body, decisions) if classes == 2 else decisions
     return body.returned(label, as_float(body, call, transformed(body, scores, transform, machine.kind)))
 
 
@@ -161,6 +175,33 @@ def _pairwise(weights: Floats, counts: Sequence[int], pairs: Sequence[tuple[int,
             part = slice(ends[own] - counts[own], ends[own])
             result[row, part] = weights[other, part]
     return result
+
+
+def _coupled(machine: _Machine, decisions: str, classes: int, pairs: Sequence[tuple[int, int]]) -> str:
+    """Return the probabilities of the classes, [frames, classes]: those of a machine whose support vectors are the
+    pairs' unit vectors, of the first class of each."""
+    slopes, offsets = (reals(machine.call, name) for name in ("prob_a", "prob_b"))
+    for name, values in (("prob_a", slopes), ("prob_b", offsets)):
+        require_length(name, values, len(pairs))
+    weights = np.zeros((classes - 1, len(pairs)), np.float32)
+    for column, (_, second) in enumerate(pairs):
+        weights[second - 1, column] = 1
+    body, value = machine.body, cast(machine.body, decisions, machine.kind, FLOAT)
+    names = [f"value_{len(body.nodes)}_{part}" for part in ("label", "shares")]
+    body.nodes.append(helper.make_node(
+        machine.call.node.op_type, [value], names, domain=ML_DOMAIN, name="coupling", kernel_type=_LINEAR,
+        kernel_params=[0.0, 0.0, 0.0], classlabels_ints=[*range(classes)], rho=[0.0] * len(pairs),
+        vectors_per_class=[classes - 1 - k for k in range(classes)], coefficients=weights.reshape(-1).tolist(),
+        support_vectors=np.eye(len(pairs)).reshape(-1).tolist(), prob_a=slopes.tolist(), prob_b=offsets.tolist(),
+    ))  # fmt: skip
+    return cast(body, names[1], FLOAT, machine.kind)
+
+
+def _couples(call: Call, classes: int) -> bool:
+    """Tell whether a node is one that :func:`_coupled` makes, or alike."""
+    vectors, pairs = reals(call, "support_vectors"), classes * (classes - 1) // 2
+    given = len(reals(call, "prob_a")) == pairs and call.attribute("kernel_type", _LINEAR) == _LINEAR
+    return given and np.array_equal(vectors, np.eye(pairs, dtype=np.float32).reshape(-1))
 
 
 def _votes(machine: _Machine, won: str, classes: int, pairs: Sequence[tuple[int, int]]) -> str:
@@ -193,7 +234,7 @@ def _results(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Sequence[Re
     return (x.shape[:1], "string" if texts else "int64"), ((x.shape[0], len(labels)), "float32")
 
 
-_DEFINED = "kernels before a quantizer, or left to the host behind their products; probabilities are the host's"
+_DEFINED = "kernels before a quantizer; the host makes probabilities of the decisions"
 
 RECORDS = (
     Operator(

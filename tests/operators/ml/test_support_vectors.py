@@ -122,20 +122,23 @@ def test_classifier_without_vectors() -> None:
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int64])
 @pytest.mark.parametrize(("counts", "names"), [((2, 1), ["a", "b"]), ((2, 1, 3), [5, 6, 7])])
-def test_probabilities_are_the_hosts(dtype: Any, counts: tuple[int, ...], names: list[Any]) -> None:
+def test_probabilities_couple_the_decisions(dtype: Any, counts: tuple[int, ...], names: list[Any]) -> None:
     runtime = pytest.importorskip("onnxruntime")
     rng = np.random.default_rng(4)
     x, given = rows(rng, 6, 3, dtype), machine(rng, counts, "RBF")
     given |= {"prob_a": floats(rng, len(given["rho"])), "prob_b": floats(rng, len(given["rho"]))}
     given |= {"classlabels_strings" if names[0] == "a" else "classlabels_ints": names}
     flat = flat_of("SVMClassifier", {"x": x}, 2, **given)
-    assert [node.domain for node in flat.graph.node] == [ML]
+    (coupling,) = (node for node in flat.graph.node if node.domain == ML)
+    assert coupling.input[0] != "x" and coupling.output[0] != "y0"
     ours = RegionEvaluator(flat).run(["y0", "y1"], {"x": x})
     session = runtime.InferenceSession(model_of("SVMClassifier", {"x": x}, 2, version=3, opset=15, **given)
                                        .SerializeToString(), providers=["CPUExecutionProvider"])
     label, scores = session.run(None, {"x": x})
-    assert ours["y0"].tolist() == np.asarray(label).tolist()
-    close(ours["y1"], scores, 1e-5)
+    session = runtime.InferenceSession(flat.SerializeToString(), providers=["CPUExecutionProvider"])
+    for found, shares in (ours["y0"], ours["y1"]), session.run(["y0", "y1"], {"x": x}):
+        assert np.asarray(found).tolist() == np.asarray(label).tolist()
+        close(shares, scores, 1e-5)
 
 
 def test_defects_of_the_evaluator() -> None:

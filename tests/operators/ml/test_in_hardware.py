@@ -1,0 +1,106 @@
+"""Operators of ai.onnx.ml on quantized numbers and integers: compared with the reference evaluator, and in RTL."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+
+from hwflow.api.compiler import compile, load
+from hwflow.host.boundary_models import port_inputs
+from hwflow.verify import golden
+from hwflow.verify.comparison import compare
+from hwflow.verify.random_inputs import random_inputs
+from tests.models import Builder
+from tests.onnx_node_tests.top_simulation import SimulatedTop
+
+ML = "ai.onnx.ml"
+
+
+class Classical(Builder):
+    """Models of the newest version of ai.onnx.ml."""
+
+    def build(self) -> onnx.ModelProto:
+        model = super().build()
+        for opset in model.opset_import:
+            opset.version = 5 if opset.domain == ML else opset.version
+        return model
+
+    def ml(self, op: str, *inputs: str, **attributes: Any) -> str:
+        return self.node(op, *inputs, domain=ML, **attributes)
+
+    def reals(self, scale: float = 0.25, zero_point: int = 3) -> str:
+        return self.dequantize(self.input("x", ["N", 4], "int8"), scale, zero_point, "int8")
+
+    def quantized(self, name: str, shape: list[int | str], scale: float = 0.05) -> None:
+        self.output(self.quantize(self.declare(name, shape), scale, 2, "int8"))
+
+
+def scaler(b: Classical) -> None:
+    b.quantized(b.ml("Scaler", b.reals(), offset=[0.5, -1.0, 0.1, 3.0], scale=[0.3, -1.5, 2.0, 1e-3]), ["N", 4])
+
+
+def binarizer(b: Classical) -> None:
+    b.quantized(b.ml("Binarizer", b.reals(), threshold=1.5), ["N", 4])
+
+
+def imputer(b: Classical) -> None:
+    missing = {"imputed_value_floats": [1.0, 2.0, -3.0, 0.5], "replaced_value_float": -0.75}
+    b.quantized(b.ml("Imputer", b.reals(), **missing), ["N", 4])
+
+
+def normalizer(b: Classical) -> None:
+    b.quantized(b.ml("Normalizer", b.reals(), norm="L2"), ["N", 4], 0.01)
+
+
+def vectorizer(b: Classical) -> None:
+    x = b.reals()
+    picked = b.ml("ArrayFeatureExtractor", x, b.constant([3, 1], "int64"))
+    joined = b.ml("FeatureVectorizer", b.declare(picked, ["N", 2]), x, inputdimensions=[3, 2])
+    b.quantized(joined, ["N", 5], 0.25)
+
+
+def labels(b: Classical) -> None:
+    lists = ([1, 5, -9, 100], [7, 8, 9, 2], [-1])
+    keys, values, default = (numpy_helper.from_array(np.array(each, np.int16)) for each in lists)
+    y = b.ml("LabelEncoder", b.input("x", ["N", 4], "int16"), keys_tensor=keys, values_tensor=values,
+             default_tensor=default)  # fmt: skip
+    b.output(b.declare(y, ["N", 4], "int16"))
+
+
+def one_hot(b: Classical) -> None:
+    y = b.ml("OneHotEncoder", b.input("x", ["N", 2], "int32"), cats_int64s=[1, 5, -9])
+    b.quantized(y, ["N", 2, 3], 1.0)
+
+
+def of_integers(b: Classical) -> None:
+    y = b.ml("Binarizer", b.input("x", ["N", 4], "int32"), threshold=-2.5)
+    missing = b.ml("Imputer", b.declare(y, ["N", 4], "int32"), imputed_value_int64s=[7], replaced_value_int64=1)
+    b.output(b.declare(missing, ["N", 4], "int32"))
+
+
+MODELS = [scaler, binarizer, imputer, normalizer, vectorizer, labels, one_hot, of_integers]
+
+
+@pytest.mark.parametrize("make", MODELS)
+def test_golden_model_and_hardware(make: Any, tmp_path: Path) -> None:
+    b = Classical(15, 8)
+    make(b)
+    model = load(b.save(tmp_path))
+    assert not model.host_work.linear
+    found = compare(model, frames=100)
+    assert found.ok, [row.first for row in found.rows]
+    integers = port_inputs(model, random_inputs(model, 6, np.random.default_rng(1)))
+    if make is labels:
+        integers["x"][:2] = [[1, 5, -9, 100], [0, 5, 1, 5]]
+    if make is one_hot:
+        integers["x"][:2] = [[1, 5], [-9, 1]]
+    expected = golden.evaluate(model.quantized, integers)
+    top = SimulatedTop(compile(model, "ulx3s_85f", fps=1).schedule.plan)
+    for gap in (0.0, 0.3):
+        for name, array in top.run(integers, gap=gap, stall=gap).items():
+            np.testing.assert_array_equal(array, expected[name])
