@@ -8,7 +8,8 @@ from pathlib import Path
 import onnx
 
 from hwflow.display import show_path
-from hwflow.errors import ModelRefused, NoSuchModel
+from hwflow.errors import Finding, ModelRefused, NoSuchModel, Severity
+from hwflow.onnxspec.reading.list_bytes import MOST_LIST_BYTES, list_bytes
 from hwflow.onnxspec.reading.wire import MAX_DEPTH, exceeds_depth, find_truncation
 
 # Protobuf's own limit for one message; larger models keep their tensors in files beside the model.
@@ -64,6 +65,13 @@ def read_model(path: str | os.PathLike[str]) -> onnx.ModelProto:
     data = _read_bytes(file)
     if not data:
         raise _refuse(file, "the model file must hold an ONNX model, but it is empty", _EXPORT_AGAIN)
+    if len(data) > MOST_LIST_BYTES and list_bytes(data) > MOST_LIST_BYTES:
+        message = (
+            f"the lists of its nodes' attributes must have at most {MOST_LIST_BYTES} bytes in all (about 500,000 nodes "
+            "of trees), but they have more"
+        )
+        remedy = "split the ensemble, or train one of fewer nodes"
+        raise ModelRefused([Finding("model-size", f"file {show_path(file)}", message, remedy, Severity.UNSUPPORTED)])
     model = onnx.ModelProto()
     try:
         model.ParseFromString(data)

@@ -5,6 +5,7 @@ Source: the encoding page of the Protocol Buffers documentation (tag = field num
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import onnx
@@ -14,7 +15,7 @@ MAX_DEPTH = 100
 _MAX_FIELDS = 1_000_000
 
 # Wire types: a varint, a length and as many bytes, and those of a fixed size.
-_VARINT, _BYTES = 0, 2
+_VARINT, BYTES = 0, 2
 _FIXED = {1: 8, 5: 4}
 
 # Field numbers of ModelProto (onnx.proto) and their wire types.
@@ -41,6 +42,30 @@ def _varint(data: bytes, at: int) -> tuple[int, int] | None:
         if byte < 0x80:
             return value, at + count + 1
     return None
+
+
+def _field(data: bytes, at: int) -> tuple[int, int, int, int] | None:
+    """Return a field's number and wire type, and where its value begins and ends; None if there is none."""
+    tag = _varint(data, at)
+    if tag is None:
+        return None
+    number, wire_type = tag[0] >> 3, tag[0] & 7
+    begin = tag[1]
+    if wire_type in _FIXED:
+        return number, wire_type, begin, begin + _FIXED[wire_type]
+    value = _varint(data, begin) if wire_type in (_VARINT, BYTES) else None
+    if value is None:
+        return None
+    return number, wire_type, value[1], value[1] + (value[0] if wire_type == BYTES else 0)
+
+
+def fields(data: bytes, at: int, end: int) -> Iterator[tuple[int, int, int, int]]:
+    """Yield the fields of the message in ``data[at:end]``: number, wire type, and where its value begins and ends; up
+    to the first that is none."""
+    while at < end and (field := _field(data, at)) is not None:
+        number, wire_type, begin, after = field
+        yield number, wire_type, begin, min(after, end)
+        at = after
 
 
 def find_truncation(data: bytes) -> Truncation | None:
@@ -81,23 +106,13 @@ def exceeds_depth(data: bytes, most: int = MAX_DEPTH) -> bool:
         at, end, message = pending.pop()
         if at >= end:
             continue
-        tag = _varint(data, at)
-        if tag is None:
+        found = _field(data, at)
+        if found is None:
             return False
-        number, wire_type = tag[0] >> 3, tag[0] & 7
-        begin = tag[1]
-        after = begin + _FIXED.get(wire_type, 0)
-        if wire_type in (_VARINT, _BYTES):
-            value = _varint(data, begin)
-            if value is None:
-                return False
-            begin = value[1]
-            after = begin + (value[0] if wire_type == _BYTES else 0)
-        elif wire_type not in _FIXED:
-            return False
+        number, wire_type, begin, after = found
         pending.append((after, end, message))
         field = message.fields_by_number.get(number)
-        if wire_type == _BYTES and field is not None and field.message_type is not None:
+        if wire_type == BYTES and field is not None and field.message_type is not None:
             pending.append((begin, min(after, end), field.message_type))
             if len(pending) > most + 1:  # the model itself does not count
                 return True

@@ -103,6 +103,7 @@ class NodeReading:
         self._form = form
         self._constant = constant
         self._attributes: Mapping[str, AttributeProto] = {a.name: a for a in reversed(node.attributes)}
+        self._lengths: dict[str, int] = {}
         self.kept: dict[str, object] = {}  # what checks of the node share
 
     def _of(self, name: str, *kinds: int) -> AttributeProto | None:
@@ -118,6 +119,12 @@ class NodeReading:
 
     def length(self, name: str) -> int:
         """Return the number of entries of a list or tensor, 0 if it is absent."""
+        length = self._lengths.get(name)
+        if length is None:
+            length = self._lengths[name] = self._length(name)
+        return length
+
+    def _length(self, name: str) -> int:
         attribute = self._of(name, *_LISTS, AttributeProto.TENSOR)
         if attribute is None:
             return 0

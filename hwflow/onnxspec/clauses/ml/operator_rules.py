@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import islice
 from weakref import WeakKeyDictionary
 
 import onnx
 
+from hwflow.errors import Severity
 from hwflow.onnxspec.clauses.graphs.operators import calls_function
 from hwflow.onnxspec.clauses.ml.node_reading import (
     CLASSES,
@@ -31,6 +33,7 @@ from hwflow.onnxspec.graphs.schemas import Operator, find_operator
 from hwflow.onnxspec.graphs.scopes import Scope
 from hwflow.onnxspec.graphs.typeforms import TypeForm
 
+_MOST_NODES = 2000  # that are checked, at up to 0.4 ms each: the largest pipelines have some hundreds
 _Reading = tuple[Scope, int, OperatorClauses, NodeReading]
 
 
@@ -82,7 +85,9 @@ class _Found:
     node share what they read."""
 
     def __init__(self, context: Context) -> None:
-        self.readings = list(_readings(context))
+        self.readings = list(islice(_readings(context), _MOST_NODES + 1))
+        self.left = self.readings[_MOST_NODES:]  # the first node beyond
+        del self.readings[_MOST_NODES:]
         self.faults = [
             (scope, index, fault)
             for scope, index, clauses, reading in self.readings
@@ -101,6 +106,10 @@ def _found(context: Context) -> _Found:
 
 
 def _of_attributes(rule: str, context: Context) -> Iterator[Hit]:
+    if rule == VALUES:
+        for scope, index, _, _ in _found(context).left:
+            message = f"at most {_MOST_NODES} nodes of ai.onnx.ml are checked, but there are more from here on"
+            yield at_node(scope, index, message, "split the model", Severity.WARNING)
     for scope, index, fault in _found(context).faults:
         if fault.rule == rule:
             yield at_node(scope, index, fault.message, fault.remedy, fault.severity)
