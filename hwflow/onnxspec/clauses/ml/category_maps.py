@@ -93,16 +93,6 @@ def _two_defaults(r: NodeReading) -> Iterator[Fault]:
         )
 
 
-def _key_type(r: NodeReading) -> Iterator[Fault]:
-    """The keys are of the input's type."""
-    if r.since < 2:
-        return
-    name = the_one(r, _keys(r, "keys"))
-    kind, found = element_types.describe(r.level(0).code), _kind(r, name)
-    if kind != found:
-        yield Fault(INPUTS, f"the keys must be of the type of {r.input(0)}, {kind}, not {found} ({show(name)})")
-
-
 def _mapper(r: NodeReading) -> Iterator[Fault]:
     yield from present(r, CATEGORIES)
     ints, strings = (r.length(name) for name in CATEGORIES)
@@ -163,7 +153,7 @@ def _cast(r: NodeReading) -> Iterator[Fault]:
         yield Fault(VALUES, f"'max_map' must be at least 1, not {length}")
 
 
-LABEL_ENCODER = OperatorClauses((_label_encoder, _defaults), (_key_type,))
+LABEL_ENCODER = OperatorClauses((_label_encoder, _defaults))
 CATEGORY_MAPPER = OperatorClauses((_mapper,))
 ONE_HOT_ENCODER = OperatorClauses((_one_hot,), (_category_type,))
 DICT_VECTORIZER = OperatorClauses((_vocabulary,), (_dictionary,))

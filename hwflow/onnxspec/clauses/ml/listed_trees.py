@@ -23,7 +23,7 @@ from hwflow.onnxspec.clauses.ml.listed_nodes import (
     node_lists,
     votes_prefix,
 )
-from hwflow.onnxspec.clauses.ml.node_reading import MOST, TREES, Fault, NodeReading, circle_fault, first_faults
+from hwflow.onnxspec.clauses.ml.node_reading import MOST, TREES, Fault, NodeReading, circle_fault, counted, first_faults
 from hwflow.onnxspec.clauses.ml.tree_shapes import Forest, group_starts
 
 
@@ -76,7 +76,7 @@ def unique_ids(r: NodeReading) -> Iterator[Fault]:
         again[np.unique(heads, return_index=True)[1]] = False
         apart = starts[again]
         trees = np.unique(nodes.tree_ids[apart])
-        more = f" ({len(trees) - 1} more trees are as well)" if len(trees) > 1 else ""
+        more = f" ({counted(len(trees) - 1, 'more tree')} too)" if len(trees) > 1 else ""
         yield Fault(
             TREES,
             f"the nodes of a tree must stand together, but {nodes.place(int(apart[0]))} comes after nodes of other "

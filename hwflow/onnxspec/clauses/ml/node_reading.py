@@ -306,7 +306,7 @@ def of_length(name: str, length: int, legal: Iterable[int], why: str) -> Iterato
     """Yield a fault if a list is of none of the legal lengths."""
     allowed = sorted(set(legal))
     if length not in allowed:
-        counts = " or ".join(map(str, allowed))
+        counts = " or ".join(filter(None, (", ".join(map(str, allowed[:-1])), str(allowed[-1]))))
         yield Fault(LENGTHS, f"{show(name)} must have {counts} {'entry' if counts == '1' else 'entries'} ({why}), "
                              f"not {length}")
 

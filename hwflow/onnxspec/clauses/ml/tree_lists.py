@@ -29,7 +29,6 @@ from hwflow.onnxspec.clauses.ml.node_reading import (
     present,
     stop,
 )
-from hwflow.onnxspec.graphs.typeforms import dims_text
 
 AGGREGATES = ("AVERAGE", "SUM", "MIN", "MAX")
 
@@ -134,16 +133,6 @@ def _results(r: NodeReading) -> Iterator[Fault]:
             yield fault
 
 
-def matrix_input(r: NodeReading) -> Iterator[Fault]:
-    """The input has the axes samples and features, or features alone."""
-    shape = r.shape(0)
-    if not 1 <= len(shape) <= 2:
-        yield Fault(
-            INPUTS, f"{r.input(0)} must have the axes [samples, features], not shape {dims_text(shape)}",
-            "reshape the input",
-        )
-
-
 def _known_features(r: NodeReading) -> Iterator[Fault]:
     nodes, features, count = node_lists(r), r.ints(FEATURES), r.features()
     yield from first_faults(
@@ -161,5 +150,5 @@ _COMMON: tuple[Check, ...] = (
     listed_trees.missing_values, listed_trees.unique_ids, listed_trees.children, listed_trees.tree_shape,
     listed_trees.leaf_weights, _results,
 )  # fmt: skip
-CLASSIFIER = OperatorClauses((*_COMMON, class_labels(LABELS, needed=True)), (matrix_input, _known_features))
-REGRESSOR = OperatorClauses((*_COMMON, aggregate, listed_trees.sequential_ids), (matrix_input, _known_features))
+CLASSIFIER = OperatorClauses((*_COMMON, class_labels(LABELS, needed=True)), (_known_features,))
+REGRESSOR = OperatorClauses((*_COMMON, aggregate, listed_trees.sequential_ids), (_known_features,))

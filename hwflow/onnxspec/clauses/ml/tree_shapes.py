@@ -31,11 +31,9 @@ def group_starts(sorted_keys: Indices) -> Indices:
 
 @dataclass(frozen=True)
 class Forest:
-    """``children``: by node the indices of its children, -1 for none (two columns). ``entries``: nodes that are visited
-    even if they are children: the roots that an operator names."""
+    """``children``: by node the indices of its children, -1 for none (two columns)."""
 
     children: Indices
-    entries: Indices | None = None
 
     @property
     def count(self) -> int:
@@ -135,46 +133,29 @@ class Forest:
         parent[children[inside]] = parents[inside]
         return parent
 
-    def reached(self) -> NDArray[np.bool_]:
-        """Return the nodes that ``entries`` lead to."""
-        assert self.entries is not None  # only asked where an operator names roots
-        there = np.zeros(self.count, np.bool_)
-        known, (true, false) = _entries(there), self._columns
-        pending = np.unique(self.entries).tolist()
-        there[pending] = True
+    def owners(self, roots: Indices) -> Indices:
+        """Return by node the number in the list of one of the ``roots`` that lead to it, the nearest; -1 for none."""
+        owner = np.full(self.count, -1, np.int64)
+        owner[roots[::-1]] = np.arange(len(roots))[::-1]
+        known, (true, false) = _entries(owner), self._columns
+        pending = list(dict.fromkeys(roots.tolist()))
         while pending:
             if len(pending) >= _WIDE:
                 rows = self.children[pending]
-                level = rows[rows >= 0]
-                level = np.unique(level[~there[level]])
-                there[level] = True
-                pending = level.tolist()
+                level, column = np.nonzero(rows >= 0)
+                found = rows[level, column]
+                new = owner[found] < 0
+                owner[found[new]] = owner[np.array(pending)[level[new]]]
+                pending = np.unique(found[new]).tolist()
                 continue
             below = []
             for node in pending:
                 for child in (true[node], false[node]):
-                    if child >= 0 and not known[child]:
-                        known[child] = True
+                    if child >= 0 and known[child] < 0:
+                        known[child] = known[node]
                         below.append(child)
             pending = below
-        return there
-
-    def homes(self, roots: Sequence[int]) -> Callable[[int], int | None]:
-        """Return what finds, for a node, the first of ``roots`` from which its parents lead to it, by its number in
-        the list; None if there is none."""
-        parent = self._parent_among(np.zeros(self.count, np.bool_))
-        number = {root: place for place, root in reversed(list(enumerate(roots)))}
-
-        def home(node: int) -> int | None:
-            seen = set()
-            while node >= 0 and node not in seen:
-                if node in number:
-                    return number[node]
-                seen.add(node)
-                node = int(parent[node])
-            return None
-
-        return home
+        return owner
 
 
 def _around(node: int, parent: Any) -> list[int]:

@@ -3,7 +3,7 @@ own. A tree is known by its number in ``tree_roots``."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -33,9 +33,7 @@ from hwflow.onnxspec.clauses.ml.node_reading import (
     present,
     stop,
 )
-from hwflow.onnxspec.clauses.ml.tree_lists import matrix_input
 from hwflow.onnxspec.clauses.ml.tree_shapes import Forest, Indices
-from hwflow.onnxspec.reading import element_types
 
 CHILDREN = (("nodes_truenodeids", "nodes_trueleafs"), ("nodes_falsenodeids", "nodes_falseleafs"))
 ROOTS, SPLITS, HITRATES = "tree_roots", "nodes_splits", "nodes_hitrates"
@@ -64,7 +62,7 @@ class Branches:
     @cached_property
     def legal_roots(self) -> Indices:
         """The roots that are nodes."""
-        return self.roots[(self.roots >= 0) & (self.roots < self.count)]
+        return self.roots[self.numbers]
 
     def wrong(self, side: int) -> NDArray[np.bool_]:
         """Return the nodes whose true (0) or false (1) child does not exist."""
@@ -77,23 +75,22 @@ class Branches:
         children = np.stack(
             [np.where(self.leaf[side] | self.wrong(side), -1, self.named[side]) for side in (0, 1)], axis=1
         )
-        return Forest(children, self.legal_roots)
+        return Forest(children)
 
     @cached_property
-    def reached(self) -> NDArray[np.bool_]:
-        """The nodes that the roots lead to."""
-        return self.forest.reached()
+    def tree(self) -> Indices:
+        """By node the number of a tree that it is in, -1 for none."""
+        return self.forest.owners(self.legal_roots)
+
+    def place(self, node: int) -> str:
+        """Return the node's name in messages."""
+        tree = int(self.tree[node])
+        return f"node {node} of no tree" if tree < 0 else f"node {node} of tree {self.numbers[tree]}"
 
     @cached_property
-    def place(self) -> Callable[[int], str]:
-        """What names a node in messages: with the first of its trees."""
-        home = self.forest.homes(self.roots.tolist())
-
-        def name(node: int) -> str:
-            tree = home(node)
-            return f"node {node} of no tree" if tree is None else f"node {node} of tree {tree}"
-
-        return name
+    def numbers(self) -> Indices:
+        """The numbers of the trees whose roots are nodes."""
+        return np.flatnonzero((self.roots >= 0) & (self.roots < self.count))
 
 
 def _branches(r: NodeReading) -> Branches:
@@ -119,10 +116,8 @@ def _lengths(r: NodeReading) -> Iterator[Fault]:
     yield from equally_long(r, (TARGETS, WEIGHTS), "the lists of leaves")
     length, nodes = r.length(HITRATES), r.length(FEATURES)
     if length and nodes and length != nodes:
-        yield Fault(
-            LENGTHS, f"{show(HITRATES)} must have an entry for each of the {nodes} nodes, not {length}",
-            "leave it out: no result depends on it", Severity.WARNING,
-        )
+        message = f"{show(HITRATES)} must have an entry for each of the {nodes} nodes, not {length}"
+        yield Fault(LENGTHS, message, "leave it out: no result depends on it")
 
 
 def _types(r: NodeReading) -> Iterator[Fault]:
@@ -215,7 +210,7 @@ def _wrong_children(name: str, nodes: Branches, side: int) -> Iterator[Fault]:
 def _shape(r: NodeReading) -> Iterator[Fault]:
     """No circle, every node in one tree."""
     nodes = _branches(r)
-    forest, reached = nodes.forest, nodes.reached
+    forest, reached = nodes.forest, nodes.tree >= 0
     walked = forest if reached.all() else Forest(np.where(reached[:, np.newaxis], forest.children, -1))
     round_nodes = False
     for circle in walked.circles(MOST):
@@ -227,12 +222,12 @@ def _shape(r: NodeReading) -> Iterator[Fault]:
         yield from first_faults(
             TREES,
             parents > 1,
-            lambda node: f"a node must be a root or the child of one node, but {nodes.place(node)} is so "
-            f"{parents[node]} times",
+            lambda node: f"a node must stand at one place of a tree, but {nodes.place(node)} stands at {parents[node]}",
             "copy the nodes below for each of them (evaluators take them as they are)",
             Severity.WARNING,
         )
-    if not any(nodes.wrong(side).any() for side in (0, 1)) and len(nodes.legal_roots) == len(nodes.roots):
+    wrong = any(nodes.wrong(side).any() for side in (0, 1))
+    if len(nodes.roots) == len(nodes.legal_roots) > 0 and not wrong:
         yield from first_faults(
             TREES,
             ~reached,
@@ -295,14 +290,6 @@ def _of_leaf(r: NodeReading, leaf: int) -> str:
     return ""
 
 
-def _input_type(r: NodeReading) -> Iterator[Fault]:
-    kind = element_types.describe(r.level(0).code)
-    for name in (SPLITS, WEIGHTS, MEMBERS):
-        tensor = r.tensor(name)
-        if tensor is not None and tensor.type != kind:
-            yield Fault(INPUTS, f"{show(name)} must be of the type of {r.input(0)}, {kind}, not {tensor.type}")
-
-
 def _known_features(r: NodeReading) -> Iterator[Fault]:
     nodes, features, count = _branches(r), r.ints(FEATURES), r.features()
     yield from first_faults(
@@ -319,5 +306,5 @@ ENSEMBLE = OperatorClauses(
         _numbered("post_transform", 0, 5, _TRANSFORMS), _modes, _features, _flags, _roots, _children, _shape, _members,
         _targets,
     ),
-    (matrix_input, _input_type, _known_features),
+    (_known_features,),
 )  # fmt: skip

@@ -24,12 +24,22 @@ from hwflow.onnxspec.clauses.ml.node_reading import (
     present,
     stop,
 )
-from hwflow.onnxspec.clauses.ml.tree_lists import matrix_input
+from hwflow.onnxspec.graphs.typeforms import dims_text
 
 LABELS = ("classlabels_ints", "classlabels_strings")
 COEFFICIENTS, INTERCEPTS = "coefficients", "intercepts"
 VECTORS, PER_CLASS, KERNEL = "support_vectors", "vectors_per_class", "kernel_params"
 KERNELS = ("LINEAR", "POLY", "RBF", "SIGMOID")
+
+
+def matrix_input(r: NodeReading) -> Iterator[Fault]:
+    """The input has the axes samples and features, or features alone."""
+    shape = r.shape(0)
+    if not 1 <= len(shape) <= 2:
+        yield Fault(
+            INPUTS, f"{r.input(0)} must have the axes [samples, features], not shape {dims_text(shape)}",
+            "reshape the input",
+        )
 
 
 def _multiple(name: str, length: int, divisor: int, what: str) -> Iterator[Fault]:
@@ -72,8 +82,8 @@ def _classifier_features(r: NodeReading) -> Iterator[Fault]:
     rows, intercepts, length = _rows(r), r.length(INTERCEPTS), r.length(COEFFICIENTS)
     possible = {intercepts} if intercepts in rows else rows
     if length not in {count * r.features() for count in possible}:
-        count = max(possible)
-        yield from _product(COEFFICIENTS, length, count if length % count == 0 else 1, counted(count, "score"), r)
+        count = min(possible)
+        yield from _product(COEFFICIENTS, length, count, counted(count, "score"), r)
 
 
 def _targets(r: NodeReading) -> int:
@@ -139,7 +149,7 @@ def _svm_classifier(r: NodeReading) -> Iterator[Fault]:
             yield from _bias(r, (1,), "the bias")
         return
     pairs = comb(classes, 2)
-    why = f"a pair of {what} each"
+    why = f"pairs of {what}"
     yield from of_length(PER_CLASS, len(per_class), (classes,), what)
     yield from present(r, [VECTORS])
     yield from _multiple(VECTORS, r.length(VECTORS), vectors, counted(vectors, "support vector"))
