@@ -34,11 +34,11 @@ def python_value(attribute: AttributeProto) -> Attribute | None:
     if kind == AttributeProto.STRING:
         return _text(attribute.s)
     if kind == AttributeProto.INTS:
-        return tuple(int(i) for i in attribute.ints)
+        return tuple(attribute.ints)
     if kind == AttributeProto.FLOATS:
-        return tuple(float(f) for f in attribute.floats)
+        return tuple(attribute.floats)
     if kind == AttributeProto.STRINGS:
-        return tuple(_text(s) for s in attribute.strings)
+        return tuple(map(_text, attribute.strings))
     if kind == AttributeProto.TENSOR:
         return _array(attribute.t)
     if kind == AttributeProto.TENSORS:

@@ -9,6 +9,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from tests.onnxspec.build import model, node, value
+from tests.onnxspec.reading.ml_seeds import ensemble, pipeline
 
 INT8, INT64, BOOL = TensorProto.INT8, TensorProto.INT64, TensorProto.BOOL
 
@@ -223,5 +224,5 @@ def seeds(folder: Path) -> list[onnx.ModelProto]:
     """All of them; files beside the model are written to ``folder``."""
     return [
         dense(), convolution(), control_flow(), functions(), training(), storage(), collections(), external(folder),
-        shapes(),
+        shapes(), pipeline(), ensemble(),
     ]  # fmt: skip

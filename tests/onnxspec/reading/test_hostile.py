@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from tests.onnxspec.build import model, node, value
-from tests.onnxspec.reading import wire
+from tests.onnxspec.reading import hostile_ensembles, wire
 from tests.onnxspec.reading.fuzz_seeds import dense
 
 ROOT = Path(__file__).parents[3]
@@ -267,16 +267,17 @@ MODELS: tuple[Callable[[], onnx.ModelProto], ...] = (
     in_a_circle, backwards, all_of_one_name, nothing_makes_them, long_names, huge_dimensions, huge_quantized,
     negative_dimensions, tensors_without_data, large_constants, many_dimensions, many_variables, functions_that_grow,
     functions_in_a_circle, endless_loop, branches_of_branches, endless_expression, large_product, doubling_texts,
-    slow_loops, followed_vector, far_axis, wide_window, long_locations,
+    slow_loops, followed_vector, far_axis, wide_window, long_locations, *hostile_ensembles.MODELS,
 )  # fmt: skip
 
-BYTES = {
+BYTES: Mapping[str, bytes | Callable[[], bytes]] = {
     "captured_bytes": captured_bytes(),
     "deep_graphs": wire.nested_graphs(2000),
     "deep_types": wire.nested_types(2000),
     "endless_graph": wire.varint(7 << 3 | 2) + wire.varint(2**62) + b"\x12\x01g",
     "endless_name": wire.model(wire.varint(2 << 3 | 2) + wire.varint(2**62)),
     "endless_varint": wire.field(1, 10) + b"\x3a" + b"\xff" * 1000,
+    "ten_million_nodes": hostile_ensembles.ten_million_nodes,
     "many_graphs": wire.field(1, 10) + wire.field(7, wire.field(2, b"g")) * 100_000,
     "zeros": bytes(1_000_000),
 }
@@ -294,7 +295,8 @@ def test_hostile(tmp_path: Path, names: list[str]) -> None:
     paths = [sample]
     for name in names:
         paths.append(tmp_path / f"{name}.onnx")
-        paths[-1].write_bytes(BYTES[name] if name in BYTES else made[name]().SerializeToString())
+        data = BYTES[name] if name in BYTES else made[name]().SerializeToString()
+        paths[-1].write_bytes(data if isinstance(data, bytes) else data())
     worker = subprocess.run(
         [sys.executable, "-W", "error", "-m", "tests.onnxspec.reading.limits", *map(str, paths)],
         cwd=ROOT,
