@@ -9,8 +9,7 @@ import onnx
 
 from hwflow.display import show_path
 from hwflow.errors import Finding, ModelRefused, NoSuchModel, Severity
-from hwflow.onnxspec.reading.list_bytes import MOST_LIST_BYTES, list_bytes
-from hwflow.onnxspec.reading.wire import MAX_DEPTH, exceeds_depth, find_truncation
+from hwflow.onnxspec.reading.wire import MAX_DEPTH, MOST_LIST_BYTES, exceeds_depth, find_truncation, list_bytes
 
 # Protobuf's own limit for one message; larger models keep their tensors in files beside the model.
 _MAX_BYTES = 2**31 - 1

@@ -11,7 +11,7 @@ import onnx
 import pytest
 
 from hwflow.onnxspec import read_model
-from hwflow.onnxspec.reading.wire import exceeds_depth
+from hwflow.onnxspec.reading.wire import MOST_LIST_BYTES, exceeds_depth, list_bytes
 from tests.onnxspec.build import model, node, refused
 from tests.onnxspec.reading import wire
 
@@ -171,3 +171,49 @@ def test_the_deepest_that_protobuf_reads(tmp_path: Path, make: Callable[[int], b
     assert not exceeds_depth(make(deepest)) and exceeds_depth(make(deepest + 1))
     path.write_bytes(make(deepest + 1))
     assert "must not nest deeper than 100" in refused(lambda: read_model(path))[0]
+
+
+def entries(number: int, kind: int, count: int, entry: bytes) -> bytes:
+    """An attribute with a list of ``count`` entries in field ``number``."""
+    return wire.field(1, b"a") + entry * count + wire.field(20, kind)
+
+
+LISTS = {
+    "ints": (entries(8, 7, 1000, b"\x40\x05"), 2000),
+    "packed ints": (entries(8, 7, 1, wire.field(8, b"\x05" * 1000)), 4000),
+    "packed floats": (entries(7, 6, 1, wire.field(7, bytes(4000))), 4000),
+    "strings": (entries(9, 8, 1000, wire.field(9, b"LEAF")), 6000),
+    "a tensor": (entries(5, 4, 1, wire.field(5, wire.field(9, bytes(1000)))), 0),
+    "an integer": (entries(3, 2, 1, wire.field(3, 7)), 0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LISTS)
+@pytest.mark.parametrize("place", ["graph", "subgraph", "function", "training"])
+def test_lists_are_counted(name: str, place: str) -> None:
+    attribute, count = LISTS[name]
+    held = wire.field(1, wire.field(4, b"Op") + wire.field(5, attribute) + wire.field(5, attribute))  # a graph
+    inner = wire.field(1, wire.field(5, wire.field(1, b"then_branch") + wire.field(6, held) + wire.field(20, 5)))
+    data = {
+        "graph": wire.model(held),
+        "subgraph": wire.model(inner),
+        "function": wire.field(25, b"\x3a" + held[1:]),  # nodes are field 7
+        "training": wire.field(20, wire.field(2, held)),
+    }[place]
+    assert 2 * count <= list_bytes(data) <= 2 * count + 20
+
+
+def test_files_with_huge_lists_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    entry = b"\x40\x05"
+    for size, is_refused in ((MOST_LIST_BYTES, True), (MOST_LIST_BYTES - 100, False)):
+        attribute = entries(8, 7, size // 2 + 1, entry)
+        path.write_bytes(wire.model(wire.field(1, wire.field(4, b"Op") + wire.field(5, attribute))))
+        if is_refused:
+            assert refused(lambda: read_model(path)) == [
+                f"unsupported: file '{path}': the lists of its nodes' attributes must have at most 25165824 bytes in "
+                "all (about 500,000 nodes of trees), but they have more [model-size]\n"
+                "  remedy: split the ensemble, or train one of fewer nodes"
+            ]
+        else:
+            assert len(read_model(path).graph.node[0].attribute[0].ints) == size // 2 + 1
