@@ -23,7 +23,7 @@ RULES: tuple[Rule, ...] = (
     *operator_rules.RULES,
     *functions.RULES,
     *stated_types.RULES,
-    *operator_rules.INPUT_RULES,
+    *operator_rules.LATE_RULES,
     *tensors.RULES,
     *external_data.RULES,
     *training.RULES,

@@ -130,4 +130,4 @@ RULES = (
     Rule(TREES, "own", partial(_of_attributes, TREES), "correct the trees, or export the model again"),
     Rule(CLASSES, "own", partial(_of_attributes, CLASSES), _AGAIN),
 )
-INPUT_RULES = (Rule(INPUTS, "own", _of_inputs, "correct the attribute, or the input"),)
+LATE_RULES = (Rule(INPUTS, "own", _of_inputs, "correct the attribute, or the input"),)
