@@ -38,7 +38,8 @@ def command_line() -> argparse.ArgumentParser:
     def frames(command: argparse.ArgumentParser, default: str, seeds: str) -> None:
         command.add_argument(
             "--input", metavar="X.npz",
-            help="arrays by model input name, frames first (default: inputs.npz beside the model, else random ones)",
+            help="arrays by model input name, frames first; maps in X.json (default: inputs.npz beside the model, else "
+            "random ones)",
         )
         command.add_argument("--frames", type=int, metavar="N", help=f"how many frames (default: {default})")
         command.add_argument("--seed", type=seed, metavar="N", help=f"of {seeds} (default: random, printed)")
@@ -173,7 +174,7 @@ def command_line() -> argparse.ArgumentParser:
         help="simulate N equal shares of the frames side by side, each from a reset of its own",
     )
     command.add_argument("--wave", metavar="F", help="write a waveform (F.vcd or F.fst)")
-    command.add_argument("--output", metavar="Y.npz", help="write the model's outputs, by name, frames first")
+    command.add_argument("--output", metavar="Y.npz", help="write the model's outputs, by name; maps to Y.json")
     dimension(command)
     const(command)
     input_type(command)
@@ -193,10 +194,10 @@ def command_line() -> argparse.ArgumentParser:
     command.add_argument("--baud", type=int, metavar="N", help="of the serial port (default: the design's)")
     command.add_argument(
         "--input", metavar="X.npz",
-        help="arrays by model input name, frames first, and optionally 'label' (default: the output folder's frames)",
+        help="arrays by model input name, frames first, maps in X.json, and optionally 'label' (default: the folder's)",
     )
     command.add_argument("--frames", type=int, metavar="N", help="how many frames (default: all; more are repeated)")
-    command.add_argument("--output", metavar="Y.npz", help="write the model's outputs, by name, frames first")
+    command.add_argument("--output", metavar="Y.npz", help="write the model's outputs, by name; maps to Y.json")
     command.add_argument("--no-verify", action="store_true", help="do not compare with the golden model")
     command.add_argument(
         "--simulated", action="store_true", help="simulate the whole board in Verilator, and run on that"

@@ -21,6 +21,7 @@ from hwflow.errors import Finding, ModelRefused, Severity, UsageError, merged
 from hwflow.frontend.frames.batches import whole_inputs
 from hwflow.frontend.host_work import HOST_WORK, HostWork
 from hwflow.frontend.states.ties import STATELESS, States, with_ties
+from hwflow.host.runtime.tensors.levels import numpy_type
 from hwflow.onnxspec import ModelProto, TrainingModel, write_model
 from hwflow.onnxspec.graphs.operator_names import DEQUANTIZE_LINEAR, QUANTIZE_LINEAR
 from hwflow.onnxspec.reading.bound_inputs import InputConstants
@@ -293,7 +294,7 @@ def _refuse_unfit(model: Model) -> None:
     ]
     for name in model.resolved.inputs:
         dtype = values[name].dtype
-        if dtype != "float32" and "int" not in dtype:
+        if dtype not in ("float32", "string") and "int" not in dtype:
             message = f"elements must be of type float32 or integers, not {dtype}"
             findings.append(Finding("input-type", f"input {show(name)}", message, "convert the model to float32"))
         if name in whole and not (model.whole and whole[name]):
@@ -346,7 +347,7 @@ def _states(model: Model) -> list[State]:
 
 def _by_frame(model: Model, inputs: Inputs) -> list[dict[str, npt.NDArray[Any]]]:
     """Return one mapping per frame, with arrays of the model's types."""
-    dtypes = {name: np.dtype(model.resolved.values[name].dtype) for name in inputs.arrays}
+    dtypes = {name: numpy_type(model.resolved.values[name].dtype) for name in inputs.arrays}
     return [
         {
             name: (array[i] if model.whole else array[i : i + 1]).astype(dtypes[name])

@@ -163,3 +163,28 @@ def test_support_vector_regression(tmp_path: Path) -> None:
               support_vectors=floats(rng, 12), coefficients=floats(rng, 3), rho=[0.1])  # fmt: skip
     _, right = quantized([node], [y], tmp_path)
     assert right > 0.9
+
+
+def test_texts(tmp_path: Path) -> None:
+    """Categories become features on the host."""
+    rng = np.random.default_rng(8)
+    names = ["red", "green", "blue"]
+    nodes = [
+        ml("OneHotEncoder", "c", "one", cats_strings=names),
+        helper.make_node("Reshape", ["one", "shape"], ["flat"], name="flat"),
+        helper.make_node("Concat", ["flat", "x"], ["f"], name="f", axis=1),
+        ml("LinearClassifier", "f", "label", "raw", coefficients=floats(rng, 15), intercepts=floats(rng, 3),
+           classlabels_strings=names, post_transform="SOFTMAX"),
+    ]  # fmt: skip
+    shapes = (("c", STRING, 1), ("x", FLOAT, 2))
+    infos = [helper.make_tensor_value_info(name, kind, [None, size]) for name, kind, size in shapes]
+    raw = helper.make_tensor_value_info("raw", FLOAT, [None, 3])
+    graph = helper.make_graph(
+        nodes, "texts", infos, [label(STRING), raw], [numpy_helper.from_array(np.array([0, -1]), "shape")]
+    )
+    opsets = [helper.make_opsetid("", 15), helper.make_opsetid(ML, 3)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), tmp_path / "float.onnx")
+    np.savez(tmp_path / "data.npz", c=rng.choice([*names, "?"], (40, 1)), x=rng.normal(size=(40, 2)).astype(np.float32))
+    done = hwflow.quantize(tmp_path / "float.onnx", tmp_path / "data.npz", tmp_path / "q.onnx")
+    assert done.compiles and done.host is not None and not done.host.linear
+    assert hwflow.compare(tmp_path / "q.onnx", inputs=tmp_path / "data.npz").ok

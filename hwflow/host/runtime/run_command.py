@@ -316,8 +316,10 @@ def main(folder: Path, arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Run the network on its board.")
     parser.add_argument("--port", metavar="P", help="a serial device, or udp:HOST[:PORT] (default: the one found)")
     parser.add_argument("--baud", type=int, metavar="N", help="of the serial port (default: the design's)")
-    parser.add_argument("--input", metavar="X.npz", help="arrays by model input name, frames first; 'label': classes")
-    parser.add_argument("--output", metavar="Y.npz", help="write the model's outputs, by name, frames first")
+    parser.add_argument(
+        "--input", metavar="X.npz", help="arrays by model input name, frames first; 'label': classes; maps in X.json"
+    )
+    parser.add_argument("--output", metavar="Y.npz", help="write the model's outputs, by name; maps to Y.json")
     parser.add_argument("--frames", type=int, metavar="N", help="how many frames (default: all of the file)")
     parser.add_argument("--no-verify", action="store_true", help="do not run the test bench's frames before")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="format of stdout (default: text)")

@@ -132,13 +132,49 @@ def _label_encoder(use: Use) -> onnx.FunctionProto | None:
     return _looked_up(call, found)
 
 
-def _looked_up(call: Call, found: _Map) -> onnx.FunctionProto:
-    """Return the values of elements: the place of each among the keys, counted from 1, is an index."""
+_MOST_COMPARED = 1 << 10
+"""Keys that each element is compared with; of more, the node is the host's, which has a better way."""
+
+_LONGEST, _LEAST_SHARE = 1 << 16, 8
+"""Of a table that an integer is the index of: its length, and the share (1 in so many) of its places that are keys."""
+
+
+def _looked_up(call: Call, found: _Map) -> onnx.FunctionProto | None:
+    """Return the values of elements."""
     body = DialectWriter(call)
-    x = body.argument(0)
-    keys, values = [*found.table], [*found.table.values()]
+    index = _place_in_table(body, found) or _place_among_keys(body, found)
+    if index is None:
+        return None
+    place, values = index
+    table = body.constant([found.default, *values], object if found.values == STRING else found.values)
+    return body.returned(body.let(f"Gather <axis = 0> ({table}, {place})"))
+
+
+def _place_in_table(body: DialectWriter, found: _Map) -> tuple[str, list[Any]] | None:
+    """Return the place of each integer among all between the least key and the greatest, from 1, and their values; None
+    where these are too many. 0 is the place of others."""
+    if not integer_kind(found.keys) or not found.table:
+        return None
+    first, last = min(found.table), max(found.table)
+    length = last - first + 1
+    if length > min(_LONGEST, _LEAST_SHARE * len(found.table)) or first <= np.iinfo(found.keys).min:
+        return None
+    x, before = body.argument(0), body.number(first - 1, found.keys)
+    least, most = (body.number(end, found.keys) for end in (first, last))
+    inside = body.let(f"And ({body.let(f'GreaterOrEqual ({x}, {least})')}, {body.let(f'LessOrEqual ({x}, {most})')})")
+    place = body.let(f"Sub ({body.let(f'Where ({inside}, {x}, {before})')}, {before})")
+    values = [found.table.get(key, found.default) for key in range(first, last + 1)]
+    return cast(body, place, found.keys, INT64), values
+
+
+def _place_among_keys(body: DialectWriter, found: _Map) -> tuple[str, list[Any]] | None:
+    """Return the place of each element among the keys, from 1, and their values; None where these are too many. 0 is
+    the place of others."""
+    keys = [*found.table]
+    if len(keys) > _MOST_COMPARED:
+        return None
     lost = [place for place, key in enumerate(keys) if key != key]  # NaN
-    one = body.let(f"Unsqueeze ({x}, {body.integers([-1])})")
+    one = body.let(f"Unsqueeze ({body.argument(0)}, {body.integers([-1])})")
     same = _equal(body, one, keys, found.keys)
     if lost:  # keys of NaN are alike
         its = body.number([p == lost[-1] for p in range(len(keys))], "bool")
@@ -147,9 +183,7 @@ def _looked_up(call: Call, found: _Map) -> onnx.FunctionProto:
     numbers, nothing = body.number([*range(1, len(keys) + 1)]), body.number(0.0)
     place = body.let(f"Where ({same}, {numbers}, {nothing})")
     index = body.let(f"ReduceSum <keepdims = 0> ({place}, {body.integers([-1])})")
-    index = cast(body, index, FLOAT, INT64)
-    table = body.constant([found.default, *values], object if found.values == STRING else found.values)
-    return body.returned(body.let(f"Gather <axis = 0> ({table}, {index})"))
+    return cast(body, index, FLOAT, INT64), [*found.table.values()]
 
 
 def _category_mapper(use: Use) -> onnx.FunctionProto | None:
@@ -178,7 +212,11 @@ def _strings_looked_up(inputs: Inputs, attributes: Mapping[str, Any]) -> AnyArra
 
 
 def _each(x: AnyArray, table: Mapping[Any, Any], default: Any, dtype: Any) -> AnyArray:
-    flat = [table.get(_text(key) if x.dtype.kind in "OSU" else key, default) for key in x.reshape(-1).tolist()]
+    of_nan = [value for key, value in table.items() if key != key]
+    if x.dtype.kind in "OSU":
+        flat = [table.get(_text(key), default) for key in x.reshape(-1).tolist()]
+    else:
+        flat = [of_nan[-1] if of_nan and key != key else table.get(key, default) for key in x.reshape(-1).tolist()]
     result: AnyArray = np.array(flat, dtype).reshape(x.shape)
     return result
 

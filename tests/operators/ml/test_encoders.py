@@ -67,6 +67,31 @@ def test_label_encoder_of_tensors(dtype: Any) -> None:
     assert found.dtype == dtype and found.tolist() == [30, -7, 20]
 
 
+@pytest.mark.parametrize("first", [-(2**31), -(2**31) + 1, -3, 2**31 - 40])
+def test_tables(first: int) -> None:
+    """Keys near each other, at the ends of the type, too: a table; and elements beyond them."""
+    keys = [first + 3 * k for k in range(14)]
+    x = np.array(sorted({*keys, *(min(max(k + d, -(2**31)), 2**31 - 1) for k in keys for d in (-1, 1, 50))}), np.int32)
+    tensors = {
+        name: numpy_helper.from_array(np.array(values, np.int32))
+        for name, values in (("keys_tensor", keys), ("values_tensor", range(14)), ("default_tensor", [-1]))
+    }
+    (found,) = defined("LabelEncoder", {"x": x}, **tensors)
+    assert found.tolist() == [keys.index(key) if key in keys else -1 for key in x.tolist()]
+
+
+def test_many_keys_are_the_hosts() -> None:
+    keys = [k * k * 1_000 for k in range(2000)]
+    x = {"x": np.array([keys[7], 5, keys[1999]])}
+    assert by_the_host("LabelEncoder", x, keys_int64s=keys, values_int64s=[*range(2000)]) == [7, -1, 1999]
+    lost = {"x": np.array([math.nan, 3.0, -1.0], np.float32)}
+    floats = [math.nan, *map(float, range(1500)), math.nan]
+    assert by_the_host("LabelEncoder", lost, keys_floats=floats, values_int64s=[*range(1502)]) == [1501, 4, -1]
+    (found,) = defined("LabelEncoder", {"x": np.array([0, 4000, -1])}, keys_int64s=[*range(5000)],
+                       values_int64s=[*range(5000, 0, -1)])  # fmt: skip
+    assert found.tolist() == [5000, 1000, -1]
+
+
 def test_strings_are_the_hosts() -> None:
     names = {"x": np.array(["Dori", "Amy", "Amy", "Sally", "Sally"], object)}
     given: dict[str, Any] = {"keys_strings": ["Amy", "Sally"], "values_int64s": [5, 6]}

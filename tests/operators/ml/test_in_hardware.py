@@ -72,6 +72,14 @@ def labels(b: Classical) -> None:
     b.output(b.declare(y, ["N", 4], "int16"))
 
 
+def table(b: Classical) -> None:
+    names = ("keys_tensor", "values_tensor", "default_tensor")
+    lists = (range(-20, 30), [k * k % 17 for k in range(50)], [-1])
+    tensors = [numpy_helper.from_array(np.array(each, np.int16)) for each in lists]
+    y = b.ml("LabelEncoder", b.input("x", ["N", 4], "int16"), **dict(zip(names, tensors, strict=True)))
+    b.output(b.declare(y, ["N", 4], "int16"))
+
+
 def one_hot(b: Classical) -> None:
     y = b.ml("OneHotEncoder", b.input("x", ["N", 2], "int32"), cats_int64s=[1, 5, -9])
     b.quantized(y, ["N", 2, 3], 1.0)
@@ -83,7 +91,7 @@ def of_integers(b: Classical) -> None:
     b.output(b.declare(missing, ["N", 4], "int32"))
 
 
-MODELS = [scaler, binarizer, imputer, normalizer, vectorizer, labels, one_hot, of_integers]
+MODELS = [scaler, binarizer, imputer, normalizer, vectorizer, labels, table, one_hot, of_integers]
 
 
 @pytest.mark.parametrize("make", MODELS)
@@ -97,6 +105,8 @@ def test_golden_model_and_hardware(make: Any, tmp_path: Path) -> None:
     integers = port_inputs(model, random_inputs(model, 6, np.random.default_rng(1)))
     if make is labels:
         integers["x"][:2] = [[1, 5, -9, 100], [0, 5, 1, 5]]
+    if make is table:
+        integers["x"][:2] = [[-20, -21, 29, 30], [0, 5, -7, 12]]
     if make is one_hot:
         integers["x"][:2] = [[1, 5], [-9, 1]]
     expected = golden.evaluate(model.quantized, integers)
