@@ -90,6 +90,8 @@ def rows_of(state: Lowering, node: OnnxNode, numbers: Integers, rows: Rows) -> V
         type_ = COMPUTED_TYPES[dtype]
         value = _looked_up(state, node, numbers, rows(view.array.astype(np.int64)), shape, None)
         return Integers(value, shape, type_.min, type_.max)
+    if dtype == "string":
+        raise refuse(node, "text", "data must be numbers, not texts", "leave the node to the host: read its indices")
     require_finite(node, 0, "data", view.array)
     return _real_rows(state, node, numbers, fractions(rows(view.array)), shape)
 

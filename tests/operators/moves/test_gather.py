@@ -15,6 +15,7 @@ from hwflow.api.compiler import load
 from hwflow.verify import golden
 from tests.models import Builder
 from tests.onnx_node_tests.quantized_nodes import node_tests_of, passes_in_rtl
+from tests.onnxspec.reading.ml_seeds import pipeline
 from tests.reference_agreement import agree_with_reference
 
 NODE_TESTS = [name for op in ("Gather", "GatherElements", "GatherND") for name in node_tests_of(op)]
@@ -113,3 +114,14 @@ def test_data_and_indices_both_computed(tmp_path: Path) -> None:
         "the host"
     )
 
+
+def test_texts_behind_a_refused_node(tmp_path: Path) -> None:
+    """The labels of an ensemble whose leaves have infinite values."""
+    proto = pipeline()
+    (trees,) = (made for made in proto.graph.node if made.op_type == "TreeEnsembleClassifier")
+    (weights,) = (attribute for attribute in trees.attribute if attribute.name == "class_weights")
+    weights.floats[0] = np.inf
+    path = tmp_path / "model.onnx"
+    path.write_bytes(proto.SerializeToString())
+    (finding,) = [f for f in check(path) if "(Gather)" in f.where]
+    assert (finding.rule, finding.message) == ("text", "data must be numbers, not texts")
