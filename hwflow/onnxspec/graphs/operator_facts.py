@@ -120,6 +120,7 @@ class OperatorFacts:
 
     * ``class_number``: the result is the index of a class.
     * ``keeps_elements``: the result has the elements of the first input in their order, so an index keeps its meaning.
+    * ``exact_weights``: its weights are attributes, floats that hardware takes as they are.
     * ``tells_nan``: it tells NaN from numbers, so what it reads may be NaN.
     * ``remade``: hwflow rounds another number than this quantizer does: a count, or integers a second time.
     """
@@ -168,6 +169,7 @@ class OperatorFacts:
     composed: bool = False
     class_number: bool = False
     keeps_elements: bool = False
+    exact_weights: bool = False
     tells_nan: bool = False
     remade: bool = False
 

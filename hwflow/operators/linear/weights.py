@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, gcd, lcm
@@ -20,13 +21,18 @@ from hwflow.frontend.views import (
     varying_axes,
 )
 from hwflow.ir.graph import Fractions, IntArray
+from hwflow.onnxspec.graphs.operator_facts import facts_of
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
+from hwflow.onnxspec.shapes.dialects import ML_DOMAIN
 
 MAX_BITS = 40
 """The greatest width of the integers of weights with several scales per output, at a common scale."""
 
 MAX_FLOAT_BITS = 16
-"""The greatest width of the integers of unquantized weights."""
+"""The greatest width of the integers of unquantized weights. Those of linear models of ai.onnx.ml are attributes, which
+no quantizer can stand behind: :data:`MAX_BITS` is theirs."""
+
+_DEFINED = re.compile(r" in the definition of node '.*' \((?P<operator>\w+)\)$")
 
 
 @dataclass(frozen=True)
@@ -130,6 +136,7 @@ def _of_many_scales(node: OnnxNode, integers: IntArray, scale: Fractions, name: 
 
 def _of_floats(node: OnnxNode, array: Any, name: str, axis: int) -> Weights:
     """Convert weights without a quantizer that are small multiples of a common divisor per output."""
+    most = MAX_BITS if _are_attributes(node) else MAX_FLOAT_BITS
     rows = np.moveaxis(np.asarray(array, dtype=np.float64), axis, 0)
     integers, scales = np.zeros(rows.shape, dtype=np.int64), np.empty(len(rows), dtype=object)
     for output, row in enumerate(rows):
@@ -140,7 +147,7 @@ def _of_floats(node: OnnxNode, array: Any, name: str, axis: int) -> Weights:
         whole = shifted.astype(np.int64)
         common = int(np.gcd.reduce(np.abs(whole), axis=None)) or 1
         integers[output] = whole // common
-        if np.abs(integers[output]).max(initial=0) >= 1 << (MAX_FLOAT_BITS - 1):
+        if np.abs(integers[output]).max(initial=0) >= 1 << (most - 1):
             raise _unquantized(node, name)
         scales[output] = Fraction(common) * Fraction(2) ** exponent
     return Weights(integers, scales)
@@ -157,7 +164,19 @@ def _least_exponent(row: Any) -> int:
     return int((exponent - 53 + trailing).min())
 
 
+def _are_attributes(node: OnnxNode) -> bool:
+    """Tell whether the weights are attributes of a linear model, in whose definition the node is."""
+    outer = _DEFINED.search(node.context)
+    return outer is not None and facts_of(ML_DOMAIN, outer["operator"]).exact_weights
+
+
 def _unquantized(node: OnnxNode, name: str) -> Exception:
+    if _are_attributes(node):
+        return refuse(
+            node, "quantized-weights",
+            f"weights {show(name)} must be multiples of a number for each output, by integers of at most {MAX_BITS} "
+            "bits, not of more", "round the attribute, or quantize the float model (see 'hwflow quantize')",
+        )
     return refuse(
         node, "quantized-weights",
         f"weights {show(name)} must be quantized (by a DequantizeLinear or a Quant), not float",

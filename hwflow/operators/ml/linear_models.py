@@ -83,15 +83,18 @@ def _single(body: DialectWriter, labels: Labels, scores: str, transform: str, ki
     return labels.chosen(body, there, labels.values[0], type(labels.values[0])())
 
 
-_DEFINED = "all transforms; of quantized numbers; labels that are strings are the host's"
+_DEFINED = (
+    "of quantized numbers and integers; coefficients as they are, where those of an output have a common divisor that "
+    "makes them integers of at most 40 bits; all transforms; labels that are strings are the host's"
+)
 
 RECORDS = (
     Operator(
         "LinearRegressor", domains=ML, definition=_linear_regressor, defined=_DEFINED,
-        clauses=weight_lists.LINEAR_REGRESSOR,
+        clauses=weight_lists.LINEAR_REGRESSOR, exact_weights=True,
     ),
     Operator(
         "LinearClassifier", domains=ML, definition=_linear_classifier, defined=_DEFINED,
-        clauses=weight_lists.LINEAR_CLASSIFIER,
+        clauses=weight_lists.LINEAR_CLASSIFIER, exact_weights=True,
     ),
 )

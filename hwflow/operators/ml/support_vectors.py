@@ -68,17 +68,21 @@ class _Machine:
             f"Gemm <transB = 1> ({kernels or self.x}, {self.number(matrix)}, {self.number(addends)})"
         )
 
-    def kernels(self, vectors: Floats) -> str:
-        """Return the kernel of the input and each of the vectors, [frames, vectors]."""
+    def of_kernels(self, matrix: Floats, addends: Floats, vectors: Floats) -> str:
+        """Return the product of the kernels of the input and each of the vectors with ``matrix``, transposed, and the
+        addends. Linear kernels have one product of both."""
         name = self.call.attribute("kernel_type", _LINEAR)
         if name not in _KERNELS:
             raise Undefined(f"kernel_type must be one of {', '.join(_KERNELS)}, not {name!r}", "correct the attribute")
         parameters = reals(self.call, "kernel_params")
         require_length("kernel_params", parameters, *((0, 3) if name == _LINEAR else (3,)))
-        body = self.body
         if name == _LINEAR:
-            return body.let(f"Gemm <transB = 1> ({self.x}, {self.number(vectors)})")
-        gamma, offset, degree = parameters.tolist()
+            return self.sums(matrix.astype(np.float64) @ vectors, addends)
+        return self.sums(matrix, addends, self._kernels(name, parameters.tolist(), vectors))
+
+    def _kernels(self, name: str, parameters: Sequence[float], vectors: Floats) -> str:
+        """Return the kernel of the input and each of the vectors, [frames, vectors]."""
+        body, (gamma, offset, degree) = self.body, parameters
         if name == _RBF:  # gamma times the square of the distance, as a product: |x| ** 2 - 2 x v + |v| ** 2
             squares = (vectors.astype(np.float64) ** 2).sum(axis=1)
             far = self.sums(np.float64(2 * gamma) * vectors, -gamma * squares)
@@ -105,8 +109,10 @@ def _svm_regressor(use: Use) -> onnx.FunctionProto:
     if count < 0:
         raise Undefined(f"n_supports must not be negative, not {count}", "correct the attribute")
     require_length("coefficients", weights, count or machine.size)
-    kernels = machine.kernels(_vectors(call, count, machine.size)) if count else None
-    score = machine.sums(weights.reshape(1, -1), rho[:1], kernels)
+    if count:
+        score = machine.of_kernels(weights.reshape(1, -1), rho[:1], _vectors(call, count, machine.size))
+    else:
+        score = machine.sums(weights.reshape(1, -1), rho[:1])
     if call.integer("one_class"):
         above = body.let(f"Greater ({score}, {machine.number(0.0)})")
         score = body.let(f"Where ({above}, {machine.number(1.0)}, {machine.number(-1.0)})")
@@ -150,8 +156,8 @@ def _of_decisions(machine: _Machine, labels: Labels, counts: Sequence[int]) -> o
     weights, rho = reals(call, "coefficients"), reals(call, "rho")
     require_length("coefficients", weights, (classes - 1) * total)
     require_length("rho", rho, len(pairs))
-    kernels = machine.kernels(_vectors(call, total, machine.size))
-    decisions = machine.sums(_pairwise(weights.reshape(classes - 1, total), counts, pairs), rho, kernels)
+    matrix = _pairwise(weights.reshape(classes - 1, total), counts, pairs)
+    decisions = machine.of_kernels(matrix, rho, _vectors(call, total, machine.size))
     won = body.let(f"Greater ({decisions}, {machine.number(0.0)})")
     transform = call.attribute("post_transform", NONE)
     if classes == 2:

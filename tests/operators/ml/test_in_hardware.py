@@ -11,6 +11,7 @@ import pytest
 from onnx import numpy_helper
 
 from hwflow.api.compiler import compile, load
+from hwflow.errors import ModelRefused
 from hwflow.host.boundary_models import port_inputs
 from hwflow.verify import golden
 from hwflow.verify.comparison import compare
@@ -91,7 +92,23 @@ def of_integers(b: Classical) -> None:
     b.output(b.declare(missing, ["N", 4], "int32"))
 
 
-MODELS = [scaler, binarizer, imputer, normalizer, vectorizer, labels, table, one_hot, of_integers]
+def classifier(b: Classical, least: float = 0.015625) -> None:
+    """Coefficients of 24 bits and several exponents, as they are."""
+    coefficients = [float(np.float32(v)) for v in (1 / 3, -0.7, 1.9, least, 0.1, 0.2, -0.3, 0.4, -1.1, 0.9, 0.05, 0.6)]
+    label = b.ml("LinearClassifier", b.reals(), outputs=["scores"], coefficients=coefficients,
+                 intercepts=[0.1, -0.2, 0.3], classlabels_ints=[4, -7, 9])  # fmt: skip
+    b.output(b.declare(label, ["N"], "int64"))
+    b.output(b.declare("scores", ["N", 3]))
+
+
+MODELS = [classifier, scaler, binarizer, imputer, normalizer, vectorizer, labels, table, one_hot, of_integers]
+
+
+def test_coefficients_too_far_apart(tmp_path: Path) -> None:
+    b = Classical(15, 8)
+    classifier(b, 1e-12)
+    with pytest.raises(ModelRefused, match="by integers of at most 40 bits, not of more"):
+        compile(b.save(tmp_path), "ulx3s_85f")
 
 
 @pytest.mark.parametrize("make", MODELS)
