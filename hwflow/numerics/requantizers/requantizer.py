@@ -481,6 +481,8 @@ def realise(steps: Sequence[StepFunction], input_bits: int, input_signed: bool) 
     forms: list[Form] = []
     wide = max(s.travel for s in steps) >= MAX_LEVELS  # a table of long results: no thresholds for each unit
     far = max(-lo, hi) > LIMIT  # keys of float64: compared, not multiplied
+    if far and not any(s.count for s in steps):
+        forms.append(ThresholdForm(tuple(s.first for s in steps), ((hi + 1,),) * len(steps), ((False,),) * len(steps)))
     found = None if wide or far else find_multiply_add_shift(steps)
     if found is not None:
         forms.append(found)
