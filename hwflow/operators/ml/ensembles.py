@@ -37,7 +37,8 @@ class Ensemble:
     """Trees of nodes and leaves. ``true`` and ``false``: where a node leads, the index of a node, or ``~leaf``; nodes
     come before those to which they lead. ``roots``: likewise, one for each tree. ``tracks_true``: where NaN leads.
     ``members[member_start[k]:member_start[k + 1]]``: the numbers of the k-th node, none unless it asks for members.
-    Leaf k adds ``leaf_value[leaf_start[k]:leaf_start[k + 1]]`` to its targets ``leaf_target``."""
+    Leaf k adds ``leaf_value[leaf_start[k]:leaf_start[k + 1]]`` to its targets ``leaf_target``; ``leaf_tree``: the tree
+    of each, rising."""
 
     feature: IntArray
     mode: IntArray
@@ -51,6 +52,7 @@ class Ensemble:
     leaf_start: IntArray
     leaf_target: IntArray
     leaf_value: Floats
+    leaf_tree: IntArray
 
     @property
     def trees(self) -> int:
@@ -107,7 +109,7 @@ def of_named_nodes(attributes: Attributes, kind: str) -> Ensemble:
     return _ordered(Ensemble(
         columns["nodes_featureids"][inner], mode[inner], value[inner], place[leads[0][inner]], place[leads[1][inner]],
         columns["nodes_missing_value_tracks_true"][inner] != 0, place[roots], np.zeros(int(inner.sum()) + 1, np.int64),
-        np.zeros(0), starts, targets[kept][order], weights[kept][order],
+        np.zeros(0), starts, targets[kept][order], weights[kept][order], trees[~inner],
     ))
 
 
@@ -142,6 +144,7 @@ def of_positions(attributes: Attributes) -> Ensemble:
     return _ordered(Ensemble(
         columns["nodes_featureids"], mode, value, leads[0], leads[1], columns["nodes_missing_value_tracks_true"] != 0,
         np.where(single, leads[0][roots], roots), member_start, members, np.arange(len(weights) + 1), targets, weights,
+        np.zeros(len(weights), np.int64),
     ))
 
 
@@ -194,7 +197,7 @@ def _ordered(ensemble: Ensemble) -> Ensemble:
     return Ensemble(
         ensemble.feature[node], ensemble.mode[node], ensemble.value[node], true, false, ensemble.tracks_true[node],
         roots, member_start, ensemble.members[members], leaf_start, ensemble.leaf_target[entries],
-        ensemble.leaf_value[entries],
+        ensemble.leaf_value[entries], found // max(leaves, 1),
     )
 
 

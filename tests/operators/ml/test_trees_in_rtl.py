@@ -14,7 +14,7 @@ from hwflow.host.boundary_models import model_outputs, port_inputs
 from hwflow.verify import golden
 from hwflow.verify.random_inputs import random_inputs
 from tests.onnx_node_tests.top_simulation import SimulatedTop
-from tests.operators.ml.ensembles import MODES, model_of, named_attributes
+from tests.operators.ml.ensembles import MODES, Leaf, grown, model_of, named_attributes, totals
 from tests.operators.ml.test_tree_classifiers import forest, saved
 
 
@@ -41,3 +41,24 @@ def test_a_classifier(dtype: str, fps: float | None, ids: list[int], tmp_path: A
     for gap, stall in ((0.0, 0.0), (0.5, 0.5)):
         for name, array in model_outputs(model, top.run(ports, gap=gap, stall=stall), arrays).items():
             np.testing.assert_array_equal(array, wanted[name])
+
+
+@pytest.mark.parametrize("fps", [None, 1e5])
+@pytest.mark.parametrize("aggregate", ["MIN", "MAX"])
+def test_extremes(aggregate: str, fps: float | None, tmp_path: Any) -> None:
+    """Leaves far beyond what the result can be, and trees that are one leaf."""
+    rng = random.Random(aggregate)
+    values = [[float(np.float32(rng.gauss(0, 1))) for _ in range(4)] for _ in range(3)]
+
+    def leaf() -> list[tuple[int, float]]:
+        return [(k, float(rng.choice([-64, -3, 0, 0.5, 2, 64]))) for k in range(2)]
+
+    trees = [grown(rng, 2, values, leaf, MODES) for _ in range(4)] + [Leaf([(0, 1.0), (1, -1.0)])]
+    attributes = {**named_attributes(trees, "target"), "n_targets": 2, "aggregate_function": aggregate}
+    model = saved(model_of("TreeEnsembleRegressor", attributes, 3, [("y", TensorProto.FLOAT, [2])]), tmp_path)
+    arrays = random_inputs(model, 30, np.random.default_rng(5))
+    exact = [[float(v) for v in totals(trees, row, 2, aggregate, [])] for row in arrays["x"].tolist()]
+    top = SimulatedTop(compile(model, "ulx3s_85f", fps=fps).schedule.plan)
+    for gap, stall in ((0.0, 0.0), (0.5, 0.5)):
+        found = model_outputs(model, top.run(port_inputs(model, arrays), gap=gap, stall=stall), arrays)
+        assert found["y"].tolist() == exact
