@@ -78,8 +78,8 @@ def _least_exponent(value: Floats) -> int:
 
 
 def limited(leaves: Leaves, tree: IntArray, targets: int, *, least: bool) -> Leaves:
-    """Return leaves without values that cannot be the ``least`` (else the greatest) of all trees: those beyond what each
-    tree's most extreme value allows become that. ``tree``: of each leaf that names all ``targets``, rising."""
+    """Return leaves without values that cannot be the ``least`` (else the greatest) of all trees: those beyond what all
+    trees allow become that. ``tree``: of each leaf, which names all ``targets``, rising."""
     values = leaves.value.reshape(len(tree), targets)
     begins = np.flatnonzero(np.diff(tree, prepend=-1))
     if least:
