@@ -9,7 +9,16 @@ from functools import partial
 
 import numpy as np
 
-from hwflow.frontend.context import Lowering, behind, exact_constant, made, reals, refuse, require_short
+from hwflow.frontend.context import (
+    Lowering,
+    behind,
+    exact_constant,
+    made,
+    reals,
+    refuse,
+    require_behind,
+    require_short,
+)
 from hwflow.frontend.facts import UNLIMITED
 from hwflow.frontend.views import (
     Constant,
@@ -32,9 +41,10 @@ from hwflow.numerics.functions.combination import combination
 from hwflow.numerics.functions.function import Elementwise
 from hwflow.numerics.functions.piecewise import Affine
 from hwflow.numerics.functions.power import Pow, Reciprocal
+from hwflow.numerics.requantizers.staircase import LIMIT
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
 from hwflow.operators.elementwise import integers
-from hwflow.operators.elementwise.keys import keyed_sum, remember_sum
+from hwflow.operators.elementwise.keys import keyed_sum, reach_of_sum, remember_sum
 from hwflow.operators.elementwise.lattice import whole_zero_point
 from hwflow.operators.moves.channels import Channels
 from hwflow.operators.moves.moves import broadcast, with_constant
@@ -337,6 +347,10 @@ def sum_of(state: Lowering, node: OnnxNode, left: Reals, right: Reals, *, subtra
     keyed = keyed_sum(state, node, left, right, multipliers)
     if keyed is not None:
         return keyed
+    if (reach_of_sum(state, left, right, multipliers) or 0) > LIMIT:
+        require_behind(
+            state, node, "sum-bits", "sums must lie within 62 bits, or be left to the host", "quantize the operands"
+        )
     channels = Channels(left.shape, *multipliers)
     columns = tuple(_integers(channels.column(m)) for m in multipliers)
     value = channels.add(

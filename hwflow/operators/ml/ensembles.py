@@ -71,7 +71,7 @@ def of_named_nodes(attributes: Attributes, kind: str) -> Ensemble:
         raise Malformed(f"nodes_modes must be one of {', '.join(_MODES)}, not {unknown[0]!r}")
     mode = np.array([distinct[name] for name in names], dtype=np.int64)
     count = len(ids)
-    value = _floats(attributes, "nodes_values")
+    value = floats_of(attributes, "nodes_values")
     tracks = _integers(attributes, "nodes_missing_value_tracks_true")
     columns: dict[str, npt.NDArray[Any]] = {
         "nodes_treeids": trees, "nodes_modes": mode, "nodes_featureids": _integers(attributes, "nodes_featureids"),
@@ -94,7 +94,7 @@ def of_named_nodes(attributes: Attributes, kind: str) -> Ensemble:
     if len(roots) != len(np.unique(trees)) or len(np.unique(trees[roots])) != len(roots):
         raise Malformed(f"each of {len(np.unique(trees))} trees must have one root, not {len(roots)} in all")
     roots = roots[np.argsort(trees[roots], kind="stable")]
-    weights = _floats(attributes, f"{kind}_weights")
+    weights = floats_of(attributes, f"{kind}_weights")
     targets = _integers(attributes, f"{kind}_ids")
     owners = [_integers(attributes, f"{kind}_{part}") for part in ("treeids", "nodeids")]
     for name, column in ((f"{kind}_ids", targets), (f"{kind}_treeids", owners[0]), (f"{kind}_nodeids", owners[1])):
@@ -117,13 +117,13 @@ def of_positions(attributes: Attributes) -> Ensemble:
     """Read an ensemble whose nodes lead to positions, as since version 5 of ai.onnx.ml. Raises :class:`Malformed`."""
     mode = np.asarray(attributes["nodes_modes"]).astype(np.int64).reshape(-1)
     count = len(mode)
-    weights, targets = _floats(attributes, "leaf_weights"), _integers(attributes, "leaf_targetids")
+    weights, targets = floats_of(attributes, "leaf_weights"), _integers(attributes, "leaf_targetids")
     _require_length("leaf_targetids", targets, len(weights), "leaf_weights")
     tracks = _integers(attributes, "nodes_missing_value_tracks_true")
     names = ("featureids", "truenodeids", "falsenodeids", "trueleafs", "falseleafs")
     columns = {f"nodes_{name}": _integers(attributes, f"nodes_{name}") for name in names}
     columns["nodes_missing_value_tracks_true"] = tracks if len(tracks) else np.zeros(count, np.int64)
-    value = _floats(attributes, "nodes_splits")
+    value = floats_of(attributes, "nodes_splits")
     for name, column in (*columns.items(), ("nodes_splits", value)):
         _require_length(name, column, count, "nodes_modes")
     if ((mode < 0) | (mode > Mode.MEMBER)).any():
@@ -151,7 +151,7 @@ def of_positions(attributes: Attributes) -> Ensemble:
 def _members(mode: IntArray, attributes: Attributes) -> tuple[IntArray, Floats]:
     """Return what belongs to each node's set: those of the nodes that ask for members, in order, end with a NaN."""
     asks = mode == Mode.MEMBER
-    numbers = _floats(attributes, "membership_values")
+    numbers = floats_of(attributes, "membership_values")
     ends = np.flatnonzero(np.isnan(numbers))
     if asks.any() and len(ends) < asks.sum():  # the last NaN may be missing
         ends = np.append(ends, len(numbers))
@@ -252,7 +252,7 @@ _MODES: Mapping[str, int] = {f"BRANCH_{mode.name}": int(mode) for mode in Mode i
 
 def base_values(attributes: Attributes) -> Floats:
     """Return what is added to the targets, empty where it is not given."""
-    return _floats(attributes, "base_values")
+    return floats_of(attributes, "base_values")
 
 
 def _listed(attributes: Attributes, name: str) -> Any:
@@ -264,7 +264,7 @@ def _integers(attributes: Attributes, name: str) -> IntArray:
     return np.asarray(_listed(attributes, name), dtype=np.int64).reshape(-1)
 
 
-def _floats(attributes: Attributes, name: str) -> Floats:
+def floats_of(attributes: Attributes, name: str) -> Floats:
     """Return a list of float32 numbers, or the tensor that may stand for it."""
     tensor = attributes.get(f"{name}_as_tensor")
     if tensor is not None and np.size(np.asarray(tensor)):

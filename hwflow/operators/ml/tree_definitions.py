@@ -9,14 +9,18 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import onnx
 from onnx import helper
 
 from hwflow.onnxspec.definitions.dialect_writer import Call, DialectWriter
 from hwflow.onnxspec.definitions.function_writer import Undefined, Use
+from hwflow.onnxspec.graphs.attribute_values import python_attributes
+from hwflow.operators.ml.ensembles import Ensemble, Floats, base_values, floats_of, of_named_nodes, of_positions
 from hwflow.operators.ml.labels import Labels, both_sides
-from hwflow.operators.ml.ml_operands import integers
+from hwflow.operators.ml.ml_operands import DOUBLE, cast, integers
 from hwflow.operators.ml.post_transforms import LOGISTIC, NONE, PROBIT, SOFTMAX, SOFTMAX_ZERO, transformed
+from hwflow.operators.ml.wide_sums import attributes_of, is_wide, one_target_each, parts
 from hwflow.operators.record import ML
 
 REGRESSOR = "TreeEnsembleRegressor"
@@ -32,9 +36,20 @@ def regressor(use: Use) -> onnx.FunctionProto | None:
     """Return the ensemble and its transform; None where it has none."""
     call = Call.of(use)
     transform = str(call.attribute("post_transform", NONE))
+    body = DialectWriter(call)
+    name = str(call.attribute("aggregate_function", "SUM"))
+    if name in ("SUM", "AVERAGE") and call.kind(0) in ("float32", "float64"):
+        attributes = python_attributes(use.node, None)
+        base = base_values(attributes)
+        trees = len(set(call.attribute("nodes_treeids", None) or [])) + bool(len(base))
+        if is_wide(np.append(floats_of(attributes, "target_weights"), base), trees):
+            found = of_named_nodes(attributes, "target")
+            sums = _wide(body, found, base, call.integer("n_targets", 1), average=name == "AVERAGE")
+            if sums:
+                scores = body.let(f"Cast <to = {onnx.TensorProto.FLOAT}> ({sums})")
+                return _returned(body, transformed(body, scores, transform), version=5)
     if transform == NONE:
         return None
-    body = DialectWriter(call)
     scores = _again(body, REGRESSOR, {a.name: a for a in use.node.attribute if a.name != "post_transform"})
     return _returned(body, transformed(body, scores, transform))
 
@@ -43,11 +58,18 @@ def ensemble(use: Use) -> onnx.FunctionProto | None:
     """Return the ensemble and its transform; None where it has none."""
     call = Call.of(use)
     number = call.integer("post_transform")
-    if number == 0:
-        return None
     if not 0 <= number < len(_BY_NUMBER):
         raise Undefined(f"post_transform must be 0 to {len(_BY_NUMBER) - 1}, not {number}", "correct the attribute")
-    body = DialectWriter(call)
+    body, kind, aggregate = DialectWriter(call), call.kind(0), call.integer("aggregate_function", 1)
+    attributes = python_attributes(use.node, None)
+    if aggregate in (0, 1) and is_wide(floats_of(attributes, "leaf_weights"), len(call.attribute("tree_roots", [0]))):
+        found = of_positions(attributes)
+        sums = _wide(body, found, np.zeros(0), call.integer("n_targets", 1), average=aggregate == 0)
+        if sums:
+            scores = cast(body, sums, DOUBLE, kind)
+            return _returned(body, transformed(body, scores, _BY_NUMBER[number], kind), version=5)
+    if number == 0:
+        return None
     scores = _again(body, ENSEMBLE, {a.name: a for a in use.node.attribute if a.name != "post_transform"})
     return _returned(body, transformed(body, scores, _BY_NUMBER[number], call.kind(0)), version=5)
 
@@ -89,15 +111,34 @@ def classifier(use: Use) -> onnx.FunctionProto:
     return _returned(body, labels.chosen(body, above, labels.values[1], labels.values[0]), scores)
 
 
+def _wide(body: DialectWriter, found: Ensemble, base: Floats, targets: int, *, average: bool) -> str:
+    """Add two ensembles whose sum is the wide sum of one, of float64; return it. Empty where that is impossible."""
+    apart = one_target_each(found, targets)
+    if apart is None:
+        return ""
+    x = cast(body, body.argument(0), body.call.kind(0), DOUBLE)
+    scores = []
+    for values in parts(apart.leaf_value, found.trees + 1):
+        attributes: dict[str, Any] = {**attributes_of(apart, values), "n_targets": targets}
+        for name, value in attributes.items():
+            if isinstance(value, np.ndarray):
+                attributes[name] = onnx.numpy_helper.from_array(value, name)
+        scores.append(_again(body, ENSEMBLE, attributes, x))
+    result = body.let(f"Add ({scores[0]}, {scores[1]})")
+    if average:
+        result = body.let(f"Div ({result}, {body.number(float(found.trees), DOUBLE)})")
+    return body.let(f"Add ({result}, {body.number(base, DOUBLE)})") if len(base) else result
+
+
 def _rest(body: DialectWriter, score: str) -> str:
     """Return the scores of two classes, [frames, 2], of that of the second, [frames, 1]: it and the rest of 1."""
     return body.let(f"Concat <axis = 1> ({body.let(f'Sub ({body.number(1.0)}, {score})')}, {score})")
 
 
-def _again(body: DialectWriter, op_type: str, attributes: dict[str, Any]) -> str:
-    """Add an ensemble without a transform; return its result."""
+def _again(body: DialectWriter, op_type: str, attributes: dict[str, Any], features: str = "") -> str:
+    """Add an ensemble without a transform, of the input or other ``features``; return its result."""
     name = f"scores_{len(body.nodes)}"
-    node = helper.make_node(op_type, [body.argument(0)], [name], domain=ML[0])
+    node = helper.make_node(op_type, [features or body.argument(0)], [name], domain=ML[0])
     for key, value in attributes.items():
         attribute = value if isinstance(value, onnx.AttributeProto) else helper.make_attribute(key, value)
         node.attribute.add().CopyFrom(attribute)

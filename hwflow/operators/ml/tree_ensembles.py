@@ -38,7 +38,7 @@ from hwflow.operators.ml.ensembles import (
     of_positions,
 )
 from hwflow.operators.ml.ranked_nodes import CutNodes, cut_nodes, limits
-from hwflow.operators.ml.tree_values import MOST_BITS, Leaves, TooFine, leaves_of, limited
+from hwflow.operators.ml.tree_values import MOST_BITS, Leaves, TooFine, leaves_of, limited, reach
 from hwflow.operators.quantizers.quantizers import Quantization, graph_input, requantize
 from hwflow.operators.record import ML, Operator, attributes
 from hwflow.types import Interval, IntType
@@ -90,6 +90,7 @@ def _lowered(state: Lowering, node: OnnxNode, trees: Ensemble, aggregate: str, b
         leaves.start, leaves.target, leaves.value, targets, _AGGREGATES[aggregate],
     )
     result = state.add(node, [ranked.value], made_of)
+    state.reach[result] = reach(leaves, trees.leaf_tree)
     scale = leaves.unit / trees.trees if aggregate == "AVERAGE" else leaves.unit
     offset = fractions(0) if within or not len(base) else as_array(-fractions(base) / scale)
     return made(result, (targets,), fractions(scale), offset, node)

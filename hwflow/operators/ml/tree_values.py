@@ -44,10 +44,8 @@ def leaves_of(ensemble: Ensemble, base: Floats, *, add: bool) -> Leaves:
     value = np.append(ensemble.leaf_value, base)
     if not np.isfinite(value).all():
         raise ValueError(f"{value[~np.isfinite(value)][0]}")
-    exponent = _least_exponent(value)
-    most = float(np.abs(value).max(initial=0.0))
-    length = 0 if most == 0 else int(np.frexp(most)[1]) - exponent
-    length += ensemble.trees.bit_length() if add else 0
+    exponent = least_exponent(value)
+    length = length_of(value, ensemble.trees if add else 0)
     if length > MOST_BITS:
         raise TooFine(length)
     whole = np.ldexp(value, -exponent).astype(np.int64)
@@ -66,7 +64,13 @@ def leaves_of(ensemble: Ensemble, base: Floats, *, add: bool) -> Leaves:
     return Leaves(start, target, sums // divisor, divisor * Fraction(2) ** exponent)
 
 
-def _least_exponent(value: Floats) -> int:
+def length_of(value: Floats, trees: int) -> int:
+    """Return the bits of sums of one value of each of so many trees, in units of their least exponent."""
+    most = float(np.abs(value).max(initial=0.0))
+    return (0 if most == 0 else int(np.frexp(most)[1]) - least_exponent(value)) + trees.bit_length()
+
+
+def least_exponent(value: Floats) -> int:
     """Return the exponent of the greatest power of two of which all numbers are multiples; 0 of zeros alone."""
     numbers = value[value != 0]
     if not len(numbers):
@@ -87,3 +91,11 @@ def limited(leaves: Leaves, tree: IntArray, targets: int, *, least: bool) -> Lea
     else:
         values = np.maximum(values, np.minimum.reduceat(values, begins).max(axis=0))
     return replace(leaves, value=values.reshape(-1))
+
+
+def reach(leaves: Leaves, tree: IntArray) -> int:
+    """Return a bound of the magnitude of sums; ``tree``: of each leaf but the last one, rising."""
+    owner = np.append(tree, tree.max(initial=-1) + 1)[np.repeat(np.arange(len(tree) + 1), np.diff(leaves.start))]
+    greatest = np.zeros(int(owner.max(initial=-1)) + 1, np.int64)
+    np.maximum.at(greatest, owner, np.abs(leaves.value))
+    return int(greatest.sum())

@@ -15,7 +15,7 @@ from onnx.reference import ReferenceEvaluator
 
 import hwflow
 from hwflow.errors import ModelRefused
-from hwflow.host.boundary_models import port_inputs
+from hwflow.host.boundary_models import model_outputs, port_inputs
 from hwflow.onnxspec.reference.evaluator_defects import substitutes
 from hwflow.verify import golden
 from hwflow.verify.comparison import compare
@@ -192,12 +192,12 @@ def test_defects(name: str) -> None:
 
 
 def test_leaves_of_very_different_size(tmp_path: Any) -> None:
-    """Sums that no 62 bits hold are refused, with their length."""
-    tree = Branch("LEQ", 0, 1.0, False, Leaf([(0, 1.0)]), Leaf([(0, 2.0**-70)]))
+    """Sums that no two float64 hold are refused, with their length."""
+    tree = Branch("LEQ", 0, 1.0, False, Leaf([(0, 1.0)]), Leaf([(0, 2.0**-120)]))
     attributes = {**named_attributes([tree], "target"), "n_targets": 1}
     proto = model_of("TreeEnsembleRegressor", attributes, 1, [("y", TensorProto.FLOAT, [1])])
     onnx.save(proto, tmp_path / "m.onnx")
-    with pytest.raises(ModelRefused, match="sums of the leaves' values must have at most 62 bits, not 72"):
+    with pytest.raises(ModelRefused, match="sums of the leaves' values must have at most 62 bits, not 122"):
         hwflow.load(tmp_path / "m.onnx").quantized  # noqa: B018
 
 
@@ -231,3 +231,42 @@ def test_scalings_become_thresholds(dtype: str, tmp_path: Any) -> None:
         scaled = ((x - offset) * scale).astype(np.float32)
     for row, (integer,) in zip(scaled.tolist(), found.tolist(), strict=True):
         assert port.scale[0] * integer == totals(trees, row, 1, "SUM", [])[0]
+
+
+@pytest.mark.parametrize("aggregate", ["SUM", "AVERAGE"])
+@pytest.mark.parametrize("version", [3, 5])
+def test_wide_sums(version: int, aggregate: str, tmp_path: Any) -> None:
+    """Leaves of float64 of any size: two ensembles, whose sum on the host is the exact one rounded once."""
+    rng = random.Random(f"{version} {aggregate}")
+    values = [numbers(rng, "float64", 4, np.float64)[:4] for _ in range(3)]
+
+    def leaf() -> list[tuple[int, float]]:
+        named = [rng.randrange(2)] if version == 5 else [0, 1]
+        return [(k, rng.gauss(0, 1) * 10.0 ** rng.choice([-6, 0, 2])) for k in named]
+
+    trees = [grown(rng, 3, values, leaf, MODES) for _ in range(5)] + [Leaf([(1, 0.1)])]
+    if version == 5:
+        attributes = {**ensembles.placed_attributes(trees, "float64"), "n_targets": 2}
+        attributes["aggregate_function"] = 1 if aggregate == "SUM" else 0
+        proto = model_of("TreeEnsemble", attributes, 3, [("y", TensorProto.DOUBLE, [2])], dtype="float64", version=5)
+    else:
+        attributes = {**named_attributes(trees, "target"), "n_targets": 2, "aggregate_function": aggregate}
+        for name in ("nodes_values", "target_weights"):
+            given = attributes.pop(name)
+            attributes[f"{name}_as_tensor"] = onnx.helper.make_tensor(name, TensorProto.DOUBLE, [len(given)], given)
+        proto = model_of("TreeEnsembleRegressor", attributes, 3, [("y", TensorProto.FLOAT, [2])], dtype="float64")
+    onnx.save(proto, tmp_path / "m.onnx")
+    model = hwflow.load(tmp_path / "m.onnx")
+    assert len(model.quantized.outputs) == 2
+    x = frames_of(model, "float64", 100, 6)
+    arrays = {"x": x}
+    found = model_outputs(model, golden.evaluate(model.quantized, port_inputs(model, arrays)), arrays)["y"]
+    for row, reals in zip(x.tolist(), found.tolist(), strict=True):
+        exact = totals(trees, row, 2, aggregate, [])
+        if version == 3:
+            assert reals == [float(np.float32(float(v))) for v in exact]
+        elif aggregate == "SUM":
+            assert reals == [float(v) for v in exact]
+        else:  # the quotient is rounded once more
+            assert reals == pytest.approx([float(v) for v in exact], rel=2.0**-51, abs=0)
+    assert compare(model, frames=100).unexplained == 0
