@@ -39,6 +39,7 @@ _DTYPES: Mapping[int, np.dtype[Any]] = {
 }  # fmt: skip
 _TYPED: Mapping[int, str] = {
     TensorProto.FLOAT: "float_data", TensorProto.DOUBLE: "double_data", TensorProto.UINT8: "int32_data",
+    TensorProto.FLOAT16: "int32_data",
     TensorProto.INT16: "int32_data", TensorProto.INT32: "int32_data", TensorProto.INT64: "int64_data",
 }  # fmt: skip
 
@@ -72,8 +73,7 @@ class StoredList:
         return element_types.describe(self.code)
 
     def elements(self) -> NDArray[Any]:
-        """Return the elements, flat; float16 is read from raw data alone. Raises :class:`Unreadable` for strings and
-        where the data does not fit the dims."""
+        """Return the elements, flat. Raises :class:`Unreadable` for strings, and if the data does not fit the dims."""
         tensor, dtype = self.tensor, _DTYPES.get(self.code)
         if dtype is None or tensor.data_location == TensorProto.EXTERNAL:
             raise Unreadable
@@ -82,6 +82,8 @@ class StoredList:
         held = getattr(tensor, _TYPED.get(self.code, "float_data"))
         if len(held) != self.count:
             raise Unreadable
+        if self.code == TensorProto.FLOAT16:  # bit patterns
+            return np.array(held).astype(np.uint16).view(np.float16)
         return np.array(held)
 
 

@@ -12,7 +12,7 @@ from tests.onnxspec.build import model, node, value
 from tests.onnxspec.clauses.twins import Twin
 
 FLOAT, DOUBLE, INT64, STRING = TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.INT64, TensorProto.STRING
-U8, INT32 = TensorProto.UINT8, TensorProto.INT32
+U8, INT32, FLOAT16 = TensorProto.UINT8, TensorProto.INT32, TensorProto.FLOAT16
 ML = "ai.onnx.ml"
 CORRECT = "correct the attribute, or export the model again"
 LISTS = "correct the lists, or export the model again"

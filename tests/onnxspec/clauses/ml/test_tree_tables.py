@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 
 from hwflow.onnxspec.clauses.ml.node_reading import CLASSES, INPUTS, LENGTHS, TREES, VALUES
+from tests.onnxspec.build import value
 from tests.onnxspec.clauses.ml.ml_models import (
     CORRECT,
     DOUBLE,
     FLOAT,
+    FLOAT16,
     INPUT,
     INT64,
     LISTS,
@@ -39,6 +41,11 @@ MEM = {
     **ENS,
     "nodes_modes": vector([6, 6], U8),
     "membership_values": vector([1.0, 2.0, float("nan"), 3.0, float("nan")], FLOAT),
+}
+HALVES = {
+    "nodes_splits": [2.0, 1.0],
+    "leaf_weights": [1.0, 2.0, 3.0],
+    "membership_values": [1.0, 2.0, float("nan"), 3.0, float("nan")],
 }
 # Two trees, of the nodes 0 and 1 and of the nodes 2 and 3.
 TWO = {
@@ -223,6 +230,19 @@ TWINS = [
             ("a node must be in a tree, but no root leads to node 3", "remove the node", "warning"),
         ],
         version=5,
+    ),
+    twin(
+        "no set of float16", TREES, "TreeEnsemble",
+        {**MEM, **{name: vector(entries, FLOAT16) for name, entries in HALVES.items()}},
+        {"membership_values": vector([1.0, float("nan")], FLOAT16)},
+        [
+            (
+                "'membership_values' must have a set for each node of mode 6 (BRANCH_MEMBER), 2 in all, not 1: node 1 "
+                "of tree 0 has none",
+                "write the members of each such node, and NaN behind them",
+            ),
+        ],
+        version=5, inputs=[value("x", ["N", 2], FLOAT16)], outputs=[value("y", ["N", 1], FLOAT16)],
     ),
     twin(
         "no set", TREES, "TreeEnsemble", MEM,
