@@ -15,6 +15,11 @@ BoolArray = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
 Attributes = Mapping[str, Any]
 
+# A file of a few megabytes may claim more of either than any memory holds: each level of a ladder of shared nodes has
+# more of them than the one before.
+_MOST_LEVELS = 1024
+_MOST_COPIES = 1 << 20
+
 
 class Mode(IntEnum):
     """What a node asks of its feature, by the numbers of nodes_modes since version 5 of ai.onnx.ml."""
@@ -169,10 +174,17 @@ def _ordered(ensemble: Ensemble) -> Ensemble:
     front = np.flatnonzero(ensemble.roots >= 0)
     front = front * count + ensemble.roots[front]  # a tree's node
     levels: list[IntArray] = []
+    copies = 0
     while len(front):
         if len(levels) > count:
             raise Malformed("no node may lead to itself, but one does")
         levels.append(front)
+        copies += len(front)
+        if len(levels) > _MOST_LEVELS or copies > _MOST_COPIES:
+            raise Malformed(
+                f"trees must have at most {_MOST_LEVELS} levels and {_MOST_COPIES} nodes in all, with a copy for each "
+                "of what several share"
+            )
         tree, node = front // count, front % count
         leads = np.concatenate([ensemble.true[node], ensemble.false[node]])
         front = np.unique((np.tile(tree, 2) * count + leads)[leads >= 0])

@@ -36,16 +36,29 @@ def _ensemble(op_type: str, lists: Mapping[str, Any], version: int = 3) -> onnx.
     return model([made], [value("x", ["N", 2])], [value("y", ["N", 1])], opsets={"": 21, ML: version})
 
 
-def _regressor(trees: Sequence[int], ids: Any, true: Any, false: Any) -> onnx.ModelProto:
-    """A regressor whose nodes are all branches, each with a weight too."""
+def _regressor(trees: Sequence[int], ids: Any, true: Any, false: Any, leaves: int = 0) -> onnx.ModelProto:
+    """A regressor whose nodes are all branches but for the last ``leaves``, each with a weight too."""
     count = len(ids)
     lists = {
         "nodes_treeids": trees, "nodes_nodeids": ids, "nodes_featureids": [0] * count,
-        "nodes_modes": [b"BRANCH_LEQ"] * count, "nodes_truenodeids": true, "nodes_falsenodeids": false,
+        "nodes_modes": [b"BRANCH_LEQ"] * (count - leaves) + [b"LEAF"] * leaves,
+        "nodes_truenodeids": true, "nodes_falsenodeids": false,
         "nodes_values": [0.0] * count,
         "target_treeids": trees, "target_nodeids": ids, "target_ids": [0] * count, "target_weights": [1.0] * count,
     }  # fmt: skip
     return _ensemble("TreeEnsembleRegressor", lists)
+
+
+def _vectors(count: int) -> dict[str, TensorProto]:
+    """The tensors of an ensemble of version 5 of ``count`` nodes and one leaf, all zeros."""
+    sizes = (
+        ("nodes_modes", TensorProto.UINT8, count, 1), ("nodes_splits", TensorProto.FLOAT, count, 4),
+        ("leaf_weights", TensorProto.FLOAT, 1, 4),
+    )  # fmt: skip
+    return {
+        name: TensorProto(data_type=kind, dims=[size], raw_data=bytes(size * width))
+        for name, kind, size, width in sizes
+    }
 
 
 def tree_in_a_circle() -> onnx.ModelProto:
@@ -73,18 +86,30 @@ def table_in_a_circle() -> onnx.ModelProto:
     count = 700_000
     after = (np.arange(count) + 2) % count
     none = np.zeros(count, np.int64)
-    vectors = {
-        name: TensorProto(data_type=kind, dims=[size], raw_data=bytes(size * width))
-        for name, kind, size, width in (
-            ("nodes_modes", TensorProto.UINT8, count, 1), ("nodes_splits", TensorProto.FLOAT, count, 4),
-            ("leaf_weights", TensorProto.FLOAT, 1, 4),
-        )
-    }  # fmt: skip
     lists = {
         "nodes_featureids": none, "nodes_truenodeids": after, "nodes_falsenodeids": after[::-1].copy(),
         "nodes_trueleafs": none, "nodes_falseleafs": none, "tree_roots": [0, 1], "leaf_targetids": [0],
     }  # fmt: skip
-    return _ensemble("TreeEnsemble", {**lists, **vectors}, version=5)
+    return _ensemble("TreeEnsemble", {**lists, **_vectors(count)}, version=5)
+
+
+def ladder() -> onnx.ModelProto:
+    """200,000 nodes, each with the next two as its children: in a tree of their own, 2**138,000 of them."""
+    count = 200_000
+    after = np.arange(count) + 1
+    return _regressor([0] * count, np.arange(count), np.minimum(after, count - 1), np.minimum(after + 1, count - 1), 2)
+
+
+def one_tree_many_times() -> onnx.ModelProto:
+    """100,000 roots that are all the one node of a tree of 1,000 levels."""
+    count = 1000
+    after = np.minimum(np.arange(count) + 1, count - 1)
+    last, none = (np.arange(count) == count - 1).astype(np.int64), np.zeros(count, np.int64)
+    lists = {
+        "nodes_featureids": none, "nodes_truenodeids": after * (1 - last), "nodes_falsenodeids": none,
+        "nodes_trueleafs": last, "nodes_falseleafs": none + 1, "tree_roots": [0] * 100_000, "leaf_targetids": [0],
+    }  # fmt: skip
+    return _ensemble("TreeEnsemble", {**lists, **_vectors(count)}, version=5)
 
 
 def many_ensembles() -> onnx.ModelProto:
@@ -126,4 +151,7 @@ def ten_million_nodes() -> bytes:
     return wire.field(1, 10) + wire.field(7, graph) + wire.field(8, wire.field(1, ML.encode()) + wire.field(2, 3))
 
 
-MODELS = (tree_in_a_circle, trees_in_circles, scattered_nodes, table_in_a_circle, many_ensembles, no_lists)
+MODELS = (
+    tree_in_a_circle, trees_in_circles, scattered_nodes, table_in_a_circle, ladder, one_tree_many_times, many_ensembles,
+    no_lists,
+)  # fmt: skip

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import random
 import warnings
+from collections.abc import Callable
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,12 +16,14 @@ from onnx import TensorProto
 from onnx.reference import ReferenceEvaluator
 
 import hwflow
+from hwflow.api.checking import check
 from hwflow.errors import ModelRefused
 from hwflow.host.boundary_models import model_outputs, port_inputs
 from hwflow.onnxspec.reference.evaluator_defects import substitutes
 from hwflow.verify import golden
 from hwflow.verify.comparison import compare
 from hwflow.verify.random_inputs import random_inputs
+from tests.onnxspec.reading import hostile_ensembles
 from tests.operators.ml import ensembles
 from tests.operators.ml.ensembles import MODES, ONNX_TYPES, Branch, Leaf, grown, model_of, named_attributes, totals
 
@@ -270,3 +274,13 @@ def test_wide_sums(version: int, aggregate: str, tmp_path: Any) -> None:
         else:  # the quotient is rounded once more
             assert reals == pytest.approx([float(v) for v in exact], rel=2.0**-51, abs=0)
     assert compare(model, frames=100).unexplained == 0
+
+
+@pytest.mark.parametrize("make", [hostile_ensembles.ladder, hostile_ensembles.one_tree_many_times])
+def test_trees_that_grow_without_bound_are_refused(make: Callable[[], onnx.ModelProto], tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    path.write_bytes(make().SerializeToString())
+    (message,) = [finding.message for finding in check(path) if finding.severity == "unsupported"]
+    assert message == (
+        "trees must have at most 1024 levels and 1048576 nodes in all, with a copy for each of what several share"
+    )
