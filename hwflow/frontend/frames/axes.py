@@ -167,6 +167,9 @@ def _matrices_independent(build: Build, node: OnnxNode, copy: onnx.NodeProto) ->
     return len(build.shape(node.inputs[0])) > 2 and _first_alone(build, node, copy)
 
 
+ROWS = BatchingRule(_first_alone)
+"""The first axis of the only input, and of all outputs, is a batch by definition."""
+
 NOT_INDEPENDENT = BatchingRule(lambda build, node, copy: False)
 """One frame of a stream alone does not determine the result."""
 

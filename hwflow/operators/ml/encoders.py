@@ -10,10 +10,12 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
+from hwflow.frontend.frames import axes
 from hwflow.onnxspec.clauses.ml import category_maps
 from hwflow.onnxspec.definitions.dialect_writer import Call, DialectWriter
 from hwflow.onnxspec.definitions.function_writer import Undefined, Use
 from hwflow.onnxspec.reading.numpy_tensors import DTYPE_NAMES
+from hwflow.onnxspec.reference import framewise
 from hwflow.onnxspec.reference.defect import AnyArray, Defect, Inputs, Mended, exactly
 from hwflow.onnxspec.resolving.resolved_model import Attribute
 from hwflow.onnxspec.shapes.dialects import ML_DOMAIN, Result
@@ -238,11 +240,13 @@ def _positions(inputs: ValueInfos, attributes: Mapping[str, Attribute]) -> Seque
 
 RECORDS = (
     Operator(
-        "OneHotEncoder", domains=ML, definition=_one_hot_encoder, defined=_OF_STRINGS,
+        "OneHotEncoder", domains=ML, definition=_one_hot_encoder, defined=_OF_STRINGS, frames=axes.IMAGE,
+        framewise=framewise.always,
         clauses=category_maps.ONE_HOT_ENCODER,
     ),
     Operator(
         "LabelEncoder", domains=ML, definition=_label_encoder, defined=_OF_STRINGS, results=_positions,
+        frames=axes.ELEMENTWISE,
         clauses=category_maps.LABEL_ENCODER,
         mended=Mended(
             (Defect("labelencoder-classes", "there is none before operator set 2", None),),
@@ -250,7 +254,7 @@ RECORDS = (
         ),
     ),
     Operator(
-        "CategoryMapper", domains=ML, definition=_category_mapper, defined=_OF_STRINGS,
+        "CategoryMapper", domains=ML, definition=_category_mapper, defined=_OF_STRINGS, frames=axes.ELEMENTWISE,
         clauses=category_maps.CATEGORY_MAPPER,
         mended=Mended(
             (Defect("categorymapper-missing", "it is missing", None),), exactly(_strings_looked_up, domain=ML_DOMAIN)

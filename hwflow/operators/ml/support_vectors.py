@@ -17,9 +17,11 @@ import numpy.typing as npt
 import onnx
 from onnx import helper
 
+from hwflow.frontend.frames import axes
 from hwflow.onnxspec.clauses.ml import weight_lists
 from hwflow.onnxspec.definitions.dialect_writer import Call, DialectWriter
 from hwflow.onnxspec.definitions.function_writer import Undefined, Use
+from hwflow.onnxspec.reference import framewise
 from hwflow.onnxspec.reference.svm_defects import SVM_CLASSIFIER
 from hwflow.onnxspec.resolving.resolved_model import Attribute
 from hwflow.onnxspec.shapes.dialects import ML_DOMAIN, Inputs, Result, ShapeError
@@ -145,17 +147,23 @@ def _svm_classifier(use: Use) -> onnx.FunctionProto | None:
     return _of_scores(machine, labels)
 
 
-def _of_decisions(machine: _Machine, labels: Labels, counts: Sequence[int]) -> onnx.FunctionProto:
+_MOST_CLASSES = 128
+"""Of more, each of which meets each other, the node is the host's."""
+
+
+def _of_decisions(machine: _Machine, labels: Labels, counts: Sequence[int]) -> onnx.FunctionProto | None:
     body, call, classes = machine.body, machine.call, max(1, len(labels))
     if min(counts) < 0 or len(counts) != classes or classes < 2:
         raise Undefined(
             f"vectors_per_class must have a number for each of {classes} classes, of which there must be at least 2, "
             f"not {[*counts]}", "correct the attributes",
         )
-    total, pairs = sum(counts), [(i, j) for i in range(classes) for j in range(i + 1, classes)]
-    weights, rho = reals(call, "coefficients"), reals(call, "rho")
+    total, weights, rho = sum(counts), reals(call, "coefficients"), reals(call, "rho")
     require_length("coefficients", weights, (classes - 1) * total)
-    require_length("rho", rho, len(pairs))
+    require_length("rho", rho, classes * (classes - 1) // 2)
+    if classes > _MOST_CLASSES:
+        return None
+    pairs = [(i, j) for i in range(classes) for j in range(i + 1, classes)]
     matrix = _pairwise(weights.reshape(classes - 1, total), counts, pairs)
     decisions = machine.of_kernels(matrix, rho, _vectors(call, total, machine.size))
     won = body.let(f"Greater ({decisions}, {machine.number(0.0)})")
@@ -248,6 +256,6 @@ RECORDS = (
     ),
     Operator(
         "SVMClassifier", domains=ML, definition=_svm_classifier, defined=_DEFINED, results=_results,
-        mended=SVM_CLASSIFIER, clauses=weight_lists.SVM_CLASSIFIER,
+        frames=axes.ROWS, framewise=framewise.always, mended=SVM_CLASSIFIER, clauses=weight_lists.SVM_CLASSIFIER,
     ),
 )

@@ -164,6 +164,13 @@ def test_pairwise_coupling() -> None:
     close(coupled(pairs), wanted, 0.01)
 
 
+def test_many_classes_are_the_hosts() -> None:
+    classes = 130
+    given = machine(np.random.default_rng(3), [1] * classes, "LINEAR")
+    flat = flat_of("SVMClassifier", {"x": np.zeros((1, 3), np.float32)}, 2, classlabels_ints=[*range(classes)], **given)
+    assert [node.domain for node in flat.graph.node] == [ML]
+
+
 def test_numbers_of_vectors() -> None:
     x = {"x": np.zeros((1, 3), np.float32)}
     with pytest.raises(ModelRefused, match="kernel_params must have 3 elements, not 0"):
