@@ -129,7 +129,6 @@ NONE: dict[str, tuple[list[onnx.NodeProto], dict[str, Any]]] = {
     "QuantizeLinear": (  # the scale is computed with an error
         [node("ReduceMax", ["d"], ["m"], keepdims=0), node("QuantizeLinear", ["d", "m"], ["y"])], {}
     ),
-    "Cast to float64": ([node("Cast", ["d"], ["y"], to=TensorProto.DOUBLE)], {}),
     "CumSum": (
         [node("Cast", ["d"], ["e"], to=TensorProto.FLOAT16), node("Concat", ["e"] * 2000, ["f"], axis=2),
          node("CumSum", ["f", "c"], ["y"])],

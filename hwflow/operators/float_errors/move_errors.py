@@ -112,6 +112,13 @@ def compared(step: Step) -> Errors:
     return ((np.abs(a - b) <= reach) & (reach > 0)).astype(np.float64)
 
 
+def decided(step: Step) -> Errors:
+    """Bound And, Or, Xor and Not: 1 where an operand may be the other truth, else 0."""
+    errors = [step.error(index) for index in range(len(step.inputs)) if step.has(index)]
+    result: Errors = np.broadcast_to(np.maximum.reduce(np.broadcast_arrays(*errors)), step.output.shape)
+    return np.minimum(result, 1.0)
+
+
 def best(step: Step) -> list[Errors]:
     """TopK: the k-th greatest value changes by at most the greatest error along the axis; its index is as far off as
     the farthest element that may have its rank: fewer than k are certainly greater, and enough may be."""

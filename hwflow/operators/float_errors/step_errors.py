@@ -89,8 +89,11 @@ ErrorRule = Callable[[Step], "Errors | Sequence[Errors]"]
 
 
 def unit(dtype: np.dtype[Any]) -> float:
-    """Return the unit roundoff of a float type: 2**-24 for float32."""
-    if dtype not in (np.float16, np.float32):  # the types of quantized models; bounds are computed in float64
+    """Return the unit roundoff of a float type: 2**-24 for float32. That of float64 is eight times as large, which
+    covers the roundings of the bounds, and of the functions that they evaluate: these are computed in float64."""
+    if dtype == np.float64:
+        return 2.0**-50
+    if dtype not in (np.float16, np.float32):
         raise NoBound
     return float(np.finfo(dtype).eps) / 2
 

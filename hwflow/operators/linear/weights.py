@@ -21,7 +21,7 @@ from hwflow.frontend.views import (
     varying_axes,
 )
 from hwflow.ir.graph import Fractions, IntArray
-from hwflow.onnxspec.graphs.operator_facts import facts_of
+from hwflow.onnxspec.graphs.operator_facts import OperatorFacts, facts_of
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
 from hwflow.onnxspec.shapes.dialects import ML_DOMAIN
 
@@ -164,21 +164,26 @@ def _least_exponent(row: Any) -> int:
     return int((exponent - 53 + trailing).min())
 
 
+def _owner(node: OnnxNode) -> OperatorFacts | None:
+    """Return the facts of the operator of ai.onnx.ml in whose definition the node is; None if it is in none."""
+    outer = _DEFINED.search(node.context)
+    facts = None if outer is None else facts_of(ML_DOMAIN, outer["operator"])
+    return facts if facts is not None and facts.name else None
+
+
 def _are_attributes(node: OnnxNode) -> bool:
     """Tell whether the weights are attributes of a linear model, in whose definition the node is."""
-    outer = _DEFINED.search(node.context)
-    return outer is not None and facts_of(ML_DOMAIN, outer["operator"]).exact_weights
+    owner = _owner(node)
+    return owner is not None and owner.exact_weights
 
 
 def _unquantized(node: OnnxNode, name: str) -> Exception:
+    message = f"weights {show(name)} must be quantized (by a DequantizeLinear or a Quant), not float"
+    remedy = "quantize the weights too" if _owner(node) is None else "quantize the float model (see 'hwflow quantize')"
     if _are_attributes(node):
-        return refuse(
-            node, "quantized-weights",
+        message = (
             f"weights {show(name)} must be multiples of a number for each output, by integers of at most {MAX_BITS} "
-            "bits, not of more", "round the attribute, or quantize the float model (see 'hwflow quantize')",
+            "bits, not of more"
         )
-    return refuse(
-        node, "quantized-weights",
-        f"weights {show(name)} must be quantized (by a DequantizeLinear or a Quant), not float",
-        "quantize the weights too",
-    )
+        remedy = f"round the attribute, or {remedy}"
+    return refuse(node, "quantized-weights", message, remedy)

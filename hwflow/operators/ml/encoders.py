@@ -20,6 +20,7 @@ from hwflow.onnxspec.reference.defect import AnyArray, Defect, Inputs, Mended, e
 from hwflow.onnxspec.resolving.resolved_model import Attribute
 from hwflow.onnxspec.shapes.dialects import ML_DOMAIN, Result
 from hwflow.onnxspec.shapes.dialects import Inputs as ValueInfos
+from hwflow.operators.float_errors.step_errors import Errors, Step
 from hwflow.operators.ml.ml_operands import FLOAT, INT64, STRING, cast, integer_kind, integers, strings
 from hwflow.operators.record import ML, Operator
 
@@ -38,11 +39,25 @@ def _one_hot_encoder(use: Use) -> onnx.FunctionProto | None:
     categories = integers(call, "cats_int64s")
     if not categories or len({*categories}) < len(categories):
         raise Undefined("cats_int64s must hold different categories, at least one", "correct the attribute")
-    kind = call.kind(0) if integer_kind(call.kind(0)) else INT64
-    x = cast(body, body.argument(0), call.kind(0), kind)  # reals are cut off
+    x, kind = body.argument(0), call.kind(0)
+    if not integer_kind(kind):
+        x, kind = _cut_off(body, x, kind, categories)
     x = body.let(f"Unsqueeze ({x}, {body.integers([-1])})")
     same = _equal(body, x, categories, kind)
     return body.returned(cast(body, same, "bool", FLOAT))
+
+
+_SHORT = 15
+"""Bits of the magnitudes of categories that reals become integers of 16 bits for, which hardware takes."""
+
+
+def _cut_off(body: DialectWriter, x: str, kind: str, categories: Sequence[int]) -> tuple[str, str]:
+    """Return reals cut off to integers, and the type of these; those beyond the categories are some beyond them."""
+    first, last = min(categories) - 1, max(categories) + 1
+    if max(abs(first), abs(last)) >> _SHORT:
+        return cast(body, x, kind, INT64), INT64
+    within = body.let(f"Clip ({x}, {body.number(first, kind)}, {body.number(last, kind)})")
+    return cast(body, within, kind, "int16"), "int16"
 
 
 def _equal(body: DialectWriter, x: str, keys: Sequence[Any], kind: str) -> str:
@@ -238,15 +253,21 @@ def _positions(inputs: ValueInfos, attributes: Mapping[str, Attribute]) -> Seque
     return ((x.shape, INT64),)
 
 
+def _error(step: Step) -> Errors:
+    """Return zero: what is looked up is exact, if what it is looked up by is."""
+    step.exact(0)
+    return np.zeros(step.output.shape)
+
+
 RECORDS = (
     Operator(
-        "OneHotEncoder", domains=ML, definition=_one_hot_encoder, defined=_OF_STRINGS, frames=axes.IMAGE,
+        "OneHotEncoder", domains=ML, definition=_one_hot_encoder, defined=_OF_STRINGS, frames=axes.IMAGE, error=_error,
         framewise=framewise.always,
         clauses=category_maps.ONE_HOT_ENCODER,
     ),
     Operator(
         "LabelEncoder", domains=ML, definition=_label_encoder, defined=_OF_STRINGS, results=_positions,
-        frames=axes.ELEMENTWISE,
+        frames=axes.ELEMENTWISE, error=_error,
         clauses=category_maps.LABEL_ENCODER,
         mended=Mended(
             (Defect("labelencoder-classes", "there is none before operator set 2", None),),
@@ -255,7 +276,7 @@ RECORDS = (
     ),
     Operator(
         "CategoryMapper", domains=ML, definition=_category_mapper, defined=_OF_STRINGS, frames=axes.ELEMENTWISE,
-        clauses=category_maps.CATEGORY_MAPPER,
+        error=_error, clauses=category_maps.CATEGORY_MAPPER,
         mended=Mended(
             (Defect("categorymapper-missing", "it is missing", None),), exactly(_strings_looked_up, domain=ML_DOMAIN)
         ),

@@ -8,6 +8,7 @@ from hwflow.ir.integer_functions import MAXIMUM, MINIMUM, Magnitude, Quotient, S
 from hwflow.onnxspec.graphs import operator_names as names
 from hwflow.operators.elementwise import arithmetic, integers, islands, ordering
 from hwflow.operators.float_errors import linear_errors, move_errors
+from hwflow.operators.float_errors.step_errors import ErrorRule
 from hwflow.operators.record import Attributes, Operator, attributes
 from hwflow.operators.records import phrases
 
@@ -22,12 +23,19 @@ def _comparison(name: str, function: Simple, honours: Attributes | None = None) 
     )
 
 
-def _of_integers(name: str, make: integers.Make, limits: str, honours: Attributes | None = None) -> Operator:
+def _of_integers(
+    name: str, make: integers.Make, limits: str, honours: Attributes | None = None, error: ErrorRule | None = None,
+) -> Operator:
     """Return the record of an operator on integer or bool tensors alone."""
     return Operator(
         name, lower=integers.or_real(make), honours=honours or {}, limits=limits, becomes=("elementwise",),
-        needs=(Integers,), frames=axes.ELEMENTWISE
+        needs=(Integers,), frames=axes.ELEMENTWISE, error=error
     )
+
+
+def _of_truths(name: str, simple: str, honours: Attributes | None = None, limits: str = phrases.LOGICAL) -> Operator:
+    """Return the record of an operator on bool tensors alone."""
+    return _of_integers(name, integers.always(Simple(simple)), limits, honours, move_errors.decided)
 
 
 RECORDS: tuple[Operator, ...] = (
@@ -43,7 +51,7 @@ RECORDS: tuple[Operator, ...] = (
         becomes=("elementwise", "scaled_add"), frames=axes.ELEMENTWISE, error=linear_errors.add, by_type=True,
         followed=True, integer_operands=True, accumulates=True, affine=True
     ),
-    _of_integers(names.AND, integers.always(Simple("and")), phrases.LOGICAL, attributes(broadcast=_BROADCAST)),
+    _of_truths(names.AND, "and", attributes(broadcast=_BROADCAST)),
     _of_integers("BitShift", integers.bit_shift, phrases.BITS, attributes(direction=("LEFT", "RIGHT"))),
     _of_integers("BitwiseAnd", integers.always(Simple("and")), phrases.BITS),
     _of_integers("BitwiseNot", integers.always(Simple("not")), phrases.INTEGER),
@@ -88,8 +96,8 @@ RECORDS: tuple[Operator, ...] = (
         "Neg", lower=arithmetic.neg, limits=f"of reals and {phrases.INTEGER}", becomes=("elementwise", "requantize"),
         frames=axes.ELEMENTWISE, error=move_errors.absolute
     ),
-    _of_integers("Not", integers.always(Simple("not")), "bool tensors"),
-    _of_integers("Or", integers.always(Simple("or")), phrases.LOGICAL, attributes(broadcast=_BROADCAST)),
+    _of_truths("Not", "not", limits="bool tensors"),
+    _of_truths("Or", "or", attributes(broadcast=_BROADCAST)),
     Operator(
         names.SUB, lower=integers.or_real(integers.always(Simple("sub")), arithmetic.sub),
         honours=attributes(broadcast=_BROADCAST),
@@ -108,5 +116,5 @@ RECORDS: tuple[Operator, ...] = (
         needs=(Integers, Reals), frames=axes.ELEMENTWISE, error=move_errors.chosen,
         integer_operands=True, accumulates=True
     ),
-    _of_integers("Xor", integers.always(Simple("xor")), phrases.LOGICAL, attributes(broadcast=_BROADCAST)),
+    _of_truths("Xor", "xor", attributes(broadcast=_BROADCAST)),
 )

@@ -27,6 +27,12 @@ def test_one_hot_encoder() -> None:
     for given in (x, x.astype(np.int32), x + 0.75, x.astype(np.float32)):  # reals are cut off
         (found,) = defined("OneHotEncoder", {"x": given}, cats_int64s=[1, 2, 3])
         assert found.dtype == np.float32 and found.tolist() == expected
+    reals = np.array([[-3.5, -2.5, -0.75], [40_000.5, 1.99, math.inf]], np.float32)
+    (found,) = defined("OneHotEncoder", {"x": reals}, cats_int64s=[-3, -2, 0, 1])
+    assert found.argmax(axis=2).tolist() == [[0, 1, 2], [0, 3, 0]]
+    assert found.sum(axis=2).tolist() == [[1, 1, 1], [0, 1, 0]]
+    (found,) = defined("OneHotEncoder", {"x": reals[1:, :2]}, cats_int64s=[40_000, 2])
+    assert found.tolist() == [[[1, 0], [0, 0]]]
     (found,) = defined("OneHotEncoder", {"x": np.array([1, 2], np.int32)}, cats_int64s=[5_000_000_000, 2, 0])
     assert found.tolist() == [[0, 0, 0], [0, 1, 0]]
     texts = {"x": np.array([["b", "?"]], object)}

@@ -86,6 +86,10 @@ def one_hot(b: Classical) -> None:
     b.quantized(y, ["N", 2, 3], 1.0)
 
 
+def one_hot_of_reals(b: Classical) -> None:
+    b.quantized(b.ml("OneHotEncoder", b.reals(), cats_int64s=[1, 5, -9, 0]), ["N", 4, 4], 1.0)
+
+
 def of_integers(b: Classical) -> None:
     y = b.ml("Binarizer", b.input("x", ["N", 4], "int32"), threshold=-2.5)
     missing = b.ml("Imputer", b.declare(y, ["N", 4], "int32"), imputed_value_int64s=[7], replaced_value_int64=1)
@@ -101,7 +105,9 @@ def classifier(b: Classical, least: float = 0.015625) -> None:
     b.output(b.declare("scores", ["N", 3]))
 
 
-MODELS = [classifier, scaler, binarizer, imputer, normalizer, vectorizer, labels, table, one_hot, of_integers]
+MODELS = [
+    classifier, scaler, binarizer, imputer, normalizer, vectorizer, labels, table, one_hot, one_hot_of_reals, of_integers
+]
 
 
 def test_coefficients_too_far_apart(tmp_path: Path) -> None:
