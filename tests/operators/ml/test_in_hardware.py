@@ -106,7 +106,8 @@ def classifier(b: Classical, least: float = 0.015625) -> None:
 
 
 MODELS = [
-    classifier, scaler, binarizer, imputer, normalizer, vectorizer, labels, table, one_hot, one_hot_of_reals, of_integers
+    classifier, scaler, binarizer, imputer, normalizer, vectorizer, labels, table, one_hot, one_hot_of_reals,
+    of_integers,
 ]
 
 
