@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
+from itertools import islice
 
 import numpy as np
 
@@ -11,6 +13,7 @@ from hwflow.errors import Severity
 from hwflow.onnxspec.clauses.ml.node_reading import (
     INPUTS,
     LENGTHS,
+    MOST,
     VALUES,
     Fault,
     NodeReading,
@@ -18,11 +21,12 @@ from hwflow.onnxspec.clauses.ml.node_reading import (
     below,
     first_faults,
     legal_text,
+    matrix_or_row,
     one_of,
     present,
+    run,
     the_one,
 )
-from hwflow.onnxspec.graphs.typeforms import dims_text
 from hwflow.onnxspec.reading import element_types
 
 OFFSET_SCALE = ("offset", "scale")
@@ -50,14 +54,6 @@ def _scaler(r: NodeReading) -> Iterator[Fault]:
 def _scaled_features(r: NodeReading) -> Iterator[Fault]:
     for name in OFFSET_SCALE:
         yield from _per_feature(name, r)
-
-
-def row_input(r: NodeReading) -> Iterator[Fault]:
-    """The input is a matrix of rows, or one row."""
-    shape = r.shape(0)
-    if not 1 <= len(shape) <= 2:
-        yield Fault(INPUTS, f"{r.input(0)} must have the axes [N, C] or [C], not shape {dims_text(shape)}",
-                    "reshape the input")
 
 
 def _imputer(r: NodeReading) -> Iterator[Fault]:
@@ -105,28 +101,24 @@ def _dimensions(r: NodeReading) -> Iterator[Fault]:
     )
 
 
-def _joined(r: NodeReading) -> Iterator[Fault]:
-    """The inputs are as wide as the node says."""
-    sizes = r.ints(DIMENSIONS)
-    for index, size in enumerate(sizes[: len(r.node.inputs)].tolist()):
-        yield from _joined_input(index, size, r)
-
-
-def _joined_input(index: int, size: int, r: NodeReading) -> Iterator[Fault]:
-    form = r.known_shape(index)
-    if form is None:
-        return
-    if not 1 <= len(form) <= 2:
-        yield Fault(INPUTS, f"{r.input(index)} must have the axes [N, C] or [C], not shape {dims_text(form)}",
-                    "reshape the input")
-    elif len(form) == 2 and isinstance(form[1], int) and form[1] != size:
+def _width(index: int, size: int, r: NodeReading) -> Iterator[Fault]:
+    """An input is as wide as the node says."""
+    yield from matrix_or_row(r, index)
+    shape = r.shape(index)
+    if len(shape) == 2 and isinstance(shape[1], int) and shape[1] != size:
         yield Fault(
             INPUTS,
-            f"{r.input(index)} must have {size} columns, as {show(DIMENSIONS)} says, not {form[1]}: evaluators cut "
+            f"{r.input(index)} must have {size} columns, as {show(DIMENSIONS)} says, not {shape[1]}: evaluators cut "
             "it or add zeros",
             f"correct {show(DIMENSIONS)}",
             Severity.WARNING,
         )
+
+
+def _widths(r: NodeReading) -> Iterator[Fault]:
+    """Each input is as wide as the node says; the first that are not."""
+    sizes = r.ints(DIMENSIONS)[: len(r.node.inputs)].tolist()
+    yield from islice(run([partial(_width, index, size) for index, size in enumerate(sizes)], r), MOST)
 
 
 def _selected(r: NodeReading) -> Iterator[Fault]:
@@ -145,7 +137,7 @@ def _selected(r: NodeReading) -> Iterator[Fault]:
 
 
 SCALER = OperatorClauses((_scaler,), (_scaled_features,))
-NORMALIZER = OperatorClauses((legal_text("norm", "MAX", ("MAX", "L1", "L2")),), (row_input,))
+NORMALIZER = OperatorClauses((legal_text("norm", "MAX", ("MAX", "L1", "L2")),), (matrix_or_row,))
 IMPUTER = OperatorClauses((_imputer,), (_imputed_type, _imputed_features))
-FEATURE_VECTORIZER = OperatorClauses((_dimensions,), (_joined,))
+FEATURE_VECTORIZER = OperatorClauses((_dimensions,), (_widths,))
 ARRAY_FEATURE_EXTRACTOR = OperatorClauses((), (_selected,))

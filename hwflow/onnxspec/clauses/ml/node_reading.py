@@ -19,7 +19,7 @@ from hwflow.errors import Severity
 from hwflow.onnxspec.clauses.ml.tree_shapes import circle_text
 from hwflow.onnxspec.graphs.schemas import Operator
 from hwflow.onnxspec.graphs.scopes import Node
-from hwflow.onnxspec.graphs.typeforms import TENSORS, Level, LevelKind, TypeForm
+from hwflow.onnxspec.graphs.typeforms import TENSORS, Level, LevelKind, TypeForm, dims_text
 from hwflow.onnxspec.reading import element_types
 from hwflow.onnxspec.reading.stored import element_count
 
@@ -36,11 +36,6 @@ _DTYPES: Mapping[int, np.dtype[Any]] = {
     TensorProto.FLOAT: np.dtype("<f4"), TensorProto.DOUBLE: np.dtype("<f8"), TensorProto.FLOAT16: np.dtype("<f2"),
     TensorProto.UINT8: np.dtype("u1"), TensorProto.INT16: np.dtype("<i2"), TensorProto.INT32: np.dtype("<i4"),
     TensorProto.INT64: np.dtype("<i8"),
-}  # fmt: skip
-_TYPED: Mapping[int, str] = {
-    TensorProto.FLOAT: "float_data", TensorProto.DOUBLE: "double_data", TensorProto.UINT8: "int32_data",
-    TensorProto.FLOAT16: "int32_data",
-    TensorProto.INT16: "int32_data", TensorProto.INT32: "int32_data", TensorProto.INT64: "int64_data",
 }  # fmt: skip
 
 
@@ -79,7 +74,7 @@ class StoredList:
             raise Unreadable
         if len(tensor.raw_data) == self.count * dtype.itemsize:
             return np.frombuffer(tensor.raw_data, dtype)
-        held = getattr(tensor, _TYPED.get(self.code, "float_data"))
+        held = getattr(tensor, element_types.BY_CODE[self.code].field)
         if len(held) != self.count:
             raise Unreadable
         if self.code == TensorProto.FLOAT16:  # bit patterns
@@ -190,13 +185,6 @@ class NodeReading:
             raise Unreadable
         return dims
 
-    def known_shape(self, index: int) -> Sequence[int | str | None] | None:
-        """Return the shape of an input, None if its rank is not known."""
-        try:
-            return self.shape(index)
-        except Unreadable:
-            return None
-
     def features(self, index: int = 0) -> int:
         """Return the size of the last axis of an input of one or two axes. Raises :class:`Unreadable` if it is not
         known, or there are more axes."""
@@ -228,13 +216,27 @@ class OperatorClauses:
     inputs: tuple[Check, ...] = ()
 
 
+def run(checks: Iterable[Check], r: NodeReading) -> Iterator[Fault]:
+    """Yield the faults that the checks find; what one of them cannot read leaves the others as they are."""
+    for check in checks:
+        try:
+            yield from check(r)
+        except Unreadable:
+            continue
+
+
 def stop() -> NoReturn:
     """Leave a clause undecided."""
     raise Unreadable
 
 
-def first_faults(rule: str, wrong: NDArray[np.bool_], text: Callable[[int], str], remedy: str | None = None,
-                 severity: Severity | None = None) -> Iterator[Fault]:
+def first_faults(
+    rule: str,
+    wrong: NDArray[np.bool_],
+    text: Callable[[int], str],
+    remedy: str | None = None,
+    severity: Severity | None = None,
+) -> Iterator[Fault]:
     """Yield the first places where ``wrong`` holds, at most :data:`MOST`; the last says how many more there are."""
     if not wrong.any():
         return
@@ -254,6 +256,14 @@ def circle_fault(circle: Sequence[int], tree: str, name: Callable[[int], object]
     else:
         what = f"nodes {circle_text(circle, name)} of {tree} are one"
     return Fault(TREES, f"a tree must have no circle, but {what}", "correct the children of these nodes")
+
+
+def matrix_or_row(r: NodeReading, index: int = 0) -> Iterator[Fault]:
+    """Yield a fault unless an input has one or two axes. Raises :class:`Unreadable` if its rank is not known."""
+    shape = r.shape(index)
+    if not 1 <= len(shape) <= 2:
+        message = f"{r.input(index)} must have the axes [N, C] or [C], not shape {dims_text(shape)}"
+        yield Fault(INPUTS, message, "reshape the input")
 
 
 def one_of(r: NodeReading, names: Sequence[str], what: str = "") -> Iterator[Fault]:
@@ -309,8 +319,8 @@ def of_length(name: str, length: int, legal: Iterable[int], why: str) -> Iterato
     allowed = sorted(set(legal))
     if length not in allowed:
         counts = " or ".join(filter(None, (", ".join(map(str, allowed[:-1])), str(allowed[-1]))))
-        yield Fault(LENGTHS, f"{show(name)} must have {counts} {'entry' if counts == '1' else 'entries'} ({why}), "
-                             f"not {length}")
+        entries = "entry" if counts == "1" else "entries"
+        yield Fault(LENGTHS, f"{show(name)} must have {counts} {entries} ({why}), not {length}")
 
 
 def legal_text(name: str, default: str, legal: Sequence[str]) -> Check:
@@ -334,6 +344,6 @@ def distinct(name: str, values: Sequence[bytes] | Ints, rule: str, why: str) -> 
     if len(set(entries)) < len(entries):
         again = next(entry for entry, count in Counter(entries).items() if count > 1)
         shown = show(again.decode("utf-8", "replace")) if isinstance(again, bytes) else str(again)
-        yield Fault(rule, f"the entries of {show(name)} must be distinct, but {shown} is there twice: {why}",
-                    "remove all but one of them", Severity.WARNING)
+        message = f"the entries of {show(name)} must be distinct, but {shown} is there twice: {why}"
+        yield Fault(rule, message, "remove all but one of them", Severity.WARNING)
 

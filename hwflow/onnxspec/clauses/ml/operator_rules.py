@@ -5,7 +5,7 @@ An operator's record names its clauses (the fact ``clauses``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import islice
 from weakref import WeakKeyDictionary
@@ -20,11 +20,9 @@ from hwflow.onnxspec.clauses.ml.node_reading import (
     LENGTHS,
     TREES,
     VALUES,
-    Check,
-    Fault,
     NodeReading,
     OperatorClauses,
-    Unreadable,
+    run,
 )
 from hwflow.onnxspec.clauses.rules import Context, Hit, Rule, at_node
 from hwflow.onnxspec.graphs.node_forms import NodeForm
@@ -45,14 +43,6 @@ def _clauses(context: Context, scope: Scope, form: NodeForm) -> tuple[OperatorCl
         return None
     operator = find_operator(form.op_type, version, form.domain)
     return None if operator is None else (clauses, operator)
-
-
-def _run(checks: Iterable[Check], reading: NodeReading) -> Iterator[Fault]:
-    for check in checks:
-        try:
-            yield from check(reading)
-        except Unreadable:
-            continue
 
 
 def _constants(scope: Scope) -> Callable[[str], onnx.TensorProto | None]:
@@ -91,7 +81,7 @@ class _Found:
         self.faults = [
             (scope, index, fault)
             for scope, index, clauses, reading in self.readings
-            for fault in _run(clauses.attributes, reading)
+            for fault in run(clauses.attributes, reading)
         ]
 
 
@@ -118,7 +108,7 @@ def _of_attributes(rule: str, context: Context) -> Iterator[Hit]:
 def _of_inputs(context: Context) -> Iterator[Hit]:
     found = _FOUND.pop(context, None) or _Found(context)
     for scope, index, clauses, reading in found.readings:
-        for fault in _run(clauses.inputs, reading):
+        for fault in run(clauses.inputs, reading):
             yield at_node(scope, index, fault.message, fault.remedy, fault.severity)
 
 

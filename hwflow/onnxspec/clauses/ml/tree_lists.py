@@ -27,7 +27,6 @@ from hwflow.onnxspec.clauses.ml.node_reading import (
     one_of,
     post_transform,
     present,
-    stop,
 )
 
 AGGREGATES = ("AVERAGE", "SUM", "MIN", "MAX")
@@ -40,11 +39,8 @@ def alternatives(name: str, since: int) -> tuple[str, ...]:
 
 def of_floats(r: NodeReading, name: str) -> tuple[str, int]:
     """Return the name and length of a list of floats, in whichever attribute it is."""
-    names = alternatives(name, r.since)
-    there = [n for n in names if r.length(n)]
-    if len(there) > 1:
-        stop()
-    return (there[0], r.length(there[0])) if there else (name, 0)
+    held = next((n for n in alternatives(name, r.since) if r.length(n)), name)
+    return held, r.length(held)
 
 
 def _given(r: NodeReading) -> Iterator[Fault]:
@@ -55,8 +51,9 @@ def _given(r: NodeReading) -> Iterator[Fault]:
         names = alternatives(name, r.since)
         yield from one_of(r, names) if len(names) > 1 else present(r, names)
     for name in ("nodes_hitrates", "base_values"):
-        if all(r.length(n) for n in alternatives(name, r.since)[1:]) and r.length(name) and r.since >= 3:
-            yield from one_of(r, alternatives(name, r.since))
+        names = alternatives(name, r.since)
+        if len(names) > 1 and all(map(r.length, names)):
+            yield from one_of(r, names)
 
 
 def _tensors(r: NodeReading) -> Iterator[Fault]:

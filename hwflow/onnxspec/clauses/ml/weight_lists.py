@@ -19,27 +19,17 @@ from hwflow.onnxspec.clauses.ml.node_reading import (
     OperatorClauses,
     counted,
     legal_text,
+    matrix_or_row,
     of_length,
     post_transform,
     present,
     stop,
 )
-from hwflow.onnxspec.graphs.typeforms import dims_text
 
 LABELS = ("classlabels_ints", "classlabels_strings")
 COEFFICIENTS, INTERCEPTS = "coefficients", "intercepts"
 VECTORS, PER_CLASS, KERNEL = "support_vectors", "vectors_per_class", "kernel_params"
 KERNELS = ("LINEAR", "POLY", "RBF", "SIGMOID")
-
-
-def matrix_input(r: NodeReading) -> Iterator[Fault]:
-    """The input has the axes samples and features, or features alone."""
-    shape = r.shape(0)
-    if not 1 <= len(shape) <= 2:
-        yield Fault(
-            INPUTS, f"{r.input(0)} must have the axes [samples, features], not shape {dims_text(shape)}",
-            "reshape the input",
-        )
 
 
 def _multiple(name: str, length: int, divisor: int, what: str) -> Iterator[Fault]:
@@ -203,13 +193,13 @@ def _svm_regressor_features(r: NodeReading) -> Iterator[Fault]:
 kernel_type = legal_text("kernel_type", "LINEAR", KERNELS)
 LINEAR_CLASSIFIER = OperatorClauses(
     (_coefficients, class_labels(LABELS, needed=False), _classifier, post_transform),
-    (matrix_input, _classifier_features),
+    (matrix_or_row, _classifier_features),
 )
-LINEAR_REGRESSOR = OperatorClauses((_regressor, post_transform), (matrix_input, _regressor_features))
+LINEAR_REGRESSOR = OperatorClauses((_regressor, post_transform), (matrix_or_row, _regressor_features))
 SVM_CLASSIFIER = OperatorClauses(
     (class_labels(LABELS, needed=False), _svm_classifier, kernel_type, _kernel, post_transform),
-    (matrix_input, _svm_classifier_features),
+    (matrix_or_row, _svm_classifier_features),
 )
 SVM_REGRESSOR = OperatorClauses(
-    (_svm_regressor, kernel_type, _kernel, post_transform), (matrix_input, _svm_regressor_features)
+    (_svm_regressor, kernel_type, _kernel, post_transform), (matrix_or_row, _svm_regressor_features)
 )
