@@ -9,6 +9,7 @@ from amaranth.hdl import Module, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import Component, In, Out
 
+from hdl_lib.streams.frame_sync import FrameSync
 from hdl_lib.streams.output_queue import OutputQueue
 
 
@@ -34,6 +35,7 @@ class Chain(Component):
     -------
     i: In(stream). Of the first core.
     o: Out(stream). Of the last core.
+    error: Out(1). That of a frame synchroniser, which may stand first; it alone drops beats.
 
     Timing
     ------
@@ -56,6 +58,7 @@ class Chain(Component):
             {
                 "i": In(stream.Signature(links[0][1].i.payload.shape())),
                 "o": Out(stream.Signature(links[-1][1].o.payload.shape())),
+                **({"error": Out(1)} if isinstance(links[0][1].core, FrameSync) else {}),
             }
         )
 
@@ -68,12 +71,16 @@ class Chain(Component):
         m = Module()
         m.submodules.queue = queue = self.queue
         payload, valid = self.i.payload, self.i.valid & queue.available
-        m.d.comb += [self.i.ready.eq(queue.available), queue.reserve.eq(valid)]
+        m.d.comb += self.i.ready.eq(queue.available)
+        enters = valid
         for name, link in self.links:
             m.submodules[name] = link.core
             m.d.comb += [link.i.payload.eq(payload), link.i.valid.eq(valid)]
             payload, valid = link.o.payload, link.o.valid
-        m.d.comb += [queue.payload.eq(payload), queue.push.eq(valid)]
+            if isinstance(link.core, FrameSync):
+                enters = valid
+                m.d.comb += self.error.eq(link.core.error)
+        m.d.comb += [queue.reserve.eq(enters), queue.payload.eq(payload), queue.push.eq(valid)]
         wiring.connect(m, wiring.flipped(self.o), queue.o)
         return m
 

@@ -26,7 +26,8 @@ class FrameSync(wiring.Component):
     next one with ``last``. The beat after either is the first of a frame. A frame with its ``last`` in the right place
     that starts there comes out unchanged.
 
-    Parameters: ``shape``: payload of a beat, any Amaranth shape or layout; ``beats``: beats of a frame, at least 1.
+    Parameters: ``shape``: payload of a beat, any Amaranth shape or layout; ``beats``: beats of a frame, at least 1;
+    ``depth``: 2, or 0 for a reader that takes each beat at once (:class:`hdl_lib.chain.Chain`), of frames of a beat.
 
     Members: ``i`` (in): stream of ``StructLayout({"data": shape, "last": 1})``; ``o`` (out): stream of ``shape``;
     ``error`` (out 1): sticky, set the cycle after the offending beat, cleared by reset.
@@ -38,14 +39,14 @@ class FrameSync(wiring.Component):
     Ordering: beats keep their order.
     """
 
-    depth = 2
-    latency = 1
-
-    def __init__(self, shape: Any, beats: int) -> None:
+    def __init__(self, shape: Any, beats: int, *, depth: int = 2) -> None:
         if not isinstance(beats, int) or beats < 1:
             raise ValueError(f"beats must be an integer of at least 1, not {beats!r}")
+        if depth not in (0, 2) or (not depth and beats > 1):
+            raise ValueError(f"depth must be 2, or 0 with frames of a beat, not {depth!r} with {beats}")
         self.shape = shape
         self.beats = beats
+        self.depth = depth
         super().__init__(
             {
                 "i": In(stream.Signature(data.StructLayout({"data": shape, "last": 1}))),
@@ -53,6 +54,11 @@ class FrameSync(wiring.Component):
                 "error": Out(1),
             }
         )
+
+    @property
+    def latency(self) -> int:
+        """Return the cycles from a beat to ``o.valid``."""
+        return int(self.depth > 0)
 
     def elaborate(self, platform):
         m = Module()
@@ -65,13 +71,13 @@ class FrameSync(wiring.Component):
             taken.eq(self.i.valid & self.i.ready),
             queue.reserve.eq(queue.push),
         ]
+        if self.beats == 1:  # which is never filled in: no gate for each bit
+            m.d.comb += Value.cast(queue.payload).eq(Value.cast(self.i.payload.data))
         with m.Switch(state):
             with m.Case(State.PASS):
-                m.d.comb += [
-                    self.i.ready.eq(queue.available),
-                    queue.push.eq(taken),
-                    Value.cast(queue.payload).eq(Value.cast(self.i.payload.data)),
-                ]
+                m.d.comb += [self.i.ready.eq(queue.available), queue.push.eq(taken)]
+                if self.beats > 1:
+                    m.d.comb += Value.cast(queue.payload).eq(Value.cast(self.i.payload.data))
                 with m.If(taken & (self.i.payload.last != final)):
                     m.d.sync += [self.error.eq(1), state.eq(Mux(final, State.DROP, State.FILL))]
             with m.Case(State.FILL):

@@ -233,20 +233,26 @@ class FrameSyncAttributes(ViewAttributes):
 
 
 class FrameSync(_PassThrough[FrameSyncAttributes]):
-    """Counts the beats of each input frame against ``tlast``; its queue depth is fixed to 2."""
+    """Counts the beats of each input frame against ``tlast``; its queue depth is fixed to 2, but for none in front of a
+    chain (:mod:`hwflow.cores.chain`)."""
 
     attributes = FrameSyncAttributes
 
+    def is_steady(self, node: Node[FrameSyncAttributes], folding: Folding) -> bool:
+        return self.cycles(node, folding) == 1
+
     def timing(self, node: Node[FrameSyncAttributes], decision: Decision) -> Timing:
-        return beat_by_beat(self.cycles(node, decision.folding), 1)
+        return beat_by_beat(self.cycles(node, decision.folding), int(decision.depths != (0,)))
 
     def resources(self, node: Node[FrameSyncAttributes], decision: Decision, device: Device) -> Resources:
+        if decision.depths == (0,):
+            return Resources(lut=4, ff=2)
         return costs.frame_sync(device.family, _beat_bits(node, decision), self.cycles(node, decision.folding))
 
     def build(self, node: Node[FrameSyncAttributes], decision: Decision, name: str) -> Built:
         folding = decision.folding
         layout = ArrayLayout(shape_of(node.inputs[0].typed.element), folding.input_lanes)
-        core = FrameSyncCore(layout, self.cycles(node, folding))
+        core = FrameSyncCore(layout, self.cycles(node, folding), depth=0 if decision.depths == (0,) else 2)
         return Built(core, [core.i], [core.o])
 
 

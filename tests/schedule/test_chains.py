@@ -49,10 +49,10 @@ def test_a_frame_a_cycle(clock: float | None) -> None:
     part = replace(PART, clock_mhz=clock)
     scheduled = check(dense_graph(), 0, 1, 1, part=part)
     assert scheduled.initiation_interval == 1
-    assert chains(scheduled.plan) == [["mvu", "requantize", "mvu", "requantize"]]
-    assert [n.op for n in scheduled.graph.nodes] == ["frame_sync", "chain", "mvu"]
-    wired = [member.folding.multiplier == "wires" for member in scheduled.graph.nodes[1].attributes.members]
-    assert wired == [False, False, False, False] if clock != 60.0 else [False, True, False, True]
+    assert chains(scheduled.plan) == [["frame_sync", "mvu", "requantize", "mvu", "requantize"]]
+    assert [n.op for n in scheduled.graph.nodes] == ["chain", "mvu"]
+    wired = [member.folding.multiplier == "wires" for member in scheduled.graph.nodes[0].attributes.members]
+    assert wired == [False, False, False, False, False] if clock != 60.0 else [False, False, True, False, True]
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -65,7 +65,7 @@ def test_fewer_frames(seed: int) -> None:
 def test_a_chain_ends_where_its_stream_is_narrowest() -> None:
     """Behind it another one may begin."""
     wide = schedule(dataflow(dense_graph((8, 2, 9, 9, 3, 8), 2)), PART, WHOLE, 1)
-    assert chains(wide.plan) == [["mvu", "requantize"], ["neurons", "neurons", "mvu", "requantize"]]
+    assert chains(wide.plan) == [["frame_sync", "mvu", "requantize"], ["neurons", "neurons", "mvu", "requantize"]]
 
 
 def test_joined_once_is_joined() -> None:

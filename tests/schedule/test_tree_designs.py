@@ -30,7 +30,9 @@ def test_a_row_a_cycle_is_a_chain() -> None:
     scheduled = check(trees_graph(), 0, 1, 1)
     assert scheduled.initiation_interval == 1
     joined = [node.attributes for node in scheduled.graph.nodes if isinstance(node.attributes, ChainAttributes)]
-    assert [[member.node.op for member in each.members] for each in joined] == [["requantize", "tree_ensemble"]]
+    assert [[member.node.op for member in each.members] for each in joined] == [
+        ["frame_sync", "requantize", "tree_ensemble"]
+    ]
 
 
 @pytest.mark.parametrize(("interval", "units"), [(60, 3), (400, 1)])

@@ -93,7 +93,7 @@ def test_tables_are_in_chains() -> None:
     """Behind each layer one register, the next one's; the chain ends where its stream is narrowest: at the end."""
     plan = schedule(dataflow(sparse_graph()), PART, WHOLE, 1).plan
     (chain,) = [node for node in plan.graph.nodes if isinstance(node.attributes, ChainAttributes)]
-    assert [member.node.op for member in chain.attributes.members] == ["neurons"] * 3
+    assert [member.node.op for member in chain.attributes.members] == ["frame_sync", *["neurons"] * 3]
     assert plan.timing(chain).latency[0] == 3 + 1
 
 

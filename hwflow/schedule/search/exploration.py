@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hwflow.cores.beat_movers import FrameSyncAttributes, ViewAttributes
-from hwflow.cores.operator import Decision, Device, Folding, Resources, beats
+from hwflow.cores.operator import Decision, Device, Folding, Resources, beats, beats_of_view
 from hwflow.cores.registry import hardware
 from hwflow.ir.graph import Graph, IntArray, Node, Scratch, Value
 from hwflow.processes import shared
@@ -67,14 +67,19 @@ def _resources(node: Node, folding: Folding, cycles: int, synchronised: Sequence
         value = node.inputs[index]
         lanes = core.lanes_of(node, index, folding)
         view = core.input_view(node, value.typed.shape, lanes, whole_vector=folding.whole_vector, index=index)
-        total += inserted(FrameSyncAttributes(view), value, Folding(lanes, lanes), device)
+        # Of frames of one beat it has no queue in front of a chain.
+        joined = beats_of_view(view, lanes) == 1 and len(node.inputs) == 1 and core.is_steady(node, folding)
+        depth = 0 if joined else PROVISIONAL_DEPTH
+        total += inserted(FrameSyncAttributes(view), value, Folding(lanes, lanes), device, depth)
     return total
 
 
-def inserted(attributes: ViewAttributes, value: Value, folding: Folding, device: Device) -> Resources:
-    """Return the resources of a node that the plumbing would insert."""
+def inserted(
+    attributes: ViewAttributes, value: Value, folding: Folding, device: Device, depth: int = PROVISIONAL_DEPTH
+) -> Resources:
+    """Return the resources of a node that the plumbing would insert, with queues of this ``depth``."""
     node = Node("", [value], [value], attributes)
-    return hardware(node.op).resources(node, Decision(folding, (PROVISIONAL_DEPTH,), provisional=True), device)
+    return hardware(node.op).resources(node, Decision(folding, (depth,), provisional=True), device)
 
 
 def _explored(job: _Job) -> Explored:

@@ -124,10 +124,13 @@ def lanes_at(reader: Node, value: Value, folding: Folding) -> int:
 
 
 def sync(value: Value, reader: Node, folding: Folding) -> tuple[int, ...]:
+    """With a queue of two, unless it may be a chain's first: in front of a core that takes a frame a cycle."""
     lanes = lanes_at(reader, value, folding)
     view = hardware(reader.op).input_view(reader, value.typed.shape, lanes, whole_vector=folding.whole_vector)
     node = viewed(value, "frame_sync", view)
-    return row(hardware("frame_sync").resources(node, provisional(Folding(lanes, lanes), [2]), PART))
+    first = view[0] * -(-view[1] // lanes) == 1 and len(reader.inputs) == 1
+    first = first and hardware(reader.op).is_steady(reader, folding)
+    return row(hardware("frame_sync").resources(node, provisional(Folding(lanes, lanes), [2 * (not first)]), PART))
 
 
 def cycles(node: Node, folding: Folding) -> int:
