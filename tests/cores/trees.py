@@ -16,12 +16,15 @@ class Grower:
     def __init__(
         self, seed: int, reach: tuple[int, ...], targets: int, *, aggregate: Aggregate = Aggregate.SUM,
         missing: bool = False, shared: bool = False, whole: bool = False, full: bool = False, bits: int = 10,
+        apart: bool = False,
     ) -> None:
         """``missing``: some nodes take the top rank, too; ``shared``: some children have several parents; ``whole``:
-        leaves name every target, else trees one or leaves some; ``full``: no leaf before the last level."""
+        leaves name every target, else trees one or leaves some; ``full``: no leaf before the last level; ``apart``:
+        values of one tree lie about a number of its own, far from those of others."""
         self.rng = np.random.default_rng(seed)
         self.reach, self.targets, self.aggregate = reach, targets, aggregate
         self.missing, self.shared, self.full, self.bits = missing, shared, full, bits
+        self.apart, self.middle = apart, 0
         self.whole = whole or aggregate != Aggregate.SUM
         self.nodes: list[list[int]] = []  # feature, limit, missing, true, false
         self.leaves: list[dict[int, int]] = []
@@ -30,6 +33,7 @@ class Grower:
     def tree(self, depth: int, target: int | None = None) -> None:
         """``target``: the only one that the tree's leaves name."""
         first = len(self.nodes)
+        self.middle = int(self.rng.integers(-1, 2)) << self.bits + 1 if self.apart else 0
         self.roots.append(self._grown(depth, target))
         if self.shared:
             self._share(first)
@@ -48,7 +52,7 @@ class Grower:
 
     def _values(self, target: int | None) -> dict[int, int]:
         named = range(self.targets) if target is None else [target]
-        values = self.rng.integers(-(1 << self.bits), 1 << self.bits, self.targets)
+        values = self.middle + self.rng.integers(-(1 << self.bits), 1 << self.bits, self.targets)
         return {t: int(values[t]) for t in named if self.whole or target is not None or self.rng.random() < 0.7}
 
     def _share(self, first: int) -> None:

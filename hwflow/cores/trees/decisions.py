@@ -10,6 +10,7 @@ from itertools import pairwise
 import numpy as np
 
 from hdl_lib.trees.parallel_trees import Branch, RankTest
+from hwflow.cores.trees.ensemble import within_results
 from hwflow.ir.graph import IntArray, Node
 from hwflow.ir.node_attributes import Aggregate, TreeEnsembleAttributes
 
@@ -39,7 +40,7 @@ class Decisions:
     """
 
     def __init__(self, node: Node[TreeEnsembleAttributes]) -> None:
-        self.ensemble = node.attributes
+        self.ensemble = within_results(node.attributes)
         self.tests: tuple[RankTest, ...] = ()
         self.base = dict.fromkeys(range(self.ensemble.targets), 0)
         self.trees: list[DecisionTree] | None = None

@@ -3,7 +3,7 @@ they give to frames. Everything is linear in nodes and leaves."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -71,6 +71,17 @@ def intervals(ensemble: TreeEnsembleAttributes) -> tuple[Interval, ...]:
         Interval(int(lo), int(hi))
         for lo, hi in zip(*(aggregated(ensemble, target, ends) for ends in (least, most)), strict=True)
     )
+
+
+def within_results(ensemble: TreeEnsembleAttributes) -> TreeEnsembleAttributes:
+    """Return the same ensemble with leaves of minima and maxima brought to the nearest possible result: hardware then
+    needs no more bits for a value than for a result."""
+    if ensemble.aggregate == Aggregate.SUM:
+        return ensemble
+    ends = intervals(ensemble)
+    least, most = np.array([end.lo for end in ends]), np.array([end.hi for end in ends])
+    target = ensemble.leaf_target
+    return replace(ensemble, leaf_value=np.clip(ensemble.leaf_value, least[target], most[target]))
 
 
 def aggregated(ensemble: TreeEnsembleAttributes, place: IntArray, values: IntArray, rows: int = 1) -> IntArray:

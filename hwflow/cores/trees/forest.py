@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from hdl_lib.trees.tree_units import Record
 from hwflow.cores.memory_words import pack_words
-from hwflow.cores.trees.ensemble import Places, entry_leaves
+from hwflow.cores.trees.ensemble import Places, entry_leaves, within_results
 from hwflow.ir.graph import IntArray, Node
 from hwflow.ir.node_attributes import Aggregate, TreeEnsembleAttributes
 from hwflow.types import Interval, IntType
@@ -50,7 +50,7 @@ class Forest:
     """The trees of a node, each of one test or more: what all foldings share."""
 
     def __init__(self, node: Node[TreeEnsembleAttributes]) -> None:
-        self.ensemble = _with_tests(node.attributes)
+        self.ensemble = _with_tests(within_results(node.attributes))
         self.features = int(node.inputs[0].typed.shape[1])
         self.greatest = max(1, node.inputs[0].typed.interval.hi)
         self.places = Places.of(self.ensemble)

@@ -3,10 +3,13 @@
 import random
 
 import pytest
-from amaranth.hdl import unsigned
-from amaranth.lib import data
+from amaranth.hdl import Module, unsigned
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
 from amaranth.sim import Simulator
 
+from hdl_lib.blocks import delayed
+from hdl_lib.chain import Chain, Link
 from hdl_lib.streams.frame_mark import FrameMark
 from hdl_lib.streams.frame_sync import FrameSync
 from tests.hdl_lib.bench import STALLS, drive
@@ -148,3 +151,33 @@ def test_wrong_arguments_are_named():
     for core in (FrameSync, FrameMark):
         with pytest.raises(ValueError, match=r"^beats must be an integer of at least 1, not 0$"):
             core(8, 0)
+
+
+@pytest.mark.parametrize(("gap", "stall"), STALLS)
+@pytest.mark.parametrize("depth", [2, 5])
+def test_a_chain_drops_beats_and_loses_no_credit(gap, stall, depth):
+    """Frames of one beat in front of another core: a beat without a mark is passed on, those after it up to the next
+    mark are dropped. More are dropped than there are credits."""
+    sync, core = FrameSync(8, 1, depth=0), Pipeline()
+    chain = Chain([("sync", Link(sync, sync.i, sync.o)), ("core", Link(core, core.i, core.o))], depth=depth)
+    offered = [3 | LAST, 5, *range(20, 31), 40 | LAST, *(k | LAST for k in range(50, 60)), 7, 60 | LAST, 61 | LAST]
+    expected = [3, 5, *range(50, 60), 7, 61]
+    assert drive(chain, offered, len(expected), gap=gap, stall=stall).beats == expected
+
+
+def test_only_frames_of_a_beat_need_no_queue():
+    with pytest.raises(ValueError, match="depth must be 2, or 0 with frames of a beat, not 0 with 2"):
+        FrameSync(8, 2, depth=0)
+
+
+class Pipeline(wiring.Component):
+    """Gives each beat two cycles later."""
+
+    i: In(stream.Signature(8))
+    o: Out(stream.Signature(8))
+
+    def elaborate(self, platform):
+        m = Module()
+        m.d.comb += self.o.valid.eq(delayed(m, "valid", self.i.valid, 2))
+        m.d.comb += self.o.payload.eq(delayed(m, "beat", self.i.payload, 2))
+        return m
