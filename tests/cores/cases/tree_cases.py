@@ -40,7 +40,9 @@ TREE_ENSEMBLES = [
     _case("shared", 1, _REACH, (6, 5, 4, 6, 3), ((1, 2, 1),), targets=2, shared=True, missing=True),
     _case("least", 2, _REACH, (3,) * 8, ((1, 2, 1), (2, 2, 3)), targets=2, aggregate=Aggregate.MIN),
     _case("greatest", 1, _REACH, (2, 3) * 4, ((1, 1, 1), (7, 1, 2)), aggregate=Aggregate.MAX, shared=True),
-    _case("greatest_apart", 1, _REACH, (2, 3, 2, 3, 4, 3), ((1, 1, 1),), aggregate=Aggregate.MAX, full=True, apart=True),
+    _case(
+        "greatest_apart", 1, _REACH, (2, 3, 2, 3, 4, 3), ((1, 1, 1),), aggregate=Aggregate.MAX, full=True, apart=True
+    ),
     _case("single_feature", 4, (20,), (4,) * 3, ((1, 1, 1),)),
     _case("at_once", 3, _REACH, (3,) * 9, (), full=True, at_once=True, bits=26),
     _case("classes_at_once", 2, _REACH, (2, 4, 0, 3, 3, 2, 3, 4, 3), (), targets=3, of_one=True, at_once=True, bits=20),
@@ -48,7 +50,8 @@ TREE_ENSEMBLES = [
     _case("missing_at_once", 2, _REACH, (4, 5, 2), (), targets=2, missing=True, shared=True, at_once=True),
     _case("least_at_once", 2, _REACH, (3, 0, 3, 4), (), targets=2, aggregate=Aggregate.MIN, full=True, at_once=True),
     _case(
-        "least_apart_at_once", 2, _REACH, (3, 0, 3, 2, 3, 4, 3, 3), (), aggregate=Aggregate.MIN, full=True, at_once=True, apart=True
+        "least_apart_at_once", 2, _REACH, (3, 0, 3, 2, 3, 4, 3, 3), (), aggregate=Aggregate.MIN, full=True,
+        at_once=True, apart=True,
     ),
     _case("one_tree_at_once", 2, _REACH, (4,), (), full=True, at_once=True),
 ]
