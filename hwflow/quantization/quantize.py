@@ -27,6 +27,7 @@ from hwflow.onnxspec.graphs.operator_names import DEQUANTIZE_LINEAR, QUANTIZE_LI
 from hwflow.onnxspec.reading.bound_inputs import InputConstants
 from hwflow.onnxspec.reading.external_loading import Folders
 from hwflow.onnxspec.resolving.written_out import written_out
+from hwflow.onnxspec.shapes.dialects import ML_DOMAIN
 from hwflow.quantization.calibration import of_any_round
 from hwflow.quantization.preparation import of_fused_operators
 from hwflow.quantization.sessions import State, require_onnxruntime, run_frames
@@ -209,12 +210,13 @@ def quantize(
     rng = np.random.default_rng(0)  # for no purpose: both files are given
     calibrated = choose_inputs(model, None, calibration, frames, rng)
     evaluated = calibrated if inputs is None else choose_inputs(model, None, inputs, None, rng)
+    whole = written_out(of_fused_operators(model.proto), model.dimensions, whole=model.whole)
+    # onnxruntime lacks operators of ai.onnx.ml on some types, but not what they are defined by.
+    source = whole if any(node.domain == ML_DOMAIN for node in model.proto.graph.node) else model.proto
     say(f"running the float model on {_frames(calibrated)}")
-    shown, reference = _run(model, model.proto, calibrated)
+    shown, reference = _run(model, source, calibrated)
     _refuse_infinite(reference, calibrated)
     say("quantizing")
-    fused = of_fused_operators(model.proto)
-    whole = written_out(fused, model.dimensions, whole=model.whole)
     quantized = static_qdq(whole, shown, recipe, _states(model))
     proto = quantized.model
     if not any(node.op_type in _QUANTIZERS for node in proto.graph.node):
@@ -232,7 +234,7 @@ def quantize(
         raise ModelRefused(errors)
     say(f"comparing with the float model on {_frames(evaluated)}")
     if evaluated is not calibrated:
-        _, reference = _run(model, model.proto, evaluated)
+        _, reference = _run(model, source, evaluated)
         _refuse_infinite(reference, evaluated)
     _, result = _run(model, proto, evaluated)
     qualities = tuple(_quality(name, array, result[name], evaluated.labels) for name, array in reference.items())

@@ -37,15 +37,17 @@ def shares(name: str, key: int) -> onnx.ValueInfoProto:
 
 def quantized(
     nodes: Sequence[onnx.NodeProto], outputs: Sequence[onnx.ValueInfoProto], folder: Path, *,
-    constants: Sequence[TensorProto] = (), lost: bool = False, **options: Any,
+    constants: Sequence[TensorProto] = (), lost: bool = False, kind: int = FLOAT, **options: Any,
 ) -> tuple[onnx.ModelProto, float]:
     """Quantize a model of four features; return what came out, and the share of labels that stay."""
     rng = np.random.default_rng(3)
-    x = rng.normal(size=(FRAMES, 4)).astype(np.float32)
+    x: Any = rng.normal(size=(FRAMES, 4)).astype(np.float32)
+    if kind != FLOAT:
+        x = rng.integers(-20, 20, x.shape)
     if lost:
         x[rng.random(x.shape) < 0.2] = math.nan
     graph = helper.make_graph(
-        nodes, "classical", [helper.make_tensor_value_info("x", FLOAT, [None, 4])], outputs, constants
+        nodes, "classical", [helper.make_tensor_value_info("x", kind, [None, 4])], outputs, constants
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 15), helper.make_opsetid(ML, 3)],
                               ir_version=8)  # fmt: skip
@@ -104,11 +106,12 @@ def test_two_classes_and_missing_values(tmp_path: Path) -> None:
     assert right > 0.9
 
 
-def test_regression(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", [FLOAT, INT64])  # onnxruntime itself has it for floats alone
+def test_regression(kind: int, tmp_path: Path) -> None:
     rng = np.random.default_rng(2)
     y = helper.make_tensor_value_info("y", FLOAT, [None, 1])
     node = ml("LinearRegressor", "x", "y", coefficients=floats(rng, 4), intercepts=[0.5])
-    _, right = quantized([node], [y], tmp_path)
+    _, right = quantized([node], [y], tmp_path, kind=kind)
     assert right > 0.95
 
 
