@@ -284,3 +284,12 @@ def test_trees_that_grow_without_bound_are_refused(make: Callable[[], onnx.Model
     assert message == (
         "trees must have at most 1024 levels and 1048576 nodes in all, with a copy for each of what several share"
     )
+
+
+def test_nodes_that_leaves_name_count_for_nothing(tmp_path: Any) -> None:
+    tree = Branch("LEQ", 0, 1.0, False, Leaf([(0, 1.0)]), Leaf([(0, 2.0)]))
+    attributes = {**named_attributes([tree], "target"), "n_targets": 1}
+    attributes["nodes_truenodeids"][1] = 1 << 62
+    proto = model_of("TreeEnsembleRegressor", attributes, 1, [("y", TensorProto.FLOAT, [1])])
+    onnx.save(proto, tmp_path / "m.onnx")
+    require_exact(hwflow.load(tmp_path / "m.onnx"), np.array([[0], [2]], np.float32), [tree], 1, "SUM", [])
