@@ -241,7 +241,8 @@ class _Named:
 
     def __call__(self, trees: IntArray, ids: IntArray, asked: BoolArray, what: str) -> IntArray:
         """Return the positions of nodes, anything where it is not ``asked``."""
-        ids = np.where(asked, ids, self._ids[0] if len(self._ids) else 0)  # what a leaf says of nodes counts for nothing
+        some = self._ids[0] if len(self._ids) else 0
+        ids = np.where(asked, ids, some)  # what a leaf says of nodes counts for nothing
         kinds, number = np.unique(np.concatenate([self._trees, trees]), return_inverse=True)
         low = min(int(self._ids.min(initial=0)), int(ids.min(initial=0)))
         span = max(int(self._ids.max(initial=0)), int(ids.max(initial=0))) - low + 1
