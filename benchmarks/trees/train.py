@@ -80,7 +80,10 @@ def write(ensemble: Ensemble, folder: Path) -> None:
     _, features, _, labels = splits(ensemble.data)
     types = [("features", FloatTensorType([None, features.shape[1]]))]
     for suffix, zipmap in (("", False), ("_zipmap", True)):
-        model = to_onnx(classifier, initial_types=types, options={"zipmap": zipmap})
+        model = to_onnx(classifier, name=ensemble.name, initial_types=types, options={"zipmap": zipmap})
+        imports = sorted(model.opset_import, key=lambda each: each.domain)  # skl2onnx orders them at random
+        del model.opset_import[:]
+        model.opset_import.extend(imports)
         (folder / f"{ensemble.name}{suffix}.onnx").write_bytes(model.SerializeToString(deterministic=True))
     np.savez_compressed(folder / f"{ensemble.name}.npz", features=features, label=labels)
     trees = [tree.tree_ for tree in np.ravel(classifier.estimators_)]

@@ -32,7 +32,11 @@ def train(name: str, data: Any, classifier: Any) -> None:
     split = train_test_split(features.astype(np.float32), labels, test_size=0.3, random_state=SEED, stratify=labels)
     training, test, training_labels, test_labels = split
     classifier.fit(training, training_labels)
-    model = to_onnx(classifier, initial_types=[("features", FloatTensorType([None, features.shape[1]]))])
+    types = [("features", FloatTensorType([None, features.shape[1]]))]
+    model = to_onnx(classifier, name=name, initial_types=types)
+    imports = sorted(model.opset_import, key=lambda each: each.domain)  # skl2onnx orders them at random
+    del model.opset_import[:]
+    model.opset_import.extend(imports)
     (HERE / f"{name}.onnx").write_bytes(model.SerializeToString(deterministic=True))
     np.savez_compressed(HERE / f"{name}.npz", features=test, label=test_labels)
     right = int((classifier.predict(test) == test_labels).sum())
