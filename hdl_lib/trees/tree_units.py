@@ -100,7 +100,8 @@ class TreeWalk(wiring.Component):
     """
 
     WRITE_LAG = 1
-    RELEASE_LAG = READS
+    START = 0  # cycles from a step to the place where its tree begins
+    RELEASE_LAG = START + READS
 
     def __init__(
         self, rank_shape: Shape, shape: Shape, *, features: int, lanes: int, record: Record, nodes: Sequence[Table],
@@ -160,13 +161,22 @@ class TreeWalk(wiring.Component):
             m.d.sync += half.eq(~half)
         ranks = self._writer(m, delayed(m, "release", groups.row_ends, self.RELEASE_LAG - 1))
         count(m, full, ranks.written, groups.row_ends)
-        half_read = delayed(m, "half_read", half, READS, reset=False)
-        found = [self._unit(m, unit, groups, half_read, ranks) for unit in range(len(self.nodes))]
-        walked = self.slots + READS  # cycles from a step to the values of the leaf that it reaches
-        self._collect(m, queue, found, step & groups.last, step & groups.last & groups.result_ends, walked)
+        half_read = delayed(m, "half_read", half, self.START + READS, reset=False)
+        self._gather(m, queue, groups, step & groups.last, half_read, ranks)
         return m
 
-    def _groups(self, m: Module, step: Signal) -> _Groups:
+    def _gather(
+        self, m: Module, queue: OutputQueue, groups: NextStep, update: Value, half: Value, ranks: WrittenRanks
+    ) -> None:
+        """Build the units and what brings their values together. ``update``: a step of a last round is taken."""
+        found = [self._unit(m, unit, groups, half, ranks) for unit in range(len(self.nodes))]
+        walked = self.slots + READS  # cycles from a step to the values of the leaf that it reaches
+        self._collect(
+            m, queue, found, delayed(m, "walked", update, walked - 1),
+            delayed(m, "ended", update & groups.result_ends, walked - 1),
+        )
+
+    def _groups(self, m: Module, step: Signal) -> NextStep:
         """Return what registers say of the next step."""
         slot_last = loop(m, "slot", self.slots, step)
         first, fresh, opens = (Signal(name=name, init=1) for name in ("first", "fresh", "opens"))
@@ -182,7 +192,7 @@ class TreeWalk(wiring.Component):
         with m.If(ends):
             m.d.sync += opens.eq(group_last)
         tree = count_up(m, "tree", len(self.rounds) * self.slots, step & fresh)
-        return _Groups(first, fresh, last, opens, closes, closes & slot_last, ends & group_last, tree)
+        return NextStep(first, fresh, last, opens, closes, closes & slot_last, ends & group_last, tree)
 
     def _scheduled(self, m: Module, turn: Signal, ends: Signal) -> tuple[Value, Value]:
         """Return whether a step is of its group's last round, and whether its group ends a result."""
@@ -205,7 +215,7 @@ class TreeWalk(wiring.Component):
                 m.d.sync += [left.eq(left - 1), last.eq(left == 1)]
         return last, closes
 
-    def _writer(self, m: Module, release: Value) -> _Ranks:
+    def _writer(self, m: Module, release: Value) -> WrittenRanks:
         """Take rows while a half is free; return what is written where, and when a row is whole. ``release``: a half is
         free."""
         free = Signal(range(-1, 2), init=1)
@@ -221,7 +231,8 @@ class TreeWalk(wiring.Component):
         m.d.sync += ranks.eq(self.i.payload.as_value())
         place = Value.cast(half) if self.beats == 1 else Cat(half, number)
         if not self.missing:
-            return _Ranks(ranks, delayed(m, "place", place, 1, reset=False), delayed(m, "write", accept, 1), row_last)
+            place = delayed(m, "place", place, 1, reset=False)
+            return WrittenRanks(ranks, place, delayed(m, "write", accept, 1), row_last)
         # A bit beside each rank tells whether it is that of a missing one.
         padded = [*self.missing, *[-1] * (self.beats * self.lanes - self.features)]
         codes = [rank & ((1 << self.record.rank) - 1) for rank in padded]
@@ -237,25 +248,50 @@ class TreeWalk(wiring.Component):
             rank = ranks.word_select(lane, bits)
             lanes += [rank, rank == rom.data.word_select(lane, self.record.rank)]
         m.d.sync += flagged.eq(Cat(*lanes))
-        return _Ranks(flagged, delayed(m, "place", place, 2, reset=False), delayed(m, "write", accept, 2), row_last)
+        place = delayed(m, "place", place, 2, reset=False)
+        return WrittenRanks(flagged, place, delayed(m, "write", accept, 2), row_last)
 
-    def _unit(self, m: Module, unit: int, groups: _Groups, half: Value, ranks: _Ranks) -> list[Term]:
+    def _unit(self, m: Module, unit: int, groups: NextStep, half: Value, ranks: WrittenRanks) -> list[Term]:
         """Build a unit; return the values of the leaf that each step of a last round reaches."""
+        m.submodules[f"leaves_{unit}"] = leaves = Rom.of_table(self.leaves[unit], output_register=True)
+        m.d.comb += leaves.addr.eq(self._walk(m, unit, groups, half, ranks))
+        terms, place = [], 0
+        for low, high in self.values:
+            shape = value_shape(low, high)
+            value = leaves.data[place : place + shape.width]
+            terms.append(Term(value.as_signed() if shape.signed else value, low, high))
+            place += shape.width
+        return terms
+
+    def _begin(self, m: Module, unit: int, groups: NextStep) -> Beginning:
+        """Return where the trees of a unit begin."""
+        return Beginning(groups.fresh, groups.tree, self.record.pair)
+
+    def _place(
+        self, m: Module, unit: int, begin: Beginning, was: Value, here: Value, pair: Value, leaf: Value
+    ) -> Value:
+        """Return the place behind a test, ``slots - READS`` cycles later: what its ``pair`` says, or ``here`` again,
+        if that ``was`` a leaf's."""
+        return delayed(m, f"kept_{unit}", Mux(was, here, pair), self.slots - READS, reset=False)
+
+    def _walk(self, m: Module, unit: int, groups: NextStep, half: Value, ranks: WrittenRanks) -> Signal:
+        """Build the walks of a unit; return the place behind the last test of each step's round, ``slots + 1`` cycles
+        after the step (and :data:`START`): of a last round a leaf's."""
 
         def later(name: str, value: Value, cycles: int) -> Value:
             return delayed(m, f"{name}_{unit}", value, cycles, reset=False)
 
+        begin = self._begin(m, unit, groups)
         record, bits = self.record, self.rank_shape.width + bool(self.missing)
         m.submodules[f"nodes_{unit}"] = nodes = Rom.of_table(self.nodes[unit], output_register=True)
-        m.submodules[f"leaves_{unit}"] = leaves = Rom.of_table(self.leaves[unit], output_register=True)
-        address = Signal(record.pair + 1, name=f"address_{unit}", reset_less=True)
+        address = Signal(begin.bits + 1, name=f"address_{unit}", reset_less=True)
         done = Signal(name=f"done_{unit}", reset_less=True)  # a leaf is reached, whose address it is
         m.d.comb += nodes.addr.eq(address)
 
         # The record. From here on a leaf that is reached is in place of the pair.
         pair, leaf, limit, beat, lane, takes = record.split(nodes.data)
         here, was = later("here", address, 2), later("was", done, 2)
-        kept = later("kept", Mux(was, here[1:], pair), self.slots - READS)
+        kept = self._place(m, unit, begin, was, here[1:], pair, leaf)
         low, was_done, is_done = (
             later(name, value, self.slots - READS)
             for name, value in (("low", here[0]), ("was_done", was), ("is_done", was | leaf))
@@ -287,29 +323,19 @@ class TreeWalk(wiring.Component):
 
         # The next node, or the first one of the slot's next tree; what the last round reaches is a leaf.
         following = Cat(Mux(was_done, low, ~holds), kept)
-        leaf_address = Signal(record.pair + 1, name=f"leaf_address_{unit}", reset_less=True)
+        reached = Signal(begin.bits + 1, name=f"leaf_address_{unit}", reset_less=True)
         m.d.sync += [
-            address.eq(Mux(groups.fresh, groups.tree, following)), done.eq(is_done & ~groups.fresh),
-            leaf_address.eq(following),
+            address.eq(Mux(begin.fresh, begin.address, following)), done.eq(is_done & ~begin.fresh),
+            reached.eq(following),
         ]
-        m.d.comb += leaves.addr.eq(leaf_address)
-        terms, place = [], 0
-        for low_, high in self.values:
-            shape = value_shape(low_, high)
-            value = leaves.data[place : place + shape.width]
-            terms.append(Term(value.as_signed() if shape.signed else value, low_, high))
-            place += shape.width
-        return terms
+        return reached
 
-    def _collect(
-        self, m: Module, queue: OutputQueue, found: list[list[Term]], update: Value, last: Value, walked: int
-    ) -> None:
-        """Aggregate the values of all units' leaves, which come ``walked`` cycles after a step with ``update``, up to
-        that with ``last``."""
-        together = walked + tree_levels(len(found))
-        m.d.comb += queue.push.eq(delayed(m, "push", last, together + 1))
+    def _collect(self, m: Module, queue: OutputQueue, found: list[list[Term]], update: Value, last: Value) -> None:
+        """Aggregate the values of all units' leaves, which come a cycle after ``update``, up to that after ``last``."""
+        levels = tree_levels(len(found))
+        m.d.comb += queue.push.eq(delayed(m, "push", last, levels + 2))
         control = controls(
-            m, len(self.values), delayed(m, "update", update, together - 1), delayed(m, "last", last, together - 1)
+            m, len(self.values), delayed(m, "update", update, levels), delayed(m, "last", last, levels)
         )
         for index, (update_, last_) in zip(range(len(self.values)), control, strict=True):
             terms = [unit[index] for unit in found]
@@ -350,7 +376,7 @@ def value_shape(low: int, high: int) -> Shape:
 
 
 @dataclass(frozen=True)
-class _Groups:
+class NextStep:
     """What registers say of the next step: whether it is the ``first`` of a group, in the first round (``fresh``), in
     the ``last`` one; whether its group is the row's first (``opens``), ends a result (``closes``), and its slot with it
     (``result_ends``, in the last round); the row ends with it (``row_ends``: if it is taken); the number of the
@@ -367,7 +393,18 @@ class _Groups:
 
 
 @dataclass(frozen=True)
-class _Ranks:
+class Beginning:
+    """``fresh``: in the first round, when trees begin at ``address``; ``bits`` of a place, which is a pair's;
+    ``bases``: of nodes and of leaves, :data:`READS` cycles later, where pairs are counted from there."""
+
+    fresh: Value
+    address: Value
+    bits: int
+    bases: tuple[Value, Value] | None = None
+
+
+@dataclass(frozen=True)
+class WrittenRanks:
     """What is written into the units' memories; ``written``: the last beat of a row comes."""
 
     word: Value

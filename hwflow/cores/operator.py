@@ -45,7 +45,7 @@ class Folding:
     serial products, the digits of the input taken in a step (:mod:`hwflow.cores.requantizers.serial_requantize`); of
     products in tables, the bits of a digit of the input (:mod:`hwflow.cores.requantizers.multiples`); of a constant
     network, the levels of adders between registers (0: one), of truth tables likewise; of trees, the units that walk
-    them (0: they stand side by side); else 0.
+    them (0: they stand side by side), with products in a "table" if their leaves are lists; else 0.
 
     ``whole_vector``: input lanes are of a vector of several pixels, taken as one pixel (see
     :mod:`hwflow.cores.matrix.mvu`), though they are no more than a pixel's channels; or those of a core that takes

@@ -16,15 +16,17 @@ class Grower:
     def __init__(
         self, seed: int, reach: tuple[int, ...], targets: int, *, aggregate: Aggregate = Aggregate.SUM,
         missing: bool = False, shared: bool = False, whole: bool = False, full: bool = False, bits: int = 10,
-        apart: bool = False,
+        apart: bool = False, distinct: int = 0,
     ) -> None:
         """``missing``: some nodes take the top rank, too; ``shared``: some children have several parents; ``whole``:
         leaves name every target, else trees one or leaves some; ``full``: no leaf before the last level; ``apart``:
-        values of one tree lie about a number of its own, far from those of others."""
+        values of one tree lie about a number of its own, far from those of others; of values with so many ``bits``
+        there are at most ``distinct`` ones (0: any)."""
         self.rng = np.random.default_rng(seed)
         self.reach, self.targets, self.aggregate = reach, targets, aggregate
         self.missing, self.shared, self.full, self.bits = missing, shared, full, bits
         self.apart, self.middle = apart, 0
+        self.pool = self.rng.integers(-(1 << bits), 1 << bits, distinct)
         self.whole = whole or aggregate != Aggregate.SUM
         self.nodes: list[list[int]] = []  # feature, limit, missing, true, false
         self.leaves: list[dict[int, int]] = []
@@ -52,7 +54,10 @@ class Grower:
 
     def _values(self, target: int | None) -> dict[int, int]:
         named = range(self.targets) if target is None else [target]
-        values = self.middle + self.rng.integers(-(1 << self.bits), 1 << self.bits, self.targets)
+        if len(self.pool):
+            values = self.rng.choice(self.pool, self.targets)
+        else:
+            values = self.middle + self.rng.integers(-(1 << self.bits), 1 << self.bits, self.targets)
         return {t: int(values[t]) for t in named if self.whole or target is not None or self.rng.random() < 0.7}
 
     def _share(self, first: int) -> None:

@@ -89,6 +89,7 @@ from hwflow.cores.costs.table_rows import table_rows as table_rows
 from hwflow.cores.costs.top_k import top_k as top_k
 from hwflow.cores.costs.top_k import top_tree as top_tree
 from hwflow.cores.costs.trees.parallel import parallel_trees as parallel_trees
+from hwflow.cores.costs.trees.walks import list_walk as list_walk
 from hwflow.cores.costs.trees.walks import tree_walk as tree_walk
 from hwflow.cores.costs.windows.clipped_windows import clipped_walk as clipped_walk
 from hwflow.cores.costs.windows.clipped_windows import clipped_window as clipped_window

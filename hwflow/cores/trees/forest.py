@@ -50,13 +50,12 @@ class Forest:
     """The trees of a node, each of one test or more: what all foldings share."""
 
     def __init__(self, node: Node[TreeEnsembleAttributes]) -> None:
-        self.ensemble = _with_tests(within_results(node.attributes))
+        self.ensemble = with_tests(within_results(node.attributes))
         self.features = int(node.inputs[0].typed.shape[1])
         self.greatest = max(1, node.inputs[0].typed.interval.hi)
         self.places = Places.of(self.ensemble)
         trees, leaf_tree = len(self.ensemble.roots), self.places.leaf_tree
-        self.depths = np.zeros(trees, dtype=np.int64)
-        np.maximum.at(self.depths, leaf_tree[leaf_tree >= 0], self.places.leaf_depth[leaf_tree >= 0])
+        self.depths = depths_of(self.places, trees)
         self.sizes = np.bincount(self.places.node_tree[self.places.node_tree >= 0], minlength=trees)
         tree = leaf_tree[entry_leaves(self.ensemble)]
         self.target = np.full(trees, NO_TREE)  # the last one that a tree names
@@ -217,7 +216,15 @@ class Forest:
         return records, rows
 
 
-def _with_tests(ensemble: TreeEnsembleAttributes) -> TreeEnsembleAttributes:
+def depths_of(places: Places, trees: int) -> IntArray:
+    """Return the tests on the longest way through each tree."""
+    depths = np.zeros(trees, dtype=np.int64)
+    named = places.leaf_tree >= 0
+    np.maximum.at(depths, places.leaf_tree[named], places.leaf_depth[named])
+    return depths
+
+
+def with_tests(ensemble: TreeEnsembleAttributes) -> TreeEnsembleAttributes:
     """Return the ensemble with a test in front of each tree that is a leaf; both of its ends are that leaf."""
     single = np.flatnonzero(ensemble.roots < 0)
     if not len(single):

@@ -7,8 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from hdl_lib.arithmetic.multiplier import ProductForm
 from hwflow.cores.operator import Device, Folding, Implementation, ImplementedOperator, LogicalOperator, LoweringContext
 from hwflow.cores.trees.ensemble import evaluate, intervals
+from hwflow.cores.trees.list_walk import ListWalks
 from hwflow.cores.trees.parallel import ParallelDecisions
 from hwflow.cores.trees.walk import TreeWalks
 from hwflow.ir.graph import IntArray, Node, Stage
@@ -46,9 +48,11 @@ class TreeEnsemble(LogicalOperator[TreeEnsembleAttributes], ImplementedOperator[
         context.bind(node.outputs[0], result, (rows[:, :1] * given.targets + np.arange(given.targets)).reshape(-1))
 
     def foldings(self, node: Node[TreeEnsembleAttributes], device: Device) -> Sequence[Folding]:
-        return [*TreeWalks.foldings(node), *ParallelDecisions.foldings(node)]
+        return [*TreeWalks.foldings(node), *ListWalks.foldings(node), *ParallelDecisions.foldings(node)]
 
     def implementation(
         self, node: Node[TreeEnsembleAttributes], folding: Folding
     ) -> Implementation[TreeEnsembleAttributes]:
-        return (TreeWalks if folding.part else ParallelDecisions)(node, folding)
+        if not folding.part:
+            return ParallelDecisions(node, folding)
+        return (ListWalks if folding.multiplier == ProductForm.TABLE else TreeWalks)(node, folding)

@@ -7,6 +7,7 @@ part: the units.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 
 from hdl_lib.trees.tree_units import TreeWalk, slots_of
@@ -20,6 +21,38 @@ from hwflow.ir.graph import Node, Scratch
 from hwflow.ir.node_attributes import Aggregate, TreeEnsembleAttributes
 
 MOST_UNITS = 512
+
+
+def fed(features: int, walked: int) -> int:
+    """Return the fewest lanes that bring a row while one is walked."""
+    return next(n for n in costs.useful_lanes(features) if n == features or -(-features // n) <= walked)
+
+
+def _circuit(core: type[TreeWalk], rows: int, row_beats: int, walked: int) -> int:
+    """Return the cycles per frame of writing and using a half, one after the other: each has every other row."""
+    return -(-rows * (row_beats + walked - 2 + core.WRITE_LAG + core.RELEASE_LAG) // 2)
+
+
+def walk_cycles(core: type[TreeWalk], rows: int, row_beats: int, walked: int) -> int:
+    """Return the cycles per frame of a ``core``: ``row_beats`` and ``walked`` steps a row."""
+    return max(rows * max(walked, row_beats), _circuit(core, rows, row_beats, walked))
+
+
+def walk_timing(
+    core: type[TreeWalk], rows: int, row_beats: int, slots: int, groups: Groups, latency: int
+) -> Timing:
+    """Return the timing of a ``core``, which gives a result so long after the first step of the group that ends it."""
+    each, walked = every(rows), slots * int(groups.rounds.sum())
+    first = slots * (groups.rounds.cumsum() - groups.rounds)[groups.ends]
+    makes = (each[:, None] * walked + first).reshape(-1)
+    writer = Process(
+        rows * row_beats, {0: every(rows * row_beats)}, {},
+        (Wait(1, (each - 1) * walked - 1, core.RELEASE_LAG, row_beats),),
+    )
+    walker = Process(
+        rows * walked, {}, {0: makes}, (Wait(0, (each + 1) * row_beats - 1, core.WRITE_LAG, walked),),
+    )
+    return Timing((writer, walker), (latency,), _circuit(core, rows, row_beats, walked))
 
 
 class _Known:
@@ -51,19 +84,12 @@ class TreeWalks(Implementation[TreeEnsembleAttributes]):
                 folding = Folding(1, output_lanes, part=units)
                 walked = cls(node, folding).walked
                 if not best or walked < best:
-                    found.append(cls._fed(node, folding, walked))
+                    found.append(replace(folding, input_lanes=fed(forest.features, walked)))
                     best = walked
                 if len(cls(node, folding).groups.rounds) <= (targets if output_lanes < targets else 1):
                     break
                 units += max(1, units // 4)
         return sorted(found, key=lambda folding: (folding.part, folding.output_lanes))
-
-    @classmethod
-    def _fed(cls, node: Node[TreeEnsembleAttributes], folding: Folding, walked: int) -> Folding:
-        """Return the folding with as many lanes as bring a row while one is walked."""
-        features = node.once(Forest).features
-        lanes = next(n for n in costs.useful_lanes(features) if n == features or -(-features // n) <= walked)
-        return Folding(lanes, folding.output_lanes, part=folding.part)
 
     @cached_property
     def groups(self) -> Groups:
@@ -89,28 +115,12 @@ class TreeWalks(Implementation[TreeEnsembleAttributes]):
         """Return the beats of a row."""
         return beats((1, self.forest.features), self.lanes)
 
-    def _circuit(self) -> int:
-        """Return the cycles per frame of writing and using a half, one after the other: each has every other row."""
-        lags = TreeWalk.WRITE_LAG + TreeWalk.RELEASE_LAG
-        return -(-self.rows * (self._beats + self.walked - 2 + lags) // 2)
-
     def cycles(self) -> int:
-        return max(self.rows * max(self.walked, self._beats), self._circuit())
+        return walk_cycles(TreeWalk, self.rows, self._beats, self.walked)
 
     def timing(self) -> Timing:
-        groups, rows = self.groups, every(self.rows)
-        first = self.slots * (groups.rounds.cumsum() - groups.rounds)[groups.ends]
-        makes = (rows[:, None] * self.walked + first).reshape(-1)
-        writer = Process(
-            self.rows * self._beats, {0: every(self.rows * self._beats)}, {},
-            (Wait(1, (rows - 1) * self.walked - 1, TreeWalk.RELEASE_LAG, self._beats),),
-        )
-        walker = Process(
-            self.rows * self.walked, {}, {0: makes},
-            (Wait(0, (rows + 1) * self._beats - 1, TreeWalk.WRITE_LAG, self.walked),),
-        )
-        latency = TreeWalk.latency_of(self.units, self.lanes, int(groups.rounds[-1]))
-        return Timing((writer, walker), (latency,), self._circuit())
+        latency = TreeWalk.latency_of(self.units, self.lanes, int(self.groups.rounds[-1]))
+        return walk_timing(TreeWalk, self.rows, self._beats, self.slots, self.groups, latency)
 
     def resources(self, decision: Decision, family: str) -> Resources:
         """Return the resources, from the words of the memories once the folding is chosen."""

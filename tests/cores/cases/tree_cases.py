@@ -13,15 +13,17 @@ from tests.cores.trees import Grower
 
 def _case(
     name: str, rows: int, reach: tuple[int, ...], depths: tuple[int, ...], foldings: tuple[tuple[int, int, int], ...],
-    *, of_one: bool = False, targets: int = 1, at_once: bool = False, **kind: object,
+    *, of_one: bool = False, targets: int = 1, at_once: bool = False, lists: tuple[tuple[int, int], ...] = (),
+    **kind: object,
 ) -> Case:
     """Trees of so many tests; ``foldings``: lanes of features, of targets, units, or none ``at_once``;
-    ``of_one``: each tree has one target."""
+    ``of_one``: each tree has one target; ``lists``: lanes of features and units where leaves are lists."""
     grower = Grower(len(name), reach, targets, **kind)  # type: ignore[arg-type]
     for number, depth in enumerate(depths):
         grower.tree(depth, number % targets if of_one else None)
     source = TensorType.of((rows, len(reach)), tuple(Interval(0, most) for most in reach), 1)
     made = tuple(Folding(lanes, outputs, part=units) for lanes, outputs, units in foldings)
+    made += tuple(Folding(lanes, targets, part=units, multiplier=ProductForm.TABLE) for lanes, units in lists)
     if at_once:
         made = tuple(Folding(len(reach), targets, multiplier=kind) for kind in (ProductForm.NONE, ProductForm.TABLE))
     return Case(name, "tree_ensemble", grower.values(), source, made)
@@ -42,6 +44,13 @@ TREE_ENSEMBLES = [
     _case("greatest", 1, _REACH, (2, 3) * 4, ((1, 1, 1), (7, 1, 2)), aggregate=Aggregate.MAX, shared=True),
     _case(
         "greatest_apart", 1, _REACH, (2, 3, 2, 3, 4, 3), ((1, 1, 1),), aggregate=Aggregate.MAX, full=True, apart=True
+    ),
+    _case("lists", 2, _REACH, (3, 5, 1, 0, 4, 2, 2, 3), (), targets=5, lists=((1, 1), (3, 2))),
+    _case("long_lists", 2, _REACH, (2, 0, 1) * 4, (), targets=6, whole=True, lists=((1, 1), (7, 1), (1, 2))),
+    _case("sparse_lists", 1, _REACH, (4,) * 17, (), targets=9, of_one=True, lists=((1, 1), (2, 2))),
+    _case("known_values", 1, _REACH, (4,) * 6, (), targets=3, bits=24, distinct=9, lists=((1, 1), (1, 2))),
+    _case(
+        "missing_lists", 2, _REACH, (3, 5, 0, 2) * 4, (), targets=2, missing=True, shared=True, lists=((1, 1), (4, 2)),
     ),
     _case("single_feature", 4, (20,), (4,) * 3, ((1, 1, 1),)),
     _case("at_once", 3, _REACH, (3,) * 9, (), full=True, at_once=True, bits=26),

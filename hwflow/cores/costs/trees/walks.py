@@ -32,18 +32,60 @@ def tree_walk(
     """Units, each with its tables and ranks, what brings their values together, control. ``rank``: bits of a rank as it
     comes; ``result``: of a result's element; ``groups``: rounds of each, and whether it ends a result; ``extremes``:
     not sums."""
-    beats, units, slots = -(-features // lanes), len(nodes), slots_of(lanes)
-    total = _unit(family, record, rank, beats, lanes).times(units)
-    stored = (rank + record.missing) * lanes
-    if FAMILIES[family].lutram is None and not in_block_ram(family, 2 * beats, stored):
-        # Flip-flops, which hold the same for all units, and what loads them; of one beat, what is read as well.
-        read = stored if beats == 1 else 0
-        total += Resources(lut=2 * beats + read, ff=2 * beats * stored + 2 * read).times(1 - units)
+    units, slots = len(nodes), slots_of(lanes)
+    total = _units(family, record, rank, features, lanes, units) + _writer(family, record, rank, features, lanes)
     row = sum(IntType.holding(value).bits for value in values)
     for words in nodes:
         total += table(family, words, record.width)
     for words in leaves:
         total += table(family, words, row)
+    total += _gathered(family, values, units, result, extremes=extremes)
+    # Delays of what ends a result, and a round; the registers next to the accumulators.
+    walked = slots + READS + tree_levels(units)
+    total += Resources(lut=4, ff=2 * walked + 2 * ceil(len(values) / 8))
+    return total + _control(family, groups, slots) + queue(family, len(values) * result, depth)
+
+
+def list_walk(
+    family: str, record: Record, *, rank: int, features: int, lanes: int, nodes: Sequence[Sequence[int] | int],
+    bases: Sequence[Sequence[int] | int], base_bits: tuple[int, int], entries: Sequence[Sequence[int] | int],
+    entry_bits: tuple[int, int], dictionary: Sequence[Sequence[int] | int], value_bits: int,
+    values: Sequence[Interval], result: int, groups: Sequence[tuple[int, bool]], longest: int, depth: int,
+) -> Resources:
+    """The same with lists of leaves (:class:`hdl_lib.trees.list_walk.ListWalk`), read from tables of entries.
+    ``longest``: list of the last group."""
+    units, slots = len(nodes), slots_of(lanes)
+    total = _units(family, record, rank, features, lanes, units) + _writer(family, record, rank, features, lanes)
+    for tables, width in (
+        (nodes, record.width), (bases, sum(base_bits)), (entries, sum(entry_bits)), (dictionary, value_bits)
+    ):
+        for words in tables:
+            total += table(family, words, width)
+    total += _lists(family, record, base_bits, entry_bits, value_bits if dictionary else 0, slots, values).times(units)
+    total += _gathered(family, values, units, result, extremes=False)
+    total += Resources(lut=4, ff=slots * (1 + longest) + 27 + 2 * ceil(len(values) / 8) + 2 * tree_levels(units))
+    return total + _control(family, groups, slots) + queue(family, len(values) * result, depth)
+
+
+def _lists(
+    family: str, record: Record, base_bits: tuple[int, int], entry_bits: tuple[int, int], value: int, slots: int,
+    values: Sequence[Interval],
+) -> Resources:
+    """What a unit has beside its walk: bases that go round with it, pointers into lists, the entry of a cycle."""
+    bases, place, entry = sum(base_bits), max(base_bits), base_bits[1]
+    target, each = entry_bits
+    total = Resources(lut=bases + 2 * place + chain(family, place), ff=slots * bases + 2 * place)
+    total += Resources(lut=entry + 3 + chain(family, entry), ff=slots * (entry + 1) + 2)
+    total += Resources(lut=2 * comparison(family, target) + 3, ff=target + each + slots * (target + 1))
+    if value:
+        total += Resources(ff=2 * (target + 1))
+    terms = [max(1, IntType.holding(interval).bits) for interval in values]
+    return total + Resources(lut=len(values) * (1 + (target > 3)), ff=(value or each) + len(values) + sum(terms))
+
+
+def _gathered(family: str, values: Sequence[Interval], units: int, result: int, *, extremes: bool) -> Resources:
+    """What brings the values of all units and steps together."""
+    total = Resources()
     for value in values:
         width = IntType.holding(value).bits
         if extremes:
@@ -53,11 +95,19 @@ def tree_walk(
         else:
             total += sum_tree(value.lo, value.hi, (1,) * units, result, family)
             total += Resources(lut=chain(family, result), ff=2 * result)
-    # Delays of what ends a result, and a round; the registers next to the accumulators.
-    walked = slots + READS + tree_levels(units)
-    total += Resources(lut=4, ff=2 * walked + 2 * ceil(len(values) / 8))
-    total += _control(family, groups, slots) + _writer(family, record, rank, beats, lanes)
-    return total + queue(family, len(values) * result, depth)
+    return total
+
+
+def _units(family: str, record: Record, rank: int, features: int, lanes: int, units: int) -> Resources:
+    """The units' walks and their ranks."""
+    beats = -(-features // lanes)
+    total = _unit(family, record, rank, beats, lanes).times(units)
+    stored = (rank + record.missing) * lanes
+    if FAMILIES[family].lutram is None and not in_block_ram(family, 2 * beats, stored):
+        # Flip-flops, which hold the same for all units, and what loads them; of one beat, what is read as well.
+        read = stored if beats == 1 else 0
+        total += Resources(lut=2 * beats + read, ff=2 * beats * stored + 2 * read).times(1 - units)
+    return total
 
 
 def _unit(family: str, record: Record, rank: int, beats: int, lanes: int) -> Resources:
@@ -93,8 +143,9 @@ def _control(family: str, groups: Sequence[tuple[int, bool]], slots: int) -> Res
     return total + loop(most) + Resources(lut=width, ff=1) + count_up(len(groups)) + table(family, words, width + 1)
 
 
-def _writer(family: str, record: Record, rank: int, beats: int, lanes: int) -> Resources:
+def _writer(family: str, record: Record, rank: int, features: int, lanes: int) -> Resources:
     """Where a beat of ranks is written, and what tells the missing ones among them."""
+    beats = -(-features // lanes)
     total = Resources(lut=3, ff=2 + rank * lanes + bits(2 * beats - 1) + 1)
     if beats > 1:
         total += count_up(beats) + loop(beats)
