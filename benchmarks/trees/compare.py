@@ -5,8 +5,8 @@
 ``FOLDER`` has the files of ``train.py``. Every design takes a sample each cycle. LUT is LUT4 + 2 CCU2C (and four a
 distributed RAM), of the design without the board's link, as yosys maps it; conifer's figures are those of
 ``conifer.csv`` (variant ``default``, the smaller of its two; see ``conifer_designs.py``). Errors are predicted
-classes of the test split that differ from scikit-learn's; hwflow's (``--compare``) are those that ``hwflow compare``
-cannot explain.
+classes of the test split that differ from scikit-learn's. ``--compare``: values that ``hwflow compare`` cannot explain
+by the reference evaluator's rounding, which is another measure: where classes tie, its class may be another one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ OPTIONS = (
 )
 COLUMNS = (
     "ensemble", "nodes", "thresholds", "conifer LUT", "FF", "latency", "MHz", "errors",
-    "hwflow LUT", "FF", "BRAM", "interval", "latency", "MHz", "errors", "LUT of conifer's",
+    "hwflow LUT", "FF", "BRAM", "interval", "latency", "MHz", "unexplained", "LUT of conifer's",
 )
 
 
@@ -49,7 +49,7 @@ def hwflow(*words: str) -> subprocess.CompletedProcess[str]:
     return done
 
 
-def cells(name: str, conifer: dict[str, str], report: dict[str, Any] | None, errors: str) -> tuple[str, ...]:
+def cells(name: str, conifer: dict[str, str], report: dict[str, Any] | None, unexplained: str) -> tuple[str, ...]:
     """Return the row of an ensemble; ``report``: of hwflow's design, None if there is none."""
     theirs = conifer_luts(conifer)
     first = (
@@ -62,7 +62,7 @@ def cells(name: str, conifer: dict[str, str], report: dict[str, Any] | None, err
     luts = resources["lut"]["synthesized"]
     return (
         *first, f"{luts:,}", *(f"{resources[kind]['synthesized']:,}" for kind in ("ff", "bram")),
-        str(timing["initiation_interval"]), str(timing["latency"]), "-" if clock is None else f"{clock:.1f}", errors,
+        str(timing["initiation_interval"]), str(timing["latency"]), "-" if clock is None else f"{clock:.1f}", unexplained,
         f"{luts / theirs:.2f}",
     )
 
@@ -86,7 +86,7 @@ def main() -> None:
     for name in arguments.names or rows:
         model, inputs = arguments.folder / f"{name}.onnx", arguments.folder / f"{name}.npz"
         out = (arguments.keep or arguments.folder / "designs") / name
-        report, errors = None, "-"
+        report, unexplained = None, "-"
         try:
             options = words[place + 1 :] or OPTIONS
             hwflow("synth", str(model), *options, "--until", arguments.until, "-o", str(out))
@@ -94,10 +94,10 @@ def main() -> None:
             if arguments.compare:
                 frames = rows[name]["samples"]
                 hwflow("compare", str(model), "--input", str(inputs), "--frames", frames)  # fails if one is unexplained
-                errors = f"0 of {frames}"
+                unexplained = f"0 of {frames}"
         except RuntimeError as error:
             print(f"{name}: {error}", file=sys.stderr)
-        print("| " + " | ".join(cells(name, rows[name], report, errors)) + " |", flush=True)
+        print("| " + " | ".join(cells(name, rows[name], report, unexplained)) + " |", flush=True)
 
 
 if __name__ == "__main__":
