@@ -62,8 +62,8 @@ def cells(name: str, conifer: dict[str, str], report: dict[str, Any] | None, une
     luts = resources["lut"]["synthesized"]
     return (
         *first, f"{luts:,}", *(f"{resources[kind]['synthesized']:,}" for kind in ("ff", "bram")),
-        str(timing["initiation_interval"]), str(timing["latency"]), "-" if clock is None else f"{clock:.1f}", unexplained,
-        f"{luts / theirs:.2f}",
+        str(timing["initiation_interval"]), str(timing["latency"]), "-" if clock is None else f"{clock:.1f}",
+        unexplained, f"{luts / theirs:.2f}",
     )
 
 
