@@ -26,7 +26,8 @@ class Joined(wiring.Component):
 
     Parameters: ``input_shapes`` of an element of ``a``, of ``b`` and so on (:data:`NAMES`), ``output_shape``;
     ``channels`` per pixel, ``lanes`` per beat, so ``blocks = ceil(channels / lanes)`` beats per pixel; ``depth``, the
-    beats of the output queue.
+    beats of the output queue. With a depth of 0, for a reader that takes each beat at once, a core of one input has no
+    buffer: each beat is a step.
 
     Timing: a process for each input and one for the steps. Each buffer takes a beat in the first cycle in which it
     holds fewer than :attr:`buffer_depth` beats (one that a step takes at t makes room at t + 1); step n comes at least
@@ -45,8 +46,8 @@ class Joined(wiring.Component):
         self, input_shapes: Sequence[Shape], output_shape: Shape, *, lanes: int, channels: int, depth: int
     ) -> None:
         self.blocks = block_count(channels, lanes)
-        check_depth(depth)
         self.input_shapes = tuple(Shape.cast(shape) for shape in input_shapes)
+        check_depth(depth, least=int(len(self.input_shapes) != 1))
         if not 1 <= len(self.input_shapes) <= len(NAMES):
             raise ValueError(f"inputs must be 1 to {len(NAMES)}, not {len(self.input_shapes)}")
         named = dict(zip(NAMES, self.input_shapes, strict=False))
@@ -74,6 +75,12 @@ class Joined(wiring.Component):
         ``queue.payload`` in the cycle before ``o.valid``. ``free``: what a step waits for besides."""
         m.submodules.queue = queue = OutputQueue(self.o.payload.shape(), self.depth)
         step = Signal()
+        wiring.connect(m, wiring.flipped(self.o), queue.o)
+        if self.depth == 0 and not free:
+            (source,) = self.sources
+            m.d.comb += step.eq(source.valid)
+            m.d.comb += [source.ready.eq(1), queue.push.eq(delayed(m, "push", step, self.latency - 1))]
+            return queue, step, [source.payload]
         buffers = []
         for name, source in zip(NAMES, self.sources, strict=False):
             m.submodules[f"buffer_{name}"] = buffer = SkidBuffer(source.payload.shape())
@@ -85,5 +92,4 @@ class Joined(wiring.Component):
             queue.reserve.eq(step),
             queue.push.eq(delayed(m, "push", step, self.latency - 1)),
         ]
-        wiring.connect(m, wiring.flipped(self.o), queue.o)
         return queue, step, [buffer.o.payload for buffer in buffers]

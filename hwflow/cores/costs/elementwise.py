@@ -30,6 +30,8 @@ def joined(
 ) -> Resources:
     """What :class:`hdl_lib.streams.joined.Joined` has around the lanes: skid buffers, the step, its delays, a queue;
     ``inputs`` and ``output``: bits of an element."""
+    if not depth:  # of one input, in a chain
+        return Resources(ff=stages)
     total = Resources(lut=joint_step(family, len(inputs)), ff=stages + len(inputs))
     for bits in inputs:
         total += skid_buffer(lanes * bits, family)

@@ -27,7 +27,7 @@ from hwflow.cores.operator import (
 )
 from hwflow.cores.streams.joined import Joined, joined_streams, joined_timing
 from hwflow.cores.streams.lanes import lane_function, lane_resources, used_bits, zero_bits
-from hwflow.cores.timing import Timing
+from hwflow.cores.timing import Timing, beat_by_beat
 from hwflow.ir.graph import IntArray, Node, Stage
 from hwflow.ir.integer_functions import Function, Multiplied
 from hwflow.ir.node_attributes import ElementwiseAttributes
@@ -72,9 +72,14 @@ class Elementwise(LogicalOperator[ElementwiseAttributes], Joined[ElementwiseAttr
         kinds = costs.product_kinds(device.family, x, w)
         return [Folding(count, count, 0, kind) for count in lanes for kind, _ in kinds]
 
+    def is_steady(self, node: Node[ElementwiseAttributes], folding: Folding) -> bool:
+        return len(node.inputs) == 1
+
     def timing(self, node: Node[ElementwiseAttributes], decision: Decision) -> Timing:
         folding = decision.folding
         latency = Core.latency_of(_lane(node, folding), tables=bool(_tensors(node)))
+        if decision.depths == (0,):
+            return beat_by_beat(self.cycles(node, folding), latency - 1)
         return joined_timing(self.cycles(node, folding), latency, len(node.inputs))
 
     def resources(self, node: Node[ElementwiseAttributes], decision: Decision, device: Device) -> Resources:
