@@ -26,6 +26,7 @@ class Builder:
 
     def __init__(self, opset: int = 13, ir_version: int = 8) -> None:
         self.opset, self.ir_version = opset, ir_version
+        self.versions: dict[str, int] = {}  # of domains besides ai.onnx, by default 1
         self.nodes: list[onnx.NodeProto] = []
         self.constants: list[TensorProto] = []
         self.inputs: list[onnx.ValueInfoProto] = []
@@ -99,7 +100,8 @@ class Builder:
             self.nodes, "model", self.inputs, outputs, self.constants, doc_string="Made by a test.", value_info=between
         )
         foreign = sorted({node.domain for node in self.nodes if node.domain})
-        opsets = [helper.make_opsetid("", self.opset), *(helper.make_opsetid(domain, 1) for domain in foreign)]
+        versions = {"": self.opset, **{domain: self.versions.get(domain, 1) for domain in foreign}}
+        opsets = [helper.make_opsetid(domain, version) for domain, version in versions.items()]
         model = helper.make_model(graph, opset_imports=opsets, ir_version=self.ir_version, domain="org.example")
         known = {v.name: v for v in self.inputs}
         known |= {t.name: helper.make_tensor_value_info(t.name, t.data_type, t.dims) for t in self.constants}

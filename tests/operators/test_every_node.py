@@ -286,6 +286,7 @@ def test_any_rank(operator: tuple[str, str], tmp_path: Path) -> None:
         attributes = OWN[name][1](rank) if name in OWN else attributes_of(name, rank)
         if domain:
             attributes["domain"] = domain
+            b.versions[domain] = first_versions().get(operator, 1)
             b.declare("result", shape, "int8" if domain == MICROSOFT_DOMAIN else "float")
         b.output(b.node(name, *inputs, name="result", outputs=more, **attributes), *more)
         found = findings(b.build(), tmp_path)

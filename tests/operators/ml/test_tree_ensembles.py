@@ -293,3 +293,15 @@ def test_nodes_that_leaves_name_count_for_nothing(tmp_path: Any) -> None:
     proto = model_of("TreeEnsembleRegressor", attributes, 1, [("y", TensorProto.FLOAT, [1])])
     onnx.save(proto, tmp_path / "m.onnx")
     require_exact(hwflow.load(tmp_path / "m.onnx"), np.array([[0], [2]], np.float32), [tree], 1, "SUM", [])
+
+
+def _of_one_node(rank: int, *, placed: bool) -> dict[str, Any]:
+    tree = Branch("LEQ", 0, 1.0, False, Leaf([(0, 1.0)]), Leaf([(0, 2.0)]))
+    written = ensembles.placed_attributes([tree], "float32") if placed else named_attributes([tree], "target")
+    return {**written, "n_targets": 4}
+
+
+NODES = (
+    ("TreeEnsemble", lambda size, rank: [], lambda rank: _of_one_node(rank, placed=True)),
+    ("TreeEnsembleRegressor", lambda size, rank: [], lambda rank: _of_one_node(rank, placed=False)),
+)
