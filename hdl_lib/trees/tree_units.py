@@ -161,7 +161,7 @@ class TreeWalk(wiring.Component):
             m.d.sync += half.eq(~half)
         ranks = self._writer(m, delayed(m, "release", groups.row_ends, self.RELEASE_LAG - 1))
         count(m, full, ranks.written, groups.row_ends)
-        half_read = delayed(m, "half_read", half, self.START + READS, reset=False)
+        half_read = delayed(m, "half_read", half, self.START + READS - 1, reset=False)
         self._gather(m, queue, groups, step & groups.last, half_read, ranks)
         return m
 
@@ -252,7 +252,8 @@ class TreeWalk(wiring.Component):
         return WrittenRanks(flagged, place, delayed(m, "write", accept, 2), row_last)
 
     def _unit(self, m: Module, unit: int, groups: NextStep, half: Value, ranks: WrittenRanks) -> list[Term]:
-        """Build a unit; return the values of the leaf that each step of a last round reaches."""
+        """Build a unit; return the values of the leaf that each step of a last round reaches. ``half``: that is read
+        in the next cycle."""
         m.submodules[f"leaves_{unit}"] = leaves = Rom.of_table(self.leaves[unit], output_register=True)
         m.d.comb += leaves.addr.eq(self._walk(m, unit, groups, half, ranks))
         terms, place = [], 0
@@ -303,9 +304,12 @@ class TreeWalk(wiring.Component):
             shape=bits * self.lanes, depth=2 * self.beats, init=[], attrs={"no_rw_check": 1}
         )
         write, read = stored.write_port(), stored.read_port(domain="comb")
+        # Synthesis must not merge these registers: one for all units would have to reach everywhere.
+        half_near = Signal(name=f"half_of_{unit}", reset_less=True, attrs={"keep": 1})
+        m.d.sync += half_near.eq(half)
         m.d.comb += [
             write.en.eq(ranks.write), write.addr.eq(ranks.place), write.data.eq(ranks.word),
-            read.addr.eq(Cat(half, beat)),
+            read.addr.eq(Cat(half_near, beat)),
         ]
         word, word_near = (
             Signal(bits * self.lanes, name=f"{name}_{unit}", reset_less=True) for name in ("word", "word_near")

@@ -116,7 +116,7 @@ def _unit(family: str, record: Record, rank: int, beats: int, lanes: int) -> Res
     address, stored = record.pair + 1, (rank + record.missing) * lanes
     total = Resources(
         lut=address + record.pair + 3 + comparison(family, max(rank, record.rank)) + record.missing,
-        ff=3 * address + 3 + held * (record.pair + 3 + record.rank + record.missing) + address,
+        ff=3 * address + 4 + held * (record.pair + 3 + record.rank + record.missing) + address,
     )
     blocks = in_block_ram(family, 2 * beats, stored)
     if blocks:
@@ -133,7 +133,7 @@ def _unit(family: str, record: Record, rank: int, beats: int, lanes: int) -> Res
 
 def _control(family: str, groups: Sequence[tuple[int, bool]], slots: int) -> Resources:
     """Halves that are full and free, what registers say of the next step."""
-    total = Resources(lut=14, ff=10 + 2 * READS - 1)
+    total = Resources(lut=14, ff=8 + 2 * READS)
     total += loop(slots) + loop(len(groups)) + count_up(len(groups) * slots)
     most = max(rounds for rounds, _ in groups)
     if len(set(groups)) == 1:
