@@ -38,7 +38,7 @@ from hwflow.operators.ml.ensembles import (
     of_positions,
 )
 from hwflow.operators.ml.ranked_nodes import CutNodes, cut_nodes, limits
-from hwflow.operators.ml.tree_values import MOST_BITS, Leaves, TooFine, leaves_of, limited, reach
+from hwflow.operators.ml.tree_values import MOST_BITS, Leaves, TooFine, leaves_of, reach
 from hwflow.operators.quantizers.quantizers import Quantization, graph_input, requantize
 from hwflow.operators.record import ML, Operator, attributes
 from hwflow.types import Interval, IntType
@@ -117,7 +117,6 @@ def _leaves(node: OnnxNode, trees: Ensemble, base: Floats, targets: int, aggrega
                 f"{aggregate}, not {int(named.min())}: what targets are that no tree names is not defined",
                 "give each target an ensemble of its own",
             )
-        leaves = limited(leaves, trees.leaf_tree, targets, least=aggregate == "MIN")
     return leaves
 
 

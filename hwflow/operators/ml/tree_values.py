@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -79,18 +79,6 @@ def least_exponent(value: Floats) -> int:
     whole = np.abs(np.ldexp(mantissa, 53)).astype(np.int64)
     trailing = np.frexp((whole & -whole).astype(np.float64))[1] - 1
     return int((exponent - 53 + trailing).min())
-
-
-def limited(leaves: Leaves, tree: IntArray, targets: int, *, least: bool) -> Leaves:
-    """Return leaves without values that cannot be the ``least`` (else the greatest) of all trees: those beyond what all
-    trees allow become that. ``tree``: of each leaf, which names all ``targets``, rising."""
-    values = leaves.value.reshape(len(tree), targets)
-    begins = np.flatnonzero(np.diff(tree, prepend=-1))
-    if least:
-        values = np.minimum(values, np.maximum.reduceat(values, begins).min(axis=0))
-    else:
-        values = np.maximum(values, np.minimum.reduceat(values, begins).max(axis=0))
-    return replace(leaves, value=values.reshape(-1))
 
 
 def reach(leaves: Leaves, tree: IntArray) -> int:
