@@ -278,25 +278,26 @@ def function_table(model: onnx.ModelProto) -> dict[tuple[str, str, str], onnx.Fu
     return {(plain_domain(f.domain), f.name, f.overload): f for f in model.functions}
 
 
-def versioned_call(item: Item, number: int) -> tuple[onnx.NodeProto, onnx.FunctionProto]:
-    """Wrap the node of ``item`` with its imports in a function; return the call and the function."""
-    node = onnx.NodeProto()
+def versioned_call(item: Item, model: onnx.ModelProto) -> onnx.NodeProto:
+    """Wrap the node of ``item`` with its imports in a function of ``model``, one more; return the call.
+
+    The node is copied once: it may hold a large ensemble of trees.
+    """
+    # The evaluator interprets OPERATOR_NUMBER as a version of an operator.
+    name = f"node_{len(model.functions)}_{item.proto.op_type}"
+    function = model.functions.add()
+    node = function.node.add()
     node.CopyFrom(item.proto)
     inputs = list(dict.fromkeys(name for name in node.input if name))
     outputs = [name for name in node.output if name]
     formal = {name: f"value_{index}" for index, name in enumerate([*inputs, *outputs])}
     node.input[:] = [formal.get(name, "") for name in node.input]
     node.output[:] = [formal.get(name, "") for name in node.output]
-    name = f"node_{number}_{node.op_type}"  # the evaluator interprets OPERATOR_NUMBER as a version of an operator
-    function = helper.make_function(
-        VERSIONS_DOMAIN,
-        name,
-        [formal[value] for value in inputs],
-        [formal[value] for value in outputs],
-        [node],
-        item.imports.protos,
-    )
-    return helper.make_node(name, inputs, outputs, item.name, domain=VERSIONS_DOMAIN), function
+    function.name, function.domain = name, VERSIONS_DOMAIN
+    function.input.extend(formal[value] for value in inputs)
+    function.output.extend(formal[value] for value in outputs)
+    function.opset_import.extend(item.imports.protos)
+    return helper.make_node(name, inputs, outputs, item.name, domain=VERSIONS_DOMAIN)
 
 
 def called_node(call: onnx.NodeProto, function: onnx.FunctionProto) -> onnx.NodeProto:
@@ -320,10 +321,8 @@ class FlatNodes:
         if own != there:
             schema, other = find_schema(op_type, own, domain), find_schema(op_type, there, domain)
             if schema is not None and (other is None or schema.since_version != other.since_version):
-                call, function = versioned_call(item, len(self._model.functions))
-                self._versions[function.domain] = 1
-                self._model.functions.append(function)
-                nodes.append(call)
+                nodes.append(versioned_call(item, self._model))
+                self._versions[VERSIONS_DOMAIN] = 1
                 return
         nodes.append(item.proto)
 
