@@ -69,13 +69,19 @@ def _groups(decisions: Decisions) -> list[list[int]]:
         place = next((k for k, (room, _) in enumerate(left) if room >= levels), None)
         if place is None:
             groups.append([number])
-            left.append((BLOCK_ADDRESS - levels, len(groups) - 1))
+            left.append((_address(levels) - levels, len(groups) - 1))
         else:
             room, group = left[place]
             groups[group].append(number)
             left[place] = (room - levels, group)
         open_[targets] = [(room, group) for room, group in left if room > 0]
     return groups
+
+
+def _address(levels: int) -> int:
+    """Return the bits of the address of trees of so many levels: those of a block RAM's widest words, or one more where
+    twice as many trees then share twice as many blocks, so that fewer values are added."""
+    return BLOCK_ADDRESS + ((BLOCK_ADDRESS + 1) // levels >= 2 * (BLOCK_ADDRESS // levels))
 
 
 def _columns(decisions: Decisions, group: Sequence[int]) -> dict[int, IntArray]:
