@@ -3,7 +3,8 @@
 // WIDTH          bits of a word
 // DEPTH          words
 // ADDRESS_WIDTH  bits of addr; DEPTH is at most 2**ADDRESS_WIDTH
-// FILE           path of a $readmemh file with DEPTH words, relative to where the simulator or synthesizer runs
+// FILE           path of a $readmemh file with DEPTH words, relative to where the simulator or synthesizer runs; a
+//                simulation without it ends with an error
 //
 // data shows the word that addr selected a cycle before.
 module hwflow_rom #(
@@ -22,6 +23,28 @@ module hwflow_rom #(
     generate
         if (FILE != "") begin : load
             initial $readmemh(FILE, memory);
+`ifndef SYNTHESIS
+            // Not all simulators stop where a file is missing or too short: this does.
+            integer file, words;
+            reg [WIDTH-1:0] word;
+            initial begin
+                words = 0;
+                file = $fopen(FILE, "r");
+                if (file != 0) begin
+                    while ($fscanf(file, "%h", word) == 1) words = words + 1;
+                    $fclose(file);
+                end
+                if (words != DEPTH) begin
+                    if (file == 0) $display("ERROR: %m: file %0s must exist, and cannot be opened", FILE);
+                    else $display("ERROR: %m: file %0s must have %0d words, not %0d", FILE, DEPTH, words);
+`ifdef __ICARUS__
+                    $finish_and_return(1);
+`else
+                    $fatal;
+`endif
+                end
+            end
+`endif
         end else begin : clear
             integer word;
             initial for (word = 0; word < DEPTH; word = word + 1) memory[word] = {WIDTH{1'b0}};

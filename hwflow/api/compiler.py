@@ -22,6 +22,7 @@ from hwflow.boards import Board
 from hwflow.codegen.board.carriers import LinkOptions
 from hwflow.codegen.board.clock_plan import ClockPlan
 from hwflow.codegen.conversion import Conversion
+from hwflow.codegen.emitted.packaging import Packaging
 from hwflow.codegen.report import Seconds
 from hwflow.display import show
 from hwflow.errors import Finding, ModelRefused, Severity, UsageError
@@ -260,6 +261,8 @@ def compile(  # the verb of the command line's design; shadows the builtin insid
     baud: int | None = None,
     ethernet: str | None = None,
     usb: bool = False,
+    name: str | None = None,
+    inline_weights: bool = False,
     dimensions: Mapping[str, int] | None = None,
     trusted: Folders = (),
     input_types: Declarations | None = None,
@@ -282,7 +285,9 @@ def compile(  # the verb of the command line's design; shadows the builtin insid
     ``interleave``: frames that are in a loop at once, or "auto" (:mod:`hwflow.api.interleaving`); a loaded model has
     its own. ``baud``: of the board's serial port (default: the highest that it makes at this clock). ``ethernet``: the
     board's IPv4 address, for a link by UDP instead (needs the extra ``hwflow[ethernet]``). ``usb``: a link by the
-    board's own USB socket, which some boards have without asking (needs the extra ``hwflow[usb]``). ``executor``:
+    board's own USB socket, which some boards have without asking (needs the extra ``hwflow[usb]``). ``name``: what the
+    names of all modules and files of the hardware begin with. ``inline_weights``: tables stand in the Verilog instead
+    of files. ``executor``:
     processes that share
     the work (:func:`hwflow.processes.second_process` makes one).
 
@@ -293,7 +298,7 @@ def compile(  # the verb of the command line's design; shadows the builtin insid
         model,
         requested(
             board, fps=fps, clock_mhz=clock_mhz, budget=budget, what_if=what_if, loops=loops,
-            interleave=interleave, link=LinkOptions(baud, ethernet, usb),
+            interleave=interleave, link=LinkOptions(baud, ethernet, usb), packaging=Packaging(name, inline_weights),
         ),
         dimensions=dimensions, trusted=trusted, input_types=input_types, constants=constants, states=states,
         progress=progress,

@@ -167,11 +167,14 @@ def _write_verilog(
         *(f"External data {show(name)}: SHA-256 {digest}" for name, digest in of_model["external_sha256"].items()),
         "With " + ", ".join(f"{name} {version}" for name, version in made_with.items() if version),
     )
-    with verilog.emitted(top, name, folder, run_yosys, about):
+    packaging = design.request.packaging
+    tables = {file.name: memory_text(file) for file in top.files}
+    with verilog.emitted(top, name, folder, run_yosys, tables, about, packaging):
         (folder / "weights").mkdir()
-        for file in top.files:
-            (folder / "weights" / f"{file.name}.mem").write_text(memory_text(file))
-        table = manifest(top, design.schedule, name, board.name, _write_host_models(design, top, folder))
+        for table_name, text in ({} if packaging.inline_weights else tables).items():
+            (folder / packaging.weights(table_name)).write_text(text)
+        hosted = _write_host_models(design, top, folder)
+        table = manifest(top, design.schedule, name, board.name, hosted, packaging)
         table |= {"dimensions": dict(design.model.dimensions), "model_file": of_model, "versions": made_with}
         table["input_types"] = {name: str(type_) for name, type_ in design.model.input_types.items()}
         if design.once:

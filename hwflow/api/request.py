@@ -13,6 +13,8 @@ from hwflow.boards import Board, UnknownBoard, find_board
 from hwflow.codegen.board.carriers import OWN, LinkOptions, carrier_for, carrier_name
 from hwflow.codegen.board.clock_plan import ClockPlan
 from hwflow.codegen.clock import check_positive, clock_for
+from hwflow.codegen.emitted.packaging import OWN_NAMES, Packaging
+from hwflow.cores.verilog_names import identifier
 from hwflow.display import show
 from hwflow.errors import Finding, UsageError
 from hwflow.frontend.frames.interleaved import OPTION
@@ -20,6 +22,7 @@ from hwflow.suggestion import did_you_mean
 
 LINK = "link"  # a rate: what the board's link carries
 AUTO, ONCE, UNROLLED = LOOPS = ("auto", "once", "unrolled")  # what becomes of loops
+LONGEST_NAME = 60  # characters of a prefix, before names of up to 100
 MOST_INTERLEAVED = 256
 TOO_FAST = "reachable-rate"  # the rule of a refusal of a rate that slower designs would not have got
 UNTIL = ("verilog", "netlist", "bitstream")
@@ -60,6 +63,7 @@ class Request:
     ``what_if``: allow more than the board's part has, for Verilog only. ``loops``: what becomes of loops
     (:mod:`hwflow.api.loop_forms`). ``interleave``: frames of the model that are one of the design
     (:mod:`hwflow.frontend.frames.interleaved`); None: as many as pay. ``link``: what its link is to be.
+    ``packaging``: how its modules and files are called.
     """
 
     board: Board
@@ -72,6 +76,7 @@ class Request:
     as_link: bool = False
     loops: str = AUTO
     interleave: int | None = 1
+    packaging: Packaging = OWN_NAMES
 
     @property
     def carrier(self) -> str:
@@ -127,7 +132,7 @@ def check_until(until: str | None, board: Board | None = None) -> None:
 def requested(
     board: Board | str, *, fps: float | Literal["link"] | None = None, clock_mhz: float | None = None,
     budget: Asked | None = None, what_if: bool = False, link: LinkOptions = OWN, loops: str = AUTO,
-    interleave: int | str = 1,
+    interleave: int | str = 1, packaging: Packaging = OWN_NAMES,
 ) -> Request:
     """Check the options of :func:`hwflow.api.compiler.compile`, all but how a budget compares with what the model's
     frames leave of the part.
@@ -162,6 +167,8 @@ def requested(
             message = f"must be {AUTO}, or a number of frames from 1 to {MOST_INTERLEAVED}, not {show(str(interleave))}"
             raise UsageError.of("interleave-count", OPTION, message, "for example --interleave auto")
     with gathered.check():
+        _check_name(packaging)
+    with gathered.check():
         limits = amounts(budget)
         if known is not None and not what_if:
             beyond = beyond_part(known, limits, carrier=carrier_name(known, link))
@@ -172,8 +179,21 @@ def requested(
     rate = None if isinstance(fps, str) else fps
     return Request(
         known, clock, clock_mhz is not None, rate, limits, what_if, link, as_link=fps == LINK, loops=loops,
-        interleave=interleave if isinstance(interleave, int) else None,
+        interleave=interleave if isinstance(interleave, int) else None, packaging=packaging,
     )
+
+
+def _check_name(packaging: Packaging) -> None:
+    """Raise :class:`UsageError` unless the modules' prefix is a short Verilog identifier."""
+    name = packaging.name
+    if name is None or (identifier(name) == name and "__" not in name and len(name) <= LONGEST_NAME):
+        return
+    message = (
+        f"must be a Verilog identifier of at most {LONGEST_NAME} letters, digits and single underscores, "
+        f"not {show(name)}"
+    )
+    example = identifier(name)[:LONGEST_NAME].strip("_")
+    raise UsageError.of("module-name", "option --name", message, f"for example --name {example}")
 
 
 def _check_link(board: Board, clock: ClockPlan, link: LinkOptions) -> None:

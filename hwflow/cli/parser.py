@@ -136,6 +136,14 @@ def command_line() -> argparse.ArgumentParser:
         "round before; auto: as many as pay (default: 1)",
     )
     command.add_argument(
+        "--name", metavar="NAME",
+        help="what the names of all modules and files of the hardware begin with, so that several designs can be in "
+        "one project (default: modules with hwflow, files without)",
+    )
+    command.add_argument(
+        "--inline-weights", action="store_true", help="write the weights into the Verilog, not into files beside it"
+    )
+    command.add_argument(
         "--until", metavar="STEP",
         help="verilog, netlist or bitstream (default: bitstream, or the project if the vendor's tool is not installed)",
     )

@@ -8,7 +8,8 @@ from concurrent.futures import Executor
 from dataclasses import replace
 from typing import NamedTuple
 
-from hwflow.codegen.modules import TOP, Common, CoreModule, common_module
+from hwflow.codegen.emitted.packaging import TOP
+from hwflow.codegen.modules import Common, CoreModule, common_module
 from hwflow.codegen.rtlil_text import legal
 from hwflow.processes import shared
 

@@ -7,7 +7,8 @@ from concurrent.futures import Executor
 from dataclasses import replace
 
 from hwflow.codegen.common import linked
-from hwflow.codegen.modules import TOP, CoreModule, Job, core_module, weight
+from hwflow.codegen.emitted.packaging import TOP
+from hwflow.codegen.modules import CoreModule, Job, core_module, weight
 from hwflow.cores.beat_movers import PLUMBING
 from hwflow.cores.operator import OPEN_DEPTH
 from hwflow.cores.verilog_names import identifiers

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from hwflow.codegen.taps import LAYERS_FILE, LAYERS_TOP
-from hwflow.codegen.top import TOP, StreamPort, Top
+from hwflow.codegen.emitted.packaging import OWN_NAMES, Packaging
+from hwflow.codegen.taps import LAYERS_FILE
+from hwflow.codegen.top import StreamPort, Top
 from hwflow.cores.chain import ChainAttributes, instances
 from hwflow.cores.matrix.neurons import NeuronsAttributes
 from hwflow.ir.graph import Graph
@@ -18,7 +19,8 @@ FORMAT = 1
 
 
 def manifest(
-    top: Top, schedule: Schedule, model: str, board: str | None, host: Mapping[str, Any] | None = None
+    top: Top, schedule: Schedule, model: str, board: str | None, host: Mapping[str, Any] | None = None,
+    packaging: Packaging = OWN_NAMES,
 ) -> dict[str, Any]:
     """Return the manifest of an emitted design; timings in cycles, ``order`` as in :class:`hwflow.ir.graph.Port`.
 
@@ -26,13 +28,13 @@ def manifest(
     """
     return {
         "format": FORMAT,
-        "top": TOP,
+        "top": packaging.top,
         "model": model,
         "clock": "clk",
         "reset": "rst",
         "error": "error",
-        "sources": ["design.v"],
-        "weights": [f"weights/{file.name}.mem" for file in top.files],
+        "sources": [packaging.source],
+        "weights": [] if packaging.inline_weights else [packaging.weights(file.name) for file in top.files],
         "inputs": [_stream(s) for s in top.inputs],
         "outputs": [_stream(s) for s in top.outputs],
         "timing": {
@@ -45,7 +47,7 @@ def manifest(
             **({"cyclic": schedule.run.cyclic} if schedule.run.cyclic > 1 else {}),
         },
         "truth_tables": any(isinstance(node.attributes, NeuronsAttributes) for node in schedule.plan.cores),
-        "layers": {"top": LAYERS_TOP, "source": LAYERS_FILE},
+        "layers": {"top": packaging.layers, "source": LAYERS_FILE},
         "streams": [tap.table(top.names[tap.node.name]) for tap in top.taps],
         "names": _names(schedule.graph, top),
         "board": board,

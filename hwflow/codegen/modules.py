@@ -23,9 +23,6 @@ from hwflow.cores.registry import hardware
 from hwflow.ir.graph import Node
 from hwflow.processes import uncollected
 
-TOP = "hwflow_top"
-"""The top-level module."""
-
 
 class Job(NamedTuple):
     """A node and its decision, with the names of its instance and its module."""

@@ -1,6 +1,6 @@
 """Taps on the streams between cores, for ``hwflow sim --layers``.
 
-The top module exists twice: :data:`hwflow.codegen.top.TOP` in ``design.v`` is what is built, :data:`LAYERS_TOP` in
+The top module exists twice: ``hwflow_top`` in ``design.v`` is what is built, :data:`LAYERS_TOP` in
 ``testbench/layers.v`` is the same with the payload, valid and ready of each core's output as ports. It instantiates the
 modules of ``design.v``, so it shows exactly what they do.
 """
@@ -14,13 +14,13 @@ from typing import Any
 
 from amaranth.hdl import Signal
 
+from hwflow.codegen.emitted.packaging import LAYERS_TOP
 from hwflow.cores.beat_movers import PLUMBING
 from hwflow.cores.loops.repeated import core_of
 from hwflow.cores.registry import hardware
 from hwflow.ir.graph import Node, Value
 from hwflow.schedule.plan import Plan
 
-LAYERS_TOP = "hwflow_layers"
 LAYERS_FILE = "testbench/layers.v"
 
 

@@ -10,7 +10,7 @@ from amaranth.lib.data import ArrayLayout
 from hdl_lib.memories.rom import readmemh_text
 from hdl_lib.streams.frame_mark import FrameMark
 from hwflow.codegen.cores import Placed, Stream, connect, inline, stream_of
-from hwflow.codegen.modules import TOP
+from hwflow.codegen.emitted.packaging import TOP
 from hwflow.codegen.taps import taps
 from hwflow.cores.amaranth_shapes import shape_of
 from hwflow.cores.operator import MemoryFile, beats_of_view

@@ -33,6 +33,7 @@ def run_synth(arguments: argparse.Namespace) -> int:
     from hwflow.api.output_folder import check_writable, claimed
     from hwflow.api.request import Gathered, check_until, requested
     from hwflow.codegen.board.carriers.link_options import LinkOptions
+    from hwflow.codegen.emitted.packaging import Packaging
 
     gathered = Gathered()
     clock = budget = baud = None
@@ -47,11 +48,12 @@ def run_synth(arguments: argparse.Namespace) -> int:
         baud = options.whole_number("--baud", arguments.baud, "1000000")
     what_if = arguments.until == "verilog"
     link = LinkOptions(baud, arguments.ethernet, arguments.usb)
+    packaging = Packaging(arguments.name, arguments.inline_weights)
     request = None
     with gathered.check():
         request = requested(
             arguments.board, fps=fps, clock_mhz=clock, budget=budget, what_if=what_if, link=link,
-            loops=arguments.loops, interleave=options.interleave(arguments.interleave),
+            loops=arguments.loops, interleave=options.interleave(arguments.interleave), packaging=packaging,
         )
     with gathered.check():
         check_until(arguments.until, None if request is None else request.board)
@@ -80,7 +82,7 @@ def run_synth(arguments: argparse.Namespace) -> int:
 
     asked = {
         "board": board.name, "fps": fps, "clock": clock, "budget": budget, "loops": arguments.loops,
-        "interleave": arguments.interleave, **asdict(link),
+        "interleave": arguments.interleave, **asdict(link), **asdict(packaging),
         "dimensions": dimensions,
         "input_types": {name: str(type_) for name, type_ in input_types.items()},
         "constants": digests_of(constants),

@@ -9,6 +9,7 @@ from amaranth import Cat, ClockDomain, ClockSignal, Elaboratable, Module, ResetS
 from amaranth.lib.fifo import SyncFIFOBuffered
 
 from hwflow.codegen.board.core_turns import CoreTurns
+from hwflow.codegen.emitted.packaging import TOP
 from hwflow.errors import Finding, UsageError
 
 if TYPE_CHECKING:
@@ -20,7 +21,8 @@ _INDEX = 32  # bits of a frame's number; they wrap
 
 
 class AxiTop(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annotations
-    """``hwflow_top`` between streams whose beats have a power of two of bytes, with ``tlast`` at the end of transfers.
+    """The design's top module ``core`` between streams whose beats have a power of two of bytes, with ``tlast`` at the
+    end of transfers.
 
     A frame is the beats of a frame of each of the design's streams in turn
     (:class:`hwflow.codegen.board.core_turns.CoreTurns`). A beat of the design is in the low bytes of a beat of the
@@ -36,7 +38,7 @@ class AxiTop(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annotat
     waits until the whole frame has been received.
     """
 
-    def __init__(self, sources: Sequence[FramePort], sinks: Sequence[FramePort]):
+    def __init__(self, sources: Sequence[FramePort], sinks: Sequence[FramePort], core: str = TOP):
         for name, port in (*(("input", port) for port in sources), *(("output", port) for port in sinks)):
             if port.bytes_per_beat > WIDEST:
                 raise UsageError(
@@ -46,6 +48,7 @@ class AxiTop(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annotat
                         "ask for fewer frames per second (--fps), or stop at --until verilog on another board",
                     )
                 )
+        self.core = core
         self.sources, self.sinks = list(sources), list(sinks)
         self.input_bytes, self.output_bytes = (
             1 << (max(port.bytes_per_beat for port in ports) - 1).bit_length() for ports in (sources, sinks)
@@ -74,7 +77,7 @@ class AxiTop(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annotat
         m.d.reset += reset.eq(~self.aresetn)
         m.d.comb += ResetSignal("sync").eq(reset)
 
-        m.submodules.core = core = CoreTurns(self.sources, self.sinks)
+        m.submodules.core = core = CoreTurns(self.sources, self.sinks, self.core)
         # Which frame is the last of its transfer, by its number.
         m.submodules.ends = ends = SyncFIFOBuffered(width=_INDEX, depth=TRANSFERS)
         beats = sum(port.beats for port in self.sources)

@@ -73,7 +73,7 @@ def write_board(
         "clock": {"input_mhz": board.clock.hz / 1e6, "design_mhz": float(clock.frequency_hz / 1_000_000)},
     }
     if board.zynq is not None:
-        block = AxiTop(sources, sinks)
+        block = AxiTop(sources, sinks, manifest["top"])
         into, outof = (sum(port.beats for port in ports) for ports in (sources, sinks))
         text = rtlil.convert(block, name=BLOCK, ports=block.ports, emit_src=False)
         (folder / f"{BLOCK}.il").write_text(readable(text))
@@ -102,7 +102,7 @@ def write_board(
         buffers = Buffers.of(part)
         carrier = carrier_for(board, clock.link_hz, link, manifest["model"])
         known = identity(manifest, clock.frequency_hz, buffers, sources, sinks)
-        top = BoardTop(board, sources, sinks, clock, carrier, known)
+        top = BoardTop(board, sources, sinks, clock, carrier, known, manifest["top"])
         description |= _top_files(folder, board, top)
         description["clock"]["link_mhz"] = float(clock.link_hz / 1_000_000)
         if carrier.core is not None:

@@ -20,6 +20,7 @@ from hdl_lib.links.link_shell import RESET_STAGES, LinkShell
 from hwflow.codegen.board.carriers import Carrier
 from hwflow.codegen.board.clock_plan import FAMILIES, ClockPlan
 from hwflow.codegen.board.identity import Buffers, FramePort
+from hwflow.codegen.emitted.packaging import TOP
 from hwflow.cores.costs.memory import block_rams
 
 if TYPE_CHECKING:
@@ -104,7 +105,8 @@ def surroundings(board: Board, queued: Sequence[int] = (), carrier: str = "seria
 
 
 class BoardTop(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annotations
-    """Clock input, PLL, reset, a carrier, :class:`hdl_lib.links.link_shell.LinkShell` and ``hwflow_top``.
+    """Clock input, PLL, reset, a carrier, :class:`hdl_lib.links.link_shell.LinkShell` and the design's top
+    module ``core``.
 
     ``identity``: what the board says of itself. Reset is released :data:`RESET_SECONDS` after the PLL locks. The domain
     ``sync`` is that of link and carrier, ``core`` that of the design: the same clock, or ``clock.ratio`` times as fast.
@@ -112,9 +114,9 @@ class BoardTop(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annot
 
     def __init__(
         self, board: Board, sources: Sequence[FramePort], sinks: Sequence[FramePort], clock: ClockPlan,
-        carrier: Carrier, identity: bytes,
+        carrier: Carrier, identity: bytes, core: str = TOP,
     ):
-        self.board, self.clock, self.carrier = board, clock, carrier
+        self.board, self.clock, self.carrier, self.core = board, clock, carrier, core
         self.inputs, self.outputs = len(sources), len(sinks)
         buffers = Buffers.of(board.part)
         self.shell = LinkShell(
@@ -178,7 +180,7 @@ class BoardTop(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annot
         if ratio > 1:
             inputs, outputs, core_reset, core_error = self._crossed(m, core_clk, inputs, outputs)
         m.submodules.hwflow_top = Instance(
-            "hwflow_top",
+            self.core,
             i_clk=core_clk,
             i_rst=core_reset,
             **_streams("i", "s", inputs),

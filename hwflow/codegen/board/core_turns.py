@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any
 from amaranth import Array, Cat, ClockSignal, Elaboratable, Instance, Module, Mux, ResetSignal, Signal, Value
 from amaranth.lib.fifo import SyncFIFOBuffered
 
+from hwflow.codegen.emitted.packaging import TOP
+
 if TYPE_CHECKING:
     from hwflow.codegen.board.identity import FramePort
 
 
 class CoreTurns(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annotations
-    """``hwflow_top`` with one stream in and one out, whose beats are as wide as the widest of its streams.
+    """The design's top module ``core`` with one stream in and one out, whose beats are as wide as the widest of its
+    streams.
 
     A frame is the beats of a frame of the first stream, then of the second, and so on. A stream's beat is in the low
     bytes; the others are ignored on input and anything on output. Every input but the last and every output but the
@@ -27,7 +30,8 @@ class CoreTurns(Elaboratable):  # type: ignore[misc]  # Amaranth carries no anno
     Timing: with one stream each way the core's own; a stream with a queue is 2 cycles later.
     """
 
-    def __init__(self, sources: Sequence[FramePort], sinks: Sequence[FramePort]) -> None:
+    def __init__(self, sources: Sequence[FramePort], sinks: Sequence[FramePort], core: str = TOP) -> None:
+        self.core = core
         self.sources, self.sinks = list(sources), list(sinks)
         self.i_data = Signal(8 * max(port.bytes_per_beat for port in sources))
         self.o_data = Signal(8 * max(port.bytes_per_beat for port in sinks))
@@ -79,7 +83,7 @@ class CoreTurns(Elaboratable):  # type: ignore[misc]  # Amaranth carries no anno
         ]
         with m.If(self.o_valid & self.o_ready & last):
             m.d.sync += turn.eq(Mux(self.o_last, 0, turn + 1))
-        m.submodules.hwflow_top = Instance("hwflow_top", **ports)
+        m.submodules.hwflow_top = Instance(self.core, **ports)
         return m
 
 

@@ -94,11 +94,11 @@ def test_a_broken_core_is_blamed(design: Path, frames: Path) -> None:
     beat = tap["beats"] + 4 * a_pixel  # frame 1, pixel 4 (row 1, column 1), its first channel
     module = "hwflow_top__first_q"
     text = (design / "design.v").read_text()
-    header = re.search(rf"(?ms)^module {module}\((.*?)\);\n((?:  (?:input|output|wire)[^\n]*\n)*)", text)
+    header = re.search(rf"(?ms)^module {module}\((.*?)\);\n((?:  (?:input|output|wire|parameter)[^\n]*\n)*)", text)
     assert header is not None and channels == 6
     ports = [p.strip() for p in header[1].split(",")]
     declared = "".join(
-        line + "\n" for line in header[2].splitlines() if line.split()[0] in ("input", "output")
+        line + "\n" for line in header[2].splitlines() if line.split()[0] in ("input", "output", "parameter")
     )
     wires = ", ".join(f".{p}({'right' if p == 'o__payload' else p})" for p in ports)
     broken = (
