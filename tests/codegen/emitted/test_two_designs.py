@@ -14,6 +14,7 @@ import hwflow
 from hwflow.sim.manifest import load_design
 from hwflow.sim.testbench import VECTORS
 from hwflow.sim.vectors import load_vectors, pack
+from hwflow.toolchain import vendor
 from hwflow.toolchain.icarus import ICARUS
 from tests.flow.networks import dense_network
 from tests.rewritten import accept_changes
@@ -124,6 +125,21 @@ def test_every_module_and_file_has_the_name(outs):
 def test_they_simulate_alone(outs, simulator):
     for out in outs.values():
         assert hwflow.simulate(out, frames=2, simulator=simulator).ok
+
+
+def test_vendors_scripts_find_the_weights_elsewhere(outs, tmp_path):
+    """The copy of the Verilog that they read has the weights' own place in it."""
+    script = Path(vendor.__file__).with_name("settings_use.tcl")
+    (tmp_path / "board").mkdir()
+    shutil.copy(script, tmp_path / "board")
+    (tmp_path / "board" / "settings.tcl").write_text("set design_sources {first_design.v}\n")
+    shutil.copy(outs["first"] / "first_design.v", tmp_path)
+    (tmp_path / "copy").mkdir()
+    commands = f"source board/settings_use.tcl; copy_sources copy {outs['first']}/weights/"
+    subprocess.run(["tclsh"], input=commands, text=True, cwd=tmp_path, check=True)
+    sources = sources_of(outs, tmp_path, "nowhere")
+    done = run_icarus(tmp_path, [sources[0], tmp_path / "copy" / "first_design.v", sources[2]])
+    assert (done.stdout, done.returncode) == ("PASS\n", 0), done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(("damage", "said"), [("missing", "must exist"), ("short", "words, not")])
