@@ -72,7 +72,9 @@ class StreamCrossing(wiring.Component):
             Cat(self.o.payload).eq(payload),
         ]
         with m.If(~valid | self.o.ready):
-            target += [valid.eq(left), payload.eq(read.data), taken.eq(taken + left)]
+            target += [valid.eq(left), payload.eq(read.data)]
+            with m.If(left):  # decides whether the count is loaded, and is not in its sum
+                target += taken.eq(taken + 1)
         return m
 
     def _crossed(self, m: Module, name: str, count: Signal, source: str, target: str) -> Signal:

@@ -1,4 +1,4 @@
-"""Decision trees, walked node by node: several units, each with five walks in flight."""
+"""Decision trees, walked node by node: several units, each with six walks in flight."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from amaranth.lib.wiring import In, Out
 
 from hdl_lib.arithmetic.accumulator import accumulator, controls
 from hdl_lib.arithmetic.adder_tree import Term, adder_tree, registered, shape_of, tree_levels
-from hdl_lib.blocks import block_count, count_up, delayed, less, loop
+from hdl_lib.blocks import block_count, count_up, delayed, held, less, loop
 from hdl_lib.memories.rom import Rom, Table
 from hdl_lib.memories.storage import check_depth, count
 from hdl_lib.streams.output_queue import OutputQueue
 
 AGGREGATES = ("sum", "min", "max")
-READS = 3  # cycles from a step to the address of its rank: address, memory, the memory's register
+READS = 4
+"""Cycles from a step to the address of its rank, or from a leaf to its values: address, memory, the memory's register,
+and one behind the choice of the bank, of which a table of a thousand trees has dozens."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ class Record:
 
 def slots_of(lanes: int) -> int:
     """Return the walks in flight in a unit: the cycles from a node to the next."""
-    return 5 + (lanes > 1)
+    return READS + 2 + (lanes > 1)
 
 
 class TreeWalk(wiring.Component):
@@ -142,9 +144,9 @@ class TreeWalk(wiring.Component):
     @staticmethod
     def latency_of(units: int, lanes: int, rounds: int) -> int:
         """Return the cycles from the first step of a group of so many ``rounds`` to ``o.valid`` of the result that it
-        ends: its walks, the address and the table of leaves, the values together, those of all walks, the queue."""
+        ends: its walks, the table of leaves, the values together, those of all walks, the queue."""
         slots = slots_of(lanes)
-        return slots * rounds - 1 + (slots + 1) + 2 + tree_levels(units) + 1 + 1
+        return slots * rounds - 1 + slots + READS + tree_levels(units) + 1 + 1
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -256,10 +258,11 @@ class TreeWalk(wiring.Component):
         in the next cycle."""
         m.submodules[f"leaves_{unit}"] = leaves = Rom.of_table(self.leaves[unit], output_register=True)
         m.d.comb += leaves.addr.eq(self._walk(m, unit, groups, half, ranks))
+        row = held(m, f"leaf_{unit}", leaves.data)
         terms, place = [], 0
         for low, high in self.values:
             shape = value_shape(low, high)
-            value = leaves.data[place : place + shape.width]
+            value = row[place : place + shape.width]
             terms.append(Term(value.as_signed() if shape.signed else value, low, high))
             place += shape.width
         return terms
@@ -290,8 +293,8 @@ class TreeWalk(wiring.Component):
         m.d.comb += nodes.addr.eq(address)
 
         # The record. From here on a leaf that is reached is in place of the pair.
-        pair, leaf, limit, beat, lane, takes = record.split(nodes.data)
-        here, was = later("here", address, 2), later("was", done, 2)
+        pair, leaf, limit, beat, lane, takes = record.split(held(m, f"record_{unit}", nodes.data))
+        here, was = later("here", address, READS - 1), later("was", done, READS - 1)
         kept = self._place(m, unit, begin, was, here[1:], pair, leaf)
         low, was_done, is_done = (
             later(name, value, self.slots - READS)

@@ -24,6 +24,12 @@ def table(family: str, words: Sequence[int] | int, width: int) -> Resources:
     return rom(family, len(words), width)
 
 
+def registered_table(family: str, words: Sequence[int] | int, width: int) -> Resources:
+    """The same with one more register behind the choice of its banks."""
+    found = table(family, words, width)
+    return found + Resources(ff=width if found.bram else found.ff // 2)
+
+
 def tree_walk(
     family: str, record: Record, *, rank: int, features: int, lanes: int, nodes: Sequence[Sequence[int] | int],
     leaves: Sequence[Sequence[int] | int], values: Sequence[Interval], result: int, groups: Sequence[tuple[int, bool]],
@@ -36,9 +42,9 @@ def tree_walk(
     total = _units(family, record, rank, features, lanes, units) + _writer(family, record, rank, features, lanes)
     row = sum(IntType.holding(value).bits for value in values)
     for words in nodes:
-        total += table(family, words, record.width)
+        total += registered_table(family, words, record.width)
     for words in leaves:
-        total += table(family, words, row)
+        total += registered_table(family, words, row)
     total += _gathered(family, values, units, result, extremes=extremes)
     # Delays of what ends a result, and a round; the registers next to the accumulators.
     walked = slots + READS + tree_levels(units)
@@ -56,9 +62,9 @@ def list_walk(
     ``longest``: list of the last group."""
     units, slots = len(nodes), slots_of(lanes)
     total = _units(family, record, rank, features, lanes, units) + _writer(family, record, rank, features, lanes)
-    for tables, width in (
-        (nodes, record.width), (bases, sum(base_bits)), (entries, sum(entry_bits)), (dictionary, value_bits)
-    ):
+    for words in nodes:
+        total += registered_table(family, words, record.width)
+    for tables, width in ((bases, sum(base_bits)), (entries, sum(entry_bits)), (dictionary, value_bits)):
         for words in tables:
             total += table(family, words, width)
     total += _lists(family, record, base_bits, entry_bits, value_bits if dictionary else 0, slots, values).times(units)
@@ -116,7 +122,7 @@ def _unit(family: str, record: Record, rank: int, beats: int, lanes: int) -> Res
     address, stored = record.pair + 1, (rank + record.missing) * lanes
     total = Resources(
         lut=address + record.pair + 3 + comparison(family, max(rank, record.rank)) + record.missing,
-        ff=3 * address + 4 + held * (record.pair + 3 + record.rank + record.missing) + address,
+        ff=READS * address + READS + 1 + held * (record.pair + 3 + record.rank + record.missing) + address,
     )
     blocks = in_block_ram(family, 2 * beats, stored)
     if blocks:
