@@ -111,13 +111,12 @@ def rewritten(
     nodes: list[onnx.NodeProto] = []
     wrong: list[OnnxNode] = []
     for node in build.resolved.nodes:
-        copy = onnx.NodeProto()
-        copy.CopyFrom(producers[node.result])
+        there = producers[node.result]
+        copy = build.node(there)
         build.before, build.after = [], []
-        is_call = copy.op_type != node.op_type  # the call that replaces a node of another version
-        if is_call or (build.streams(node.outputs) and not change(build, node, copy)):
+        if build.streams(node.outputs) and not change(build, node, copy):
             wrong.append(node)
-        nodes += [*build.before, copy, *build.after]
+        nodes += [*build.before, build.again(there, copy), *build.after]
     return nodes, wrong
 
 

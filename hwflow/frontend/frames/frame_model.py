@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 from onnx import helper
 
+from hwflow.onnxspec.graphs.inline import VERSIONS_DOMAIN, called_node, wrapped
 from hwflow.onnxspec.graphs.operator_names import RESHAPE, TRANSPOSE
 from hwflow.onnxspec.reading.numpy_tensors import ELEMENT_TYPES, to_tensor
 from hwflow.onnxspec.resolving.resolved_model import Array, ResolvedModel
@@ -23,6 +24,23 @@ class Build:
         self.made: list[onnx.TensorProto] = []
         self.before: list[onnx.NodeProto] = []
         self.after: list[onnx.NodeProto] = []
+        self._versions = {f.name: f for f in model.functions if f.domain == VERSIONS_DOMAIN}
+        self._wrapped: dict[str, onnx.FunctionProto] = {}
+
+    def node(self, proto: onnx.NodeProto) -> onnx.NodeProto:
+        """Return a copy of a node of the model; of the call of one of another operator version, that node."""
+        if proto.domain == VERSIONS_DOMAIN:
+            return called_node(proto, self._versions[proto.op_type])
+        copy = onnx.NodeProto()
+        copy.CopyFrom(proto)
+        return copy
+
+    def again(self, proto: onnx.NodeProto, copy: onnx.NodeProto) -> onnx.NodeProto:
+        """Return ``copy``, which :meth:`node` gave for ``proto``, as a call if that is one."""
+        if proto.domain != VERSIONS_DOMAIN:
+            return copy
+        function = self._wrapped[proto.op_type] = onnx.FunctionProto()
+        return wrapped(copy, proto.name, function, proto.op_type, self._versions[proto.op_type].opset_import)
 
     def shape(self, name: str) -> tuple[int, ...]:
         """Return the shape of a value, as in the model."""
@@ -115,6 +133,9 @@ class Build:
         framed = onnx.ModelProto()
         framed.CopyFrom(self.model)
         graph = framed.graph
+        for function in framed.functions:
+            if function.domain == VERSIONS_DOMAIN and function.name in self._wrapped:
+                function.CopyFrom(self._wrapped[function.name])
         del graph.node[:], graph.value_info[:], graph.input[:], graph.output[:]
         graph.node.extend(nodes)
         there = {t.name for t in graph.initializer} | {t.values.name for t in graph.sparse_initializer}

@@ -42,7 +42,8 @@ def runtime_part(part: HostPart) -> Evaluate:
             return dict(zip(names, session.run(names, dict(arrays)), strict=True))
         except Exception as error:
             message = f"must run with onnxruntime, but: {shown(error)}"
-            raise HostError(HostFinding("host-part", where, message, "report this model as a defect")) from None
+            remedy = "correct the frames if it is they, or report this model as a defect"
+            raise HostError(HostFinding("host-part", where, message, remedy)) from None
 
     def evaluate(arrays: Arrays) -> Arrays:
         given = {tensor.name: arrays[tensor.name] for tensor in part.inputs}

@@ -9,7 +9,7 @@ no branches.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -195,6 +195,8 @@ class Inliner:
         imports = self.imports(opset_map(function.opset_import))
         context = context or f" in function {show(function_name(function))}"
         places = [self._nodes.fresh(f"{prefix}/{inner}") for inner in self._inner_names[id(function)][1]]
+        if function.domain == VERSIONS_DOMAIN:  # the node again that was wrapped
+            places, context = [item.name], item.context
         return [
             Item(instantiate(node, names, bindings, place), place, imports, context)
             for node, place in zip(function.node, places, strict=True)
@@ -285,9 +287,16 @@ def versioned_call(item: Item, model: onnx.ModelProto) -> onnx.NodeProto:
     """
     # The evaluator interprets OPERATOR_NUMBER as a version of an operator.
     name = f"node_{len(model.functions)}_{item.proto.op_type}"
-    function = model.functions.add()
+    return wrapped(item.proto, item.name, model.functions.add(), name, item.imports.protos)
+
+
+def wrapped(
+    proto: onnx.NodeProto, node_name: str, function: onnx.FunctionProto, name: str,
+    imports: Iterable[onnx.OperatorSetIdProto],
+) -> onnx.NodeProto:
+    """Make an empty ``function``, called ``name``, one around a node; return the call, called ``node_name``."""
     node = function.node.add()
-    node.CopyFrom(item.proto)
+    node.CopyFrom(proto)
     inputs = list(dict.fromkeys(name for name in node.input if name))
     outputs = [name for name in node.output if name]
     formal = {name: f"value_{index}" for index, name in enumerate([*inputs, *outputs])}
@@ -296,8 +305,8 @@ def versioned_call(item: Item, model: onnx.ModelProto) -> onnx.NodeProto:
     function.name, function.domain = name, VERSIONS_DOMAIN
     function.input.extend(formal[value] for value in inputs)
     function.output.extend(formal[value] for value in outputs)
-    function.opset_import.extend(item.imports.protos)
-    return helper.make_node(name, inputs, outputs, item.name, domain=VERSIONS_DOMAIN)
+    function.opset_import.extend(imports)
+    return helper.make_node(name, inputs, outputs, node_name, domain=VERSIONS_DOMAIN)
 
 
 def called_node(call: onnx.NodeProto, function: onnx.FunctionProto) -> onnx.NodeProto:

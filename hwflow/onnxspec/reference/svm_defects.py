@@ -12,21 +12,21 @@ from onnx.reference.ops.aionnxml import op_svm_classifier
 from hwflow.onnxspec.reference.defect import AnyArray, Attributes, Defect, Inputs, Mended, Tell, operator_class
 from hwflow.onnxspec.shapes.dialects import ML_DOMAIN
 
-_ITERATIONS, _LEAST, _CLOSE = 100, 1e-7, 0.005
+_ITERATIONS, _LEAST = 100, 1e-7
+TOLERANCE = 0.005
+"""Of n classes, the iteration ends within an n-th of it."""
 _Own: Any = op_svm_classifier.SVMClassifier  # untyped
 
 
 def coupled(pairs: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Return the probabilities of classes whose pairwise ones, ``pairs`` [i, j], agree best (Wu, Lin and Weng,
     "Probability estimates for multi-class classification by pairwise coupling", their second method)."""
-    count = len(pairs)
-    matrix = -pairs.T * pairs
-    np.fill_diagonal(matrix, (pairs**2).sum(axis=0))  # the diagonal of pairs is 0
+    count, matrix = len(pairs), coupling_matrix(pairs)
     found = np.full(count, 1 / count)
     for _ in range(max(_ITERATIONS, count)):
         products = matrix @ found
         square = float(found @ products)
-        if np.abs(products - square).max() < _CLOSE / count:
+        if np.abs(products - square).max() < TOLERANCE / count:
             break
         for place in range(count):
             step = (square - products[place]) / matrix[place, place]
@@ -37,6 +37,24 @@ def coupled(pairs: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     return found
 
 
+def coupling_matrix(pairs: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return the matrix of that method."""
+    matrix = -pairs.T * pairs
+    np.fill_diagonal(matrix, (pairs**2).sum(axis=0))  # the diagonal of pairs is 0
+    return matrix
+
+
+def pairwise(decisions: AnyArray, slopes: AnyArray, offsets: AnyArray, classes: int) -> npt.NDArray[np.float64]:
+    """Return the probability [i, j] of class i against j, of the decisions of each pair."""
+    pairs = np.zeros((classes, classes))
+    every = iter(zip(decisions, slopes, offsets, strict=True))
+    for i in range(classes):
+        for j in range(i + 1, classes):
+            pairs[i, j] = min(max(_probability(*map(float, next(every))), _LEAST), 1 - _LEAST)
+            pairs[j, i] = 1 - pairs[i, j]
+    return pairs
+
+
 def _probability(decision: float, slope: float, offset: float) -> float:
     """Return Platt's probability of the first class of a pair."""
     return float(1 / (1 + np.exp(decision * slope + offset)))
@@ -44,13 +62,7 @@ def _probability(decision: float, slope: float, offset: float) -> float:
 
 class _Coupled(_Own):  # type: ignore[misc]
     def _probabilities(self, scores: AnyArray, class_count_: int) -> AnyArray:
-        pairs = np.zeros((class_count_, class_count_))
-        decisions = iter(zip(scores, self._svm.atts.prob_a, self._svm.atts.prob_b, strict=True))
-        for i in range(class_count_):
-            for j in range(i + 1, class_count_):
-                pairs[i, j] = min(max(_probability(*map(float, next(decisions))), _LEAST), 1 - _LEAST)
-                pairs[j, i] = 1 - pairs[i, j]
-        return coupled(pairs)
+        return coupled(pairwise(scores, self._svm.atts.prob_a, self._svm.atts.prob_b, class_count_))
 
 
 def _substitute(name: str, version: int, tell: Tell) -> type[OpRun]:

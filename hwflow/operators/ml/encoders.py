@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
+from hwflow.display import show
 from hwflow.frontend.frames import axes
 from hwflow.onnxspec.clauses.ml import category_maps
 from hwflow.onnxspec.definitions.dialect_writer import Call, DialectWriter
@@ -21,7 +23,7 @@ from hwflow.onnxspec.resolving.resolved_model import Attribute
 from hwflow.onnxspec.shapes.dialects import ML_DOMAIN, Result
 from hwflow.onnxspec.shapes.dialects import Inputs as ValueInfos
 from hwflow.operators.float_errors.step_errors import Errors, Step
-from hwflow.operators.ml.ml_operands import FLOAT, INT64, STRING, cast, integer_kind, integers, strings
+from hwflow.operators.ml.ml_operands import DOUBLE, FLOAT, INT64, STRING, cast, integer_kind, integers, strings
 from hwflow.operators.record import ML, Operator
 
 _OF_STRINGS = "of numbers; what reads strings is the host's"
@@ -30,10 +32,11 @@ _OF_STRINGS = "of numbers; what reads strings is the host's"
 def _one_hot_encoder(use: Use) -> onnx.FunctionProto | None:
     """Return 1 at the place of each element among the categories, along a new last axis.
 
-    Without ``zeros`` an unknown category is an error in ONNX; here it gives zeros, for hardware cannot fail.
+    Without ``zeros`` an unknown category is an error. Hardware cannot fail, so it gives zeros where it takes the
+    categories, which are integers of at most 32 bits then; all others are the host's, which says so.
     """
     call = Call.of(use)
-    if call.kind(0) == STRING:
+    if call.kind(0) == STRING or (not call.integer("zeros", 1) and call.kind(0) in _OF_THE_HOST):
         return None
     body = DialectWriter(call)
     categories = integers(call, "cats_int64s")
@@ -46,6 +49,8 @@ def _one_hot_encoder(use: Use) -> onnx.FunctionProto | None:
     same = _equal(body, x, categories, kind)
     return body.returned(cast(body, same, "bool", FLOAT))
 
+
+_OF_THE_HOST = (INT64, FLOAT, DOUBLE)
 
 _SHORT = 15
 """Bits of the magnitudes of categories that reals become integers of 16 bits for, which hardware takes."""
@@ -203,6 +208,37 @@ def _place_among_keys(body: DialectWriter, found: _Map) -> tuple[str, list[Any]]
     return cast(body, index, FLOAT, INT64), [*found.table.values()]
 
 
+def _encoded(inputs: Inputs, attributes: Mapping[str, Any]) -> AnyArray:
+    """Compute a OneHotEncoder. Raises :class:`ValueError` for an unknown category without ``zeros``."""
+    (x,) = inputs
+    assert x is not None
+    name = next(name for name in ("cats_strings", "cats_int64s") if attributes.get(name))
+    place = {category: number for number, category in enumerate(attributes[name])}
+    flat = [_category(v) for v in x.reshape(-1).tolist()]
+    places = np.array([place.get(v, -1) for v in flat], np.int64).reshape(x.shape)
+    if not attributes.get("zeros", 1) and (places < 0).any():
+        unknown = flat[int((places < 0).argmax())]
+        said = show(unknown) if isinstance(unknown, str) else unknown
+        raise ValueError(f"every category must be among {name}, since zeros is 0, not {said}")
+    result: AnyArray = (places[..., np.newaxis] == np.arange(len(place))).astype(np.float32)
+    return result
+
+
+def _category(value: Any) -> Any:
+    """Return an element as a category: reals are cut off."""
+    if isinstance(value, float):
+        return int(value) if math.isfinite(value) else None
+    return _text(value) if isinstance(value, bytes) else value
+
+
+def _reals(attributes: Mapping[str, Any], inputs: Inputs) -> bool:
+    return inputs[0] is not None and inputs[0].dtype.kind == "f" and bool((inputs[0] % 1 != 0).any())
+
+
+def _ranks(attributes: Mapping[str, Any], inputs: Inputs) -> bool:
+    return inputs[0] is not None and inputs[0].ndim not in (1, 2)
+
+
 def _category_mapper(use: Use) -> onnx.FunctionProto | None:
     """Return the strings of integers."""
     call = Call.of(use)
@@ -264,6 +300,13 @@ RECORDS = (
         "OneHotEncoder", domains=ML, definition=_one_hot_encoder, defined=_OF_STRINGS, frames=axes.IMAGE, error=_error,
         framewise=framewise.always,
         clauses=category_maps.ONE_HOT_ENCODER,
+        mended=Mended(
+            (
+                Defect("onehotencoder-reals", "reals are not cut off to integers", _reals),
+                Defect("onehotencoder-axes", "it takes one or two axes", _ranks),
+            ),
+            exactly(_encoded, domain=ML_DOMAIN),
+        ),
     ),
     Operator(
         "LabelEncoder", domains=ML, definition=_label_encoder, defined=_OF_STRINGS, results=_positions,

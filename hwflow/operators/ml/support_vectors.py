@@ -25,6 +25,8 @@ from hwflow.onnxspec.reference import framewise
 from hwflow.onnxspec.reference.svm_defects import SVM_CLASSIFIER
 from hwflow.onnxspec.resolving.resolved_model import Attribute
 from hwflow.onnxspec.shapes.dialects import ML_DOMAIN, Inputs, Result, ShapeError
+from hwflow.operators.float_errors import coupling_errors
+from hwflow.operators.float_errors.step_errors import Errors, NoBound, Step
 from hwflow.operators.ml.labels import Labels, both_sides
 from hwflow.operators.ml.ml_operands import (
     FLOAT,
@@ -248,6 +250,14 @@ def _results(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Sequence[Re
     return (x.shape[:1], "string" if texts else "int64"), ((x.shape[0], len(labels)), "float32")
 
 
+def _error(step: Step) -> Sequence[Errors]:
+    """Bound the node of :func:`_coupled`."""
+    vectors = np.array(step.attributes.get("support_vectors") or (), np.float32)
+    if not np.array_equal(vectors, np.eye(step.value(0).shape[-1], dtype=np.float32).reshape(-1)):
+        raise NoBound
+    return coupling_errors.coupling(step)
+
+
 _DEFINED = "kernels before a quantizer; the host makes probabilities of the decisions"
 
 RECORDS = (
@@ -257,5 +267,6 @@ RECORDS = (
     Operator(
         "SVMClassifier", domains=ML, definition=_svm_classifier, defined=_DEFINED, results=_results,
         frames=axes.ROWS, framewise=framewise.always, mended=SVM_CLASSIFIER, clauses=weight_lists.SVM_CLASSIFIER,
+        error=_error,
     ),
 )

@@ -41,6 +41,20 @@ def test_one_hot_encoder() -> None:
         defined("OneHotEncoder", {"x": x}, cats_int64s=[1, 1])
 
 
+@pytest.mark.parametrize("kind", [object, np.int64, np.float32, np.float64])
+def test_unknown_categories_without_zeros(kind: Any) -> None:
+    """They are an error on the host; where hardware takes the integers, they are zeros."""
+    given: dict[str, Any] = {"cats_strings": ["4", "2"]} if kind is object else {"cats_int64s": [4, 2]}
+    known, unknown = ({"x": np.array(row).astype(str if kind is object else kind).astype(kind)}
+                      for row in ([[2, 4]], [[2, 3]]))  # fmt: skip
+    assert by_the_host("OneHotEncoder", known, zeros=0, **given) == [[[0, 1], [1, 0]]]
+    (name,) = given
+    with pytest.raises(ModelRefused, match=f"every category must be among {name}, since zeros is 0, not '?3'?"):
+        by_the_host("OneHotEncoder", unknown, zeros=0, **given)
+    (found,) = defined("OneHotEncoder", {"x": np.array([[2, 3]], np.int32)}, zeros=0, cats_int64s=[4, 2])
+    assert found.tolist() == [[[0, 1], [0, 0]]]
+
+
 @pytest.mark.parametrize(
     ("keys", "values", "default"),
     [
@@ -136,3 +150,8 @@ def test_what_the_evaluator_lacks() -> None:
     ):
         theirs, (found,), _ = defects(op, names, **given)
         assert isinstance(theirs, str) and found.tolist() == [1, 0]
+    reals = {"x": np.array([[1.75, -1.5, math.nan]])}
+    theirs, (found,), named = defects("OneHotEncoder", reals, cats_int64s=[1, -1], zeros=1)
+    assert named == {"onehotencoder-reals"} and not theirs[0].any() and found.tolist() == [[[1, 0], [0, 1], [0, 0]]]
+    theirs, (found,), named = defects("OneHotEncoder", {"x": np.array([[[2]]])}, cats_int64s=[1, 2])
+    assert named == {"onehotencoder-axes"} and "not implemented" in theirs and found.tolist() == [[[[0, 1]]]]

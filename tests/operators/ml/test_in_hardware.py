@@ -118,6 +118,31 @@ def test_coefficients_too_far_apart(tmp_path: Path) -> None:
         compile(b.save(tmp_path), "ulx3s_85f")
 
 
+@pytest.mark.parametrize("make", [classifier, scaler, normalizer, vectorizer, one_hot_of_reals])
+def test_a_fixed_batch_before_operator_set_13(make: Any, tmp_path: Path) -> None:
+    """Definitions are in newer operators than the model's, each wrapped in a function: a batch is frames there too."""
+    paths = [tmp_path / "batch.onnx", tmp_path / "frames.onnx"]
+    for path, frames in zip(paths, (6, "N"), strict=True):
+        b = Classical(11, 8)
+        make(b)
+        proto = b.build()
+        for value in (*proto.graph.input, *proto.graph.output, *proto.graph.value_info):
+            value.type.tensor_type.shape.dim[0].CopyFrom(dimension(frames))
+        onnx.save(proto, path)
+    batch, single = map(load, paths)
+    inputs = random_inputs(single, 6, np.random.default_rng(2))
+    found, expected = (golden.evaluate(model.quantized, port_inputs(model, inputs)) for model in (batch, single))
+    assert list(found) == list(expected)
+    for name, array in found.items():
+        np.testing.assert_array_equal(array, expected[name])
+    assert compare(batch, frames=12).ok
+
+
+def dimension(size: int | str) -> onnx.TensorShapeProto.Dimension:
+    kind = onnx.TensorShapeProto.Dimension
+    return kind(dim_param=size) if isinstance(size, str) else kind(dim_value=size)
+
+
 @pytest.mark.parametrize("make", MODELS)
 def test_golden_model_and_hardware(make: Any, tmp_path: Path) -> None:
     b = Classical(15, 8)

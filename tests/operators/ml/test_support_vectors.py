@@ -12,6 +12,7 @@ import pytest
 from hwflow.errors import ModelRefused
 from hwflow.onnxspec.reference.evaluation import RegionEvaluator
 from hwflow.onnxspec.reference.svm_defects import coupled
+from hwflow.operators.float_errors.analysis import analyse
 from tests.operators.ml.nodes import ML, Array, close, defects, defined, flat_of, floats, model_of, rows
 from tests.operators.ml.test_linear_models import TRANSFORMS
 
@@ -162,6 +163,42 @@ def test_pairwise_coupling() -> None:
     pairs = wanted[:, None] / (wanted[:, None] + wanted)
     np.fill_diagonal(pairs, 0)
     close(coupled(pairs), wanted, 0.01)
+
+
+@pytest.mark.parametrize("classes", [2, 3, 6])
+def test_the_bound_of_coupled_probabilities(classes: int) -> None:
+    """Decisions within their errors give probabilities within the bound, which is of use; a label is sure or not."""
+    rng, pairs = np.random.default_rng(classes), classes * (classes - 1) // 2
+    x = (rng.normal(size=(12, pairs)) * 2).astype(np.float32)
+    given: dict[str, Any] = machine(rng, [1] * classes, "LINEAR")
+    given |= {"prob_a": [-float(v) for v in rng.uniform(0.5, 1.5, pairs)], "prob_b": floats(rng, pairs)}
+    proto = model_of("SVMClassifier", {"x": x}, 2, classlabels_ints=[*range(classes)], **of_decisions(classes, given))
+    region = RegionEvaluator(proto).region(["y0", "y1"], frozenset(["x"]))
+    for error in (0.0, 1e-3, 0.05):
+        reach = np.full(x.shape, error)
+        bounds = analyse(region, {"x": x}, {"x": reach})
+        label, shares = (bounds.errors[name] for name in ("y0", "y1"))
+        assert not bounds.unbounded and label is not None and shares is not None
+        assert np.isinf(label).tolist() == [error > 0 and bool((abs(row) <= error).any()) for row in x]
+        assert 0 < shares.max() < 0.05 + 2 * error
+        moved = 0.0
+        for _ in range(20):
+            near = (x + rng.choice([-1, 1], x.shape) * reach * 0.99).astype(np.float32)
+            found = np.asarray(region.values({"x": near})["y1"], np.float64)
+            moved = max(moved, float((abs(found - bounds.values["y1"]) / shares).max()))
+        assert moved <= 1 and (not error or moved > 0.001)
+
+
+def of_decisions(classes: int, given: dict[str, Any]) -> dict[str, Any]:
+    """The node behind the decisions, as the definition makes it."""
+    weights = np.zeros((classes - 1, classes * (classes - 1) // 2))
+    seconds = [j for i in range(classes) for j in range(i + 1, classes)]
+    weights[[j - 1 for j in seconds], range(len(seconds))] = 1
+    return {
+        **given, "kernel_type": "LINEAR", "kernel_params": [0.0] * 3, "rho": [0.0] * len(seconds),
+        "vectors_per_class": [classes - 1 - k for k in range(classes)], "coefficients": weights.reshape(-1).tolist(),
+        "support_vectors": np.eye(len(seconds)).reshape(-1).tolist(),
+    }
 
 
 def test_many_classes_are_the_hosts() -> None:
