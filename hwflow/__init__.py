@@ -1,9 +1,9 @@
 """hwflow: quantized ONNX models to streaming FPGA accelerators.
 
 The verbs of the command line as functions: :func:`load`, :func:`check`, :func:`compile`, :func:`simulate`,
-:func:`compare`, :func:`quantize`, :func:`program`, :func:`connect`, :func:`run`. They raise subclasses of
-:class:`HwflowError`; a bad model gives all its findings at once. What is wrong with a board or its link is a
-:class:`HostError`.
+:func:`compare`, :func:`explore`, :func:`quantize`, :func:`program`, :func:`connect`, :func:`run`. They raise
+subclasses of :class:`HwflowError`; a bad model gives all its findings at once. What is wrong with a board or its link
+is a :class:`HostError`.
 """
 
 from __future__ import annotations
@@ -20,16 +20,20 @@ if TYPE_CHECKING:
     from hwflow.host.runtime.host_errors import HostError
     from hwflow.host.runtime.run_command import BoardRun
     from hwflow.quantization.quantize import Quantization, quantize
+    from hwflow.sweep.exploring import Exploration, explore
+    from hwflow.sweep.points import Axes
     from hwflow.toolchain.loading.load_bitstream import program
     from hwflow.verify.board_run import run
     from hwflow.verify.comparison import Comparison, compare
     from hwflow.verify.simulation import Simulation, simulate
 
 _HOMES = {
+    "Axes": "hwflow.sweep.points",
     "Board": "hwflow.host.runtime.board_session",
     "BoardRun": "hwflow.host.runtime.run_command",
     "Comparison": "hwflow.verify.comparison",
     "Design": "hwflow.api.compiler",
+    "Exploration": "hwflow.sweep.exploring",
     "Finding": "hwflow.errors",
     "HostError": "hwflow.host.runtime.host_errors",
     "HwflowError": "hwflow.errors",
@@ -40,6 +44,7 @@ _HOMES = {
     "compare": "hwflow.verify.comparison",
     "compile": "hwflow.api.compiler",
     "connect": "hwflow.host.connection",
+    "explore": "hwflow.sweep.exploring",
     "load": "hwflow.api.compiler",
     "program": "hwflow.toolchain.loading.load_bitstream",
     "quantize": "hwflow.quantization.quantize",
@@ -48,10 +53,12 @@ _HOMES = {
 }
 
 __all__ = [
+    "Axes",
     "Board",
     "BoardRun",
     "Comparison",
     "Design",
+    "Exploration",
     "Finding",
     "HostError",
     "HwflowError",
@@ -62,6 +69,7 @@ __all__ = [
     "compare",
     "compile",
     "connect",
+    "explore",
     "load",
     "program",
     "quantize",

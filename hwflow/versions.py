@@ -36,14 +36,15 @@ def board_versions(board: Board) -> Versions:
 
 
 def _versions(tools: list[Tool]) -> Versions:
-    packages: Versions = {name: _package(name) for name in _PACKAGES}
+    packages: Versions = {name: package_version(name) for name in _PACKAGES}
     return {
-        "hwflow": _package("hwflow"), "python": platform.python_version(), **packages,
+        "hwflow": package_version("hwflow"), "python": platform.python_version(), **packages,
         **{tool.name: tool.version() for tool in tools},
     }
 
 
-def _package(name: str) -> str | None:
+def package_version(name: str) -> str | None:
+    """Return the version of an installed package; None where it is not installed."""
     try:
         return version(name)
     except PackageNotFoundError:

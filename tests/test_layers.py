@@ -111,6 +111,10 @@ LAYERS = (
         (*COMMON, "hwflow.onnxspec.graphs", "numpy", "onnx", "onnxruntime"),
         "onnxruntime is an optional extra, imported in one place, and quantizes before hwflow reads a model",
     ),
+    Layer(
+        ("hwflow.sweep.cluster",), (*COMMON, "hwflow.sim.programs", "distributed"),
+        "Dask is an optional extra, imported in one place, by what starts workers",
+    ),
     Layer(  # the API: everything else of hwflow, but no ONNX and no hardware of its own
         ("hwflow",), ("numpy", "rich", "shtab"), "the API and the command line use the parts below, not their libraries"
     ),

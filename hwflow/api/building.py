@@ -3,7 +3,7 @@ smaller design or a lower clock."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,10 +48,12 @@ class Buildable(Protocol):
 
 def build_design(
     design: Buildable, out: Path, until: Literal["netlist", "bitstream"], progress: Callable[[str], None],
-    rewrite: Rewrite, executor: Executor | None = None, heard: Heard | None = None,
+    rewrite: Rewrite, executor: Executor | None = None, heard: Heard | None = None, seeds: Sequence[int] = (),
+    settle: bool = True,
 ) -> Built:
     """Build what is in ``out``. ``rewrite``: called with a smaller design, which it puts into ``out`` instead, and with
-    report.json's ``larger_design``, what that replaces. ``heard``: called with the progress of place and route.
+    report.json's ``larger_design``, what that replaces. ``heard``: called with the progress of place and route;
+    ``seeds``: as :func:`hwflow.toolchain.build.build` takes them. ``settle`` False: a missed clock is only reported.
 
     A smaller design is built if routing does not converge, or misses the board's own clock by so much that the smaller
     one gives more frames per second. Else the clock is lowered, also where the smaller design misses its clock. Raises
@@ -65,17 +67,17 @@ def build_design(
         return bool(smaller)
 
     try:
-        first = toolchain_build.build(out, until, progress, heard, another)
+        first = toolchain_build.build(out, until, progress, heard, another if settle else None, seeds)
     except NotRouted as error:
         if not smaller:
             raise
         spent, reason = error.seconds, error.findings[0].message.partition(" (log: ")[0]
     else:
         missed = first.timing_met is False and first.fmax_mhz is not None and not design.request.board.tools.vendor
-        if not missed:  # a vendor's tool takes long: its miss is only reported
+        if not missed or not settle:  # a vendor's tool takes long: its miss is only reported
             return Built(first, first.seconds)
         if design.request.asks_speed or not another() or _slower(smaller[0], design, first):
-            return _at_lower_clock(design, out, until, progress, first, heard)
+            return _at_lower_clock(design, out, until, progress, first, heard, seeds)
         spent = first.seconds
         reason = first.miss
     now, before = smaller[0].schedule, design.schedule
@@ -88,7 +90,7 @@ def build_design(
         "resources": {name: getattr(before.resources, name) for name in ("lut", "ff", "dsp", "bram")},
     })  # fmt: skip
     built = _at_lower_clock(
-        smaller[0], out, until, progress, toolchain_build.build(out, until, progress, heard), heard
+        smaller[0], out, until, progress, toolchain_build.build(out, until, progress, heard, seeds=seeds), heard, seeds
     )
     return Built(built.result, _sum(spent, built.seconds))
 
@@ -102,7 +104,7 @@ def _slower(smaller: Buildable, design: Buildable, result: BuildResult) -> bool:
 
 def _at_lower_clock(
     design: Buildable, out: Path, until: Literal["netlist", "bitstream"], progress: Callable[[str], None],
-    result: BuildResult, heard: Heard | None,
+    result: BuildResult, heard: Heard | None, seeds: Sequence[int],
 ) -> Built:
     """Return ``result``, or if it misses its clock, what is built for a lower one.
 
@@ -119,7 +121,7 @@ def _at_lower_clock(
     except UsageError:  # no PLL setting or baud rate down there: the caller reports the clock that was missed
         return Built(result, result.seconds)
     toolchain_build.write_top_verilog(out)
-    again = toolchain_build.build(out, until, progress, heard)
+    again = toolchain_build.build(out, until, progress, heard, seeds=seeds)
     return Built(again, _sum(result.seconds, again.seconds))
 
 

@@ -160,18 +160,22 @@ class Design:
 
     def write(
         self, out: str | os.PathLike[str], until: str | None = "verilog", progress: Progress | None = None,
-        executor: Executor | None = None, heard: Callable[[object], None] | None = None,
+        executor: Executor | None = None, heard: Callable[[object], None] | None = None, seeds: Sequence[int] = (),
+        settle: bool = True,
     ) -> dict[str, Any]:
         """Write the output folder (see :mod:`hwflow.api.output`) and return the report. ``until`` None: as far as the
         installed tools go. ``executor``: processes that share the work (:func:`hwflow.processes.second_process`); None:
         those that shared the compilation, if any. ``heard``: called with the progress of place and route, whose text is
-        for people."""
+        for people. ``seeds``: of place and route, the best of which is kept (none: as many as the clock needs).
+        ``settle`` False: a missed clock is only reported, else a smaller or a slower design takes its place."""
         from hwflow.api.output import write_design
         from hwflow.api.output_folder import claimed
 
         check_until(until, self.board)
         with claimed(Path(out)) as output:
-            return write_design(self, output, until, progress or (lambda line: None), executor, heard=heard)
+            return write_design(
+                self, output, until, progress or (lambda line: None), executor, heard=heard, seeds=seeds, settle=settle
+            )
 
 
 def dataflow_of(proto: ModelProto, dimensions: Mapping[str, int]) -> Graph:

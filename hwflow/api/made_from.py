@@ -11,6 +11,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,7 +41,7 @@ def request_of(model: Path, of_model: Mapping[str, Any], asked: Mapping[str, Any
     :func:`hwflow.api.model_digests.model_digests`; ``asked``: the options, as JSON can hold them."""
     return {
         "model": {"file": model.name, **of_model}, "inputs_sha256": digest(model.parent / "inputs.npz"),
-        "asked": dict(asked), "versions": board_versions(board), "hwflow_sha256": _code_digest(),
+        "asked": dict(asked), "versions": board_versions(board), "hwflow_sha256": code_digest(),
     }
 
 
@@ -106,7 +107,8 @@ def _read(out: Path) -> Record | None:
     return record if isinstance(record, dict) and isinstance(record.get("files"), dict) else None
 
 
-def _code_digest() -> str:
+@cache
+def code_digest() -> str:
     """Return the digest of hwflow's own files, which change in development while the version stays."""
     hashed = hashlib.sha256()
     for package in _PACKAGES:

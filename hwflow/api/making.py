@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import cached_property
@@ -58,13 +58,14 @@ class _Later:
 
 def make(
     output: Output, model: Path, request: Request, asked: Mapping[str, Any], compile: Compile, progress: Progress,
-    *, until: str | None = None, force: bool = False, heard: Heard | None = None,
+    *, until: str | None = None, force: bool = False, heard: Heard | None = None, seeds: Sequence[int] = (),
 ) -> Made:
     """Make ``output`` of ``model`` up to ``until`` (see :func:`hwflow.api.output.write_design`): what is out of date
     (:mod:`hwflow.api.made_from`), or with ``force`` all.
 
     ``request``: what ``compile`` compiles for; ``asked``: all options that it compiles with, as JSON can hold them;
-    ``heard``: called with the progress of place and route.
+    ``heard``: called with the progress of place and route; ``seeds`` of it, the best of which is kept (none: as many
+    as the clock needs).
     """
     out, board = output.path, request.board
     record = None if force else made_from.unchanged(out, model, asked, board)
@@ -73,7 +74,9 @@ def make(
 
         with second_process() as executor:
             design = compile(progress, executor)
-            table = write_design(design, output, until, progress, executor, asked, reuse=not force, heard=heard)
+            table = write_design(
+                design, output, until, progress, executor, asked, reuse=not force, heard=heard, seeds=seeds
+            )
         return _made(table, made_from.said(design))
     table = json.loads((out / "report.json").read_text())
     last = until or ("bitstream" if vendor.is_here(board.toolchain) else "verilog")
@@ -82,7 +85,8 @@ def make(
     from hwflow.api.output import build_further, writer
 
     later = _Later(request, lambda: compile(progress, None))
-    build_further(later, out, last, table, progress, writer(output, table, progress, None, asked), heard=heard)
+    write = writer(output, table, progress, None, asked)
+    build_further(later, out, last, table, progress, write, heard=heard, seeds=seeds)
     return _made(table, record["said"])
 
 

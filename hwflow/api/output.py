@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -57,12 +57,13 @@ _MODELS = ("model.onnx", "prefix.onnx", "suffix.onnx")  # what a simulation read
 def write_design(
     design: Design, output: Output, until: str | None, progress: Callable[[str], None],
     executor: Executor | None = None, asked: Mapping[str, Any] | None = None, *, reuse: bool = False,
-    heard: Heard | None = None,
+    heard: Heard | None = None, seeds: Sequence[int] = (), settle: bool = True,
 ) -> dict[str, Any]:
     """Write ``output`` up to ``until`` and return report.json's contents. None: up to the bitstream, or, for a board
     whose vendor's tool is not installed, up to that tool's project. ``executor``: converts cores, too. ``asked``: the
     options of the command, which :mod:`hwflow.api.made_from` records; ``reuse``: keep what later steps left in the
-    older folder where it is up to date; ``heard``: called with the progress of place and route.
+    older folder where it is up to date; ``heard``: called with the progress of place and route; ``seeds`` and
+    ``settle``: see :func:`hwflow.api.building.build_design`.
 
     The folder appears, or replaces an older one, only when everything up to the Verilog is in it. Synthesis and place
     and route work inside it: when one fails, the Verilog, the board project and the logs stay.
@@ -74,7 +75,9 @@ def write_design(
     write = writer(output, table, progress, executor, asked, reuse=reuse and until != "verilog")
     write(design, None)
     if until != "verilog":
-        build_further(design, output.path, until, table, progress, write, executor, heard)
+        build_further(
+            design, output.path, until, table, progress, write, executor, heard, seeds=seeds, settle=settle
+        )
     return table
 
 
@@ -102,12 +105,13 @@ def writer(
 
 def build_further(
     design: Buildable, out: Path, until: str, table: dict[str, Any], progress: Callable[[str], None],
-    write: Rewrite, executor: Executor | None = None, heard: Heard | None = None,
+    write: Rewrite, executor: Executor | None = None, heard: Heard | None = None, *, seeds: Sequence[int] = (),
+    settle: bool = True,
 ) -> None:
     """Build what is in ``out`` up to ``until``, a netlist or a bitstream, and complete report.json's contents
-    ``table``. ``write`` and ``heard``: see :func:`hwflow.api.building.build_design`."""
+    ``table``. ``write``, ``heard``, ``seeds`` and ``settle``: see :func:`hwflow.api.building.build_design`."""
     last: Literal["netlist", "bitstream"] = "netlist" if until == "netlist" else "bitstream"
-    built = build_design(design, out, last, progress, write, executor, heard)
+    built = build_design(design, out, last, progress, write, executor, heard, seeds, settle)
     result = built.result
     add_synthesis(
         table, fmax_mhz=result.fmax_mhz, clock_mhz=result.design_clock_mhz,

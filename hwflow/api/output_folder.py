@@ -24,6 +24,7 @@ from hwflow.sim.programs import uninterrupted
 from hwflow.toolchain.tool import FULL
 
 _SUFFIX = ".hwflow"
+_MADE_BY_HWFLOW = "manifest.json"
 _PARTS = {"lock", "new", "old"}
 _NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL)  # of a file system that has none
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
@@ -60,12 +61,12 @@ class Output:
 
 
 @contextmanager
-def claimed(out: Path) -> Iterator[Output]:
-    """Lock ``out``, or the target of that link, for this process.
+def claimed(out: Path, marker: str = _MADE_BY_HWFLOW) -> Iterator[Output]:
+    """Lock ``out``, or the target of that link, for this process. ``marker``: a file that says what made it.
 
     Raises :class:`UsageError` if it cannot be written, holds what hwflow did not make, or is locked by another process.
     """
-    check_writable(out)
+    check_writable(out, marker)
     path = Path(os.path.realpath(out))
     made = [folder for folder in path.parents if not folder.exists()]
     beside = path.with_name(f".{path.name}{_SUFFIX}")
@@ -107,15 +108,16 @@ def room_in(folder: Path, named: Path) -> Iterator[None]:
         raise ToolError.of("output-space", f"folder {show_path(named)}", message, remedy) from None
 
 
-def check_writable(out: Path) -> None:
-    """Raise :class:`UsageError` unless ``out`` can be made or replaced; leave nothing behind."""
+def check_writable(out: Path, marker: str = _MADE_BY_HWFLOW) -> None:
+    """Raise :class:`UsageError` unless ``out`` can be made or replaced; leave nothing behind. ``marker``: as for
+    :func:`claimed`."""
     try:
-        _check_writable(out)
+        _check_writable(out, marker)
     except OSError as error:
         raise _unwritable(out, f"the system says: {error.strerror or error}") from None
 
 
-def _check_writable(out: Path) -> None:
+def _check_writable(out: Path, marker: str) -> None:
     path = Path(os.path.realpath(out))
     if path.is_symlink():
         raise _unwritable(out, "it is a link that leads to itself")
@@ -124,7 +126,7 @@ def _check_writable(out: Path) -> None:
             raise _unwritable(out, "it is a file")
         if os.path.ismount(path):
             raise _unwritable(out, "it is the root of a file system, which cannot be replaced")
-        if any(path.iterdir()) and not (path / "manifest.json").is_file():
+        if any(path.iterdir()) and not (path / marker).is_file():
             raise UsageError.of(
                 "output-folder", f"output {show_path(os.path.abspath(out))}",
                 "must be a new, an empty or an earlier output folder, not one with other files",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -127,6 +127,18 @@ def check_until(until: str | None, board: Board | None = None) -> None:
             f"must be verilog or bitstream on {board.name}, not 'netlist': {board.tools.title} keeps its netlists",
             "choose one, or leave the option out",
         )
+
+
+def require_seeds(until: str | None, boards: Sequence[Board]) -> None:
+    """Raise :class:`UsageError` unless seeds of place and route may be given: up to ``until``, on all ``boards``."""
+    where, remedy = "option --place-route-seeds", "leave one of them out"
+    if until not in (None, "bitstream"):
+        message = f"must not be given with --until {until}, which places and routes nothing"
+        raise UsageError.of("place-route-seeds", where, message, remedy)
+    for board in boards:
+        if board.tools.vendor:
+            message = f"must not be given with board {board.name}: {board.tools.title} places and routes in its own way"
+            raise UsageError.of("place-route-seeds", where, message, remedy)
 
 
 def requested(

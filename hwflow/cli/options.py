@@ -53,6 +53,24 @@ def whole_number(option: str, text: str | None, example: str) -> int | None:
         raise UsageError.of("number-option", f"option {option}", message, f"for example {option} {example}") from None
 
 
+def listed(texts: Sequence[str]) -> list[str]:
+    """Return the values of an option that is a list between commas, and may be given several times."""
+    return [part.strip() for text in texts for part in text.split(",")]
+
+
+def seeds(text: str | None) -> int:
+    """Parse --place-route-seeds; 0 if not given. Raises :class:`UsageError`."""
+    from hwflow.toolchain.build import MOST_SEEDS
+
+    number = whole_number("--place-route-seeds", text, "8")
+    if number is None:
+        return 0
+    if not 1 <= number <= MOST_SEEDS:
+        message = f"must be from 1 to {MOST_SEEDS}, not {number}"
+        raise UsageError.of("number-option", "option --place-route-seeds", message, "for example --place-route-seeds 8")
+    return number
+
+
 def resources(text: str | None) -> dict[str, str] | None:
     """Split --budget into names and values, unchecked. Raises :class:`UsageError`."""
     if text is None:

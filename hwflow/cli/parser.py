@@ -9,6 +9,7 @@ from hwflow.cli.arguments import Parser
 from hwflow.cli.commands.check import run_check
 from hwflow.cli.commands.compare import run_compare
 from hwflow.cli.commands.completion import SHELLS, run_completion
+from hwflow.cli.commands.explore import run_explore
 from hwflow.cli.commands.lists import Version, run_boards, run_doctor, run_ops
 from hwflow.cli.commands.program import run_program
 from hwflow.cli.commands.quantize import run_quantize
@@ -148,8 +149,58 @@ def command_line() -> argparse.ArgumentParser:
         help="verilog, netlist or bitstream (default: bitstream, or the project if the vendor's tool is not installed)",
     )
     command.add_argument(
+        "--place-route-seeds", metavar="N",
+        help="place and route with N seeds, and keep the best clock (default: as many as the clock needs)",
+    )
+    command.add_argument(
         "--force", action="store_true",
         help="redo every step (default: only what is out of date)",
+    )
+    dimension(command)
+    const(command)
+    input_type(command)
+    state(command)
+    trust(command)
+
+    command = add(
+        "explore", run_explore,
+        "make a design for every combination of boards, rates, clocks, budgets, bit widths and seeds: tables and a "
+        "Pareto page; goes on where it was ended",
+    )
+    command.add_argument("model", help="an ONNX file")
+
+    def axis(name: str, metavar: str, text: str) -> None:
+        command.add_argument(
+            name, action="append", default=[], metavar=metavar, help=f"{text}; may be given several times"
+        )
+
+    command.add_argument(
+        "--board", action="append", required=True, metavar="NAME,...",
+        help="boards (see 'hwflow boards'); may be given several times",
+    )
+    command.add_argument(
+        "-o", "--output", metavar="OUT", help="output folder (default: build/<model>-explore)"
+    )
+    axis("--fps", "N,...", "target throughputs in frames/s; max: the fastest that fits (default); link")
+    axis("--clock", "MHZ,...", "target clocks (default: the board's)")
+    command.add_argument(
+        "--budget", action="append", default=[], metavar="NAME=VALUE,...",
+        help="one budget, as of synth; given several times, each is a value of the axis",
+    )
+    axis("--bits", "N,...", "bits of weights that 'hwflow quantize' gives a float model")
+    axis("--activations", "TYPE,...", "with --bits: element types of activations, as of quantize (default: uint8)")
+    command.add_argument("--calibration", metavar="X.npz", help="with --bits: the frames to quantize with")
+    command.add_argument(
+        "--place-route-seeds", metavar="N", help="place and route each design with N seeds; the best clock is kept"
+    )
+    command.add_argument(
+        "--until", choices=("schedule", "verilog", "netlist", "bitstream"),
+        help="schedule (default: exact cycles, predicted resources), verilog, netlist or bitstream (default with "
+        "--place-route-seeds)",
+    )
+    command.add_argument("--workers", metavar="N", help="processes of this machine (default: one a core)")
+    command.add_argument(
+        "--dask", metavar="ADDRESS", help="run on the workers of a Dask scheduler, for example tcp://host:8786"
     )
     dimension(command)
     const(command)

@@ -32,13 +32,21 @@ class Steps:
 
     def __enter__(self) -> Self:
         from rich.console import Console  # takes longer to import than many models to check
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            SpinnerColumn,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )  # fmt: skip
 
         console = Console(stderr=True, highlight=False)
         self._shown: Progress | None = None
         if console.is_terminal:
             self._plain = SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn()
-            self._counting = *self._plain, BarColumn(), MofNCompleteColumn()
+            self._counting = *self._plain, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
             self._shown = Progress(*self._plain, console=console, transient=True).__enter__()
             self._task = self._shown.add_task("starting", total=None)
         else:

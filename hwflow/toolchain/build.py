@@ -51,6 +51,8 @@ class Flow:
     pack_arguments: Callable[..., list[str]]
 
 
+MOST_SEEDS = 1000
+
 FLOWS: Mapping[str, Flow] = {
     "ecp5": Flow(nextpnr.NEXTPNR_ECP5, pack.ECPPACK, "board/top.config", "board/top.bit", pack.ecppack_arguments),
     "ice40": Flow(nextpnr.NEXTPNR_ICE40, pack.ICEPACK, "board/top.asc", "board/top.bin", pack.icepack_arguments),
@@ -62,13 +64,14 @@ FLOWS: Mapping[str, Flow] = {
 
 def build(
     out: Path, until: Literal["netlist", "bitstream"] = "bitstream", progress: Progress | None = None,
-    heard: routing.Heard | None = None, another: Callable[[], bool] | None = None,
+    heard: routing.Heard | None = None, another: Callable[[], bool] | None = None, seeds: Sequence[int] = (),
 ) -> BuildResult:
     """Synthesize and, unless ``until`` is "netlist", place, route and pack what ``write_board`` wrote to ``out/board``.
 
     ``progress`` is called with a line as each step starts, ``heard`` with the progress of place and route; ``another``
-    as in :func:`hwflow.toolchain.routing.place_route`. Missed timing is reported, not raised. When yosys crashes while
-    mapping the logic, it is retried with the design's names changed (``synthesis_retry.log``).
+    as in :func:`hwflow.toolchain.routing.place_route`. ``seeds``: place and route with each of these instead, and keep
+    the result with the best clock; vendors' tools have none. Missed timing is reported, not raised. When yosys crashes
+    while mapping the logic, it is retried with the design's names changed (``synthesis_retry.log``).
 
     Raises :class:`ToolError` when a tool is missing or fails (with the end of its log;
     :class:`~hwflow.toolchain.routing.NotRouted` if routing does not converge), :class:`UsageError` without
@@ -85,7 +88,8 @@ def build(
     found = {tool.name: tool.find() for tool in tools}  # all are there before the first one runs
     design_mhz = float(board["clock"]["design_mhz"])
     files = routing.Files(flow.placed, REPORT, PLACE_ROUTE_LOG)
-    strategies, with_places = nextpnr.STRATEGIES[part["family"]], nextpnr.takes_places(part["family"])
+    strategies = tuple(map(nextpnr.with_seed, seeds)) or nextpnr.STRATEGIES[part["family"]]
+    with_places = nextpnr.takes_places(part["family"])
 
     def place_route_arguments(files: routing.Files, strategy: Sequence[str]) -> list[str]:
         return nextpnr.arguments(
@@ -171,7 +175,7 @@ def build(
             try:
                 routed = routing.place_route(
                     out, flow.place_route, found[flow.place_route.name], files, place_route_arguments, strategies, say,
-                    heard, another, nextpnr.MORE_SEEDS,
+                    heard, another, () if seeds else nextpnr.MORE_SEEDS, every=bool(seeds),
                 )
             except routing.NotRouted as error:
                 error.seconds = seconds

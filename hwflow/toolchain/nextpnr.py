@@ -75,7 +75,14 @@ UTILIZATION: Mapping[str, Mapping[str, Mapping[str, float]]] = {
 # taken into account the negotiating one reaches what is asked for, hardly more, and does not end where that is out of
 # reach; without, it always does, with a lower clock.
 _NEGOTIATING = ("--router", "router2")
-_SEEDS: Sequence[Sequence[str]] = tuple(("--seed", str(seed)) for seed in (1, 2, 3))
+
+
+def with_seed(seed: int) -> Sequence[str]:
+    """Return the options of place and route with a seed."""
+    return "--seed", str(seed)
+
+
+_SEEDS: Sequence[Sequence[str]] = tuple(map(with_seed, (1, 2, 3)))
 STRATEGIES: Mapping[str, Sequence[Sequence[str]]] = {
     "ecp5": (
         ("--seed", "1"), ("--seed", "2"), ("--seed", "2", *_NEGOTIATING, "--tmg-ripup"), ("--seed", "1", *_NEGOTIATING),
@@ -85,7 +92,7 @@ STRATEGIES: Mapping[str, Sequence[Sequence[str]]] = {
 }
 """By family, nextpnr options to place and route a design with, in the order in which they are tried."""
 
-MORE_SEEDS: Sequence[Sequence[str]] = tuple(("--seed", str(seed)) for seed in range(4, 10))
+MORE_SEEDS: Sequence[Sequence[str]] = tuple(map(with_seed, range(4, 10)))
 """More placements of a design that is placed and routed quickly, where its clock is nearly reached."""
 
 

@@ -123,7 +123,10 @@ class _Attempt:
 class _Race:
     """Attempts in parallel, as many as the machine has cores for, and the best result so far."""
 
-    def __init__(self, out: Path, tool: Tool, found: Found, command: Command, say: Callable[[str], None]) -> None:
+    def __init__(
+        self, out: Path, tool: Tool, found: Found, command: Command, say: Callable[[str], None], every: bool
+    ) -> None:
+        self._every = every
         self._out, self._tool, self._found, self._command, self._say = out, tool, found, command, say
         self._at_once = min(FIRST, programs.core_count())
         self._pool = ThreadPoolExecutor(self._at_once)
@@ -134,22 +137,22 @@ class _Race:
         self.failures: list[Finding] = []
 
     def run(self, attempts: Sequence[_Attempt], last: _Attempt) -> None:
-        """Run until one of these meets timing, or all have ended. ``last`` has no time limit."""
+        """Run until one of these meets timing, or all have ended; ``every``: always all. ``last`` has no time limit."""
         waiting = list(attempts)
         while waiting or self._running:
-            alone = self._since_start() if self._running else ALONE_SECONDS
+            alone = self._since_start() if self._running and not self._every else ALONE_SECONDS
             if waiting and alone >= ALONE_SECONDS and len(self._running) < self._at_once:
                 self._begin(waiting.pop(0), last)
                 continue
             limits = [POLL_SECONDS]
             if waiting and len(self._running) < self._at_once:
                 limits.append(ALONE_SECONDS - alone)
-            if self.best is not None:
+            if self.best is not None and not self._every:
                 limits.append(max(LEAST_SECONDS, LONGER * self.best.seconds) - self._since_start())
                 if limits[-1] <= 0:
                     return
             self._wait(min(limits))
-            if self.best is not None and self.missed <= 0:
+            if self.best is not None and self.missed <= 0 and not self._every:
                 return
 
     def _since_start(self) -> float:
@@ -219,7 +222,7 @@ class _Race:
 def place_route(
     out: Path, tool: Tool, found: Found, files: Files, command: Command, strategies: Sequence[Sequence[str]],
     say: Callable[[str], None], heard: Heard | None = None, another: Callable[[], bool] | None = None,
-    more_seeds: Sequence[Sequence[str]] = (),
+    more_seeds: Sequence[Sequence[str]] = (), *, every: bool = False,
 ) -> Routed:
     """Place and route in ``out`` and leave the best result in ``files``.
 
@@ -230,31 +233,34 @@ def place_route(
     timing (:data:`NEARLY`), the others are tried, too; if it was quick, ``more_seeds`` before them, also where it
     misses more (:data:`NEARLY_QUICK`). The last strategy has no time limit, unless there is a result.
     ``say`` is called with a line as each attempt starts or is given up, ``heard`` with the progress of the first one
-    running.
+    running. ``every``: run all ``strategies`` to their ends, and keep the one with the best clock.
 
     Raises :class:`NotRouted` if no strategy gave a result, :class:`ToolError` if the tool fails before it places
     anything, with the end of its log.
     """
-    race = _Race(out, tool, found, command, say)
+    race = _Race(out, tool, found, command, say, every)
     race.heard = heard
     options = [*strategies, *more_seeds]
-    every = [_Attempt(number, each, files.of_attempt(number)) for number, each in enumerate(options, 1)]
-    attempts, seeds = every[: len(strategies)], every[len(strategies) :]
+    known = [_Attempt(number, each, files.of_attempt(number)) for number, each in enumerate(options, 1)]
+    attempts, seeds = known[: len(strategies)], known[len(strategies) :]
+    first = attempts if every else attempts[:FIRST]
     try:
-        race.run(attempts[:FIRST], attempts[-1])
+        race.run(first, attempts[-1])
         if race.best is None:
             further = not (another is not None and len(attempts) > FIRST and another())
+        elif every:
+            further = False
         else:
             if race.best.seconds <= QUICK_SECONDS and 0 < race.missed <= NEARLY_QUICK:
                 race.run(seeds, attempts[-1])
             further = 0 < race.missed <= NEARLY
         if further:
-            race.run(attempts[FIRST:], attempts[-1])
+            race.run(attempts[len(first) :], attempts[-1])
     finally:
         race.end()
     if race.best is None:
         raise NotRouted(race.failures[0])
-    _keep(out, every, race.best)
+    _keep(out, known, race.best)
     return Routed(race.best.options, race.missed)
 
 

@@ -20,11 +20,12 @@ printf '%s\\n' "${COMPREPLY[@]}"
 WORDS = [
     ("hwflow", "sy"), ("hwflow", "synth", "--bo"), ("hwflow", "synth", "m.onnx", "--board", "ulx"),
     ("hwflow", "synth", "m.onnx", "--until", ""), ("hwflow", "check", "mod"), ("hwflow", "--vers"),
-    ("hwflow", "completion", ""),
+    ("hwflow", "completion", ""), ("hwflow", "explore", "m.onnx", "--until", ""),
 ]
 CANDIDATES = [
     {"synth"}, {"--board"}, {board.name for board in all_boards() if board.name.startswith("ulx")},
     {"verilog", "netlist", "bitstream"}, {"model.onnx"}, {"--version"}, {"bash", "zsh", "fish"},
+    {"schedule", "verilog", "netlist", "bitstream"},
 ]
 
 

@@ -49,7 +49,7 @@ def routed(tmp_path, monkeypatch):
     """routed(ways, alone, another): what place_route returns, and the lines that it says. ``alone``: seconds after
     which another way starts."""
 
-    def route(*ways: str, alone: float = 600.0, another=None, heard=None, seeds=()):
+    def route(*ways: str, alone: float = 600.0, another=None, heard=None, seeds=(), every=False):
         monkeypatch.setattr(routing, "ALONE_SECONDS", alone)
         monkeypatch.setattr(routing, "LEAST_SECONDS", 1.0)
         monkeypatch.setattr(routing, "POLL_SECONDS", 0.1)
@@ -58,7 +58,7 @@ def routed(tmp_path, monkeypatch):
         found = Found((sys.executable, "-c", PROGRAM), "PATH", (9, 9), "9.9")
         result = place_route(
             tmp_path, NEXTPNR_ECP5, found, FILES, lambda files, way: [files.placed, files.report, *way],
-            [[way] for way in ways], said.append, heard, another, [[seed] for seed in seeds],
+            [[way] for way in ways], said.append, heard, another, [[seed] for seed in seeds], every=every,
         )
         return result, said
 
@@ -122,6 +122,18 @@ def test_a_quick_design_that_nearly_meets_its_clock_gets_other_seeds(routed, mon
     assert routed("reached(91)", "reached(90)", "hang()", seeds=seeds)[0].strategy == ["reached(91)"]
     monkeypatch.setattr(routing, "QUICK_SECONDS", 0.0)
     assert routed("reached(93)", "reached(92)", "hang()", seeds=seeds)[0].strategy == ["reached(93)"]
+
+
+def test_of_seeds_that_all_run_the_best_clock_is_kept(routed, tmp_path):
+    """Where the first that meets its clock would do, those after it would not run."""
+    result, said = routed("reached(104)", "reached(99)", "sys.exit(3)", "reached(131)", "reached(120)", every=True)
+    assert result.strategy == ["reached(131)"] and result.missed == pytest.approx(-0.31)
+    assert (tmp_path / "placed").read_text() == "reached(131)"
+    started = {line for line in said if line.startswith(START)}
+    assert started == {START, *(f"{START}, attempt {number}" for number in (2, 3, 4, 5))}
+    assert routed("reached(104)", "reached(131)")[0].strategy == ["reached(104)"]
+    with pytest.raises(NotRouted):
+        routed("lost()", "lost()", "lost()", every=True)
 
 
 def test_a_better_result_beside_one_that_misses_is_waited_for(routed):

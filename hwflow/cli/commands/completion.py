@@ -32,7 +32,7 @@ def completion(parser: argparse.ArgumentParser, shell: str) -> str:
     # What argparse does not check, since the commands collect more complaints before they give up.
     choices = {"board": [board.name for board in all_boards()], "until": list(UNTIL)}
     for action in _actions(parser):
-        if action.dest in choices:
+        if action.dest in choices and action.choices is None:
             action.choices = choices[action.dest]
         elif action.dest == "trust":
             action.complete = shtab.DIRECTORY  # type: ignore[attr-defined]  # where shtab looks for it

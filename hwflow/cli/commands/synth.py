@@ -31,7 +31,7 @@ def run_synth(arguments: argparse.Namespace) -> int:
     """Compile a model for a board."""
     from hwflow.api.making import make
     from hwflow.api.output_folder import check_writable, claimed
-    from hwflow.api.request import Gathered, check_until, requested
+    from hwflow.api.request import Gathered, check_until, requested, require_seeds
     from hwflow.codegen.board.carriers.link_options import LinkOptions
     from hwflow.codegen.emitted.packaging import Packaging
 
@@ -46,6 +46,9 @@ def run_synth(arguments: argparse.Namespace) -> int:
         budget = options.resources(arguments.budget)
     with gathered.check():
         baud = options.whole_number("--baud", arguments.baud, "1000000")
+    seeds = 0
+    with gathered.check():
+        seeds = options.seeds(arguments.place_route_seeds)
     what_if = arguments.until == "verilog"
     link = LinkOptions(baud, arguments.ethernet, arguments.usb)
     packaging = Packaging(arguments.name, arguments.inline_weights)
@@ -57,6 +60,8 @@ def run_synth(arguments: argparse.Namespace) -> int:
         )
     with gathered.check():
         check_until(arguments.until, None if request is None else request.board)
+        if seeds:
+            require_seeds(arguments.until, [] if request is None else [request.board])
     from hwflow.frontend.states.ties import STATELESS
     from hwflow.sim.digests import digest
 
@@ -87,6 +92,7 @@ def run_synth(arguments: argparse.Namespace) -> int:
         "input_types": {name: str(type_) for name, type_ in input_types.items()},
         "constants": digests_of(constants),
         "states": [*states.texts, states.channels, *map(digest, states.files)],
+        "place_route_seeds": seeds,
     }
 
     def compiled(progress: Callable[[str], None], executor: Executor | None) -> Design:
@@ -100,7 +106,7 @@ def run_synth(arguments: argparse.Namespace) -> int:
     with claimed(target) as output, Steps() as progress:
         made = make(
             output, Path(arguments.model), request, asked, compiled, progress, until=arguments.until,
-            force=arguments.force, heard=progress.detail,
+            force=arguments.force, heard=progress.detail, seeds=range(1, seeds + 1),
         )
     table = made.table
     warnings = [*_warnings(board, table, fps), *made.findings]

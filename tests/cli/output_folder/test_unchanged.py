@@ -104,7 +104,7 @@ def test_what_else_was_changed(again, tmp_path, monkeypatch):
     assert again(*verilog).err.splitlines() == DESIGN
     models.relu(tmp_path / "m.onnx", ("N", 5))
     assert again(*verilog).err.splitlines() == DESIGN
-    monkeypatch.setattr("hwflow.api.made_from._code_digest", lambda: "another")
+    monkeypatch.setattr("hwflow.api.made_from.code_digest", lambda: "another")
     assert again(*verilog).err.splitlines() == DESIGN
 
 
