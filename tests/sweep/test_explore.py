@@ -10,6 +10,8 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from concurrent.futures import Future
+from contextlib import contextmanager
 
 import numpy as np
 import onnx
@@ -18,8 +20,10 @@ from distributed import Client, LocalCluster
 
 import hwflow
 from hwflow.errors import ToolError, UsageError
+from hwflow.sweep import worker_jobs
 from hwflow.sweep.points import Axes
 from hwflow.sweep.sweep_folder import SweepFolder
+from hwflow.toolchain.build_result import BuildResult
 from tests.cli import models
 from tests.quantization.networks import Network
 
@@ -133,6 +137,56 @@ def test_what_a_worker_lacks_fails_and_is_tried_again(tmp_path, cluster, monkeyp
     assert found.count("failed") == again.count("failed") == 1 and again.new == 1
 
 
+class Inline:
+    """Workers that are this process."""
+
+    @contextmanager
+    def started(*_):
+        yield Inline()
+
+    def submit(self, function, *arguments, key):
+        future = Future()
+        future.status, future.release = "finished", lambda: None
+        given = (a.result() if isinstance(a, Future) else a for a in arguments)
+        future.set_result(function(*given))
+        return future
+
+    def ended(self, futures):
+        return futures
+
+
+def test_the_best_clock_of_all_seeds_is_kept_and_a_design_synthesized_once(tmp_path, monkeypatch):
+    """Where place and route are stood in for: they reach 90, 120, 110 and 80 MHz, and write their seed."""
+    reached, compiled = {1: 90.0, 2: 120.0, 3: 110.0, 4: 80.0}, []
+
+    def built(out, until, progress, heard, another, seeds):
+        (seed,) = seeds
+        (out / "seed").write_text(str(seed))
+        counts = {"lut": 10, "ff": 20, "dsp": 0, "bram": 0}
+        return BuildResult(
+            100.0, (), reached[seed], reached[seed] >= 100, counts, counts, {}, {"place_route": 1.0}, out / "n",
+            out / "t", None,
+        )
+
+    monkeypatch.setattr("hwflow.toolchain.build.build", built)
+    monkeypatch.setattr("hwflow.sweep.exploring.started_workers", Inline.started)
+    compile_as = worker_jobs.compile_as
+    monkeypatch.setattr(worker_jobs, "compile_as", lambda *a, **k: compiled.append(a) or compile_as(*a, **k))
+    model = models.relu(tmp_path / "model.onnx")
+
+    def explored(seeds):
+        found = hwflow.explore(model, tmp_path / "out", Axes(["ulx3s_25f"], clocks=[100.0], seeds=seeds))
+        (folder,) = (tmp_path / "out" / "designs").iterdir()
+        return found, (folder / "seed").read_text(), json.loads((folder / "report.json").read_text())["clock"]
+
+    assert explored(1)[1:] == ("1", {"target_mhz": 100.0, "fmax_mhz": 90.0})
+    found, seed, clock = explored(4)
+    assert (seed, clock["fmax_mhz"], found.new, len(compiled)) == ("2", 120.0, 3, 1)
+    assert [result["figures"]["fmax_mhz"] for result in found.results] == [*reached.values()]
+    assert [result["figures"]["timing_met"] for result in found.results] == [False, True, True, False]
+    assert found.front == (1,) and len({result["design"] for result in found.results}) == 1
+
+
 @pytest.mark.parametrize(("axes", "options", "words"), [
     (Axes(["icebraker"]), {}, "did you mean 'icebreaker'"),
     (Axes(["icebreaker"]), {"until": "gds"}, "must be one of schedule, verilog, netlist, bitstream, not 'gds'"),
@@ -144,7 +198,7 @@ def test_what_a_worker_lacks_fails_and_is_tried_again(tmp_path, cluster, monkeyp
 ])  # fmt: skip
 def test_what_cannot_be_is_refused_before_anything_runs(tmp_path, monkeypatch, axes, options, words):
     monkeypatch.setattr("hwflow.sweep.cluster.CONNECT_SECONDS", 0.3)
-    with pytest.raises(UsageError, match=".*") as refused:
+    with pytest.raises(UsageError) as refused:
         hwflow.explore(models.relu(tmp_path / "model.onnx"), tmp_path / "out", axes, **options)
     assert words in str(refused.value)
 
