@@ -24,7 +24,7 @@ from hwflow.sweep.cluster import Workers, started_workers
 from hwflow.sweep.pareto import fronts
 from hwflow.sweep.points import SCHEDULE, STEPS, Axes, Point, key_of
 from hwflow.sweep.sweep_folder import SweepFolder, sweep_folder
-from hwflow.sweep.tables import write_tables
+from hwflow.sweep.sweep_tables import write_tables
 from hwflow.sweep.worker_jobs import (
     FAILED,
     Job,

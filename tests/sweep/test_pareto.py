@@ -12,7 +12,7 @@ import pytest
 from hwflow.sweep.pareto import GOALS, fronts
 from hwflow.sweep.pareto_page import pareto_page
 from hwflow.sweep.points import Axes
-from hwflow.sweep.tables import COLUMNS, write_tables
+from hwflow.sweep.sweep_tables import COLUMNS, write_tables
 
 
 def result(status="done", seed=None, board="b", budget=None, findings=(), **figures):

@@ -30,7 +30,7 @@ def synth(tmp_path, monkeypatch, capsys):
             asked.append(description["clock"]["design_mhz"])
             return description
 
-        def build(out, until, progress, heard=None, another=None):
+        def build(out, until, progress, heard=None, another=None, seeds=()):
             fmax = reached[min(len(asked), len(reached)) - 1]
             if fmax == 0:
                 raise ToolError(Finding("tool-stopped", "place_route", "killed", "none"))
