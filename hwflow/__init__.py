@@ -1,9 +1,9 @@
 """hwflow: quantized ONNX models to streaming FPGA accelerators.
 
 The verbs of the command line as functions: :func:`load`, :func:`check`, :func:`compile`, :func:`simulate`,
-:func:`compare`, :func:`explore`, :func:`quantize`, :func:`program`, :func:`connect`, :func:`run`. They raise
-subclasses of :class:`HwflowError`; a bad model gives all its findings at once. What is wrong with a board or its link
-is a :class:`HostError`.
+:func:`compare`, :func:`explore`, :func:`quantize`, :func:`export`, :func:`program`, :func:`connect`, :func:`run`;
+:func:`component` is a design in Amaranth. They raise subclasses of :class:`HwflowError`; a bad model gives all its
+findings at once. What is wrong with a board or its link is a :class:`HostError`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from hwflow.api.checking import check
     from hwflow.api.compiler import Design, Model, compile, load
     from hwflow.errors import Finding, HwflowError
+    from hwflow.exports.component import component
+    from hwflow.exports.exporting import export
     from hwflow.host.connection import connect
     from hwflow.host.runtime.board_session import Board
     from hwflow.host.runtime.host_errors import HostError
@@ -43,10 +45,12 @@ _HOMES = {
     "check": "hwflow.api.checking",
     "compare": "hwflow.verify.comparison",
     "compile": "hwflow.api.compiler",
+    "component": "hwflow.exports.component",
     "connect": "hwflow.host.connection",
     "explore": "hwflow.sweep.exploring",
     "load": "hwflow.api.compiler",
     "program": "hwflow.toolchain.loading.load_bitstream",
+    "export": "hwflow.exports.exporting",
     "quantize": "hwflow.quantization.quantize",
     "run": "hwflow.verify.board_run",
     "simulate": "hwflow.verify.simulation",
@@ -68,8 +72,10 @@ __all__ = [
     "check",
     "compare",
     "compile",
+    "component",
     "connect",
     "explore",
+    "export",
     "load",
     "program",
     "quantize",

@@ -115,6 +115,10 @@ LAYERS = (
         ("hwflow.sweep.cluster",), (*COMMON, "hwflow.sim.programs", "distributed"),
         "Dask is an optional extra, imported in one place, by what starts workers",
     ),
+    Layer(
+        ("hwflow.exports.component",), ("hwflow.api", "hwflow.codegen", "hwflow.cores", "amaranth"),
+        "a design as a component is Amaranth's",
+    ),
     Layer(  # the API: everything else of hwflow, but no ONNX and no hardware of its own
         ("hwflow",), ("numpy", "rich", "shtab"), "the API and the command line use the parts below, not their libraries"
     ),

@@ -10,6 +10,7 @@ from hwflow.cli.commands.check import run_check
 from hwflow.cli.commands.compare import run_compare
 from hwflow.cli.commands.completion import SHELLS, run_completion
 from hwflow.cli.commands.explore import run_explore
+from hwflow.cli.commands.export import run_export
 from hwflow.cli.commands.lists import Version, run_boards, run_doctor, run_ops
 from hwflow.cli.commands.program import run_program
 from hwflow.cli.commands.quantize import run_quantize
@@ -17,6 +18,7 @@ from hwflow.cli.commands.run import run_run
 from hwflow.cli.commands.sim import run_sim
 from hwflow.cli.commands.synth import run_synth
 from hwflow.cli.options import folder, seed
+from hwflow.exports.targets import target_names
 
 
 def command_line() -> argparse.ArgumentParser:
@@ -239,6 +241,18 @@ def command_line() -> argparse.ArgumentParser:
     input_type(command)
     state(command)
     trust(command)
+
+    command = add("export", run_export, "write the core for other tools and projects: AXI4-Stream, in their form")
+    command.add_argument("out", metavar="OUT", help="an output folder of synth")
+    command.add_argument(
+        "--to", required=True, choices=target_names(), help="FuseSoC, LiteX, IP-XACT, Vivado, Amaranth or plain Verilog"
+    )
+    command.add_argument("-o", "--output", metavar="FOLDER", help="where to (default: OUT/export/TARGET)")
+    command.add_argument(
+        "--reset", choices=("rst", "aresetn"),
+        help="rst: clk and rst, active high; aresetn: aclk and aresetn, active low (default: aresetn for ipxact and "
+        "vivado-ip, else rst)",
+    )
 
     command = add("program", run_program, "load the bitstream into the board")
     command.add_argument("out", metavar="OUT", help="an output folder of synth")

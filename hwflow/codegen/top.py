@@ -95,8 +95,13 @@ class Top(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annotation
         return [signal for tap in self.taps for signal in tap.signals]
 
     def elaborate(self, platform: object) -> Module:
-        m = Module()
+        m = self.in_domain()
         m.domains.sync = self.domain
+        return m
+
+    def in_domain(self) -> Module:
+        """Return the same without a clock domain of its own: it is in its parent's ``sync``."""
+        m = Module()
         sources: dict[Value, Stream] = {}
         for node, core in self.cores.items():
             m.submodules[self.names[node.name]] = core.body

@@ -11,12 +11,13 @@ from pathlib import Path
 
 from amaranth.back import rtlil
 
+from hwflow.codegen.emitted.comments import in_comment
 from hwflow.codegen.emitted.packaging import OWN_NAMES, Packaging
 from hwflow.codegen.emitted.table_contents import with_weights
 from hwflow.codegen.rtlil_text import readable
 from hwflow.codegen.taps import LAYERS_FILE, with_layers
 from hwflow.codegen.top import TOP, Top
-from hwflow.display import printable, show
+from hwflow.display import show
 from hwflow.processes import uncollected
 
 # Processes become conditional expressions (pmuxtree: no case statement whose branches overlap, which linters dislike
@@ -109,9 +110,9 @@ def emitted(
         finally:  # what failed here comes first
             for run in running:
                 run.result()
-    head = "\n".join(f"// {_in_comment(line)}" for line in about)
+    head = "\n".join(f"// {in_comment(line)}" for line in about)
     where = _INLINE if packaging.inline_weights else _FROM_FILES
-    header = HEADER.format(model=_in_comment(show(model)), top=packaging.top, weights=where, about=head)
+    header = HEADER.format(model=in_comment(show(model)), top=packaging.top, weights=where, about=head)
     modules = "\n".join(_BANNER.sub("", (folder / f"part{number}.v").read_text()) for number in range(len(parts)))
     (folder / packaging.source).write_text("\n".join((header, with_weights(modules, top.files, tables, packaging))))
     layers = folder / LAYERS_FILE
@@ -121,11 +122,6 @@ def emitted(
     (folder / "layers.v").unlink()
     for number, ending in product(range(len(parts)), ("il", "ys", "v")):
         (folder / f"part{number}.{ending}").unlink()
-
-
-def _in_comment(text: str) -> str:
-    """Return the text on one line, in ASCII: some tools read nothing else."""
-    return printable(text).encode("ascii", "backslashreplace").decode()
 
 
 def _in_parts(modules: Sequence[str]) -> list[str]:

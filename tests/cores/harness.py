@@ -14,10 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from hdl_lib.chain import Chain
-from hdl_lib.memories.rom import Table
-from hwflow.cores.operator import Built, Decision, Folding, MemoryFile
+from hwflow.cores.operator import Built, Decision, Folding
 from hwflow.cores.registry import hardware
+from hwflow.cores.written_out import write_out
 from hwflow.ir.graph import Graph, IntArray, Node, Port, Recurring, Stage, Value, identity_order
 from hwflow.schedule.plan import Plan
 from hwflow.schedule.throughput.evaluate import Run, evaluate
@@ -138,24 +137,8 @@ def frames_of(beats: Sequence[int], type_: TensorType, view: tuple[int, int], la
 
 def with_words(built: Built) -> Built:
     """The same core with every table that is read from a file written out: what Amaranth's simulator can run."""
-    files = {f"weights/{file.name}.mem": file for file in built.files}
-    core = built.component
-    for part in (core, *(link.core for _, link in core.links)) if isinstance(core, Chain) else (core,):
-        for name, value in list(vars(part).items()):
-            if isinstance(value, Table):
-                setattr(part, name, _written_out(value, files))
-            elif isinstance(value, tuple) and value and all(isinstance(table, Table) for table in value):
-                setattr(part, name, tuple(_written_out(table, files) for table in value))
-    assert not files, f"memory files no table of the core reads: {sorted(files)}"
+    write_out(built.component, built.files)
     return built
-
-
-def _written_out(table: Table, files: dict[str, MemoryFile]) -> Table:
-    if table.file is None:
-        return table
-    file = files.pop(table.file)
-    assert (file.width, len(file.words)) == (table.width, table.depth), "file and table differ in size"
-    return Table.of_words(file.words, file.width)
 
 
 @dataclass

@@ -1,0 +1,1 @@
+"""The verb ``export``: a design's core, as other projects take one in."""

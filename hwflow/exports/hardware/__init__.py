@@ -1,0 +1,1 @@
+"""The Verilog and the constraints around an exported core."""
