@@ -1,9 +1,10 @@
 """The cocotb side of test_axi_stream.py: cocotbext-axi at both ends of an exported core.
 
-Reads the JSON file named by HWFLOW_BENCH: "reset" and "clock" (names), "low" (the reset is active low), "frames" (bytes
-of each), "pauses" (share of cycles, on both sides), and "result", the file to write: {"before": [bytes of each frame that
-came out before the reset], "after": [those after it], "quiet": tvalid and tready in the cycles of and after a reset of
-one cycle, "error": the error output at the end, "short": the error output after a frame that lacks an element}.
+Reads the JSON file named by HWFLOW_BENCH: "reset" and "clock" (names), "low" (the reset is active low), "frames"
+(bytes of each), "pauses" (share of cycles, on both sides), and "result", the file to write: {"before": [bytes of each
+frame that came out before the reset], "after": [those after it], "seen": [those by a monitor], "quiet": tvalid and
+tready at the edge after a reset of one cycle, "error": the error output at the end, "short": the error output after a
+frame that lacks an element}.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""An exported core between the AXI4-Stream ends of others, cocotbext-axi, which pack frames and null bytes by themselves."""
+"""An exported core between AXI4-Stream ends that others made, cocotbext-axi: they pack frames and null bytes."""
 
 from __future__ import annotations
 

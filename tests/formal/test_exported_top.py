@@ -73,7 +73,7 @@ RULES = """
 """
 
 ORDER = """
-    // The beat that `pick` chooses leaves as it came, in its place: a count of those before it, in a core that is wires.
+    // The beat that `pick` chooses leaves as it came, after as many others, if the core is wires.
     (* anyconst *) reg [2:0] pick;
     reg [2:0] entered = 0, left = 0;
     reg known = 1'b0;
@@ -101,7 +101,7 @@ def build(folder: Path, reset: str, rules: str, core: str, *changes: tuple[str, 
         text = text.replace(old, new)
     listed = ports(exporting)
     declared = "".join(
-        f"    {'output' if port.out else 'input'} wire {'' if port.bits is None else f'[{port.bits - 1}:0] '}{port.name}"
+        f"    {'output' if port.out else 'input'} wire [{(port.bits or 1) - 1}:0] {port.name}"
         f"{'' if port is listed[-1] else ','}\n" for port in listed
     )
     connected = ", ".join(f".{port.name}({port.name})" for port in listed)

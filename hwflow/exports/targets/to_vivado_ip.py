@@ -26,7 +26,7 @@ def _write(core: ExportedCore, folder: Path) -> Sequence[str]:
     return (
         "`vivado -mode batch -source package_ip.tcl` makes the folder `ip`: add it to the IP repositories of projects",
         f"(Settings, IP, Repository), and the block `{core.name}` is in the catalogue, under UserIP. `settings.tcl`",
-        f"has the part that it is packaged for, `{part}`; the block can be used in others. The weights are in the block.",
+        f"has the part that it is packaged for, `{part}`; others can use it, too. The weights are in the block.",
     )
 
 

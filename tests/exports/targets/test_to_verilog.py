@@ -68,6 +68,18 @@ def test_the_bench_finds_what_differs(exported, tmp_path, file, change):
     assert ran.returncode == 1 and "FAIL" in ran.stdout, ran.stdout
 
 
+def test_both_are_in_one_project(exported, tmp_path):
+    """All files in one place: no module and no file is there twice, and each bench passes."""
+    names = [file for done in exported.values() for file in done.files if "/" in file]
+    assert len(names) == len(set(names)) > 10
+    for done in exported.values():
+        shutil.copytree(done.folder, tmp_path, dirs_exist_ok=True)
+    every = sorted({file for done in exported.values() for file in sources(done)})
+    for name in FPS:
+        ran = run_icarus(tmp_path, f"{name}_tb", every)
+        assert ran.returncode == 0 and ran.stdout.startswith("PASS"), ran.stdout
+
+
 def test_the_template_is_an_instance(exported, tmp_path):
     """It connects every port, in a module that has clock and reset."""
     done = exported["narrow"]
