@@ -67,6 +67,33 @@ def count_up(m: Module, name: str, count: int, advance: Value) -> Signal:
     return value
 
 
+def count_in_turns(m: Module, name: str, words: int, times: int, groups: int, advance: Value) -> Signal:
+    """Return a register that counts through ``words`` numbers so many ``times``, then through the next ones, and after
+    ``groups`` of them from 0 again; one step in every cycle with ``advance``.
+
+    The address of a table with a set of constants for each round of a loop.
+    """
+    if groups == 1:
+        return count_up(m, name, words, advance)
+    value = Signal(range(words * groups), name=name)
+    begin = Signal.like(value, name=f"{name}_begin")
+    word_last = loop(m, f"{name}_word", words, advance)
+    turn_last = loop(m, f"{name}_turn", times, advance & word_last)
+    all_last = loop(m, f"{name}_group", groups, advance & word_last & turn_last)
+    after = Signal.like(value, name=f"{name}_after")
+    m.d.comb += after.eq(value + 1)
+    with m.If(advance):
+        m.d.sync += value.eq(after)
+        with m.If(word_last):
+            with m.If(~turn_last):
+                m.d.sync += value.eq(begin)
+            with m.Elif(all_last):
+                m.d.sync += [value.eq(0), begin.eq(0)]
+            with m.Else():
+                m.d.sync += begin.eq(after)
+    return value
+
+
 def held(m: Module, name: str, value: Value, shape: Shape | None = None) -> Value:
     """Return ``value`` one cycle later, in a register called ``name`` without reset; a constant is returned as it is.
     """

@@ -7,17 +7,23 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hdl_lib.arithmetic.adder_tree import Term
-from hdl_lib.blocks import block_count, count_up, less
+from hdl_lib.blocks import block_count, count_in_turns, count_up, less
 from hdl_lib.memories.rom import Rom, Table
 from hdl_lib.memories.storage import check_depth
 from hdl_lib.streams.output_queue import OutputQueue
+
+Turns = tuple[int, int]  # rounds with tables of their own, and the pixels of each
+ONE_TURN: Turns = (1, 1)
 
 
 class PerChannel(wiring.Component):
     """A core with one step per beat, which consumes it and produces one; the base of the requantizers.
 
     Parameters: ``input_shape``, ``output_shape`` of an element; ``channels`` per pixel, ``lanes`` per beat, so
-    ``blocks = ceil(channels / lanes)`` beats per pixel; ``depth``, the beats of the output queue.
+    ``ceil(channels / lanes)`` beats per pixel; ``depth``, the beats of the output queue. ``turns``: (rounds, pixels):
+    tables that are not the same for all channels have the words of so many rounds, which follow each other; each serves
+    so many pixels before the next one comes. ``blocks``: the words of all rounds, of a table with one for each beat of
+    a pixel.
     """
 
     @property
@@ -25,8 +31,11 @@ class PerChannel(wiring.Component):
         """Return the cycles from a step to ``o.valid``."""
         raise NotImplementedError("each requantizer has its own latency")
 
-    def __init__(self, input_shape: Shape, output_shape: Shape, *, lanes: int, channels: int, depth: int) -> None:
-        self.blocks = block_count(channels, lanes)
+    def __init__(
+        self, input_shape: Shape, output_shape: Shape, *, lanes: int, channels: int, depth: int, turns: Turns = ONE_TURN
+    ) -> None:
+        self.turns = turns
+        self.blocks = turns[0] * block_count(channels, lanes)
         check_depth(depth, least=0)
         self.input_shape = Shape.cast(input_shape)
         self.output_shape = Shape.cast(output_shape)
@@ -45,7 +54,7 @@ class PerChannel(wiring.Component):
             raise ValueError(f"the table's words must have {width} bits ({contents}), not {table.width}")
         if table.depth not in (1, self.blocks):
             raise ValueError(
-                f"the table must have {self.blocks} words (one for each beat of a pixel) "
+                f"the table must have {self.blocks} words (one for each beat of a pixel, of all rounds) "
                 f"or 1 (the same for all), not {table.depth}"
             )
 
@@ -55,12 +64,20 @@ class PerChannel(wiring.Component):
         wiring.connect(m, wiring.flipped(self.o), queue.o)
         return queue, queue.issue(m, self.i, self.latency - 1)
 
+    def _block(self, m: Module, name: str, words: int, advance: Value) -> Signal:
+        """Return the address of the next word of a table with ``words``: those of all rounds, or less than those of a
+        round if the same ones serve all."""
+        if words < self.blocks:
+            return count_up(m, name, words, advance)
+        rounds, pixels = self.turns
+        return count_in_turns(m, name, words // rounds, pixels, rounds, advance)
+
     def _operands(self, m: Module, step: Value, table: Table) -> tuple[list[Value], Value]:
         """Return the input's lanes and the block's word of the table, both in registers, 2 cycles after the step."""
         arrived, operand = (Signal(self.i.payload.shape(), name=name, reset_less=True) for name in ("arrived", "x"))
         m.d.sync += [arrived.eq(self.i.payload), operand.eq(arrived)]
         m.submodules.parameters = rom = Rom.of_table(table, output_register=True)
-        m.d.comb += rom.addr.eq(count_up(m, "block", table.depth, step))
+        m.d.comb += rom.addr.eq(self._block(m, "block", table.depth, step))
         return [operand[lane] for lane in range(self.lanes)], rom.data
 
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from amaranth.hdl import Cat, Module, Shape, Signal
 from amaranth.utils import ceil_log2
 
-from hdl_lib.blocks import count_up, delayed
+from hdl_lib.blocks import delayed
 from hdl_lib.memories.rom import Rom, Table
-from hdl_lib.requantizers.per_channel import PerChannel
+from hdl_lib.requantizers.per_channel import ONE_TURN, PerChannel, Turns
 
 
 class LookupRequantizer(PerChannel):
@@ -55,8 +55,9 @@ class LookupRequantizer(PerChannel):
         tables: Sequence[Table],
         depth: int,
         shared: bool = False,
+        turns: Turns = ONE_TURN,
     ) -> None:
-        super().__init__(input_shape, output_shape, lanes=lanes, channels=channels, depth=depth)
+        super().__init__(input_shape, output_shape, lanes=lanes, channels=channels, depth=depth, turns=turns)
         self.low = low
         self.tables = tuple(tables)
         self.table_blocks = 1 if shared else self.blocks
@@ -84,7 +85,7 @@ class LookupRequantizer(PerChannel):
         arrived = Signal(self.i.payload.shape(), reset_less=True)
         m.d.sync += arrived.eq(self.i.payload)
         offset_bits = ceil_log2(self.span)
-        block = delayed(m, "block", count_up(m, "block", self.table_blocks, step), 2)[: ceil_log2(self.table_blocks)]
+        block = delayed(m, "block", self._block(m, "block", self.table_blocks, step), 2)[: ceil_log2(self.table_blocks)]
         for lane, table in enumerate(self.tables):
             offset = Signal(offset_bits, name=f"offset_{lane}", reset_less=True)
             m.d.sync += offset.eq(arrived[lane] - self.low)

@@ -11,7 +11,7 @@ from hdl_lib.arithmetic.digit_product import Digits, DigitSum
 from hdl_lib.arithmetic.multiplier import PART, interval
 from hdl_lib.arithmetic.wide_product import Part, part_product, parts_of
 from hdl_lib.memories.rom import Table, lies_in_block
-from hdl_lib.requantizers.per_channel import PerChannel, limited
+from hdl_lib.requantizers.per_channel import ONE_TURN, PerChannel, Turns, limited
 from hdl_lib.requantizers.shift_and_clamp import ShiftRounding, check_clamp, checked_rounding
 
 
@@ -88,6 +88,7 @@ class MultiplyAddShift(PerChannel):
         rounding: str = ShiftRounding.FLOOR,
         part: int = PART,
         digits: Digits | None = None,
+        turns: Turns = ONE_TURN,
     ) -> None:
         self.digits = digits
         self.multiplier_shape = Shape.cast(multiplier_shape)
@@ -98,7 +99,7 @@ class MultiplyAddShift(PerChannel):
         self.low = low
         self.high = high
         self.parameters = parameters
-        super().__init__(input_shape, output_shape, lanes=lanes, channels=channels, depth=depth)
+        super().__init__(input_shape, output_shape, lanes=lanes, channels=channels, depth=depth, turns=turns)
         if part < 2:  # uncovered: a defect of ours
             raise ValueError(f"part must be at least 2 bits, not {part}")
         check_clamp(low, high, self.output_shape)

@@ -15,7 +15,7 @@ from amaranth.utils import ceil_log2
 
 from hdl_lib.arithmetic.adder_tree import Term, registered, tree_levels
 from hdl_lib.arithmetic.multiplier import interval
-from hdl_lib.blocks import count_up, delayed
+from hdl_lib.blocks import delayed
 from hdl_lib.memories.rom import Rom, Table
 from hdl_lib.requantizers.per_channel import PerChannel, limited
 from hdl_lib.requantizers.shift_and_clamp import check_clamp
@@ -121,7 +121,7 @@ class MultiplesRequantizer(PerChannel):
         queue, step = self._issue(m)
         arrived = Signal(self.i.payload.shape(), reset_less=True)
         m.d.sync += arrived.eq(self.i.payload)
-        block = delayed(m, "block", count_up(m, "block", self.table_blocks, step), 1)[: ceil_log2(self.table_blocks)]
+        block = delayed(m, "block", self._block(m, "block", self.table_blocks, step), 1)[: ceil_log2(self.table_blocks)]
         for lane in range(self.lanes):
             x = Value.cast(arrived[lane])
             terms = []

@@ -8,9 +8,9 @@ from amaranth.hdl import Cat, Const, Module, Shape, Signal, Value
 from amaranth.utils import ceil_log2
 
 from hdl_lib.arithmetic.multiplier import interval
-from hdl_lib.blocks import count_up, delayed, less
+from hdl_lib.blocks import delayed, less
 from hdl_lib.memories.rom import Rom, Table, banks_of
-from hdl_lib.requantizers.per_channel import PerChannel
+from hdl_lib.requantizers.per_channel import ONE_TURN, PerChannel, Turns
 
 SMALL = 16  # words of a table that look-up tables hold: it is read without an output register
 
@@ -80,8 +80,9 @@ class SearchRequantizer(PerChannel):
         base: int = 0,
         falling: bool = False,
         shared: bool = False,
+        turns: Turns = ONE_TURN,
     ) -> None:
-        super().__init__(input_shape, output_shape, lanes=lanes, channels=channels, depth=depth)
+        super().__init__(input_shape, output_shape, lanes=lanes, channels=channels, depth=depth, turns=turns)
         self.bound_shape = Shape.cast(bound_shape)
         self.stages = stages
         self.bounds = tuple(bounds)
@@ -138,7 +139,7 @@ class SearchRequantizer(PerChannel):
         arrived = Signal(self.i.payload.shape(), reset_less=True)
         m.d.sync += arrived.eq(self.i.payload)
         xs: list[Value] = [arrived[lane] for lane in range(self.lanes)]
-        block = delayed(m, "block", count_up(m, "block", self.table_blocks, step), 1)[: ceil_log2(self.table_blocks)]
+        block = delayed(m, "block", self._block(m, "block", self.table_blocks, step), 1)[: ceil_log2(self.table_blocks)]
         found: list[Value] = [Const(0, 0)] * self.lanes  # the comparisons so far, as a number
         for stage in range(self.stages):
             tables = self.bounds[stage :: self.stages]

@@ -10,9 +10,9 @@ from amaranth.lib import wiring
 from hdl_lib.arithmetic.adder_tree import Term, registered, shape_of
 from hdl_lib.arithmetic.carried_sum import carried_sum
 from hdl_lib.arithmetic.multiplier import interval
-from hdl_lib.blocks import count_up, delayed
+from hdl_lib.blocks import delayed
 from hdl_lib.memories.rom import Rom, Table
-from hdl_lib.requantizers.per_channel import PerChannel, limited
+from hdl_lib.requantizers.per_channel import ONE_TURN, PerChannel, Turns, limited
 from hdl_lib.requantizers.shift_and_clamp import check_clamp
 from hdl_lib.streams.output_queue import OutputQueue
 
@@ -122,6 +122,7 @@ class SerialMultiplyAddShift(PerChannel):
         high: int,
         parameters: Table,
         depth: int,
+        turns: Turns = ONE_TURN,
     ) -> None:
         if together < 1:
             raise ValueError(f"together must be at least 1 digit, not {together}")
@@ -131,7 +132,7 @@ class SerialMultiplyAddShift(PerChannel):
         self.low = low
         self.high = high
         self.parameters = parameters
-        super().__init__(input_shape, output_shape, lanes=lanes, channels=channels, depth=depth)
+        super().__init__(input_shape, output_shape, lanes=lanes, channels=channels, depth=depth, turns=turns)
         if shift < 2 * self.steps.digits:
             raise ValueError(
                 f"shift must be at least {2 * self.steps.digits}, twice the digits, not {shift}: take the products of "
@@ -176,7 +177,7 @@ class SerialMultiplyAddShift(PerChannel):
         # The multiplier stays for all steps but the last one.
         m.submodules.parameters = rom = Rom.of_table(self.parameters, output_register=True)
         moves = step & (ring[-2] | last)
-        m.d.comb += rom.addr.eq(count_up(m, "parameter", self.parameters.depth, moves))
+        m.d.comb += rom.addr.eq(self._block(m, "parameter", self.parameters.depth, moves))
 
         stages = self.latency - 3  # from a step to the sum it changes
         update = delayed(m, "update", step, stages)

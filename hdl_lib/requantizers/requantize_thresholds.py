@@ -10,7 +10,7 @@ from hdl_lib.arithmetic.adder_tree import Term, adder_tree, registered, tree_lev
 from hdl_lib.arithmetic.multiplier import interval
 from hdl_lib.blocks import less
 from hdl_lib.memories.rom import Table
-from hdl_lib.requantizers.per_channel import PerChannel
+from hdl_lib.requantizers.per_channel import ONE_TURN, PerChannel, Turns
 
 GROUP = 4  # comparisons counted in one level of look-up tables
 RISING, FALLING = "rising", "falling"
@@ -63,13 +63,14 @@ class Thresholds(PerChannel):
         parameters: Table,
         depth: int,
         directions: Sequence[str | int] = (),
+        turns: Turns = ONE_TURN,
     ) -> None:
         self.base = base
         self.levels = levels
         self.parameters = parameters
         self.directions = tuple(directions) or (RISING,) * levels
         self.direction_bits = 1 + max((d for d in self.directions if isinstance(d, int)), default=-1)
-        super().__init__(input_shape, output_shape, lanes=lanes, channels=channels, depth=depth)
+        super().__init__(input_shape, output_shape, lanes=lanes, channels=channels, depth=depth, turns=turns)
         if levels < 1:
             raise ValueError(f"levels must be at least 1, not {levels}; a constant needs no requantizer")
         least, greatest = interval(self.output_shape)

@@ -16,8 +16,8 @@ from hwflow.api.budget import Amount, beyond_part, budgets_for, free_on, queued_
 from hwflow.api.far_beyond import refuse_far_beyond
 from hwflow.api.interleaving import as_many_as_pay
 from hwflow.api.link_rate import link_rate
-from hwflow.api.loop_forms import Form, forms_of
-from hwflow.api.request import AUTO, ONCE, TOO_FAST, UNROLLED, Request, check_until, requested
+from hwflow.api.loop_forms import Form, forms_of, shared_form
+from hwflow.api.request import AUTO, TOO_FAST, Request, check_until, requested
 from hwflow.boards import Board
 from hwflow.codegen.board.carriers import LinkOptions
 from hwflow.codegen.board.clock_plan import ClockPlan
@@ -115,7 +115,7 @@ class Model:
 @dataclass
 class Design:
     """A model scheduled as requested. ``beyond``: findings on what its budget has beyond the board; ``conversion``:
-    that of its cores, if begun; ``once``: the body of a loop is hardware once."""
+    that of its cores, if begun; ``loops``: the form of its loops."""
 
     model: Model
     request: Request
@@ -123,7 +123,7 @@ class Design:
     seconds: Seconds
     beyond: tuple[Finding, ...] = ()
     conversion: Conversion | None = field(default=None, repr=False)
-    once: bool = False
+    loops: str = pipeline.UNROLLED
 
     @property
     def board(self) -> Board:
@@ -140,8 +140,7 @@ class Design:
         for share in SMALLER:
             used = self.schedule.resources
             less = {"lut": Amount(int(share * used.lut)), "dsp": Amount(int(share * used.dsp))}
-            loops = ONCE if self.once else UNROLLED
-            fastest = replace(self.request, fps=None, budget={**self.request.budget, **less}, loops=loops)
+            fastest = replace(self.request, fps=None, budget={**self.request.budget, **less}, loops=self.loops)
             try:
                 return compile_as(self.model, fastest, executor=executor, keep_defaults=True)
             except ModelRefused:
@@ -285,7 +284,8 @@ def compile(  # the verb of the command line's design; shadows the builtin insid
     limits on "lut", "ff", "dsp" and "bram", numbers or percentages like "50%" (:func:`hwflow.api.budget.budgets_for`);
     what it does not name is limited by the default, or if no design fits that, by the part alone.
     ``what_if``: allow more than the board's part has; the design is then for Verilog only. ``loops``: "once" (one body
-    for all rounds of a loop), "unrolled" (hardware for each round), or "auto" (:mod:`hwflow.api.loop_forms`).
+    for all rounds of a loop), "unrolled" (hardware for each round), "shared" (one body for layers of one shape, too),
+    or "auto" (:mod:`hwflow.api.loop_forms`).
     ``interleave``: frames that are in a loop at once, or "auto" (:mod:`hwflow.api.interleaving`); a loaded model has
     its own. ``baud``: of the board's serial port (default: the highest that it makes at this clock). ``ethernet``: the
     board's IPv4 address, for a link by UDP instead (needs the extra ``hwflow[ethernet]``). ``usb``: a link by the
@@ -362,7 +362,14 @@ def _compiled_model(
             refused = refused or why
     if not found:
         assert refused is not None, "there is a form"
-        raise refused
+        shared = shared_form(quantized, dataflow) if request.loops == AUTO else None
+        if shared is None:
+            raise refused
+        say("sharing cores among layers of one shape")
+        try:
+            return _compiled(model, shared, request, imported, say, executor, keep_defaults=keep_defaults)
+        except ModelRefused:
+            raise refused from None
     return min(found, key=lambda design: (
         0 if request.asks_rate else design.schedule.initiation_interval,
         price(design.schedule.resources, board.part),
@@ -414,13 +421,12 @@ def _compiled(
             raise ModelRefused([_too_fast(request, refused.best, limits[-1][0], free), *refused.findings]) from None
         raise
     seconds.steps["schedule"] = time.perf_counter() - begin
-    return Design(model, request, scheduled, seconds, tuple(beyond), conversion, form.once)
+    return Design(model, request, scheduled, seconds, tuple(beyond), conversion, form.loops)
 
 
-def dataflow(quantized: Graph, *, once: bool = False) -> Graph:
-    """Return the dataflow graph, with one body for all rounds of a loop if ``once``; refuse a model that leaves nothing
-    to hardware."""
-    graph = pipeline.run(quantized, pipeline.ONCE if once else pipeline.DATAFLOW)
+def dataflow(quantized: Graph, loops: str = pipeline.UNROLLED) -> Graph:
+    """Return the dataflow graph in a form of its ``loops``; refuse a model that leaves nothing to hardware."""
+    graph = pipeline.run(quantized, pipeline.FORMS[loops])
     if not graph.nodes:
         raise ModelRefused.of(
             "hardware-operator", f"model {show(graph.name)}",

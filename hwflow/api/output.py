@@ -17,7 +17,6 @@ from hwflow.api import made_from
 from hwflow.api.building import Buildable, Rewrite, build_design
 from hwflow.api.model_digests import model_digests
 from hwflow.api.output_folder import Output
-from hwflow.api.request import ONCE
 from hwflow.codegen import verilog
 from hwflow.codegen.board.board_files import write_board
 from hwflow.codegen.conversion import Conversion
@@ -33,6 +32,7 @@ from hwflow.host.boundary_models import port_inputs, prefix_model, suffix_model,
 from hwflow.host.host_folder import write_host_folder
 from hwflow.host.model_maps import map_tables
 from hwflow.onnxspec import write_model
+from hwflow.passes.pipeline import UNROLLED
 from hwflow.sim import digests
 from hwflow.sim.simulated_board import write_simulation
 from hwflow.sim.testbench import VECTORS, write_overlay_host, write_testbench
@@ -181,8 +181,8 @@ def _write_verilog(
         table = manifest(top, design.schedule, name, board.name, hosted, packaging)
         table |= {"dimensions": dict(design.model.dimensions), "model_file": of_model, "versions": made_with}
         table["input_types"] = {name: str(type_) for name, type_ in design.model.input_types.items()}
-        if design.once:
-            table["loops"] = ONCE
+        if design.loops != UNROLLED:
+            table["loops"] = design.loops
         if design.model.interleave > 1:
             table["interleave"] = design.model.interleave
         if design.model.resolved.ties:

@@ -18,11 +18,13 @@ from hwflow.cores.verilog_names import identifier
 from hwflow.display import show
 from hwflow.errors import Finding, UsageError
 from hwflow.frontend.frames.interleaved import OPTION
+from hwflow.passes.pipeline import FORMS
 from hwflow.suggestion import did_you_mean
 
 LINK = "link"  # a rate: what the board's link carries
-AUTO, ONCE, UNROLLED = LOOPS = ("auto", "once", "unrolled")  # what becomes of loops
 LONGEST_NAME = 60  # characters of a prefix, before names of up to 100
+AUTO = "auto"
+LOOPS = (AUTO, *FORMS)  # what becomes of loops
 MOST_INTERLEAVED = 256
 TOO_FAST = "reachable-rate"  # the rule of a refusal of a rate that slower designs would not have got
 UNTIL = ("verilog", "netlist", "bitstream")

@@ -131,7 +131,8 @@ def command_line() -> argparse.ArgumentParser:
     command.add_argument(
         "--loops", metavar="FORM", default="auto",
         help="once: one body for all rounds of a loop (of a recurrent network's steps); unrolled: hardware for each "
-        "round; auto: what is cheaper at the rate, or without --fps faster",
+        "round; shared: as once, and layers of one shape that follow each other take turns on one core; auto: once or "
+        "unrolled, what is cheaper at the rate, or without --fps faster, and shared if neither fits",
     )
     command.add_argument(
         "--interleave", metavar="K", default="1",

@@ -186,6 +186,14 @@ class LoweringContext(Protocol):
         """Lower the nodes of the body."""
         ...
 
+    def lower_each(self, each: Sequence[Node]) -> None:
+        """Lower a node of the body as it is in ``each`` round, to cores that take the constants of these in turns."""
+        ...
+
+    def constants_of(self, node: Node) -> tuple[Attributes, ...]:
+        """Return the attributes of a node that this has made in each round, where they differ; else none."""
+        ...
+
     def lowered(self, read: Sequence[Value]) -> Sequence[Node]:
         """Return the nodes that this has made. ``read``: the streams that are read outside."""
         ...
@@ -226,6 +234,10 @@ class Operator(ABC, Generic[A]):
         """Return the multiply-accumulates per frame."""
         return 0
 
+    def alike(self, attributes: A) -> Attributes:
+        """Return the attributes without the constants of which one core may have a set for each round of a loop."""
+        return attributes
+
 
 class LogicalOperator(Operator[A]):
     """An operator of the quantized stage, lowered to one or more hardware operators."""
@@ -262,6 +274,10 @@ class HardwareOperator(Operator[A]):
     def lanes_of(self, node: Node[A], index: int, folding: Folding) -> int:
         """Return the lanes of input ``index``; overridden if inputs differ."""
         return folding.input_lanes
+
+    def in_turns(self, each: Sequence[A]) -> A | None:
+        """Return the attributes of one core whose frames have these in turns; None if there is no such core."""
+        return None
 
     @abstractmethod
     def cycles(self, node: Node[A], folding: Folding) -> int:

@@ -18,6 +18,7 @@ from hwflow.cores.logical.reshape import Reshape, Transpose
 from hwflow.cores.logical.sum_pool2d import SumPool2d
 from hwflow.cores.logical.table_lookup import TableLookup
 from hwflow.cores.logical.top_k import TopK
+from hwflow.cores.loops.by_round import ByRound
 from hwflow.cores.loops.followed_by import FollowedBy
 from hwflow.cores.loops.loop import Loop
 from hwflow.cores.loops.repeated import Repeated
@@ -48,6 +49,7 @@ from hwflow.ir.graph import Stage
 OPERATORS: dict[str, Operator[Any]] = {
     operator.attributes.op: operator
     for operator in (
+        ByRound(),
         Chain(),
         Concat(),
         Conv2d(),

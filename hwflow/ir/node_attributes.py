@@ -46,6 +46,15 @@ class Window:
 
 
 @dataclass(frozen=True, eq=False)
+class ByRoundAttributes(Attributes):
+    """Of a node in the body of a loop whose constants differ from round to round: those of ``each`` round, of one
+    operator. Its core takes them in turns."""
+
+    op = "by_round"
+    each: tuple[Attributes, ...]
+
+
+@dataclass(frozen=True, eq=False)
 class ConcatAttributes(Attributes):
     """Tensors follow each other along ``axis``."""
 
@@ -223,13 +232,15 @@ class ReindexAttributes(Attributes):
 class RequantizeAttributes(Attributes):
     """``axis``: of channels; ``stages``: one entry, or one per channel: a chain of stages. Derived: ``steps``, one step
     function per channel, exact. ``epsilon``: by how much, in output steps, the real number that is rounded may be off,
-    because the integers are approximations; 0 where they are exact."""
+    because the integers are approximations; 0 where they are exact. ``rounds`` (of hardware): there are stages and
+    steps for the channels of so many frames, which take turns."""
 
     op = "requantize"
     axis: int
     stages: tuple[tuple[Stage, ...], ...]
     steps: tuple[StepFunction, ...] = ()
     epsilon: Fraction = Fraction(0)
+    rounds: int = 1
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,12 +23,16 @@ class Structures:
 
     _known: dict[int, tuple[object, Hashable]] = field(default_factory=dict)
 
-    def of_node(self, node: Node) -> Hashable:
-        """Return the key of a typed node: of its attributes, without those that follow from its types, of its shapes,
-        and of which operands are the same."""
+    def of_node(self, node: Node, attributes: Attributes | None = None) -> Hashable:
+        """Return the key of a typed node: of its attributes (or of ``attributes`` in place of them), without those that
+        follow from its types, of its shapes, and of which operands are the same."""
         shapes = tuple(value.typed.shape for value in (*node.inputs, *node.outputs))
         same = tuple(node.inputs.index(value) for value in node.inputs)
-        return (same, shapes, self.of(_own(node.attributes)))
+        return (same, shapes, self.of_attributes(node.attributes if attributes is None else attributes))
+
+    def of_attributes(self, attributes: Attributes) -> Hashable:
+        """Return the key of attributes without those that follow from types."""
+        return self.of(_own(attributes))
 
     def of(self, given: Any) -> Hashable:
         """Return the key of any object of plain Python, numpy and dataclasses; another one equals only itself."""

@@ -4,13 +4,16 @@ It is a matter of the graph alone, so it does not depend on who wrote the loop o
 an exporter. (Of code, this is known as loop rerolling.) The first round often differs, since what it has of a constant
 state is folded; it stays what it is, and its results are the states that the rounds behind it begin with.
 
+Rounds may also be layers of one shape, which differ in their constants (``layers``): a core for each takes the
+constants of the rounds in turns (:mod:`hwflow.cores.loops.by_round`).
+
 Rounds are found from a *seed*: nodes that are equal and each depend on the one before, such as the products of a state
 by the weights. A node belongs to round k if it depends on seed k, but not on seed k + 1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -27,6 +30,10 @@ from hwflow.ir.structure import Structures
 
 LEAST_ROUNDS = 3
 """Of fewer, hardware for each is no great loss."""
+
+LEAST_LAYERS = 2
+MOST_LAYERS = 8
+"""Nodes of one kind in a body: of the products of a residual block, those of one shape."""
 
 _MOVES = (ConcatAttributes, LoopAttributes, ReindexAttributes, ReshapeAttributes, TransposeAttributes)
 
@@ -82,21 +89,54 @@ def find_rounds(graph: Graph) -> Rounds | None:
     """Return the rounds of a loop in a typed graph of the quantized stage, of those with the most
     multiply-accumulates; None where there is none."""
     structures = Structures()
+    several, search = _searched(graph, LEAST_ROUNDS, structures.of_node)
+    for seeds in several:
+        if found := search.from_seeds(seeds, LEAST_ROUNDS):
+            return found
+    return None
+
+
+def find_layers(graph: Graph) -> Rounds | None:
+    """Return rounds that are layers which differ in nothing but constants that a core may take in turns; of those with
+    the most multiply-accumulates that need no multipliers of their own then, the ones with the smallest body."""
+    structures = Structures()
+
+    def kind(node: Node) -> Hashable:
+        return structures.of_node(node, OPERATORS[node.op].alike(node.attributes))
+
+    several, search = _searched(graph, LEAST_LAYERS, kind)
+    best: tuple[tuple[int, int], Rounds] | None = None
+    for nodes in several:
+        if not OPERATORS[nodes[0].op].macs(nodes[0]):
+            break
+        series = search.in_series(nodes)
+        for period in range(1, min(MOST_LAYERS, len(series) // LEAST_LAYERS) + 1):
+            for first in range(period):
+                found = search.from_seeds(series[first::period], LEAST_LAYERS)
+                if found is None:
+                    continue
+                macs = sum(OPERATORS[row[0].op].macs(row[0]) for row in found.rows if row[0] is not None)
+                figures = ((found.count - 1) * macs, -len(found.rows))
+                if best is None or figures > best[0]:
+                    best = figures, found
+    return best and best[1]
+
+
+def _searched(
+    graph: Graph, least: int, kind: Callable[[Node], Hashable]
+) -> tuple[list[list[Node]], _Search]:
+    """Return the nodes of each kind of which there are at least so many, those with the most multiply-accumulates
+    first, and a search among them."""
     kinds: dict[Node, Hashable] = {
-        node: id(node) if isinstance(node.attributes, Delaying) else structures.of_node(node) for node in graph.nodes
+        node: id(node) if isinstance(node.attributes, Delaying) else kind(node) for node in graph.nodes
     }
     alike: dict[Hashable, list[Node]] = {}
     for node in graph.nodes:
         if not isinstance(node.attributes, _MOVES):
             alike.setdefault(kinds[node], []).append(node)
-    several = [nodes for nodes in alike.values() if len(nodes) >= LEAST_ROUNDS]
+    several = [nodes for nodes in alike.values() if len(nodes) >= least]
     several.sort(key=lambda nodes: -OPERATORS[nodes[0].op].macs(nodes[0]))
-    search = _Search(graph, kinds) if several else None
-    for seeds in several:
-        assert search is not None
-        if found := search.from_seeds(seeds):
-            return found
-    return None
+    return several, _Search(graph, kinds)
 
 
 @dataclass
@@ -112,10 +152,11 @@ class _Search:
         self._places = {node: place for place, node in enumerate(self.graph.nodes)}
         self._outputs = {port.value for port in self.graph.outputs}
 
-    def from_seeds(self, seeds: Sequence[Node]) -> Rounds | None:
-        """Return the rounds that begin with such of these nodes as depend on each other, None where there are none."""
-        seed = self._in_series(seeds)
-        if len(seed) < LEAST_ROUNDS:
+    def from_seeds(self, seeds: Sequence[Node], least: int) -> Rounds | None:
+        """Return the rounds, at least so many, that begin with such of these nodes as depend on each other; None where
+        there are none."""
+        seed = self.in_series(seeds)
+        if len(seed) < least:
             return None
         self._rows = {}
         self._grow(seed)
@@ -126,7 +167,7 @@ class _Search:
         before = [node for node in self.graph.nodes if self._levels[node] == 0 and node not in inside]
         return Rounds(len(seed), dict(sorted(rows.items(), key=lambda item: self._place(item[0]))), before)
 
-    def _in_series(self, candidates: Sequence[Node]) -> tuple[Node, ...]:
+    def in_series(self, candidates: Sequence[Node]) -> tuple[Node, ...]:
         """Return nodes of which each depends on the one before, from the first candidate on, and set the levels."""
         self._levels = {}
         among = {*candidates}

@@ -14,7 +14,7 @@ from hwflow.passes.infer_types import infer_types
 from hwflow.passes.insert_forks import insert_forks
 from hwflow.passes.requantize_choices import requantize_choices
 from hwflow.passes.rescale_sums import rescale_sums
-from hwflow.passes.roll_loops import roll_loops
+from hwflow.passes.roll_loops import roll_loops, share_layers
 from hwflow.passes.to_dataflow import to_dataflow
 
 Pass = Callable[[Graph], Graph]
@@ -36,13 +36,21 @@ def _inside(step: Pass) -> Pass:
 QUANTIZED: tuple[Pass, ...] = (infer_types,)
 """Passes on the front end's graph: nothing is fused, every ONNX integer value is still there (``compare`` uses it)."""
 
-DATAFLOW: tuple[Pass, ...] = (
-    *map(_inside, (requantize_choices, fuse_requantize, rescale_sums)), to_dataflow, insert_forks
-)
-"""Passes from there to streams. The first three are optimisations; the others are required."""
+SIMPLER: tuple[Pass, ...] = tuple(map(_inside, (requantize_choices, fuse_requantize, rescale_sums)))
+"""Optimisations."""
 
-ONCE: tuple[Pass, ...] = (roll_loops, *DATAFLOW)
-"""The same with one body for all rounds of a loop."""
+DATAFLOW: tuple[Pass, ...] = (*SIMPLER, to_dataflow, insert_forks)
+"""Passes from there to streams."""
+
+UNROLLED, ONCE, SHARED = "unrolled", "once", "shared"
+
+FORMS: dict[str, tuple[Pass, ...]] = {
+    ONCE: (roll_loops, *DATAFLOW),
+    UNROLLED: DATAFLOW,
+    SHARED: (roll_loops, *SIMPLER, share_layers, to_dataflow, insert_forks),
+}
+"""The same for each form of loops: one body for all rounds, hardware for each, and one body also for layers of one
+shape that follow each other."""
 
 
 def run(graph: Graph, passes: tuple[Pass, ...]) -> Graph:

@@ -6,27 +6,46 @@ Every value stays the same.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import groupby
 from math import prod
 
 import numpy as np
 
 from hwflow.errors import ModelRefused
-from hwflow.ir.graph import Graph, Names, Node, Port, Stage, Value, identity_order
-from hwflow.ir.node_attributes import ConcatAttributes, LoopAttributes, ReindexAttributes, ReshapeAttributes
-from hwflow.passes.find_rounds import Inner, Operand, Rounds, Row, Same, Scanned, State, find_rounds
-from hwflow.passes.first_round import first_round
+from hwflow.ir.graph import Attributes, Graph, Names, Node, Port, Stage, Value, identity_order
+from hwflow.ir.node_attributes import (
+    ByRoundAttributes,
+    ConcatAttributes,
+    LoopAttributes,
+    ReindexAttributes,
+    ReshapeAttributes,
+)
+from hwflow.ir.structure import Structures
+from hwflow.passes.find_rounds import Inner, Operand, Rounds, Row, Same, Scanned, State, find_layers, find_rounds
+from hwflow.passes.first_round import FirstRound, first_round
 from hwflow.passes.infer_types import infer_types
 
 
 def roll_loops(graph: Graph) -> Graph:
     """Return a copy of the graph with its loops as nodes; ``graph`` itself where there are none, or where what holds in
     each round does not hold for all of them together."""
+    return _rolled(graph, find_rounds, first_round)
+
+
+def share_layers(graph: Graph) -> Graph:
+    """Return a copy of the graph in which layers of one shape that follow each other are the rounds of a loop, whose
+    cores have the constants of each; ``graph`` itself where there are none."""
+    return _rolled(graph, find_layers, lambda graph, rounds: None)
+
+
+def _rolled(
+    graph: Graph, find: Callable[[Graph], Rounds | None], before: Callable[[Graph, Rounds], FirstRound | None]
+) -> Graph:
     made = graph
-    while rounds := find_rounds(made):
+    while rounds := find(made):
         rolled, found = _copied(made, rounds)
-        _Roll(rolled, found).run()
+        _Roll(rolled, found, before(rolled, found)).run()
         try:
             made = infer_types(rolled)
         except ModelRefused:
@@ -61,9 +80,11 @@ def _copied(graph: Graph, rounds: Rounds) -> tuple[Graph, Rounds]:
 class _Roll:
     """One loop of a graph that is changed."""
 
-    def __init__(self, graph: Graph, rounds: Rounds) -> None:
+    def __init__(self, graph: Graph, rounds: Rounds, first: FirstRound | None) -> None:
         self.graph = graph
         self.rounds = rounds
+        self.first = first
+        self.structures = Structures()
         self.producers = graph.producers()
         self.node_names = Names([node.name for node in graph.nodes])
         self.value_names = Names([value.name for value in graph.values()])
@@ -79,7 +100,7 @@ class _Roll:
         scanned = [o for o in operands if isinstance(o, Scanned)]
         states = [o for o in operands if isinstance(o, State)]
         same = [o for o in operands if isinstance(o, Same)]
-        first = first_round(self.graph, self.rounds)
+        first = self.first
         count = self.rounds.count + (first is not None)
         rows_of = {o: o.values if first is None else (first.scanned[o], *o.values) for o in scanned}
         taken = [*(self._stacked(rows_of[o]) for o in scanned), *(o.first for o in states), *(o.value for o in same)]
@@ -116,7 +137,14 @@ class _Roll:
         outputs = [Value(self.value_names.fresh(f"{value.name}_each")) for value in first.outputs]
         self.inside.update(((row, index), value) for index, value in enumerate(outputs))
         sources = tuple(dict.fromkeys(source for node in row if node is not None for source in node.sources))
-        return Node(self.node_names.fresh(f"{first.name}_each"), inputs, outputs, first.attributes, sources)
+        return Node(self.node_names.fresh(f"{first.name}_each"), inputs, outputs, self._attributes(row), sources)
+
+    def _attributes(self, row: Row) -> Attributes:
+        """Return the attributes of a row's nodes, of each round where they differ."""
+        each: tuple[Attributes, ...] = tuple([node.attributes for node in row if node is not None])
+        if len(set(map(self.structures.of_attributes, each))) == 1:
+            return each[0]
+        return ByRoundAttributes(each + each[-1:] * (len(row) - len(each)))  # nothing reads the last round's
 
     def _shape(self, row: Row, index: int) -> tuple[int, ...]:
         assert row[0] is not None

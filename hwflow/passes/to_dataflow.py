@@ -8,13 +8,15 @@ assumes a layout.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
+from copy import copy
 from math import prod
 
 import numpy as np
 
 from hwflow.cores.logical.image_windows import WindowGeometry
 from hwflow.cores.logical.index_map import IndexMap
-from hwflow.cores.registry import OPERATORS, logical
+from hwflow.cores.loops.by_round import hull_of_types, of_round
+from hwflow.cores.registry import OPERATORS, hardware, logical
 from hwflow.cores.streams.rearrange import RearrangeAttributes
 from hwflow.display import show
 from hwflow.errors import Finding, ModelRefused
@@ -46,6 +48,7 @@ from hwflow.ir.node_attributes import (
     SumPool2dAttributes,
     TransposeAttributes,
 )
+from hwflow.ir.structure import Structures
 from hwflow.types import TensorType
 
 
@@ -54,14 +57,16 @@ class _Context:
         self.nodes: list[Node] = []
         self.findings: list[Finding] = [] if around is None else around.findings
         self._graph = graph
-        self._consumers = graph.consumers()
-        self._images = _in_image_order(graph, self._consumers)
+        plain = graph if around is None else _of_first_round(graph)
+        self._consumers = plain.consumers()
+        self._images = _in_image_order(plain, self._consumers)
         self._streams: dict[Value, tuple[Value, IntArray]] = {}
         self._node_names: Names = Names() if around is None else around._node_names
         self._value_names: Names = Names() if around is None else around._value_names
         self._current: Node | None = None
         self._producers: dict[Value, Node] = {}
         self._open: list[tuple[Node, Value, Value, IntArray]] = []
+        self._constants: dict[Node, tuple[Attributes, ...]] = {}
 
     def begin(self, node: Node) -> None:
         self._current = node
@@ -83,6 +88,40 @@ class _Context:
             if isinstance(node.attributes, Delaying) or all(map(self.is_bound, node.inputs)):
                 self.begin(node)
                 logical(node.op).lower(node, self)
+
+    def lower_each(self, each: Sequence[Node]) -> None:
+        made, streams, producers = len(self.nodes), dict(self._streams), dict(self._producers)
+        logical(each[0].op).lower(each[0], self)
+        rounds = [self.nodes[made:]]
+        for node in each[1:]:
+            other = copy(self)
+            other.nodes, other._streams, other._producers = [], dict(streams), dict(producers)
+            other._node_names, other._value_names = Names(), Names()
+            other.begin(node)
+            logical(node.op).lower(node, other)
+            rounds.append(other.nodes)
+        if not all(self.is_bound(value) for value in each[0].outputs):
+            return
+        structures = Structures()
+        for row in zip(*rounds, strict=True):
+            own = tuple([node.attributes for node in row])
+            if len(set(map(structures.of_attributes, own))) == 1:
+                continue
+            operator = hardware(row[0].op)
+            together = operator.in_turns(own) if len({node.op for node in row}) == 1 else None
+            if together is None:
+                self.refuse(
+                    "shared-layers", f"constants that differ from round to round have no core of kind {row[0].op}",
+                    "compile with --loops unrolled",
+                )
+                return
+            row[0].attributes = together
+            self._constants[row[0]] = own
+            for index, value in enumerate(row[0].outputs):
+                value.type = hull_of_types([node.outputs[index].typed for node in row])
+
+    def constants_of(self, node: Node) -> tuple[Attributes, ...]:
+        return self._constants.get(node, ())
 
     def lowered(self, read: Sequence[Value]) -> Sequence[Node]:
         self.drop_unread(read)
@@ -200,6 +239,12 @@ class _Context:
 _Axes = tuple[int | None, ...]
 _IMAGE = (Conv2dAttributes, MaxPool2dAttributes, PixelProductAttributes, SumPool2dAttributes)
 _JOIN = (ConcatAttributes, ElementwiseAttributes, ProductAttributes, ScaledAddAttributes)
+
+
+def _of_first_round(body: Graph) -> Graph:
+    """Return a loop's body as it is in the first round."""
+    nodes = [of_round(node, 0) for node in body.nodes]
+    return Graph(body.name, body.stage, body.inputs, body.outputs, nodes)
 
 
 def _takes_images(node: Node) -> bool:

@@ -8,6 +8,7 @@ from math import prod
 import numpy as np
 
 from hwflow.cores.loops.followed_by import FollowedByAttributes
+from hwflow.cores.loops.repeated import RepeatedAttributes
 from hwflow.cores.registry import OPERATORS
 from hwflow.display import show
 from hwflow.errors import Finding, ModelRefused
@@ -136,7 +137,9 @@ def _evaluate_rounds(nodes: Sequence[Node], rounds: int, values: dict[Value, Int
                     else node.attributes.first_row([values[value] for value in first], frames),
                 )
             else:
-                found = OPERATORS[node.op].evaluate(node.attributes, [row(value, number) for value in node.inputs])
+                given = node.attributes
+                given = given.of_round(number) if isinstance(given, RepeatedAttributes) else given
+                found = OPERATORS[node.op].evaluate(given, [row(value, number) for value in node.inputs])
             for value, array in zip(node.outputs, found, strict=True):
                 results[value].append(array)
     values.update((value, np.concatenate(rows, axis=1)) for value, rows in results.items())

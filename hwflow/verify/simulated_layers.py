@@ -143,15 +143,15 @@ class _Stream:
 
 def judge(
     model: Model, taps: tuple[Tap, ...], records: Path, inputs: Mapping[str, IntArray], frames: int, *,
-    once: bool = False,
+    loops: str = pipeline.UNROLLED,
 ) -> Layers:
     """Compare what was recorded in folder ``records`` while the design worked on ``inputs`` (integers by port name).
-    ``once``: the bodies of its loops are hardware once.
+    ``loops``: the form of its loops, of :data:`hwflow.passes.pipeline.FORMS`.
 
     Raises :class:`ManifestError` if the design has streams that the model, compiled again, has not.
     """
     quantized = model.quantized
-    dataflow = pipeline.run(quantized, pipeline.ONCE if once else pipeline.DATAFLOW)
+    dataflow = pipeline.run(quantized, pipeline.FORMS[loops])
     streams = _streams(model, dataflow, taps, records)
     per_frame = sum(prod(v.typed.shape) for graph in (quantized, dataflow) for v in graph.values())
     step = max(1, BATCH_ELEMENTS // max(1, per_frame))

@@ -15,7 +15,6 @@ import numpy as np
 from hwflow.api.compiler import Design, Model, Progress, load
 from hwflow.api.compiler import compile as compile_model
 from hwflow.api.output_folder import room_in
-from hwflow.api.request import ONCE
 from hwflow.display import show, show_path
 from hwflow.errors import Finding, Mismatch, ToolError, UsageError
 from hwflow.frontend.input_types import OPTION, Declarations
@@ -25,6 +24,7 @@ from hwflow.host.boundary_models import Arrays, model_outputs, port_inputs
 from hwflow.host.model_maps import own_types
 from hwflow.onnxspec.reading.bound_inputs import InputConstants
 from hwflow.onnxspec.reading.external_loading import Folders
+from hwflow.passes.pipeline import UNROLLED
 from hwflow.sim.digests import changed_files
 from hwflow.sim.errors import ManifestError, SimulatorFailed, VectorError
 from hwflow.sim.icarus_run import run_icarus
@@ -245,9 +245,9 @@ def compiled_model(out: Path) -> Model:
     return load(out / "model.onnx", dimensions, input_types=input_types, states=states, interleave=interleave)
 
 
-def _once(out: Path) -> bool:
-    """Tell whether the bodies of loops are hardware once in the design of a folder."""
-    return bool(json.loads((out / "manifest.json").read_text()).get("loops") == ONCE)
+def _loops(out: Path) -> str:
+    """Return the form of the loops in the design of a folder."""
+    return str(json.loads((out / "manifest.json").read_text()).get("loops", UNROLLED))
 
 
 def _refuse_changed(out: Path) -> None:
@@ -288,7 +288,7 @@ def _run(
             with tempfile.TemporaryDirectory(prefix="hwflow-layers-") as records:
                 result = _verilator(design, vectors, stall, seed, waveform, report, taps, Path(records))
                 say(f"comparing {len(taps)} layers with the golden model")
-                inside = judge(model, taps, Path(records), integers, vectors.frames, once=_once(out))
+                inside = judge(model, taps, Path(records), integers, vectors.frames, loops=_loops(out))
         elif simulator == "verilator":
             side_by_side = 1 if model.resolved.ties else max(1, min(threads, vectors.frames // steady))
             result = _verilator(load_design(out), vectors, stall, seed, waveform, report, threads=side_by_side)

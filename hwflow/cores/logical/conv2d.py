@@ -7,6 +7,7 @@ windows to weighted sums.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -59,6 +60,11 @@ class Conv2d(LogicalOperator[Conv2dAttributes]):
             vectors = some.reshape(*taps.shape[:3], matrix.shape[1])
             sums.append(row_values(matrix, vectors, binary=attributes.binary))
         return (np.moveaxis(np.concatenate(sums, axis=3), 3, 1),)
+
+    def alike(self, attributes: Conv2dAttributes) -> Conv2dAttributes:
+        padded = any(attributes.pads)
+        pad_value = attributes.pad_value if padded or attributes.centred else 0
+        return replace(attributes, weights=np.zeros_like(attributes.weights), pad_value=pad_value)
 
     def macs(self, node: Node[Conv2dAttributes]) -> int:
         _, rows, columns = node.outputs[0].typed.shape

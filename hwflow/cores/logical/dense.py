@@ -6,6 +6,7 @@ Lowers to an MVU. The order in which the stream brings the K elements of a row i
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -36,6 +37,9 @@ class Dense(LogicalOperator[DenseAttributes]):
         binary = attributes.binary
         values = [row_values(each, rows[:, :, turn], binary=binary) for turn, each in enumerate(sets)]
         return (np.stack(values, axis=2).reshape(*shape[:-1], len(sets[0])),)
+
+    def alike(self, attributes: DenseAttributes) -> DenseAttributes:
+        return replace(attributes, weights=np.zeros_like(attributes.weights))
 
     def macs(self, node: Node[DenseAttributes]) -> int:
         rows = int(np.prod(node.outputs[0].typed.shape[:-1], dtype=np.int64))

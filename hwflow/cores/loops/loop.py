@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from hwflow.cores.loops.by_round import in_round
 from hwflow.cores.loops.followed_by import FollowedByAttributes
 from hwflow.cores.loops.repeated import RepeatedAttributes, tiled
 from hwflow.cores.operator import HardwareOperator, LogicalOperator, LoweringContext, Operator
@@ -80,7 +81,8 @@ class Loop(LogicalOperator[LoopAttributes]):
             taken = [*(x[:, number] for x in inputs[: given.scanned]), *states, *rest]
             values = {port.value: x for port, x in zip(body.inputs, taken, strict=True)}
             for node in body.nodes:
-                results = operators[node.op].evaluate(node.attributes, [values[v] for v in node.inputs])
+                own = in_round(node.attributes, number)
+                results = operators[own.op].evaluate(own, [values[v] for v in node.inputs])
                 values.update(zip(node.outputs, results, strict=True))
             for row, port in zip(rows, body.outputs, strict=True):
                 row.append(values[port.value])
@@ -131,7 +133,7 @@ class Loop(LogicalOperator[LoopAttributes]):
         for inner in inside.lowered([*back, *(inside.stream(value)[0] for value in results)]):
             operator = _operators()[inner.op]
             assert isinstance(operator, HardwareOperator)
-            repeated = RepeatedAttributes(inner, operator, rounds)
+            repeated = RepeatedAttributes(inner, operator, rounds, inside.constants_of(inner))
             outer[inner.outputs[0]] = context.repeat(inner, [outer[v] for v in inner.inputs], repeated)
         for stream, (own, _, _) in zip(back, begun, strict=True):
             context.feed(outer[own], outer[stream])

@@ -22,12 +22,18 @@ from hwflow.types import TensorType
 
 @dataclass(frozen=True, eq=False)
 class RepeatedAttributes(Attributes):
-    """``node``: a hardware node whose streams are those of one round, of this ``operator``."""
+    """``node``: a hardware node whose streams are those of one round, of this ``operator``. ``each``: its attributes in
+    each round, where it has constants that its frames take in turns."""
 
     op = "repeated"
     node: Node
     operator: HardwareOperator[Any]
     rounds: int
+    each: tuple[Attributes, ...] = ()
+
+    def of_round(self, number: int) -> RepeatedAttributes:
+        """Return these as they are for frames of a single round."""
+        return replace(self, each=self.each[number : number + 1])
 
 
 def tiled(type_: TensorType, rounds: int) -> TensorType:
@@ -58,9 +64,16 @@ class Repeated(HardwareOperator[RepeatedAttributes]):
         """Evaluate any number of rounds: those that there are of each frame."""
         inner = attributes.node
         rows = inputs[0].shape[1] // inner.inputs[0].typed.shape[0]
-        single = [x.reshape(len(x) * rows, *v.typed.shape) for x, v in zip(inputs, inner.inputs, strict=True)]
-        results = attributes.operator.evaluate(inner.attributes, single)
-        return tuple(x.reshape(len(inputs[0]), rows * x.shape[1], x.shape[2]) for x in results)
+        frames = len(inputs[0])
+        single = [x.reshape(frames * rows, *v.typed.shape) for x, v in zip(inputs, inner.inputs, strict=True)]
+        if not attributes.each:
+            results = attributes.operator.evaluate(inner.attributes, single)
+            return tuple(x.reshape(frames, rows * x.shape[1], x.shape[2]) for x in results)
+        turns = [
+            attributes.operator.evaluate(own, [x[turn::rows] for x in single])
+            for turn, own in enumerate(attributes.each[:rows])
+        ]
+        return tuple(np.concatenate(row, axis=1) for row in zip(*turns, strict=True))
 
     def macs(self, node: Node[RepeatedAttributes]) -> int:
         return node.attributes.rounds * node.attributes.operator.macs(node.attributes.node)

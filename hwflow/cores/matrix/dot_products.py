@@ -31,13 +31,15 @@ class MvuAttributes(WeightAttributes):
     """``weights`` [M, K], or [sets, M, K], which consecutive vectors take in turn; ``pixels_per_vector``:
     consecutive pixels of the input stream that form a vector; ``binary``: weights and inputs are 0 and 1, and the
     result counts equal ones. ``windows``: those that the vectors are, if padding adds nothing; if ``clipping`` says so,
-    without the pixels outside the image."""
+    without the pixels outside the image. ``rounds``: weights are [rounds * sets, M, K], and frames take the sets of a
+    round in turns."""
 
     op = "mvu"
     pixels_per_vector: int
     binary: bool = False
     windows: WindowGeometry | None = None
     clipping: Clipping = Clipping.NONE
+    rounds: int = 1
 
     @property
     def clipped(self) -> WindowGeometry | None:

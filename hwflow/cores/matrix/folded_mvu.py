@@ -36,6 +36,7 @@ class _Operands:
 
     def __init__(self, node: Node[MvuAttributes]) -> None:
         self.sets, self.binary = sets_of(node.attributes.weights), node.attributes.binary
+        self.rounds = int(node.attributes.rounds)
         self.vector, self.channels = int(node.attributes.pixels_per_vector), node.inputs[0].typed.shape[1]
         self.vectors, self.outputs = node.outputs[0].typed.shape
         self.x, self.weight, self.sum = node.inputs[0].typed.element, weight_type(node), node.outputs[0].typed.element
@@ -144,7 +145,7 @@ class FoldedMvu(Implementation[MvuAttributes]):
             weights=file.table,
             multiplier=self.kind, depth=depth, group=self.synapse // self.pixels, surplus=self._surplus,
             part=self.folding.part or PART, ranges=operands.ranges, packing=self.packing, digits=self.digits,
-            clipped=operands.clipped,
+            clipped=operands.clipped, rounds=operands.rounds, pixels=operands.vectors,
         )
         return Built(core, [core.i], [core.o], [file])
 

@@ -63,6 +63,10 @@ class Mvu(ImplementedOperator[MvuAttributes]):
             found += ConstantBlockMvu.foldings(node, device) + ConstantNetworkMvu.foldings(node, device)
         return sorted(found, key=lambda folding: (folding.multipliers, folding.output_lanes))
 
+    def in_turns(self, each: Sequence[MvuAttributes]) -> MvuAttributes:
+        weights = np.stack([matrix for own in each for matrix in sets_of(own.weights)])
+        return replace(each[0], weights=weights, windows=None, clipping=Clipping.NONE, rounds=len(each))
+
     def as_chosen(
         self, node: Node[MvuAttributes], folding: Folding
     ) -> tuple[Node[MvuAttributes], Folding]:

@@ -45,6 +45,7 @@ class BinarySearch(LaneTables[SearchForm]):
         tables = self.lane_tables(name, files)
         core = SearchRequantizer(
             shape_of(self.input), shape_of(self.output), lanes=self.lanes, channels=self.channels, depth=depth,
+            turns=self.turns,
             bound_shape=shape_of(IntType(*form.bound_type)), stages=form.stages,
             bounds=[each for lane in zip(*tables[: form.stages], strict=True) for each in lane],
             values=None if form.values is None else tables[-1],
@@ -53,13 +54,13 @@ class BinarySearch(LaneTables[SearchForm]):
         return Built(core, [core.i], [core.o], files)
 
     def tables(self) -> list[LaneTable]:
-        form, bounds = self.form, self.form.bounds[: self.own]
+        form, bounds = self.form, self.form.bounds[: self.all]
         found = []
         for stage in range(form.stages):
             apart = 1 << (form.stages - stage)
             found.append(LaneTable(f"bounds_{stage}", bounds[:, apart // 2 - 1 :: apart], form.bound_type[0]))
         if form.values is not None:
-            found.append(LaneTable("values", form.values[: self.own], self.output.bits))
+            found.append(LaneTable("values", form.values[: self.all], self.output.bits))
         return found
 
     def registered(self, words: int) -> bool:

@@ -62,8 +62,9 @@ class LaneTables(RequantizerCore[F]):
         return known.all[key]
 
     def channels_of(self, lane: int) -> IntArray:
-        """Return the channels that a lane processes in turn, modulo those with parameters of their own."""
-        return np.arange(lane, self.channels, self.lanes) % self.own
+        """Return the rows of parameters that a lane takes in turn: of its channels, round by round."""
+        channels = np.arange(lane, self.channels, self.lanes) % self.own
+        return (self.own * np.arange(self.turns[0])[:, np.newaxis] + channels).reshape(-1)
 
     def lane_tables(self, name: str, files: list[MemoryFile]) -> list[list[Table]]:
         """Return the tables of :meth:`tables` for each lane."""
@@ -80,5 +81,5 @@ class LaneTables(RequantizerCore[F]):
 
     def _words(self, part: LaneTable, lane: int) -> IntArray:
         """Return the rows of a lane's channels in turn; missing channels get zeros."""
-        own = part.rows[self.channels_of(lane)].reshape(-1)
-        return np.pad(own, (0, self.words * part.rows.shape[1] - len(own)))
+        own = part.rows[self.channels_of(lane)].reshape(self.turns[0], -1)
+        return np.pad(own, ((0, 0), (0, self.words * part.rows.shape[1] // len(own) - own.shape[1]))).reshape(-1)

@@ -43,6 +43,7 @@ class ParallelThresholds(RequantizerCore[ThresholdForm]):
         form, files = self.form, list[MemoryFile]()
         core = Thresholds(
             shape_of(self.input), shape_of(self.output), lanes=self.lanes, channels=self.channels, depth=depth,
+            turns=self.turns,
             base=self.wrapped(form.bases[0]) if form.one_base else None, levels=form.levels,
             parameters=table(f"{name}_thresholds", *self.packed(self._fields()), files), directions=self._directions(),
         )

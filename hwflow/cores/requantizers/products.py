@@ -16,7 +16,7 @@ from hdl_lib.requantizers.requantize_mas import MultiplyAddShift as Core
 from hwflow.cores import costs
 from hwflow.cores.amaranth_shapes import shape_of
 from hwflow.cores.operator import Built, Decision, Folding, MemoryFile, Resources
-from hwflow.cores.requantizers.requantize_parameters import ChannelParameters, lane_columns
+from hwflow.cores.requantizers.requantize_parameters import ChannelParameters
 from hwflow.cores.requantizers.requantizer_core import Field, RequantizerCore, table
 from hwflow.ir.graph import Node
 from hwflow.ir.node_attributes import RequantizeAttributes
@@ -67,6 +67,7 @@ class _Products(RequantizerCore[MultiplyAddShift]):
         form, files = self.form, list[MemoryFile]()
         core = Core(
             shape_of(self.input), shape_of(self.output), lanes=self.lanes, channels=self.channels, depth=depth,
+            turns=self.turns,
             multiplier_shape=shape_of(self.multiplier), addend_shape=shape_of(self.addend), shift=form.shift,
             low=form.low, high=form.high, rounding=form.rounding, part=self.part,
             parameters=table(f"{name}_parameters", *self.packed(self._fields()), files), digits=self.digits,
@@ -81,7 +82,7 @@ class _Products(RequantizerCore[MultiplyAddShift]):
 
     def _known(self, family: str) -> costs.Parameters | None:
         """Return the table if it is so small that its values matter."""
-        if self.channels * (self.multiplier.bits + self.addend.bits) > costs.MOST_KNOWN_BITS:
+        if self.turns[0] > 1 or self.channels * (self.multiplier.bits + self.addend.bits) > costs.MOST_KNOWN_BITS:
             return None
         if self.words == 1 and self.digits is None:
             constants = tuple(zip(self.form.multipliers[: self.own], self.form.addends[: self.own], strict=True))
@@ -109,7 +110,7 @@ class LookupTableProducts(_Products):
         return 0
 
     def rows(self, family: str) -> costs.Rows:
-        if self.words > costs.FEW:
+        if self.words > costs.FEW or self.turns[0] > 1:
             return costs.Rows(self.digits)
         lanes = min(self.lanes, self.own)
         made = self.parameters.row_products(family, self.own, lanes)
@@ -149,7 +150,7 @@ class BlockProducts(_Products):
         lanes = min(self.lanes, self.own)
         times = self.lanes // lanes  # lanes of several pixels are alike
         parts = [
-            (factor, values) for column in lane_columns(self.form.multipliers[: self.own], lanes)
+            (factor, values) for column in zip(*map(tuple, self.padded(self.form.multipliers)[:, :lanes]), strict=True)
             for factor, values in zip(
                 factors, zip(*(_part_constants(number, shape, self.part) for number in column), strict=True),
                 strict=True,

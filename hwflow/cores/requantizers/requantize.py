@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -67,6 +68,15 @@ class Requantize(LogicalOperator[RequantizeAttributes], ImplementedOperator[Requ
             target[channel] = step.evaluate(source[channel])
         return (result,)
 
+    def alike(self, attributes: RequantizeAttributes) -> RequantizeAttributes:
+        return replace(attributes, stages=(), steps=(), epsilon=Fraction(0))
+
+    def in_turns(self, each: Sequence[RequantizeAttributes]) -> RequantizeAttributes:
+        """Return the attributes of all rounds: their step functions get hardware of one form."""
+        stages = tuple([stage for own in each for stage in _per_channel(own)])
+        steps = tuple([step for own in each for step in own.steps])
+        return replace(each[0], stages=stages, steps=steps, epsilon=max(own.epsilon for own in each), rounds=len(each))
+
     def lower(self, node: Node[RequantizeAttributes], context: LoweringContext) -> None:
         stream, order = context.stream(node.inputs[0])
         shape = node.inputs[0].typed.shape
@@ -80,15 +90,16 @@ class Requantize(LogicalOperator[RequantizeAttributes], ImplementedOperator[Requ
     def foldings(self, node: Node[RequantizeAttributes], device: Device) -> Sequence[Folding]:
         part = costs.FAMILIES[device.family].dsp_width - 1
         options = [Folding(lanes, lanes, part=part) for lanes in costs.stream_lanes(node.inputs[0].typed.shape)]
-        form = form_of(node)
+        form, in_turns = form_of(node), node.attributes.rounds > 1
         if not isinstance(form, MultiplyAddShift) or shifts_only(form):
-            return options + ThresholdGates.foldings(node, form, options)
+            return options if in_turns else options + ThresholdGates.foldings(node, form, options)
         constants, others = worth_offering(form), []
         for folding in options:
             constant = constants and BlockProducts(node, folding, form).words == 1
             kind = ConstantLanes.kind if constant else LookupTableProducts.kind
             others.append(Folding(folding.input_lanes, folding.output_lanes, multiplier=kind))
-            others += TabledProducts.foldings(node, folding.input_lanes)
+            if not in_turns:
+                others += TabledProducts.foldings(node, folding.input_lanes)
         return options + others + SerialProducts.foldings(node)
 
     def between_registers(self, node: Node[RequantizeAttributes], folding: Folding, device: Device) -> Folding:
@@ -107,6 +118,10 @@ class Requantize(LogicalOperator[RequantizeAttributes], ImplementedOperator[Requ
         if kind is BlockProducts and core.words == 1 and shifts_only(core.form):
             return ConstantLanes(node, folding, core.form)
         return core
+
+
+def _per_channel(attributes: RequantizeAttributes) -> tuple[tuple[StepsStage, ...], ...]:
+    return attributes.stages if len(attributes.stages) > 1 else attributes.stages * len(attributes.steps)
 
 
 def _steps(stages: tuple[StepsStage, ...], intervals: Sequence[Interval]) -> dict[Interval, StepFunction]:

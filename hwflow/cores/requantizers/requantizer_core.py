@@ -37,7 +37,8 @@ class RequantizerCore(Implementation[RequantizeAttributes], Generic[F]):
     """A requantizer of one form, with ``folding.input_lanes`` lanes.
 
     ``own``: channels with parameters of their own, the same in each pixel of a beat; ``channels``: all that lanes take
-    in turn; ``words``: of each lane's table. If every channel is alike, one word of parameters serves all.
+    in turn; ``turns``: rounds with parameters of their own, and the pixels of each; ``words``: of each lane's table. If
+    every channel is alike, one word of parameters serves all.
     """
 
     steady = True
@@ -51,9 +52,11 @@ class RequantizerCore(Implementation[RequantizeAttributes], Generic[F]):
         self.lanes = folding.input_lanes
         self.own: int = node.inputs[0].typed.shape[1]
         self.channels = grouped(node.inputs[0].typed.shape, self.lanes)[1]
+        rounds: int = node.attributes.rounds
         if all_alike(self.steps):
-            self.own, self.channels = 1, self.lanes
-        self.words = -(-self.channels // self.lanes)
+            self.own, self.channels, rounds = 1, self.lanes, 1
+        self.turns = rounds, grouped(node.inputs[0].typed.shape, self.lanes)[0]
+        self.words = rounds * -(-self.channels // self.lanes)
 
     @abstractmethod
     def latency(self) -> int:
@@ -69,9 +72,9 @@ class RequantizerCore(Implementation[RequantizeAttributes], Generic[F]):
         """Return the bits of a beat in the queue. A memory of flip-flops stores neither constant bits nor copies of
         others, as far as synthesis sees it."""
         flat = costs.FAMILIES[family].lutram is None and depth > REGISTER_DEPTH
-        if not flat or sum(step.count + 1 for step in self.steps[: self.own]) > costs.MOST_KNOWN_BITS:
+        if not flat or sum(step.count + 1 for step in self.steps[: self.all]) > costs.MOST_KNOWN_BITS:
             return self.lanes * self.output.bits
-        return changing_bits(self.steps[: self.own], self.lanes, self.output.bits)
+        return changing_bits(self.steps[: self.all], self.lanes, self.output.bits)
 
     def wrapped(self, base: int) -> int:
         """Return the value of the output type that is ``base`` modulo its number of values."""
@@ -79,11 +82,21 @@ class RequantizerCore(Implementation[RequantizeAttributes], Generic[F]):
 
     def padded(self, values: Any) -> IntArray:
         """Arrange one row per channel, for each pixel of a beat, as [words, lanes, ...]; surplus lanes get zeros."""
-        array = np.array(values[: self.own], dtype=object)  # addends of 16-bit levels pass 64 bits
-        array = np.tile(array, (self.channels // self.own, *(1,) * (array.ndim - 1)))
-        padded = np.zeros((self.words * self.lanes, *array.shape[1:]), dtype=object)
-        padded[: len(array)] = array
-        return padded.reshape(self.words, self.lanes, *array.shape[1:])
+        array = self.of_rounds(np.array(values[: self.all], dtype=object))  # addends of 16-bit levels pass 64 bits
+        rounds, _, *rest = array.shape
+        array = np.tile(array, (1, self.channels // self.own, *(1,) * len(rest)))
+        padded = np.zeros((rounds, self.words // rounds * self.lanes, *rest), dtype=object)
+        padded[:, : self.channels] = array
+        return padded.reshape(self.words, self.lanes, *rest)
+
+    @property
+    def all(self) -> int:
+        """Return the channels with parameters of their own in all rounds."""
+        return self.turns[0] * self.own
+
+    def of_rounds(self, rows: Any) -> Any:
+        """Arrange rows of all rounds' own channels as [rounds, channels, ...]."""
+        return rows.reshape(self.turns[0], self.own, *rows.shape[1:])
 
     def packed(self, fields: Sequence[Field]) -> tuple[list[int], int]:
         """Return words of fields, lane 0 lowest and in each lane the first field lowest, and the bits of a word."""

@@ -35,13 +35,14 @@ class ResultTable(LaneTables[LookupForm]):
         (words,) = self.lane_tables(name, files)
         core = LookupRequantizer(
             shape_of(self.input), shape_of(self.output), lanes=self.lanes, channels=self.channels, depth=depth,
+            turns=self.turns,
             low=self.form.lo, tables=words, shared=self.words == 1,
         )
         return Built(core, [core.i], [core.o], files)
 
     def tables(self) -> list[LaneTable]:
-        rows = np.zeros((self.own, self._span), dtype=np.int64)
-        rows[:, : self.form.span] = self.form.array[: self.own]
+        rows = np.zeros((self.all, self._span), dtype=np.int64)
+        rows[:, : self.form.span] = self.form.array[: self.all]
         return [LaneTable("table", rows, self.output.bits)]
 
     def registered(self, words: int) -> bool:

@@ -81,7 +81,7 @@ class SerialProducts(RequantizerCore[MultiplyAddShift]):
             shape_of(self.input), shape_of(self.output), lanes=self.lanes, channels=self.channels,
             multiplier_shape=self.serial.multiplier_shape, addend_shape=self.serial.addend_shape,
             together=self.folding.part, shift=self.form.shift, low=self.form.low, high=self.form.high,
-            parameters=file.table, depth=depth,
+            parameters=file.table, depth=depth, turns=self.turns,
         )
         return Built(core, [core.i], [core.o], [file])
 

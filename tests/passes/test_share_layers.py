@@ -1,0 +1,77 @@
+"""Layers of one shape that follow each other share their cores: every value stays the same, in the quantized graph, in
+streams and in hardware, with the weights and the quantizers of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hwflow.api.compiler import compile
+from hwflow.passes import pipeline
+from hwflow.passes.roll_loops import share_layers
+from hwflow.verify import golden
+from tests.models import Builder
+from tests.passes.test_roll_loops import loops
+from tests.simulated_model import check_simulated
+
+
+def dense(layers: int) -> Builder:
+    """Dense layers with weights and scales of their own, each with a Relu before its quantizer."""
+    b, rng = Builder(21, 10), np.random.default_rng(layers)
+    x = b.requantize(b.input("x", ["N", 6]), 0.25, 0, "int8")
+    for layer in range(layers):
+        y = b.node("MatMul", x, b.weights(rng.integers(-9, 9, (6, 6)), 0.03125 * (layer + 1)))
+        y = b.node("Add", y, b.constant(rng.integers(-8, 8, 6) / 8, "float"))
+        x = b.requantize(b.node("Relu", y), 0.1 + 0.07 * layer, 0, "uint8")
+    b.output(x)
+    return b
+
+
+def residual(blocks: int) -> Builder:
+    """Blocks of two convolutions beside a skip connection, as in ResNet."""
+    b, rng = Builder(21, 10), np.random.default_rng(blocks)
+    x = b.requantize(b.input("x", ["N", 3, 4, 4]), 0.25, 0, "uint8")
+    for block in range(blocks):
+        y = x
+        for number in range(2):
+            weights = b.weights(rng.integers(-9, 9, (3, 3, 3, 3)), 0.01 * (1 + block + number))
+            y = b.node("Conv", y, weights, pads=[1] * 4)
+            if not number:
+                y = b.requantize(b.node("Relu", y), 0.2 + 0.1 * block, 0, "uint8")
+        y = b.requantize(y, 0.25, 128, "uint8")
+        x = b.requantize(b.node("Relu", b.node("Add", x, y)), 0.25, 0, "uint8")
+    b.output(x)
+    return b
+
+
+MODELS: dict[str, tuple[Callable[[], Builder], int]] = {
+    "dense": (lambda: dense(4), 4), "residual": (lambda: residual(3), 3),
+}
+"""With the rounds that are found."""
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_values_stay(name: str, tmp_path: Path) -> None:
+    make, rounds = MODELS[name]
+    graph = make().load(tmp_path).quantized
+    rolled = share_layers(pipeline.run(graph, pipeline.SIMPLER))
+    arrays = {p.name: np.random.default_rng(0).integers(0, 100, (3, *p.shape)) for p in graph.inputs}
+    wanted = golden.evaluate(graph, arrays)
+    for other in (rolled, pipeline.run(graph, pipeline.FORMS[pipeline.SHARED])):
+        for port, found in golden.evaluate(other, arrays).items():
+            np.testing.assert_array_equal(found, wanted[port])
+    assert [loop.rounds for loop in loops(rolled)] == [rounds]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_in_hardware(name: str, tmp_path: Path) -> None:
+    """Bit for bit and cycle for cycle, with gaps and stalls."""
+    model = MODELS[name][0]().load(tmp_path)
+    design = compile(model, "ulx3s_85f", fps=1000, loops="shared")
+    alone = compile(model, "ulx3s_85f", fps=1000, loops="unrolled")
+    assert design.loops == "shared"
+    assert design.schedule.resources.lut < alone.schedule.resources.lut
+    check_simulated(design, stalls=(0, 0.5))
