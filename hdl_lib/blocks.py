@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from amaranth.hdl import Cat, Const, Module, Mux, Shape, Signal, Value, ValueLike
 
+Turns = tuple[int, int]  # rounds with constants of their own, and how often those of one are used
+ONE_TURN: Turns = (1, 1)
+
 
 def block_count(channels: int, lanes: int) -> int:
     """Return the beats per pixel: ``ceil(channels / lanes)``.
@@ -67,12 +70,13 @@ def count_up(m: Module, name: str, count: int, advance: Value) -> Signal:
     return value
 
 
-def count_in_turns(m: Module, name: str, words: int, times: int, groups: int, advance: Value) -> Signal:
-    """Return a register that counts through ``words`` numbers so many ``times``, then through the next ones, and after
-    ``groups`` of them from 0 again; one step in every cycle with ``advance``.
+def count_in_turns(m: Module, name: str, words: int, turns: Turns, advance: Value) -> Signal:
+    """Return a register that counts through ``words`` numbers as often as ``turns`` say, then through the next ones,
+    and after the last round's from 0 again; one step in every cycle with ``advance``.
 
-    The address of a table with a set of constants for each round of a loop.
+    The address of a table with the words of each round.
     """
+    groups, times = turns
     if groups == 1:
         return count_up(m, name, words, advance)
     value = Signal(range(words * groups), name=name)

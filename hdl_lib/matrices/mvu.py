@@ -11,7 +11,7 @@ from hdl_lib.arithmetic.lane_sums import gathered
 from hdl_lib.arithmetic.multiplier import FORMS as PRODUCTS
 from hdl_lib.arithmetic.multiplier import PART, ProductForm
 from hdl_lib.arithmetic.packed_product import Packing
-from hdl_lib.blocks import count_in_turns, delayed, loop
+from hdl_lib.blocks import ONE_TURN, Turns, count_in_turns, delayed, loop
 from hdl_lib.matrices.mvu_rows import connect_rows, parts_of, row_of
 from hdl_lib.matrices.vector_buffer import vector_inputs, vector_latency
 from hdl_lib.memories.rom import Rom, Table, lies_far, lies_in_block
@@ -46,8 +46,8 @@ class Mvu(wiring.Component):
         ``nf * synapse_fold + sf`` holds ``weight[..][p][s]`` in lane ``p * simd + s`` of ``weight_shape``'s width,
         lane 0 in the least significant bits. A table of a multiple of so many words holds several sets, which
         pixels use in turn.
-    rounds, pixels: the table holds the sets of ``rounds``, which follow each other; each serves ``pixels`` pixels, a
-        multiple of its sets, before the next one comes. Not where ``clipped``.
+    turns: (rounds, pixels): the table holds the sets of so many rounds, which follow each other; those of each serve so
+        many pixels, a multiple of the sets, before the next ones come. Not where ``clipped``.
     multiplier: "dsp" (the ``*`` operator between registers; operands of more than 16 bits are split into parts), "dsp2"
         (a product for each two rows, see :mod:`hdl_lib.arithmetic.packed_product`; the last one of an odd ``pe`` as in
         "dsp"), "lut" (sums of partial products, see :mod:`hdl_lib.arithmetic.multiplier`) or "xnor" (see
@@ -117,11 +117,9 @@ class Mvu(wiring.Component):
         packing: Packing | None = None,
         digits: Digits | None = None,
         clipped: WindowGeometry | None = None,
-        rounds: int = 1,
-        pixels: int = 1,
+        turns: Turns = ONE_TURN,
     ) -> None:
-        self.rounds = rounds
-        self.pixels = pixels
+        self.turns = turns
         self.input_shape = Shape.cast(input_shape)
         self.weight_shape = Shape.cast(weight_shape)
         self.accumulator_shape = Shape.cast(accumulator_shape)
@@ -192,10 +190,11 @@ class Mvu(wiring.Component):
                 "pack the table for this folding"
             )
 
-        if self.weights.depth % (depth * self.rounds) or self.pixels * self.rounds * depth % self.weights.depth:
+        sets, (rounds, pixels) = self.weights.depth // depth, self.turns
+        if sets % rounds or (rounds > 1 and pixels * rounds % sets):
             raise ValueError(
-                f"Mvu rounds, {self.rounds}, must divide the sets of weights, {self.weights.depth // depth}, and "
-                f"pixels, {self.pixels}, must be a multiple of the sets of each"
+                f"Mvu turns, {self.turns}, must be rounds that divide the sets of weights, {sets}, and a number of "
+                "pixels that the sets of each divide"
             )
         if self.clipped is not None:
             self._check_clipped(self.clipped)
@@ -302,9 +301,10 @@ class Mvu(wiring.Component):
         if self.clipped is not None:
             address = self._clipped_walk(m, self.clipped, step, produces, last)
         else:
-            words = self.weights.depth // self.rounds
-            times = self.pixels * self.neuron_fold * self.synapse_fold // words
-            address = count_in_turns(m, "weight", words, times, self.rounds, step)
+            rounds, pixels = self.turns
+            words = self.weights.depth // rounds
+            times = pixels * self.neuron_fold * self.synapse_fold // words
+            address = count_in_turns(m, "weight", words, (rounds, times), step)
         with m.If(step):
             if self.synapse_fold > 1:
                 m.d.sync += synapse.eq(Mux(produces, 0, synapse + 1))

@@ -7,13 +7,10 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hdl_lib.arithmetic.adder_tree import Term
-from hdl_lib.blocks import block_count, count_in_turns, count_up, less
+from hdl_lib.blocks import ONE_TURN, Turns, block_count, count_in_turns, count_up, less
 from hdl_lib.memories.rom import Rom, Table
 from hdl_lib.memories.storage import check_depth
 from hdl_lib.streams.output_queue import OutputQueue
-
-Turns = tuple[int, int]  # rounds with tables of their own, and the pixels of each
-ONE_TURN: Turns = (1, 1)
 
 
 class PerChannel(wiring.Component):
@@ -69,8 +66,7 @@ class PerChannel(wiring.Component):
         round if the same ones serve all."""
         if words < self.blocks:
             return count_up(m, name, words, advance)
-        rounds, pixels = self.turns
-        return count_in_turns(m, name, words // rounds, pixels, rounds, advance)
+        return count_in_turns(m, name, words // self.turns[0], self.turns, advance)
 
     def _operands(self, m: Module, step: Value, table: Table) -> tuple[list[Value], Value]:
         """Return the input's lanes and the block's word of the table, both in registers, 2 cycles after the step."""

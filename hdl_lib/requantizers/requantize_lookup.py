@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from amaranth.hdl import Cat, Module, Shape, Signal
 from amaranth.utils import ceil_log2
 
-from hdl_lib.blocks import delayed
+from hdl_lib.blocks import ONE_TURN, Turns, delayed
 from hdl_lib.memories.rom import Rom, Table
-from hdl_lib.requantizers.per_channel import ONE_TURN, PerChannel, Turns
+from hdl_lib.requantizers.per_channel import PerChannel
 
 
 class LookupRequantizer(PerChannel):

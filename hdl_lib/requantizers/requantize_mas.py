@@ -10,8 +10,9 @@ from hdl_lib.arithmetic.carried_sum import carried_sum
 from hdl_lib.arithmetic.digit_product import Digits, DigitSum
 from hdl_lib.arithmetic.multiplier import PART, interval
 from hdl_lib.arithmetic.wide_product import Part, part_product, parts_of
+from hdl_lib.blocks import ONE_TURN, Turns
 from hdl_lib.memories.rom import Table, lies_in_block
-from hdl_lib.requantizers.per_channel import ONE_TURN, PerChannel, Turns, limited
+from hdl_lib.requantizers.per_channel import PerChannel, limited
 from hdl_lib.requantizers.shift_and_clamp import ShiftRounding, check_clamp, checked_rounding
 
 

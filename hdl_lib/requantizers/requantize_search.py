@@ -8,9 +8,9 @@ from amaranth.hdl import Cat, Const, Module, Shape, Signal, Value
 from amaranth.utils import ceil_log2
 
 from hdl_lib.arithmetic.multiplier import interval
-from hdl_lib.blocks import delayed, less
+from hdl_lib.blocks import ONE_TURN, Turns, delayed, less
 from hdl_lib.memories.rom import Rom, Table, banks_of
-from hdl_lib.requantizers.per_channel import ONE_TURN, PerChannel, Turns
+from hdl_lib.requantizers.per_channel import PerChannel
 
 SMALL = 16  # words of a table that look-up tables hold: it is read without an output register
 

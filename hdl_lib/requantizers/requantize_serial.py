@@ -10,9 +10,9 @@ from amaranth.lib import wiring
 from hdl_lib.arithmetic.adder_tree import Term, registered, shape_of
 from hdl_lib.arithmetic.carried_sum import carried_sum
 from hdl_lib.arithmetic.multiplier import interval
-from hdl_lib.blocks import delayed
+from hdl_lib.blocks import ONE_TURN, Turns, delayed
 from hdl_lib.memories.rom import Rom, Table
-from hdl_lib.requantizers.per_channel import ONE_TURN, PerChannel, Turns, limited
+from hdl_lib.requantizers.per_channel import PerChannel, limited
 from hdl_lib.requantizers.shift_and_clamp import check_clamp
 from hdl_lib.streams.output_queue import OutputQueue
 

@@ -8,9 +8,9 @@ from amaranth.hdl import Cat, Const, Module, Shape, Signal
 
 from hdl_lib.arithmetic.adder_tree import Term, adder_tree, registered, tree_levels
 from hdl_lib.arithmetic.multiplier import interval
-from hdl_lib.blocks import less
+from hdl_lib.blocks import ONE_TURN, Turns, less
 from hdl_lib.memories.rom import Table
-from hdl_lib.requantizers.per_channel import ONE_TURN, PerChannel, Turns
+from hdl_lib.requantizers.per_channel import PerChannel
 
 GROUP = 4  # comparisons counted in one level of look-up tables
 RISING, FALLING = "rising", "falling"

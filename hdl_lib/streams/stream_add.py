@@ -10,7 +10,7 @@ from hdl_lib.arithmetic.adder_tree import Term, registered, tree_levels
 from hdl_lib.arithmetic.block_product import BLOCK_LATENCY, block_product
 from hdl_lib.arithmetic.multiplier import FORMS, PART, Multiplier, ProductForm, interval
 from hdl_lib.arithmetic.signed_sum import Register, Summand, planned, signed_digits, signed_sum
-from hdl_lib.blocks import count_up
+from hdl_lib.blocks import ONE_TURN, Turns, count_in_turns
 from hdl_lib.memories.rom import Rom, Table
 from hdl_lib.streams.joined import Joined
 
@@ -33,9 +33,11 @@ class StreamAdd(Joined):
     depth: beats of the output queue; one beat per cycle needs ``latency + 1``.
     part: in the form "dsp" multipliers of more bits are split into parts of so many, each with its own block; the tree
         of the sum adds them, so that no adder follows a block in the same cycle.
-    tables: of ``a`` and of ``b``; needed where multipliers differ between a pixel's beats (:attr:`table_shapes`
-        tells), else None. A word for each block: for each lane, lane 0 in the least significant bits, the multiplier in
-        two's complement of its shape (any bits in lanes beyond ``channels``).
+    tables: of ``a`` and of ``b``; needed where multipliers differ between beats (:attr:`table_shapes` tells), else
+        None. The words of :meth:`AddPlan.words`: for each lane, lane 0 in the least significant bits, the multiplier in
+        two's complement of its shape.
+    turns: (rounds, pixels): there are multipliers, one or one per channel, for so many rounds, which follow each other;
+        those of each serve so many pixels before the next ones come.
 
     Members
     -------
@@ -66,25 +68,32 @@ class StreamAdd(Joined):
         depth: int,
         part: int = PART,
         tables: Sequence[Table | None] = (None, None),
+        turns: Turns = ONE_TURN,
     ) -> None:
         if multiplier not in FORMS:
             raise ValueError(f"multiplier must be one of {', '.join(FORMS)}, not {multiplier!r}")
         for values in multipliers:
-            if len(values) not in (1, channels):
-                raise ValueError(f"multipliers must be 1 or {channels} (one per channel), not {len(values)}")
+            if len(values) not in (1, turns[0], turns[0] * channels):
+                raise ValueError(
+                    f"multipliers must be 1 or {channels} (one per channel), of {turns[0]} rounds, not {len(values)}"
+                )
             if not all(values):
                 raise ValueError("multipliers must not be 0")
         super().__init__(input_shapes, output_shape, lanes=lanes, channels=channels, depth=depth)
-        self.plan = AddPlan(self.input_shapes, self.output_shape.width, lanes, channels, multipliers, multiplier, part)
-        for name, table, shape in zip("ab", tables, self.table_shapes, strict=True):
+        self.turns = turns
+        self.plan = AddPlan(
+            self.input_shapes, self.output_shape.width, lanes, channels, multipliers, multiplier, part, turns[0]
+        )
+        for index, (name, table, shape) in enumerate(zip("ab", tables, self.table_shapes, strict=True)):
+            words = len(self.plan.words(index))
             if (table is None) != (shape is None):
                 needed = "no table" if shape is None else "a table"
                 raise ValueError(f"{name} needs {needed} of multipliers")
             if table is not None and shape is not None and (table.width, table.depth) != (
-                lanes * shape.width, self.blocks
+                lanes * shape.width, words
             ):
                 raise ValueError(
-                    f"the table of {name} must have {self.blocks} words of {lanes * shape.width} bits, "
+                    f"the table of {name} must have {words} words of {lanes * shape.width} bits, "
                     f"not {table.depth} of {table.width}"
                 )
         self.table_a, self.table_b = tables
@@ -104,12 +113,15 @@ class StreamAdd(Joined):
         queue, step, payloads = self._issue(m)
         plan = self.plan
         words: list[Value | None] = []
+        rounds, pixels = self.turns
         for name, table in (("a", self.table_a), ("b", self.table_b)):
             if table is None:
                 words.append(None)
                 continue
             m.submodules[f"multipliers_{name}"] = rom = Rom.of_table(table, output_register=True)
-            m.d.comb += rom.addr.eq(count_up(m, f"block_{name}", self.blocks, step))
+            blocks = table.depth // rounds
+            turns = rounds, pixels * self.blocks // blocks
+            m.d.comb += rom.addr.eq(count_in_turns(m, f"block_{name}", blocks, turns, step))
             words.append(rom.data)
         for lane in range(self.lanes):
             summands: list[Summand] = []
@@ -178,18 +190,20 @@ class AddPlan:
         multipliers: Sequence[Sequence[int]],
         form: ProductForm,
         part: int = PART,
+        rounds: int = 1,
     ) -> None:
         self.input_shapes = tuple(input_shapes)
         self.width = width
         self.lanes = lanes
         self.form = form
         self.part = part
+        self.rounds = rounds
         blocks = -(-channels // lanes)
         self.multipliers = [
             tuple(values[:1]) if len(set(values)) == 1 else tuple(values) for values in multipliers
         ]
         self.table_shapes = tuple(
-            None if blocks == 1 or len(values) == 1 else _shape_holding(values) for values in self.multipliers
+            None if rounds * blocks == 1 or len(values) == 1 else _shape_holding(values) for values in self.multipliers
         )
         self.products = [
             None if weight is None else Multiplier(shape, weight, form, part)
@@ -204,6 +218,17 @@ class AddPlan:
     @property
     def latency(self) -> int:
         return self.product_latency + self.levels + 1
+
+    def words(self, index: int) -> list[tuple[int, ...]]:
+        """Return the multipliers of each lane in the words of the table of an input, zeros in lanes without a channel:
+        a word for each block of each round, or for each round where channels are alike."""
+        values, lanes = self.multipliers[index], self.lanes
+        own = len(values) // self.rounds
+        if own <= 1:
+            return [(value,) * lanes for value in values]
+        padded = -own % lanes
+        rows = [(*values[begin : begin + own], *[0] * padded) for begin in range(0, len(values), own)]
+        return [row[first : first + lanes] for row in rows for first in range(0, own, lanes)]
 
     def constant(self, index: int, lane: int) -> list[tuple[int, list[tuple[int, bool]]]]:
         """Return the multiplier of a lane as a sum of parts, each ``factor`` times the sum of its digits; the factor is

@@ -40,6 +40,7 @@ class Depthwise(wiring.Component):
     weights: a word for each block, kernel row and, unless ``row``, kernel column, innermost last; each of the three
         numbers in the address has as many bits as it needs, so that some words may be unused (:func:`weight_places`).
         A word has ``lanes`` weights for each tap of the step, tap 0 and lane 0 in the low bits, lanes innermost.
+    rounds: weights are such tables, one behind the other, which frames take in turns.
     pad_value, padded_shape: the value of every lane of a pixel outside the image; a shape for it and the elements.
     rows: image rows that the buffer holds, at least ``geometry.minimum_rows``; its words are rounded up to a power of
         two.
@@ -90,7 +91,9 @@ class Depthwise(wiring.Component):
         multiplier: ProductForm,
         part: int = PART,
         depth: int,
+        rounds: int = 1,
     ) -> None:
+        self.rounds = rounds
         self.shape, self.weight_shape = Shape.cast(shape), Shape.cast(weight_shape)
         self.result_shape, self.padded_shape = Shape.cast(result_shape), Shape.cast(padded_shape)
         self.geometry = geometry
@@ -113,7 +116,8 @@ class Depthwise(wiring.Component):
             raise ValueError(
                 f"padded_shape must hold {self.shape} and pad_value, {pad_value}, not {low}..{high}, as {padded_shape}"
             )
-        width, words = self.taps * lanes * self.weight_shape.width, weight_places(geometry, self.blocks, row)[-1]
+        width = self.taps * lanes * self.weight_shape.width
+        words = rounds * weight_places(geometry, self.blocks, row)[-1]
         if (weights.width, weights.depth) != (width, words):
             raise ValueError(
                 f"weights must be {words} words of {width} bits (taps per step * lanes * weight bits), not "
@@ -365,7 +369,8 @@ class _Walk:
         _, column_last = self._loop("column", g.out_width, issue & column_done)
         self.row_last = column_done & column_last
         _, frame_last = self._loop("row", g.out_height, issue & self.row_last)
-        self.place = Cat(*(value for value in (tap, row, block) if value is not None))
+        turn, _ = self._loop("round", core.rounds, issue & self.row_last & frame_last)
+        self.place = Cat(*(value for value in (tap, row, block, turn) if value is not None))
         if not len(self.place):
             self.place = Const(0, 1)
 

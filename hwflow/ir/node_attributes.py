@@ -264,11 +264,13 @@ class RootAttributes(Attributes):
 @dataclass(frozen=True, eq=False)
 class ScaledAddAttributes(Attributes):
     """``multipliers``: of the first and of the second input: integers that are not 0, one or one per channel; ``axis``:
-    the channel axis that they vary along."""
+    the channel axis that they vary along. ``rounds`` (of hardware): they are one, or one for each channel of so many
+    frames, which take turns."""
 
     op = "scaled_add"
     axis: int
     multipliers: tuple[tuple[int, ...], ...]
+    rounds: int = 1
 
 
 @dataclass(frozen=True, eq=False)

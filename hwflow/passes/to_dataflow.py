@@ -115,6 +115,8 @@ class _Context:
                     "compile with --loops unrolled",
                 )
                 return
+            if together is own[0]:
+                continue
             row[0].attributes = together
             self._constants[row[0]] = own
             for index, value in enumerate(row[0].outputs):

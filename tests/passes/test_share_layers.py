@@ -47,8 +47,39 @@ def residual(blocks: int) -> Builder:
     return b
 
 
+def bottlenecks(blocks: int) -> Builder:
+    """Inverted bottlenecks, as in MobileNetV2, whose sums have scales of other ratios from block to block."""
+    b, rng = Builder(21, 10), np.random.default_rng(blocks)
+    x = b.requantize(b.input("x", ["N", 2, 3, 4]), 0.25, 0, "int8")
+    for block in range(blocks):
+        y = b.node("Conv", x, b.weights(rng.integers(-9, 9, (4, 2, 1, 1)), 0.02 + 0.01 * block))
+        y = b.requantize(b.node("Relu", y), 0.1 + 0.03 * block, 0, "uint8")
+        weights = b.weights(rng.integers(-9, 9, (4, 1, 3, 3)), 0.02 + 0.01 * block)
+        y = b.node("Conv", y, weights, pads=[1] * 4, group=4)
+        y = b.requantize(b.node("Relu", y), 0.2 + 0.03 * block, 0, "uint8")
+        y = b.node("Conv", y, b.weights(rng.integers(-9, 9, (2, 4, 1, 1)), 0.02 + 0.01 * block))
+        y = b.requantize(y, 0.5 / 2**block, 3 * block, "int8")
+        x = b.requantize(b.node("Add", x, y), 0.25 * 2**block, 0, "int8")
+    b.output(x)
+    return b
+
+
+def grouped(layers: int) -> Builder:
+    """Convolutions of two groups with a step function of few levels behind."""
+    b, rng = Builder(21, 10), np.random.default_rng(layers)
+    x = b.requantize(b.input("x", ["N", 4, 5]), 1.0, 0, "uint4")
+    for layer in range(layers):
+        y = b.node("Conv", x, b.weights(rng.integers(-2, 2, (4, 2, 3)), 0.25 + 0.1 * layer), pads=[1, 1], group=2)
+        x = b.requantize(b.node("Sigmoid", y), 0.1 - 0.01 * layer, 0, "uint4")
+    b.output(x)
+    return b
+
+
 MODELS: dict[str, tuple[Callable[[], Builder], int]] = {
-    "dense": (lambda: dense(4), 4), "residual": (lambda: residual(3), 3),
+    "dense": (lambda: dense(4), 4),
+    "residual": (lambda: residual(3), 3),
+    "bottlenecks": (lambda: bottlenecks(2), 2),
+    "grouped": (lambda: grouped(3), 3),
 }
 """With the rounds that are found."""
 
@@ -58,7 +89,8 @@ def test_values_stay(name: str, tmp_path: Path) -> None:
     make, rounds = MODELS[name]
     graph = make().load(tmp_path).quantized
     rolled = share_layers(pipeline.run(graph, pipeline.SIMPLER))
-    arrays = {p.name: np.random.default_rng(0).integers(0, 100, (3, *p.shape)) for p in graph.inputs}
+    rng = np.random.default_rng(0)
+    arrays = {p.name: rng.integers(0, p.value.typed.interval.hi + 1, (3, *p.shape)) for p in graph.inputs}
     wanted = golden.evaluate(graph, arrays)
     for other in (rolled, pipeline.run(graph, pipeline.FORMS[pipeline.SHARED])):
         for port, found in golden.evaluate(other, arrays).items():

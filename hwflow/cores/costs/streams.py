@@ -71,19 +71,18 @@ def stream_add(
                     total += Resources(lut=split_sums(family, x, w) + soft, ff=held)
             continue
         w = IntType(product.weight_shape.width, product.weight_shape.signed)
-        values = plan.multipliers[index]
         different = lanes * w.bits  # bits of a word that are not alike in all words
-        words = pack_words(np.array([*values, *[0] * (-len(values) % lanes)]).reshape(-1, lanes), w.bits)
-        if blocks * different <= MOST_KNOWN_BITS:
+        numbers = plan.words(index)
+        words = pack_words(np.array(numbers), w.bits)
+        if len(words) * different <= MOST_KNOWN_BITS:
             table = filled_rom(family, words, different)
         else:
-            table = rom(family, blocks, different, changing_bits(words, different))
+            table = rom(family, len(words), different, changing_bits(words, different))
         total += table + Resources(ff=2 * lanes * x.bits + different * product.operand_latency)
-        if plan.form == ProductForm.LUT and blocks <= FEW and min(x.bits, w.bits) > 1:
+        if plan.form == ProductForm.LUT and len(words) <= FEW and min(x.bits, w.bits) > 1:
             made = Resources()
-            for lane in range(lanes):
-                own = values[lane::lanes]
-                made += multiple_product(family, x, w, [*own, *[0] * (blocks - len(own))])
+            for own in zip(*numbers, strict=True):
+                made += multiple_product(family, x, w, [*own])
         else:
             made = whole_products(family, x, w, lanes, plan.form)
         total += Resources(made.lut, made.ff)

@@ -84,7 +84,8 @@ class Conv2d(LogicalOperator[Conv2dAttributes]):
         moves = window.taps > 1 or window.strides != (1, 1) or any(window.pads)
         if moves and (groups == 1 or group_channels > 1):
             clipping = Clipping.OFFERED if clips else Clipping.NONE
-            windows = SlidingWindowAttributes(window, node.attributes.pad_value, node.attributes.centred, clipping)
+            pad_value = node.attributes.pad_value if window.touches_padding() or node.attributes.centred else 0
+            windows = SlidingWindowAttributes(window, pad_value, node.attributes.centred, clipping)
             stream = context.add("window", [stream], windows)
         matrix, binary, result = _tap_major(weights), node.attributes.binary, None
         if groups == 1:

@@ -7,7 +7,7 @@ row; the folding's number of multipliers tells which.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -28,9 +28,13 @@ from hwflow.types import Interval, IntType, TensorType
 
 @dataclass(frozen=True, eq=False)
 class DepthwiseAttributes(WeightAttributes, LineBufferAttributes):
-    """``weights`` [taps, channels]."""
+    """``weights`` [taps, channels], or [rounds, taps, channels], which frames take in turns."""
 
     op = "depthwise"
+
+    @property
+    def rounds(self) -> int:
+        return len(self.weights) if self.weights.ndim > 2 else 1
 
 
 class Depthwise(HardwareOperator[DepthwiseAttributes]):
@@ -54,7 +58,10 @@ class Depthwise(HardwareOperator[DepthwiseAttributes]):
         return ((taps * attributes.weights).sum(axis=3).reshape(frames, -1, channels),)
 
     def macs(self, node: Node[DepthwiseAttributes]) -> int:
-        return int(node.attributes.weights.size) * int(node.outputs[0].typed.shape[0])
+        return int(node.attributes.weights.size) // node.attributes.rounds * int(node.outputs[0].typed.shape[0])
+
+    def in_turns(self, each: Sequence[DepthwiseAttributes]) -> DepthwiseAttributes:
+        return replace(each[0], weights=np.stack([own.weights for own in each]))
 
     def foldings(self, node: Node[DepthwiseAttributes], device: Device) -> Sequence[Folding]:
         kinds = costs.product_kinds(device.family, padded_type(node), weight_type(node))
@@ -82,7 +89,7 @@ class Depthwise(HardwareOperator[DepthwiseAttributes]):
     def resources(self, node: Node[DepthwiseAttributes], decision: Decision, device: Device) -> Resources:
         folding = decision.folding
         window = core_geometry(_window(node.attributes))
-        types, depth = (padded_type(node), weight_type(node)), _places(node, folding)[-1]
+        types, depth = (padded_type(node), weight_type(node)), node.attributes.rounds * _places(node, folding)[-1]
         width = folding.multipliers * types[1].bits
         known = weight_words(node, folding) if depth * width <= costs.MOST_KNOWN_BITS else None
         changing = None
@@ -109,7 +116,7 @@ class Depthwise(HardwareOperator[DepthwiseAttributes]):
             weights=file.table,
             pad_value=node.attributes.pad_value, padded_shape=shape_of(padded_type(node)),
             rows=line_buffer_rows(node, decision), multiplier=folding.multiplier, part=folding.part or PART,
-            depth=decision.depth,
+            depth=decision.depth, rounds=node.attributes.rounds,
         )
         return Built(core, [core.i], [core.o], [file])
 
@@ -132,15 +139,16 @@ def buffers(node: Node[DepthwiseAttributes], decision: Decision) -> tuple[int, i
 def weight_words(node: Node[DepthwiseAttributes], folding: Folding) -> Sequence[int]:
     """Return the weight table, see :class:`hdl_lib.windows.depthwise.Depthwise`."""
     window, weights, lanes = _window(node.attributes), node.attributes.weights, folding.input_lanes
-    blocks, row = _blocks(node, folding), _by_row(folding)
-    (kh, kw), channels = window.kernel, weights.shape[1]
+    blocks, row, rounds = _blocks(node, folding), _by_row(folding), node.attributes.rounds
+    (kh, kw), channels = window.kernel, weights.shape[-1]
     by_column, by_row, by_block, words = _places(node, folding)
-    padded = np.zeros((kh, kw, blocks * lanes), dtype=np.int64)
-    padded[:, :, :channels] = weights.reshape(kh, kw, channels)
-    steps = padded.reshape(kh, 1 if row else kw, kw if row else 1, blocks, lanes)
-    table = np.zeros((1 << by_block, 1 << by_row, 1 << by_column, folding.multipliers), dtype=np.int64)
-    table[:blocks, :kh, : steps.shape[1]] = steps.transpose(3, 0, 1, 2, 4).reshape(blocks, kh, steps.shape[1], -1)
-    return pack_words(table.reshape(words, -1), weight_type(node).bits)
+    padded = np.zeros((rounds, kh, kw, blocks * lanes), dtype=np.int64)
+    padded[..., :channels] = weights.reshape(rounds, kh, kw, channels)
+    columns = 1 if row else kw
+    steps = padded.reshape(rounds, kh, columns, kw // columns, blocks, lanes).transpose(0, 4, 1, 2, 3, 5)
+    table = np.zeros((rounds, 1 << by_block, 1 << by_row, 1 << by_column, folding.multipliers), dtype=np.int64)
+    table[:, :blocks, :kh, :columns] = steps.reshape(rounds, blocks, kh, columns, -1)
+    return pack_words(table.reshape(rounds * words, -1), weight_type(node).bits)
 
 
 def _places(node: Node[DepthwiseAttributes], folding: Folding) -> tuple[int, int, int, int]:

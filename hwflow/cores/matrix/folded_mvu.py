@@ -145,7 +145,7 @@ class FoldedMvu(Implementation[MvuAttributes]):
             weights=file.table,
             multiplier=self.kind, depth=depth, group=self.synapse // self.pixels, surplus=self._surplus,
             part=self.folding.part or PART, ranges=operands.ranges, packing=self.packing, digits=self.digits,
-            clipped=operands.clipped, rounds=operands.rounds, pixels=operands.vectors,
+            clipped=operands.clipped, turns=(operands.rounds, operands.vectors),
         )
         return Built(core, [core.i], [core.o], [file])
 

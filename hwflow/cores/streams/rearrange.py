@@ -63,6 +63,15 @@ class Rearrange(HardwareOperator[RearrangeAttributes]):
         padded = np.concatenate([frames, np.full((len(frames), 1), attributes.fill, dtype=np.int64)], axis=1)
         return (padded[:, index].reshape(len(frames), index.size // attributes.channels, attributes.channels),)
 
+    def in_turns(self, each: Sequence[RearrangeAttributes]) -> RearrangeAttributes | None:
+        """Return the first one's where all are the same."""
+        first, *others = each
+        same = all(
+            (own.channels, own.fill, own.map.elements) == (first.channels, first.fill, first.map.elements)
+            and np.array_equal(own.map.index, first.map.index) for own in others
+        )
+        return first if same else None
+
     def foldings(self, node: Node[RearrangeAttributes], device: Device) -> Sequence[Folding]:
         moved: IndexMap = node.attributes.map
         shapes = node.inputs[0].typed.shape, node.outputs[0].typed.shape

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -60,6 +61,17 @@ class ScaledAdd(LogicalOperator[ScaledAddAttributes], Joined[ScaledAddAttributes
             total += np.asarray(values, dtype=np.int64).reshape(shape) * x
         return (total,)
 
+    def alike(self, attributes: ScaledAddAttributes) -> ScaledAddAttributes:
+        return replace(attributes, multipliers=())
+
+    def in_turns(self, each: Sequence[ScaledAddAttributes]) -> ScaledAddAttributes | None:
+        count = max(len(values) for own in each for values in own.multipliers)
+        rows = [
+            [number for own in each for number in _each(own.multipliers[index], count)] for index in range(2)
+        ]
+        multipliers = tuple([tuple(row[:1] if len(set(row)) == 1 else row) for row in rows])
+        return replace(each[0], multipliers=multipliers, rounds=len(each))
+
     def lower(self, node: Node[ScaledAddAttributes], context: LoweringContext) -> None:
         streams, order = joined_streams(node, context)
         multipliers = node.attributes.multipliers
@@ -95,27 +107,26 @@ class ScaledAdd(LogicalOperator[ScaledAddAttributes], Joined[ScaledAddAttributes
     def build(self, node: Node[ScaledAddAttributes], decision: Decision, name: str) -> Built:
         folding = decision.folding
         lanes = folding.output_lanes
-        channels = grouped(node.outputs[0].typed.shape, lanes)[1]
-        multipliers = [
-            values if len(values) == 1 else values * (channels // len(values))
-            for values in node.attributes.multipliers
-        ]
+        pixels, channels = grouped(node.outputs[0].typed.shape, lanes)
+        given, types = node.attributes, [shape_of(value.typed.element) for value in node.inputs]
+        times, turns = channels // node.outputs[0].typed.shape[1], (given.rounds, pixels)
+        multipliers = [_tiled(values, given.rounds, times) for values in given.multipliers]
+        plan = AddPlan(
+            types, node.outputs[0].typed.element.bits, lanes, channels, multipliers, folding.multiplier,
+            folding.part or PART, given.rounds,
+        )
         files: list[MemoryFile] = []
         tables: list[Table | None] = []
-        for label, values, shape in zip("ab", multipliers, _plan(node, folding).table_shapes, strict=True):
+        for index, (label, shape) in enumerate(zip("ab", plan.table_shapes, strict=True)):
             if shape is None:
                 tables.append(None)
                 continue
-            blocks = -(-channels // lanes)
-            padded = np.zeros(blocks * lanes, dtype=np.int64)
-            padded[:channels] = values
-            words = pack_words(padded.reshape(blocks, lanes), shape.width)
+            words = pack_words(np.array(plan.words(index), dtype=np.int64), shape.width)
             files.append(MemoryFile(f"{name}_multipliers_{label}", words, lanes * shape.width))
             tables.append(files[-1].table)
         core = Core(
-            [shape_of(value.typed.element) for value in node.inputs], shape_of(node.outputs[0].typed.element),
-            lanes=lanes, channels=channels, multipliers=multipliers, multiplier=folding.multiplier,
-            depth=decision.depth, part=folding.part or PART, tables=tables,
+            types, shape_of(node.outputs[0].typed.element), lanes=lanes, channels=channels, multipliers=multipliers,
+            multiplier=folding.multiplier, depth=decision.depth, part=folding.part or PART, tables=tables, turns=turns,
         )
         return Built(core, [core.a, core.b], [core.o], files)
 
@@ -128,6 +139,14 @@ def _each(values: Sequence[int], count: int) -> list[int]:
     return [int(m) for m in values] * (count if len(values) == 1 else 1)
 
 
+def _tiled(values: tuple[int, ...], rounds: int, times: int) -> tuple[int, ...]:
+    """Return the multipliers of so many pixels side by side, of each round; one for all channels stays one."""
+    own = len(values) // rounds
+    if own <= 1:
+        return values
+    return tuple([number for begin in range(0, len(values), own) for number in values[begin : begin + own] * times])
+
+
 def _plan(node: Node[ScaledAddAttributes], folding: Folding) -> AddPlan:
     """Return the plan of the core at this folding: of one pixel if a beat holds several, of a single lane if all
     channels are alike."""
@@ -138,13 +157,14 @@ def _plan(node: Node[ScaledAddAttributes], folding: Folding) -> AddPlan:
     if all(len(set(values)) == 1 for values in multipliers):
         lanes, channels, multipliers = 1, 1, tuple(values[:1] for values in multipliers)
     return _planned(
-        types, output.element.bits, lanes, channels, multipliers, folding.multiplier, folding.part or PART
+        types, output.element.bits, lanes, channels, multipliers, folding.multiplier, folding.part or PART,
+        node.attributes.rounds,
     )
 
 
 @lru_cache(maxsize=1024)  # the search for foldings asks for the same again and again
 def _planned(
     types: tuple[IntType, ...], width: int, lanes: int, channels: int, multipliers: tuple[tuple[int, ...], ...],
-    form: ProductForm, part: int,
+    form: ProductForm, part: int, rounds: int,
 ) -> AddPlan:
-    return AddPlan([shape_of(t) for t in types], width, lanes, channels, multipliers, form, part)
+    return AddPlan([shape_of(t) for t in types], width, lanes, channels, multipliers, form, part, rounds)
