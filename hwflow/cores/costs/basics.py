@@ -116,3 +116,12 @@ def count_up(count: int) -> Resources:
     if count & (count - 1):
         return loop(count)
     return Resources(lut=width, ff=width)
+
+
+def taking_turns(words: int, turns: tuple[int, int]) -> Resources:
+    """Return what :func:`hdl_lib.blocks.count_in_turns` takes beyond a counter of all words: where the round's words
+    begin, and loops that say when to return there."""
+    if turns[0] == 1:
+        return Resources()
+    width = (words * turns[0] - 1).bit_length()
+    return sum(map(loop, (words, turns[1], turns[0])), Resources(lut=2 * width, ff=width))

@@ -133,6 +133,9 @@ class FoldedMvu(Implementation[MvuAttributes]):
         known = self._few_words(decision)
         changing = costs.changing_numbers(*self._stored()) if known is None and not decision.provisional else None
         unit = self._unit(family).resources(self.pe, self.neuron, decision.depth, known, changing)
+        vectors = self.operands.vectors // (len(self.operands.sets) // self.operands.rounds)
+        words = len(self.operands.sets) // self.operands.rounds * self.synapse * self.neuron
+        unit += costs.taking_turns(words, (self.operands.rounds, vectors))
         clipped = self.operands.clipped
         return unit if clipped is None else unit + costs.clipped_walk(family, clipped, self.synapse, self.neuron)
 

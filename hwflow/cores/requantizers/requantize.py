@@ -11,7 +11,15 @@ import numpy as np
 
 from hwflow.cores import costs
 from hwflow.cores.logical.images import along_axis
-from hwflow.cores.operator import Device, Folding, ImplementedOperator, LogicalOperator, LoweringContext
+from hwflow.cores.operator import (
+    Decision,
+    Device,
+    Folding,
+    ImplementedOperator,
+    LogicalOperator,
+    LoweringContext,
+    Resources,
+)
 from hwflow.cores.requantizers.binary_search import BinarySearch
 from hwflow.cores.requantizers.constant_requantize import ConstantLanes, WiredLanes, shifts_only, worth_offering
 from hwflow.cores.requantizers.constant_thresholds import ThresholdGates
@@ -108,6 +116,11 @@ class Requantize(LogicalOperator[RequantizeAttributes], ImplementedOperator[Requ
         if small and costs.FAMILIES[device.family].adder_levels(device.clock_mhz) > 1:
             return replace(folding, multiplier=WiredLanes.kind)
         return folding
+
+    def resources(self, node: Node[RequantizeAttributes], decision: Decision, device: Device) -> Resources:
+        core = self.implementation(node, decision.folding)
+        turns = costs.taking_turns(core.words // core.turns[0], core.turns)
+        return core.resources(decision, device.family) + turns
 
     def implementation(self, node: Node[RequantizeAttributes], folding: Folding) -> RequantizerCore[Any]:
         form = form_of(node)

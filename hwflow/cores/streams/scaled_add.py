@@ -102,7 +102,10 @@ class ScaledAdd(LogicalOperator[ScaledAddAttributes], Joined[ScaledAddAttributes
         types = tuple(value.typed.element for value in node.inputs)
         plan = _plan(node, folding)
         blocks = -(-node.outputs[0].typed.shape[1] // folding.output_lanes)
-        return _cost(device.family, types, plan, blocks, decision.depth, folding.output_lanes // plan.lanes)
+        total = _cost(device.family, types, plan, blocks, decision.depth, folding.output_lanes // plan.lanes)
+        turns = node.attributes.rounds, grouped(node.outputs[0].typed.shape, folding.output_lanes)[0]
+        tables = [index for index, shape in enumerate(plan.table_shapes) if shape is not None]
+        return sum([costs.taking_turns(len(plan.words(index)) // turns[0], turns) for index in tables], total)
 
     def build(self, node: Node[ScaledAddAttributes], decision: Decision, name: str) -> Built:
         folding = decision.folding
