@@ -51,7 +51,7 @@ class PerChannel(wiring.Component):
             raise ValueError(f"the table's words must have {width} bits ({contents}), not {table.width}")
         if table.depth not in (1, self.blocks):
             raise ValueError(
-                f"the table must have {self.blocks} words (one for each beat of a pixel, of all rounds) "
+                f"the table must have {self.blocks} words (one for each beat of a pixel) "
                 f"or 1 (the same for all), not {table.depth}"
             )
 

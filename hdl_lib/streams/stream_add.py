@@ -74,9 +74,8 @@ class StreamAdd(Joined):
             raise ValueError(f"multiplier must be one of {', '.join(FORMS)}, not {multiplier!r}")
         for values in multipliers:
             if len(values) not in (1, turns[0], turns[0] * channels):
-                raise ValueError(
-                    f"multipliers must be 1 or {channels} (one per channel), of {turns[0]} rounds, not {len(values)}"
-                )
+                each = f", in {turns[0]} rounds" if turns[0] > 1 else ""
+                raise ValueError(f"multipliers must be 1 or {channels} (one per channel){each}, not {len(values)}")
             if not all(values):
                 raise ValueError("multipliers must not be 0")
         super().__init__(input_shapes, output_shape, lanes=lanes, channels=channels, depth=depth)

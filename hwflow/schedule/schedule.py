@@ -181,7 +181,8 @@ def _fastest(task: _Task, budget: Budget, search: FoldingSearch) -> Schedule:
             low = middle
         else:
             found, high = better, middle
-    return _relaxed(task, budget, search, found, there[high]) if search.in_circuits else found
+    limited = search.in_circuits and found.initiation_interval > (1 + _NEAR) * there[high]  # by a circuit's latency
+    return _relaxed(task, budget, search, found, there[high]) if limited else found
 
 
 def _relaxed(task: _Task, budget: Budget, search: FoldingSearch, found: Schedule, aim: int) -> Schedule:
