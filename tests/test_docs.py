@@ -135,5 +135,6 @@ def test_the_report_has_the_keys_that_its_page_says(tmp_path: Path) -> None:
     stateful = hwflow.compile(counter(tmp_path), "icebreaker", states=states).write(tmp_path / "stateful")
     found |= {key for key in keys(stateful) if key.startswith("timing.circuit.")}
     found |= {f"resources.{name}" for name in ("lut", "ff", "dsp", "bram")}
+    found.add("seconds.patch")  # of another verb
     found |= {f"link.clocks[].{name}" for name in ("name", "target_mhz", "fmax_mhz")}  # after place and route
     assert documented() == found | {f"multipliers.{name}" for name in table["multipliers"]}

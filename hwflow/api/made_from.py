@@ -47,7 +47,7 @@ def request_of(model: Path, of_model: Mapping[str, Any], asked: Mapping[str, Any
 
 def unchanged(out: Path, model: Path, asked: Mapping[str, Any], board: Board) -> Record | None:
     """Return the record of ``out`` if making it again would give the same up to the Verilog, else None."""
-    record = _read(out)
+    record = read(out)
     if record is None:
         return None
     try:
@@ -77,7 +77,7 @@ def begin(folder: Path, request: Record, said: Record) -> None:
 
 def reached(out: Path, until: str) -> None:
     """Note in the record, if there is one, that ``until`` is reached, with the digests of the files as they are now."""
-    record = _read(out)
+    record = read(out)
     if record is not None:
         _write(out, record | {"built": until}, record["files"])
 
@@ -99,7 +99,8 @@ def _write(folder: Path, record: Record, names: Iterable[str]) -> None:
     write_json(folder / FILE, record)
 
 
-def _read(out: Path) -> Record | None:
+def read(out: Path) -> Record | None:
+    """Return the record of ``out``, None if there is none."""
     try:
         record = json.loads((out / FILE).read_text())
     except (OSError, ValueError):

@@ -91,16 +91,26 @@ def writer(
 
     def write(design: Design, larger: Mapping[str, Any] | None) -> None:
         with output.replaced() as folder:
-            progress("writing Verilog")
-            table.update(_write_verilog(design, folder, larger, progress, executor))
-            if asked is not None and design.model.file is not None:
-                of_model = {key: table["model"][key] for key in ("sha256", "external_sha256")}
-                request = made_from.request_of(design.model.file, of_model, asked, design.board)
-                made_from.begin(folder, request, made_from.said(design))
+            table.update(write_folder(design, folder, larger, progress, executor, asked))
             if reuse:
                 carry_over(output.path, folder)
 
     return write
+
+
+def write_folder(
+    design: Design, folder: Path, larger: Mapping[str, Any] | None, progress: Callable[[str], None],
+    executor: Executor | None, asked: Mapping[str, Any] | None,
+) -> dict[str, Any]:
+    """Write everything up to the Verilog to a new ``folder``; return report.json's contents. The arguments are those of
+    :func:`writer` and of what it returns."""
+    progress("writing Verilog")
+    table = _write_verilog(design, folder, larger, progress, executor)
+    if asked is not None and design.model.file is not None:
+        of_model = {key: table["model"][key] for key in ("sha256", "external_sha256")}
+        request = made_from.request_of(design.model.file, of_model, asked, design.board)
+        made_from.begin(folder, request, made_from.said(design))
+    return table
 
 
 def build_further(

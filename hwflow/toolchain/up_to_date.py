@@ -64,6 +64,16 @@ def carry_over(before: Path, now: Path) -> None:
         write_json(now / FILE, carried)
 
 
+def restate(before: Path, now: Path) -> None:
+    """Record in ``now`` the steps in ``before`` whose files are all there, with their digests as they are there."""
+    steps = {}
+    for name, step in _read(before).items():
+        inputs, outputs = digests(now, step["inputs"]), digests(now, step["outputs"])
+        if inputs.keys() == step["inputs"].keys() and outputs.keys() == step["outputs"].keys():
+            steps[name] = {**step, "inputs": inputs, "outputs": outputs}
+    write_json(now / FILE, steps)
+
+
 def _read(out: Path) -> dict[str, dict[str, Any]]:
     try:
         steps = json.loads((out / FILE).read_text())

@@ -31,10 +31,11 @@ def test_every_tool_is_asked():
     statuses = doctor()
     assert [s.name for s in statuses] == [
         "yosys", "verilator", "iverilog", "vvp", "make", "g++", "perl",
-        "nextpnr-ecp5", "ecppack", "nextpnr-ice40", "icepack", "nextpnr-himbaechel-gowin", "gowin_pack",
+        "nextpnr-ecp5", "ecppack", "ecpunpack", "nextpnr-ice40", "icepack", "iceunpack", "nextpnr-himbaechel-gowin",
+        "gowin_pack",
         "openFPGALoader", "iceprog", "icesprog", "tinyprog", "dfu-suffix", "dfu-util", "ecpdap", "quartus_pgm",
     ]
-    assert [s.name for s in statuses if s.optional] == [s.name for s in statuses][13:]
+    assert [s.name for s in statuses if s.optional] == [s.name for s in statuses][15:]
     assert all(s.install and s.purpose for s in statuses)
     wheels = {s.name: s for s in statuses if s.where == "wheel"}
     for name in {"yosys", "nextpnr-ecp5", "nextpnr-ice40", "nextpnr-himbaechel-gowin"} & wheels.keys():

@@ -5,23 +5,19 @@ from __future__ import annotations
 import argparse
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterator
-from concurrent.futures import Executor
-from dataclasses import asdict
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from hwflow.cli import options
+from hwflow.cli.synth_options import SynthOptions, synth_options
 from hwflow.cli.tables import Table
 from hwflow.cli.terminal import Steps, print_findings, print_json, say
 from hwflow.display import cell, show
 from hwflow.errors import Finding, Severity
 
 if TYPE_CHECKING:
-    from hwflow.api.compiler import Design
     from hwflow.api.making import Made
     from hwflow.boards import Board
-    from hwflow.frontend.input_types import InputType
 
 
 TWICE = 2  # times as fast as its link is a core that a smaller one could replace
@@ -31,82 +27,25 @@ def run_synth(arguments: argparse.Namespace) -> int:
     """Compile a model for a board."""
     from hwflow.api.making import make
     from hwflow.api.output_folder import check_writable, claimed
-    from hwflow.api.request import Gathered, check_until, requested, require_seeds
-    from hwflow.codegen.board.carriers.link_options import LinkOptions
-    from hwflow.codegen.emitted.packaging import Packaging
+    from hwflow.api.request import Gathered
 
-    gathered = Gathered()
-    clock = budget = baud = None
-    fps: float | Literal["link"] | None = None
-    with gathered.check():
-        fps = "link" if arguments.fps == "link" else options.number("--fps", arguments.fps, "1000")
-    with gathered.check():
-        clock = options.number("--clock", arguments.clock, "100")
-    with gathered.check():
-        budget = options.resources(arguments.budget)
-    with gathered.check():
-        baud = options.whole_number("--baud", arguments.baud, "1000000")
-    seeds = 0
-    with gathered.check():
-        seeds = options.seeds(arguments.place_route_seeds)
-    what_if = arguments.until == "verilog"
-    link = LinkOptions(baud, arguments.ethernet, arguments.usb)
-    packaging = Packaging(arguments.name, arguments.inline_weights)
-    request = None
-    with gathered.check():
-        request = requested(
-            arguments.board, fps=fps, clock_mhz=clock, budget=budget, what_if=what_if, link=link,
-            loops=arguments.loops, interleave=options.interleave(arguments.interleave), packaging=packaging,
-        )
-    with gathered.check():
-        check_until(arguments.until, None if request is None else request.board)
-        if seeds:
-            require_seeds(arguments.until, [] if request is None else [request.board])
-    from hwflow.frontend.states.ties import STATELESS
-    from hwflow.sim.digests import digest
-
-    dimensions: dict[str, int] = {}
-    with gathered.check():
-        dimensions = options.dimensions(arguments.dim)
-    constants: dict[str, str] = {}
-    with gathered.check():
-        constants = options.constants(arguments.const)
-    input_types: dict[str, InputType] = {}
-    with gathered.check():
-        input_types = options.input_types(arguments.input_type)
-    states = STATELESS
-    with gathered.check():
-        states = options.states(arguments)
     target = Path(f"build/{Path(arguments.model).stem}" if arguments.output is None else arguments.output)
+    gathered = Gathered()
+    asked: SynthOptions | None = None
+    with gathered.check():
+        asked = synth_options(vars(arguments), arguments.until)
     with gathered.check():
         check_writable(target)
     gathered.require_none()
-    assert request is not None, "else there is a finding"
+    assert asked is not None, "else there is a finding"
+    request, fps = asked.request, asked.fps
     board = request.board
-    from hwflow.onnxspec.reading.bound_inputs import digests_of
-
-    asked = {
-        "board": board.name, "fps": fps, "clock": clock, "budget": budget, "loops": arguments.loops,
-        "interleave": arguments.interleave, **asdict(link), **asdict(packaging),
-        "dimensions": dimensions,
-        "input_types": {name: str(type_) for name, type_ in input_types.items()},
-        "constants": digests_of(constants),
-        "states": [*states.texts, states.channels, *map(digest, states.files)],
-        "place_route_seeds": seeds,
-    }
-
-    def compiled(progress: Callable[[str], None], executor: Executor | None) -> Design:
-        from hwflow.api.compiler import compile_as
-
-        return compile_as(
-            arguments.model, request, dimensions=dimensions, trusted=arguments.trust, input_types=input_types,
-            constants=constants, states=states, progress=progress, executor=executor,
-        )
-
+    model = Path(arguments.model)
     with claimed(target) as output, Steps() as progress:
         made = make(
-            output, Path(arguments.model), request, asked, compiled, progress, until=arguments.until,
-            force=arguments.force, heard=progress.detail, seeds=range(1, seeds + 1),
+            output, model, request, asked.table(),
+            lambda progress, executor: asked.compile(model, progress, executor), progress, until=arguments.until,
+            force=arguments.force, heard=progress.detail, seeds=range(1, asked.seeds + 1),
         )
     table = made.table
     warnings = [*_warnings(board, table, fps), *made.findings]

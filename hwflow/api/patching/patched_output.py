@@ -1,0 +1,109 @@
+"""Give an output folder another model of the same hardware: new tables, and all that follows from the model."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hwflow.api import made_from
+from hwflow.api.output import write_folder
+from hwflow.api.output_folder import Output
+from hwflow.api.patching.differences import differences
+from hwflow.codegen.board.board_files import write_board
+from hwflow.display import show, show_path
+from hwflow.errors import ModelRefused, UsageError
+from hwflow.sim import digests
+from hwflow.toolchain import build as toolchain_build
+from hwflow.toolchain.json_file import write_json
+from hwflow.toolchain.patching.bitstream import RULE, patch_bitstream
+from hwflow.toolchain.patching.block_files import FILES
+from hwflow.verify.inputs import INPUTS
+
+if TYPE_CHECKING:
+    from hwflow.api.compiler import Design
+
+Progress = Callable[[str], None]
+
+_BEFORE = "build it first with 'hwflow synth'"
+
+
+def options_of(out: Path) -> dict[str, Any]:
+    """Return what ``synth`` was asked for when it made ``out``, its bitstream included, as
+    :mod:`hwflow.api.made_from` has it. Raises :class:`UsageError` if ``out`` is no such folder, or was changed since.
+    """
+    record = made_from.read(out)
+    if record is None:
+        raise UsageError.of(
+            "output-folder", f"output {show_path(out)}", "must be an output folder of synth, not something else",
+            _BEFORE,
+        )
+    family = json.loads((out / "board" / "board.json").read_text())["part"]["family"]
+    if family not in FILES:
+        raise UsageError.of(
+            "patched-family", f"output {show_path(out)}",
+            f"its part must be of the family {' or '.join(FILES)} to be patched, not of {show(family)}",
+            "build the new model with 'hwflow synth'",
+        )
+    if not made_from.reaches(out, record, "bitstream"):
+        raise UsageError.of(
+            "output-folder", f"output {show_path(out)}", "must hold its bitstream as it was built, not without it or "
+            "changed since", _BEFORE,
+        )
+    asked: dict[str, Any] = record["request"]["asked"]
+    return asked
+
+
+def patch(
+    output: Output, asked: Mapping[str, Any], compile: Callable[[Progress], Design], progress: Progress
+) -> dict[str, Any]:
+    """Make ``output``, which has a bitstream, that of the model that ``compile`` compiles with the options ``asked``;
+    return report.json's contents. The netlist, its placement and its routes stay; Verilog's memory files, vectors,
+    manifest, host models, report and bitstream are the new model's. The folder is replaced when all of it is there.
+
+    Raises :class:`ModelRefused` (rule "same-hardware") with what in the hardware would have to change; the folder is
+    as it was then.
+    """
+    before = output.path
+    was = json.loads((before / "report.json").read_text())
+    design = compile(progress)
+    if was["larger_design"] is not None:
+        design = design.smaller() or design
+    with output.replaced() as folder:
+        table = write_folder(design, folder, was["larger_design"], progress, None, asked)
+        for name in INPUTS:
+            if (before / name).is_file() and not (folder / name).exists():
+                shutil.copyfile(before / name, folder / name)
+        clock = json.loads((before / "board" / "board.json").read_text())["clock"]["design_mhz"]
+        if clock != json.loads((folder / "board" / "board.json").read_text())["clock"]["design_mhz"]:
+            write_board(folder, design.board, clock, design.request.link)
+            toolchain_build.write_top_verilog(folder)
+        findings = differences(before, folder)
+        if not findings:
+            progress("patching the bitstream")
+            findings = patch_bitstream(before, folder)
+        if findings:
+            raise ModelRefused(findings)
+        _complete(table, was, folder)
+        made_from.reached(folder, "bitstream")
+    return table
+
+
+def _complete(table: dict[str, Any], was: Mapping[str, Any], folder: Path) -> None:
+    """Write to report and manifest what is true of the old build and of the new one."""
+    for key in ("clock", "resources", "link", "bitstream"):
+        table[key] = was[key]
+    table["timing"] |= {"frames_per_second": was["timing"]["frames_per_second"]}
+    table["seconds"] = was["seconds"] | {"patch": sum(s for s in table["seconds"].values() if s is not None)}
+    table["reused"] = ["synthesis", "place_route"]
+    board = json.loads((folder / "board" / "board.json").read_text())
+    table["link"] |= {"identity": board["link"]["identity"]} if "identity" in table["link"] else {}
+    manifest = json.loads((folder / "manifest.json").read_text())
+    bitstream = {"file": table["bitstream"], digests.KEY: digests.digest(folder / table["bitstream"])}
+    write_json(folder / "manifest.json", manifest | {"bitstream": bitstream}, indent=None)
+    write_json(folder / "report.json", table)
+
+
+__all__ = ["RULE", "options_of", "patch"]

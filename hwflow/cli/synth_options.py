@@ -1,0 +1,113 @@
+"""The options of `synth`, as given and as recorded in an output folder."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from hwflow.cli import options
+
+if TYPE_CHECKING:
+    from hwflow.api.compiler import Design
+    from hwflow.api.request import Request
+    from hwflow.frontend.input_types import InputType
+    from hwflow.frontend.states.ties import States
+
+NAMES = (
+    "board", "fps", "clock", "budget", "baud", "ethernet", "usb", "loops", "interleave", "name", "inline_weights",
+    "dim", "const", "input_type", "state", "channels", "trust", "place_route_seeds",
+)
+"""The options that decide what a model becomes, as argparse names them."""
+
+
+@dataclass(frozen=True)
+class SynthOptions:
+    """The options, checked. ``given``: as the command line has them, by :data:`NAMES`; ``seeds``: to place and route
+    with, 0 for as many as it takes."""
+
+    given: Mapping[str, Any]
+    request: Request
+    fps: float | Literal["link"] | None
+    seeds: int
+    dimensions: Mapping[str, int]
+    constants: Mapping[str, str]
+    input_types: Mapping[str, InputType]
+    states: States
+
+    def table(self) -> dict[str, Any]:
+        """Return what is recorded of them, as JSON can hold it: with the digests of the files that they name."""
+        from hwflow.onnxspec.reading.bound_inputs import digests_of
+        from hwflow.sim.digests import digest
+
+        return {
+            "given": dict(self.given), "constants": digests_of(self.constants),
+            "states": list(map(digest, self.states.files)),
+        }
+
+    def compile(self, model: Path, progress: Callable[[str], None], executor: Executor | None = None) -> Design:
+        """Compile a model with them."""
+        from hwflow.api.compiler import compile_as
+
+        return compile_as(
+            model, self.request, dimensions=self.dimensions, trusted=self.given["trust"],
+            input_types=self.input_types, constants=self.constants, states=self.states, progress=progress,
+            executor=executor,
+        )
+
+
+def synth_options(arguments: Mapping[str, Any], until: str | None = None) -> SynthOptions:
+    """Check options by :data:`NAMES`; others are ignored. ``until``: the option of that name.
+
+    Raises :class:`UsageError` with a finding for each invalid value.
+    """
+    from hwflow.api.request import Gathered, check_until, requested, require_seeds
+    from hwflow.codegen.board.carriers.link_options import LinkOptions
+    from hwflow.codegen.emitted.packaging import Packaging
+    from hwflow.frontend.states.ties import STATELESS
+
+    given = {name: arguments[name] for name in NAMES}
+    asked = argparse.Namespace(**given)
+    gathered = Gathered()
+    clock = budget = baud = None
+    fps: float | Literal["link"] | None = None
+    with gathered.check():
+        fps = "link" if asked.fps == "link" else options.number("--fps", asked.fps, "1000")
+    with gathered.check():
+        clock = options.number("--clock", asked.clock, "100")
+    with gathered.check():
+        budget = options.resources(asked.budget)
+    with gathered.check():
+        baud = options.whole_number("--baud", asked.baud, "1000000")
+    seeds = 0
+    with gathered.check():
+        seeds = options.seeds(asked.place_route_seeds)
+    request = None
+    with gathered.check():
+        request = requested(
+            asked.board, fps=fps, clock_mhz=clock, budget=budget, what_if=until == "verilog",
+            link=LinkOptions(baud, asked.ethernet, asked.usb), loops=asked.loops,
+            interleave=options.interleave(asked.interleave), packaging=Packaging(asked.name, asked.inline_weights),
+        )
+    with gathered.check():
+        check_until(until, None if request is None else request.board)
+        if seeds:
+            require_seeds(until, [] if request is None else [request.board])
+    dimensions: dict[str, int] = {}
+    with gathered.check():
+        dimensions = options.dimensions(asked.dim)
+    constants: dict[str, str] = {}
+    with gathered.check():
+        constants = options.constants(asked.const)
+    input_types: dict[str, InputType] = {}
+    with gathered.check():
+        input_types = options.input_types(asked.input_type)
+    states = STATELESS
+    with gathered.check():
+        states = options.states(asked)
+    gathered.require_none()
+    assert request is not None, "else there is a finding"
+    return SynthOptions(given, request, fps, seeds, dimensions, constants, input_types, states)
