@@ -3,9 +3,7 @@ bits (places, shapes) are constants, as a compiler must have them."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Collection, Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,27 +11,20 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 from onnx import TensorProto, helper, numpy_helper
-from onnx.backend.test.loader import load_node_model_tests
 from onnx.reference import ReferenceEvaluator
 
 from hwflow.api.compiler import compile, load
 from hwflow.host.boundary_models import model_outputs, port_inputs
 from hwflow.verify import golden
+from tests.onnx_node_tests.cases import node_cases
 from tests.onnx_node_tests.top_simulation import SimulatedTop
 
 Array = npt.NDArray[Any]
 
 
-@cache
-def _cases() -> tuple[Any, ...]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the suite computes infinities and the like
-        return tuple(load_node_model_tests())
-
-
 def node_tests_of(op_type: str) -> list[str]:
     """The names of the tests of a single node of that type."""
-    return sorted(c.name for c in _cases() if [node.op_type for node in c.model.graph.node] == [op_type])
+    return sorted(c.name for c in node_cases() if [node.op_type for node in c.model.graph.node] == [op_type])
 
 
 def passes_in_rtl(
@@ -64,7 +55,7 @@ def quantized_node(
 ) -> tuple[Path, dict[str, Array], list[Array], list[float]]:
     """Write a node test with quantizers around its node. Return the file, what is fed, what the node test expects, and
     how far each result may be from that."""
-    (case,) = (c for c in _cases() if c.name == name)
+    (case,) = (c for c in node_cases() if c.name == name)
     given, expected = ([np.asarray(_array(v)) for v in values] for values in case.data_sets[0])
     model = onnx.ModelProto()
     model.CopyFrom(case.model)
@@ -151,5 +142,5 @@ def _array(value: Any) -> Array:
 
 def with_values(name: str) -> tuple[onnx.ModelProto, list[Array]]:
     """A node test's model, and what it is fed."""
-    (case,) = (c for c in _cases() if c.name == name)
+    (case,) = (c for c in node_cases() if c.name == name)
     return case.model, [np.asarray(_array(v)) for v in case.data_sets[0][0]]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -14,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 from onnx import TensorProto, helper, numpy_helper
-from onnx.backend.test.loader import load_node_model_tests
 
 from hwflow.api.compiler import Model, compile, load
 from hwflow.errors import HwflowError
 from hwflow.host.boundary_models import model_outputs, port_inputs
 from hwflow.verify import golden
+from tests.onnx_node_tests.cases import node_cases
 from tests.onnx_node_tests.top_simulation import SimulatedTop
 
 Array = npt.NDArray[Any]
@@ -66,16 +65,9 @@ class Outcome:
 
 
 @cache
-def all_cases() -> tuple[Any, ...]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the suite computes infinities and the like
-        return tuple(load_node_model_tests())
-
-
-@cache
 def node_tests() -> tuple[NodeTest, ...]:
     """All of them that qualify, by name."""
-    found = (_bound(case) for case in all_cases() if _qualifies(case))
+    found = (_bound(case) for case in node_cases() if _qualifies(case))
     return tuple(sorted(found, key=lambda test: test.name))
 
 
@@ -83,7 +75,7 @@ def narrowed(operator: str) -> tuple[NodeTest, ...]:
     """The tests of an operator alone that do not qualify, in types that do: integers of 64 bits as such of 32, floats
     as reals between a DequantizeLinear and a QuantizeLinear. Those without elements are left out."""
     found = []
-    for case in all_cases():
+    for case in node_cases():
         if {node.op_type for node in case.model.graph.node} == {operator} and not _qualifies(case):
             bound = _bound(case)
             if bound.inputs and all(array.size for array in bound.inputs.values()):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -10,10 +9,10 @@ import onnx
 import onnxruntime
 import pytest
 from onnx import TensorProto, helper
-from onnx.backend.test.loader import load_node_model_tests
 from onnx.reference import ReferenceEvaluator
 
 from hwflow.onnxspec.resolving.written_out import written_out
+from tests.onnx_node_tests.cases import node_cases
 
 T, B, INPUTS, H = 5, 3, 2, 3
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
@@ -118,10 +117,7 @@ def test_batches_first_are_the_transposed(op: str) -> None:
 
 
 def node_tests() -> list[Any]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        cases = load_node_model_tests()
-    return [c for c in cases if {n.op_type for n in c.model.graph.node} & {*GATES, "ReverseSequence"}]
+    return [c for c in node_cases() if {n.op_type for n in c.model.graph.node} & {*GATES, "ReverseSequence"}]
 
 
 @pytest.mark.parametrize("case", node_tests(), ids=lambda case: case.name)

@@ -11,7 +11,7 @@ from onnx import numpy_helper
 from hwflow.onnxspec import resolve_with_graph
 from hwflow.onnxspec.reference.evaluation import RegionEvaluator
 from hwflow.operators.onnx_operators import KEPT
-from tests.onnx_node_tests.suite import all_cases
+from tests.onnx_node_tests.cases import node_cases
 
 ML = "ai.onnx.ml"
 NAMES = [
@@ -22,7 +22,7 @@ NAMES = [
 
 
 def cases() -> dict[str, Any]:
-    own = [case for case in all_cases() if case.name.startswith("test_ai_onnx_ml") and "tree" not in case.name]
+    own = [case for case in node_cases() if case.name.startswith("test_ai_onnx_ml") and "tree" not in case.name]
     return {case.name: case for case in own}
 
 

@@ -15,7 +15,8 @@ from onnx import TensorProto
 from hwflow.api.checking import check
 from hwflow.verify.comparison import compare
 from tests.models import Builder
-from tests.onnx_node_tests.suite import NodeTest, all_cases, as_array, run
+from tests.onnx_node_tests.cases import node_cases
+from tests.onnx_node_tests.suite import NodeTest, as_array, run
 from tests.reference_agreement import agree_with_reference
 
 
@@ -27,7 +28,7 @@ def halves(b: Builder, x: str, **attributes: Any) -> str:
 
 HONOURED = [("Range", halves, {"stash_type": TensorProto.DOUBLE})]
 NODES = [("Range", lambda size, rank: [(5, "like"), (1, "like")], lambda rank: {})]
-CASES = [case for case in all_cases() if [node.op_type for node in case.model.graph.node] == ["Range"]]
+CASES = [case for case in node_cases() if [node.op_type for node in case.model.graph.node] == ["Range"]]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
