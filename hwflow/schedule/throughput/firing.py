@@ -8,10 +8,9 @@ arrays are numpy views of that module's memory.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
-from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +22,7 @@ from hwflow.schedule.throughput.events import Arc, Channel, EventGraph
 NEVER = -(1 << 60)  # a cycle before all others: nothing waits for it
 _PAGE = 1 << 16
 # Fields of a record, as in firing.wat:
-_ACTOR = _EVENTS, _FIRED, _CYCLES, _STEPS, _FIRST_ARC, _END_OF_ARCS, _MOVED, _SOURCE_MISSED, _EVENT_MISSED = range(9)
+_ACTOR = _EVENTS, _FIRED, _CYCLES, _STEPS, _FIRST_ARC, _END_OF_ARCS, _, _SOURCE_MISSED, _ = range(9)
 _ARC = _TARGETS, _AWAITED, _COUNT, _PASSED, _SOURCE, _LAG = range(6)
 
 Cycles = npt.NDArray[np.int64]
@@ -44,7 +43,7 @@ class Firing:
         arcs += [(channel.arrivals(), None) for channel in graph.channels]
         arcs += [(channel.credits(depth), channel) for channel, depth in most.items()]
         arcs.sort(key=lambda pair: number[pair[0].target])
-        self._sizes = np.array([actor.events for actor in graph.actors], dtype=np.int32)
+        sizes = np.array([actor.events for actor in graph.actors], dtype=np.int32)
         targets = np.array([number[arc.target] for arc, _ in arcs], dtype=np.int64)
         self._credits = {channel: place for place, (_, channel) in enumerate(arcs) if channel}
         self.readers: list[set[int]] = [set() for _ in graph.actors]
@@ -55,8 +54,9 @@ class Firing:
             frames[source] = max(frames[source], -(int(arc.events[0]) // arc.source.events))
 
         layout = _Layout()
+        listed_at = layout.place(1 + len(graph.actors))
+        assert listed_at == 0, "where firing.wat finds the list"
         actors_at = layout.place(len(_ACTOR) * len(graph.actors))
-        self._listed_at = layout.place(len(graph.actors))
         arcs_at = layout.place(len(_ARC) * len(arcs))
         histories = [(1 + back) * actor.events for back, actor in zip(frames, graph.actors, strict=True)]
         histories_at = [layout.place(2 * size) for size in histories]
@@ -67,27 +67,27 @@ class Firing:
         for place, numbers in layout.lists:
             words[place : place + len(numbers)] = numbers
 
-        self._actors = words[actors_at:][: len(_ACTOR) * len(graph.actors)].reshape(-1, len(_ACTOR))
-        self._listed = words[self._listed_at :][: len(graph.actors)]
+        records = words[actors_at:][: len(_ACTOR) * len(graph.actors)].reshape(-1, len(_ACTOR))
+        self._listed = words[: 1 + len(graph.actors)]
         self._arcs = words[arcs_at:][: len(_ARC) * len(arcs)].reshape(-1, len(_ARC))
-        self._addresses = 4 * (actors_at + len(_ACTOR) * np.arange(len(graph.actors)))
+        addresses = 4 * (actors_at + len(_ACTOR) * np.arange(len(graph.actors)))
         self.history: list[Cycles] = [
             words[at : at + 2 * size].view(np.int64) for at, size in zip(histories_at, histories, strict=True)
         ]
         self.cycles: list[Cycles] = [
-            history[-size:] for history, size in zip(self.history, self._sizes.tolist(), strict=True)
+            history[-size:] for history, size in zip(self.history, sizes.tolist(), strict=True)
         ]
         ends = np.searchsorted(targets, np.arange(len(graph.actors) + 1))
-        self._arcs_of = [np.arange(a, b) for a, b in pairwise(ends.tolist())]
-        self._actors[:, _EVENTS] = self._actors[:, _FIRED] = self._sizes
-        self._actors[:, _CYCLES] = 4 * np.array(histories_at) + 8 * (np.array(histories) - self._sizes)
-        self._actors[:, _STEPS] = 4 * np.array(steps_at)
-        self._actors[:, _FIRST_ARC] = 4 * (arcs_at + len(_ARC) * ends[:-1])
-        self._actors[:, _END_OF_ARCS] = 4 * (arcs_at + len(_ARC) * ends[1:])
-        self._actors[:, _SOURCE_MISSED] = self._addresses
+        records[:, _EVENTS] = records[:, _FIRED] = sizes
+        records[:, _CYCLES] = 4 * np.array(histories_at) + 8 * (np.array(histories) - sizes)
+        records[:, _STEPS] = 4 * np.array(steps_at)
+        records[:, _FIRST_ARC] = 4 * (arcs_at + len(_ARC) * ends[:-1])
+        records[:, _END_OF_ARCS] = 4 * (arcs_at + len(_ARC) * ends[1:])
+        records[:, _SOURCE_MISSED] = addresses
         for record, (arc, _), (targets_at, events_at) in zip(self._arcs, arcs, lists_at, strict=True):
-            source_at = self._addresses[number[arc.source]]
+            source_at = addresses[number[arc.source]]
             record[:] = (4 * targets_at, 4 * events_at, len(arc.targets), 0, source_at, arc.lag)
+        self._addresses: list[int] = addresses.tolist()
         self._awaited = [words[at : at + len(arc.events)] for (arc, _), (_, at) in zip(arcs, lists_at, strict=True)]
 
     def set_depth(self, channel: Channel, depth: int | None) -> None:
@@ -97,21 +97,14 @@ class Firing:
         if depth is not None:
             channel.fill_credits(depth, self._awaited[place])
 
-    def fire(self, actors: Iterable[int]) -> tuple[list[int], list[int]]:
+    def fire(self, actors: Sequence[int]) -> tuple[list[int], list[int]]:
         """Compute the cycles of these actors' events in the present frame, none earlier than it was; other actors stay
         as they are. Return the actors of which an event became later, and those that deadlock."""
-        fired = np.fromiter(actors, dtype=np.int64)
-        self._actors[fired, _FIRED] = 0
-        self._actors[fired, _MOVED] = 0
-        self._actors[fired, _EVENT_MISSED] = -1
-        self._arcs[np.concatenate([self._arcs_of[number] for number in fired.tolist()]), _PASSED] = 0
-        self._listed[: len(fired)] = self._addresses[fired]
-        begin = 4 * self._listed_at
-        self._fire(self._store, begin, begin + 4 * len(fired))
-        records = self._actors[fired]
-        self._actors[fired, _FIRED] = self._sizes[fired]  # who fires next finds all others fired
-        stuck = records[:, _FIRED] < records[:, _EVENTS]
-        return fired[records[:, _MOVED] > 0].tolist(), fired[stuck].tolist()
+        listed = self._listed[1 : 1 + len(actors)]
+        self._listed[0], listed[:] = len(actors), [self._addresses[number] for number in actors]
+        self._fire(self._store)  # without arguments: Wasmtime takes ten times as long to convert two
+        became = list(zip(actors, listed.tolist(), strict=True))
+        return [number for number, flags in became if flags & 1], [number for number, flags in became if flags & 2]
 
 
 class _Layout:
@@ -146,13 +139,13 @@ def _compiled() -> tuple[Engine, Module]:
 
 
 def _instance(size: int) -> tuple[Store, Func, npt.NDArray[np.int32]]:
-    """Return an instance of firing.wat: its store, ``fire_all``, and its memory of ``size`` words."""
+    """Return an instance of firing.wat: its store, ``fire_listed``, and its memory of ``size`` words."""
     engine, module = _compiled()
     store = Store(engine)
     exports = Instance(store, module, []).exports(store)
-    memory, fire_all = exports["memory"], exports["fire_all"]
-    assert isinstance(memory, Memory) and isinstance(fire_all, Func)
+    memory, fire_listed = exports["memory"], exports["fire_listed"]
+    assert isinstance(memory, Memory) and isinstance(fire_listed, Func)
     memory.grow(store, -(-4 * size // _PAGE))
     buffer = memory.get_buffer_ptr(store)
     vars(buffer)["store"] = store  # owns the memory: keep it alive as long as any view
-    return store, fire_all, np.frombuffer(memoryview(buffer), dtype=np.int32)
+    return store, fire_listed, np.frombuffer(memoryview(buffer), dtype=np.int32)

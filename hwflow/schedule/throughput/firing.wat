@@ -105,17 +105,51 @@
         (br $next_event)))
     (i32.sub (local.get $event) (local.get $begun)))
 
-  ;; Fire the actors whose records are listed from $begin to $end, in turns, until none of them can go on.
-  (func (export "fire_all") (param $begin i32) (param $end i32)
-    (local $listed i32) (local $fired i32)
+  ;; Fire actors in turns, none of whose events of the present frame has fired, until none of them can go on: those
+  ;; whose records are listed from 4 on; how many they are is at 0. Instead of each is listed in the end what became of
+  ;; it: 1 if an event came later than it was, 2 if an event waits in vain, 3 if both; all its events count as fired.
+  (func (export "fire_listed")
+    (local $listed i32) (local $end i32) (local $fired i32) (local $actor i32) (local $arc i32)
+    (local.set $end (i32.add (i32.const 4) (i32.shl (i32.load (i32.const 0)) (i32.const 2))))
+    (local.set $listed (i32.const 4))
+    (block $all
+      (loop $next_actor
+        (br_if $all (i32.eq (local.get $listed) (local.get $end)))
+        (local.set $actor (i32.load (local.get $listed)))
+        (i32.store offset=4 (local.get $actor) (i32.const 0))
+        (i32.store offset=24 (local.get $actor) (i32.const 0))
+        (i32.store offset=32 (local.get $actor) (i32.const -1))
+        (local.set $arc (i32.load offset=16 (local.get $actor)))
+        (block $all_arcs
+          (loop $next_arc
+            (br_if $all_arcs (i32.eq (local.get $arc) (i32.load offset=20 (local.get $actor))))
+            (i32.store offset=12 (local.get $arc) (i32.const 0))
+            (local.set $arc (i32.add (local.get $arc) (i32.const 24)))
+            (br $next_arc)))
+        (local.set $listed (i32.add (local.get $listed) (i32.const 4)))
+        (br $next_actor)))
     (loop $next_turn
       (local.set $fired (i32.const 0))
-      (local.set $listed (local.get $begin))
+      (local.set $listed (i32.const 4))
       (block $all
         (loop $next_actor
           (br_if $all (i32.eq (local.get $listed) (local.get $end)))
           (local.set $fired (i32.add (local.get $fired) (call $fire (i32.load (local.get $listed)))))
           (local.set $listed (i32.add (local.get $listed) (i32.const 4)))
           (br $next_actor)))
-      (br_if $next_turn (local.get $fired))))
+      (br_if $next_turn (local.get $fired)))
+    (local.set $listed (i32.const 4))
+    (block $all
+      (loop $next_actor
+        (br_if $all (i32.eq (local.get $listed) (local.get $end)))
+        (local.set $actor (i32.load (local.get $listed)))
+        (i32.store (local.get $listed)
+          (i32.add
+            (i32.load offset=24 (local.get $actor))
+            (i32.shl
+              (i32.lt_s (i32.load offset=4 (local.get $actor)) (i32.load (local.get $actor)))
+              (i32.const 1))))
+        (i32.store offset=4 (local.get $actor) (i32.load (local.get $actor)))
+        (local.set $listed (i32.add (local.get $listed) (i32.const 4)))
+        (br $next_actor))))
 )

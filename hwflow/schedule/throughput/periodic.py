@@ -56,7 +56,7 @@ class PeriodicSchedule:
 
     def release(self) -> None:
         """Free the memory of the schedule, which is then of no further use."""
-        del self._firing
+        del self._firing, self._frames
 
     def shrink(self, channel: Channel, depth: int) -> bool:
         """Set a queue's depth. Return False, with nothing changed, if the period is not sustained within the patience.
@@ -111,7 +111,7 @@ class PeriodicSchedule:
     def _saved_cycles(self) -> list[Cycles]:
         """Return copies of the cycles of all actors and free the memory that they were in."""
         cycles = [own + due for own, due in zip(self._firing.cycles, self._due.tolist(), strict=True)]
-        del self._firing
+        del self._firing, self._frames
         return cycles
 
     def _allocate(self, most: Mapping[Channel, int], cycles: Iterable[Cycles]) -> None:
@@ -121,6 +121,13 @@ class PeriodicSchedule:
         for channel in most:
             self._firing.set_depth(channel, self.depths.get(channel))
         self._due = np.zeros(len(self.graph.actors), dtype=np.int64)  # cycles to be added to those in the memory
+        # An actor's cycles of the present frame, and those of the frames before, each one period less.
+        self._frames = [
+            (now, history[: -len(now)].reshape(-1, len(now)))
+            for now, history in zip(self._firing.cycles, self._firing.history, strict=True)
+        ]
+        frames_ago = [np.arange(len(past), 0, -1, dtype=np.int64)[:, np.newaxis] for _, past in self._frames]
+        self._ago = [number * self.period for number in frames_ago]
         for number, own in enumerate(cycles):
             self._put(number, own)
         self._neighbours = [set(readers) for readers in self._firing.readers]
@@ -131,9 +138,13 @@ class PeriodicSchedule:
     def _put(self, number: int, cycles: Cycles) -> None:
         """Write an actor's cycles of the present frame, and of each earlier frame one period less."""
         self._due[number] = 0
-        frames = self._firing.history[number].reshape(-1, len(cycles))
-        periods = np.arange(len(frames) - 1, -1, -1, dtype=np.int64) * self.period
-        np.subtract(cycles, periods[:, np.newaxis], out=frames)
+        self._frames[number][0][:] = cycles
+        self._hand_on(number)
+
+    def _hand_on(self, number: int) -> None:
+        """Write the cycles of an actor's earlier frames as its present one has them."""
+        now, past = self._frames[number]
+        np.subtract(now, self._ago[number], out=past)
 
     def _settle(self, first: Iterable[int], patience: int) -> bool:
         """Fire to a fixed point. Return False, with nothing changed, if the patience ends before.
@@ -163,7 +174,7 @@ class PeriodicSchedule:
             if stuck:
                 break
             for number in moved:
-                self._put(number, self._firing.cycles[number].copy())
+                self._hand_on(number)
             active.difference_update(inside)
             active.update(moved, *(self._firing.readers[number] for number in moved))
             left -= self._events(inside)
