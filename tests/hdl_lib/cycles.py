@@ -2,19 +2,22 @@
 
 The simulator's own triggers, coroutines and falling edges take as long as the core. Here the core's compiled processes
 run directly: those of the flip-flops at each edge, those of the logic until nothing changes. Processes that are alike
-are compiled once, and bits are masked only where an expression may have too many.
+are compiled once, bits are masked only where an expression may have too many, and what Amaranth does for the names of a
+netlist is left out.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from types import CodeType, FunctionType
+from typing import Any
 from unittest.mock import patch
 
-from amaranth.hdl import Fragment, Signal, Value
-from amaranth.hdl._ast import Operator
+from amaranth.hdl import ClockDomain, Const, Fragment, Shape, Signal, Value
+from amaranth.hdl._ast import Concat, Operator, Part, Slice, SwitchValue
 from amaranth.sim import _pyrtl
 from amaranth.sim.pysim import _PyEngineState, _PyMemoryState
 
@@ -29,25 +32,29 @@ class Cycles:
     """
 
     def __init__(self, dut) -> None:
-        design = Fragment.get(dut, platform=None).prepare()
-        assert set(design.fragment.domains) == {"sync"}, "one clock"
-        domain = design.fragment.domains["sync"]
+        fragment = Fragment.get(dut, platform=None)
+        fragment._propagate_domains(ClockDomain)
+        assert set(fragment.domains) == {"sync"}, "one clock"
+        domain = fragment.domains["sync"]
         assert domain.clk_edge == "pos" and not domain.async_reset
         self._state = _PyEngineState()
-        with patch.multiple(
-            _pyrtl, create=True, compile=_text, exec=_define, _RHSValueCompiler=_Expressions,
-            comb_waker=lambda process: process, memory_waker=lambda process: process,
-            edge_waker=lambda process, polarity: process,
+        with (
+            patch.multiple(
+                _pyrtl, create=True, compile=_text, exec=_define, _RHSValueCompiler=_Expressions,
+                _LHSValueCompiler=_Targets, _StatementCompiler=_Statements, comb_waker=lambda process: process,
+                memory_waker=lambda process: process, edge_waker=lambda process, polarity: process,
+            ),
+            _shapes_remembered(),
         ):
-            processes = _pyrtl._FragmentCompiler(self._state)(design.fragment)
+            processes = _pyrtl._FragmentCompiler(self._state)(fragment)
         self._logic = [process.run for process in processes if process.is_comb]
         self._registers = [process.run for process in processes if not process.is_comb]
-        self._readers: dict[object, list[Process]] = {
-            slot: [process.run for process in slot.wakers] for slot in self._state.slots
-        }
-        self._readers[self._slot(domain.clk)] = []
+        self._memories: set[_PyMemoryState] = set()  # that are written
         for slot in self._state.slots:
-            slot.wakers.clear()
+            slot.wakers[:] = [process.run for process in slot.wakers]  # who reads it
+            if isinstance(slot, _PyMemoryState):
+                slot.pending = self._memories
+        self._slot(domain.clk).wakers.clear()
         self.set_reset = self.setter(domain.rst)
         self.restart()
 
@@ -62,6 +69,7 @@ class Cycles:
     def restart(self) -> None:
         """Go back to the beginning."""
         self._state.reset()
+        self._memories.clear()
         for process in self._logic:
             process()
         self.settle()
@@ -73,18 +81,21 @@ class Cycles:
 
     def settle(self) -> None:
         """Compute what follows from the edge and from the inputs that were set."""
-        pending, readers = self._state.pending, self._readers
-        while pending:
+        pending, memories = self._state.pending, self._memories
+        while pending or memories:
             runnable: set[Process] = set()
             for slot in pending:
-                if type(slot) is _PyMemoryState:
-                    slot.commit()
-                elif slot.curr == slot.next:
-                    continue
-                else:
+                if slot.curr != slot.next:
                     slot.curr = slot.next
-                runnable.update(readers.get(slot, ()))
+                    if slot.wakers:
+                        runnable.update(slot.wakers)
             pending.clear()
+            for memory in memories:
+                for address, word in memory.write_queue.items():
+                    memory.data[address] = word
+                memory.write_queue.clear()
+                runnable.update(memory.wakers)
+            memories.clear()
             for process in runnable:
                 process()
 
@@ -113,6 +124,20 @@ class _Expressions(_pyrtl._RHSValueCompiler):
     """Expressions of numbers that lie in their shapes' ranges: Amaranth's shapes hold every result, all but those of
     inversions and of casts between signed and unsigned."""
 
+    def on_value(self, value) -> str:
+        code = self._on[type(value)](self, value)
+        return self.emitter.def_var("expr_split", code) if len(code) > 1000 else code
+
+    def on_Concat(self, value) -> str:
+        parts, offset = [], 0
+        for part in value.parts:
+            code, width = self.sign(part), len(part)
+            if part.shape().signed:
+                code = f"({(1 << width) - 1:#x} & {code})"
+            parts.append(f"({code} << {offset})" if offset else code)
+            offset += width
+        return f"({' | '.join(parts)})" if parts else "0"
+
     def sign(self, value) -> str:
         inverted = isinstance(value, Operator) and value.operator == "~"
         cast = isinstance(value, Operator) and value.operator in ("u", "s")
@@ -131,6 +156,62 @@ class _Expressions(_pyrtl._RHSValueCompiler):
             left, right = map(self.sign, value.operands)
             return f"({left} {value.operator} {right})"
         return super().on_Operator(value)
+
+
+_Expressions._on = {
+    Const: _Expressions.on_Const, Signal: _Expressions.on_Signal, Operator: _Expressions.on_Operator,
+    Slice: _Expressions.on_Slice, Part: _Expressions.on_Part, Concat: _Expressions.on_Concat,
+    SwitchValue: _Expressions.on_SwitchValue,
+}  # fmt: skip
+
+
+class _Targets(_pyrtl._LHSValueCompiler):
+    """What is assigned to, with signs without a call."""
+
+    def on_Signal(self, value):
+        shape, name = value.shape(), f"next_{self.state.get_signal(value)}"
+        mask, half = (1 << shape.width) - 1, 1 << max(shape.width - 1, 0)
+
+        def assign(code: str) -> None:
+            masked = f"(({mask:#x} & {code}) ^ {half:#x}) - {half:#x}" if shape.signed else f"{mask:#x} & {code}"
+            self.emitter.append(f"{name} = {masked}")
+
+        return assign
+
+
+class _Statements(_pyrtl._StatementCompiler):
+    """Assignments without a mask where every number of the one shape is one of the other."""
+
+    def on_Assign(self, stmt) -> None:
+        target, source = stmt.lhs, stmt.rhs
+        if type(target) is Signal:
+            there, here = target.shape(), source.shape()
+            if here.width + (there.signed and not here.signed) <= there.width and here.signed <= there.signed:
+                self.emitter.append(f"next_{self.state.get_signal(target)} = {self.rhs.sign(source)}")
+                return
+        super().on_Assign(stmt)
+
+
+@contextmanager
+def _shapes_remembered() -> Iterator[None]:
+    """Amaranth computes the shape of an expression again for every expression around it."""
+    known: dict[int, tuple[object, Shape]] = {}  # by identity: the value itself keeps it from being another's
+
+    def remembered(shape: Callable[[Any], Shape]) -> Callable[[Any], Shape]:
+        def of(value) -> Shape:
+            found = known.get(id(value))
+            if found is None:
+                found = known[id(value)] = value, shape(value)
+            return found[1]
+
+        return of
+
+    with (
+        patch.object(Operator, "shape", remembered(Operator.shape)),
+        patch.object(Concat, "shape", remembered(Concat.shape)),
+        patch.object(SwitchValue, "shape", remembered(SwitchValue.shape)),
+    ):
+        yield
 
 
 def _text(code: str, filename: str, mode: str) -> str:
