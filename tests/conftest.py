@@ -10,11 +10,12 @@ import pytest
 
 from hwflow import processes
 from hwflow.cli import terminal
-from hwflow.toolchain import routing
-from tests import compiler
+from hwflow.toolchain import json_file, routing
+from tests import compiler, schemas
 from tests.shared import shared_folder
 
 terminal.EVERY = 3600.0  # a slow machine must not add lines to what a command says
+json_file.write_json = schemas.checked(json_file.write_json)  # every design's report and manifest
 routing.ALONE_SECONDS = 3600.0  # nor start a second place and route beside the first
 # Workers take the cores already; a second process for each design imported the compiler anew, a second of its time.
 processes.core_count = lambda: 1

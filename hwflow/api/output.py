@@ -125,7 +125,7 @@ def build_further(
     result = built.result
     add_synthesis(
         table, fmax_mhz=result.fmax_mhz, clock_mhz=result.design_clock_mhz,
-        resources=result.design_resources, seconds=built.seconds,
+        resources=result.design_resources, cells=result.design_cells, seconds=built.seconds,
     )
     table["reused"] = list(result.reused)
     table["bitstream"] = None if result.bitstream is None else os.path.relpath(result.bitstream, out)
@@ -223,7 +223,7 @@ def _write_verilog(
         design.model.resolved, design.schedule, board=board.name, device=board.part.device, toolchain=board.toolchain,
         target_mhz=design.clock_mhz, available=available, seconds=design.seconds, family=board.part.family,
         files=top.files, host_work=design.model.host_work.table(),
-        interleave=design.model.interleave,
+        names=top.names, interleave=design.model.interleave,
     )
     result["model"] |= of_model
     link = with_limit(link, result["timing"]["frames_per_second"])

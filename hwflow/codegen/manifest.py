@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -11,7 +11,7 @@ from hwflow.codegen.taps import LAYERS_FILE
 from hwflow.codegen.top import StreamPort, Top
 from hwflow.cores.chain import ChainAttributes, instances
 from hwflow.cores.matrix.neurons import NeuronsAttributes
-from hwflow.ir.graph import Graph
+from hwflow.ir.graph import Graph, Port
 from hwflow.schedule.schedule import Schedule
 from hwflow.schedule.throughput.circuits import has_delays
 
@@ -58,6 +58,7 @@ def manifest(
 def _stream(stream: StreamPort) -> dict[str, Any]:
     pixels, channels = stream.view
     port = stream.port
+    scale, zero_point, axis = _scale(port)
     return {
         "name": port.name,
         "port": stream.prefix,
@@ -70,10 +71,21 @@ def _stream(stream: StreamPort) -> dict[str, Any]:
         "element_bytes": stream.element_bytes,
         "shape": list(port.shape),
         "order": [int(k) for k in port.order],
-        "scale": [rational(s) for s in port.scale],
-        "zero_point": [rational(z) for z in port.zero_point],
-        "axis": port.axis,
+        "scale": [rational(s) for s in scale],
+        "zero_point": [rational(z) for z in zero_point],
+        "axis": axis,
     }
+
+
+def _scale(port: Port) -> tuple[Sequence[Fraction], Sequence[Fraction], int]:
+    """Return scale and zero point of a stream's integers as the model has them, one or one for each index of the axis:
+    of an output that is integers, those of its quantizer, which the host does not apply."""
+    if port.levels is not None:
+        scale, zero_point = port.levels.scale, port.levels.zero_point
+        axes = {axis for values in (scale, zero_point) for axis, size in enumerate(values.shape) if size > 1}
+        if len(axes) <= 1:
+            return tuple(scale.reshape(-1)), tuple(zero_point.reshape(-1)), axes.pop() if axes else 0
+    return port.scale, port.zero_point, port.axis
 
 
 def rational(value: Fraction) -> str:

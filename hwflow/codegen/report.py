@@ -9,6 +9,7 @@ from typing import Any
 from hwflow.codegen.host_models import host_nodes
 from hwflow.codegen.memories import memory_report, queue_style
 from hwflow.codegen.products import macs_of_data, multipliers_by_kind, utilization
+from hwflow.cores.chain import ChainAttributes, instances
 from hwflow.cores.loops.followed_by import FollowedByAttributes
 from hwflow.cores.loops.repeated import core_of, rounds_of
 from hwflow.cores.matrix.dot_products import MvuAttributes
@@ -16,11 +17,16 @@ from hwflow.cores.matrix.stream_matrix import StreamMatrixAttributes
 from hwflow.cores.operator import Decision, MemoryFile, Resources, beats
 from hwflow.cores.registry import OPERATORS, hardware
 from hwflow.cores.requantizers.requantizer_core import form_of
-from hwflow.ir.graph import Delaying, Node, Recurring
+from hwflow.ir.graph import Delaying, Graph, Node, Recurring
 from hwflow.ir.node_attributes import RequantizeAttributes
 from hwflow.numerics.requantizers.requantizer import Form, LookupForm, MultiplyAddShift, SearchForm, ThresholdForm
 from hwflow.onnxspec.resolving.resolved_model import ResolvedModel
 from hwflow.schedule.schedule import Schedule
+
+FORMAT = 1
+"""Of report.json: a key that goes, or means something else, makes a new one."""
+
+RESOURCES = ("lut", "ff", "dsp", "bram")
 
 
 @dataclass
@@ -45,16 +51,19 @@ def report(
     family: str,
     files: Sequence[MemoryFile],
     host_work: Mapping[str, Any],
+    names: Mapping[str, str],
     interleave: int = 1,
 ) -> dict[str, Any]:
     """Return the report before synthesis; :func:`add_synthesis` fills in the rest. ``files``: the tables of the cores;
-    ``host_work``: the entries of `host` besides the nodes' names; ``interleave``: frames of the model in one of the
-    design."""
+    ``host_work``: the entries of `host` besides the nodes' names; ``names``: of the nodes' instances in the top
+    level; ``interleave``: frames of the model in one of the design."""
     plan, graph = schedule.plan, schedule.graph
     macs = macs_of_data(plan.cores)
     multipliers = multipliers_by_kind(schedule, macs)
     interval = schedule.initiation_interval
+    places = _places(graph, names)
     return {
+        "format": FORMAT,
         "model": {
             "name": model.name,
             "ir_version": model.ir_version,
@@ -78,7 +87,10 @@ def report(
         "resources": _resources(schedule.resources, available),
         "multipliers": multipliers,
         "multiplier_utilization": utilization(multipliers),
-        "layers": [_layer(n, plan[n], macs.get(n, 0)) for n in plan.cores],
+        "layers": [
+            _layer(n, plan[n], macs.get(n, 0)) | {"instance": places[n], "resources": _of_core(_predicted(schedule, n))}
+            for n in plan.cores
+        ],
         "fifos": [_fifo(n, plan[n], i) for n in graph.nodes for i in range(len(n.outputs))],
         "memories": memory_report(plan, files, family),
         "exactness": _exactness(plan.cores),
@@ -111,9 +123,11 @@ def add_synthesis(
     fmax_mhz: float | None,
     clock_mhz: float | None,
     resources: Mapping[str, int],
+    cells: Mapping[str, Mapping[str, float]],
     seconds: Mapping[str, float],
 ) -> None:
-    """Add the results of synthesis and place and route: resources of the design alone, the target clock."""
+    """Add the results of synthesis and place and route: resources of the design alone, the target clock. ``cells``: the
+    resources of the design's cells by the beginnings of their hierarchical names in the design; {}: unknown."""
     if clock_mhz is not None:
         table["clock"]["target_mhz"] = clock_mhz
         timing = table["timing"]
@@ -122,6 +136,8 @@ def add_synthesis(
     table["clock"]["fmax_mhz"] = fmax_mhz
     for name, used in resources.items():
         table["resources"][name]["synthesized"] = used
+    if cells:
+        _add_cores(table, cells)
     for step in ("synthesis", "place_route"):
         if step in seconds:
             table["seconds"][step] = seconds[step]
@@ -135,9 +151,60 @@ def with_limit(link: Mapping[str, Any], frames_per_second: float | None) -> dict
 
 def _resources(predicted: Resources, available: Mapping[str, int]) -> dict[str, Any]:
     return {
-        name: {"predicted": getattr(predicted, name), "synthesized": None, "available": available.get(name)}
-        for name in ("lut", "ff", "dsp", "bram")
+        name: {
+            "predicted": getattr(predicted, name), "synthesized": None, "glue": None, "available": available.get(name),
+        }
+        for name in RESOURCES
     }
+
+
+def _places(graph: Graph, names: Mapping[str, str]) -> dict[Node, str]:
+    """Return the hierarchical name of each core's instance in the top level."""
+    places: dict[Node, str] = {}
+    for node in graph.nodes:
+        if isinstance(node.attributes, ChainAttributes):
+            inside = zip(node.attributes.members, instances(node.attributes), strict=True)
+            places |= {member.node: f"{names[node.name]}.{instance}" for member, instance in inside}
+        else:
+            places[node] = names[node.name]
+    return places
+
+
+def _predicted(schedule: Schedule, core: Node) -> Resources:
+    """Return the resources of a core; the queue of a chain is that of its last one."""
+    queue = (
+        schedule.parts[node] for node in schedule.graph.nodes
+        if isinstance(node.attributes, ChainAttributes) and node.attributes.members[-1].node is core
+    )
+    return sum(queue, schedule.parts[core])
+
+
+def _of_core(predicted: Resources) -> dict[str, Any]:
+    return {name: {"predicted": getattr(predicted, name), "synthesized": None} for name in RESOURCES}
+
+
+def _add_cores(table: dict[str, Any], cells: Mapping[str, Mapping[str, float]]) -> None:
+    """Give each cell to the core whose signals name it; what is left is the glue between them."""
+    cores = {layer["instance"]: number for number, layer in enumerate(table["layers"])}
+    cores |= {place.partition(".")[0]: number for place, number in cores.items()}  # a chain's queue is its last core's
+    found: list[dict[str, float]] = [dict.fromkeys(RESOURCES, 0.0) for _ in table["layers"]]
+    for path, counts in cells.items():
+        first, _, rest = path.partition(".")
+        number = cores.get(f"{first}.{rest.partition('.')[0]}", cores.get(first))
+        if number is not None:
+            for name, count in counts.items():
+                found[number][name] += count
+    if not any(any(counts.values()) for counts in found):  # yosys had to hide the names
+        return
+    for name, row in table["resources"].items():
+        for layer, counts in zip(table["layers"], found, strict=True):
+            layer["resources"][name]["synthesized"] = _whole(counts[name])
+        row["glue"] = _whole(row["synthesized"] - sum(counts[name] for counts in found))
+
+
+def _whole(count: float) -> float | int:
+    """Return an integer where it is one: half a block may be a core's."""
+    return int(count) if count == int(count) else count
 
 
 _SUMS = (MvuAttributes, StreamMatrixAttributes)

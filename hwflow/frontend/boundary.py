@@ -9,9 +9,9 @@ from hwflow.display import show
 from hwflow.errors import Finding
 from hwflow.frontend.context import Lowering
 from hwflow.frontend.views import HostInput, HostOutput, Integers, Masked, Reals, Refused
-from hwflow.ir.graph import Graph, Port, Value, identity_order
+from hwflow.ir.graph import Graph, Meaning, Port, Value, identity_order
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode, ResolvedModel
-from hwflow.operators.onnx_operators import HEAVY, makes_integers
+from hwflow.operators.onnx_operators import HEAVY, makes_integers, passes_elements
 from hwflow.operators.quantizers.quantizers import say_scale
 
 
@@ -130,7 +130,7 @@ class _Ends:
         if path:
             self.suffix.update(node.name for node in path)
         else:
-            self.ports[name] = _port(self.state, name, view.value)
+            self.ports[name] = self._port(name, view.value)
 
     def _same_integers(self, name: str, value: Value) -> list[OnnxNode]:
         """Return the nodes that lead from another output with the same integers to this one; none if there is none."""
@@ -155,13 +155,43 @@ class _Ends:
                 self._made_by_host(name)
             self._pending.append(anchor.name)
         elif anchor.name not in self.ports:
-            self.ports[anchor.name] = port = _port(self.state, anchor.name, anchor.value)
+            self.ports[anchor.name] = port = self._port(anchor.name, anchor.value)
             if not say_scale(port, anchor.scale, anchor.zero_point):
                 self.findings.append(_finding(name, "have scales that vary along two axes"))
         self.suffix.update(view.after)
         for after in view.after:  # constant inputs go with the nodes; streams must be outputs too
             inputs = (name for name in self._by_name[after].inputs if name)
             self._pending.extend(name for name in inputs if isinstance(self.state.view(name), streams))
+
+    def _port(self, name: str, value: Value) -> Port:
+        shape = self.state.model.values[name].shape[1:]
+        return Port(name, value, shape, identity_order(shape), levels=self._levels(name))
+
+    def _levels(self, name: str) -> Meaning | None:
+        """Return what the integers of an integer tensor mean: as its quantizer has them, through what only moves or
+        selects elements; None where no quantizer made them, and where scales along an axis were moved."""
+        found: list[Meaning] = []
+        pending, seen, moved = [name], {name}, False
+        while pending:
+            here = pending.pop()
+            if (meaning := self.state.levels.get(here)) is not None:
+                found.append(meaning)
+                continue
+            node = self._producers.get(here)
+            if node is None or not passes_elements((node.domain, node.op_type)):
+                return None
+            streams = [n for n in node.inputs if n and isinstance(self.state.view(n), Integers)]
+            types = {self.state.model.values[n].dtype for n in (here, *streams)}
+            if not streams or len(types) > 1:
+                return None
+            pending += [n for n in streams if n not in seen]
+            seen.update(streams)
+            moved = True
+        if not found or (moved and any(max(m.scale.size, m.zero_point.size) > 1 for m in found)):
+            return None
+        first, *others = found
+        same = all((m.scale == first.scale).all() and (m.zero_point == first.zero_point).all() for m in others)
+        return first if same else None
 
 
 def prefix(model: ResolvedModel, graph: Graph) -> tuple[str, ...]:
@@ -175,11 +205,6 @@ def prefix(model: ResolvedModel, graph: Graph) -> tuple[str, ...]:
             needed.add(node.name)
             pending.extend(name for name in node.inputs if name)
     return tuple(node.name for node in model.nodes if node.name in needed)
-
-
-def _port(state: Lowering, name: str, value: Value) -> Port:
-    shape = state.model.values[name].shape[1:]
-    return Port(name, value, shape, identity_order(shape))
 
 
 def _finding(name: str, found: str) -> Finding:

@@ -52,7 +52,8 @@ class Refusal(Exception):
 @dataclass
 class Lowering:
     """State of lowering one model. ``deferred``: why nodes at its end are left to the host. ``reach``: upper bounds of
-    the magnitude of sums of products and of streams, where known; ``sums``: the terms of values that are sums.
+    the magnitude of sums of products and of streams, where known; ``sums``: the terms of values that are sums;
+    ``levels``: what integers mean, by the integer tensor that a quantizer makes or that is dequantized.
     ``bounds``: of nodes' results (:mod:`hwflow.frontend.error_bounds`); ``precision``: of the approximations among
     them, which nodes that no quantizer follows (``at_end``) leave to the host; ``evaluated``: streams whose functions
     they are, by these."""
@@ -67,6 +68,7 @@ class Lowering:
     value_names: Names = field(default_factory=Names)
     reach: dict[Value, int] = field(default_factory=dict)
     sums: dict[Value, Sum] = field(default_factory=dict)
+    levels: dict[str, Meaning] = field(default_factory=dict)
     bounds: dict[Value, Bound] = field(default_factory=dict)
     precision: Precision = field(default_factory=Precision)
     facts: Facts = field(default_factory=Facts)

@@ -157,6 +157,7 @@ class Port:
     ``name``: the ONNX value; ``shape``: logical shape of a frame; ``order[k]``: the flat logical index of stream
     element k = pixel * channels + channel (identity before the dataflow stage). ``scale`` and ``zero_point`` (one
     entry, or one for each index of logical axis ``axis``) give reals: real = scale * (integer - zero_point).
+    ``levels``: what an output's integers mean to the model where the ONNX value is integers, too; None: nothing else.
     ``floats``: the element type of the ONNX value where the integers are keys of its floats
     (:mod:`hwflow.numerics.float_keys`), else "".
     """
@@ -169,6 +170,7 @@ class Port:
     zero_point: tuple[Fraction, ...] = (Fraction(0),)
     axis: int = 0
     floats: str = ""
+    levels: Meaning | None = None
 
 
 @dataclass(eq=False)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from copy import copy
+from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -346,7 +347,7 @@ def to_dataflow(graph: Graph) -> Graph:
     outputs = []
     for port in graph.outputs:
         stream, order = context.stream(port.value)
-        outputs.append(Port(port.name, stream, port.shape, order, port.scale, port.zero_point, port.axis))
+        outputs.append(replace(port, value=stream, order=order))
     context.drop_unread([port.value for port in outputs])
     return Graph(
         graph.name, Stage.DATAFLOW, inputs, outputs, context.nodes, graph.prefix, graph.suffix, graph.deferred

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from hwflow.cores import costs
 from hwflow.cores.operator import Decision, Folding, Resources
@@ -34,11 +34,12 @@ _TRIES = 4  # designs of one interval, each with a budget of the cores reduced b
 @dataclass(frozen=True)
 class Schedule:
     """A plan with its results: ``run``, the cycles of its outputs, and ``parts``, the predicted resources of its nodes,
-    those of chains included."""
+    those of chains included. ``search``: what found its foldings, to ask what others would cost."""
 
     plan: Plan
     run: Run
     parts: Mapping[Node, Resources]
+    search: FoldingSearch | None = field(default=None, repr=False, compare=False)
 
     @property
     def graph(self) -> Graph:
@@ -113,12 +114,12 @@ def schedule(
             made, why = _attempt(task, some, search, interval)
             made = made or _with_tables(task, some, search, interval)
             if made is not None:
-                return made
+                return replace(made, search=search)
             findings = findings or why
     fastest = _fastest_of(task, budgets, search)
     best = fastest.initiation_interval
     if interval is None or best <= interval:
-        return fastest
+        return replace(fastest, search=search)
     raise OutOfReach(findings or search.within(budgets[0][1]).refusal(interval, best), best)
 
 

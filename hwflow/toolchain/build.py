@@ -155,6 +155,7 @@ def build(
     seconds["registers"] = time.monotonic() - start
     for counts in (design_resources, resources):  # all multiplier blocks are the design's
         counts["dsp"] -= packing.pairs.get("multipliers", 0)
+    inside = f"{board['design_top']}."
     link_resources = {name: count - design_resources[name] for name, count in resources.items()}
     (out / "board" / "registers.log").write_text(f"{packing}\n")
     steps.note("registers", [], [NETLIST], (PACKED, "board/registers.log"), {})  # always done: it is hwflow's own
@@ -210,6 +211,10 @@ def build(
         bitstream=out / flow.bitstream if until == "bitstream" else None,
         reused=tuple(reused),
         link_resources=link_resources,
+        design_cells={
+            path.removeprefix(inside): yosys.resources_of(part["family"], cells)
+            for path, cells in packing.cells.items() if path.startswith(inside)
+        },
     )
 
 

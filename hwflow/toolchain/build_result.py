@@ -17,7 +17,8 @@ class BuildResult:
     counts (``lut``: ECP5 TRELLIS_COMB, that is look-up tables including carry and distributed RAM; iCE40 logic cells),
     before that those of the netlist (:data:`hwflow.toolchain.yosys.CELLS`). ``design_resources`` are the netlist's for
     the design (``hwflow_top``) alone: LUTs, flip-flops and block RAMs after synthesis, multiplier blocks after packing
-    (:mod:`hwflow.toolchain.packing`); ``link_resources`` the netlist's for all around it ({} of a vendor's tool).
+    (:mod:`hwflow.toolchain.packing`); ``design_cells`` are the same by the beginnings of the cells' hierarchical names
+    in the design, ``link_resources`` the netlist's for all around it (both {} of a vendor's tool).
     ``fmax_mhz`` is the design clock's, ``link_clocks`` are the other ``clocks``, ``available`` is the part's as
     nextpnr counts it. Before place and route they are None, () and {}, and ``timing_met``, of all clocks, is None.
     ``seconds`` has an entry per step: ``synthesis``, ``registers`` (:mod:`hwflow.toolchain.packing`),
@@ -39,6 +40,7 @@ class BuildResult:
     reused: tuple[str, ...] = ()
     link_resources: Mapping[str, int] = field(default_factory=dict)
     link_clocks: tuple[ClockResult, ...] = ()
+    design_cells: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     @property
     def miss(self) -> str:

@@ -157,9 +157,14 @@ def read_statistics(path: Path, family: str, module: str) -> dict[str, int]:
     text = path.read_text()
     modules: dict[str, Any] = json.loads(text[text.index("{"):])["modules"]
     counts = _cells(modules, module)
+    return {resource: ceil(count) for resource, count in resources_of(family, counts).items()}
+
+
+def resources_of(family: str, cells: Mapping[str, int]) -> dict[str, float]:
+    """Return the resources (as :func:`read_statistics`, which rounds up) of cells by kind."""
     return {
-        resource: ceil(sum(weight * counts.get(cell, 0) for cell, weight in cells.items()))
-        for resource, cells in CELLS[family].items()
+        resource: sum(weight * cells.get(cell, 0) for cell, weight in weights.items())
+        for resource, weights in CELLS[family].items()
     }
 
 

@@ -381,6 +381,17 @@ def test_synthesis(hwflow, tmp_path):
     for name in ("lut", "ff"):
         row = report["resources"][name]
         assert row["synthesized"] == pytest.approx(row["predicted"], rel=0.1), name
+    cores = report["layers"]
+    for name, row in report["resources"].items():
+        predicted, synthesized = (sum(c["resources"][name][k] for c in cores) for k in ("predicted", "synthesized"))
+        assert (predicted, synthesized + row["glue"]) == (row["predicted"], row["synthesized"]), name
+        assert 0 <= row["glue"] < 40, name
+        for core in cores:
+            core_row = core["resources"][name]
+            if name in ("dsp", "bram"):
+                assert core_row["predicted"] == core_row["synthesized"], (core["name"], name)
+            elif core_row["synthesized"] > 300:  # boundaries matter little there
+                assert core_row["synthesized"] == pytest.approx(core_row["predicted"], rel=0.25), (core["name"], name)
     assert report["clock"] == {"target_mhz": 125.0, "fmax_mhz": None}
     assert report["seconds"]["synthesis"] > 0 and report["seconds"]["place_route"] is None
     assert (out / "board" / "top.json").is_file() and not (out / "board" / "top.bit").exists()

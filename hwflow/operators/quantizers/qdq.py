@@ -19,7 +19,7 @@ from hwflow.frontend.views import (
     as_array,
     fractions,
 )
-from hwflow.ir.graph import Fractions, Value
+from hwflow.ir.graph import Fractions, Meaning, Value
 from hwflow.ir.integer_functions import Simple
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
 from hwflow.operators.elementwise.alignment import step
@@ -164,6 +164,7 @@ def dequantize_linear(state: Lowering, node: OnnxNode) -> View:
     for port in state.inputs:
         if port.value is view.value and port.value.origin in state.model.inputs:  # the port's meaning is defined here
             say_scale(port, *frame)
+    state.levels.setdefault(node.inputs[0], Meaning(*frame))
     return dequantized(view, frame[0], frame[1], node.inputs[0], (node.name,))
 
 
@@ -211,6 +212,7 @@ def _masked(state: Lowering, node: OnnxNode, view: Masked, q: Quantization, type
     others = Integers(requantize(state, node, view.reals, q, origin=""), view.reals.shape, type_.min, type_.max)
     marks = where_taken(state, node, view)
     chosen = step(state, node, Simple("where"), [marks, type_.min, others])
+    state.levels[node.outputs[0]] = Meaning(q.scale, q.zero_point)
     return Integers(chosen.value, view.reals.shape, type_.min, type_.max)
 
 
@@ -218,4 +220,5 @@ def quantized(state: Lowering, node: OnnxNode, view: Reals, q: Quantization, typ
     """Quantize reals to an integer ONNX type in hardware."""
     view = with_roots(state, node, view, type_.max - type_.min + 1)
     value: Value = requantize(state, node, view, q)
+    state.levels[node.outputs[0]] = Meaning(q.scale, q.zero_point)
     return Integers(value, view.shape, type_.min, type_.max)

@@ -8,6 +8,7 @@ cost grows with beats, not with cycles.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +17,11 @@ from hwflow.cores.timing import Steps
 from hwflow.errors import InternalError
 from hwflow.schedule.plan import Plan
 from hwflow.schedule.throughput.events import Actor, EventGraph, event_graph
-from hwflow.schedule.throughput.firing import NEVER, Firing
+from hwflow.schedule.throughput.firing import NEVER, Cycles, Firing
+
+
+Observe = Callable[[Sequence[Cycles]], None]
+"""Takes the cycles of each actor's events in a frame, views of what the next frame overwrites."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +64,11 @@ class Run:
         return -((last[-1 - self.cyclic] - last[-1]) // self.cyclic)
 
 
-def evaluate(plan: Plan, frames: int, graph: EventGraph | None = None, cyclic: int = 1) -> Run:
+def evaluate(
+    plan: Plan, frames: int, graph: EventGraph | None = None, cyclic: int = 1, observe: Observe | None = None
+) -> Run:
     """Run ``frames`` frames of a plan. ``graph``: its event graph, if already built; ``cyclic``: as of a :class:`Run`.
+    ``observe``: called after each frame until they repeat.
 
     Raises :class:`InternalError` naming the cores if they deadlock.
     """
@@ -83,6 +91,8 @@ def evaluate(plan: Plan, frames: int, graph: EventGraph | None = None, cyclic: i
         _, stuck = firing.fire(range(len(graph.actors)))
         if stuck:
             raise _deadlock([graph.actors[n] for n in stuck])
+        if observe is not None:
+            observe(firing.cycles)
         before = max([before, *(_before(cycles) for cycles in firing.cycles)])
         for (consumer, consumes), beats in zip(outputs, found, strict=True):
             beats.append(firing.cycles[consumer][consumes])

@@ -16,8 +16,8 @@ Packing is idempotent.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hwflow.toolchain.packing import carries, ecp5, ice40
@@ -35,12 +35,18 @@ _PAIRS = {"ice40": (("SB_MAC16", "multipliers", ice40.pack_pair),)}  # returns t
 _COPIES: dict[str, Callable[[Netlist], int]] = {"ecp5": ecp5.copy_outputs}  # iCE40 has nets that reach everything
 
 
+def merged_kinds(family: str) -> tuple[str, ...]:
+    """Return the kinds of cells of which packing may merge two."""
+    return tuple(kind for kind, _, _ in _PAIRS.get(family, ()))
+
+
 @dataclass(frozen=True)
 class Packing:
     """The result of :func:`pack`.
 
     By kind of block: the number of blocks, the flip-flops absorbed, the blocks merged into others. Then the flip-flops
     and look-up tables copied, the pins of blocks freed (now constant), and the look-up tables freed at carry chains.
+    ``cells``: where files are packed, the cells of each kind by the beginnings of their names (:mod:`cells`).
     """
 
     blocks: dict[str, int]
@@ -49,6 +55,7 @@ class Packing:
     copies: int = 0
     pins: int = 0
     carries: int = 0
+    cells: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     def __str__(self) -> str:
         parts = [f"{self.registers[kind]} into {count} {kind}" for kind, count in self.blocks.items() if count]

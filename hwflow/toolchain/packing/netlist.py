@@ -15,20 +15,28 @@ Pin = tuple[str, str]  # a cell and one of its ports, both by name
 PORT = ""  # the "cell" that stands for the module's own ports
 
 
-class Netlist:
-    """The top module of ``design``, edited in place.
+def top_module(design: dict[str, Any]) -> dict[str, Any]:
+    """Return the top module of a design.
 
     Raises :class:`ValueError` for a design without a module, or with several and none marked as the top.
     """
+    modules: dict[str, Any] = design.get("modules", {})
+    tops = [m for m in modules.values() if int(str(m.get("attributes", {}).get("top", "0")), 2)]
+    candidates = tops or list(modules.values())
+    if len(candidates) != 1:
+        raise ValueError(f"a netlist must have one top module, not {len(candidates)}")
+    top: dict[str, Any] = candidates[0]
+    return top
+
+
+class Netlist:
+    """The top module of ``design``, edited in place. Raises as :func:`top_module`.
+    """
 
     def __init__(self, design: dict[str, Any]):
-        modules: dict[str, Any] = design.get("modules", {})
-        tops = [m for m in modules.values() if int(str(m.get("attributes", {}).get("top", "0")), 2)]
-        candidates = tops or list(modules.values())
-        if len(candidates) != 1:
-            raise ValueError(f"a netlist must have one top module, not {len(candidates)}")
-        self._cells: dict[str, Any] = candidates[0]["cells"]
-        self._names: dict[str, Any] = candidates[0].setdefault("netnames", {})
+        top = top_module(design)
+        self._cells: dict[str, Any] = top["cells"]
+        self._names: dict[str, Any] = top.setdefault("netnames", {})
         self._scopes: dict[int, tuple[str, ...]] = {}
         for net in self._names.values():
             path = tuple(str(net.get("attributes", {}).get("hdlname", "")).split()[:-1])
@@ -37,7 +45,7 @@ class Netlist:
                     self._scopes[bit] = path
         self._drivers: dict[int, Pin] = {}
         self._readers: dict[int, dict[Pin, None]] = {}
-        for name, port in candidates[0].get("ports", {}).items():
+        for name, port in top.get("ports", {}).items():
             for bit in port["bits"]:
                 if isinstance(bit, int):
                     if port["direction"] == "input":
