@@ -1,6 +1,6 @@
 # Two commands do everything on a fresh machine with Python 3.11 (or newer), git, g++, make, perl and apt:
 #   make demo   compile the example to a bitstream, simulate it, compare it, print the verdicts
-#   make test   lint, types and every test (installs Icarus Verilog if it is missing)
+#   make test   lint, types and every test (installs Icarus Verilog and Chromium if they are missing)
 # make coverage says which lines the tests never reach, without saying why; make mutants, how many mistakes of a sample they find.
 # make docs builds the documentation's site in build/site.
 
@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 OUT ?= build/digits
 MODEL := examples/digits/model.onnx
 
-.PHONY: demo test coverage mutants docs lint types tests tools install install-test install-docs icarus clean
+.PHONY: demo test coverage mutants docs lint types tests tools install install-test install-docs icarus chromium clean
 
 demo: install
 	$(BIN)/hwflow synth $(MODEL) --board ulx3s_85f --clock 150 --fps 260000 -o $(OUT)
@@ -18,16 +18,16 @@ demo: install
 	$(BIN)/hwflow sim $(OUT)
 
 # The types are checked beside the first start of the tools: one core each.
-test: icarus install-test
+test: icarus chromium install-test
 	$(MAKE) --jobs=2 lint types tools
 	$(MAKE) tests
 
-coverage: icarus install-test
+coverage: icarus chromium install-test
 	rm -rf build/coverage
 	$(BIN)/hwflow doctor
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal --cov --cov-report=term-missing --cov-fail-under=98
 
-mutants: icarus install-test
+mutants: icarus chromium install-test
 	$(BIN)/hwflow doctor
 	$(BIN)/python benchmarks/mutants.py --count 200 --least 0.95
 
@@ -77,6 +77,12 @@ icarus:
 	@command -v iverilog >/dev/null || { \
 	  if [ "$$(id -u)" = 0 ]; then as=; else as=sudo; fi; \
 	  $$as apt-get update -qq && $$as env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq iverilog; }
+
+# Reports are opened in a browser without a window.
+chromium:
+	@command -v chromium >/dev/null || { \
+	  if [ "$$(id -u)" = 0 ]; then as=; else as=sudo; fi; \
+	  $$as apt-get update -qq && $$as env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium; }
 
 clean:
 	rm -rf build $(VENV) *.egg-info

@@ -82,6 +82,15 @@ LAYERS = (
         "what is emitted follows from the scheduled graph; of the ONNX model the report states resolved facts only",
     ),
     Layer(
+        ("hwflow.report.dataflow",),
+        ("hwflow.ir", "hwflow.cores", "hwflow.schedule", "numpy"),
+        "a picture of the plan: what it says is the plan's",
+    ),
+    Layer(
+        ("hwflow.report",), (*COMMON, "hwflow.toolchain.json_file"),
+        "a page is made of an output folder's tables, whatever wrote them",
+    ),
+    Layer(
         ("hwflow.toolchain.ethernet.ethernet_core",), (*COMMON, "hwflow.sim.programs", "liteeth", "litex", "migen"),
         "LiteEth is an optional extra, imported in one place, by a process of its own",
     ),

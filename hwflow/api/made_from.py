@@ -31,7 +31,7 @@ FILE = "made_from.json"
 STEPS = ("verilog", "netlist", "bitstream")
 
 _PACKAGES = ("hwflow", "hdl_lib", "hwflow.sim", "hwflow.boards")
-_CODE = {".py", ".v", ".tcl", ".cpp", ".h", ".vlt", ".wat"}
+_CODE = {".py", ".v", ".tcl", ".cpp", ".h", ".vlt", ".wat", ".js", ".css", ".html"}
 
 Record = dict[str, Any]
 

@@ -33,6 +33,8 @@ from hwflow.host.host_folder import write_host_folder
 from hwflow.host.model_maps import map_tables
 from hwflow.onnxspec import write_model
 from hwflow.passes.pipeline import UNROLLED
+from hwflow.report.dataflow import dataflow
+from hwflow.report.folder_page import DATAFLOW, written
 from hwflow.sim import digests
 from hwflow.sim.simulated_board import write_simulation
 from hwflow.sim.testbench import VECTORS, write_overlay_host, write_testbench
@@ -110,6 +112,7 @@ def write_folder(
         of_model = {key: table["model"][key] for key in ("sha256", "external_sha256")}
         request = made_from.request_of(design.model.file, of_model, asked, design.board)
         made_from.begin(folder, request, made_from.said(design))
+    written(folder)
     return table
 
 
@@ -142,6 +145,7 @@ def build_further(
     ]
     write_json(out / "report.json", table)
     made_from.reached(out, until)
+    written(out)
 
 
 def _write_verilog(
@@ -229,6 +233,7 @@ def _write_verilog(
     link = with_limit(link, result["timing"]["frames_per_second"])
     result |= {"bitstream": None, "link": link, "versions": made_with, "reused": [], "larger_design": larger}
     write_json(folder / "report.json", result)
+    write_json(folder / DATAFLOW, dataflow(design.schedule, board.part), indent=None)
     return result
 
 

@@ -15,6 +15,7 @@ from hwflow.cli.commands.lists import Version, run_boards, run_doctor, run_ops
 from hwflow.cli.commands.patch import run_patch
 from hwflow.cli.commands.program import run_program
 from hwflow.cli.commands.quantize import run_quantize
+from hwflow.cli.commands.report_page import run_report
 from hwflow.cli.commands.run import run_run
 from hwflow.cli.commands.sim import run_sim
 from hwflow.cli.commands.synth import run_synth
@@ -84,6 +85,50 @@ def command_line() -> argparse.ArgumentParser:
             help="another folder that may hold external data and link targets, besides the model's own",
         )
 
+    def design(command: argparse.ArgumentParser, *, required: bool = True) -> None:
+        command.add_argument(
+            "--board", required=required, help="see 'hwflow boards'" + ("" if required else " (needed for a model)")
+        )
+        command.add_argument(
+            "--fps", metavar="N",
+            help="target throughput in frames/s: the cheapest design that meets it (default: the fastest that fits); "
+            "link: what the board's link carries",
+        )
+        command.add_argument(
+            "--clock", metavar="MHZ", help="target clock (default: the board's)"
+        )
+        command.add_argument(
+            "--baud", metavar="N",
+            help="baud rate of the board's serial port (default: the highest that its chip makes and the clock "
+            "reaches)",
+        )
+        command.add_argument(
+            "--ethernet", metavar="ADDRESS",
+            help="the board's IPv4 address: the link to the host is UDP over gigabit Ethernet, not the serial port",
+        )
+        command.add_argument(
+            "--usb", action="store_true",
+            help="the link to the host is a USB serial device on the socket that is wired to the FPGA (OrangeCrab and "
+            "TinyFPGA BX have it anyway, unless --baud asks for a serial adapter)",
+        )
+        command.add_argument(
+            "--budget", metavar="NAME=VALUE,...",
+            help="limits on lut, ff, dsp, bram: numbers, or percent of what is available (50%%); default: half of the "
+            "lut and ff, at most 20,000 lut without --fps, all dsp, 90%% of the bram; if nothing fits, what is not "
+            "named may be all of the part; with --until verilog, limits may exceed it",
+        )
+        command.add_argument(
+            "--loops", metavar="FORM", default="auto",
+            help="once: one body for all rounds of a loop (of a recurrent network's steps); unrolled: hardware for "
+            "each round; shared: as once, and layers of one shape that follow each other take turns on one core; "
+            "auto: once or unrolled, what is cheaper at the rate, or without --fps faster, and shared if neither fits",
+        )
+        command.add_argument(
+            "--interleave", metavar="K", default="1",
+            help="frames that are in a loop at once, so that the cores of its body work while each frame waits for its "
+            "round before; auto: as many as pay (default: 1)",
+        )
+
     command = add(
         "check", run_check, "check a model against the ONNX specification and hwflow's rules; all findings at once"
     )
@@ -100,46 +145,8 @@ def command_line() -> argparse.ArgumentParser:
 
     command = add("synth", run_synth, "compile a model for a board: Verilog, test bench, report, bitstream")
     command.add_argument("model", help="an ONNX file")
-    command.add_argument("--board", required=True, help="see 'hwflow boards'")
     command.add_argument("-o", "--output", metavar="OUT", help="output folder (default: build/<model>)")
-    command.add_argument(
-        "--fps", metavar="N",
-        help="target throughput in frames/s: the cheapest design that meets it (default: the fastest that fits); "
-        "link: what the board's link carries",
-    )
-    command.add_argument(
-        "--clock", metavar="MHZ", help="target clock (default: the board's)"
-    )
-    command.add_argument(
-        "--baud", metavar="N",
-        help="baud rate of the board's serial port (default: the highest that its chip makes and the clock reaches)",
-    )
-    command.add_argument(
-        "--ethernet", metavar="ADDRESS",
-        help="the board's IPv4 address: the link to the host is UDP over gigabit Ethernet, not the serial port",
-    )
-    command.add_argument(
-        "--usb", action="store_true",
-        help="the link to the host is a USB serial device on the socket that is wired to the FPGA (OrangeCrab and "
-        "TinyFPGA BX have it anyway, unless --baud asks for a serial adapter)",
-    )
-    command.add_argument(
-        "--budget", metavar="NAME=VALUE,...",
-        help="limits on lut, ff, dsp, bram: numbers, or percent of what is available (50%%); default: half of the lut "
-        "and ff, at most 20,000 lut without --fps, all dsp, 90%% of the bram; if nothing fits, what is not named "
-        "may be all of the part; with --until verilog, limits may exceed it",
-    )
-    command.add_argument(
-        "--loops", metavar="FORM", default="auto",
-        help="once: one body for all rounds of a loop (of a recurrent network's steps); unrolled: hardware for each "
-        "round; shared: as once, and layers of one shape that follow each other take turns on one core; auto: once or "
-        "unrolled, what is cheaper at the rate, or without --fps faster, and shared if neither fits",
-    )
-    command.add_argument(
-        "--interleave", metavar="K", default="1",
-        help="frames that are in a loop at once, so that the cores of its body work while each frame waits for its "
-        "round before; auto: as many as pay (default: 1)",
-    )
+    design(command)
     command.add_argument(
         "--name", metavar="NAME",
         help="what the names of all modules and files of the hardware begin with, so that several designs can be in "
@@ -263,6 +270,22 @@ def command_line() -> argparse.ArgumentParser:
     command.add_argument("out", metavar="OUT", help="an output folder of synth with a bitstream")
     command.add_argument("model", help="an ONNX file, compiled with the options that OUT was made with")
 
+    command = add(
+        "report", run_report, "write a page with all that is known of a design: figures, dataflow, time line, findings"
+    )
+    command.add_argument(
+        "target", metavar="OUT|MODEL", help="an output folder of synth, or an ONNX file, which is compiled for it"
+    )
+    command.add_argument(
+        "-o", "--output", metavar="FILE", help="the page (default: OUT/report.html, or build/<model>.html)"
+    )
+    design(command, required=False)
+    dimension(command)
+    const(command)
+    input_type(command)
+    state(command)
+    trust(command)
+
     command = add("program", run_program, "load the bitstream into the board")
     command.add_argument("out", metavar="OUT", help="an output folder of synth")
 
@@ -295,7 +318,7 @@ def command_line() -> argparse.ArgumentParser:
         "compare", run_compare,
         "compare the golden model with the ONNX reference evaluator, value by value; no simulator runs",
     )
-    command.add_argument("model", help="an ONNX file")
+    command.add_argument("model", metavar="OUT|MODEL", help="an ONNX file, or an output folder of synth")
     frames(command, "all of the file, else 16 random ones", "random inputs")
     junit(command)
     command.add_argument(

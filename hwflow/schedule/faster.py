@@ -24,7 +24,8 @@ class Faster:
 
 
 def slowest(plan: Plan) -> tuple[Node, ...]:
-    """Return the cores with the most cycles per frame; what only passes beats on between cores where none is as slow."""
+    """Return the cores with the most cycles per frame; where none is as slow, what only passes beats on between cores.
+    """
     cycles = {node: plan.cycles(node) for node in plan.graph.nodes}
     found = [node for node, count in cycles.items() if count == max(cycles.values())]
     return tuple([node for node in found if not isinstance(node.attributes, PLUMBING)] or found)

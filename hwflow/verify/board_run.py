@@ -20,8 +20,8 @@ from hwflow.host.runtime.run_command import BoardRun, read_frames, run_frames
 from hwflow.sim.errors import ManifestError, SimError, SimulatorFailed
 from hwflow.toolchain.verilator import VERILATOR
 from hwflow.verify import golden
+from hwflow.verify.compiled_folder import compiled_model
 from hwflow.verify.results import check_output_file, write_results
-from hwflow.verify.simulation import compiled_model
 
 if TYPE_CHECKING:
     from hwflow.api.compiler import Model, Progress

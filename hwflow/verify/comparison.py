@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,9 @@ from hwflow.frontend.states.ties import STATELESS, States
 from hwflow.onnxspec import TrainingModel
 from hwflow.onnxspec.reading.bound_inputs import InputConstants
 from hwflow.onnxspec.reading.external_loading import Folders
+from hwflow.report.folder_page import COMPARISON, refreshed
 from hwflow.verify.compared_layers import ComparedLayers
+from hwflow.verify.compiled_folder import compiled_model, require_own
 from hwflow.verify.explanation import NOT_FINITE
 from hwflow.verify.inputs import Inputs, choose_inputs, require_file
 from hwflow.verify.value_comparison import Comparer, Drift, Row
@@ -78,6 +81,14 @@ class Comparison:
             "findings": [finding.table() for finding in self.findings],
         }
 
+    @property
+    def ranges(self) -> list[dict[str, Any]]:
+        """The least and the greatest integer of each value that has integers."""
+        return [
+            {"name": row.name, "least": row.least, "greatest": row.greatest} for row in self.rows
+            if row.least is not None
+        ]  # fmt: skip
+
     def lines(self) -> Iterator[str]:
         """Yield the text below the rows: the drift."""
         for name in sorted({name for row in self.rows for name in row.defects}):
@@ -114,14 +125,20 @@ def compare(
     states: States = STATELESS,
 ) -> Comparison:
     """Compare ``model`` (as :func:`hwflow.load` takes it, or loaded) on ``inputs``, else on ``inputs.npz`` beside it,
-    else on random frames; ``dimensions``, ``trusted``, ``input_types``, ``constants`` and ``states``: as there.
+    else on random frames; ``dimensions``, ``trusted``, ``input_types``, ``constants`` and ``states``: as there. An
+    output folder of ``synth`` stands for the model that was compiled; it keeps the result, and its page shows it.
 
     Raises :class:`ModelRefused` (also where the evaluator cannot compute a value), :class:`UsageError`; a mismatch
     raises nothing (see :func:`require`).
     """
     say = progress or (lambda line: None)
     require_file(inputs)
-    if not isinstance(model, Model):
+    folder = None if isinstance(model, Model | TrainingModel) or not os.path.isdir(model) else Path(model)
+    if folder is not None:
+        require_own(folder, dimensions, input_types, constants, states)
+        say("reading the model")
+        model = compiled_model(folder)
+    elif not isinstance(model, Model):
         say("reading the model")
         model = load(
             model, dimensions, trusted=trusted, input_types=input_types, constants=constants, states=states
@@ -137,7 +154,10 @@ def compare(
         arrays = {name: array[start:stop] for name, array in chosen.arrays.items()}
         comparer.add(start, arrays, None if chosen.labels is None else chosen.labels[start:stop])
     layers = ComparedLayers.of(model.resolved, comparer.rows)
-    return Comparison(tuple(comparer.rows.values()), comparer.drift, chosen, layers)
+    comparison = Comparison(tuple(comparer.rows.values()), comparer.drift, chosen, layers)
+    if folder is not None:
+        refreshed(folder, COMPARISON, comparison.table() | {"ranges": comparison.ranges})
+    return comparison
 
 
 def require(comparison: Comparison) -> None:

@@ -12,20 +12,19 @@ from typing import Any
 
 import numpy as np
 
-from hwflow.api.compiler import Design, Model, Progress, load
+from hwflow.api.compiler import Design, Model, Progress
 from hwflow.api.compiler import compile as compile_model
 from hwflow.api.output_folder import room_in
 from hwflow.display import show, show_path
 from hwflow.errors import Finding, Mismatch, ToolError, UsageError
-from hwflow.frontend.input_types import OPTION, Declarations
-from hwflow.frontend.states.ties import OPTION as STATE_OPTION
+from hwflow.frontend.input_types import Declarations
 from hwflow.frontend.states.ties import STATELESS, States
 from hwflow.host.boundary_models import Arrays, model_outputs, port_inputs
 from hwflow.host.model_maps import own_types
 from hwflow.onnxspec.reading.bound_inputs import InputConstants
 from hwflow.onnxspec.reading.external_loading import Folders
 from hwflow.passes.pipeline import UNROLLED
-from hwflow.sim.digests import changed_files
+from hwflow.report.folder_page import SIMULATION, refreshed
 from hwflow.sim.errors import ManifestError, SimulatorFailed, VectorError
 from hwflow.sim.icarus_run import run_icarus
 from hwflow.sim.manifest import Design as EmittedDesign
@@ -38,6 +37,7 @@ from hwflow.sim.verilator_run import run_verilator
 from hwflow.toolchain.icarus import ICARUS, VVP
 from hwflow.toolchain.verilator import VERILATOR
 from hwflow.verify import results
+from hwflow.verify.compiled_folder import compiled_model, damaged, require_own
 from hwflow.verify.golden_vectors import golden_vectors
 from hwflow.verify.inputs import Inputs, choose_inputs, require_file
 from hwflow.verify.simulated_layers import Layers, judge
@@ -163,22 +163,12 @@ def simulate(
     if output is not None:
         results.check_output_file(Path(output))
     if path.is_dir():
-        if dimensions:
-            message = f"must belong to a model, but {show_path(path)} is an output folder, whose sizes are fixed"
-            raise UsageError.of("dimension-option", "option --dim", message, "leave it out")
-        if input_types:
-            message = f"must belong to a model, but {show_path(path)} is an output folder, whose inputs are fixed"
-            raise UsageError.of("input-type-option", OPTION, message, "leave it out")
-        if constants:
-            message = f"must belong to a model, but {show_path(path)} is an output folder, whose inputs are fixed"
-            raise UsageError.of("const-option", "option --const", message, "leave it out")
-        if states != STATELESS:
-            message = f"must belong to a model, but {show_path(path)} is an output folder, whose state is fixed"
-            raise UsageError.of("state-option", STATE_OPTION, message, "leave it out")
+        require_own(path, dimensions, input_types, constants, states)
         model = compiled_model(path)
         chosen = choose_inputs(model, path / "model.onnx", inputs, frames, np.random.default_rng(seed))
         with room_in(path, path):
             simulation = _run(model, path, chosen, frames, simulator, stall, seed, wave, say, report, layers, threads)
+        refreshed(path, SIMULATION, simulation.table())
         return _written(simulation, output)
     design: Design = compile_model(
         path, DEFAULT_BOARD, dimensions=dimensions, trusted=trusted, input_types=input_types, constants=constants,
@@ -227,44 +217,9 @@ def _check_wave(wave: Path) -> None:
         wave.unlink()
 
 
-def compiled_model(out: Path) -> Model:
-    """Return the model in an output folder of ``synth``, whose files must be as they were written. Raises
-    :class:`UsageError`, :class:`Mismatch`."""
-    try:
-        table = json.loads((out / "manifest.json").read_text())
-        dimensions = {str(name): int(size) for name, size in table["dimensions"].items()}
-        input_types = {str(name): str(text) for name, text in table.get("input_types", {}).items()}
-        states, interleave = States.of_manifest(table), int(table.get("interleave", 1))
-    except (OSError, ValueError, AttributeError, KeyError, TypeError) as error:
-        reason = "it has no manifest.json" if isinstance(error, OSError) else "its manifest.json is damaged"
-        raise UsageError.of(
-            "output-folder", f"folder {show_path(out)}", f"must be an output folder of 'hwflow synth', but {reason}",
-            "run 'hwflow synth' first",
-        ) from None
-    _refuse_changed(out)
-    return load(out / "model.onnx", dimensions, input_types=input_types, states=states, interleave=interleave)
-
-
 def _loops(out: Path) -> str:
     """Return the form of the loops in the design of a folder."""
     return str(json.loads((out / "manifest.json").read_text()).get("loops", UNROLLED))
-
-
-def _refuse_changed(out: Path) -> None:
-    """Raise :class:`Mismatch` with a finding for each file that is not as ``synth`` wrote it."""
-    try:
-        changed = changed_files(out)
-    except ManifestError as error:
-        raise _damaged(out, error) from None
-    remedy = "restore it, or run 'hwflow synth' again"
-    if changed:
-        raise Mismatch(
-            Finding("changed-file", f"file {show_path(out / file.file)}", str(file), remedy) for file in changed
-        )
-
-
-def _damaged(out: Path, error: Exception) -> UsageError:
-    return UsageError.of("output-folder", f"folder {show_path(out)}", str(error), "run 'hwflow synth' again")
 
 
 def _run(
@@ -295,7 +250,7 @@ def _run(
         else:
             result = _icarus(out, vectors, stall, seed, waveform)
     except (ManifestError, VectorError) as error:
-        raise _damaged(out, error) from None
+        raise damaged(out, error) from None
     except SimulatorFailed as error:
         raise ToolError.of(
             "simulator-run", error.step, f"must succeed, not fail (log: {error.log})", "read the log",

@@ -56,7 +56,8 @@ class Row:
     real value in units of its scale, or, where it has none, of its error bound, rounded up). ``defects``: known defects
     of the evaluator that were worked around. ``first``: the first unexplained element as text, or "". ``failed``: why
     the evaluator has no value at all; all elements are unexplained then. ``element``: the first unexplained element,
-    or, without one, the first that differs."""
+    or, without one, the first that differs. ``least`` and ``greatest``: of the golden model's integers, None of
+    reals and constants."""
 
     name: str
     elements: int = 0
@@ -67,6 +68,16 @@ class Row:
     first: str = ""
     failed: str = ""
     element: Element | None = None
+    least: int | None = None
+    greatest: int | None = None
+
+    def saw(self, integers: IntArray) -> None:
+        """Count the elements of a batch."""
+        self.elements += integers.size
+        if integers.size:
+            low, high = int(integers.min()), int(integers.max())
+            self.least = low if self.least is None else min(self.least, low)
+            self.greatest = high if self.greatest is None else max(self.greatest, high)
 
     def note(self, element: Element) -> None:
         """Note an element that differs."""
@@ -162,7 +173,7 @@ class Comparer:
         expected = batch.trace[known.value]
         found, wrong = known.levels(region.run(batch.feeds)[name])
         row.defects |= region.defects
-        row.elements += expected.size
+        row.saw(expected)
         places = differing(expected, found, wrong)
         if not places:
             return
@@ -196,7 +207,7 @@ class Comparer:
         found = region.run(batch.feeds)[port.name].astype(np.int64).reshape(integers.shape)
         row.defects |= region.defects
         places = differing(expected, found)
-        row.elements += expected.size
+        row.saw(expected)
         row.mismatches += len(places)
         row.max_lsb = max(row.max_lsb, int(np.abs(expected - found).max(initial=0)))
         row.unexplained += len(places)

@@ -386,12 +386,9 @@ def test_synthesis(hwflow, tmp_path):
         predicted, synthesized = (sum(c["resources"][name][k] for c in cores) for k in ("predicted", "synthesized"))
         assert (predicted, synthesized + row["glue"]) == (row["predicted"], row["synthesized"]), name
         assert 0 <= row["glue"] < 40, name
-        for core in cores:
-            core_row = core["resources"][name]
-            if name in ("dsp", "bram"):
-                assert core_row["predicted"] == core_row["synthesized"], (core["name"], name)
-            elif core_row["synthesized"] > 300:  # boundaries matter little there
-                assert core_row["synthesized"] == pytest.approx(core_row["predicted"], rel=0.25), (core["name"], name)
+        rows = [core["resources"][name] for core in cores]
+        apart = sum(abs(each["predicted"] - each["synthesized"]) for each in rows)
+        assert apart <= (0 if name in ("dsp", "bram") else 0.15 * row["synthesized"]), name  # registers at borders
     assert report["clock"] == {"target_mhz": 125.0, "fmax_mhz": None}
     assert report["seconds"]["synthesis"] > 0 and report["seconds"]["place_route"] is None
     assert (out / "board" / "top.json").is_file() and not (out / "board" / "top.bit").exists()

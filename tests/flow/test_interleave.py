@@ -14,7 +14,7 @@ from hwflow.errors import UsageError
 from hwflow.frontend.states.ties import States
 from hwflow.host.boundary_models import port_inputs
 from hwflow.verify import golden
-from hwflow.verify.simulation import compiled_model
+from hwflow.verify.compiled_folder import compiled_model
 from tests.frontend.test_control_flow import elman, lstm
 from tests.models import Builder
 from tests.simulated_model import check_simulated

@@ -56,18 +56,25 @@ class Queue:
         return len(self.taken) < len(self.seen) and self.seen[len(self.taken)] <= cycle
 
 
-def simulate(plan: Plan, frames: int, before: int = BEFORE) -> list[list[int]] | None:
+Done = dict[tuple[Node, int], list[int]]  # the cycle of each step of a node's process, frame after frame
+
+
+def simulate(
+    plan: Plan, frames: int, before: int = BEFORE, seen: tuple[Done, dict[Value, Queue]] | None = None
+) -> list[list[int]] | None:
     """Cycles of every output's beats, or None when everything stands still. Inputs come, and outputs are taken, from
-    cycle 0 on; what needs neither is done in the cycles ``before``."""
+    cycle 0 on; what needs neither is done in the cycles ``before``. ``seen``: filled with what all steps and queues
+    did."""
     graph = plan.graph
     queues = {
         v: Queue(plan[n].depths[o], n.attributes.timing.latency[o])
         for n in graph.nodes
         for o, v in enumerate(n.outputs)
     }
-    done: dict[tuple[Node, int], list[int]] = {
-        (n, k): [] for n in graph.nodes for k in range(len(n.attributes.timing.processes))
-    }
+    done: Done = {(n, k): [] for n in graph.nodes for k in range(len(n.attributes.timing.processes))}
+    if seen is not None:
+        seen[0].update(done)
+        seen[1].update(queues)
     sinks: dict[Value, list[int]] = {p.value: [] for p in graph.outputs}
     beats = {
         v: sum(len(p.produces.get(o, ())) for p in n.attributes.timing.processes)

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 from hwflow.cli.synth_options import SynthOptions, synth_options
 from hwflow.cli.tables import Table
 from hwflow.cli.terminal import Steps, print_findings, print_json, say
-from hwflow.display import cell, show
-from hwflow.errors import Finding, Severity
+from hwflow.display import cell
 
 if TYPE_CHECKING:
     from hwflow.api.making import Made
@@ -28,6 +27,7 @@ def run_synth(arguments: argparse.Namespace) -> int:
     from hwflow.api.making import make
     from hwflow.api.output_folder import check_writable, claimed
     from hwflow.api.request import Gathered
+    from hwflow.report.shortfalls import shortfalls
 
     target = Path(f"build/{Path(arguments.model).stem}" if arguments.output is None else arguments.output)
     gathered = Gathered()
@@ -48,7 +48,7 @@ def run_synth(arguments: argparse.Namespace) -> int:
             force=arguments.force, heard=progress.detail, seeds=range(1, asked.seeds + 1),
         )
     table = made.table
-    warnings = [*_warnings(board, table, fps), *made.findings]
+    warnings = [*shortfalls(table, fps), *made.findings]
     if arguments.format == "json":
         findings = [finding.table() for finding in warnings]
         print_json({**table, "output": str(target), "unchanged": made.unchanged, "findings": findings})
@@ -149,30 +149,3 @@ def _on_the_board(board: Board, table: dict[str, Any], target: Path) -> Iterator
                 f"the core is {core / link['frames_per_second']:,.0f} times as fast as its link: '--fps link' makes "
                 "the smallest one that is as fast"
             )
-
-
-def _warnings(board: Board, table: dict[str, Any], fps: float | str | None) -> list[Finding]:
-    timing, clock = table["timing"], table["clock"]
-    result = []
-    if clock["fmax_mhz"] is not None and clock["fmax_mhz"] < clock["target_mhz"]:
-        message = (
-            f"the clock must reach {clock['target_mhz']:g} MHz, not {clock['fmax_mhz']:.1f} MHz: the bitstream may fail"
-        )
-        remedy = f"ask for less: --clock {clock['fmax_mhz']:.0f}"
-        result.append(Finding("reached-clock", f"board {show(board.name)}", message, remedy, Severity.WARNING))
-    for other in table["link"].get("clocks", ()):
-        if other["fmax_mhz"] < other["target_mhz"]:
-            message = (
-                f"the link's clock {show(other['name'])} must reach {other['target_mhz']:g} MHz, not "
-                f"{other['fmax_mhz']:.1f} MHz: the link may fail"
-            )
-            remedy = "ask for a smaller design (--budget or --fps), or for another link ('hwflow boards' lists them)"
-            result.append(Finding("reached-clock", f"board {show(board.name)}", message, remedy, Severity.WARNING))
-    if isinstance(fps, float) and timing["frames_per_second"] < fps:
-        message = (
-            f"--fps {fps:g} not met: {timing['frames_per_second']:,.0f} frames/s at the achieved clock, "
-            f"{clock['target_mhz']:g} MHz"
-        )
-        remedy = "ask for a higher rate to get more multipliers"
-        result.append(Finding("reachable-rate", "option --fps", message, remedy, Severity.WARNING))
-    return result

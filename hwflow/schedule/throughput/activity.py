@@ -181,27 +181,19 @@ def _fill(given: Cycles, taken: Cycles, interval: int, zero: int, bins: int) -> 
     """Return the most beats at once in each bin of an interval that begins with cycle ``zero``, of a queue whose beats
     of every frame come and go in these cycles, ``interval`` later for each frame; a place is free a cycle after its
     beat has gone."""
-    stay = taken + 1 - given
-    whole, rest = np.divmod(stay, interval)
+    whole, rest = np.divmod(taken + 1 - given, interval)
     first = np.mod(given - zero, interval)
-    last = first + rest
-    wrapped = last > interval
-    always = int(whole.sum()) + int(wrapped.sum())
-    # beats that wrap around are there at the beginning, until `last - interval`
-    ends = np.where(wrapped, last - interval, last)
+    wrapped = first + rest >= interval
+    always = int(whole.sum()) + int(wrapped.sum())  # beats that wrap around are there at the beginning
+    ends = np.where(wrapped, first + rest - interval, first + rest)
     changes = np.concatenate((first, ends))
     by = np.concatenate((np.ones(len(first), np.int64), -np.ones(len(ends), np.int64)))
     order = np.lexsort((by, changes))  # who leaves in a cycle is gone before who comes
     at, level = changes[order], always + np.cumsum(by[order])
     bounds = np.arange(bins + 1) * interval // bins
-    place = np.searchsorted(at, bounds, side="left")
     held = np.concatenate(([always], level))  # held[k]: before change k
-    # changes in the same cycle come together: only the level after the last of them counts
-    final = np.append(at[1:] != at[:-1], True)
-    seen = np.where(final, level, np.iinfo(np.int64).min)
-    most = np.array([
-        max(int(held[np.searchsorted(at, bounds[k], side="right")]),
-            int(seen[place[k]:place[k + 1]].max(initial=np.iinfo(np.int64).min)))
-        for k in range(bins)
-    ], dtype=np.int64)  # fmt: skip
+    most = held[np.searchsorted(at, bounds[:-1], side="right")]
+    # of changes in the same cycle only the level after the last of them counts
+    final = np.flatnonzero(np.append(at[1:] != at[:-1], True))
+    np.maximum.at(most, np.searchsorted(bounds, at[final], side="right") - 1, level[final])
     return most

@@ -19,7 +19,6 @@ from hwflow.schedule.plan import Plan
 from hwflow.schedule.throughput.events import Actor, EventGraph, event_graph
 from hwflow.schedule.throughput.firing import NEVER, Cycles, Firing
 
-
 Observe = Callable[[Sequence[Cycles]], None]
 """Takes the cycles of each actor's events in a frame, views of what the next frame overwrites."""
 
