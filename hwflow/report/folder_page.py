@@ -89,7 +89,8 @@ def tables(out: Path) -> dict[str, Any]:
 
 def _design(manifest: Mapping[str, Any]) -> str:
     digests = manifest.get("sha256")
-    return str(digests.get("design.v", "")) if isinstance(digests, dict) else ""
+    sources = manifest.get("sources") or [""]
+    return str(digests.get(sources[0], "")) if isinstance(digests, dict) else ""
 
 
 def _tables(findings: Iterable[Finding]) -> list[dict[str, Any]]:
