@@ -34,7 +34,8 @@ class Facts:
     row along these reaches; ``magnitudes``, ``squares``, ``roots``, ``reciprocals``, ``powers`` (of e): the result, and
     of what; ``quotients``: the result, dividend and divisor, which broadcast; ``distances``: each element less the mean
     of its row of ``source``; ``variances``: of the rows of ``source``; ``limited``: the result, what it is no less
-    than, and the other limit; ``repeated``: the elements, with other axes of length 1, that a value repeats."""
+    than, and the other limit; ``repeated``: the elements, with other axes of length 1, that a value repeats;
+    ``zero_tests``: what a bool tells to be 0; ``guarded``: the result, and what it is where that is not 0."""
 
     maxima: dict[Value, OfRows] = field(default_factory=dict)
     totals: dict[Value, OfRows] = field(default_factory=dict)
@@ -49,6 +50,8 @@ class Facts:
     roots: dict[Value, tuple[Reals, Reals]] = field(default_factory=dict)
     powers: dict[Value, tuple[Reals, Reals]] = field(default_factory=dict)
     quotients: dict[Value, tuple[Reals, Reals, Reals]] = field(default_factory=dict)
+    zero_tests: dict[Value, Reals] = field(default_factory=dict)
+    guarded: dict[Value, tuple[Reals, Reals]] = field(default_factory=dict)
     reciprocals: dict[Value, tuple[Reals, Reals]] = field(default_factory=dict)
 
     def note_rows(self, table: dict[Value, OfRows], result: Reals, source: Reals, axes: tuple[int, ...]) -> None:
@@ -63,6 +66,19 @@ class Facts:
         if found is None or not (_same(found.source, left) and _same(found.result, right)):
             return None
         return found.axes
+
+    def note_guarded(self, result: Reals, condition: Value, other: Reals) -> None:
+        """Note that ``result`` is ``other`` unless ``condition``, if this tells that ``other`` is 0."""
+        tested = self.zero_tests.get(condition)
+        if tested is not None and _same(tested, other):
+            self.guarded[result.value] = result, other
+
+    def greatest_guarded(self, dividend: Reals, divisor: Reals) -> Reals | None:
+        """Return the greatest elements of the rows of ``dividend``, if ``divisor`` is that where it is not 0."""
+        result, greatest = self.guarded.get(divisor.value, (None, None))
+        if result is not divisor or greatest is None or self.axes_below(dividend, greatest) is None:
+            return None
+        return greatest
 
     def divisor_of(self, factor: Reals) -> Reals | None:
         """Return the reals whose reciprocals ``factor`` has."""

@@ -19,7 +19,7 @@ from hwflow.frontend.context import (
     require_behind,
     require_short,
 )
-from hwflow.frontend.facts import UNLIMITED
+from hwflow.frontend.facts import UNLIMITED, Limits
 from hwflow.frontend.views import (
     Constant,
     Functions,
@@ -123,6 +123,8 @@ def _arithmetic(state: Lowering, node: OnnxNode, operation: str) -> View:
         right, operation = replace(right, functions=right.functions[:-1]), "div"
     elif operation == "mul" and _is_inverse(left):
         left, right, operation, wholes = right, replace(left, functions=left.functions[:-1]), "div", wholes[::-1]
+    greatest = _guarded_greatest(state, left, right) if operation == "div" else None
+    right = greatest or right
     if operation in ("mul", "div"):
         left, right = operand(state, node, left), operand(state, node, right)
         inverted = [state.facts.divisor_of(view) for view in (left, right)] if operation == "mul" else [None, None]
@@ -130,7 +132,7 @@ def _arithmetic(state: Lowering, node: OnnxNode, operation: str) -> View:
             right, operation = inverted[1], "div"
         elif inverted[0] is not None:
             left, right, operation, wholes = right, inverted[0], "div", wholes[::-1]
-        limits = state.facts.limits(left, right)
+        limits = Limits(Fraction(1), None, uniform(left.scale)) if greatest else state.facts.limits(left, right)
         whose = state.facts.softmax_of(left, right) if operation == "div" and not limits.least else None
         if whose is not None and lies_far_apart(state, whose[0]):
             after = (*left.after, *right.after, node.name)
@@ -160,6 +162,15 @@ def _arithmetic(state: Lowering, node: OnnxNode, operation: str) -> View:
     result = quotient(state, node, left, right, limits)
     state.facts.quotients[result.value] = (result, *operands)
     return result
+
+
+def _guarded_greatest(state: Lowering, left: Reals, right: Reals) -> Reals | None:
+    """Return the greatest elements of the rows of ``left``, which is not negative, if ``right`` is that where it is not
+    0: where it is, so are all elements, and their quotients by whatever number."""
+    scale, zero, bound = uniform(left.scale), uniform(left.zero_point), state.bound(left.value)
+    if left.functions or not scale or scale < 0 or zero is None or zero.denominator != 1 or bound.interval is None:
+        return None
+    return state.facts.greatest_guarded(left, right) if bound.interval.lo >= zero and not bound.errors else None
 
 
 def _is_inverse(view: Reals) -> bool:

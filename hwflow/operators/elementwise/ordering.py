@@ -97,7 +97,11 @@ def where(state: Lowering, node: OnnxNode) -> View:
         masked = selected(state, node, [state.view(name) for name in node.inputs[1:]], condition)
         if masked is not None:
             return masked
-    return chosen(state, node, _operands(state, node, (1, 2)))
+    operands = _operands(state, node, (1, 2))
+    result = chosen(state, node, operands)
+    if isinstance(condition, Integers) and isinstance(operands[1], Reals):
+        state.facts.note_guarded(result, condition.value, operands[1])
+    return result
 
 
 def identity_of(view: View, node: OnnxNode) -> View:
@@ -129,10 +133,19 @@ def comparison(function: Function) -> Handler:
             found = equal_infinity(state, node, [state.view(name) for name in node.inputs])
             if found is not None:
                 return found
-        operands, _ = _comparable(state, node, _operands(state, node, (0, 1)))
-        return step(state, node, function, operands)
+        given = _operands(state, node, (0, 1))
+        operands, _ = _comparable(state, node, given)
+        result = step(state, node, function, operands)
+        if function == Simple("equal") and isinstance(given[0], Reals) and _is_zero(given[1]):
+            state.facts.zero_tests[result.value] = given[0]
+        return result
 
     return handler
+
+
+def _is_zero(operand: Reals | Fractions) -> bool:
+    """Tell whether an operand is the constant 0."""
+    return not isinstance(operand, Reals) and uniform(operand) == 0
 
 
 def _operands(state: Lowering, node: OnnxNode, places: Iterable[int]) -> list[Reals | Fractions]:

@@ -297,7 +297,8 @@ def _error(step: Step) -> Errors:
 
 RECORDS = (
     Operator(
-        "OneHotEncoder", domains=ML, definition=_one_hot_encoder, defined=_OF_STRINGS, frames=axes.IMAGE, error=_error,
+        "OneHotEncoder", domains=ML, definition=_one_hot_encoder, frames=axes.IMAGE, error=_error,
+        defined=f"{_OF_STRINGS}; without zeros an unknown category is an error on the host, and none in hardware",
         framewise=framewise.always,
         clauses=category_maps.ONE_HOT_ENCODER,
         mended=Mended(

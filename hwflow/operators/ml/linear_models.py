@@ -85,7 +85,8 @@ def _single(body: DialectWriter, labels: Labels, scores: str, transform: str, ki
 
 _DEFINED = (
     "of quantized numbers and integers; coefficients as they are, where those of an output have a common divisor that "
-    "makes them integers of at most 40 bits; all transforms; labels that are strings are the host's"
+    "makes them integers of at most 40 bits; transforms NONE, LOGISTIC and SOFTMAX, all at the model's end; "
+    "labels that are strings are the host's"
 )
 
 RECORDS = (

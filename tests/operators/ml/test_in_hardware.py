@@ -58,6 +58,10 @@ def normalizer(b: Classical) -> None:
     b.quantized(b.ml("Normalizer", b.reals(), norm="L2"), ["N", 4], 0.01)
 
 
+def normalizer_by_greatest(b: Classical) -> None:
+    b.quantized(b.ml("Normalizer", b.reals(0.0173, -128), norm="MAX"), ["N", 4], 0.01)
+
+
 def vectorizer(b: Classical) -> None:
     x = b.reals()
     picked = b.ml("ArrayFeatureExtractor", x, b.constant([3, 1], "int64"))
@@ -106,8 +110,8 @@ def classifier(b: Classical, least: float = 0.015625) -> None:
 
 
 MODELS = [
-    classifier, scaler, binarizer, imputer, normalizer, vectorizer, labels, table, one_hot, one_hot_of_reals,
-    of_integers,
+    classifier, scaler, binarizer, imputer, normalizer, normalizer_by_greatest, vectorizer, labels, table, one_hot,
+    one_hot_of_reals, of_integers,
 ]
 
 
@@ -115,6 +119,13 @@ def test_coefficients_too_far_apart(tmp_path: Path) -> None:
     b = Classical(15, 8)
     classifier(b, 1e-12)
     with pytest.raises(ModelRefused, match="by integers of at most 40 bits, not of more"):
+        compile(b.save(tmp_path), "ulx3s_85f")
+
+
+def test_greatest_elements_of_any_sign_are_no_divisors(tmp_path: Path) -> None:
+    b = Classical(15, 8)
+    b.quantized(b.ml("Normalizer", b.reals(), norm="MAX"), ["N", 4])
+    with pytest.raises(ModelRefused, match=r"the divisor must be known to differ from 0, not lie in \[-32.8, 31\]"):
         compile(b.save(tmp_path), "ulx3s_85f")
 
 
@@ -149,8 +160,8 @@ def test_golden_model_and_hardware(make: Any, tmp_path: Path) -> None:
     make(b)
     model = load(b.save(tmp_path))
     assert not model.host_work.linear
-    found = compare(model, frames=100)
-    assert found.ok, [row.first for row in found.rows]
+    compared = compare(model, frames=100)
+    assert compared.ok, [row.first for row in compared.rows]
     integers = port_inputs(model, random_inputs(model, 6, np.random.default_rng(1)))
     if make is labels:
         integers["x"][:2] = [[1, 5, -9, 100], [0, 5, 1, 5]]
@@ -158,7 +169,12 @@ def test_golden_model_and_hardware(make: Any, tmp_path: Path) -> None:
         integers["x"][:2] = [[-20, -21, 29, 30], [0, 5, -7, 12]]
     if make is one_hot:
         integers["x"][:2] = [[1, 5], [-9, 1]]
+    if make is normalizer_by_greatest:
+        integers["x"][:2] = [[-128] * 4, [-128, -127, -128, -128]]
     expected = golden.evaluate(model.quantized, integers)
+    if make is normalizer_by_greatest:  # zeros stay zeros; 0 is level 2, 1 is 102
+        (found,) = expected.values()
+        assert found[:2].tolist() == [[2] * 4, [2, 102, 2, 2]]
     top = SimulatedTop(compile(model, "ulx3s_85f", fps=1).schedule.plan)
     for gap in (0.0, 0.3):
         for name, array in top.run(integers, gap=gap, stall=gap).items():
