@@ -11,7 +11,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hdl_lib.arithmetic.adder_tree import shape_of
-from hdl_lib.blocks import less
+from hdl_lib.blocks import held, less
 from hdl_lib.memories.rom import Rom, Table
 from hdl_lib.memories.storage import check_depth
 from hdl_lib.streams.output_queue import OutputQueue
@@ -91,7 +91,7 @@ class ParallelTrees(wiring.Component):
     tests: each is made once.
     trees, levels: the root of each, and the levels of its tests.
     lookups, tables: of leaves; every target has a field or more.
-    in_block: tables have output registers, as those in block RAM need.
+    in_block: tables have output registers, as those in block RAM need, and one more on the way to what adds their rows.
     aggregate: of :data:`hdl_lib.trees.tree_units.AGGREGATES`.
     depth: beats of the output queue; one beat per cycle needs ``latency + 1``.
 
@@ -103,8 +103,8 @@ class ParallelTrees(wiring.Component):
     Timing
     ------
     One step per beat, at the first cycle with ``i.valid`` and a credit; :meth:`latency_of` cycles later ``o.valid``.
-    Stages: ranks, tests, ways, tables (and their output registers if some table lies in block RAM), a level of sums
-    each, output queue. Initiation interval 1 cycle. Under backpressure no step begins; those begun continue.
+    Stages: ranks, tests, ways, tables (and their two registers if some table lies in block RAM), a level of sums each,
+    output queue. Initiation interval 1 cycle. Under backpressure no step begins; those begun continue.
 
     Ordering
     --------
@@ -139,7 +139,7 @@ class ParallelTrees(wiring.Component):
     def latency_of(levels: int, addends: int, *, in_block: bool) -> int:
         """Return the latency for trees of at most so many ``levels``, and so many tables of a target. ``in_block``:
         some table lies in block RAM."""
-        return 1 + 1 + way_stages(levels) + 1 + in_block + pairings(addends) + 1
+        return 1 + 1 + way_stages(levels) + 1 + 2 * in_block + pairings(addends) + 1
 
     @property
     def latency(self) -> int:
@@ -160,12 +160,12 @@ class ParallelTrees(wiring.Component):
         queue.issue(m, self.i, self.latency - 1)
         ranks = Signal(self.i.payload.shape(), name="ranks", reset_less=True)
         m.d.sync += ranks.eq(self.i.payload)
-        held = Signal(len(self.tests), name="held", reset_less=True)
-        m.d.sync += [held[k].eq(_holds(test, ranks[test.feature])) for k, test in enumerate(self.tests)]
+        tests = Signal(len(self.tests), name="held", reset_less=True)
+        m.d.sync += [tests[k].eq(_holds(test, ranks[test.feature])) for k, test in enumerate(self.tests)]
         stages = way_stages(max(self.levels))
-        line = [held]
+        line = [tests]
         for stage in range(1, stages):
-            line.append(Signal(len(held), name=f"held_{stage}", reset_less=True))
+            line.append(Signal(len(tests), name=f"held_{stage}", reset_less=True))
             m.d.sync += line[stage].eq(line[stage - 1])
         bits = [[each[k] for k in range(len(self.tests))] for each in line]
         ways = [
@@ -177,9 +177,9 @@ class ParallelTrees(wiring.Component):
             rom = Rom.of_table(table, output_register=self.in_block)
             m.submodules[f"table_{number}"] = rom
             m.d.comb += rom.addr.eq(Cat(*(ways[tree] for tree in lookup.trees)))
-            place = 0
+            row, place = held(m, f"row_{number}", rom.data) if self.in_block else rom.data, 0
             for field in lookup.fields:
-                word = rom.data[place : place + field.shape.width]
+                word = row[place : place + field.shape.width]
                 place += field.shape.width
                 value = word.as_signed() if field.shape.signed else word
                 addends.setdefault(field.target, []).append(_Addend(value, field.low, field.high, field.shift))
@@ -238,15 +238,15 @@ def _holds(test: RankTest, rank: Value) -> Value:
     return Value.cast(found)
 
 
-def _way(m: Module, name: str, root: Branch, levels: int, held: Sequence[Sequence[Value]]) -> Value:
-    """Return the way through a tree: a bit a level, the same stage for all. ``held``: all tests, and the same after
+def _way(m: Module, name: str, root: Branch, levels: int, tests: Sequence[Sequence[Value]]) -> Value:
+    """Return the way through a tree: a bit a level, the same stage for all. ``tests``: all of them, and the same after
     each stage but the last one."""
     bits: list[Value] = []
     stages = way_stages(levels)
     for stage in range(stages):
         last = levels if stage == stages - 1 else LEVELS + 2 * stage
         while len(bits) < last:
-            chosen = _chosen(root, bits, held[stage])
+            chosen = _chosen(root, bits, tests[stage])
             bits.append(Const(0, 1) if chosen is None else chosen)
         register = Signal(len(bits), name=f"{name}_{stage}", reset_less=True)
         m.d.sync += register.eq(Cat(*bits))
@@ -254,11 +254,11 @@ def _way(m: Module, name: str, root: Branch, levels: int, held: Sequence[Sequenc
     return Cat(*bits)
 
 
-def _chosen(node: Branch | None, way: Sequence[Value], held: Sequence[Value]) -> Value | None:
+def _chosen(node: Branch | None, way: Sequence[Value], tests: Sequence[Value]) -> Value | None:
     """Return the test that is behind the nodes on the ``way``; None where there is none."""
     if node is None or not way:
-        return None if node is None else held[node.test]
-    true, false = (_chosen(child, way[1:], held) for child in (node.true, node.false))
+        return None if node is None else tests[node.test]
+    true, false = (_chosen(child, way[1:], tests) for child in (node.true, node.false))
     if true is None or false is None:
         return false if true is None else true
     return true if true is false else Mux(way[0], true, false)

@@ -9,6 +9,7 @@ from hdl_lib.trees.parallel_trees import LEVELS, Branch, ParallelTrees, RankTest
 from hwflow.cores.costs.basics import MOST_KNOWN_BITS, chain, comparison
 from hwflow.cores.costs.family import FAMILIES
 from hwflow.cores.costs.memory import filled_rom, queue, rom
+from hwflow.cores.costs.trees.walks import registered_table
 from hwflow.cores.operator import Resources
 from hwflow.types import Interval, IntType
 
@@ -31,10 +32,12 @@ def parallel_trees(
         total += _way(family, root, own, stages - way_stages(own), later)
     total += Resources(ff=len(later))
     for words, width in tables:
-        if len(words) * width <= MOST_KNOWN_BITS:
-            table = filled_rom(family, words, width, output_register=in_block)
+        if in_block:
+            total += registered_table(family, words, width)
+        elif len(words) * width <= MOST_KNOWN_BITS:
+            table = filled_rom(family, words, width, output_register=False)
             # Without a register behind it there is a look-up table for each bit: none becomes the register's reset.
-            total += table if table.bram or in_block else table._replace(lut=max(table.lut, table.ff))
+            total += table if table.bram else table._replace(lut=max(table.lut, table.ff))
         else:
             total += rom(family, len(words), width)
     together = pairings(max(map(len, addends)))
