@@ -238,6 +238,10 @@ class Operator(ABC, Generic[A]):
         """Return the attributes without the constants of which one core may have a set for each round of a loop."""
         return attributes
 
+    def of_rounds(self, each: Sequence[A]) -> Sequence[A]:
+        """Return the attributes of each round in one form, for inputs whose types hold the integers of all rounds."""
+        return each
+
 
 class LogicalOperator(Operator[A]):
     """An operator of the quantized stage, lowered to one or more hardware operators."""

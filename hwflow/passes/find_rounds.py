@@ -197,9 +197,13 @@ class _Search:
         while pending:
             row = pending.pop()
             for new in (*self._behind(row), *self._in_front(row)):
-                if all(node is None or node not in self._rows for node in new):
+                if all(node is None or self._may_join(node) for node in new):
                     self._rows.update((node, (new, place)) for place, node in enumerate(new) if node)
                     pending.append(new)
+
+    def _may_join(self, node: Node) -> bool:
+        """Tell whether a node is free to be part of a body, in which there are no loops."""
+        return node not in self._rows and not isinstance(node.attributes, LoopAttributes)
 
     def _in_front(self, row: Row) -> Iterator[Row]:
         nodes = [node for node in row if node is not None]

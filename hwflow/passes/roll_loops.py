@@ -6,12 +6,13 @@ Every value stays the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from itertools import groupby
 from math import prod
 
 import numpy as np
 
+from hwflow.cores.registry import OPERATORS
 from hwflow.errors import ModelRefused
 from hwflow.ir.graph import Attributes, Graph, Names, Node, Port, Stage, Value, identity_order
 from hwflow.ir.node_attributes import (
@@ -30,22 +31,20 @@ from hwflow.passes.infer_types import infer_types
 def roll_loops(graph: Graph) -> Graph:
     """Return a copy of the graph with its loops as nodes; ``graph`` itself where there are none, or where what holds in
     each round does not hold for all of them together."""
-    return _rolled(graph, find_rounds, first_round)
+    return _rolled(graph, layers=False)
 
 
 def share_layers(graph: Graph) -> Graph:
     """Return a copy of the graph in which layers of one shape that follow each other are the rounds of a loop, whose
     cores have the constants of each; ``graph`` itself where there are none."""
-    return _rolled(graph, find_layers, lambda graph, rounds: None)
+    return _rolled(graph, layers=True)
 
 
-def _rolled(
-    graph: Graph, find: Callable[[Graph], Rounds | None], before: Callable[[Graph, Rounds], FirstRound | None]
-) -> Graph:
-    made = graph
+def _rolled(graph: Graph, *, layers: bool) -> Graph:
+    made, find = graph, find_layers if layers else find_rounds
     while rounds := find(made):
         rolled, found = _copied(made, rounds)
-        _Roll(rolled, found, before(rolled, found)).run()
+        _Roll(rolled, found, None if layers else first_round(rolled, found), layers=layers).run()
         try:
             made = infer_types(rolled)
         except ModelRefused:
@@ -80,10 +79,11 @@ def _copied(graph: Graph, rounds: Rounds) -> tuple[Graph, Rounds]:
 class _Roll:
     """One loop of a graph that is changed."""
 
-    def __init__(self, graph: Graph, rounds: Rounds, first: FirstRound | None) -> None:
+    def __init__(self, graph: Graph, rounds: Rounds, first: FirstRound | None, *, layers: bool) -> None:
         self.graph = graph
         self.rounds = rounds
         self.first = first
+        self.layers = layers
         self.structures = Structures()
         self.producers = graph.producers()
         self.node_names = Names([node.name for node in graph.nodes])
@@ -142,7 +142,10 @@ class _Roll:
     def _attributes(self, row: Row) -> Attributes:
         """Return the attributes of a row's nodes, of each round where they differ."""
         each: tuple[Attributes, ...] = tuple([node.attributes for node in row if node is not None])
-        if len(set(map(self.structures.of_attributes, each))) == 1:
+        alike = len(set(map(self.structures.of_attributes, each))) == 1
+        if self.layers:
+            each = tuple(OPERATORS[each[0].op].of_rounds(each))
+        if alike:
             return each[0]
         return ByRoundAttributes(each + each[-1:] * (len(row) - len(each)))  # nothing reads the last round's
 

@@ -22,7 +22,7 @@ from hwflow.cores.streams.rearrange import RearrangeAttributes
 from hwflow.cores.windows.sliding_window import SlidingWindowAttributes
 from hwflow.cores.windows.weighted_pool import WeightedPoolAttributes
 from hwflow.ir.graph import IntArray, Node, Stage, Value
-from hwflow.ir.node_attributes import Conv2dAttributes
+from hwflow.ir.node_attributes import Conv2dAttributes, Window
 from hwflow.types import Interval, TensorType
 
 
@@ -62,6 +62,8 @@ class Conv2d(LogicalOperator[Conv2dAttributes]):
         return (np.moveaxis(np.concatenate(sums, axis=3), 3, 1),)
 
     def alike(self, attributes: Conv2dAttributes) -> Conv2dAttributes:
+        if attributes.weights.shape[1] == 1 < attributes.groups and not _moves(attributes.window):
+            return attributes  # weighted sums, which have constants of their own alone
         padded = any(attributes.pads)
         pad_value = attributes.pad_value if padded or attributes.centred else 0
         return replace(attributes, weights=np.zeros_like(attributes.weights), pad_value=pad_value)
@@ -81,7 +83,7 @@ class Conv2d(LogicalOperator[Conv2dAttributes]):
             copied = RearrangeAttributes(IndexMap(index, pixels * channels), outputs, 0)
             stream = context.add("copies", [stream], copied)
         clips = _may_clip(window, node.attributes)
-        moves = window.taps > 1 or window.strides != (1, 1) or any(window.pads)
+        moves = _moves(node.attributes.window)
         if moves and (groups == 1 or group_channels > 1):
             clipping = Clipping.OFFERED if clips else Clipping.NONE
             pad_value = node.attributes.pad_value if window.touches_padding() or node.attributes.centred else 0
@@ -104,6 +106,11 @@ class Conv2d(LogicalOperator[Conv2dAttributes]):
             )
         if result is not None:
             context.bind(node.outputs[0], result, image_order(outputs, window.output[0] * window.output[1]))
+
+
+def _moves(window: Window) -> bool:
+    """Tell whether windows are more than the pixels themselves."""
+    return any(size > 1 for size in (*window.kernel, *window.strides)) or any(window.pads)
 
 
 def _may_clip(window: WindowGeometry, attributes: Conv2dAttributes) -> bool:

@@ -32,7 +32,7 @@ from hwflow.cores.requantizers.serial_requantize import SerialProducts
 from hwflow.ir.graph import IntArray, Node, Stage
 from hwflow.ir.node_attributes import RequantizeAttributes
 from hwflow.numerics.requantizers.requantizer import Form, LookupForm, MultiplyAddShift, SearchForm, ThresholdForm
-from hwflow.numerics.requantizers.stages import NoSteps, chain
+from hwflow.numerics.requantizers.stages import NoSteps, StepStage, chain
 from hwflow.numerics.requantizers.stages import Stage as StepsStage
 from hwflow.numerics.requantizers.step_function import StepFunction, all_alike
 from hwflow.types import Interval, TensorType
@@ -78,6 +78,15 @@ class Requantize(LogicalOperator[RequantizeAttributes], ImplementedOperator[Requ
 
     def alike(self, attributes: RequantizeAttributes) -> RequantizeAttributes:
         return replace(attributes, stages=(), steps=(), epsilon=Fraction(0))
+
+    def of_rounds(self, each: Sequence[RequantizeAttributes]) -> list[RequantizeAttributes]:
+        """Return the same functions, for all integers, and for each channel if some round has such."""
+        most, found = max(len(own.stages) for own in each), list[RequantizeAttributes]()
+        for own in each:
+            stages = {id(chain_): tuple(map(_extended, chain_)) for chain_ in own.stages}  # channels share them
+            of_channels = tuple([stages[id(chain_)] for chain_ in own.stages])
+            found.append(replace(own, stages=of_channels * (most // len(of_channels))))
+        return found
 
     def in_turns(self, each: Sequence[RequantizeAttributes]) -> RequantizeAttributes:
         """Return the attributes of all rounds: their step functions get hardware of one form."""
@@ -131,6 +140,10 @@ class Requantize(LogicalOperator[RequantizeAttributes], ImplementedOperator[Requ
         if kind is BlockProducts and core.words == 1 and shifts_only(core.form):
             return ConstantLanes(node, folding, core.form)
         return core
+
+
+def _extended(stage: StepsStage) -> StepsStage:
+    return replace(stage, extended=True) if isinstance(stage, StepStage) else stage
 
 
 def _per_channel(attributes: RequantizeAttributes) -> tuple[tuple[StepsStage, ...], ...]:

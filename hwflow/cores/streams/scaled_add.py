@@ -64,6 +64,14 @@ class ScaledAdd(LogicalOperator[ScaledAddAttributes], Joined[ScaledAddAttributes
     def alike(self, attributes: ScaledAddAttributes) -> ScaledAddAttributes:
         return replace(attributes, multipliers=())
 
+    def of_rounds(self, each: Sequence[ScaledAddAttributes]) -> list[ScaledAddAttributes]:
+        """Return the same multipliers, for each channel if some round has such."""
+        most = max(len(values) for own in each for values in own.multipliers)
+        return [
+            replace(own, multipliers=tuple([values * (most // len(values)) for values in own.multipliers]))
+            for own in each
+        ]
+
     def in_turns(self, each: Sequence[ScaledAddAttributes]) -> ScaledAddAttributes | None:
         count = max(len(values) for own in each for values in own.multipliers)
         rows = [

@@ -89,14 +89,19 @@ class UnclampedStage(QuantizerStage):
 
 @dataclass(frozen=True)
 class StepStage(Stage):
-    """An explicit step function, which must be defined on the whole input."""
+    """An explicit step function. ``extended``: beyond its ends it is what it is there, for integers that a type holds
+    and that never come; else it must be defined on the whole input."""
 
     function: StepFunction
+    extended: bool = False
 
     def steps(self, lo: int, hi: int) -> StepFunction:
         f = self.function
+        if not self.extended and not f.lo <= lo <= hi <= f.hi:
+            raise NoSteps(f"have integers within [{f.lo}, {f.hi}], not [{lo}, {hi}]")
         inside = (f.break_array > lo) & (f.break_array <= hi)
-        return StepFunction(lo, hi, f.break_array[inside], np.append(f(lo), f.value_array[1:][inside]))
+        first = f(min(max(lo, f.lo), f.hi))
+        return StepFunction(lo, hi, f.break_array[inside], np.append(first, f.value_array[1:][inside]))
 
 
 @lru_cache(maxsize=1 << 13)  # a network's channels: every pass that infers types repeats them
