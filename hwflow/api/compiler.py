@@ -7,6 +7,7 @@ import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -51,6 +52,7 @@ from hwflow.schedule.search.folding_search import Budget, free_text, price
 
 Progress = Callable[[str], None]
 
+_MOST_TABLES = 0.7  # share of the look-up tables
 SMALLER = (0.75, 0.9)
 """Share of an unroutable design's look-up tables and multiplier blocks that its replacement may take."""
 
@@ -115,7 +117,7 @@ class Model:
 @dataclass
 class Design:
     """A model scheduled as requested. ``beyond``: findings on what its budget has beyond the board; ``conversion``:
-    that of its cores, if begun; ``loops``: the form of its loops."""
+    that of its cores, if begun; ``loops``: the form of its loops; ``budgets``: what it was first tried within."""
 
     model: Model
     request: Request
@@ -124,6 +126,14 @@ class Design:
     beyond: tuple[Finding, ...] = ()
     conversion: Conversion | None = field(default=None, repr=False)
     loops: str = pipeline.UNROLLED
+    budgets: Sequence[Budget] = ()
+
+    @property
+    def is_crowded(self) -> bool:
+        """Tell whether cores, not multiplier blocks, keep it from being faster: most look-up tables are taken, and less
+        than half of the blocks."""
+        used = self.schedule.resources
+        return any(used.lut > _MOST_TABLES * most.lut and used.dsp < most.dsp / 2 for most in self.budgets)
 
     @property
     def board(self) -> Board:
@@ -360,16 +370,15 @@ def _compiled_model(
             found.append(_compiled(model, form, request, imported, say, executor, keep_defaults=keep_defaults))
         except ModelRefused as why:
             refused = refused or why
+    crowded = not request.asks_rate and all(design.is_crowded for design in found)
+    shared = shared_form(quantized, dataflow) if request.loops == AUTO and (not found or crowded) else None
+    if shared is not None:
+        say("sharing cores among layers of one shape")
+        with suppress(ModelRefused):
+            found.append(_compiled(model, shared, request, imported, say, executor, keep_defaults=keep_defaults))
     if not found:
         assert refused is not None, "there is a form"
-        shared = shared_form(quantized, dataflow) if request.loops == AUTO else None
-        if shared is None:
-            raise refused
-        say("sharing cores among layers of one shape")
-        try:
-            return _compiled(model, shared, request, imported, say, executor, keep_defaults=keep_defaults)
-        except ModelRefused:
-            raise refused from None
+        raise refused
     return min(found, key=lambda design: (
         0 if request.asks_rate else design.schedule.initiation_interval,
         price(design.schedule.resources, board.part),
@@ -421,7 +430,7 @@ def _compiled(
             raise ModelRefused([_too_fast(request, refused.best, limits[-1][0], free), *refused.findings]) from None
         raise
     seconds.steps["schedule"] = time.perf_counter() - begin
-    return Design(model, request, scheduled, seconds, tuple(beyond), conversion, form.loops)
+    return Design(model, request, scheduled, seconds, tuple(beyond), conversion, form.loops, limits[0])
 
 
 def dataflow(quantized: Graph, loops: str = pipeline.UNROLLED) -> Graph:

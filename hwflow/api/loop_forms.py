@@ -2,8 +2,9 @@
 
 Of both forms that is taken which is cheaper at the rate that was asked for, or where the fastest design was, which is
 faster. A loop that is unrolled has many cores, and the search among their foldings takes minutes; so a graph of
-more than :data:`MOST_UNROLLED` nodes is compiled only if one body does not reach the rate. Where neither fits, layers
-of one shape share their cores (:func:`shared_form`).
+more than :data:`MOST_UNROLLED` nodes is compiled only if one body does not reach the rate. Where neither fits, or
+cores that are too many for multipliers to be used (:attr:`hwflow.api.compiler.Design.is_crowded`), layers of one shape
+share their cores (:func:`shared_form`).
 """
 
 from __future__ import annotations

@@ -121,7 +121,8 @@ def command_line() -> argparse.ArgumentParser:
             "--loops", metavar="FORM", default="auto",
             help="once: one body for all rounds of a loop (of a recurrent network's steps); unrolled: hardware for "
             "each round; shared: as once, and layers of one shape that follow each other take turns on one core; "
-            "auto: once or unrolled, what is cheaper at the rate, or without --fps faster, and shared if neither fits",
+            "auto: once or unrolled, what is cheaper at the rate, or without --fps faster; and shared if neither "
+            "fits, or is faster where look-up tables run out",
         )
         command.add_argument(
             "--interleave", metavar="K", default="1",

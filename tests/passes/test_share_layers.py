@@ -107,3 +107,12 @@ def test_in_hardware(name: str, tmp_path: Path) -> None:
     assert design.loops == "shared"
     assert design.schedule.resources.lut < alone.schedule.resources.lut
     check_simulated(design, stalls=(0, 0.5))
+
+
+def test_where_nothing_else_fits(tmp_path: Path) -> None:
+    """Without the option layers share their cores where a core for each is too large, and only there."""
+    model = dense(4).load(tmp_path)
+    alone = compile(model, "ulx3s_85f", fps=1000)
+    assert alone.loops == "unrolled"
+    budget = {"lut": alone.schedule.resources.lut * 3 // 4, "dsp": 0, "bram": 0}
+    assert compile(model, "ulx3s_85f", fps=1000, budget=budget).loops == "shared"
