@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from hwflow.ir.node_attributes import RequantizeAttributes
 from hwflow.numerics.float_keys import floats_of
 from hwflow.numerics.requantizers.step_function import StepFunction
 from hwflow.onnxspec.graphs.operator_names import QUANTIZE_LINEAR
+from hwflow.verify.categories import Categories, categories
 
 if TYPE_CHECKING:
     from hwflow.api.compiler import Model
@@ -26,8 +28,9 @@ _TRIED_ELEMENTS = 512
 
 def random_inputs(model: Model, frames: int, rng: np.random.Generator) -> Results:
     """Draw random frames of every input: over the whole range of its type where hardware takes it as it is; slightly
-    beyond the range of a quantizer right after it; near the thresholds of trees that read it; or, with other nodes
-    between, over that of a few intervals which gives the hardware most different integers."""
+    beyond the range of a quantizer right after it; near the thresholds of trees that read it; of categories where an
+    operator takes no others; or, with other nodes between, over that of a few intervals which gives the hardware most
+    different integers."""
     ranges: dict[str, tuple[float, float]] = {}
     wide: list[str] = []
     for name in model.resolved.inputs:
@@ -38,10 +41,24 @@ def random_inputs(model: Model, frames: int, rng: np.random.Generator) -> Result
             wide.append(name)
         else:
             ranges[name] = (0, 1)
+    known = categories(model)
     if wide:
-        chosen = _most_telling(model, ranges, wide, rng)
+        chosen = _most_telling(model, ranges, wide, known, rng)
         ranges |= dict.fromkeys(wide, chosen)
-    return {name: _draw(model, name, ranges[name], frames, rng) for name in model.resolved.inputs}
+    return _frames(model, ranges, known, frames, rng)
+
+
+def _frames(
+    model: Model, ranges: Mapping[str, tuple[float, float]], known: Categories, frames: int, rng: np.random.Generator
+) -> Results:
+    """Draw frames of all inputs, from ``ranges`` and ``known`` categories."""
+    result = {name: _draw(model, name, ranges[name], frames, rng) for name in model.resolved.inputs}
+    for name, places in known.items():
+        flat = result[name].reshape(frames, -1)
+        for place, listed in places.items():
+            flat[:, place] = rng.choice(np.array(listed), frames)
+        result[name] = flat.reshape(result[name].shape)
+    return result
 
 
 def float_dtype(name: str) -> np.dtype[Any]:
@@ -176,7 +193,7 @@ def _quantizer_range(model: Model, name: str) -> tuple[float, float] | None:
 
 
 def _most_telling(
-    model: Model, ranges: dict[str, tuple[float, float]], wide: list[str], rng: np.random.Generator
+    model: Model, ranges: dict[str, tuple[float, float]], wide: list[str], known: Categories, rng: np.random.Generator
 ) -> tuple[float, float]:
     """Return the interval for the inputs ``wide`` with which a few frames give most different integers at the hardware
     inputs, and, among equals, fewest saturated ones."""
@@ -185,7 +202,7 @@ def _most_telling(
     best, chosen = (-1, 0), (-1.0, 1.0)
     for interval in [(low, end) for end in _ENDS for low in (-end, 0.0)]:
         tried = ranges | dict.fromkeys(wide, interval)
-        trial = {name: _draw(model, name, tried[name], frames, rng) for name in model.resolved.inputs}
+        trial = _frames(model, tried, known, frames, rng)
         try:
             score = _score(trial, model)
         except ModelRefused:  # not defined there: the logarithm of a negative, say

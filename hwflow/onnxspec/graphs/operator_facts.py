@@ -122,6 +122,7 @@ class OperatorFacts:
     * ``keeps_elements``: the result has the elements of the first input in their order, so an index keeps its meaning.
     * ``exact_weights``: its weights are attributes, floats that hardware takes as they are.
     * ``tells_nan``: it tells NaN from numbers, so what it reads may be NaN.
+    * ``among``: what the elements of its first input must be among, by its attributes; None: they may be anything.
     * ``remade``: hwflow rounds another number than this quantizer does: a count, or integers a second time.
     """
 
@@ -171,6 +172,7 @@ class OperatorFacts:
     keeps_elements: bool = False
     exact_weights: bool = False
     tells_nan: bool = False
+    among: Callable[[Mapping[str, Any]], Sequence[Any] | None] | None = None
     remade: bool = False
 
     @property

@@ -208,6 +208,12 @@ def _place_among_keys(body: DialectWriter, found: _Map) -> tuple[str, list[Any]]
     return cast(body, index, FLOAT, INT64), [*found.table.values()]
 
 
+def _categories(attributes: Mapping[str, Any]) -> Sequence[Any] | None:
+    """Return what the elements must be among."""
+    listed = attributes.get("cats_strings") or attributes.get("cats_int64s")
+    return None if attributes.get("zeros", 1) else listed
+
+
 def _encoded(inputs: Inputs, attributes: Mapping[str, Any]) -> AnyArray:
     """Compute a OneHotEncoder. Raises :class:`ValueError` for an unknown category without ``zeros``."""
     (x,) = inputs
@@ -297,7 +303,7 @@ def _error(step: Step) -> Errors:
 
 RECORDS = (
     Operator(
-        "OneHotEncoder", domains=ML, definition=_one_hot_encoder, frames=axes.IMAGE, error=_error,
+        "OneHotEncoder", domains=ML, definition=_one_hot_encoder, frames=axes.IMAGE, error=_error, among=_categories,
         defined=f"{_OF_STRINGS}; without zeros an unknown category is an error on the host, and none in hardware",
         framewise=framewise.always,
         clauses=category_maps.ONE_HOT_ENCODER,
