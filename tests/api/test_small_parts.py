@@ -81,7 +81,7 @@ def test_folders_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Monk
     """The root of a file system; one that the system refuses."""
     monkeypatch.setattr(output_folder.os.path, "ismount", lambda path: True)
     with pytest.raises(UsageError, match="it is the root of a file system, which cannot be replaced"):
-        output_folder._check_writable(tmp_path)
+        output_folder.check_writable(tmp_path)
     monkeypatch.undo()
 
     def full(*arguments: object, **named: object) -> None:
