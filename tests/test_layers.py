@@ -112,7 +112,9 @@ LAYERS = (
     Layer(("hdl_lib",), ("amaranth",), "the cores are usable without hwflow"),
     Layer(
         (
-            "hwflow.quantization.static_quantizer", "hwflow.quantization.node_quantizers",
+            "hwflow.quantization.static_quantizer", "hwflow.quantization.node_weights",
+            "hwflow.quantization.integer_kinds", "hwflow.quantization.qdq_writer", "hwflow.quantization.weight_scales",
+            "hwflow.quantization.clipping", "hwflow.quantization.layer_errors",
             "hwflow.quantization.placement", "hwflow.quantization.precision", "hwflow.quantization.preparation",
             "hwflow.quantization.calibration", "hwflow.quantization.masks", "hwflow.quantization.sessions",
             "hwflow.quantization.sum_scales",

@@ -339,10 +339,19 @@ def command_line() -> argparse.ArgumentParser:
         help="arrays by model input name, frames first, and optionally 'label'",
     )
     command.add_argument("-o", "--output", required=True, metavar="Q.onnx", help="the quantized model")
-    command.add_argument("--bits", type=int, choices=(16, 8, 4), default=8, help="bits of weights (default: 8)")
     command.add_argument(
-        "--activations", choices=("auto", "uint8", "int8", "uint16", "int16"), default="uint8",
-        help="element type of activations (default: uint8); auto: uint16 for as few as keep --target-snr, else uint8",
+        "--bits", type=int, choices=range(2, 17), default=8, metavar="N", help="bits of weights, 2 to 16 (default: 8)"
+    )
+    command.add_argument(
+        "--activations", choices=("auto", *(f"{sign}int{bits}" for sign in ("u", "") for bits in range(2, 17))),
+        default="uint8", metavar="TYPE",
+        help="type of activations, uint2 to uint16 or int2 to int16 (default: uint8); auto: uint16 for as few as keep "
+        "--target-snr, else uint8",
+    )
+    command.add_argument(
+        "--calibration-method", choices=("minmax", "percentile", "entropy", "mse"), default="minmax",
+        help="the range of an activation: all that was met (default), all but a hundredth of a percent, the one whose "
+        "levels tell most of the distribution, or the one of least squared error",
     )
     command.add_argument(
         "--target-snr", type=float, metavar="DB",

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import onnx
 
 from hwflow.quantization.sessions import Arrays, open_session, plain
@@ -20,6 +21,18 @@ _ROUND = re.compile(r"/round_\d+/")
 def calibrate(model: onnx.ModelProto, frames: Sequence[Arrays], values: Sequence[str]) -> dict[str, Range]:
     """Return the range of each of ``values`` that is no constant of ``model`` on ``frames``; the same in all rounds of
     a loop that was unrolled."""
+    ranges: dict[str, Range] = {}
+    for name, array in observed(model, frames, values):
+        low, high = float(array.min()), float(array.max())
+        before = ranges.get(name, (low, high))
+        ranges[name] = min(low, before[0]), max(high, before[1])
+    return _of_all_rounds(ranges)
+
+
+def observed(
+    model: onnx.ModelProto, frames: Sequence[Arrays], values: Sequence[str]
+) -> Iterator[tuple[str, npt.NDArray[Any]]]:
+    """Yield each of ``values`` that is no constant of ``model``, for each of ``frames``."""
     constants = {i.name for i in model.graph.initializer}
     names = [name for name in values if name not in constants]
     shown = plain(model)
@@ -30,15 +43,10 @@ def calibrate(model: onnx.ModelProto, frames: Sequence[Arrays], values: Sequence
     )
     made = [name for name in names if name not in inputs]
     session = open_session(shown)
-    ranges: dict[str, Range] = {}
     for frame in frames:
         found = dict(zip(made, session.run(made, dict(frame)) if made else [], strict=True))
         for name in names:
-            array = np.asarray(frame[name] if name in inputs else found[name])
-            low, high = float(array.min()), float(array.max())
-            before = ranges.get(name, (low, high))
-            ranges[name] = min(low, before[0]), max(high, before[1])
-    return _of_all_rounds(ranges)
+            yield name, np.asarray(frame[name] if name in inputs else found[name])
 
 
 def of_any_round(name: str) -> str:

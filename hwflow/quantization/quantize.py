@@ -29,21 +29,25 @@ from hwflow.onnxspec.reading.external_loading import Folders
 from hwflow.onnxspec.resolving.written_out import written_out
 from hwflow.onnxspec.shapes.dialects import ML_DOMAIN
 from hwflow.quantization.calibration import of_any_round
+from hwflow.quantization.clipping import METHODS, MINMAX
+from hwflow.quantization.layer_errors import LayerError
 from hwflow.quantization.preparation import of_fused_operators
 from hwflow.quantization.sessions import State, require_onnxruntime, run_frames
 from hwflow.quantization.static_quantizer import Recipe, static_qdq
 from hwflow.verify.inputs import Inputs, choose_inputs, require_file
 
-BITS = (16, 8, 4)
+BITS = tuple(range(2, 17))
 """Of weights."""
 
 AUTO = "auto"
 
-ACTIVATIONS = (AUTO, "uint8", "int8", "uint16", "int16")
-"""Element types of activations; :data:`AUTO`: uint8, and uint16 where the signal to noise ratio needs it."""
+ACTIVATIONS = (AUTO, *(f"{sign}int{bits}" for sign in ("u", "") for bits in BITS))
+"""Types of activations; :data:`AUTO`: uint8, and uint16 where the signal to noise ratio needs it."""
 
 TARGET_SNR = 30.0
 """Of :data:`AUTO`, in dB, if none is given."""
+
+COSTLIEST = 5  # layers in the text
 
 MOST_SNR = 100.0
 """In dB; 16 bits have less."""
@@ -73,7 +77,8 @@ class Quantization:
 
     ``findings`` are those of :func:`hwflow.check` on the written model, none of them an error. ``bits`` (weights) and
     ``activations`` are as asked for. ``quantized``: the values with a quantizer; ``wide``: those with 16 bits.
-    ``target_snr``: what ``activations`` "auto" was to keep, in dB, else None. ``host``: what is left to the host; None
+    ``target_snr``: what ``activations`` "auto" was to keep, in dB, else None. ``layers``: where the error comes from,
+    on the calibration data. ``host``: what is left to the host; None
     where it does not compile.
     """
 
@@ -88,6 +93,7 @@ class Quantization:
     quantized: tuple[str, ...]
     wide: tuple[str, ...]
     target_snr: float | None
+    layers: tuple[LayerError, ...] = ()
 
     @property
     def compiles(self) -> bool:
@@ -114,6 +120,13 @@ class Quantization:
                 }
                 for q in self.qualities
             ],
+            "layers": [
+                {
+                    "name": layer.name, "node": layer.node, "type": layer.kind, "weights": layer.weights,
+                    "snr_db": layer.snr_db if math.isfinite(layer.snr_db) else None, "noise_share": layer.noise_share,
+                }
+                for layer in self.layers
+            ],
             "compiles": self.compiles,
             "host": None if self.host is None else self.host.table(),
             "findings": [f.table() for f in self.findings],
@@ -134,6 +147,7 @@ class Quantization:
             yield f"output {show(q.name)}: {', '.join(parts) or 'no figures: neither floats nor labels'}"
         if self.target_snr is not None:
             yield from self._precision(self.target_snr)
+        yield from self._costliest()
         for finding in merged(f for f in self.findings if f.severity == Severity.UNSUPPORTED):
             first, *rest = finding.lines()
             yield from ("note: " + first.removeprefix("unsupported: "), *rest)
@@ -149,6 +163,17 @@ class Quantization:
         else:
             yield "hwflow can compile it: see 'hwflow synth'"
 
+    def _costliest(self) -> Iterator[str]:
+        """Yield the layers that most of the outputs' noise comes from."""
+        measured = [layer for layer in self.layers if layer.noise_share]
+        worst = sorted(measured, key=lambda layer: -(layer.noise_share or 0.0))[:COSTLIEST]
+        if worst:
+            yield "most of the noise comes from (share, SNR behind the quantizer; all layers: --format json)"
+        for layer in worst:
+            what = f"weights {show(layer.name)}" if layer.weights else show(layer.name)
+            ratio = "exact" if layer.snr_db == math.inf else f"{layer.snr_db:.1f} dB"
+            made = f" of {layer.node}" if layer.node else ""
+            yield f"  {100 * (layer.noise_share or 0.0):.1f} %  {ratio}  {layer.kind} {what}{made}"
 
     def _precision(self, target: float) -> Iterator[str]:
         """Yield which activations have 16 bits, a loop's values once, and whether that was enough."""
@@ -172,6 +197,7 @@ def quantize(
     *,
     bits: int = 8,
     activations: str = "uint8",
+    calibration_method: str = MINMAX,
     target_snr: float | None = None,
     inputs: str | os.PathLike[str] | None = None,
     frames: int | None = None,
@@ -183,9 +209,10 @@ def quantize(
 ) -> Quantization:
     """Quantize a float model by onnxruntime's static quantizer (package extra ``quantize``) and write it to ``output``.
 
-    Weights get ``bits`` (16, 8 or 4) bits, signed, symmetric, with a scale for each output channel; biases int32;
-    activations the type ``activations`` ("uint8", "int8", "uint16", "int16"), with one scale and zero point each, from
-    the least and greatest values on the calibration data; "auto": uint8, but uint16 for as few as keep ``target_snr``
+    Weights get ``bits`` (2 to 16) bits, signed, symmetric, with a scale for each output channel; biases int32;
+    activations the type ``activations`` ("uint2" to "uint16", "int2" to "int16"), with one scale and zero point each,
+    from the values on the calibration data by ``calibration_method`` ("minmax", "percentile", "entropy" or "mse":
+    :mod:`hwflow.quantization.clipping`); "auto": uint8, but uint16 for as few as keep ``target_snr``
     (dB, by default :data:`TARGET_SNR`) against the float model on the calibration data. ``calibration`` and ``inputs``
     are .npz files as :func:`compare` takes them; the quantized model is compared with the float model on ``inputs``, or
     on the calibration data without; an array ``label`` there gives accuracies. ``frames``: how many of the calibration
@@ -197,7 +224,7 @@ def quantize(
     (files or arguments that do not fit), :class:`ToolError` (onnxruntime is not installed).
     """
     say = progress or (lambda line: None)
-    recipe = _recipe(bits, activations, target_snr)
+    recipe = _recipe(bits, activations, target_snr, calibration_method)
     require_onnxruntime()
     require_file(calibration)
     require_file(inputs)
@@ -241,23 +268,24 @@ def quantize(
     write_model(complete, target)
     return Quantization(
         target, bits, activations, calibrated, evaluated, qualities, tuple(findings), host, quantized.activations,
-        quantized.wide, recipe.target_snr,
+        quantized.wide, recipe.target_snr, quantized.layers,
     )
 
 
-def _recipe(bits: int, activations: str, target_snr: float | None) -> Recipe:
+def _recipe(bits: int, activations: str, target_snr: float | None, method: str) -> Recipe:
     _chosen("--bits", bits, BITS)
+    _chosen("--calibration-method", method, METHODS)
     _chosen("--activations", activations, ACTIVATIONS)
     if activations == AUTO:
         target_snr = TARGET_SNR if target_snr is None else target_snr
         if not 0 < target_snr < MOST_SNR:
             message = f"must be more than 0 and less than {MOST_SNR:g} dB, not {target_snr:g}"
             raise UsageError.of("quantize-option", "option --target-snr", message, "choose what 16 bits can keep")
-        return Recipe(bits, "uint8", target_snr)
+        return Recipe(bits, "uint8", target_snr, method)
     if target_snr is not None:
         message = f"must be given with --activations auto, not {activations}"
         raise UsageError.of("quantize-option", "option --target-snr", message, "leave one of them out")
-    return Recipe(bits, activations)
+    return Recipe(bits, activations, method=method)
 
 
 def _chosen(option: str, value: Any, choices: tuple[Any, ...]) -> Any:

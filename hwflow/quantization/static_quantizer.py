@@ -1,22 +1,29 @@
-"""onnxruntime's static quantizer at work: a float model becomes a QDQ model."""
+"""Static quantization: a float model becomes a QDQ model."""
 
 from __future__ import annotations
 
-import math
 import tempfile
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import onnx
 from onnx import shape_inference
 
 from hwflow.errors import ModelRefused
 from hwflow.quantization.calibration import Range, calibrate
+from hwflow.quantization.clipping import MINMAX, Ranges, histograms
+from hwflow.quantization.integer_kinds import (
+    FIXED_POINT_BITS,
+    MOST_BITS,
+    Grid,
+    IntegerKind,
+    grid_of,
+    grid_with_scale,
+)
+from hwflow.quantization.layer_errors import LayerError, layer_errors
 from hwflow.quantization.masks import bound_masks
-from hwflow.quantization.node_quantizers import node_quantizers, part_weights
+from hwflow.quantization.node_weights import part_weights, weights_of
 from hwflow.quantization.placement import Placement, place_quantizers
 from hwflow.quantization.precision import Target, choose_wide
 from hwflow.quantization.preparation import (
@@ -28,45 +35,50 @@ from hwflow.quantization.preparation import (
     plain_biases,
     raised,
 )
-from hwflow.quantization.sessions import Arrays, State, imported, plain, refusing, silent
+from hwflow.quantization.qdq_writer import Scheme, with_quantizers
+from hwflow.quantization.sessions import Arrays, State, plain, refusing
 from hwflow.quantization.sum_scales import added_together, scales_of_sums
 
 _PER_CHANNEL_OPSET = 13  # the first QuantizeLinear and DequantizeLinear with an axis
 
-_LEAST_EXPONENT = -126  # of normal float32 numbers
-
-_KINDS = {"uint8": "QUInt8", "int8": "QInt8", "uint16": "QUInt16", "int16": "QInt16"}
-
-
 @dataclass(frozen=True)
 class Recipe:
-    """How values are quantized: ``weight_bits`` 16, 8 or 4 (signed, symmetric, one scale per channel), ``activations``
-    "uint8", "int8", "uint16" or "int16" (any zero point, one scale per tensor); with ``target_snr`` (dB) as few of them
-    as possible have twice the bits."""
+    """How values are quantized: ``weight_bits`` 2 to 16 (signed, symmetric, one scale per channel), ``activations``
+    "uint2" to "uint16" or "int2" to "int16" (any zero point, one scale per tensor); with ``target_snr`` (dB) as few of
+    them as possible have 16 bits instead. ``method``: of :data:`hwflow.quantization.clipping.METHODS`."""
 
     weight_bits: int = 8
     activations: str = "uint8"
     target_snr: float | None = None
+    method: str = MINMAX
 
     @property
-    def wide(self) -> str:
-        """The element type of activations with twice the bits."""
-        return self.activations.replace("8", "16")
+    def kind(self) -> IntegerKind:
+        """The integers of activations."""
+        return IntegerKind.named(self.activations)
+
+    @property
+    def wide(self) -> IntegerKind:
+        """Those of activations that need more bits."""
+        return IntegerKind(MOST_BITS, self.kind.signed)
 
     @property
     def opset(self) -> int:
         """The least version of the default operator set that can say it."""
-        narrow = self.weight_bits == 8 and self.activations.endswith("8") and self.target_snr is None
+        held = IntegerKind(self.weight_bits).held_in.bits, self.kind.held_in.bits
+        narrow = held == (8, 8) and self.target_snr is None
         return _PER_CHANNEL_OPSET if narrow else NEWEST_OPSET
 
 
 @dataclass(frozen=True)
 class Quantized:
-    """``activations``: the values with a quantizer, in the order of the graph; those in ``wide`` have 16 bits."""
+    """``activations``: the values with a quantizer, in the order of the graph; those in ``wide`` have 16 bits.
+    ``layers``: where its error comes from."""
 
     model: onnx.ModelProto
     activations: tuple[str, ...]
     wide: tuple[str, ...]
+    layers: tuple[LayerError, ...]
 
 
 def static_qdq(
@@ -84,35 +96,56 @@ def static_qdq(
     name_nodes(prepared)
     plain_biases(prepared)
     part_weights(prepared)
-    with refusing(model, "be what onnxruntime's static quantizer takes"):
+    with refusing(model, "be what onnxruntime runs"):
         bounded = onnx.ModelProto()
         bounded.CopyFrom(prepared)
         masked = bound_masks(bounded, frames)
         bounded = shape_inference.infer_shapes(bounded, data_prop=True)
         placement = place_quantizers(bounded, [state.source for state in states])
-        ranges = calibrate(bounded, frames, placement.quantized) | masked
-        _share_ranges(ranges, placement, states)
+        met = calibrate(bounded, frames, placement.quantized)
+        clipping = recipe.method != MINMAX
+        counted = histograms(bounded, frames, _without(met, masked)) if clipping else {}
+        ranges = Ranges(recipe.method, met | masked, counted, _shared_ranges(placement, states))
         tied = {state.target: state.source for state in states}
-        together = added_together(bounded.graph, placement.sources, tied, ranges)
-        work = _Work(bounded, recipe, placement, ranges, together)
-        wide = tuple(placement.quantized) if recipe.activations.endswith("16") else ()
+        together = added_together(bounded.graph, placement.sources, tied, ranges.whole)
+        work = _Work(bounded, placement, ranges, together)
+        weights = dict.fromkeys(_weights(bounded.graph), IntegerKind(recipe.weight_bits, signed=True))
+
+        def quantized(wide: Collection[str], only: Collection[str] | None = None) -> onnx.ModelProto:
+            kinds = {
+                name: recipe.wide if name in wide else recipe.kind
+                for name in (placement.quantized if only is None else only)
+            }
+            return work.quantized(kinds, weights if only is None else {})
+
+        wide = tuple(placement.quantized) if recipe.kind.bits == MOST_BITS else ()
+        sources = {state.source for state in states}
+        outputs = [o.name for o in model.graph.output if o.name not in sources]
+        target = Target(prepared, frames, outputs, recipe.target_snr or 0.0, states)
         if recipe.target_snr is not None:
-            sources = {state.source for state in states}
-            outputs = [o.name for o in model.graph.output if o.name not in sources]
-            target = Target(prepared, frames, outputs, recipe.target_snr, states)
-            wide = choose_wide(placement.quantized, work.quantized, target)
-        result = work.quantized(wide)
-    return Quantized(finished(result, model), placement.quantized, wide)
+            wide = choose_wide(placement.quantized, quantized, target)
+        result = quantized(wide)
+        kinds = {name: recipe.wide if name in wide else recipe.kind for name in placement.quantized}
+        with refusing(model, "run in onnxruntime"):
+            layers = layer_errors(bounded, result, kinds, weights, target, work.quantized)
+    return Quantized(finished(result, model), placement.quantized, wide, layers)
 
 
-def _share_ranges(ranges: dict[str, Range], placement: Placement, states: Sequence[State]) -> None:
-    """Give both ends of a state the same range, so that its integers stay as they are."""
-    for state in states:
-        source = placement.sources.get(state.source, state.source)
-        ends = [name for name in (state.target, source) if name in ranges]
-        together = [ranges[name] for name in ends]
-        for name in ends:
-            ranges[name] = min(low for low, _ in together), max(high for _, high in together)
+def _without(ranges: Mapping[str, Range], masked: Mapping[str, Range]) -> dict[str, Range]:
+    """Return the ranges that may be clipped: those of masked values say where masks lie."""
+    return {name: range_ for name, range_ in ranges.items() if name not in masked}
+
+
+def _weights(graph: onnx.GraphProto) -> list[str]:
+    """Return the weights of linear operators, in their order."""
+    constants = {i.name: i for i in graph.initializer}
+    found = ((node, weights_of(node, constants)) for node in graph.node)
+    return list(dict.fromkeys(node.input[weights.index] for node, weights in found if weights is not None))
+
+
+def _shared_ranges(placement: Placement, states: Sequence[State]) -> list[tuple[str, str]]:
+    """Return both ends of each state, which have the same range, so that its integers stay as they are."""
+    return [(state.target, placement.sources.get(state.source, state.source)) for state in states]
 
 
 def _raised(model: onnx.ModelProto, recipe: Recipe) -> onnx.ModelProto:
@@ -129,71 +162,23 @@ class _Work:
     each other."""
 
     model: onnx.ModelProto
-    recipe: Recipe
     placement: Placement
-    ranges: Mapping[str, Range] = field(default_factory=dict)
+    ranges: Ranges
     together: Sequence[Sequence[str]] = ()
 
-    def quantized(self, wide: Collection[str], only: Collection[str] | None = None) -> onnx.ModelProto:
-        """Return the QDQ model whose activations ``wide`` have 16 bits; with the values ``only`` quantized and no
-        weights, if they are given."""
-        quantization = imported("onnxruntime.quantization")
-        kinds = {name: getattr(quantization.QuantType, kind) for name, kind in _KINDS.items()}
-        recipe, placement = self.recipe, self.placement
-        if only is not None:
-            placement = Placement(tuple(only), {})
-        overrides: dict[str, list[dict[str, Any]]] = {
-            name: [{"quant_type": kinds[recipe.wide if name in wide else recipe.activations]}]
-            for name in placement.quantized
+    def quantized(self, activations: Mapping[str, IntegerKind], weights: Mapping[str, IntegerKind]) -> onnx.ModelProto:
+        """Return the QDQ model in which these are quantized, as integers of these kinds."""
+        sources = self.placement.sources if weights else {}
+        return with_quantizers(self.model, Scheme(self._grids(activations), weights, sources))
+
+    def _grids(self, kinds: Mapping[str, IntegerKind]) -> dict[str, Grid]:
+        steps = {name: kind.steps for name, kind in kinds.items()}
+        ranges = {name: self.ranges.of(name, steps[name]) for name in kinds if name in self.ranges.whole}
+        wide = [name for name, kind in kinds.items() if kind.bits >= FIXED_POINT_BITS]
+        groups = [[name for name in group if name in ranges] for group in self.together]
+        scales = scales_of_sums(groups, ranges, wide, steps)
+        return {
+            name: grid_with_scale(ranges[name][0], scales[name], kind) if name in scales
+            else grid_of(ranges.get(name, (0.0, 0.0)), kind)
+            for name, kind in kinds.items()
         }
-        scales = scales_of_sums(self.together, self.ranges, wide, _levels(recipe.activations))
-        for name, (low, high) in self.ranges.items():
-            if name not in overrides:
-                continue
-            if name in wide:
-                overrides[name][0].update(_fixed_point(low, high, recipe.wide))
-            elif name in scales:
-                overrides[name][0].update(_with_scale(low, scales[name], recipe.activations))
-            else:
-                overrides[name][0].update(rmin=np.float32(low), rmax=np.float32(high))
-        operators = sorted({node.op_type for node in self.model.graph.node})
-        copy = onnx.ModelProto()
-        copy.CopyFrom(self.model)
-        with silent(), node_quantizers(operators, placement, weights=only is None):
-            quantizer = quantization.QDQQuantizer(
-                copy, True, False,
-                getattr(quantization.QuantType, f"QInt{recipe.weight_bits}"),
-                kinds[recipe.activations],
-                {
-                    name: quantization.TensorData(lowest=np.float32(low), highest=np.float32(high))
-                    for name, (low, high) in self.ranges.items()
-                },
-                [], [], operators,
-                {"WeightSymmetric": True, "ActivationSymmetric": False, "TensorQuantOverrides": overrides},
-            )
-            quantizer.quantize_model()
-            quantizer.model.topological_sort()
-            result: onnx.ModelProto = quantizer.model.model
-        return result
-
-
-def _fixed_point(low: float, high: float, dtype: str) -> dict[str, Any]:
-    """Return the scale and the zero point of a 16-bit activation from its range: the scale is a power of two.
-
-    A sum of two streams is then rounded by a shift. By other ratios, integers of 40 bits and 65,535 levels would be
-    compared with thresholds, in more than 100 block RAMs. It costs one bit of 16 at most.
-    """
-    low, high = min(low, 0.0), max(high, 0.0)
-    exponent = math.ceil(math.log2((high - low) / _levels(dtype))) if high > low else 0
-    return _with_scale(low, 2.0 ** max(exponent, _LEAST_EXPONENT), dtype)
-
-
-def _with_scale(low: float, scale: float, dtype: str) -> dict[str, Any]:
-    """Return the scale and the zero point that make the least integer of ``low``, or of 0 if that is less."""
-    info, exact = np.iinfo(dtype), np.array(scale, np.float32)
-    zero = min(max(round(int(info.min) - min(low, 0.0) / float(exact)), int(info.min)), int(info.max))
-    return {"scale": exact, "zero_point": np.array(zero, dtype)}
-
-
-def _levels(dtype: str) -> int:
-    return int(np.iinfo(dtype).max) - int(np.iinfo(dtype).min)

@@ -59,14 +59,17 @@ def added_together(
 
 
 def scales_of_sums(
-    groups: Iterable[Sequence[str]], ranges: Mapping[str, Range], wide: Iterable[str], levels: int
+    groups: Iterable[Sequence[str]], ranges: Mapping[str, Range], wide: Iterable[str], levels: int | Mapping[str, int]
 ) -> dict[str, float]:
-    """Return the scales of the values of each group that are not ``wide``, of which each has ``levels`` steps: the
-    greatest as its range asks for, the others that one divided by powers of two. Scales of wide values are powers of
-    two; in a group with one of them, so are all."""
+    """Return the scales of the values of each group that are not ``wide``, of which each has ``levels`` steps (by name,
+    or the same): the greatest as its range asks for, the others that one divided by powers of two. Scales of wide
+    values are powers of two; in a group with one of them, so are all."""
     scales, apart = {}, set(wide)
     for group in groups:
-        least = {name: _step(ranges[name], levels) for name in group if name not in apart}
+        least = {
+            name: _step(ranges[name], levels if isinstance(levels, int) else levels[name])
+            for name in group if name not in apart
+        }
         greatest = max(least.values(), default=0.0)
         if not greatest:
             continue

@@ -33,13 +33,15 @@ def refused(kind: type[HwflowError], *texts: str, model: str = "m.onnx", output:
 def test_arguments():
     refused(
         UsageError,
-        "error: option --bits: must be one of 16, 8, 4, not 6 [quantize-option]\n  remedy: choose one of these",
-        bits=6,
+        "error: option --bits: must be one of 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, not 17 "
+        "[quantize-option]\n  remedy: choose one of these",
+        bits=17,
     )
     refused(
         UsageError,
-        "error: option --activations: must be one of auto, uint8, int8, uint16, int16, not float16 [quantize-option]\n"
-        "  remedy: choose one of these",
+        "error: option --activations: must be one of "
+        + ", ".join(["auto", *(f"{sign}int{bits}" for sign in ("u", "") for bits in range(2, 17))])
+        + ", not float16 [quantize-option]\n  remedy: choose one of these",
         activations="float16",
     )
     refused(

@@ -15,8 +15,9 @@ def run_quantize(arguments: argparse.Namespace) -> int:
     with Steps() as progress:
         quantization = quantize(
             arguments.model, arguments.calibration, arguments.output, bits=arguments.bits,
-            activations=arguments.activations, target_snr=arguments.target_snr, inputs=arguments.input,
-            frames=arguments.frames, dimensions=dimensions(arguments.dim), trusted=arguments.trust, progress=progress,
+            activations=arguments.activations, calibration_method=arguments.calibration_method,
+            target_snr=arguments.target_snr, inputs=arguments.input, frames=arguments.frames,
+            dimensions=dimensions(arguments.dim), trusted=arguments.trust, progress=progress,
             constants=constants(arguments.const), states=states(arguments),
         )
     if arguments.format == "json":
