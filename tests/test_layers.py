@@ -114,10 +114,9 @@ LAYERS = (
         (
             "hwflow.quantization.static_quantizer", "hwflow.quantization.node_weights",
             "hwflow.quantization.integer_kinds", "hwflow.quantization.qdq_writer", "hwflow.quantization.weight_scales",
-            "hwflow.quantization.clipping", "hwflow.quantization.layer_errors",
-            "hwflow.quantization.placement", "hwflow.quantization.precision", "hwflow.quantization.preparation",
-            "hwflow.quantization.calibration", "hwflow.quantization.masks", "hwflow.quantization.sessions",
-            "hwflow.quantization.sum_scales",
+            "hwflow.quantization.clipping", "hwflow.quantization.noise", "hwflow.quantization.placement",
+            "hwflow.quantization.preparation", "hwflow.quantization.calibration", "hwflow.quantization.masks",
+            "hwflow.quantization.sessions", "hwflow.quantization.sum_scales",
         ),
         (*COMMON, "hwflow.onnxspec.graphs", "numpy", "onnx", "onnxruntime"),
         "onnxruntime is an optional extra, imported in one place, and quantizes before hwflow reads a model",

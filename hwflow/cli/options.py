@@ -23,6 +23,11 @@ def folder(text: str) -> str:
     return text
 
 
+def bits(text: str) -> int | str:
+    """argparse type of --bits."""
+    return int(text) if text.isdecimal() and len(text) < 4 else text
+
+
 def seed(text: str) -> int:
     """argparse type of --seed."""
     if not text.isdecimal():

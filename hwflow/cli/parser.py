@@ -19,7 +19,7 @@ from hwflow.cli.commands.report_page import run_report
 from hwflow.cli.commands.run import run_run
 from hwflow.cli.commands.sim import run_sim
 from hwflow.cli.commands.synth import run_synth
-from hwflow.cli.options import folder, seed
+from hwflow.cli.options import bits, folder, seed
 from hwflow.exports.targets import target_names
 
 
@@ -340,7 +340,9 @@ def command_line() -> argparse.ArgumentParser:
     )
     command.add_argument("-o", "--output", required=True, metavar="Q.onnx", help="the quantized model")
     command.add_argument(
-        "--bits", type=int, choices=range(2, 17), default=8, metavar="N", help="bits of weights, 2 to 16 (default: 8)"
+        "--bits", type=bits, choices=(*range(2, 17), "auto"), default=8, metavar="N",
+        help="bits of weights, 2 to 16 (default: 8); auto: for each layer as few as keep the target, and for each "
+        "activation with --activations auto",
     )
     command.add_argument(
         "--activations", choices=("auto", *(f"{sign}int{bits}" for sign in ("u", "") for bits in range(2, 17))),
@@ -355,7 +357,11 @@ def command_line() -> argparse.ArgumentParser:
     )
     command.add_argument(
         "--target-snr", type=float, metavar="DB",
-        help="with --activations auto: the outputs' signal to noise ratio against the float model (default: 30)",
+        help="with auto: the outputs' signal to noise ratio against the float model (default: 30)",
+    )
+    command.add_argument(
+        "--target-accuracy", type=float, metavar="POINTS",
+        help="with auto, and labels: percentage points that the accuracy may be below the float model's, such as -0.5",
     )
     command.add_argument(
         "--input", metavar="X.npz", help="frames to compare both models on (default: the calibration data)"

@@ -90,12 +90,13 @@ def clipped(histogram: Histogram, method: str, steps: int) -> Range:
         return histogram.range
     if method == PERCENTILE:
         return _percentile(histogram)
-    error = _squared_error if method == MSE else _divergence
-    sides = [(a, b) for a in (_SHRUNK if low < 0 else [1.0]) for b in (_SHRUNK if high > 0 else [1.0])]
-    if method == ENTROPY and low < 0 < high:  # of one factor for both sides: it takes longer
-        sides = [(a, a) for a in _SHRUNK]
-    best = min(sides, key=lambda factors: error(histogram, low * factors[0], high * factors[1], steps))
-    return low * best[0], high * best[1]
+    if method == MSE:
+        lows, highs = _SHRUNK * low if low < 0 else [0.0], _SHRUNK * high if high > 0 else [0.0]
+        tried = [(float(a), float(b)) for a in lows for b in highs]
+        return min(tried, key=lambda ends: _squared_error(histogram, ends[0], ends[1], steps))
+    limits = _SHRUNK * max(-low, high)  # of magnitudes: both ends at a time, as the measure takes longer
+    tried = [(max(low, -float(limit)), min(high, float(limit))) for limit in limits]
+    return min(tried, key=lambda ends: _divergence(histogram, ends[0], ends[1], steps))
 
 
 def _percentile(histogram: Histogram) -> Range:

@@ -8,6 +8,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import numpy.typing as npt
 
 from hwflow.api.checking import examine
 from hwflow.api.compiler import Model, Progress, load
+from hwflow.cores.costs.products.product_sums import product_without_block
 from hwflow.display import show, show_path
 from hwflow.errors import Finding, ModelRefused, Severity, UsageError, merged
 from hwflow.frontend.frames.batches import whole_inputs
@@ -30,18 +32,23 @@ from hwflow.onnxspec.resolving.written_out import written_out
 from hwflow.onnxspec.shapes.dialects import ML_DOMAIN
 from hwflow.quantization.calibration import of_any_round
 from hwflow.quantization.clipping import METHODS, MINMAX
-from hwflow.quantization.layer_errors import LayerError
+from hwflow.quantization.integer_kinds import IntegerKind
+from hwflow.quantization.noise.layer_errors import LayerError
+from hwflow.quantization.noise.precision import accuracy_of
 from hwflow.quantization.preparation import of_fused_operators
 from hwflow.quantization.sessions import State, require_onnxruntime, run_frames
 from hwflow.quantization.static_quantizer import Recipe, static_qdq
+from hwflow.types import IntType
 from hwflow.verify.inputs import Inputs, choose_inputs, require_file
-
-BITS = tuple(range(2, 17))
-"""Of weights."""
 
 AUTO = "auto"
 
-ACTIVATIONS = (AUTO, *(f"{sign}int{bits}" for sign in ("u", "") for bits in BITS))
+WIDTHS = range(2, 17)
+
+BITS = (*WIDTHS, AUTO)
+"""Of weights; :data:`AUTO`: for each layer as few as keep the target."""
+
+ACTIVATIONS = (AUTO, *(f"{sign}int{bits}" for sign in ("u", "") for bits in WIDTHS))
 """Types of activations; :data:`AUTO`: uint8, and uint16 where the signal to noise ratio needs it."""
 
 TARGET_SNR = 30.0
@@ -83,7 +90,7 @@ class Quantization:
     """
 
     output: Path
-    bits: int
+    bits: int | str
     activations: str
     calibrated: Inputs
     evaluated: Inputs
@@ -94,6 +101,7 @@ class Quantization:
     wide: tuple[str, ...]
     target_snr: float | None
     layers: tuple[LayerError, ...] = ()
+    target_accuracy: float | None = None
 
     @property
     def compiles(self) -> bool:
@@ -107,6 +115,7 @@ class Quantization:
             "bits": self.bits,
             "activations": self.activations,
             "target_snr_db": self.target_snr,
+            "target_accuracy": self.target_accuracy,
             "quantized": list(self.quantized),
             "quantized_to_16_bits": list(self.wide),
             "calibration_frames": self.calibrated.frames,
@@ -134,7 +143,8 @@ class Quantization:
 
     def lines(self) -> Iterator[str]:
         """Yield the same as text."""
-        yield f"{self.output}: {self.bits}-bit weights, per-channel scales, {self.activations} activations"
+        bits = "weights of chosen bits" if self.bits == AUTO else f"{self.bits}-bit weights"
+        yield f"{self.output}: {bits}, per-channel scales, {self.activations} activations"
         yield f"calibrated on {_frames(self.calibrated)}, compared with the float model on {_frames(self.evaluated)}"
         for q in self.qualities:
             parts = []
@@ -145,7 +155,9 @@ class Quantization:
                 accuracy, reference = 100 * q.accuracy, 100 * q.float_accuracy
                 parts.append(f"accuracy {accuracy:.2f} % (float model: {reference:.2f} %)")
             yield f"output {show(q.name)}: {', '.join(parts) or 'no figures: neither floats nor labels'}"
-        if self.target_snr is not None:
+        if self.bits == AUTO or self.target_accuracy is not None:
+            yield from self._widths()
+        elif self.target_snr is not None:
             yield from self._precision(self.target_snr)
         yield from self._costliest()
         for finding in merged(f for f in self.findings if f.severity == Severity.UNSUPPORTED):
@@ -175,6 +187,23 @@ class Quantization:
             made = f" of {layer.node}" if layer.node else ""
             yield f"  {100 * (layer.noise_share or 0.0):.1f} %  {ratio}  {layer.kind} {what}{made}"
 
+    def _widths(self) -> Iterator[str]:
+        """Yield how many layers and activations have which bits, and whether these were enough."""
+        for what, of_weights in (("weights", True), ("activations", False)):
+            count = Counter(layer.kind for layer in self.layers if layer.weights == of_weights)
+            ordered = sorted(count, key=IntegerKind.named)
+            yield f"{what}: " + ", ".join(f"{count[kind]} of {kind}" for kind in ordered)
+        found = [q.snr_db for q in self.qualities if q.snr_db is not None]
+        if self.target_snr is not None and found and min(found) < self.target_snr:
+            yield f"note: SNR is below the {self.target_snr:g} dB asked for: calibrate on more frames"
+        for q in self.qualities:
+            target = self.target_accuracy
+            if target is None or q.accuracy is None or q.float_accuracy is None:
+                continue
+            if 100 * (q.accuracy - q.float_accuracy) < target - 1e-6:
+                lost = f"more than {-target:g} points below the float model's"
+                yield f"note: accuracy is {lost}: calibrate on more frames"
+
     def _precision(self, target: float) -> Iterator[str]:
         """Yield which activations have 16 bits, a loop's values once, and whether that was enough."""
         rounds = Counter(map(of_any_round, self.wide))
@@ -195,10 +224,11 @@ def quantize(
     calibration: str | os.PathLike[str],
     output: str | os.PathLike[str],
     *,
-    bits: int = 8,
+    bits: int | str = 8,
     activations: str = "uint8",
     calibration_method: str = MINMAX,
     target_snr: float | None = None,
+    target_accuracy: float | None = None,
     inputs: str | os.PathLike[str] | None = None,
     frames: int | None = None,
     dimensions: Mapping[str, int] | None = None,
@@ -213,7 +243,10 @@ def quantize(
     activations the type ``activations`` ("uint2" to "uint16", "int2" to "int16"), with one scale and zero point each,
     from the values on the calibration data by ``calibration_method`` ("minmax", "percentile", "entropy" or "mse":
     :mod:`hwflow.quantization.clipping`); "auto": uint8, but uint16 for as few as keep ``target_snr``
-    (dB, by default :data:`TARGET_SNR`) against the float model on the calibration data. ``calibration`` and ``inputs``
+    (dB, by default :data:`TARGET_SNR`) against the float model on the calibration data. ``bits`` "auto": for each layer
+    as few, of 2 to 16, and with ``activations`` "auto" for each activation, of 4 to 16, as keep ``target_snr`` or, with
+    labels, ``target_accuracy`` (percentage points that the accuracy may be lower, such as -0.5): the least cost in the
+    resource model (:mod:`hwflow.quantization.noise.mixed_precision`). ``calibration`` and ``inputs``
     are .npz files as :func:`compare` takes them; the quantized model is compared with the float model on ``inputs``, or
     on the calibration data without; an array ``label`` there gives accuracies. ``frames``: how many of the calibration
     data (default: all). ``model``, ``dimensions``, ``constants``, ``trusted``, ``states``: as :func:`load` takes them;
@@ -224,7 +257,7 @@ def quantize(
     (files or arguments that do not fit), :class:`ToolError` (onnxruntime is not installed).
     """
     say = progress or (lambda line: None)
-    recipe = _recipe(bits, activations, target_snr, calibration_method)
+    recipe = _recipe(bits, activations, target_snr, target_accuracy, calibration_method)
     require_onnxruntime()
     require_file(calibration)
     require_file(inputs)
@@ -236,6 +269,11 @@ def quantize(
     _refuse_unfit(model)
     rng = np.random.default_rng(0)  # for no purpose: both files are given
     calibrated = choose_inputs(model, None, calibration, frames, rng)
+    if target_accuracy is not None and calibrated.labels is None:
+        raise UsageError.of(
+            "quantize-option", "option --target-accuracy",
+            "must be given with an array 'label' in the calibration data, not without", "add the classes of the frames",
+        )
     evaluated = calibrated if inputs is None else choose_inputs(model, None, inputs, None, rng)
     whole = written_out(of_fused_operators(model.proto), model.dimensions, whole=model.whole)
     # onnxruntime lacks operators of ai.onnx.ml on some types, but not what they are defined by.
@@ -244,7 +282,7 @@ def quantize(
     shown, reference = _run(model, source, calibrated)
     _refuse_infinite(reference, calibrated)
     say("quantizing")
-    quantized = static_qdq(whole, shown, recipe, _states(model))
+    quantized = static_qdq(whole, shown, recipe, _states(model), calibrated.labels)
     proto = quantized.model
     if not any(node.op_type in _QUANTIZERS for node in proto.graph.node):
         raise ModelRefused.of(
@@ -268,24 +306,43 @@ def quantize(
     write_model(complete, target)
     return Quantization(
         target, bits, activations, calibrated, evaluated, qualities, tuple(findings), host, quantized.activations,
-        quantized.wide, recipe.target_snr, quantized.layers,
+        quantized.wide, recipe.target_snr, quantized.layers, recipe.target_accuracy,
     )
 
 
-def _recipe(bits: int, activations: str, target_snr: float | None, method: str) -> Recipe:
+def _recipe(
+    bits: int | str, activations: str, target_snr: float | None, target_accuracy: float | None, method: str
+) -> Recipe:
     _chosen("--bits", bits, BITS)
-    _chosen("--calibration-method", method, METHODS)
     _chosen("--activations", activations, ACTIVATIONS)
-    if activations == AUTO:
+    _chosen("--calibration-method", method, METHODS)
+    mixed, auto = bits == AUTO, activations == AUTO
+    for option, target in (("--target-snr", target_snr), ("--target-accuracy", target_accuracy)):
+        if target is not None and not (mixed or auto):
+            message = f"must be given with --bits auto or --activations auto, not with {bits} and {activations}"
+            raise UsageError.of("quantize-option", f"option {option}", message, "leave one of them out")
+    if target_snr is not None and target_accuracy is not None:
+        message = "must not be given with --target-accuracy"
+        raise UsageError.of("quantize-option", "option --target-snr", message, "leave one of them out")
+    if target_accuracy is not None and not -100 < target_accuracy <= 0:
+        message = f"must be percentage points from -100 to 0, not {target_accuracy:g}"
+        raise UsageError.of("quantize-option", "option --target-accuracy", message, "for example -0.5")
+    if (mixed or auto) and target_accuracy is None:
         target_snr = TARGET_SNR if target_snr is None else target_snr
         if not 0 < target_snr < MOST_SNR:
             message = f"must be more than 0 and less than {MOST_SNR:g} dB, not {target_snr:g}"
             raise UsageError.of("quantize-option", "option --target-snr", message, "choose what 16 bits can keep")
-        return Recipe(bits, "uint8", target_snr, method)
-    if target_snr is not None:
-        message = f"must be given with --activations auto, not {activations}"
-        raise UsageError.of("quantize-option", "option --target-snr", message, "leave one of them out")
-    return Recipe(bits, activations, method=method)
+    return Recipe(
+        8 if isinstance(bits, str) else bits, "uint8" if auto else activations, target_snr, method, mixed, auto,
+        target_accuracy, _look_up_tables,
+    )
+
+
+@cache
+def _look_up_tables(x: IntegerKind, w: IntegerKind) -> float:
+    """Return the look-up tables of a product, by the resource model of products without multiplier blocks."""
+    resources = product_without_block("ecp5", IntType(x.bits, x.signed), IntType(w.bits, w.signed))
+    return resources.lut + resources.ff / 2
 
 
 def _chosen(option: str, value: Any, choices: tuple[Any, ...]) -> Any:
@@ -397,7 +454,7 @@ def _quality(
         ratio = _decibels(float((reference**2).sum()), float(((reference - after) ** 2).sum()))
     accuracies: list[float | None] = [None, None]
     if labels is not None:
-        accuracies = [_accuracy(values, labels) for values in (before, after)]
+        accuracies = [accuracy_of(values, labels) for values in (before, after)]
     return OutputQuality(name, ratio, *accuracies)
 
 
@@ -405,16 +462,6 @@ def _decibels(signal: float, noise: float) -> float:
     if not noise:
         return math.inf
     return 10 * math.log10(signal / noise) if signal else -math.inf
-
-
-def _accuracy(values: npt.NDArray[Any], labels: npt.NDArray[Any]) -> float | None:
-    if values.shape[1] > 1:
-        classes = values.argmax(axis=1)
-    elif values.shape[1] == 1 and values.dtype.kind in "iu":
-        classes = values[:, 0]
-    else:
-        return None
-    return float((classes == labels).mean())
 
 
 def _frames(inputs: Inputs) -> str:

@@ -6,7 +6,9 @@ import tempfile
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import numpy.typing as npt
 import onnx
 from onnx import shape_inference
 
@@ -21,11 +23,12 @@ from hwflow.quantization.integer_kinds import (
     grid_of,
     grid_with_scale,
 )
-from hwflow.quantization.layer_errors import LayerError, layer_errors
 from hwflow.quantization.masks import bound_masks
 from hwflow.quantization.node_weights import part_weights, weights_of
+from hwflow.quantization.noise.layer_errors import LayerError, layer_errors
+from hwflow.quantization.noise.mixed_precision import ProductCost, bit_operations, choose_kinds, costs_of, units_of
+from hwflow.quantization.noise.precision import Target, choose_wide
 from hwflow.quantization.placement import Placement, place_quantizers
-from hwflow.quantization.precision import Target, choose_wide
 from hwflow.quantization.preparation import (
     NEWEST_OPSET,
     decomposed,
@@ -45,12 +48,21 @@ _PER_CHANNEL_OPSET = 13  # the first QuantizeLinear and DequantizeLinear with an
 class Recipe:
     """How values are quantized: ``weight_bits`` 2 to 16 (signed, symmetric, one scale per channel), ``activations``
     "uint2" to "uint16" or "int2" to "int16" (any zero point, one scale per tensor); with ``target_snr`` (dB) as few of
-    them as possible have 16 bits instead. ``method``: of :data:`hwflow.quantization.clipping.METHODS`."""
+    them as possible have 16 bits instead. ``method``: of :data:`hwflow.quantization.clipping.METHODS`.
+
+    ``mixed_weights``: each layer's have bits of their own; ``mixed_activations``: so have activations, where weights
+    have, too. They then keep ``target_snr``, or ``target_accuracy``: percentage points by which the accuracy may differ
+    from the float model's (-0.5: half a point below it). ``product_cost``: of products of integers.
+    """
 
     weight_bits: int = 8
     activations: str = "uint8"
     target_snr: float | None = None
     method: str = MINMAX
+    mixed_weights: bool = False
+    mixed_activations: bool = False
+    target_accuracy: float | None = None
+    product_cost: ProductCost = bit_operations
 
     @property
     def kind(self) -> IntegerKind:
@@ -66,7 +78,7 @@ class Recipe:
     def opset(self) -> int:
         """The least version of the default operator set that can say it."""
         held = IntegerKind(self.weight_bits).held_in.bits, self.kind.held_in.bits
-        narrow = held == (8, 8) and self.target_snr is None
+        narrow = held == (8, 8) and not (self.mixed_weights or self.mixed_activations)
         return _PER_CHANNEL_OPSET if narrow else NEWEST_OPSET
 
 
@@ -82,13 +94,15 @@ class Quantized:
 
 
 def static_qdq(
-    model: onnx.ModelProto, frames: Sequence[Arrays], recipe: Recipe, states: Sequence[State] = ()
+    model: onnx.ModelProto, frames: Sequence[Arrays], recipe: Recipe, states: Sequence[State] = (),
+    labels: npt.NDArray[Any] | None = None,
 ) -> Quantized:
     """Quantize ``model`` with QuantizeLinear and DequantizeLinear where :func:`place_quantizers` says.
 
     ``model`` is valid, float32 and complete (no external data); it is not changed. ``frames``: calibration data, each a
     mapping from input name to an array with one frame; the ranges of activations are the least and greatest values met.
-    ``states``: outputs that are inputs of later frames, with one range for both.
+    ``states``: outputs that are inputs of later frames, with one range for both. ``labels``: the classes of the frames,
+    for a target of accuracy.
     Raises :class:`ModelRefused` where onnx or onnxruntime cannot do it, :class:`ToolError` without onnxruntime.
     """
     with tempfile.TemporaryDirectory(prefix="hwflow-quantize-") as folder:
@@ -109,25 +123,14 @@ def static_qdq(
         tied = {state.target: state.source for state in states}
         together = added_together(bounded.graph, placement.sources, tied, ranges.whole)
         work = _Work(bounded, placement, ranges, together)
-        weights = dict.fromkeys(_weights(bounded.graph), IntegerKind(recipe.weight_bits, signed=True))
-
-        def quantized(wide: Collection[str], only: Collection[str] | None = None) -> onnx.ModelProto:
-            kinds = {
-                name: recipe.wide if name in wide else recipe.kind
-                for name in (placement.quantized if only is None else only)
-            }
-            return work.quantized(kinds, weights if only is None else {})
-
-        wide = tuple(placement.quantized) if recipe.kind.bits == MOST_BITS else ()
         sources = {state.source for state in states}
         outputs = [o.name for o in model.graph.output if o.name not in sources]
-        target = Target(prepared, frames, outputs, recipe.target_snr or 0.0, states)
-        if recipe.target_snr is not None:
-            wide = choose_wide(placement.quantized, quantized, target)
-        result = quantized(wide)
-        kinds = {name: recipe.wide if name in wide else recipe.kind for name in placement.quantized}
+        target = Target(prepared, frames, outputs, recipe.target_snr or 0.0, states, recipe.target_accuracy, labels)
+        activations, weights = work.kinds(recipe, target)
+        result = work.quantized(activations, weights)
         with refusing(model, "run in onnxruntime"):
-            layers = layer_errors(bounded, result, kinds, weights, target, work.quantized)
+            layers = layer_errors(bounded, result, activations, weights, target, work.quantized)
+    wide = tuple(name for name, kind in activations.items() if kind.bits == MOST_BITS)
     return Quantized(finished(result, model), placement.quantized, wide, layers)
 
 
@@ -170,6 +173,39 @@ class _Work:
         """Return the QDQ model in which these are quantized, as integers of these kinds."""
         sources = self.placement.sources if weights else {}
         return with_quantizers(self.model, Scheme(self._grids(activations), weights, sources))
+
+    def kinds(self, recipe: Recipe, target: Target) -> tuple[dict[str, IntegerKind], dict[str, IntegerKind]]:
+        """Return the kinds of activations and of weights: those of the recipe, or chosen for its target."""
+        every, names = self.placement.quantized, _weights(self.model.graph)
+        activations = dict.fromkeys(every, recipe.kind)
+        weights = dict.fromkeys(names, IntegerKind(recipe.weight_bits, signed=True))
+        if recipe.mixed_weights or recipe.target_accuracy is not None:
+            return self._mixed(recipe, target, activations, weights)
+        if recipe.mixed_activations:
+
+            def quantized(wide: Collection[str], only: Collection[str] | None = None) -> onnx.ModelProto:
+                names = every if only is None else only
+                kinds = {name: recipe.wide if name in wide else recipe.kind for name in names}
+                return self.quantized(kinds, weights if only is None else {})
+
+            activations.update(dict.fromkeys(choose_wide(every, quantized, target), recipe.wide))
+        return activations, weights
+
+    def _mixed(
+        self, recipe: Recipe, target: Target, activations: dict[str, IntegerKind], weights: dict[str, IntegerKind]
+    ) -> tuple[dict[str, IntegerKind], dict[str, IntegerKind]]:
+        given = ({} if recipe.mixed_activations else activations) | ({} if recipe.mixed_weights else weights)
+
+        def made(kinds: Mapping[str, IntegerKind]) -> onnx.ModelProto:
+            parts = [{name: kinds[name] for name in part if name in kinds} for part in (activations, weights)]
+            return self.quantized(*parts)
+
+        chosen = choose_kinds(
+            units_of(activations, weights, given), given,
+            costs_of(self.model.graph, self.placement.sources, recipe.product_cost),
+            made, target.keeps, lambda kinds: target.noise_alone(made(kinds)),
+        )
+        return {name: chosen[name] for name in activations}, {name: chosen[name] for name in weights}
 
     def _grids(self, kinds: Mapping[str, IntegerKind]) -> dict[str, Grid]:
         steps = {name: kind.steps for name, kind in kinds.items()}

@@ -12,7 +12,7 @@ Floats = npt.NDArray[np.float64]
 MANY_BITS = 8
 """With so many, the scale is that of the greatest weight; with fewer, the one of least squared error."""
 
-_SHRUNK = np.linspace(1.0, 0.4, 61)
+_SHRUNK = np.linspace(1.0, 0.4, 181)
 _AT_ONCE = 1 << 22  # elements
 
 

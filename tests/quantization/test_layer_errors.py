@@ -43,7 +43,8 @@ def test_ratios_by_hand(tmp_path):
     x = rng.normal(size=(40, 5)).astype(np.float32)
     np.savez(tmp_path / "x.npz", x=x)
     done = hwflow.quantize(tmp_path / "m.onnx", tmp_path / "x.npz", tmp_path / "q.onnx", bits=3, activations="uint5")
-    constants = {i.name: numpy_helper.to_array(i).astype(float) for i in onnx.load(tmp_path / "q.onnx").graph.initializer}
+    initializers = onnx.load(tmp_path / "q.onnx").graph.initializer
+    constants = {i.name: numpy_helper.to_array(i).astype(float) for i in initializers}
 
     def rounded(values, name):
         scale, zero = constants[f"{name}_scale"], constants[f"{name}_zero_point"]
@@ -62,7 +63,8 @@ def test_ratios_by_hand(tmp_path):
     assert found["x"] == pytest.approx(ratio(x, rounded(x, "x")), abs=1e-3)
     assert found[name] == pytest.approx(ratio(weights, written), abs=1e-3)
     assert found["y"] == pytest.approx(ratio(exact, y), abs=1e-3)
-    noises = [((exact - other) ** 2)[:8].sum() for other in (rounded(x, "x") @ weights, rounded(exact, "y"), x @ written)]
+    alone = rounded(x, "x") @ weights, rounded(exact, "y"), x @ written
+    noises = [((exact - other) ** 2)[:8].sum() for other in alone]
     shares = [layer.noise_share for layer in done.layers]
     np.testing.assert_allclose(shares, np.array(noises) / sum(noises), rtol=1e-3)
 

@@ -292,7 +292,8 @@ def test_the_command_line(model, data, tmp_path, monkeypatch, capsys):
     assert table.pop("layers")[1].keys() == {"node", "type", "weights", "snr_db", "noise_share"}
     assert table == {
         "output": "q.onnx", "bits": 8, "activations": "uint8", "calibration_frames": 60, "frames": 60,
-        "compiles": True, "findings": [], "target_snr_db": None, "quantized": ["x", "v1", "y"],
+        "compiles": True, "findings": [], "target_snr_db": None,
+        "target_accuracy": None, "quantized": ["x", "v1", "y"],
         "quantized_to_16_bits": [],
     }
 

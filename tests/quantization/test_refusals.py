@@ -33,7 +33,7 @@ def refused(kind: type[HwflowError], *texts: str, model: str = "m.onnx", output:
 def test_arguments():
     refused(
         UsageError,
-        "error: option --bits: must be one of 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, not 17 "
+        "error: option --bits: must be one of 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, auto, not 17 "
         "[quantize-option]\n  remedy: choose one of these",
         bits=17,
     )
@@ -46,7 +46,8 @@ def test_arguments():
     )
     refused(
         UsageError,
-        "error: option --target-snr: must be given with --activations auto, not int8 [quantize-option]\n"
+        "error: option --target-snr: must be given with --bits auto or --activations auto, not with 8 and int8 "
+        "[quantize-option]\n"
         "  remedy: leave one of them out",
         activations="int8", target_snr=20,
     )

@@ -16,7 +16,8 @@ def run_quantize(arguments: argparse.Namespace) -> int:
         quantization = quantize(
             arguments.model, arguments.calibration, arguments.output, bits=arguments.bits,
             activations=arguments.activations, calibration_method=arguments.calibration_method,
-            target_snr=arguments.target_snr, inputs=arguments.input, frames=arguments.frames,
+            target_snr=arguments.target_snr, target_accuracy=arguments.target_accuracy, inputs=arguments.input,
+            frames=arguments.frames,
             dimensions=dimensions(arguments.dim), trusted=arguments.trust, progress=progress,
             constants=constants(arguments.const), states=states(arguments),
         )

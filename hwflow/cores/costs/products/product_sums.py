@@ -126,6 +126,11 @@ def products(family: str, x: IntType, w: IntType, count: int, kind: ProductForm,
     return _lut_product(x.bits, w.bits, x.bits + w.bits if limit is None else limit).times(count)
 
 
+def product_without_block(family: str, x: IntType, w: IntType) -> Resources:
+    """Return the cost of a product in look-up tables."""
+    return products(family, x, w, 1, ProductForm.LUT)
+
+
 @cache
 def wide_product(family: str, x: IntType, w: IntType, count: int) -> Resources:
     """``count`` products of parts, added in a tree (:mod:`hdl_lib.arithmetic.wide_product`)."""

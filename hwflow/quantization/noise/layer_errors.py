@@ -1,5 +1,5 @@
-"""Where the error of a quantized model comes from: the signal to noise ratio behind every quantizer, and how much of the
-outputs' noise is there because of it."""
+"""Where the error of a quantized model comes from: the signal to noise ratio behind every quantizer, and how much of
+the outputs' noise is there because of it."""
 
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ import onnx
 from hwflow.quantization.calibration import observed, of_any_round
 from hwflow.quantization.integer_kinds import IntegerKind
 from hwflow.quantization.node_weights import weights_of
-from hwflow.quantization.precision import Target
+from hwflow.quantization.noise.precision import Target
 from hwflow.quantization.qdq_writer import result_of
 from hwflow.quantization.sessions import Arrays
 
 MOST_FRAMES = 64  # of the ratios
 MOST_SHARES = 64  # quantizers that are measured alone: those with the worst ratios; each takes a run of the model
-FRAMES_OF_SHARES = 8
 
 Kinds = Mapping[str, IntegerKind]
 MakeQdq = Callable[[Kinds, Kinds], onnx.ModelProto]
@@ -32,8 +31,8 @@ class LayerError:
 
     ``node``: what makes the activation or reads the weights, "" for an input; ``kind``: such as "uint8". ``snr_db``:
     behind its quantizer, against the float model, with the noise of all quantizers before (of weights: of themselves
-    alone); infinite without noise. ``noise_share``: of the outputs' noise, 0 to 1: what this quantizer alone makes, over
-    the sum of what each alone makes; None where it was not measured.
+    alone); infinite without noise. ``noise_share``: of the outputs' noise, 0 to 1: what this quantizer alone makes,
+    over the sum of what each alone makes; None where it was not measured.
     """
 
     name: str
@@ -63,14 +62,12 @@ def layer_errors(
         groups.setdefault((of_any_round(name), name in weights), []).append(name)
     ratios = {key: _decibels(_sum(powers[name] for name in members)) for key, members in groups.items()}
     worst = sorted(groups, key=lambda key: ratios[key])[:MOST_SHARES]
-    frames = None if target.states else FRAMES_OF_SHARES
     shares: dict[tuple[str, bool], float] = {}
     for key in worst:
         kinds = weights if key[1] else activations
         only = {name: kinds[name] for name in groups[key]}
         alone = make_qdq({}, only) if key[1] else make_qdq(only, {})
-        noise = target.noise(alone, frames)
-        shares[key] = float(noise[np.isfinite(noise)].sum())
+        shares[key] = target.noise_alone(alone)
     total = sum(shares.values())
     return tuple(
         LayerError(

@@ -19,6 +19,7 @@ import onnx
 from hwflow.quantization.calibration import of_any_round
 from hwflow.quantization.sessions import Arrays, State, run_frames
 
+_FRAMES_OF_SEQUENCES = 64
 _FRAMES_OF_SHARES = 8  # enough for which values matter; the whole is measured on all frames
 
 Noise = npt.NDArray[np.float64]
@@ -33,7 +34,9 @@ class Quantizer(Protocol):
 
 @dataclass(frozen=True)
 class Target:
-    """The float ``model``'s results on ``frames``, which a quantized one shall keep with ``snr`` dB or more.
+    """The float ``model``'s results on ``frames``, which a quantized one shall keep with ``snr`` dB or more; or with
+    ``accuracy`` so that the share of frames whose class is that of ``labels`` is no more than so many percentage points
+    lower (-0.5: half a point).
 
     With ``states`` the frames are a sequence, in which noise comes back.
     """
@@ -43,6 +46,29 @@ class Target:
     outputs: Sequence[str]
     snr: float
     states: Sequence[State] = ()
+    accuracy: float | None = None
+    labels: npt.NDArray[Any] | None = None
+
+    def keeps(self, model: onnx.ModelProto) -> bool:
+        """Measure whether ``model`` keeps what is asked for."""
+        if self.accuracy is None:
+            return not _exceeds(self.noise(model), self)
+        assert self.labels is not None, "a target of accuracy has labels"
+        found = run_frames(model, self.frames, [*self._accuracies], self.states)
+        lowest = {name: share + self.accuracy / 100 - 1e-9 for name, share in self._accuracies.items()}
+        return all((accuracy_of(found[name], self.labels) or 0.0) >= least for name, least in lowest.items())
+
+    @cached_property
+    def _accuracies(self) -> dict[str, float]:
+        assert self.labels is not None, "a target of accuracy has labels"
+        found = run_frames(self.model, self.frames, self.outputs, self.states)
+        shares = {name: accuracy_of(values, self.labels) for name, values in found.items()}
+        return {name: share for name, share in shares.items() if share is not None}
+
+    def noise_alone(self, model: onnx.ModelProto) -> float:
+        """Measure the noise of ``model`` at the outputs together, on a few frames."""
+        noise = self.noise(model, _FRAMES_OF_SEQUENCES if self.states else _FRAMES_OF_SHARES)
+        return float(noise[np.isfinite(noise)].sum())
 
     @property
     def limit(self) -> float:
@@ -60,6 +86,18 @@ class Target:
         signals = {name: values[:frames] for name, values in self._reference.items()}
         powers = ((float((v**2).sum()), float(((v - results[name]) ** 2).sum())) for name, v in signals.items())
         return np.array([noise / signal if signal else (np.inf if noise else 0.0) for signal, noise in powers])
+
+
+def accuracy_of(values: npt.NDArray[Any], labels: npt.NDArray[Any]) -> float | None:
+    """Return the share of frames whose class is the label: the index of the greatest element, or the only element of
+    integers; None where an output, [frames, elements], has no classes."""
+    if values.shape[1] > 1:
+        classes = values.argmax(axis=1)
+    elif values.shape[1] == 1 and values.dtype.kind in "iu":
+        classes = values[:, 0]
+    else:
+        return None
+    return float((classes == labels[: len(classes)]).mean())
 
 
 def choose_wide(values: Sequence[str], quantized: Quantizer, target: Target) -> tuple[str, ...]:

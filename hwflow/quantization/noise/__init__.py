@@ -1,0 +1,1 @@
+"""Measure the noise of roundings, and choose widths by it."""
