@@ -83,7 +83,7 @@ LAYERS = (
     ),
     Layer(
         ("hwflow.report.dataflow",),
-        ("hwflow.ir", "hwflow.cores", "hwflow.schedule", "numpy"),
+        (*COMMON, "hwflow.ir", "hwflow.cores", "hwflow.schedule", "numpy"),
         "a picture of the plan: what it says is the plan's",
     ),
     Layer(

@@ -70,7 +70,8 @@ class Model:
     ``whole``: a frame is a model's whole inputs, and its axis is added. ``lowered``: the quantized graph, if framing
     needed it. ``input_types``: integers that float inputs carry, as declared; ``states``: as asked for.
     ``interleave``: so many frames of the model in ``proto`` are one here. ``maps``: at the ends of the model, where
-    ``proto`` has tensors (:mod:`hwflow.onnxspec.reading.map_ends`).
+    ``proto`` has tensors (:mod:`hwflow.onnxspec.reading.map_ends`). ``warnings``: what `check` says of
+    it, remarks aside.
     """
 
     path: Path | None
@@ -88,6 +89,7 @@ class Model:
     states: States = STATELESS
     interleave: int = 1
     maps: MapEnds = NO_MAPS
+    warnings: tuple[Finding, ...] = ()
 
     @property
     def file(self) -> Path | None:
@@ -240,7 +242,8 @@ def load(
         path, proto = Path(source), read_model(source)
     bind_inputs(proto, constants or {})
     modernize(proto)
-    errors = [f for f in validate(proto, path, trusted=trusted) if f.severity == Severity.ERROR]
+    said = validate(proto, path, trusted=trusted)
+    errors = [f for f in said if f.severity == Severity.ERROR]
     if errors:
         raise ModelRefused(errors)
     external = load_external_data(proto, path, trusted)
@@ -257,7 +260,7 @@ def load(
     seconds = time.perf_counter() - begin
     return Model(
         path, proto, found.flat, found.resolved, dict(dimensions or {}), declared, seconds, trained, bool(constants),
-        external, found.whole, found.graph, states, interleave, maps,
+        external, found.whole, found.graph, states, interleave, maps, tuple(said),
     )
 
 

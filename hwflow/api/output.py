@@ -233,7 +233,7 @@ def _write_verilog(
     link = with_limit(link, result["timing"]["frames_per_second"])
     result |= {"bitstream": None, "link": link, "versions": made_with, "reused": [], "larger_design": larger}
     write_json(folder / "report.json", result)
-    write_json(folder / DATAFLOW, dataflow(design.schedule, board.part), indent=None)
+    write_json(folder / DATAFLOW, dataflow(design.schedule, board.part, design.model.warnings), indent=None)
     return result
 
 

@@ -5,6 +5,7 @@ The page and its tests are its only readers: its keys may change.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any
 
@@ -13,26 +14,29 @@ import numpy as np
 from hwflow.cores.chain import ChainAttributes
 from hwflow.cores.operator import beats
 from hwflow.cores.registry import hardware
+from hwflow.errors import Finding
 from hwflow.ir.graph import Node, Value
 from hwflow.schedule.faster import faster, slowest
 from hwflow.schedule.schedule import Schedule
 from hwflow.schedule.search.folding_search import RESOURCES, Chip
-from hwflow.schedule.throughput.activity import Activity, activity
+from hwflow.schedule.throughput.activity import BINS, Activity, activity
 
+_MANY, _LEAST_BINS = 300, 24  # cores with whole time lines; of more each has a shorter one
 LEVELS = 9  # of a core's work in a bin of time: the share of its cycles that have a step, in a digit
 
 
-def dataflow(schedule: Schedule, part: Chip) -> dict[str, Any]:
-    """Return its contents. Cores have the numbers of report.json's ``layers``; streams from the host and to it begin or
-    end at -1. Cycles are counted from the frame's first input beat."""
+def dataflow(schedule: Schedule, part: Chip, findings: Iterable[Finding] = ()) -> dict[str, Any]:
+    """Return its contents; ``findings``: on the model. Cores have the numbers of report.json's ``layers``; streams from
+    the host and to it begin or end at -1. Cycles are counted from the frame's first input beat."""
     cores = {node: number for number, node in enumerate(schedule.plan.cores)}
     streams = _Streams(schedule, cores)
-    seen = activity(schedule.plan, schedule.run)
+    seen = activity(schedule.plan, schedule.run, max(_LEAST_BINS, BINS * _MANY // max(_MANY, len(cores))))
     return {
         "format": 1,
         "cores": [{"shapes": [list(value.typed.shape) for value in node.outputs]} for node in cores],
         "streams": streams.rows,
         "limit": _limit(schedule, part, cores),
+        "findings": [finding.table() for finding in findings],
         "activity": None if seen is None else _activity(seen, cores, streams),
     }
 

@@ -20,6 +20,7 @@ SIMULATION, COMPARISON = "simulation.json", "comparison.json"
 """What ``sim`` and ``compare`` found, of a design that is still the one in the folder."""
 
 _DESIGN = "design"  # the digest of what a result is of
+_UNUSED = ("fifos", "memories")  # of report.json: dataflow.json has what the page shows of them
 _PLACE_ROUTE = "board/place_route.json"
 
 
@@ -65,7 +66,8 @@ def tables(out: Path) -> dict[str, Any]:
     board = _read(out / "board" / "board.json") or {}
     routed = _read(out / _PLACE_ROUTE) if report["clock"]["fmax_mhz"] is not None else None
     instances = [layer.get("instance", "") for layer in report["layers"]]
-    findings = [*said.get("findings", ()), *_tables(shortfalls(report))]
+    flow = _read(out / DATAFLOW)
+    findings = [*(flow or {}).get("findings", ()), *said.get("findings", ()), *_tables(shortfalls(report))]
     simulation, comparison = (
         found if (found := _read(out / name)) and found.get(_DESIGN) == _design(manifest) else None
         for name in (SIMULATION, COMPARISON)
@@ -73,9 +75,10 @@ def tables(out: Path) -> dict[str, Any]:
     for found in (simulation, comparison):
         findings += (found or {}).get("findings", ())
     return {
-        "report": report,
+        "report": {key: value for key, value in report.items() if key not in _UNUSED},
+        "styles": {fifo["name"]: fifo["style"] for fifo in report["fifos"]},
         "board": {"title": board.get("title", report["board"])},
-        "dataflow": _read(out / DATAFLOW),
+        "dataflow": flow,
         "host": said.get("host", ""),
         "findings": findings,
         "simulation": simulation,

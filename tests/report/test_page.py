@@ -45,7 +45,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     hidden = b.requantize(b.node("Relu", hidden, name=QUOTES), 4.0)
     b.output(b.requantize(b.node("MatMul", hidden, b.weights(np.eye(3), 0.5), name=RIGHT_TO_LEFT), 4.0))
     proto = b.build()
-    proto.graph.name = SCRIPT
+    proto.graph.name = proto.graph.doc_string = SCRIPT  # check warns of markup in texts
     onnx.save(proto, path / "model.onnx")
     out = path / "out"
     hwflow.compile(path / "model.onnx", "icebreaker").write(out)
@@ -88,6 +88,7 @@ def test_everything_is_drawn_and_names_are_inert(browser: Browser, folder: Path)
     assert count(tab, "#values tbody tr") >= 4 and count(tab, "#values .range u") == 2  # of two quantizers
     assert count(tab, "#roofline circle") == 2 and count(tab, "#timeline canvas") == 1
     assert "96.00" in text(tab, "#accuracy") and "5 frames equal, bit for bit" in text(tab, ".badges")
+    assert text(tab, ".finding .sev") == "warning" and "GRA-26" in text(tab, ".finding")
     assert f"{found['timing']['initiation_interval']} cycles" in text(tab, "#limit")
     shown = tab("document.body.innerText")
     assert "a\\u202eb" in shown and "\u202e" not in shown
@@ -177,7 +178,8 @@ def test_a_large_network_opens_at_once(browser: Browser, tmp_path: Path) -> None
     table["model"] |= {"sha256": "0" * 64}
     table |= {"link": None, "versions": {}}
     shown = {
-        "report": table, "board": {"title": "ULX3S"}, "dataflow": dataflow(design.schedule, part), "host": "",
+        "report": table, "styles": {}, "board": {"title": "ULX3S"}, "dataflow": dataflow(design.schedule, part),
+        "host": "",
         "findings": [], "simulation": None, "comparison": None, "path": None, "quantization": None,
     }  # fmt: skip
     (file := tmp_path / "page.html").write_text(page(shown), encoding="utf-8")

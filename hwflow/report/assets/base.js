@@ -33,7 +33,7 @@ hw.svg = (tag, attributes, ...children) => hw.fill(document.createElementNS("htt
 
 hw.int = d3.format(",");
 hw.count = (x) => x === null || x === undefined ? "\u2013" : Number.isInteger(x) ? hw.int(x) : d3.format(",.1f")(x);
-hw.brief = (x) => x >= 1e4 ? d3.format(".3~s")(x).replace("G", "B") : hw.count(Math.round(x * 10) / 10);
+hw.brief = (x) => x >= 1e4 ? d3.format(".3~s")(x).replace(/(?=[a-zA-Z\u00b5])/, "\u2009") : hw.count(Math.round(x * 10) / 10);
 hw.percent = (x, digits = 1) => x === null || x === undefined ? "\u2013" : (100 * x).toFixed(x >= 0.9995 ? 0 : digits) + "\u2009%";
 hw.time = (cycles, mhz) => {
   if (!mhz) return hw.int(cycles) + " cycles";

@@ -15,7 +15,7 @@ hw.roofline = () => {
     const top = Math.max(peak, own, points[0][2]) * 4, low = Math.min(points[1][2], bandwidth * intensity) / 12, span = [Math.min(intensity, peak / bandwidth) / 30, Math.max(intensity, peak / bandwidth, own / bandwidth) * 8];
     const x = d3.scaleLog(span, [left, width - right]), y = d3.scaleLog([low, top], [height - bottom, 8]);
     const svg = hw.svg("svg", { class: "chart", viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": "Roofline" });
-    const tick = (v) => d3.format("~s")(v).replace("G", "G");
+    const tick = d3.format("~s");
     const powers = (scale) => { const [a, b] = scale.domain(), all = d3.range(Math.ceil(Math.log10(a)), Math.floor(Math.log10(b)) + 1), every = Math.ceil(all.length / (width < 500 ? 5 : 9)); return all.filter((k) => k % every === 0).map((k) => 10 ** k); };
     for (const v of powers(x)) svg.append(hw.svg("line", { x1: x(v), x2: x(v), y1: 8, y2: height - bottom, stroke: "var(--grid)" }), hw.svg("text", { x: x(v), y: height - bottom + 17, "text-anchor": "middle", text: v < 1 ? v.toPrecision(1) : tick(v) }));
     for (const v of powers(y)) svg.append(hw.svg("line", { x1: left, x2: width - right, y1: y(v), y2: y(v), stroke: "var(--grid)" }), hw.svg("text", { x: left - 8, y: y(v) + 4, "text-anchor": "end", text: tick(v) }));
@@ -26,9 +26,9 @@ hw.roofline = () => {
     for (const [label, px, py, color] of points) svg.append(hw.svg("circle", { cx: x(px), cy: y(py), r: 6, fill: `var(--${color})`, stroke: "var(--surface)", "stroke-width": 2 }));
     const dot = (color) => hw.el("span", { class: "dot round", "--c": `var(--${color})` }), line = (style) => hw.el("span", { class: "stroke " + style });
     holder.replaceChildren(svg, hw.el("div", { class: "notes" },
-      dsp ? hw.el("span", {}, line("whole"), `${hw.int(dsp)} multiplier blocks of the part and the link (${hw.brief(bandwidth)}B/s): ${hw.brief(peak)} MAC/s`) : null,
-      made ? hw.el("span", {}, line("dashed"), `${hw.int(made)} multipliers of the design: ${hw.brief(own)} MAC/s`) : null,
-      ...points.map(([label, , py, color]) => hw.el("span", {}, dot(color), `${label}: ${hw.brief(py)} MAC/s`))));
+      dsp ? hw.el("span", {}, line("whole"), `${hw.int(dsp)} multiplier blocks of the part and the link (${hw.brief(bandwidth)}B/s): ${hw.brief(peak)}MAC/s`) : null,
+      made ? hw.el("span", {}, line("dashed"), `${hw.int(made)} multipliers of the design: ${hw.brief(own)}MAC/s`) : null,
+      ...points.map(([label, , py, color]) => hw.el("span", {}, dot(color), `${label}: ${hw.brief(py)}MAC/s`))));
   };
   draw();
   addEventListener("resize", draw);

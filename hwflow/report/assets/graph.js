@@ -2,7 +2,7 @@
 /* The dataflow graph: layers by dagre, wrapped into columns where a single stream passes; zoom, pan, search, details. */
 hw.graph = () => {
   const flow = hw.data.dataflow;
-  const section = hw.section("graph", "Dataflow", "Each core with the stream that it sends. Scroll or pinch to zoom, drag to move, choose a core for all that is known of it.");
+  const section = hw.section("graph", "Dataflow", "Each core and the streams between them. Drag to move, pinch or Ctrl and scroll to zoom, choose a core for all that is known of it.");
   const count = hw.layers.length;
   const state = { color: "busy", plumbing: count <= 60, chosen: null, query: "" };
   const search = hw.el("input", { class: "field", type: "search", placeholder: "Search names, operators\u2026", "aria-label": "Search cores", id: "search", oninput: () => { state.query = search.value.toLowerCase(); mark(); seek(); } });
@@ -18,7 +18,9 @@ hw.graph = () => {
   const button = (text, label, action) => hw.el("button", { class: "plain", type: "button", "aria-label": label, text, onclick: action });
   const canvas = hw.el("div", { class: "canvas" }, svg, legend, hw.el("div", { class: "zoom" }, button("+", "Zoom in", () => zoomBy(1.5)), button("\u2212", "Zoom out", () => zoomBy(1 / 1.5)), button("\u2922", "Show all", () => fit())));
   section.append(hw.el("div", { class: "card graph" }, canvas, side));
-  const zoom = d3.zoom().scaleExtent([0.03, 3]).on("zoom", (event) => view.setAttribute("transform", event.transform));
+  // A page that scrolls must not stop at the picture: the wheel zooms with Ctrl, which pinching on a touchpad has, too.
+  const zoom = d3.zoom().scaleExtent([0.03, 3]).filter((event) => event.type === "wheel" ? event.ctrlKey || event.metaKey : !event.ctrlKey && !event.button)
+    .wheelDelta((event) => -event.deltaY * (event.deltaMode ? 0.05 : Math.abs(event.deltaY) < 50 ? 0.02 : 0.002)).on("zoom", (event) => view.setAttribute("transform", event.transform));
   d3.select(svg).call(zoom).on("dblclick.zoom", null);
   const zoomBy = (factor) => d3.select(svg).transition().duration(180).call(zoom.scaleBy, factor);
   let size = { width: 1, height: 1 }, nodes = new Map();
@@ -63,27 +65,29 @@ hw.graph = () => {
   // Cut the picture into columns between ranks where one stream passes, so that a long chain fills the page.
   const wrap = (place, edges) => {
     const all = [...place.values()], bottom = d3.max(all, (p) => p.y + p.height / 2), wide = d3.max(all, (p) => p.x + p.width / 2);
-    const box = canvas.getBoundingClientRect(), aspect = Math.max(0.5, box.width / Math.max(1, box.height));
-    const wanted = Math.max(H * 5, Math.sqrt(bottom * (wide + 60) / aspect) * 1.05), most = bottom / Math.max(1, Math.round(bottom / wanted));
+    const box = canvas.getBoundingClientRect();
+    const scaleOf = (n) => Math.min(box.width / (n * (wide + 54)), (box.height - 60) / (bottom / n + 60), 1.15);
+    const most = bottom / d3.greatest(d3.range(1, 1 + Math.max(1, Math.floor(bottom / (H * 4)))), (a, b) => scaleOf(a) - scaleOf(b) || b - a);
     const ys = [...new Set(all.map((p) => Math.round(p.y)))].sort((a, b) => a - b);
     const cuts = [];
     let begin = 0;
     for (let k = 0; k + 1 < ys.length; k++) {
       const y = (ys[k] + ys[k + 1]) / 2;
       const clear = !all.some((p) => p.y - p.height / 2 < y && p.y + p.height / 2 > y);
-      if (y - begin < most * 0.86 || !clear || bottom - y < most * 0.2) continue;
+      if (y - begin < most * 0.97 || !clear || bottom - y < most * 0.2) continue;
       const crossing = edges.filter((e) => place.get(String(e.from)).y < y && place.get(String(e.to)).y > y).length;
       if (crossing <= 1 || (crossing <= 2 && y - begin > most * 1.5)) { cuts.push(y); begin = y; }
     }
     if (!cuts.length) return { place, edges };
-    const column = (y) => d3.bisectLeft(cuts, y), tops = [0, ...cuts];
-    const bounds = tops.map((_, c) => { const inside = all.filter((p) => column(p.y) === c); return [d3.min(inside, (p) => p.x - p.width / 2), d3.max(inside, (p) => p.x + p.width / 2)]; });
+    const column = (y) => d3.bisectLeft(cuts, y), inColumn = d3.group(all, (p) => column(p.y)), order = d3.range(cuts.length + 1);
+    const tops = order.map((c) => d3.min(inColumn.get(c), (p) => p.y - p.height / 2));
+    const bounds = order.map((c) => [d3.min(inColumn.get(c), (p) => p.x - p.width / 2), d3.max(inColumn.get(c), (p) => p.x + p.width / 2)]);
     let x = 0;
     const shifts = bounds.map(([low, high]) => { const shift = x - low; x += high - low + 54; return shift; });
-    for (const p of all) { p.column = column(p.y); p.x += shifts[p.column]; p.y -= tops[p.column] - 14; }
+    for (const p of all) { p.column = column(p.y); p.x += shifts[p.column]; p.y -= tops[p.column] - 20; }
     for (const edge of edges) {
       const a = place.get(String(edge.from)), b = place.get(String(edge.to));
-      if (a.column === b.column && edge.points) edge.points = edge.points.map((p) => ({ x: p.x + shifts[a.column], y: p.y - tops[a.column] + 14 }));
+      if (a.column === b.column && edge.points) edge.points = edge.points.map((p) => ({ x: p.x + shifts[a.column], y: p.y - tops[a.column] + 20 }));
       else {
         const gutter = bounds[b.column][0] + shifts[b.column] - 27, up = b.y - b.height / 2 - 12, down = a.y + a.height / 2 + 12;
         edge.square = [[a.x, a.y + a.height / 2], [a.x, down], [gutter, down], [gutter, up], [b.x, up], [b.x, b.y - b.height / 2]];
@@ -128,7 +132,7 @@ hw.graph = () => {
       else {
         const strip = hw.svg("rect", { x: 0, y: 8, width: 3.5, height: H - 16, rx: 1.75 });
         strip.style.fill = hw.kindColor(layer.op);
-        g.append(strip, hw.svg("text", { x: 14, y: 19, text: hw.short(hw.label(layer.name), 27) }), hw.svg("text", { x: 14, y: 33, class: "sub", text: `${layer.op.replaceAll("_", " ")}  ${layer.folding.input_lanes}\u2192${layer.folding.output_lanes}` }),
+        g.append(strip, hw.svg("text", { x: 14, y: 19, text: hw.short(hw.label(layer.name), 25) }), hw.svg("text", { x: 14, y: 33, class: "sub", text: `${layer.op.replaceAll("_", " ")}  ${layer.folding.input_lanes}\u2192${layer.folding.output_lanes}` }),
           hw.svg("text", { x: W - 12, y: 33, class: "sub value", "text-anchor": "end" }), hw.svg("rect", { x: 14, y: 39, width: W - 26, height: 4, rx: 2, class: "back" }), hw.svg("rect", { x: 14, y: 39, width: 0, height: 4, rx: 2, class: "fill" }));
       }
       g.addEventListener("click", () => choose(n));

@@ -62,7 +62,6 @@ hw.queues = () => {
   const fills = new Map(queues.map((queue) => [queue.stream, queue]));
   const rows = (flow?.streams ?? []).map((stream, n) => ({ ...stream, queue: fills.get(n) })).filter((stream) => stream.depth > 0 && stream.beats !== null);
   if (!rows.length) return;
-  const fifos = new Map(hw.data.report.fifos.map((fifo) => [fifo.name, fifo]));
   rows.sort((a, b) => b.depth * b.lanes * b.bits - a.depth * a.lanes * a.bits);
   const section = hw.section("queues", "Queues", "Beats in each queue and on their way to it, over one interval of a full pipeline; the line is its depth, the least that keeps the interval.");
   const spark = (row) => {
@@ -75,6 +74,6 @@ hw.queues = () => {
   section.append(hw.el("div", { class: "card" }, hw.table([
     ["Stream", "name", (row) => hw.short(hw.label(row.name), 42)],
     ["Fill", "", spark], ["Most", "r", (row) => row.queue ? hw.int(row.queue.most) : "\u2013"], ["Depth", "r", (row) => hw.int(row.depth)],
-    ["Bits", "r wide", (row) => hw.int(row.depth * row.lanes * row.bits)], ["In", "wide", (row) => fifos.get(row.name)?.style ?? ""],
+    ["Bits", "r wide", (row) => hw.int(row.depth * row.lanes * row.bits)], ["In", "wide", (row) => hw.data.styles[row.name] ?? ""],
   ], rows, "fills")));
 };

@@ -20,7 +20,7 @@ from hwflow.schedule.throughput.events import Actor, Channel, event_graph
 from hwflow.schedule.throughput.firing import NEVER, Cycles
 
 MOST_EVENTS = 1 << 21  # of a frame: more take longer than a picture is worth
-BINS = 160
+BINS = 160  # of a time line; queues have half as many
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def activity(plan: Plan, run: Run, bins: int = BINS) -> Activity | None:
         QueueActivity(
             channel.value, plan[channel.node].depths[channel.index],
             _fill(cycles[channel.producer][channel.produces], cycles[channel.consumer][channel.consumes], interval,
-                  zero, min(bins, interval)),
+                  zero, min(max(1, bins // 2), interval)),
         )
         for channel in graph.channels
     )  # fmt: skip

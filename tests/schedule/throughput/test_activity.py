@@ -49,7 +49,7 @@ def test_random_networks(seed: int) -> None:
     if not steady:
         return
     known.append(seed)
-    found = activity(plan, run, bins=7)
+    found = activity(plan, run, bins=14)
     assert found is not None and found.interval == interval
     (source,) = (port.value for port in plan.graph.inputs)
     reader, number = plan.graph.consumers()[source][0]
@@ -57,7 +57,7 @@ def test_random_networks(seed: int) -> None:
         steps_in(reader, k, done, FRAME)[p.consumes[number][0]]
         for k, p in enumerate(reader.attributes.timing.processes) if number in p.consumes
     )  # fmt: skip
-    edges = first + np.linspace(found.begin, found.cycles + 1, 8)
+    edges = first + np.linspace(found.begin, found.cycles + 1, 15)
     for core in found.cores:
         spans = [steps_in(core.node, k, done, FRAME) for k in range(len(core.node.attributes.timing.processes))]
         longest = spans[process_of(core.node, done)]
