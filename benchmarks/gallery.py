@@ -24,7 +24,7 @@ sys.path.insert(0, str(HERE.parent))
 from hwflow.cli import main as hwflow  # noqa: E402  # the repository's own, found by the path above
 from tests.browser import Browser  # noqa: E402
 
-WIDTH = 1080  # of a picture, in pixels
+WIDTH, SCALE = 1080, 0.8  # of a page, in pixels, and of its picture
 LARGEST = 200_000  # bytes of a picture
 TITLES = (
     "network", "parameters", "cycles a frame", "latency (cycles)", "frames/s", "LUT", "FF", "DSP", "BRAM", "MHz",
@@ -99,8 +99,7 @@ def pictured(page: Path, picture: Path) -> None:
             tab = browser.open(page, WIDTH, 1240)
             assert not tab.wrong, tab.wrong
             height = int(tab("document.getElementById('layers').offsetTop - 14"))
-            tab.call("Emulation.setDeviceMetricsOverride", width=WIDTH, height=height, deviceScaleFactor=1, mobile=False)
-            tab.picture(picture)
+            tab.picture(picture, WIDTH, height, SCALE)
         finally:
             browser.close()
     if picture.stat().st_size > LARGEST:

@@ -78,9 +78,7 @@ class Browser:
         for domain in ("Page", "Runtime", "Log", "Network"):
             page.call(f"{domain}.enable")
         page.call("Performance.enable", timeDomain="threadTicks")
-        page.call(
-            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=phone
-        )
+        page.resize(width, height, phone=phone)
         scheme = "dark" if dark else "light"
         page.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
         page.call("Page.navigate", url=file.as_uri())
@@ -100,6 +98,10 @@ class Page:
     def call(self, method: str, **parameters: Any) -> dict[str, Any]:
         """As of the browser, of this tab."""
         return self._browser.call(method, self._session, **parameters)
+
+    def resize(self, width: int, height: int, *, phone: bool = False) -> None:
+        """Give the window another size, in pixels."""
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=phone)
 
     def __call__(self, expression: str) -> Any:
         found = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
@@ -128,9 +130,11 @@ class Page:
         metrics = self.call("Performance.getMetrics")["metrics"]
         return float(next(each["value"] for each in metrics if each["name"] == "TaskDuration"))
 
-    def picture(self, file: Path, *, whole: bool = False) -> None:
-        """Write a screenshot, of the window or of the whole page."""
-        data = self.call("Page.captureScreenshot", captureBeyondViewport=whole)["data"]
+    def picture(self, file: Path, width: int, height: int, scale: float = 1.0) -> None:
+        """Write a screenshot of the window, of this size, as a PNG ``scale`` times as large."""
+        self.resize(width, height)
+        clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": scale}
+        data = self.call("Page.captureScreenshot", clip=clip)["data"]
         file.write_bytes(base64.b64decode(data))
 
     def close(self) -> None:

@@ -35,6 +35,7 @@ from hwflow.onnxspec import write_model
 from hwflow.passes.pipeline import UNROLLED
 from hwflow.report.dataflow import dataflow
 from hwflow.report.folder_page import DATAFLOW, written
+from hwflow.report.quantization_note import noted
 from hwflow.sim import digests
 from hwflow.sim.simulated_board import write_simulation
 from hwflow.sim.testbench import VECTORS, write_overlay_host, write_testbench
@@ -233,7 +234,9 @@ def _write_verilog(
     link = with_limit(link, result["timing"]["frames_per_second"])
     result |= {"bitstream": None, "link": link, "versions": made_with, "reused": [], "larger_design": larger}
     write_json(folder / "report.json", result)
-    write_json(folder / DATAFLOW, dataflow(design.schedule, board.part, design.model.warnings), indent=None)
+    noise = noted({entry.key: entry.value for entry in design.model.proto.metadata_props})
+    flow = dataflow(design.schedule, board.part, design.model.warnings, noise)
+    write_json(folder / DATAFLOW, flow, indent=None)
     return result
 
 

@@ -5,7 +5,7 @@ The page and its tests are its only readers: its keys may change.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -25,9 +25,14 @@ _MANY, _LEAST_BINS = 300, 24  # cores with whole time lines; of more each has a 
 LEVELS = 9  # of a core's work in a bin of time: the share of its cycles that have a step, in a digit
 
 
-def dataflow(schedule: Schedule, part: Chip, findings: Iterable[Finding] = ()) -> dict[str, Any]:
-    """Return its contents; ``findings``: on the model. Cores have the numbers of report.json's ``layers``; streams from
-    the host and to it begin or end at -1. Cycles are counted from the frame's first input beat."""
+def dataflow(
+    schedule: Schedule, part: Chip, findings: Iterable[Finding] = (), noise: Sequence[dict[str, Any]] | None = None
+) -> dict[str, Any]:
+    """Return its contents; ``findings``: on the model; ``noise``: of its quantization, where it is known.
+
+    Cores have the numbers of report.json's ``layers``; streams from the host and to it begin or end at -1. Cycles are
+    counted from the frame's first input beat.
+    """
     cores = {node: number for number, node in enumerate(schedule.plan.cores)}
     streams = _Streams(schedule, cores)
     seen = activity(schedule.plan, schedule.run, max(_LEAST_BINS, BINS * _MANY // max(_MANY, len(cores))))
@@ -37,6 +42,7 @@ def dataflow(schedule: Schedule, part: Chip, findings: Iterable[Finding] = ()) -
         "streams": streams.rows,
         "limit": _limit(schedule, part, cores),
         "findings": [finding.table() for finding in findings],
+        "noise": noise,
         "activity": None if seen is None else _activity(seen, cores, streams),
     }
 

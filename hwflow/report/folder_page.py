@@ -83,7 +83,6 @@ def tables(out: Path) -> dict[str, Any]:
         "findings": findings,
         "simulation": simulation,
         "comparison": comparison,
-        "quantization": None,
         "path": None if routed is None else critical_path(
             routed, report["clock"]["target_mhz"], board.get("design_top", manifest["top"]), instances
         ),

@@ -17,6 +17,7 @@ from hwflow.codegen.report import Seconds, report
 from hwflow.report.dataflow import dataflow
 from hwflow.report.folder_page import SIMULATION, page_of, refreshed, tables
 from hwflow.report.page import LIBRARIES, page
+from hwflow.report.quantization_note import KEY, note
 from hwflow.verify.comparison import compare
 from tests.browser import Browser, Page
 from tests.models import Builder
@@ -46,6 +47,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     b.output(b.requantize(b.node("MatMul", hidden, b.weights(np.eye(3), 0.5), name=RIGHT_TO_LEFT), 4.0))
     proto = b.build()
     proto.graph.name = proto.graph.doc_string = SCRIPT  # check warns of markup in texts
+    layer = {"name": END, "node": SCRIPT, "type": "int8", "weights": True, "snr_db": 31.26, "noise_share": 0.25}
+    onnx.helper.set_model_props(proto, {KEY: note([layer, layer | {"snr_db": None, "noise_share": None}])})
     onnx.save(proto, path / "model.onnx")
     out = path / "out"
     hwflow.compile(path / "model.onnx", "icebreaker").write(out)
@@ -86,6 +89,7 @@ def test_everything_is_drawn_and_names_are_inert(browser: Browser, folder: Path)
     assert count(tab, "#fills tbody tr") == sum(stream["depth"] > 0 for stream in flow["streams"])
     assert count(tab, "#fills .spark") == len(flow["activity"]["queues"])
     assert count(tab, "#values tbody tr") >= 4 and count(tab, "#values .range u") == 2  # of two quantizers
+    assert count(tab, "#noises tbody tr") == 2 and "31.3 dB" in text(tab, "#noises") and "exact" in text(tab, "#noises")
     assert count(tab, "#roofline circle") == 2 and count(tab, "#timeline canvas") == 1
     assert "96.00" in text(tab, "#accuracy") and "5 frames equal, bit for bit" in text(tab, ".badges")
     assert text(tab, ".finding .sev") == "warning" and "GRA-26" in text(tab, ".finding")
@@ -180,7 +184,7 @@ def test_a_large_network_opens_at_once(browser: Browser, tmp_path: Path) -> None
     shown = {
         "report": table, "styles": {}, "board": {"title": "ULX3S"}, "dataflow": dataflow(design.schedule, part),
         "host": "",
-        "findings": [], "simulation": None, "comparison": None, "path": None, "quantization": None,
+        "findings": [], "simulation": None, "comparison": None, "path": None,
     }  # fmt: skip
     (file := tmp_path / "page.html").write_text(page(shown), encoding="utf-8")
     assert file.stat().st_size < 1_000_000

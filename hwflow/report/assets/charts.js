@@ -38,7 +38,7 @@ hw.ranges = () => {
   const streams = (hw.data.dataflow?.streams ?? []).filter((s) => s.beats !== null || s.from < 0 || s.depth === 0);
   const unique = [...new Map(streams.map((s) => [s.onnx || s.name, s])).values()];
   if (!unique.length) return;
-  const compared = new Map((hw.data.comparison?.values ?? []).map((row) => [row.name, { ...row }])), noise = new Map((hw.data.quantization?.layers ?? []).map((row) => [row.name, row]));
+  const compared = new Map((hw.data.comparison?.values ?? []).map((row) => [row.name, { ...row }]));
   for (const range of hw.data.comparison?.ranges ?? []) Object.assign(compared.get(range.name) ?? {}, range);
   const measured = [...compared.values()].some((row) => row.least !== undefined);
   const section = hw.section("ranges", "Values", "The integers of each stream: the bar is what the compiler proved possible within the type" + (measured ? ", the dark part what the compared frames had." : ". 'hwflow compare' on this folder adds what frames have."));
@@ -51,8 +51,18 @@ hw.ranges = () => {
   const columns = [["Value", "name", (s) => hw.short(hw.label(s.onnx || s.name), 40)], ["Bits", "r", (s) => `${s.bits}${s.signed ? " s" : " u"}`], ["Range in its type", "", bar], ["Proved", "r wide", (s) => span(...s.interval)]];
   if (measured) columns.push(["Measured", "r", (s) => { const row = compared.get(s.onnx); return span(row?.least, row?.greatest); }]);
   if (compared.size) columns.push(["Against the reference", "r wide", (s) => { const row = compared.get(s.onnx); return !row ? "\u2013" : row.mismatches === 0 ? "equal" : `${hw.int(row.mismatches)} differ, ${row.unexplained ? `${hw.int(row.unexplained)} UNEXPLAINED` : "explained"}`; }]);
-  if (noise.size) columns.push(["SNR", "r", (s) => { const row = noise.get(s.onnx); return row ? `${row.snr.toFixed(1)} dB` : "\u2013"; }]);
   section.append(hw.el("div", { class: "card" }, hw.table(columns, unique, "values")));
+};
+
+hw.noise = () => {
+  const rows = hw.data.dataflow?.noise;
+  if (!rows) return;
+  const section = hw.section("noise", "Quantization", "Where the error against the float model comes from, as 'hwflow quantize' measured it: the signal to noise ratio behind each quantizer, and the share of the outputs' noise that this quantizer alone makes.");
+  const most = d3.max(rows, (row) => row.noise_share ?? 0) || 1;
+  const bar = (row) => { if (row.noise_share === null) return "\u2013"; const part = hw.el("u"); part.style.left = "0"; part.style.width = `${Math.max(0.5, 100 * row.noise_share / most)}%`; return hw.el("div", { class: "range", role: "img", "aria-label": hw.percent(row.noise_share) }, part); };
+  section.append(hw.el("div", { class: "card" }, hw.table([
+    ["Value", "name", (row) => hw.short(hw.label(row.name), 40)], ["", "", (row) => row.weights ? "weights" : "activation"], ["Type", "", (row) => row.type], ["Node", "name wide", (row) => hw.short(hw.label(row.node), 32)],
+    ["SNR", "r", (row) => row.snr_db === null ? "exact" : `${row.snr_db.toFixed(1)} dB`], ["Share of the noise", "", bar], ["", "r", (row) => hw.percent(row.noise_share)]], rows, "noises")));
 };
 
 hw.path = () => {

@@ -22,6 +22,7 @@
   hw.queues();
   hw.roofline();
   hw.ranges();
+  hw.noise();
   hw.path();
   hw.findings();
 
