@@ -47,8 +47,9 @@ def wheel(tmp_path_factory) -> Path:
 def test_what_is_in_it(wheel):
     names = set(zipfile.ZipFile(wheel).namelist())
     assert {n.split("/")[0] for n in names if ".dist-info/" not in n} == {"hwflow", "hdl_lib"}
+    kinds = (".py", ".wat", ".js", ".css", ".html", ".LICENSE")
     expected = {
-        f"hwflow/{p.relative_to(ROOT / 'hwflow')}" for p in (ROOT / "hwflow").rglob("*") if p.suffix in (".py", ".wat")
+        f"hwflow/{p.relative_to(ROOT / 'hwflow')}" for p in (ROOT / "hwflow").rglob("*") if p.suffix in kinds
     }
     expected |= {
         f"hdl_lib/{p.relative_to(ROOT / 'hdl_lib')}" for p in (ROOT / "hdl_lib").rglob("*") if p.suffix in (".py", ".v")
