@@ -356,6 +356,9 @@ def command_line() -> argparse.ArgumentParser:
         "levels tell most of the distribution, or the one of least squared error",
     )
     command.add_argument(
+        "--bias-correction", action="store_true", help="take the mean error that rounded weights make off the biases"
+    )
+    command.add_argument(
         "--target-snr", type=float, metavar="DB",
         help="with auto: the outputs' signal to noise ratio against the float model (default: 30)",
     )

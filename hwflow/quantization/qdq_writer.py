@@ -6,7 +6,7 @@ quantizer then gives no others, and hardware has as many bits as there are integ
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -43,6 +43,23 @@ def with_quantizers(model: onnx.ModelProto, scheme: Scheme) -> onnx.ModelProto:
     copy.CopyFrom(model)
     _Writer(copy.graph, scheme).write()
     return copy
+
+
+def written_weights(model: onnx.ModelProto, names: Iterable[str]) -> dict[str, Floats]:
+    """Return the reals that the integers of quantized weights in ``model`` stand for."""
+    written = {i.name: i for i in model.graph.initializer}
+    axes = {
+        node.input[0]: attribute.i
+        for node in model.graph.node for attribute in node.attribute if attribute.name == "axis" and node.input
+    }
+    found = {}
+    for name in names:
+        integers = numpy_helper.to_array(written[f"{name}_quantized"]).astype(np.float64)
+        scales = numpy_helper.to_array(written[f"{name}_scale"]).astype(np.float64)
+        if scales.ndim:
+            scales = scales.reshape([-1 if axis == axes[f"{name}_quantized"] else 1 for axis in range(integers.ndim)])
+        found[name] = integers * scales
+    return found
 
 
 def result_of(name: str) -> str:

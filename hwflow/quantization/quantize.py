@@ -32,7 +32,7 @@ from hwflow.onnxspec.resolving.written_out import written_out
 from hwflow.onnxspec.shapes.dialects import ML_DOMAIN
 from hwflow.quantization.calibration import of_any_round
 from hwflow.quantization.clipping import METHODS, MINMAX
-from hwflow.quantization.integer_kinds import IntegerKind
+from hwflow.quantization.integer_kinds import MOST_BITS, IntegerKind
 from hwflow.quantization.noise.layer_errors import LayerError
 from hwflow.quantization.noise.precision import accuracy_of
 from hwflow.quantization.preparation import of_fused_operators
@@ -193,16 +193,19 @@ class Quantization:
             count = Counter(layer.kind for layer in self.layers if layer.weights == of_weights)
             ordered = sorted(count, key=IntegerKind.named)
             yield f"{what}: " + ", ".join(f"{count[kind]} of {kind}" for kind in ordered)
+        chosen = [layer for layer in self.layers if (self.bits if layer.weights else self.activations) == AUTO]
+        widest = all(IntegerKind.named(layer.kind).bits == MOST_BITS for layer in chosen)
+        why = "not even 16 bits keep more" if widest else "calibrate on more frames"
         found = [q.snr_db for q in self.qualities if q.snr_db is not None]
         if self.target_snr is not None and found and min(found) < self.target_snr:
-            yield f"note: SNR is below the {self.target_snr:g} dB asked for: calibrate on more frames"
+            yield f"note: SNR is below the {self.target_snr:g} dB asked for: {why}"
         for q in self.qualities:
             target = self.target_accuracy
             if target is None or q.accuracy is None or q.float_accuracy is None:
                 continue
             if 100 * (q.accuracy - q.float_accuracy) < target - 1e-6:
                 lost = f"more than {-target:g} points below the float model's"
-                yield f"note: accuracy is {lost}: calibrate on more frames"
+                yield f"note: accuracy is {lost}: {why}"
 
     def _precision(self, target: float) -> Iterator[str]:
         """Yield which activations have 16 bits, a loop's values once, and whether that was enough."""
@@ -227,6 +230,7 @@ def quantize(
     bits: int | str = 8,
     activations: str = "uint8",
     calibration_method: str = MINMAX,
+    bias_correction: bool = False,
     target_snr: float | None = None,
     target_accuracy: float | None = None,
     inputs: str | os.PathLike[str] | None = None,
@@ -242,8 +246,9 @@ def quantize(
     Weights get ``bits`` (2 to 16) bits, signed, symmetric, with a scale for each output channel; biases int32;
     activations the type ``activations`` ("uint2" to "uint16", "int2" to "int16"), with one scale and zero point each,
     from the values on the calibration data by ``calibration_method`` ("minmax", "percentile", "entropy" or "mse":
-    :mod:`hwflow.quantization.clipping`); "auto": uint8, but uint16 for as few as keep ``target_snr``
-    (dB, by default :data:`TARGET_SNR`) against the float model on the calibration data. ``bits`` "auto": for each layer
+    :mod:`hwflow.quantization.clipping`); ``bias_correction`` takes the mean error of rounded weights off biases
+    (:mod:`hwflow.quantization.bias_correction`). "auto": uint8, but uint16 for as few as keep ``target_snr`` (dB, by
+    default :data:`TARGET_SNR`) against the float model on the calibration data. ``bits`` "auto": for each layer
     as few, of 2 to 16, and with ``activations`` "auto" for each activation, of 4 to 16, as keep ``target_snr`` or, with
     labels, ``target_accuracy`` (percentage points that the accuracy may be lower, such as -0.5): the least cost in the
     resource model (:mod:`hwflow.quantization.noise.mixed_precision`). ``calibration`` and ``inputs``
@@ -257,7 +262,7 @@ def quantize(
     (files or arguments that do not fit), :class:`ToolError` (onnxruntime is not installed).
     """
     say = progress or (lambda line: None)
-    recipe = _recipe(bits, activations, target_snr, target_accuracy, calibration_method)
+    recipe = _recipe(bits, activations, target_snr, target_accuracy, calibration_method, bias_correction)
     require_onnxruntime()
     require_file(calibration)
     require_file(inputs)
@@ -311,7 +316,8 @@ def quantize(
 
 
 def _recipe(
-    bits: int | str, activations: str, target_snr: float | None, target_accuracy: float | None, method: str
+    bits: int | str, activations: str, target_snr: float | None, target_accuracy: float | None, method: str,
+    bias_correction: bool,
 ) -> Recipe:
     _chosen("--bits", bits, BITS)
     _chosen("--activations", activations, ACTIVATIONS)
@@ -334,7 +340,7 @@ def _recipe(
             raise UsageError.of("quantize-option", "option --target-snr", message, "choose what 16 bits can keep")
     return Recipe(
         8 if isinstance(bits, str) else bits, "uint8" if auto else activations, target_snr, method, mixed, auto,
-        target_accuracy, _look_up_tables,
+        target_accuracy, bias_correction, _look_up_tables,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import onnx
 from onnx import shape_inference
 
 from hwflow.errors import ModelRefused
+from hwflow.quantization.bias_correction import corrected_biases
 from hwflow.quantization.calibration import Range, calibrate
 from hwflow.quantization.clipping import MINMAX, Ranges, histograms
 from hwflow.quantization.integer_kinds import (
@@ -52,7 +53,8 @@ class Recipe:
 
     ``mixed_weights``: each layer's have bits of their own; ``mixed_activations``: so have activations, where weights
     have, too. They then keep ``target_snr``, or ``target_accuracy``: percentage points by which the accuracy may differ
-    from the float model's (-0.5: half a point below it). ``product_cost``: of products of integers.
+    from the float model's (-0.5: half a point below it). ``bias_correction``: biases make up for the mean error of
+    rounded weights (:mod:`hwflow.quantization.bias_correction`). ``product_cost``: of products of integers.
     """
 
     weight_bits: int = 8
@@ -62,6 +64,7 @@ class Recipe:
     mixed_weights: bool = False
     mixed_activations: bool = False
     target_accuracy: float | None = None
+    bias_correction: bool = False
     product_cost: ProductCost = bit_operations
 
     @property
@@ -128,6 +131,9 @@ def static_qdq(
         target = Target(prepared, frames, outputs, recipe.target_snr or 0.0, states, recipe.target_accuracy, labels)
         activations, weights = work.kinds(recipe, target)
         result = work.quantized(activations, weights)
+        if recipe.bias_correction:
+            work = replace(work, model=corrected_biases(bounded, result, weights, frames))
+            result = work.quantized(activations, weights)
         with refusing(model, "run in onnxruntime"):
             layers = layer_errors(bounded, result, activations, weights, target, work.quantized)
     wide = tuple(name for name, kind in activations.items() if kind.bits == MOST_BITS)

@@ -14,7 +14,7 @@ from hwflow.quantization.calibration import observed, of_any_round
 from hwflow.quantization.integer_kinds import IntegerKind
 from hwflow.quantization.node_weights import weights_of
 from hwflow.quantization.noise.precision import Target
-from hwflow.quantization.qdq_writer import result_of
+from hwflow.quantization.qdq_writer import result_of, written_weights
 from hwflow.quantization.sessions import Arrays
 
 MOST_FRAMES = 64  # of the ratios
@@ -100,19 +100,10 @@ def _weight_powers(
     prepared: onnx.ModelProto, quantized: onnx.ModelProto, weights: Iterable[str]
 ) -> dict[str, tuple[float, float]]:
     exact = {i.name: i for i in prepared.graph.initializer}
-    written = {i.name: i for i in quantized.graph.initializer}
-    axes = {
-        node.input[0]: attribute.i
-        for node in quantized.graph.node for attribute in node.attribute if attribute.name == "axis" and node.input
-    }
     found = {}
-    for name in weights:
+    for name, written in written_weights(quantized, weights).items():
         values = onnx.numpy_helper.to_array(exact[name]).astype(np.float64)
-        integers = onnx.numpy_helper.to_array(written[f"{name}_quantized"]).astype(np.float64)
-        scales = onnx.numpy_helper.to_array(written[f"{name}_scale"]).astype(np.float64)
-        if scales.ndim:
-            scales = scales.reshape([-1 if axis == axes[f"{name}_quantized"] else 1 for axis in range(values.ndim)])
-        found[name] = float((values**2).sum()), float(((values - integers * scales) ** 2).sum())
+        found[name] = float((values**2).sum()), float(((values - written) ** 2).sum())
     return found
 
 
