@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
+
+from hdl_lib.memories.sdram import SdramChip, SdramTiming
 
 from .serial_chips import SerialChip
 
@@ -83,6 +86,19 @@ class Ethernet:
 
 
 @dataclass(frozen=True)
+class Memory:
+    """An SDRAM beside the FPGA: the platform's resource, and the chip, or what several side by side make together."""
+
+    resource: str
+    number: int
+    chip: SdramChip
+
+    def timing(self, clock_hz: Fraction) -> SdramTiming:
+        """Return its timing at a clock."""
+        return SdramTiming(self.chip, clock_hz)
+
+
+@dataclass(frozen=True)
 class ZynqSystem:
     """A design beside the processors of a Zynq, on AXI4-Streams to a DMA engine.
 
@@ -137,6 +153,7 @@ class Board:
     zynq: ZynqSystem | None = None
     ethernet: Ethernet | None = None
     usb: Usb | None = None
+    memory: Memory | None = None
     other_programs: tuple[str, ...] = ()
 
     @property

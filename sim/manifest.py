@@ -75,7 +75,8 @@ class Stream:
 
 @dataclass(frozen=True)
 class Design:
-    """An emitted directory. ``latency`` and ``initiation_interval`` are the manifest's predictions, in cycles;
+    """An emitted directory. ``top``, ``sources``: of what is simulated, with its memory if the design has some outside.
+    ``latency`` and ``initiation_interval`` are the manifest's predictions, in cycles;
     ``before``: between reset and the first input beat, in which state is read."""
 
     directory: Path
@@ -167,14 +168,16 @@ def load_design(directory: Path | str) -> Design:
             f"{where}: 'format' must be 1, not {table.get('format') if isinstance(table, dict) else table!r}"
         )
     timing = table.get("timing") or {}
+    outside = table.get("simulation") or {"top": _get(table, "top", str, where), "sources": []}
+    sources = [*_get(table, "sources", list, where), *_get(outside, "sources", list, where)]
     design = Design(
         directory=directory,
         model=str(table.get("model", directory.name)),
-        top=_get(table, "top", str, where),
+        top=_get(outside, "top", str, where),
         clock=_get(table, "clock", str, where),
         reset=_get(table, "reset", str, where),
         error=table.get("error"),
-        sources=tuple(directory / name for name in _get(table, "sources", list, where)),
+        sources=tuple(directory / name for name in sources),
         weights=tuple(directory / name for name in _get(table, "weights", list, where)),
         inputs=tuple(_stream(t, False, where) for t in _get(table, "inputs", list, where)),
         outputs=tuple(_stream(t, True, where) for t in _get(table, "outputs", list, where)),

@@ -39,7 +39,8 @@ def write_simulation(out: Path) -> None:
         if file.name not in others:
             shutil.copyfile(file, folder / file.name)
     shutil.copyfile(_PRIMITIVES.parent / "verilator" / "waivers.vlt", folder / "waivers.vlt")
-    shutil.copyfile(_PRIMITIVES / f"{board['part']['family']}.v", folder / "primitives.v")
+    models = [f"{board['part']['family']}.v", *(["sdram.v"] if board["simulation"].get("memory") else [])]
+    (folder / "primitives.v").write_text("\n".join((_PRIMITIVES / name).read_text() for name in models))
     verilog = [board["simulation"]["source"], "board/top.v", *board["sources"], f"{FOLDER}/primitives.v"]
     (folder / "sources.f").write_text("".join(f"../../{name}\n" for name in verilog))
 

@@ -8,7 +8,7 @@ from amaranth import Cat, Module, ResetInserter, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl_lib.links.byte_adapter import beat_layout
+from hdl_lib.links.byte_adapter import BytesToBeats, beat_layout
 from hdl_lib.links.packets import PACKET_BYTE, RECEIVED_BYTE
 from hdl_lib.links.reliable_link import ReliableLink
 from hdl_lib.links.stream_turns import BytesToStreams, StreamsToBytes
@@ -37,12 +37,17 @@ class LinkShell(wiring.Component):
         Cycles of the core in one of the link's. Of more than one, the streams cross between the clocks outside
         (:class:`hdl_lib.clocks.stream_crossing.StreamCrossing`).
 
+    image : (int, int), optional
+        Bytes a beat and beats of what each session begins with, before the first frame.
+
     Members
     -------
     i : In(stream.Signature(RECEIVED_BYTE)), o : Out(stream.Signature(PACKET_BYTE))
         Packets from and to the carrier.
     input0, input1, ... : Out(stream.Signature(beat_layout(bytes)))
         To the core's inputs.
+    image : Out(stream.Signature(beat_layout(bytes)))
+        What a session begins with, if it does.
     output0, output1, ... : In(stream.Signature(beat_layout(bytes)))
         From the core's outputs. ``last`` of the last one's beats ends a frame for the counters; else it is ignored.
     core_reset : Out(1)
@@ -60,9 +65,11 @@ class LinkShell(wiring.Component):
     def __init__(
         self, inputs: Sequence[tuple[int, int]], outputs: Sequence[tuple[int, int]], receive_bytes: int,
         transmit_bytes: int, most_payload: int, identity: bytes, ratio: int = 1,
+        image: tuple[int, int] | None = None,
     ):
         self.link = ReliableLink(receive_bytes, transmit_bytes, most_payload, identity, ratio)
         self._crossing_cycles = CROSSING_CYCLES if ratio > 1 else 0
+        self._image = image
         self._deal, self._collect = BytesToStreams(list(inputs)), StreamsToBytes(list(outputs))
         self.inputs, self.outputs = len(inputs), len(outputs)
         super().__init__(
@@ -73,6 +80,7 @@ class LinkShell(wiring.Component):
                 **{f"output{k}": In(stream.Signature(beat_layout(size))) for k, (size, _) in enumerate(outputs)},
                 "core_reset": Out(1, init=1),
                 "core_error": In(1),
+                **({} if image is None else {"image": Out(stream.Signature(beat_layout(image[0])))}),
             }
         )
 
@@ -101,6 +109,8 @@ class LinkShell(wiring.Component):
             deal.i.valid.eq(link.to_core.valid & ~resetting),
             link.to_core.ready.eq(deal.i.ready & ~resetting),
         ]
+        if self._image is not None:
+            self._split_image(m, resetting)
         wiring.connect(m, collect.o, link.from_core)
         for k in range(self.inputs):
             source, sink = getattr(deal, f"o{k}"), getattr(self, f"input{k}")
@@ -123,3 +133,25 @@ class LinkShell(wiring.Component):
             m.d.sync += strobe.eq(port.valid & port.ready & port.payload.last & ~resetting)
         m.d.comb += link.core_error.eq(self.core_error & ~resetting)
         return m
+
+    def _split_image(self, m, resetting):
+        """Lead the first bytes of a session to ``image``, and none of them to the inputs."""
+        assert self._image is not None, "asked for"
+        size, beats = self._image
+        link, deal = self.link, self._deal
+        to_beats = BytesToBeats(size, beats)
+        m.submodules.image = ResetInserter(resetting)(to_beats)
+        left, loading = Signal(range(size * beats), init=size * beats - 1), Signal(init=1)
+        m.d.comb += [
+            to_beats.i.payload.eq(link.to_core.payload),
+            to_beats.i.valid.eq(link.to_core.valid & loading & ~resetting),
+            self.image.payload.eq(to_beats.o.payload),
+            self.image.valid.eq(to_beats.o.valid & ~resetting),
+            to_beats.o.ready.eq(self.image.ready),
+        ]
+        with m.If(loading):
+            m.d.comb += [deal.i.valid.eq(0), link.to_core.ready.eq(to_beats.i.ready & ~resetting)]
+        with m.If(to_beats.i.valid & to_beats.i.ready):
+            m.d.sync += [left.eq(left - 1), loading.eq(left != 0)]
+        with m.If(resetting):
+            m.d.sync += [left.eq(size * beats - 1), loading.eq(1)]

@@ -18,7 +18,7 @@ from hwflow.api.far_beyond import refuse_far_beyond
 from hwflow.api.interleaving import as_many_as_pay
 from hwflow.api.link_rate import link_rate
 from hwflow.api.loop_forms import Form, forms_of, shared_form
-from hwflow.api.request import AUTO, TOO_FAST, Request, check_until, requested
+from hwflow.api.request import ALL, AUTO, NONE, TOO_FAST, Request, check_until, requested
 from hwflow.boards import Board
 from hwflow.codegen.board.carriers import LinkOptions
 from hwflow.codegen.board.clock_plan import ClockPlan
@@ -47,8 +47,10 @@ from hwflow.onnxspec.reading.external_loading import Folders, load_external_data
 from hwflow.onnxspec.reading.map_ends import NO_MAPS, MapEnds, separated
 from hwflow.onnxspec.reading.old_dialects import modernize
 from hwflow.passes import pipeline
+from hwflow.passes.fetch_weights import fetch_weights
 from hwflow.schedule.schedule import OutOfReach, Schedule, schedule
 from hwflow.schedule.search.folding_search import Budget, free_text, price
+from hwflow.schedule.weights_outside import choices
 
 Progress = Callable[[str], None]
 
@@ -274,6 +276,7 @@ def compile(  # the verb of the command line's design; shadows the builtin insid
     what_if: bool = False,
     loops: str = AUTO,
     interleave: int | str = 1,
+    memory: str = AUTO,
     baud: int | None = None,
     ethernet: str | None = None,
     usb: bool = False,
@@ -300,13 +303,13 @@ def compile(  # the verb of the command line's design; shadows the builtin insid
     for all rounds of a loop), "unrolled" (hardware for each round), "shared" (one body for layers of one shape, too),
     or "auto" (:mod:`hwflow.api.loop_forms`).
     ``interleave``: frames that are in a loop at once, or "auto" (:mod:`hwflow.api.interleaving`); a loaded model has
-    its own. ``baud``: of the board's serial port (default: the highest that it makes at this clock). ``ethernet``: the
-    board's IPv4 address, for a link by UDP instead (needs the extra ``hwflow[ethernet]``). ``usb``: a link by the
-    board's own USB socket, which some boards have without asking (needs the extra ``hwflow[usb]``). ``name``: what the
-    names of all modules and files of the hardware begin with. ``inline_weights``: tables stand in the Verilog instead
-    of files. ``executor``:
-    processes that share
-    the work (:func:`hwflow.processes.second_process` makes one).
+    its own. ``memory``: whose weights lie in the board's memory outside: "auto" (of as few words as must be), "none" or
+    "all" (:mod:`hwflow.schedule.weights_outside`). ``baud``: of the board's serial port (default: the highest that it
+    makes at this clock). ``ethernet``: the board's IPv4 address, for a link by UDP instead (needs the extra
+    ``hwflow[ethernet]``). ``usb``: a link by the board's own USB socket, which some boards have without asking (needs
+    the extra ``hwflow[usb]``). ``name``: what the names of all modules and files of the hardware begin with.
+    ``inline_weights``: tables stand in the Verilog instead of files. ``executor``: processes that share the work
+    (:func:`hwflow.processes.second_process` makes one).
 
     Raises :class:`ModelRefused` (cannot be compiled exactly, does not fit), :class:`UsageError` (invalid board, clock,
     rate or budget; all that can be checked without the model is, before it is read).
@@ -315,7 +318,8 @@ def compile(  # the verb of the command line's design; shadows the builtin insid
         model,
         requested(
             board, fps=fps, clock_mhz=clock_mhz, budget=budget, what_if=what_if, loops=loops,
-            interleave=interleave, link=LinkOptions(baud, ethernet, usb), packaging=Packaging(name, inline_weights),
+            interleave=interleave, memory=memory, link=LinkOptions(baud, ethernet, usb),
+            packaging=Packaging(name, inline_weights),
         ),
         dimensions=dimensions, trusted=trusted, input_types=input_types, constants=constants, states=states,
         progress=progress,
@@ -392,11 +396,51 @@ def _compiled(
     model: Model, form: Form, request: Request, imported: float, say: Progress, executor: Executor | None, *,
     keep_defaults: bool,
 ) -> Design:
-    """Compile one form of a model's loops."""
+    """Compile one form of a model's loops: all of it inside, or with weights in the board's memory."""
     begin = time.perf_counter()
-    board, streams = request.board, form.make()
+    streams = form.make()
+    imported += time.perf_counter() - begin
+    memory, refused = request.board.memory, None
+
+    def compiled(graph: Graph) -> Design:
+        return _compiled_streams(model, form, graph, request, imported, say, executor, keep_defaults=keep_defaults)
+
+    if memory is None or request.memory != ALL:
+        try:
+            return compiled(streams)
+        except ModelRefused as why:
+            if memory is None or request.memory == NONE or isinstance(why, OutOfReach):
+                raise
+            refused = why
+    timing = memory.timing(request.clock.frequency_hz)
+    part = replace(request.board.part, clock_mhz=float(request.clock.frequency_hz / 1_000_000))
+    budget, *_ = budgets_for(
+        request.board, streams, request.budget, for_rate=True, carrier=request.carrier, whole=not request.budget,
+    )
+    tried = False
+    for groups in choices(
+        streams, part, budget.of_whole_designs, memory.chip.width, everything=request.memory == ALL, executor=executor
+    ):
+        tried = True
+        say(f"scheduling with the weights of {len(groups)} layers in memory outside")
+        try:
+            return compiled(fetch_weights(streams, groups, timing))
+        except ModelRefused as why:
+            refused = refused or why
+    if not tried and refused is None:
+        return compiled(streams)  # no layer has weights that may lie there
+    assert refused is not None, "something has been tried"
+    raise refused
+
+
+def _compiled_streams(
+    model: Model, form: Form, streams: Graph, request: Request, imported: float, say: Progress,
+    executor: Executor | None, *, keep_defaults: bool,
+) -> Design:
+    """Compile the dataflow graph ``streams`` of such a form."""
+    board = request.board
     seconds = Seconds()
-    seconds.steps["import"] = imported + time.perf_counter() - begin
+    seconds.steps["import"] = imported
     as_link = request.as_link
     if as_link:
         request = replace(request, fps=model.interleave * link_rate(request, streams), as_link=False)
@@ -428,7 +472,9 @@ def _compiled(
     except ModelRefused as refused:
         if as_link:  # the link is faster than what fits
             slower = replace(request, fps=None)
-            return _compiled(model, form, slower, imported, say, executor, keep_defaults=keep_defaults)
+            return _compiled_streams(
+                model, form, streams, slower, imported, say, executor, keep_defaults=keep_defaults
+            )
         if isinstance(refused, OutOfReach):
             raise ModelRefused([_too_fast(request, refused.best, limits[-1][0], free), *refused.findings]) from None
         raise

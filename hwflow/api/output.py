@@ -21,6 +21,7 @@ from hwflow.codegen import verilog
 from hwflow.codegen.board.board_files import write_board
 from hwflow.codegen.conversion import Conversion
 from hwflow.codegen.cores import separate
+from hwflow.codegen.external_memory import IMAGE, image_text, memory_of
 from hwflow.codegen.host_models import HostModel, host_table
 from hwflow.codegen.manifest import manifest
 from hwflow.codegen.report import add_synthesis, report, with_limit
@@ -37,6 +38,7 @@ from hwflow.report.dataflow import dataflow
 from hwflow.report.folder_page import DATAFLOW, written
 from hwflow.report.quantization_note import noted
 from hwflow.sim import digests
+from hwflow.sim.external_memory import write_memory
 from hwflow.sim.simulated_board import write_simulation
 from hwflow.sim.testbench import VECTORS, write_overlay_host, write_testbench
 from hwflow.toolchain import build as toolchain_build
@@ -192,6 +194,8 @@ def _write_verilog(
         (folder / "weights").mkdir()
         for table_name, text in ({} if packaging.inline_weights else tables).items():
             (folder / packaging.weights(table_name)).write_text(text)
+        if (memory := memory_of(top.graph)) is not None:
+            (folder / packaging.weights(IMAGE)).write_text(image_text(memory))
         hosted = _write_host_models(design, top, folder)
         table = manifest(top, design.schedule, name, board.name, hosted, packaging)
         table |= {"dimensions": dict(design.model.dimensions), "model_file": of_model, "versions": made_with}
@@ -217,10 +221,14 @@ def _write_verilog(
             write_overlay_host(folder)
         else:
             write_simulation(folder)
+    if memory is not None:
+        table |= write_memory(folder, table)
+        write_json(folder / "manifest.json", table, indent=None)
     write_host_folder(folder, numpy_types(design.model, frames))
     integers = port_inputs(design.model, frames)
     write_testbench(folder, golden_vectors(design.model, folder, integers), TESTBENCH_FRAMES)
-    read = (*table["sources"], *table["weights"], table["layers"]["source"], VECTORS, *_MODELS)
+    simulated = () if memory is None else (packaging.weights(IMAGE), *table["simulation"]["sources"])
+    read = (*table["sources"], *simulated, *table["weights"], table["layers"]["source"], VECTORS, *_MODELS)
     write_json(folder / "manifest.json", table | {digests.KEY: digests.digests(folder, read)}, indent=None)
     design.seconds.steps["verilog"] = time.perf_counter() - begin
     available = {key: getattr(board.part, key) for key in ("lut", "ff", "dsp", "bram")}

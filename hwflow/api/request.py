@@ -25,6 +25,8 @@ LINK = "link"  # a rate: what the board's link carries
 LONGEST_NAME = 60  # characters of a prefix, before names of up to 100
 AUTO = "auto"
 LOOPS = (AUTO, *FORMS)  # what becomes of loops
+NONE, ALL = "none", "all"
+MEMORIES = (AUTO, NONE, ALL)  # whose weights lie in memory outside: of as few layers as must be, of none, of all
 MOST_INTERLEAVED = 256
 TOO_FAST = "reachable-rate"  # the rule of a refusal of a rate that slower designs would not have got
 UNTIL = ("verilog", "netlist", "bitstream")
@@ -64,8 +66,9 @@ class Request:
     ``budget``: limits of resources; where there is none the default's (:func:`hwflow.api.budget.budgets_for`).
     ``what_if``: allow more than the board's part has, for Verilog only. ``loops``: what becomes of loops
     (:mod:`hwflow.api.loop_forms`). ``interleave``: frames of the model that are one of the design
-    (:mod:`hwflow.frontend.frames.interleaved`); None: as many as pay. ``link``: what its link is to be.
-    ``packaging``: how its modules and files are called.
+    (:mod:`hwflow.frontend.frames.interleaved`); None: as many as pay. ``memory``: whose weights lie in the board's
+    memory (:mod:`hwflow.schedule.weights_outside`). ``link``: what its link is to be. ``packaging``: how its modules
+    and files are called.
     """
 
     board: Board
@@ -79,6 +82,7 @@ class Request:
     loops: str = AUTO
     interleave: int | None = 1
     packaging: Packaging = OWN_NAMES
+    memory: str = AUTO
 
     @property
     def carrier(self) -> str:
@@ -146,7 +150,7 @@ def require_seeds(until: str | None, boards: Sequence[Board]) -> None:
 def requested(
     board: Board | str, *, fps: float | Literal["link"] | None = None, clock_mhz: float | None = None,
     budget: Asked | None = None, what_if: bool = False, link: LinkOptions = OWN, loops: str = AUTO,
-    interleave: int | str = 1, packaging: Packaging = OWN_NAMES,
+    interleave: int | str = 1, packaging: Packaging = OWN_NAMES, memory: str = AUTO,
 ) -> Request:
     """Check the options of :func:`hwflow.api.compiler.compile`, all but how a budget compares with what the model's
     frames leave of the part.
@@ -177,6 +181,16 @@ def requested(
             message = f"must be one of {', '.join(LOOPS)}, not {show(loops)}"
             raise UsageError.of("known-loops", "option --loops", message, f"{did_you_mean(loops, LOOPS)}choose one")
     with gathered.check():
+        if memory not in MEMORIES:
+            message = f"must be one of {', '.join(MEMORIES)}, not {show(memory)}"
+            remedy = f"{did_you_mean(memory, MEMORIES)}choose one"
+            raise UsageError.of("known-memory", "option --memory", message, remedy)
+        if memory == ALL and known is not None and known.memory is None:
+            raise UsageError.of(
+                "external-memory", "option --memory", f"{known.name} must have a memory, but hwflow knows of none",
+                "leave the option out, or choose another board: 'hwflow boards' lists them",
+            )
+    with gathered.check():
         if interleave != AUTO and (not isinstance(interleave, int) or not 1 <= interleave <= MOST_INTERLEAVED):
             message = f"must be {AUTO}, or a number of frames from 1 to {MOST_INTERLEAVED}, not {show(str(interleave))}"
             raise UsageError.of("interleave-count", OPTION, message, "for example --interleave auto")
@@ -193,7 +207,7 @@ def requested(
     rate = None if isinstance(fps, str) else fps
     return Request(
         known, clock, clock_mhz is not None, rate, limits, what_if, link, as_link=fps == LINK, loops=loops,
-        interleave=interleave if isinstance(interleave, int) else None, packaging=packaging,
+        interleave=interleave if isinstance(interleave, int) else None, packaging=packaging, memory=memory,
     )
 
 

@@ -149,6 +149,11 @@ def command_line() -> argparse.ArgumentParser:
     command.add_argument("-o", "--output", metavar="OUT", help="output folder (default: build/<model>)")
     design(command)
     command.add_argument(
+        "--memory", metavar="WHOSE", default="auto",
+        help="whose weights lie in the board's memory outside the part, if it has one: auto (of as few layers as must "
+        "be, where block RAM is too small), none, all",
+    )
+    command.add_argument(
         "--name", metavar="NAME",
         help="what the names of all modules and files of the hardware begin with, so that several designs can be in "
         "one project (default: modules with hwflow, files without)",

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from hwflow.frontend.states.ties import States
 
 NAMES = (
-    "board", "fps", "clock", "budget", "baud", "ethernet", "usb", "loops", "interleave", "name", "inline_weights",
-    "dim", "const", "input_type", "state", "channels", "trust", "place_route_seeds",
+    "board", "fps", "clock", "budget", "baud", "ethernet", "usb", "loops", "interleave", "memory", "name",
+    "inline_weights", "dim", "const", "input_type", "state", "channels", "trust", "place_route_seeds",
 )
 """The options that decide what a model becomes, as argparse names them."""
 
@@ -90,7 +90,8 @@ def synth_options(arguments: Mapping[str, Any], until: str | None = None) -> Syn
         request = requested(
             asked.board, fps=fps, clock_mhz=clock, budget=budget, what_if=until == "verilog",
             link=LinkOptions(baud, asked.ethernet, asked.usb), loops=asked.loops,
-            interleave=options.interleave(asked.interleave), packaging=Packaging(asked.name, asked.inline_weights),
+            interleave=options.interleave(asked.interleave), memory=asked.memory,
+            packaging=Packaging(asked.name, asked.inline_weights),
         )
     with gathered.check():
         check_until(until, None if request is None else request.board)

@@ -10,6 +10,7 @@ from hwflow.codegen.common import linked
 from hwflow.codegen.emitted.packaging import TOP
 from hwflow.codegen.modules import CoreModule, Job, core_module, weight
 from hwflow.cores.beat_movers import PLUMBING
+from hwflow.cores.external.weight_memory import WeightMemoryAttributes
 from hwflow.cores.operator import OPEN_DEPTH
 from hwflow.cores.verilog_names import identifiers
 from hwflow.ir.graph import Node
@@ -52,7 +53,7 @@ def _jobs(plan: Plan, names: Mapping[Node, str]) -> dict[Hashable, Job]:
 
 def _has_open_depth(node: Node) -> bool:
     """Tell whether a node has one queue, on whose depth nothing else in its core depends."""
-    return not isinstance(node.attributes, PLUMBING) and len(node.outputs) == 1
+    return not isinstance(node.attributes, (*PLUMBING, WeightMemoryAttributes)) and len(node.outputs) == 1
 
 
 def _with_depth(module: CoreModule, depth: int) -> CoreModule:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from amaranth.hdl import ClockSignal, Elaboratable, Instance, Module, ResetSignal, Signal, Value
 
 from hwflow.codegen.conversion import Conversion
-from hwflow.codegen.modules import CoreModule
+from hwflow.codegen.modules import CoreModule, component_ports
 from hwflow.cores.operator import Built, MemoryFile
 from hwflow.cores.registry import hardware
 from hwflow.ir.graph import Node
@@ -28,7 +28,8 @@ class Stream:
 @dataclass(frozen=True)
 class Core:
     """A placed core. ``inputs`` and ``outputs`` in the node's order; ``error``: the signal of a malformed frame, if
-    any; ``rtlil``: its separate module, if any, with the shared modules that it is the first to instantiate."""
+    any; ``rtlil``: its separate module, if any, with the shared modules that it is the first to instantiate. ``pins``:
+    what leads out of the design, by name, and whether it is an output."""
 
     body: Elaboratable
     inputs: list[Stream]
@@ -36,6 +37,7 @@ class Core:
     error: Value | None
     files: list[MemoryFile]
     rtlil: str = ""
+    pins: Mapping[str, tuple[Value, bool]] = field(default_factory=dict)
 
 
 Placed = Callable[[Plan, Mapping[Node, str]], list[Core]]
@@ -71,7 +73,11 @@ def stream_of(interface: Any) -> Stream:
 def _component(built: Built) -> Core:
     error = getattr(built.component, "error", None)
     inputs, outputs = ([stream_of(member) for member in members] for members in (built.inputs, built.outputs))
-    return Core(built.component, inputs, outputs, error, built.files)
+    pins = {
+        name.removeprefix(_PINS): port
+        for name, port in component_ports(built.component).items() if name.startswith(_PINS)
+    }
+    return Core(built.component, inputs, outputs, error, built.files, pins=pins)
 
 
 def _instance(instance: str, module: CoreModule) -> Core:
@@ -82,4 +88,11 @@ def _instance(instance: str, module: CoreModule) -> Core:
         [Stream(*(signals[f"{name}__{part}"] for part in ("payload", "valid", "ready"))) for name in names]
         for names in (module.inputs, module.outputs)
     )
-    return Core(body, inputs, outputs, signals.get("error"), module.files, module.rtlil)
+    pins = {
+        port.name.removeprefix(_PINS): (signals[port.name], port.out)
+        for port in module.ports if port.name.startswith(_PINS)
+    }
+    return Core(body, inputs, outputs, signals.get("error"), module.files, module.rtlil, pins)
+
+
+_PINS = "pins__"  # of a core's member with that name

@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from hwflow.codegen.emitted.packaging import OWN_NAMES, Packaging
+from hwflow.codegen.external_memory import memory_of, memory_table, ready_cycles
 from hwflow.codegen.taps import LAYERS_FILE
 from hwflow.codegen.top import StreamPort, Top
 from hwflow.cores.chain import ChainAttributes, instances
@@ -26,6 +27,10 @@ def manifest(
 
     ``host``: see :func:`hwflow.codegen.host_models.host_table`; None: the host runs nothing.
     """
+    before = schedule.run.before if has_delays(schedule.graph) else 0
+    memory = memory_of(schedule.graph)
+    if memory is not None:
+        before = schedule.run.before + ready_cycles(memory)
     return {
         "format": FORMAT,
         "top": packaging.top,
@@ -43,7 +48,7 @@ def manifest(
             "frames": len(schedule.run.last_output),
             "last_output": list(schedule.run.last_output),
             **({} if schedule.run.exact else {"exact": False}),
-            **({"before": schedule.run.before} if has_delays(schedule.graph) else {}),
+            **({"before": before} if before else {}),
             **({"cyclic": schedule.run.cyclic} if schedule.run.cyclic > 1 else {}),
         },
         "truth_tables": any(isinstance(node.attributes, NeuronsAttributes) for node in schedule.plan.cores),
@@ -51,6 +56,7 @@ def manifest(
         "streams": [tap.table(top.names[tap.node.name]) for tap in top.taps],
         "names": _names(schedule.graph, top),
         "board": board,
+        **({} if memory is None else {"memory": memory_table(schedule.graph, memory, packaging)}),
         "host": {"prefix": None, "suffix": None} if host is None else dict(host),
     }
 

@@ -83,7 +83,7 @@ def core_module(job: Job) -> CoreModule:
     """Convert a node's core to a module."""
     node, decision, instance, name = job
     built = hardware(node.op).build(node, decision, instance)
-    ports = _ports(built.component)
+    ports = component_ports(built.component)
     at = {id(value): port for port, (value, _) in ports.items()}
     inputs, outputs = (
         tuple(at[id(member.valid)].removesuffix("__valid") for member in members)
@@ -134,7 +134,7 @@ class _Parts:
             name = f"{self._core}.{component.name}" + (f"_{others + 1}" if others else "")
             self._modules[kind] = component, name
         _, module = self._modules[kind]
-        ports = {f"{'o' if out else 'i'}_{port}": value for port, (value, out) in _ports(component).items()}
+        ports = {f"{'o' if out else 'i'}_{port}": value for port, (value, out) in component_ports(component).items()}
         return Instance(module, i_clk=ClockSignal(), i_rst=ResetSignal(), **ports)
 
 
@@ -159,7 +159,7 @@ def _rtlil(component: Component, name: str, itself: SharedComponent | None = Non
 def _converted(component: Component, hardware: Elaboratable, name: str, platform: _Parts) -> str:
     domain = ClockDomain("sync")  # the only one that a core has
     directed: dict[str, Any] = {"clk": (domain.clk, PortDirection.Input), "rst": (domain.rst, PortDirection.Input)}
-    for port, (value, out) in _ports(component).items():
+    for port, (value, out) in component_ports(component).items():
         directed[port] = value, PortDirection.Output if out else PortDirection.Input
     fragment = Fragment.get(hardware, platform)
     fragment.add_domains(domain)
@@ -167,8 +167,9 @@ def _converted(component: Component, hardware: Elaboratable, name: str, platform
     return str(text)
 
 
-def _ports(component: Component) -> dict[str, tuple[Value, bool]]:
-    """Return for each port of a component its value and whether it is an output."""
+def component_ports(component: Component) -> dict[str, tuple[Value, bool]]:
+    """Return for each port of a component its value and whether it is an output. The parts of a name are joined by two
+    underscores."""
     return {
         "__".join(str(part) for part in path): (Value.cast(value), member.flow == Out)
         for path, member, value in component.signature.flatten(component)

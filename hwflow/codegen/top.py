@@ -20,6 +20,9 @@ from hwflow.ir.graph import Port, Value
 from hwflow.schedule.plan import Plan
 from hwflow.types import TensorType
 
+PIN_PREFIX = "sdram__"
+"""Of the names of ports that lead to memory outside; no instance has its name."""
+
 
 @dataclass(frozen=True)
 class StreamPort:
@@ -74,10 +77,15 @@ class Top(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annotation
             for name, width in (("tdata", 8 * stream.bytes), ("tvalid", 1), ("tready", 1), ("tlast", 1)):
                 self._signals[f"{stream.prefix}_{name}"] = Signal(width, name=f"{stream.prefix}_{name}")
         marks = [f"{stream.prefix}_mark" for stream in self.outputs]
-        self.names = identifiers([n.name for n in graph.nodes], [s.name for s in self.ports] + marks)
+        self.pins: dict[str, tuple[Signal, bool]] = {}
+        reserved = [PIN_PREFIX.rstrip("_"), *marks]
+        self.names = identifiers([n.name for n in graph.nodes], [s.name for s in self.ports] + reserved)
         self.taps = taps(plan, self.names)
         cores = placed(plan, {node: self.names[node.name] for node in graph.nodes})
         self.cores = dict(zip(graph.nodes, cores, strict=True))
+        for core in cores:
+            for name, (value, out) in core.pins.items():
+                self.pins[name] = Signal(len(value), name=f"{PIN_PREFIX}{name}"), out
 
     @property
     def files(self) -> list[MemoryFile]:
@@ -86,8 +94,9 @@ class Top(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annotation
 
     @property
     def ports(self) -> list[Signal]:
-        """Return clk, rst, the streams and error."""
-        return [self.domain.clk, self.domain.rst, *self._signals.values(), self.error]
+        """Return clk, rst, the streams, error, and what leads to memory outside."""
+        pins = [signal for signal, _ in self.pins.values()]
+        return [self.domain.clk, self.domain.rst, *self._signals.values(), self.error, *pins]
 
     @property
     def tap_ports(self) -> list[Signal]:
@@ -106,6 +115,9 @@ class Top(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annotation
         for node, core in self.cores.items():
             m.submodules[self.names[node.name]] = core.body
             sources |= zip(node.outputs, core.outputs, strict=True)
+            for name, (value, out) in core.pins.items():
+                pin, _ = self.pins[name]
+                m.d.comb += pin.eq(value) if out else value.eq(pin)
         for stream in self.inputs:
             self._connect_input(m, stream)
         inputs = {p.value for p in self.graph.inputs}
@@ -123,7 +135,7 @@ class Top(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annotation
         return m
 
     def _connect_input(self, m: Module, stream: StreamPort) -> None:
-        sink = next(core for node, core in self.cores.items() if node.inputs[0] is stream.port.value).inputs[0]
+        sink = next(core for node, core in self.cores.items() if stream.port.value in node.inputs[:1]).inputs[0]
         bits, step = stream.type.element.bits, 8 * stream.element_bytes
         data = self._signals[f"{stream.prefix}_tdata"]
         lanes = [data[lane * step : lane * step + bits] for lane in range(stream.lanes)]

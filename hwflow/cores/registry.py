@@ -6,6 +6,8 @@ from typing import Any
 
 from hwflow.cores.beat_movers import Fifo, Fork, FrameSync, Relay, WidthConverter
 from hwflow.cores.chain import Chain
+from hwflow.cores.external.fetched_matrix import FetchedMatrix
+from hwflow.cores.external.weight_memory import WeightMemory
 from hwflow.cores.logical.conv2d import Conv2d
 from hwflow.cores.logical.cumulative_sum import CumulativeSum
 from hwflow.cores.logical.dense import Dense
@@ -58,6 +60,7 @@ OPERATORS: dict[str, Operator[Any]] = {
         Dense(),
         Depthwise(),
         Elementwise(),
+        FetchedMatrix(),
         Fifo(),
         FollowedBy(),
         Fork(),
@@ -94,6 +97,7 @@ OPERATORS: dict[str, Operator[Any]] = {
         TopK(),
         Transpose(),
         TreeEnsemble(),
+        WeightMemory(),
         WeightedPool(),
         WidthConverter(),
     )

@@ -19,7 +19,7 @@ from math import prod
 from typing import NoReturn
 
 from hwflow.cores import costs
-from hwflow.cores.beat_movers import FifoAttributes, ForkAttributes, FrameSyncAttributes
+from hwflow.cores.beat_movers import FifoAttributes, ForkAttributes
 from hwflow.cores.costs.storage_steps import storage_steps
 from hwflow.cores.operator import Device, Folding
 from hwflow.cores.streams.rearrange import RearrangeAttributes
@@ -27,10 +27,11 @@ from hwflow.cores.windows.sliding_window import has_line_buffer, least_rows
 from hwflow.errors import InternalError
 from hwflow.ir.graph import Node, Value
 from hwflow.schedule.converters import FreshNames, insert
+from hwflow.schedule.fixed_depths import fixed_depths, has_sources
 from hwflow.schedule.plan import Plan
 from hwflow.schedule.throughput.circuits import circuit_interval, has_delays, held_frames
 from hwflow.schedule.throughput.evaluate import Run, evaluate
-from hwflow.schedule.throughput.even import SYNC_DEPTH, EvenSchedule
+from hwflow.schedule.throughput.even import EvenSchedule
 from hwflow.schedule.throughput.events import Channel, EventGraph, event_graph
 from hwflow.schedule.throughput.periodic import PeriodicSchedule
 
@@ -47,13 +48,13 @@ def make_room(plan: Plan) -> PeriodicSchedule | EvenSchedule:
     :func:`size_queues` next: it may insert nodes."""
     period = slowest(plan)
     even = _give_buffers(plan, period)
-    if not has_delays(plan.graph):
+    if not has_delays(plan.graph) and not has_sources(plan.graph):
         return _room(plan, even) or _without_room(plan, period)
-    while (bound := circuit_interval(plan)) > period:  # in which buffers may be smaller
+    while has_delays(plan.graph) and (bound := circuit_interval(plan)) > period:  # in which buffers may be smaller
         period = bound
         even = _give_buffers(plan, period)
     most, step = _MOST_LONGER * period, 1
-    while (room := _room(plan, even)) is None and period < most:  # the bound is of so many frames
+    while (room := _room(plan, even)) is None and period < most:  # the bound is of so many frames, depths are fixed
         period, step = period + step, 2 * step
         even = _give_buffers(plan, period)
     return room or _without_room(plan, period)
@@ -77,7 +78,7 @@ def _room(plan: Plan, even: EvenSchedule) -> PeriodicSchedule | EvenSchedule | N
         return even
     even.release()
     schedule = PeriodicSchedule(event_graph(plan), even.period)
-    return schedule if schedule.settle(_fixed_depths(schedule.graph)) else None
+    return schedule if schedule.settle(_fixed_depths(plan, schedule.graph)) else None
 
 
 def _without_room(plan: Plan, period: int) -> NoReturn:
@@ -150,9 +151,9 @@ def _size_evenly(plan: Plan, device: Device, even: EvenSchedule, block_ram: int)
     return even.run()
 
 
-def _fixed_depths(graph: EventGraph) -> dict[Channel, int]:
-    synchronised = (channel for channel in graph.channels if isinstance(channel.node.attributes, FrameSyncAttributes))
-    return dict.fromkeys(synchronised, SYNC_DEPTH)
+def _fixed_depths(plan: Plan, graph: EventGraph) -> dict[Channel, int]:
+    depths = fixed_depths(plan.graph)
+    return {channel: depths[channel.value] for channel in graph.channels if channel.value in depths}
 
 
 def _shrink_all(
@@ -190,11 +191,11 @@ def _shrunk_again(
     kept = {c: found[c.value] for c in schedule.graph.channels if c.value in found and c.value not in moved}
     near = {moved[value]: found[value] + _BLOCK_RAM_LATENCY for value in moved}
     most, step = _MOST_LONGER * period, 1
-    settled = schedule.settle(_fixed_depths(schedule.graph) | kept)
+    settled = schedule.settle(_fixed_depths(plan, schedule.graph) | kept)
     while not settled:
         schedule = PeriodicSchedule(event_graph(plan), period)
-        settled = schedule.settle(_fixed_depths(schedule.graph))
-        if not settled and (not has_delays(plan.graph) or period >= most):
+        settled = schedule.settle(_fixed_depths(plan, schedule.graph))
+        if not settled and (not (has_delays(plan.graph) or has_sources(plan.graph)) or period >= most):
             _without_room(plan, period)
         if not settled:  # in block RAM, queues of a circuit make it longer
             period, step = period + step, 2 * step
@@ -211,8 +212,11 @@ def _into_block_ram(
     consumers = plan.graph.consumers()
     nodes: list[Node] = []
     moved: dict[Value, Value] = {}
+    fixed = fixed_depths(plan.graph)
     for node in plan.graph.nodes:
         nodes.append(node)
+        if not fixed.keys().isdisjoint(node.outputs):
+            continue
         lanes = plan.folding(node).output_lanes
         styles = [
             costs.cheapest_style(device.family, lanes * value.typed.element.bits, depths[value], block_ram)

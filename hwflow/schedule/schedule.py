@@ -11,6 +11,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 
 from hwflow.cores import costs
+from hwflow.cores.external.weight_memory import WeightMemoryAttributes
 from hwflow.cores.operator import Decision, Folding, Resources
 from hwflow.cores.registry import hardware
 from hwflow.display import show
@@ -305,6 +306,8 @@ def _with_foldings(
     room = make_room(plan)
     task.chosen(plan)
     run = _settled(plan, size_queues(plan, task.device, room, block_ram))
+    if any(isinstance(node.attributes, WeightMemoryAttributes) for node in plan.graph.nodes):
+        run = replace(run, exact=False)  # its memory is never later than the worst case, but often earlier
     plan.check()
     return Schedule(plan, run, {node: plan.resources(node, task.device) for node in plan.parts})
 

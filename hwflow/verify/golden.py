@@ -147,6 +147,9 @@ def _evaluate_rounds(nodes: Sequence[Node], rounds: int, values: dict[Value, Int
 
 def _evaluate(node: Node, values: dict[Value, IntArray]) -> None:
     results = OPERATORS[node.op].evaluate(node.attributes, [values[v] for v in node.inputs])
+    if not node.inputs:  # of one frame, which is every frame's
+        frames = len(next(iter(values.values()), results[0]))
+        results = tuple(np.broadcast_to(result, (frames, *result.shape[1:])) for result in results)
     values.update(zip(node.outputs, results, strict=True))
 
 

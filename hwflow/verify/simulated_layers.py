@@ -19,6 +19,7 @@ from hwflow.display import show
 from hwflow.errors import Finding
 from hwflow.ir.graph import Graph, IntArray, Node, Value, identity_order
 from hwflow.passes import pipeline
+from hwflow.passes.fetch_weights import ANY_TIMING, fetch_weights
 from hwflow.sim.errors import ManifestError
 from hwflow.sim.taps import Tap, files
 from hwflow.verify import golden
@@ -143,15 +144,16 @@ class _Stream:
 
 def judge(
     model: Model, taps: tuple[Tap, ...], records: Path, inputs: Mapping[str, IntArray], frames: int, *,
-    loops: str = pipeline.UNROLLED,
+    loops: str = pipeline.UNROLLED, fetched: Mapping[str, int] | None = None,
 ) -> Layers:
     """Compare what was recorded in folder ``records`` while the design worked on ``inputs`` (integers by port name).
-    ``loops``: the form of its loops, of :data:`hwflow.passes.pipeline.FORMS`.
+    ``loops``: the form of its loops, of :data:`hwflow.passes.pipeline.FORMS`. ``fetched``: the nodes with weights in
+    memory outside (:func:`hwflow.passes.fetch_weights.fetch_weights`).
 
     Raises :class:`ManifestError` if the design has streams that the model, compiled again, has not.
     """
     quantized = model.quantized
-    dataflow = pipeline.run(quantized, pipeline.FORMS[loops])
+    dataflow = fetch_weights(pipeline.run(quantized, pipeline.FORMS[loops]), fetched or {}, ANY_TIMING)
     streams = _streams(model, dataflow, taps, records)
     per_frame = sum(prod(v.typed.shape) for graph in (quantized, dataflow) for v in graph.values())
     step = max(1, BATCH_ELEMENTS // max(1, per_frame))

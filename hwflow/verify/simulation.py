@@ -222,6 +222,12 @@ def _loops(out: Path) -> str:
     return str(json.loads((out / "manifest.json").read_text()).get("loops", UNROLLED))
 
 
+def _fetched(out: Path) -> Mapping[str, int]:
+    """Return for how many vectors each node fetches its weights, of those that have them in memory outside."""
+    groups: Mapping[str, int] = json.loads((out / "manifest.json").read_text()).get("memory", {}).get("groups", {})
+    return groups
+
+
 def _run(
     model: Model, out: Path, chosen: Inputs, frames: int | None, simulator: str, stall: float, seed: int,
     wave: str | os.PathLike[str] | None, say: Progress, report: Callable[[int, int], None], layers: bool,
@@ -232,6 +238,7 @@ def _run(
         arrays = {name: array[:ICARUS_FRAMES] for name, array in arrays.items()}
     say("golden model")
     inside: Layers | None = None
+    side_by_side = 1
     try:
         integers = port_inputs(model, arrays)
         vectors = golden_vectors(model, out, integers)
@@ -243,7 +250,9 @@ def _run(
             with tempfile.TemporaryDirectory(prefix="hwflow-layers-") as records:
                 result = _verilator(design, vectors, stall, seed, waveform, report, taps, Path(records))
                 say(f"comparing {len(taps)} layers with the golden model")
-                inside = judge(model, taps, Path(records), integers, vectors.frames, loops=_loops(out))
+                inside = judge(
+                    model, taps, Path(records), integers, vectors.frames, loops=_loops(out), fetched=_fetched(out)
+                )
         elif simulator == "verilator":
             side_by_side = 1 if model.resolved.ties else max(1, min(threads, vectors.frames // steady))
             result = _verilator(load_design(out), vectors, stall, seed, waveform, report, threads=side_by_side)
@@ -257,6 +266,8 @@ def _run(
             output=tuple(error.tail.splitlines()),
         ) from None
     findings = list(_findings(result, interval, latency, stall, exact))
+    if not exact and stall == 0 and side_by_side == 1 and not findings:
+        findings += _later_than(result, _latest(out, vectors.frames))
     wrong = None if inside is None else inside.first
     if wrong is not None:
         findings.insert(0, wrong.finding())
@@ -310,6 +321,23 @@ def _predicted(out: Path, frames: int) -> tuple[int | None, int, bool, int]:
             return interval, latency, True, max(2, len(last))
         frames -= -(-(frames - len(last)) // cyclic) * cyclic
     return last[frames - 1] - last[frames - 2], latency, True, max(2, len(last))
+
+
+def _latest(out: Path, frames: int) -> int:
+    """Return the bound on the cycle of the last beat of the last of ``frames``, counted from the first input beat."""
+    timing = json.loads((out / "manifest.json").read_text())["timing"]
+    last = [int(cycle) for cycle in timing["last_output"]]
+    return last[min(frames, len(last)) - 1] + max(0, frames - len(last)) * int(timing["initiation_interval"])
+
+
+def _later_than(result: RunResult, latest: int) -> list[Finding]:
+    """Return the finding that outputs came later than a proved bound, if they did in one of the runs side by side."""
+    first = min(each.first[0] for name, each in result.streams.items() if name.startswith("s"))
+    last = max(each.last[-1] for name, each in result.streams.items() if name.startswith("m"))
+    if last - first <= latest:
+        return []
+    text = f"the last output must come at most {latest} cycles after the first input, not {last - first}"
+    return [Finding("exact-timing", "simulation", text, "report this model as a defect of hwflow")]
 
 
 def _findings(

@@ -117,6 +117,19 @@ module ODDRX1F #(parameter GSR = "ENABLED") (
   assign Q = RST ? 1'b0 : SCLK ? high : low;
 endmodule
 
+// A register, and one of a pin.
+module FD1S3AX #(parameter GSR = "ENABLED") (input wire D, input wire CK, output reg Q);
+  initial Q = 1'b0;
+  always @(posedge CK) Q <= D;
+endmodule
+
+module OFS1P3DX #(parameter GSR = "ENABLED") (
+  input wire D, input wire SP, input wire SCLK, input wire CD, output reg Q
+);
+  initial Q = 1'b0;
+  always @(posedge SCLK or posedge CD) if (CD) Q <= 1'b0; else if (SP) Q <= D;
+endmodule
+
 // A register with asynchronous preset.
 module FD1S3BX #(parameter GSR = "ENABLED") (input wire PD, input wire D, input wire CK, output reg Q);
   initial Q = 1'b1;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -15,6 +16,7 @@ from hwflow.codegen.board.board_top import BoardTop, expected_link, surroundings
 from hwflow.codegen.board.carriers import OWN, LinkOptions, Pin, carrier_for
 from hwflow.codegen.board.clock_plan import plan_clock
 from hwflow.codegen.board.identity import Buffers, FramePort, identity
+from hwflow.codegen.board.memory_pins import memory_beside
 from hwflow.codegen.rtlil_text import readable
 
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 TOP = "top"  # module name of the board's top
 BLOCK = "hwflow_axis"  # of a block in a system that others make: a name that nothing else has
 SIMULATION_TOP = "board_simulation"
+CRC_BYTES = 4  # behind the image of a memory
 _QUIET_CYCLES = 20_000  # at the least: of what a core does behind its last frame
 
 
@@ -102,8 +105,8 @@ def write_board(
         buffers = Buffers.of(part)
         carrier = carrier_for(board, clock.link_hz, link, manifest["model"])
         known = identity(manifest, clock.frequency_hz, buffers, sources, sinks)
-        top = BoardTop(board, sources, sinks, clock, carrier, known, manifest["top"])
-        description |= _top_files(folder, board, top)
+        top = BoardTop(board, sources, sinks, clock, carrier, known, manifest["top"], _image(manifest))
+        description |= _top_files(folder, board, top, manifest.get("memory"))
         description["clock"]["link_mhz"] = float(clock.link_hz / 1_000_000)
         if carrier.core is not None:
             description["ethernet_core"] = carrier.core
@@ -136,6 +139,15 @@ def write_board(
     return description
 
 
+def _image(manifest: Mapping[str, Any]) -> tuple[int, int] | None:
+    """Return bytes a beat, and beats, of what the design's memory outside is loaded with: its image and a CRC."""
+    memory = manifest.get("memory")
+    if memory is None:
+        return None
+    size = memory["word_bits"] // 8
+    return size, memory["words"] + CRC_BYTES // size
+
+
 def write_settings(
     folder: Path, description: Mapping[str, Any], carrier: Mapping[str, float], timing: Mapping[str, int]
 ) -> None:
@@ -154,9 +166,11 @@ def write_settings(
     (folder / "settings.h").write_text("".join(f"#define {name} {value}\n" for name, value in settings.items()))
 
 
-def _top_files(folder: Path, board: Board, top: BoardTop) -> dict[str, Any]:
-    """Write the top with a carrier, its constraints, and what its simulation begins with. Return what ``board.json``
-    says of them."""
+def _top_files(
+    folder: Path, board: Board, top: BoardTop, memory: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Write the top with a carrier, its constraints, and what its simulation begins with: the chip beside it, if the
+    manifest says that the design has a ``memory``. Return what ``board.json`` says of them."""
     plan = board.platform().prepare(top, name=TOP, emit_src=False)
     constraints = [f"{TOP}.{ending}" for ending in board.tools.constraints]
     for name in (f"{TOP}.il", *constraints):
@@ -164,13 +178,15 @@ def _top_files(folder: Path, board: Board, top: BoardTop) -> dict[str, Any]:
         text = text if isinstance(text, str) else text.decode()
         (folder / name).write_text(readable(text) if board.tools.vendor and name.endswith(".il") else text)
     pins = [Pin("clk", f"{board.clock.resource}_{board.clock.number}__io", output=False), *top.carrier.pins]
-    (folder / "simulation.v").write_text(_simulation_top(pins))
+    beside = "" if memory is None else memory_beside(board, memory["model"], top.clock.frequency_hz)
+    (folder / "simulation.v").write_text(_simulation_top(pins, beside))
     return {
         "constraints": f"board/{constraints[0]}",
         # the models' PLL locks at once; in simulation the carrier may be used after this many cycles
         "simulation": {
             "top": SIMULATION_TOP, "source": "board/simulation.v",
             "startup_cycles": (top.reset_cycles + 16) * top.clock.ratio,
+            "memory": memory is not None,
         },
         "pins": {pin.name: pin.port for pin in pins},
     }
@@ -185,7 +201,7 @@ def _link(board: Board, input_bytes: int, output_bytes: int, most: Fraction) -> 
     }
 
 
-def _simulation_top(pins: Sequence[Pin]) -> str:
+def _simulation_top(pins: Sequence[Pin], memory: str) -> str:
     def wires(pin: Pin) -> str:
         return f"wire [{pin.width - 1}:0] {pin.name}" if pin.width > 1 else f"wire {pin.name}"
 
@@ -204,7 +220,10 @@ def _simulation_top(pins: Sequence[Pin]) -> str:
 
     ports, nets = ", ".join(map(ports_of, pins)), map(net, pins)
     connections = ", ".join(f".{pin.port}({pin.name}_pin)" for pin in pins)
+    if memory:
+        names = dict.fromkeys(re.findall(r"\bsdram_\w+", memory))
+        connections += "".join(f", .{name}({name})" for name in names)
     return (
         "// The board's top with the same port names for every board.\n"
-        f"module {SIMULATION_TOP} ({ports});\n{''.join(nets)}  {TOP} board ({connections});\nendmodule\n"
+        f"module {SIMULATION_TOP} ({ports});\n{''.join(nets)}{memory}  {TOP} board ({connections});\nendmodule\n"
     )

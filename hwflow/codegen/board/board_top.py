@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from amaranth import Cat, ClockDomain, ClockSignal, Elaboratable, Instance, Module, ResetSignal, Signal
+from amaranth import Cat, ClockDomain, ClockSignal, Const, Elaboratable, Instance, Module, ResetSignal, Signal
 from amaranth.lib import io, wiring
 from amaranth.lib.cdc import FFSynchronizer
 
@@ -20,6 +20,7 @@ from hdl_lib.links.link_shell import RESET_STAGES, LinkShell
 from hwflow.codegen.board.carriers import Carrier
 from hwflow.codegen.board.clock_plan import FAMILIES, ClockPlan
 from hwflow.codegen.board.identity import Buffers, FramePort
+from hwflow.codegen.board.memory_pins import connect_pins
 from hwflow.codegen.emitted.packaging import TOP
 from hwflow.cores.costs.memory import block_rams
 
@@ -108,21 +109,23 @@ class BoardTop(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annot
     """Clock input, PLL, reset, a carrier, :class:`hdl_lib.links.link_shell.LinkShell` and the design's top
     module ``core``.
 
-    ``identity``: what the board says of itself. Reset is released :data:`RESET_SECONDS` after the PLL locks. The domain
-    ``sync`` is that of link and carrier, ``core`` that of the design: the same clock, or ``clock.ratio`` times as fast.
+    ``identity``: what the board says of itself. ``image``: bytes a beat and beats of what the board's memory is loaded
+    with when a session begins; None: the design has nothing there. Reset is released :data:`RESET_SECONDS` after the
+    PLL locks. The domain ``sync`` is that of link and carrier, ``core`` that of the design: the same clock, or
+    ``clock.ratio`` times as fast.
     """
 
     def __init__(
         self, board: Board, sources: Sequence[FramePort], sinks: Sequence[FramePort], clock: ClockPlan,
-        carrier: Carrier, identity: bytes, core: str = TOP,
+        carrier: Carrier, identity: bytes, core: str = TOP, image: tuple[int, int] | None = None,
     ):
         self.board, self.clock, self.carrier, self.core = board, clock, carrier, core
-        self.inputs, self.outputs = len(sources), len(sinks)
+        self.inputs, self.outputs, self.image = len(sources), len(sinks), image
         buffers = Buffers.of(board.part)
         self.shell = LinkShell(
             [(port.bytes_per_beat, port.beats) for port in sources],
             [(port.bytes_per_beat, port.beats) for port in sinks],
-            buffers.receive, buffers.transmit, buffers.payload, identity, clock.ratio,
+            buffers.receive, buffers.transmit, buffers.payload, identity, clock.ratio, image,
         )
 
     @property
@@ -177,14 +180,25 @@ class BoardTop(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annot
         inputs = [getattr(shell, f"input{k}") for k in range(self.inputs)]
         outputs = [getattr(shell, f"output{k}") for k in range(self.outputs)]
         core_reset, core_error = shell.core_reset, shell.core_error
+        image = [] if self.image is None else [shell.image]
         if ratio > 1:
-            inputs, outputs, core_reset, core_error = self._crossed(m, core_clk, inputs, outputs)
+            inputs, outputs, core_reset, core_error = self._crossed(m, core_clk, inputs + image, outputs)
+            inputs, image = inputs[: self.inputs], inputs[self.inputs :]
+        memory: dict[str, Any] = {}
+        if image:
+            assert self.board.memory is not None, "which the image is for"
+            mhz = float(self.clock.frequency_hz / 1_000_000)
+            memory = connect_pins(m, platform, self.board.memory, core_clk, mhz) | {
+                "i_sdram__filled": Const(0, 1), "i_sdram__load": image[0].payload.data,
+                "i_sdram__load_valid": image[0].valid, "o_sdram__load_ready": image[0].ready,
+            }
         m.submodules.hwflow_top = Instance(
             self.core,
             i_clk=core_clk,
             i_rst=core_reset,
             **_streams("i", "s", inputs),
             **_streams("o", "m", outputs),
+            **memory,
             o_error=core_error,
         )
         return m

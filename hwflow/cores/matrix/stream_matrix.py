@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import ClassVar
 
 import numpy as np
 
@@ -38,7 +39,7 @@ class StreamMatrixAttributes(Attributes):
 class StreamMatrix(HardwareOperator[StreamMatrixAttributes]):
     """Inputs: the vectors, the matrices."""
 
-    attributes = StreamMatrixAttributes
+    attributes: ClassVar[type[Attributes]] = StreamMatrixAttributes
     stages = frozenset({Stage.DATAFLOW, Stage.SCHEDULED})
 
     def infer(self, attributes: StreamMatrixAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:

@@ -51,7 +51,7 @@ class Board:
         self.link = LinkThread(
             found.carrier, found.identity, design.input_bytes, design.output_bytes,
             lambda identity: refuse_other(design, identity, found.carrier.name),
-            patience=patience, reopen=not design.link.get("stateful"), clock=clock,
+            patience=patience, reopen=not design.link.get("stateful"), clock=clock, preamble=design.preamble,
         )
         self._busy = threading.Lock()
         try:

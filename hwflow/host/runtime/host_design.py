@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from .host_errors import USAGE, HostError, HostFinding, shown
 from .packets import StreamShape
@@ -74,7 +77,8 @@ class HostPart:
 @dataclass(frozen=True, eq=False)
 class HostDesign:
     """A design and its model. ``link``: what carries the frames, and where it is found; empty
-    where a design has none."""
+    where a design has none. ``preamble``: what a session begins with: the image of the board's memory and its CRC-32,
+    if the design has weights there."""
 
     folder: Path
     model: str
@@ -86,6 +90,7 @@ class HostDesign:
     prefix: HostPart | None
     suffix: HostPart | None
     link: Mapping[str, Any]
+    preamble: bytes = b""
 
     @property
     def input_shapes(self) -> tuple[StreamShape, ...]:
@@ -116,12 +121,21 @@ def read_design(folder: str | Path) -> HostDesign:
             out, str(table["model"]), str(table["model_file"]["sha256"]),
             tuple(map(_stream, table["inputs"])), tuple(map(_stream, table["outputs"])),
             tuple(map(_tensor, host["inputs"])), tuple(map(_tensor, host["outputs"])),
-            _part(out, host["prefix"]), _part(out, host["suffix"]), _link(out),
+            _part(out, host["prefix"]), _part(out, host["suffix"]), _link(out), _preamble(out, table.get("memory")),
         )
     except OSError:
         raise _no_folder(out, "it has no manifest.json") from None
     except (ValueError, AttributeError, KeyError, TypeError):
         raise _no_folder(out, "its manifest.json or board.json is damaged, or of an older version") from None
+
+
+def _preamble(out: Path, memory: Mapping[str, Any] | None) -> bytes:
+    """Return the memory's image, the lowest byte of a word first, and its CRC-32."""
+    if memory is None:
+        return b""
+    words = np.frombuffer(bytes.fromhex((out / str(memory["image"])).read_text()), f">u{int(memory['word_bits']) // 8}")
+    image = words.byteswap().tobytes()
+    return image + zlib.crc32(image).to_bytes(4, "little")
 
 
 def _link(out: Path) -> dict[str, Any]:

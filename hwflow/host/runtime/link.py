@@ -28,14 +28,17 @@ class Moment(NamedTuple):
 
 
 class Link:
-    """One board's two pipes. ``input_frame`` and ``output_frame``: bytes of a frame in each direction.
+    """One board's two pipes. ``input_frame`` and ``output_frame``: bytes of a frame in each direction; ``preamble``:
+    what every session begins with, before its first frame.
 
     ``reset``: the board has lost the session, :meth:`reopen` begins another; ``taken``: another host has begun one.
     ``resent``: packets of frames that were sent again, and requests for answers to be sent again; ``heard``: when the
     last whole packet arrived; ``moved``: when the pipes last got on.
     """
 
-    def __init__(self, identity: Identity, input_frame: int, output_frame: int, now: float) -> None:
+    def __init__(
+        self, identity: Identity, input_frame: int, output_frame: int, now: float, preamble: bytes = b""
+    ) -> None:
         self.identity = identity
         self.input_frame, self.output_frame = input_frame, output_frame
         self.received = bytearray()  # what nobody has taken yet
@@ -45,7 +48,9 @@ class Link:
         self.counters: Counters | None = None
         self.sent_times: deque[Moment] = deque(maxlen=KEPT_TIMES)
         self.arrival_times: deque[Moment] = deque(maxlen=KEPT_TIMES)
-        self._pending = bytearray()  # from position _kept on
+        self._preamble = preamble
+        self._first = len(preamble)  # where frame 0 would be, if the session's first had that before it
+        self._pending = bytearray(preamble)  # from position _kept on
         self._kept = self._acknowledged = self._next = self._sent = 0
         self._arrived = 0
         self._most = identity.most_payload
@@ -81,12 +86,15 @@ class Link:
     def reopen(self, now: float) -> None:
         """Begin a new session, at the first frame that has no whole answer yet."""
         answered = self._arrived // self.output_frame
+        begin = self._first + answered * self.input_frame
         surplus = self._arrived - answered * self.output_frame
         if surplus:
             del self.received[-surplus:]  # answers are taken whole
         self._arrived -= surplus
-        del self._pending[: answered * self.input_frame - self._kept]
-        self._kept = self._acknowledged = self._next = answered * self.input_frame
+        del self._pending[: begin - self._kept]
+        self._pending[:0] = self._preamble
+        self._kept = self._acknowledged = self._next = begin
+        self._first += len(self._preamble)
         self.reset, self.found = False, None
         self._begin(now)
 
@@ -110,7 +118,7 @@ class Link:
         """Whether anything is due from the board."""
         return (
             not self._open or self._acknowledged < self._kept + len(self._pending)
-            or self._arrived < self._acknowledged // self.input_frame * self.output_frame
+            or self._arrived < (self._acknowledged - self._first) // self.input_frame * self.output_frame
         )
 
     @property
@@ -122,7 +130,7 @@ class Link:
     def unanswered(self) -> int:
         """Frames of which nobody has taken the answers yet."""
         taken = (self._arrived - len(self.received)) // self.output_frame
-        return (self._kept + len(self._pending)) // self.input_frame - taken
+        return (self._kept + len(self._pending) - self._first) // self.input_frame - taken
 
     def send(self, data: bytes | memoryview, now: float) -> None:
         """Put bytes of frames into the pipe to the board."""
@@ -246,7 +254,7 @@ class Link:
             self._stale_answers -= 1
             self._acknowledged_to(acknowledged, packet, now)
             self._take(packet, now)
-            answered = self._arrived // self.output_frame * self.input_frame
+            answered = self._first + self._arrived // self.output_frame * self.input_frame
             freed = min(answered, self._acknowledged) - self._kept
             if freed > 0:
                 del self._pending[:freed]

@@ -57,7 +57,7 @@ class LinkThread:
     ``patience``: seconds after which a board that says nothing, or three times as many after which one that gives no
     answers, is given up; ``refuse``: raises for an identity that is not the right one; ``reopen``: begin a new session
     when the board was reset, and send the frames again that have no answer: right where a design has no state;
-    ``clock``: of all timers, in seconds.
+    ``clock``: of all timers, in seconds; ``preamble``: what every session begins with.
 
     Methods raise the :class:`HostError` that ended the link.
     """
@@ -65,10 +65,10 @@ class LinkThread:
     def __init__(
         self, carrier: Carrier, identity: Identity, input_frame: int, output_frame: int,
         refuse: Callable[[Identity], None], *, patience: float = PATIENCE, reopen: bool = True,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = time.monotonic, preamble: bytes = b"",
     ) -> None:
         self.carrier, self.patience, self._clock = carrier, patience, clock
-        self.link = Link(identity, input_frame, output_frame, clock())
+        self.link = Link(identity, input_frame, output_frame, clock(), preamble)
         self.reopened = 0
         self._refuse, self._reopen, self._reopened_at = refuse, reopen, -1
         self._changed = threading.Condition()

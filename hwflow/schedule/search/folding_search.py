@@ -365,9 +365,9 @@ class FoldingSearch:
 
 
 def _lanes_inside(node: Node, folding: Folding) -> tuple[int, ...]:
-    """Return the lanes of each input, or one number if they are the same."""
+    """Return the lanes of each input, or one number if they are the same; without inputs those of the outputs."""
     lanes = [hardware(node.op).lanes_of(node, index, folding) for index in range(len(node.inputs))]
-    return tuple(lanes) if len(set(lanes)) > 1 else (lanes[0],)
+    return tuple(lanes) if len(set(lanes)) > 1 else (*lanes, folding.output_lanes)[:1]
 
 
 def _left_out(node: Node, folding: Folding) -> tuple[int, int]:

@@ -21,11 +21,11 @@ import numpy as np
 from hwflow.cores.beat_movers import FifoAttributes, FrameSyncAttributes
 from hwflow.cores.timing import Steps, every
 from hwflow.ir.graph import Node, Value
+from hwflow.schedule.fixed_depths import fixed_depths
 from hwflow.schedule.plan import Plan
 from hwflow.schedule.throughput.evaluate import Run
 from hwflow.schedule.throughput.events import distinct_waits
 
-SYNC_DEPTH = 2  # of a frame synchroniser, fixed
 _FRAMES = 2  # of a run: each is a period later than the one before
 _CHUNK = 1 << 18  # events processed together
 _KEPT = 3  # timings in memory: neighbours are visited in succession
@@ -117,6 +117,7 @@ class EvenSchedule:
         self._producers = plan.graph.producers()
         self._consumers = {value: readers[0][0] for value, readers in plan.graph.consumers().items() if readers}
         self._timing = lru_cache(_KEPT)(plan.timing)
+        self._fixed_depths = fixed_depths(plan.graph)
         self.starts: Mapping[_Process, int] = {}
 
     def settle(self) -> bool:
@@ -148,7 +149,7 @@ class EvenSchedule:
         for node in self._graph.nodes:
             for value in (*node.inputs, *node.outputs):
                 if value in self._producers and (value in node.inputs or value not in self._consumers):
-                    found[value] = SYNC_DEPTH if self._is_synchronised(value) else self._depth(value)
+                    found[value] = self._fixed(value) or self._depth(value)
         return found
 
     def run(self) -> Run:
@@ -176,11 +177,11 @@ class EvenSchedule:
                 yield before.process, after.process, _separation(before, after) + wait.lag
 
     def _arrivals(self, value: Value) -> Iterator[_Constraint]:
-        """Yield the constraint from a value's producer to its consumer, and that of a frame synchroniser's credits."""
+        """Yield the constraint from a value's producer to its consumer, and that of the credits of a fixed depth."""
         produced, consumed = self._produced(value), self._consumed(value)
         yield produced.process, consumed.process, _separation(produced, consumed) + self._latency(value)
-        if self._is_synchronised(value):
-            yield consumed.process, produced.process, _separation(consumed, produced, SYNC_DEPTH) + 1
+        if (depth := self._fixed(value)) is not None:
+            yield consumed.process, produced.process, _separation(consumed, produced, depth) + 1
 
     def _depth(self, value: Value) -> int:
         produced, consumed = self._produced(value), self._consumed(value)
@@ -221,8 +222,9 @@ class EvenSchedule:
             return self.starts[self._consumed(value).process]
         return self.starts[self._produced(value).process] + self._latency(value)
 
-    def _is_synchronised(self, value: Value) -> bool:
-        return isinstance(self._producers[value].attributes, FrameSyncAttributes)
+    def _fixed(self, value: Value) -> int | None:
+        """Return the depth of a value's queue where that is no decision."""
+        return self._fixed_depths.get(value)
 
     def _latency(self, value: Value) -> int:
         node = self._producers[value]

@@ -9,7 +9,7 @@ import numpy as np
 from hdl_lib.matrices.stream_matrix import Along, MatrixRounds
 from hwflow.cores.operator import Folding
 from hwflow.ir.graph import IntArray, Node
-from hwflow.types import IntType
+from hwflow.types import Interval, IntType
 from tests.cores.cases.case_parts import I2, I4, I8, I16, U1, U4, U8, intervals_within, paired_corners, stream
 from tests.cores.harness import Case
 
@@ -41,6 +41,16 @@ def _case(
     attributes = {"rounds": rounds, "offsets": offsets}
     extremes = _corners if narrow else paired_corners
     return Case(name, "stream_matrix", attributes, sources[0], foldings, extremes, (sources[1],))
+
+
+def _fetched(name: str, shape: tuple[int, int], group: int, frame: int, lanes: tuple[tuple[int, int], ...]) -> Case:
+    """Weights of ``shape`` for groups of vectors, of which a frame has several."""
+    outputs, inputs = shape
+    rounds = MatrixRounds(inputs, group, outputs)
+    sources = stream(frame * outputs, inputs, I4), stream(frame * group, inputs, U4)
+    foldings = tuple(Folding(simd, pe, pe * simd, "lut") for pe, simd in lanes)
+    attributes = {"rounds": rounds, "offsets": (0, 0), "sums": Interval(-8 * 15 * inputs, 7 * 15 * inputs)}
+    return Case(name, "fetched_matrix", attributes, sources[0], foldings, paired_corners, (sources[1],))
 
 
 def _corners(node: Node) -> list[IntArray]:
@@ -94,4 +104,9 @@ STREAM_MATRIX = [
     _case("packed_unsigned", MatrixRounds(4, 4, 3), ((4, 2), (2, 4)), ("dsp2",), elements=(I4, U4), part=17),
     _case("intervals", MatrixRounds(4, 3, 3), ((2, 3),), narrow=True, offsets=(9, 100)),
     _case("interval_columns", MatrixRounds(4, 3, 3, along=OUTER), ((2, 3),), ("lut",), narrow=True, offsets=(9, 100)),
+]
+
+FETCHED_MATRIX = [
+    _fetched("groups", (4, 5), 3, 2, ((1, 2), (3, 5), (2, 3))),
+    _fetched("a_vector", (6, 4), 1, 1, ((1, 1), (1, 4))),
 ]

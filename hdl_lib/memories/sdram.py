@@ -1,0 +1,236 @@
+"""A controller of a single data rate SDRAM for bursts within a page, one after the other.
+
+Every burst opens its page and closes it again, so that the cycles of each are known beforehand, as are those of
+refreshes: that is what the worst case of a stream from the memory is computed of (:mod:`hdl_lib.memories.fetch_plan`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl_lib.blocks import delayed
+
+INITIAL_REFRESHES = 8
+MODE_CYCLES = 2  # from setting the mode to the next command
+
+
+@dataclass(frozen=True)
+class SdramChip:
+    """A memory: its size, and its timing in nanoseconds. ``width``: bits of a word, of all chips side by side;
+    ``refresh``: between two refreshes at the most; ``two_mhz``: up to this clock the first word comes two cycles
+    after its command, above it three; ``source``: where the numbers come from."""
+
+    name: str
+    banks: int
+    rows: int
+    columns: int
+    width: int
+    rcd: float
+    rp: float
+    ras: float
+    rc: float
+    wr: float
+    rfc: float
+    refresh: float
+    two_mhz: float
+    source: str
+    power_up: float = 200_000
+
+    @property
+    def pages(self) -> int:
+        """Return the rows of all banks."""
+        return self.banks * self.rows
+
+    @property
+    def bytes(self) -> int:
+        return self.pages * self.columns * self.width // 8
+
+
+@dataclass(frozen=True)
+class SdramTiming:
+    """The timing of a ``chip`` in cycles of ``clock_hz``."""
+
+    chip: SdramChip
+    clock_hz: Fraction
+
+    def cycles(self, nanoseconds: float) -> int:
+        """Return the least cycles that take so long, at least one."""
+        return max(1, ceil(Fraction(nanoseconds) * self.clock_hz / 1_000_000_000))
+
+    @property
+    def cas(self) -> int:
+        """Return the cycles from a read to its word."""
+        return 2 if self.clock_hz <= Fraction(self.chip.two_mhz) * 1_000_000 else 3
+
+    @property
+    def rcd(self) -> int:
+        return self.cycles(self.chip.rcd)
+
+    @property
+    def rp(self) -> int:
+        return self.cycles(self.chip.rp)
+
+    @property
+    def ras(self) -> int:
+        """Return the least cycles that a page is open, so that tRC holds as well."""
+        return max(self.cycles(self.chip.ras), self.cycles(self.chip.rc) - self.rp)
+
+    @property
+    def wr(self) -> int:
+        return self.cycles(self.chip.wr)
+
+    @property
+    def rfc(self) -> int:
+        return self.cycles(self.chip.rfc)
+
+    @property
+    def read_latency(self) -> int:
+        """Return the cycles from a read inside the controller to ``read.valid``: registers at both ends of the pins,
+        and a cycle for the memory's later clock and for the way to it and back."""
+        return self.cas + 2
+
+    def burst_cycles(self, length: int, *, write: bool = False) -> int:
+        """Return the cycles from the command of a burst to the next one's."""
+        return max(self.ras, self.rcd + length + (self.wr - 1 if write else 0)) + self.rp
+
+    def refresh_period(self, longest: int) -> int:
+        """Return the cycles after which the next refresh is due, if bursts of up to ``longest`` words may be in its
+        way. Raises :class:`ValueError` where the clock is too slow for them."""
+        most = int(Fraction(self.chip.refresh) * self.clock_hz / 1_000_000_000)
+        left = most - self.burst_cycles(longest, write=True) - self.rfc - 2
+        if left < 2 * self.rfc:
+            raise ValueError(f"bursts must leave time for refreshes every {most} cycles, not have {longest} words")
+        return left
+
+
+class SdramController(wiring.Component):
+    """Runs bursts of reads or writes within a page, and refreshes.
+
+    Parameters
+    ----------
+    timing : of the chip at this clock.
+    longest : most words of a burst.
+
+    Members
+    -------
+    ``command`` (in, stream): ``page`` (bank in its upper bits), first ``column``, ``length`` less one, ``write``.
+    ``write_data`` (in), ``write_next`` (out 1): the word that is written in a cycle with ``write_next``.
+    ``read`` (out): ``valid`` and ``data`` of each word read, in order; there must be room.
+    ``cke``, ``cs_n``, ``ras_n``, ``cas_n``, ``we_n``, ``ba``, ``a``, ``dqm``, ``dq_o``, ``dq_oe`` (out), ``dq_i``
+    (in): pins, with registers in front of and behind them. The memory's clock rises half a cycle later than this one,
+    and a word may take half a cycle, or a whole one, from there to ``dq_i``.
+
+    Timing
+    ------
+    A command is taken when the memory is idle and no refresh is due; the next one
+    :meth:`SdramTiming.burst_cycles` later, or after a refresh of ``rfc`` cycles, which is due every
+    :meth:`SdramTiming.refresh_period`. A word is read ``rcd`` cycles after its command and one a cycle, and valid
+    :attr:`SdramTiming.read_latency` cycles later. Before the first command the memory is set up.
+    """
+
+    def __init__(self, timing: SdramTiming, longest: int) -> None:
+        chip = timing.chip
+        if not 1 <= longest <= chip.columns:
+            raise ValueError(f"bursts must have 1 to {chip.columns} words, not {longest}")
+        self.timing, self.longest = timing, longest
+        self.row_bits = (chip.rows - 1).bit_length()
+        command = data.StructLayout(
+            {"page": range(chip.pages), "column": range(chip.columns), "length": range(longest), "write": 1}
+        )
+        super().__init__(
+            {
+                "command": In(stream.Signature(command)),
+                "write_data": In(chip.width),
+                "write_next": Out(1),
+                "read": Out(data.StructLayout({"valid": 1, "data": chip.width})),
+                "cke": Out(1), "cs_n": Out(1, init=1), "ras_n": Out(1, init=1), "cas_n": Out(1, init=1),
+                "we_n": Out(1, init=1), "ba": Out((chip.banks - 1).bit_length()), "a": Out(max(11, self.row_bits)),
+                "dqm": Out(chip.width // 8), "dq_o": Out(chip.width), "dq_oe": Out(1), "dq_i": In(chip.width),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        timing, chip = self.timing, self.timing.chip
+        power_up = timing.cycles(chip.power_up)
+        pause = Signal(range(max(power_up, timing.rfc, timing.ras) + 1), init=power_up)
+        left = Signal(range(max(self.longest, INITIAL_REFRESHES)), init=INITIAL_REFRESHES - 1)
+        opened = Signal(range(timing.ras + 1))  # cycles that the page must still be open
+        page, column, write = Signal(range(chip.pages)), Signal(range(chip.columns)), Signal()
+
+        # Refreshes become due at even distances once the memory is set up.
+        period = timing.refresh_period(self.longest)
+        due_in, due, started = Signal(range(period), init=period - 1), Signal(), Signal()
+        refreshes = Signal()
+        with m.If(started):
+            m.d.sync += due_in.eq(Mux(due_in == 0, period - 1, due_in - 1))
+        m.d.sync += due.eq((due & ~refreshes) | (started & (due_in == 0)))
+
+        nop, active, reads, writes, precharge, refresh, mode = 0b111, 0b011, 0b101, 0b100, 0b010, 0b001, 0b000
+        command = Signal(3, init=nop)  # ras_n, cas_n, we_n
+        address, bank = Signal(len(self.a)), Signal(len(self.ba))
+        reading, writing = Signal(), Signal()
+        m.d.comb += command.eq(nop)
+        m.d.comb += [bank.eq(page[self.row_bits :]), self.write_next.eq(writing)]
+        with m.If(opened != 0):
+            m.d.sync += opened.eq(opened - 1)
+        m.d.sync += pause.eq(Mux(pause == 0, 0, pause - 1))
+        go = Signal()
+        m.d.comb += go.eq(pause == 0)
+        with m.FSM():
+            with m.State("power"), m.If(go):
+                m.d.comb += [command.eq(precharge), address[10].eq(1)]
+                m.d.sync += pause.eq(timing.rp - 1)
+                m.next = "first refreshes"
+            with m.State("first refreshes"), m.If(go):
+                m.d.comb += command.eq(refresh)
+                m.d.sync += [pause.eq(timing.rfc - 1), left.eq(left - 1)]
+                with m.If(left == 0):
+                    m.next = "mode"
+            with m.State("mode"), m.If(go):
+                # single words, cas cycles after their command
+                m.d.comb += [command.eq(mode), address.eq(1 << 9 | timing.cas << 4), bank.eq(0)]
+                m.d.sync += [pause.eq(MODE_CYCLES - 1), started.eq(1)]
+                m.next = "idle"
+            with m.State("idle"), m.If(go):
+                given = self.command.payload
+                with m.If(due):
+                    m.d.comb += [command.eq(refresh), refreshes.eq(1)]
+                    m.d.sync += pause.eq(timing.rfc - 1)
+                with m.Elif(self.command.valid):
+                    m.d.comb += [
+                        self.command.ready.eq(1), command.eq(active), address.eq(given.page[: self.row_bits]),
+                        bank.eq(given.page[self.row_bits :]),
+                    ]
+                    m.d.sync += [
+                        page.eq(given.page), column.eq(given.column), left.eq(given.length), write.eq(given.write),
+                        opened.eq(timing.ras - 1), pause.eq(timing.rcd - 1),
+                    ]
+                    m.next = "burst"
+            with m.State("burst"), m.If(go):
+                m.d.comb += [
+                    command.eq(Mux(write, writes, reads)), reading.eq(~write), writing.eq(write), address.eq(column)
+                ]
+                m.d.sync += [column.eq(column + 1), left.eq(left - 1)]
+                with m.If(left == 0):
+                    m.d.sync += pause.eq(Mux(write, timing.wr - 1, 0))
+                    m.next = "close"
+            with m.State("close"), m.If(go & (opened == 0)):
+                m.d.comb += command.eq(precharge)
+                m.d.sync += pause.eq(timing.rp - 1)
+                m.next = "idle"
+
+        valid = delayed(m, "read_valid", reading, timing.read_latency)
+        arrived = Signal(chip.width, reset_less=True)
+        m.d.sync += [
+            Cat(self.we_n, self.cas_n, self.ras_n).eq(command), self.a.eq(address), self.ba.eq(bank), self.cs_n.eq(0),
+            self.cke.eq(1), self.dq_o.eq(self.write_data), self.dq_oe.eq(writing), arrived.eq(self.dq_i),
+        ]
+        m.d.comb += [self.dqm.eq(Const(0)), self.read.valid.eq(valid), self.read.data.eq(arrived)]
+        return m

@@ -1,0 +1,1 @@
+"""What lies in memory outside the device."""

@@ -1,0 +1,156 @@
+"""Weights in the board's memory: a node without inputs whose outputs bring each layer's weights, over and over.
+
+Its timing is that of the worst case: each output has a burst a round, however many refreshes and other bursts come
+before it (:mod:`hdl_lib.memories.fetch_plan`). Hardware is never later, so a run that counts with it is a bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil
+
+import numpy as np
+
+from hdl_lib.memories.fetch_plan import FetchPlan, Region
+from hdl_lib.memories.sdram import SdramTiming
+from hdl_lib.memories.weight_memory import WeightMemory as Core
+from hdl_lib.memories.weight_memory import image_words
+from hwflow.cores import costs
+from hwflow.cores.operator import Built, Decision, Device, Folding, HardwareOperator, Resources
+from hwflow.cores.timing import Process, Timing, every
+from hwflow.ir.graph import Attributes, IntArray, Node, Stage
+from hwflow.types import Interval, IntType, TensorType
+
+MemoryTiming = SdramTiming
+"""What is known of a memory at the design's clock."""
+
+# Of the controller with its loader, and of each region besides its queue; yosys' figures for an ECP5.
+_CONTROLLER, _REGION = Resources(lut=620, ff=320), Resources(lut=180, ff=45)
+
+
+@dataclass(frozen=True, eq=False)
+class Fetched:
+    """The weights [outputs, inputs] of a layer, which are fetched ``times`` in a frame."""
+
+    weights: IntArray
+    times: int
+
+
+@dataclass(frozen=True, eq=False)
+class WeightMemoryAttributes(Attributes):
+    """``timing`` of the memory (None: the node is only evaluated); ``layers``, one for each output."""
+
+    op = "weight_memory"
+    timing: SdramTiming | None
+    layers: tuple[Fetched, ...]
+
+
+class WeightMemory(HardwareOperator[WeightMemoryAttributes]):
+    """Folding: all outputs have as many lanes as words have elements of the widest weights."""
+
+    attributes = WeightMemoryAttributes
+    stages = frozenset({Stage.DATAFLOW, Stage.SCHEDULED})
+
+    def infer(self, attributes: WeightMemoryAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        found = []
+        for layer in attributes.layers:
+            outputs, length = layer.weights.shape
+            interval = Interval(int(layer.weights.min()), int(layer.weights.max()))
+            found.append(TensorType((layer.times * outputs, length), IntType.holding(interval), interval))
+        return tuple(found)
+
+    def evaluate(self, attributes: WeightMemoryAttributes, inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
+        return tuple(np.tile(layer.weights, (layer.times, 1))[np.newaxis] for layer in attributes.layers)
+
+    def foldings(self, node: Node[WeightMemoryAttributes], device: Device) -> Sequence[Folding]:
+        lanes = lanes_of_words(node)
+        return [Folding(lanes, lanes)]
+
+    def cycles(self, node: Node[WeightMemoryAttributes], folding: Folding) -> int:
+        return plan_of(node).cycles
+
+    def timing(self, node: Node[WeightMemoryAttributes], decision: Decision) -> Timing:
+        plan = plan_of(node)
+        processes = []
+        for index, region in enumerate(plan.regions):
+            burst, place = np.divmod(every(region.words), region.burst)
+            once = burst * plan.round + place
+            starts = every(region.times)[:, np.newaxis] * (region.bursts * plan.round)
+            processes.append(Process(plan.cycles_of(region), {}, {index: (starts + once).reshape(-1)}))
+        return Timing(tuple(processes), (1,) * len(processes))
+
+    def resources(self, node: Node[WeightMemoryAttributes], decision: Decision, device: Device) -> Resources:
+        total = _CONTROLLER
+        for index, (region, value) in enumerate(zip(plan_of(node).regions, node.outputs, strict=True)):
+            width = lanes_of_words(node) * value.typed.element.bits
+            depth = Core.depth_of(region, counted_depth(node, index))
+            total += _REGION + costs.block_queue(device.family, width, depth)
+        return total
+
+    def build(self, node: Node[WeightMemoryAttributes], decision: Decision, name: str) -> Built:
+        plan, lanes = plan_of(node), lanes_of_words(node)
+        widths = [lanes * value.typed.element.bits for value in node.outputs]
+        core = Core(plan, widths, [counted_depth(node, index) for index in range(len(widths))])
+        return Built(core, [], core.streams)
+
+
+def lanes_of_words(node: Node[WeightMemoryAttributes]) -> int:
+    """Return the weights of a word."""
+    return lanes_for(timing_of(node).chip.width, [value.typed.element.bits for value in node.outputs])
+
+
+def lanes_for(width: int, bits: Sequence[int]) -> int:
+    """Return how many weights a word of ``width`` bits has, if weights have these ``bits``."""
+    return max(1, width // max(bits))
+
+
+def timing_of(node: Node[WeightMemoryAttributes]) -> SdramTiming:
+    """Return the timing of the memory."""
+    timing = node.attributes.timing
+    assert timing is not None, "of a node that becomes hardware"
+    return timing
+
+
+def counted_depth(node: Node[WeightMemoryAttributes], index: int) -> int:
+    """Return the beats of an output's queue that schedules count with: those of a burst."""
+    return plan_of(node).regions[index].burst
+
+
+def words_of(shape: tuple[int, int], lanes: int) -> int:
+    """Return the words of weights [outputs, inputs]: rows begin with a word of their own."""
+    return shape[0] * ceil(shape[1] / lanes)
+
+
+def plan_of(node: Node[WeightMemoryAttributes]) -> FetchPlan:
+    """Return where weights lie, and in which bursts they are fetched."""
+    return node.once(_plan)
+
+
+def _plan(node: Node[WeightMemoryAttributes]) -> FetchPlan:
+    lanes = lanes_of_words(node)
+    sizes = [(words_of(layer.weights.shape, lanes), layer.times) for layer in node.attributes.layers]
+    return FetchPlan.of(timing_of(node), sizes)
+
+
+def image_of(node: Node[WeightMemoryAttributes]) -> IntArray:
+    """Return the memory's words, from address 0 on."""
+    plan, lanes = plan_of(node), lanes_of_words(node)
+    image = np.zeros(image_words(plan), dtype=np.int64)
+    for region, layer, value in zip(plan.regions, node.attributes.layers, node.outputs, strict=True):
+        image[_addresses(region, plan.timing.chip.columns)] = _words(layer.weights, lanes, value.typed.element.bits)
+    return image
+
+
+def _addresses(region: Region, columns: int) -> IntArray:
+    burst, rest = np.divmod(every(region.words), region.burst)
+    page, place = np.divmod(burst, region.per_page)
+    result: IntArray = (region.page + page) * columns + place * region.burst + rest
+    return result
+
+
+def _words(weights: IntArray, lanes: int, bits: int) -> IntArray:
+    padded = np.pad(weights, ((0, 0), (0, -weights.shape[1] % lanes))).reshape(-1, lanes)
+    shifts = bits * every(lanes)
+    result: IntArray = ((padded & ((1 << bits) - 1)) << shifts).sum(axis=1)
+    return result

@@ -1,0 +1,91 @@
+"""Let matrix-vector units take their weights from memory outside. Requires: single-consumer. Ensures it, too.
+
+A unit of N vectors and M outputs becomes one that holds groups of the vectors while the rows of weights pass
+(:mod:`hwflow.cores.external.fetched_matrix`), and a rearranger that brings each vector's results together. One node
+without inputs brings all weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from hwflow.cores.external.fetched_matrix import FetchedMatrixAttributes
+from hwflow.cores.external.weight_memory import Fetched, MemoryTiming, WeightMemoryAttributes, lanes_for
+from hwflow.cores.logical.image_windows import Clipping
+from hwflow.cores.logical.index_map import IndexMap
+from hwflow.cores.matrix.dot_products import MvuAttributes, weight_type
+from hwflow.cores.registry import OPERATORS
+from hwflow.cores.streams.rearrange import RearrangeAttributes
+from hwflow.ir.graph import Graph, IntArray, Names, Node, Value
+
+ANY_TIMING: MemoryTiming | None = None
+"""Of a graph that is only evaluated."""
+
+NAME = "memory"
+"""Of the node that brings the weights."""
+
+
+def may_be_fetched(node: Node, width: int) -> bool:
+    """Tell whether a node's weights may lie in a memory with words of ``width`` bits."""
+    if not isinstance(node.attributes, MvuAttributes) or node.attributes.binary or node.attributes.weights.ndim > 2:
+        return False
+    bits = weight_type(node).bits
+    return bits <= width and node.attributes.weights.shape[1] >= lanes_for(width, [bits])
+
+
+def groups_of(node: Node[MvuAttributes]) -> list[int]:
+    """Return the sizes of groups of vectors that share a row of weights while it is there, greatest first."""
+    vectors = node.outputs[0].typed.shape[0]
+    return [size for size in range(vectors, 0, -1) if vectors % size == 0]
+
+
+def fetch_weights(graph: Graph, groups: Mapping[str, int], timing: MemoryTiming | None) -> Graph:
+    """Return a copy of a dataflow graph in which the nodes named in ``groups`` have their weights in a memory, and use
+    a row for so many vectors at a time."""
+    graph = graph.copy()
+    if not groups:
+        return graph
+    nodes, values = Names([n.name for n in graph.nodes]), Names([v.name for v in graph.values()])
+    producers = graph.producers()
+    made: list[Node] = []
+    layers: list[Fetched] = []
+    streams: list[Value] = []
+    for node in graph.nodes:
+        if node.name not in groups:
+            made.append(node)
+            continue
+        weights, group = node.attributes.weights, groups[node.name]
+        result = node.outputs[0]
+        vectors, outputs = result.typed.shape
+        layers.append(Fetched(weights, vectors // group))
+        streams.append(Value(values.fresh(f"{node.name}_weights"), None, result.origin))
+        _without_clipping(producers.get(node.inputs[0]))
+        matrix = FetchedMatrixAttributes.of(weights.shape, group, result.typed.interval)
+        by_row = Value(values.fresh(f"{node.name}_rows"), None, result.origin)
+        made.append(Node(node.name, [streams[-1], node.inputs[0]], [by_row], matrix, node.sources))
+        order = RearrangeAttributes(_vector_by_vector(vectors, outputs, group), outputs, 0)
+        made.append(Node(nodes.fresh(f"{node.name}_vectors"), [by_row], [result], order, node.sources))
+    memory = Node(nodes.fresh(NAME), [], streams, WeightMemoryAttributes(timing, tuple(layers)))
+    graph.nodes = [memory, *made]
+    for node in graph.nodes:
+        if any(value.type is None for value in node.outputs):
+            types = OPERATORS[node.op].infer(node.attributes, [value.typed for value in node.inputs])
+            for value, type_ in zip(node.outputs, types, strict=True):
+                value.type = type_
+    return graph
+
+
+def _without_clipping(window: Node | None) -> None:
+    """Let windows that were to be clipped, if the unit wants them so, come whole."""
+    if window is not None and getattr(window.attributes, "clipping", Clipping.NONE) != Clipping.NONE:
+        window.attributes = replace(window.attributes, clipping=Clipping.NONE)
+        window.kept = {}
+
+
+def _vector_by_vector(vectors: int, outputs: int, group: int) -> IndexMap:
+    """Return where the results of a vector lie among those that come row by row."""
+    places: IntArray = np.arange(vectors * outputs).reshape(vectors // group, outputs, group)
+    return IndexMap(places.swapaxes(1, 2).reshape(-1), vectors * outputs)

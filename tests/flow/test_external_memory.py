@@ -1,0 +1,106 @@
+"""Networks whose weights lie in a board's SDRAM: the same integers, no later than predicted, beside a model of the
+memory that ends the simulation at any violation of its timing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hwflow.api.compiler import compile, dataflow, load
+from hwflow.cli import main
+from hwflow.errors import ModelRefused, UsageError
+from hwflow.passes.fetch_weights import ANY_TIMING, fetch_weights, groups_of, may_be_fetched
+from hwflow.sim import digests
+from hwflow.verify import golden
+from tests.flow.networks import conv_network, dense_network
+
+
+@pytest.fixture(scope="module")
+def network(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A convolution of 3x3 with pads and a dense layer: one shares fetches among its pixels, the other does not."""
+    return conv_network(tmp_path_factory.mktemp("network") / "model.onnx", side=6)
+
+
+@pytest.fixture(scope="module")
+def out(network: Path) -> Path:
+    folder = network.parent / "out"
+    arguments = ["--board", "ulx3s_85f", "--clock", "100", "--memory", "all", "--until", "verilog"]
+    assert main(["synth", str(network), *arguments, "-o", str(folder)]) == 0
+    return folder
+
+
+def test_any_group_gives_the_same_integers(network: Path) -> None:
+    streams = dataflow(load(network).quantized)
+    nodes = [node for node in streams.nodes if may_be_fetched(node, 16)]
+    assert len(nodes) == 2
+    port = streams.inputs[0]
+    ends = port.value.typed.interval
+    frames = {port.name: np.random.default_rng(3).integers(ends.lo, ends.hi + 1, (3, *port.shape))}
+    expected = golden.evaluate(streams, frames)
+    sizes = groups_of(nodes[0])
+    assert sizes[0] == 36 and sizes[-1] == 1
+    for group in sizes:
+        for groups in ({nodes[0].name: group}, {nodes[0].name: group, nodes[1].name: 1}):
+            found = golden.evaluate(fetch_weights(streams, groups, ANY_TIMING), frames)
+            for name, values in expected.items():
+                np.testing.assert_array_equal(found[name], values)
+
+
+@pytest.mark.parametrize("stall", ["0", "0.4"])
+def test_simulated(out: Path, stall: str, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--frames", "4", "--stall", stall, "--seed", "1", "--format", "json"]
+    assert main(["sim", str(out), *arguments]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["mismatches"] == 0
+
+
+def test_layer_by_layer(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sim", str(out), "--frames", "2", "--layers"]) == 0
+    assert "layers equal the golden model" in capsys.readouterr().out
+
+
+def test_icarus_and_a_violation(out: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A design for which the memory is too slow by a cycle is found out."""
+    assert main(["sim", str(out), "--frames", "1", "--simulator", "icarus"]) == 0
+    table = json.loads((out / "manifest.json").read_text())
+    assert table["memory"]["model"]["T_RCD"] == 20000
+    model = out / "testbench" / "memory.v"
+    text = model.read_text()
+    model.write_text(text.replace(".T_RCD(20000)", ".T_RCD(20001)"))
+    assert main(["sim", str(out), "--frames", "1"]) == 1  # not as it was written
+    table[digests.KEY]["testbench/memory.v"] = digests.digest(model)
+    (out / "manifest.json").write_text(json.dumps(table))
+    capsys.readouterr()
+    assert main(["sim", str(out), "--frames", "1"]) == 3
+    assert "tRCD, 20001 ps from opening a row, is violated" in capsys.readouterr().err
+
+
+def test_layers_go_outside_where_block_ram_is_too_small(tmp_path: Path) -> None:
+    """Of two layers, the larger one is enough; without a memory the model is refused."""
+    path = dense_network(tmp_path / "model.onnx", (256, 128, 64))
+    budget = {"bram": 9, "lut": 3500}
+    with pytest.raises(ModelRefused):
+        compile(path, "ulx3s_85f", budget=budget, memory="none")
+    inside = compile(path, "ulx3s_85f")
+    assert inside.schedule.run.exact
+    design = compile(path, "ulx3s_85f", budget=budget)
+    outside = [node.name for node in design.schedule.graph.nodes if node.op == "fetched_matrix"]
+    assert outside == ["dense0_mvu"], outside
+    assert design.schedule.resources.bram <= 9
+    assert not design.schedule.run.exact
+
+
+def test_frames_share_a_fetch(tmp_path: Path) -> None:
+    path = dense_network(tmp_path / "model.onnx", (64, 32, 16))
+    alone, together = (compile(path, "ulx3s_85f", memory="all", interleave=count) for count in (1, 4))
+    assert together.frames_per_second > 3 * alone.frames_per_second
+
+
+def test_a_board_without_a_memory_is_refused() -> None:
+    with pytest.raises(UsageError, match="icebreaker must have a memory"):
+        compile("none.onnx", "icebreaker", memory="all")
+    with pytest.raises(UsageError, match="must be one of auto, none, all, not 'some'"):
+        compile("none.onnx", "ulx3s_85f", memory="some")

@@ -1,0 +1,126 @@
+"""The streams of a weight memory beside the timing-checking model of an SDRAM, in Icarus Verilog."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+from fractions import Fraction
+from math import ceil
+from pathlib import Path
+
+from amaranth.back import rtlil
+
+from hdl_lib.memories.fetch_plan import FetchPlan
+from hdl_lib.memories.sdram import SdramChip
+from hdl_lib.memories.weight_memory import WeightMemory
+from hwflow.toolchain.yosys import YOSYS
+
+MODEL = Path(__file__).resolve().parents[3] / "sim/verilog/sdram.v"
+
+# Small, and so slow that tREF comes often: 8 us between refreshes.
+CHIP = SdramChip(
+    "bench", banks=4, rows=16, columns=32, width=16, rcd=20, rp=20, ras=45, rc=70, wr=20, rfc=70, refresh=4000,
+    two_mhz=100, source="made up", power_up=2000,
+)
+
+
+def parameters(plan: FetchPlan, pages: int, file: str = "") -> str:
+    """Return the model's parameters."""
+    chip, timing = plan.timing.chip, plan.timing
+    times = {
+        "RCD": chip.rcd, "RP": chip.rp, "RAS": chip.ras, "RC": chip.rc, "WR": chip.wr, "RFC": chip.rfc,
+        "REFRESH": chip.refresh, "POWER_UP": chip.power_up,
+    }
+    numbers = {
+        "BANKS": chip.banks, "ROWS": chip.rows, "COLUMNS": chip.columns, "WIDTH": chip.width, "PAGES": pages,
+        "CAS": timing.cas, "CLOCK_PS": ceil(Fraction(10**12) / timing.clock_hz),
+        **{f"T_{name}": round(1000 * value) for name, value in times.items()},
+    }
+    return ", ".join([*(f".{name}({value})" for name, value in numbers.items()), f'.FILE("{file}")'])
+
+
+def run(folder: Path, bench: str, *sources: str) -> str:
+    """Simulate module ``bench`` (its text) with Verilog ``sources``; return what it prints."""
+    (folder / "bench.v").write_text(bench)
+    for number, text in enumerate(sources):
+        (folder / f"source{number}.v").write_text(text)
+    files = ["bench.v", *(f"source{number}.v" for number in range(len(sources))), str(MODEL)]
+    command = ["iverilog", "-g2012", "-s", "bench", "-o", "bench.vvp", *files]
+    built = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stderr
+    made = subprocess.run(["vvp", "bench.vvp"], cwd=folder, capture_output=True, text=True, check=False, timeout=120)
+    return made.stdout + made.stderr
+
+
+def memory_verilog(folder: Path, memory: WeightMemory) -> str:
+    """Return the core as Verilog."""
+    (folder / "memory.il").write_text(rtlil.convert(memory, name="weight_memory"))
+    script = "read_rtlil memory.il; proc; memory_collect; write_verilog -noattr memory.v"
+    subprocess.run([*YOSYS.find().command, "-q", "-p", script], cwd=folder, check=True, capture_output=True)
+    return (folder / "memory.v").read_text()
+
+
+def streams_bench(
+    plan: FetchPlan, stalls: Sequence[int], beats: int, *, filled: bool = True, words: Sequence[int] = (),
+) -> str:
+    """Return a bench that takes ``beats`` of each stream, at most one in 256 / (256 - stall) cycles on average, and
+    prints "stream value cycle" of each; unless ``filled`` it loads ``words`` first."""
+    count, width = len(plan.regions), plan.timing.chip.width
+    ports = "".join(
+        f", .o{k}__payload(data{k}), .o{k}__valid(valid{k}), .o{k}__ready(ready{k})" for k in range(count)
+    )
+    streams = "".join(
+        f"""
+    wire [{width - 1}:0] data{k}; wire valid{k}; reg ready{k}; integer got{k};
+    initial begin got{k} = 0; ready{k} = 0; end
+    always @(posedge clk) begin
+        if (valid{k} && ready{k}) begin
+            $display("{k} %0d %0d", data{k}, cycle);
+            got{k} <= got{k} + 1;
+        end
+        ready{k} <= ($urandom & 255) >= {stall};
+    end""" for k, stall in enumerate(stalls)
+    )
+    done = " && ".join(f"got{k} >= {beats}" for k in range(count))
+    chip, rows = plan.timing.chip, max(11, (plan.timing.chip.rows - 1).bit_length())
+    feed = "\n".join(f"        image[{n}] = {word};" for n, word in enumerate(words))
+    return f"""
+module bench;
+    reg clk = 0, rst = 1;
+    integer cycle = 0;
+    always #5 clk = ~clk;
+    always @(posedge clk) begin
+        cycle <= cycle + 1;
+        if (cycle == 2) rst <= 0;
+        if (cycle > 400000) $fatal(1, "hung");
+        if ({done}) begin $display("done"); $finish; end
+    end
+    {streams}
+    wire cke, cs_n, ras_n, cas_n, we_n, dq_oe, error, load_ready;
+    wire [{(chip.banks - 1).bit_length() - 1}:0] ba;
+    wire [{rows - 1}:0] a;
+    wire [{width // 8 - 1}:0] dqm;
+    wire [{width - 1}:0] dq_o, data;
+    reg [{width - 1}:0] dq_i;
+    always @(negedge clk) dq_i <= data;
+    reg [{width - 1}:0] image [0:{max(1, len(words)) - 1}];
+    integer next = 0;
+    initial begin
+{feed}
+    end
+    reg pause = 0;
+    wire load_valid = next < {len(words)} && !pause && !rst;
+    always @(posedge clk) begin
+        pause <= $urandom;
+        if (load_valid && load_ready) next <= next + 1;
+        if (error) begin $display("error"); $finish; end
+    end
+    weight_memory dut(.clk(clk), .rst(rst){ports}, .pins__cke(cke), .pins__cs_n(cs_n), .pins__ras_n(ras_n),
+        .pins__cas_n(cas_n), .pins__we_n(we_n), .pins__ba(ba), .pins__a(a), .pins__dqm(dqm), .pins__dq_o(dq_o),
+        .pins__dq_oe(dq_oe), .pins__dq_i(dq_i), .pins__filled(1'd{int(filled)}),
+        .pins__load(image[next]), .pins__load_valid(load_valid), .pins__load_ready(load_ready), .error(error));
+    hwflow_sdram #({parameters(plan, plan.pages, "image.mem" if filled else "")}) memory(
+        .clk(~clk), .cke(cke), .cs_n(cs_n), .ras_n(ras_n), .cas_n(cas_n), .we_n(we_n), .ba(ba), .a(a), .dqm(dqm),
+        .dq_i(dq_o), .dq_oe(dq_oe), .dq_o(data));
+endmodule
+"""

@@ -1,0 +1,91 @@
+"""Streams from an SDRAM beside its timing-checking model: every word in its place, never later than the plan says."""
+
+from __future__ import annotations
+
+import zlib
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hdl_lib.memories.fetch_plan import FetchPlan
+from hdl_lib.memories.sdram import SdramTiming
+from hdl_lib.memories.weight_memory import WeightMemory, image_words
+from tests.hdl_lib.memories.sdram_bench import CHIP, memory_verilog, run, streams_bench
+
+SIZES = [(70, 2), (33, 1), (200, 1)]
+DEPTHS = [2, 3, 4]
+BEATS = 500
+
+
+@pytest.fixture(scope="module", params=[50, 117])
+def memory(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[FetchPlan, str]:
+    """At clocks with two and three cycles to a word."""
+    folder = tmp_path_factory.mktemp("memory")
+    plan = FetchPlan.of(SdramTiming(CHIP, Fraction(request.param * 1_000_000)), SIZES)
+    return plan, memory_verilog(folder, WeightMemory(plan, [16] * len(SIZES), DEPTHS))
+
+
+def image(plan: FetchPlan) -> np.ndarray:
+    return np.random.default_rng(1).integers(0, 1 << 16, image_words(plan))
+
+
+def arrivals(plan: FetchPlan, out: str, words: np.ndarray) -> list[list[int]]:
+    """The cycles of each stream's beats, which must be the words of its region over and over."""
+    found = []
+    for number, region in enumerate(plan.regions):
+        beats = [line.split() for line in out.splitlines() if line.startswith(f"{number} ")]
+        wanted = [int(words[region.address(k % region.words, CHIP.columns)]) for k in range(len(beats))]
+        assert [int(beat[1]) for beat in beats] == wanted
+        assert len(beats) >= BEATS
+        found.append([int(beat[2]) for beat in beats])
+    return found
+
+
+@pytest.mark.parametrize("stalls", [[0, 0, 0], [200, 10, 100]])
+def test_words_in_order_and_in_time(tmp_path: Path, memory: tuple[FetchPlan, str], stalls: list[int]) -> None:
+    plan, text = memory
+    words = image(plan)
+    (tmp_path / "image.mem").write_text("\n".join(f"{word:04x}" for word in words))
+    out = run(tmp_path, streams_bench(plan, stalls, BEATS), text)
+    assert "done" in out, out[-300:]
+    for region, stall, cycles in zip(plan.regions, stalls, arrivals(plan, out, words), strict=True):
+        if stall == 0:  # always room: a burst a round, however others stall
+            starts = [cycles[0]]
+            for number in range(1, BEATS // region.burst):
+                turn, burst = divmod(number, region.bursts)
+                starts.append(cycles[turn * region.words + burst * region.burst])
+            assert all(later - starts[0] <= number * plan.round for number, later in enumerate(starts))
+
+
+@pytest.mark.parametrize("damage", [0, 1 << 3, 1 << 30])
+def test_loading_is_checked(tmp_path: Path, memory: tuple[FetchPlan, str], damage: int) -> None:
+    plan, text = memory
+    words = image(plan)
+    crc = zlib.crc32(words.astype("<u2").tobytes()) ^ damage
+    sent = [*words.tolist(), crc & 0xFFFF, crc >> 16]
+    out = run(tmp_path, streams_bench(plan, [0, 0, 0], BEATS, filled=False, words=sent), text)
+    if damage:
+        assert out.strip() == "error"
+    else:
+        arrivals(plan, out, words)
+
+
+def test_bursts_stay_within_pages_and_take_their_share() -> None:
+    plan = FetchPlan.of(SdramTiming(CHIP, Fraction(100_000_000)), SIZES)
+    longest = max(plan.regions, key=lambda region: region.words * region.times)
+    assert longest.words == 200
+    for region in plan.regions:
+        assert region.burst * region.per_page <= CHIP.columns
+        assert (region.bursts - 1) * region.burst + region.last == region.words
+    places = {(n, region.address(word, CHIP.columns)) for n, region in enumerate(plan.regions)
+              for word in range(region.words)}  # fmt: skip
+    assert len({place for _, place in places}) == sum(words for words, _ in SIZES)
+    # the sum of all bursts with what comes around them, and the refreshes of so many cycles
+    assert plan.round >= sum(plan.timing.burst_cycles(region.burst) for region in plan.regions)
+
+
+def test_a_clock_too_slow_for_refreshes_is_refused() -> None:
+    with pytest.raises(ValueError, match="refreshes"):
+        FetchPlan.of(SdramTiming(CHIP, Fraction(5_000_000)), SIZES)

@@ -1,0 +1,28 @@
+"""A board whose SDRAM the host loads: with every session, and again after a reset of the board."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.host.simulated_dense import Design, check, emit, host, simulated_board
+
+
+@pytest.fixture(scope="module", params=[80, 100])
+def design(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Design:
+    """At clocks at which words are taken at the falling edge, and at the rising one."""
+    folder: Path = tmp_path_factory.mktemp("memory")
+    return emit(folder, board="ulx3s_85f", clock_mhz=request.param, memory="all")
+
+
+def test_it_is_loaded_in_each_session(design: Design) -> None:
+    with simulated_board(design)(faults=0.001) as peer:
+        for session in range(2):
+            with host(design, peer) as board:
+                check(design, board, slice(20 * session, 20 * session + 20))
+        with host(design, peer) as board:
+            board.reset()
+            check(design, board, slice(20))
+            peer.reset()
+            check(design, board, slice(20, 40))
