@@ -21,13 +21,16 @@ class Table:
     """The words of a read-only table: exactly one of ``words`` (written out) and ``file`` (in a ``$readmemh`` file).
 
     ``words``: ``depth`` bit patterns in ``0 .. 2**width - 1``. ``file``: a path as the tool that reads the Verilog
-    sees it. ``width``: bits of a word, at least 1. ``depth``: words, at least 1.
+    sees it. ``width``: bits of a word, at least 1. ``depth``: words, at least 1. ``held``: other words may take their
+    place in a bitstream: the table (in a file, of at least two words) lies in block RAM whatever its size, with all
+    bits of its words, whatever they are.
     """
 
     words: Sequence[int] | None
     file: str | None
     width: int
     depth: int
+    held: bool = False
 
     def __post_init__(self) -> None:
         if self.width < 1:
@@ -37,6 +40,8 @@ class Table:
         if (self.words is None) == (self.file is None):
             given = "neither" if self.words is None else "both"
             raise ValueError(f"Table must have exactly one of words and file, not {given}; pass None for the other one")
+        if self.held and (self.file is None or self.depth < 2):
+            raise ValueError("a held Table must have a file of at least 2 words; leave out constants")
         if self.words is not None:
             if len(self.words) != self.depth:
                 raise ValueError(
@@ -144,6 +149,7 @@ class Rom(wiring.Component):
     init: the words (bit patterns), as an Amaranth memory: simulates in Python, for small tables.
     file: path of a ``$readmemh`` file instead: an instance of Verilog module ``hwflow_rom`` (:data:`VERILOG`).
     output_register: one more register behind the memory, for clock speed.
+    held: as of :class:`Table`.
 
     Members
     -------
@@ -169,8 +175,9 @@ class Rom(wiring.Component):
         init: Sequence[int] | None = None,
         file: str | None = None,
         output_register: bool = False,
+        held: bool = False,
     ) -> None:
-        self._table = Table(init, file, width, depth)
+        self._table = Table(init, file, width, depth, held)
         self._output_register = output_register
         # A port of no bits is not Verilog: a table of one word keeps an address bit that is ignored.
         self.address_width = max(1, ceil_log2(depth))
@@ -179,7 +186,10 @@ class Rom(wiring.Component):
     @classmethod
     def of_table(cls, table: Table, *, output_register: bool = False) -> Rom:
         """Return the memory that holds ``table``."""
-        return cls(table.width, table.depth, init=table.words, file=table.file, output_register=output_register)
+        return cls(
+            table.width, table.depth, init=table.words, file=table.file, output_register=output_register,
+            held=table.held,
+        )
 
     @property
     def latency(self) -> int:
@@ -215,6 +225,7 @@ class Rom(wiring.Component):
                 p_DEPTH=count,
                 p_ADDRESS_WIDTH=address_width,
                 p_FILE=table.file,
+                **({"p_HELD": 1} if table.held else {}),
                 i_clk=ClockSignal("sync"),
                 i_addr=self.addr[:address_width],
                 o_data=row,

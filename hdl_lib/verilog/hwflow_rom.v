@@ -5,18 +5,22 @@
 // ADDRESS_WIDTH  bits of addr; DEPTH is at most 2**ADDRESS_WIDTH
 // FILE           path of a $readmemh file with DEPTH words, relative to where the simulator or synthesizer runs; a
 //                simulation without it ends with an error
+// HELD           1: a bitstream may get other words. The memory lies in block RAM whatever its size, with all bits of
+//                its words: synthesis cannot know that it is never written
 //
 // data shows the word that addr selected a cycle before.
 module hwflow_rom #(
     parameter WIDTH = 8,
     parameter DEPTH = 2,
     parameter ADDRESS_WIDTH = 1,
-    parameter FILE = ""
+    parameter FILE = "",
+    parameter HELD = 0
 ) (
     input  wire                     clk,
     input  wire [ADDRESS_WIDTH-1:0] addr,
     output reg  [WIDTH-1:0]         data
 );
+    (* ram_style = HELD ? "block" : "auto", rom_style = HELD ? "block" : "auto", no_rw_check = HELD *)
     reg [WIDTH-1:0] memory [0:DEPTH-1];
 
     // Without a file, as a tool sees this module before it is instantiated, all words are 0.
@@ -48,6 +52,16 @@ module hwflow_rom #(
         end else begin : clear
             integer word;
             initial for (word = 0; word < DEPTH; word = word + 1) memory[word] = {WIDTH{1'b0}};
+        end
+    endgenerate
+
+    generate
+        if (HELD) begin : held
+            (* keep *) reg never = 1'b0;
+            always @(posedge clk) begin
+                never <= never & data[0];
+                if (never) memory[addr] <= data;
+            end
         end
     endgenerate
 

@@ -48,6 +48,7 @@ from hwflow.onnxspec.reading.map_ends import NO_MAPS, MapEnds, separated
 from hwflow.onnxspec.reading.old_dialects import modernize
 from hwflow.passes import pipeline
 from hwflow.passes.fetch_weights import fetch_weights
+from hwflow.passes.hold_layers import Holding
 from hwflow.schedule.schedule import OutOfReach, Schedule, schedule
 from hwflow.schedule.search.folding_search import Budget, free_text, price
 from hwflow.schedule.weights_outside import choices
@@ -370,7 +371,12 @@ def _compiled_model(
     imported = model.seconds + time.perf_counter() - begin
     found: list[Design] = []
     refused: ModelRefused | None = None
-    for form in forms_of(quantized, request.loops, dataflow):
+    holding, loops = request.holding, request.loops if request.holding is None else pipeline.UNROLLED
+
+    def streams(quantized: Graph, loops: str = pipeline.UNROLLED) -> Graph:
+        return dataflow(quantized, loops, holding)
+
+    for form in forms_of(quantized, loops, streams):
         if form.only_if_needed and not (refused and any(each.rule == TOO_FAST for each in refused.findings)):
             break  # what does not fit once does not fit for each round
         try:
@@ -378,7 +384,7 @@ def _compiled_model(
         except ModelRefused as why:
             refused = refused or why
     crowded = not request.asks_rate and all(design.is_crowded for design in found)
-    shared = shared_form(quantized, dataflow) if request.loops == AUTO and (not found or crowded) else None
+    shared = shared_form(quantized, streams) if loops == AUTO and (not found or crowded) else None
     if shared is not None:
         say("sharing cores among layers of one shape")
         with suppress(ModelRefused):
@@ -482,9 +488,11 @@ def _compiled_streams(
     return Design(model, request, scheduled, seconds, tuple(beyond), conversion, form.loops, limits[0])
 
 
-def dataflow(quantized: Graph, loops: str = pipeline.UNROLLED) -> Graph:
-    """Return the dataflow graph in a form of its ``loops``; refuse a model that leaves nothing to hardware."""
-    graph = pipeline.run(quantized, pipeline.FORMS[loops])
+def dataflow(quantized: Graph, loops: str = pipeline.UNROLLED, holding: Holding | None = None) -> Graph:
+    """Return the dataflow graph in a form of its ``loops``; refuse a model that leaves nothing to hardware.
+    ``holding``: the layers that have room for other weights."""
+    passes = pipeline.FORMS[loops] if holding is None else pipeline.holding(holding.hold)
+    graph = pipeline.run(quantized, passes)
     if not graph.nodes:
         raise ModelRefused.of(
             "hardware-operator", f"model {show(graph.name)}",

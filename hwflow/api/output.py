@@ -200,6 +200,8 @@ def _write_verilog(
         table = manifest(top, design.schedule, name, board.name, hosted, packaging)
         table |= {"dimensions": dict(design.model.dimensions), "model_file": of_model, "versions": made_with}
         table["input_types"] = {name: str(type_) for name, type_ in design.model.input_types.items()}
+        if design.request.holding is not None:
+            table["held"] = {name: layer.table() for name, layer in design.request.holding.found.items()}
         if design.loops != UNROLLED:
             table["loops"] = design.loops
         if design.model.interleave > 1:

@@ -18,6 +18,7 @@ from hwflow.cores.verilog_names import identifier
 from hwflow.display import show
 from hwflow.errors import Finding, UsageError
 from hwflow.frontend.frames.interleaved import OPTION
+from hwflow.passes.hold_layers import Holding
 from hwflow.passes.pipeline import FORMS
 from hwflow.suggestion import did_you_mean
 
@@ -68,7 +69,7 @@ class Request:
     (:mod:`hwflow.api.loop_forms`). ``interleave``: frames of the model that are one of the design
     (:mod:`hwflow.frontend.frames.interleaved`); None: as many as pay. ``memory``: whose weights lie in the board's
     memory (:mod:`hwflow.schedule.weights_outside`). ``link``: what its link is to be. ``packaging``: how its modules
-    and files are called.
+    and files are called. ``holding``: layers whose weights a patched bitstream may replace; None: none.
     """
 
     board: Board
@@ -83,6 +84,7 @@ class Request:
     interleave: int | None = 1
     packaging: Packaging = OWN_NAMES
     memory: str = AUTO
+    holding: Holding | None = None
 
     @property
     def carrier(self) -> str:
@@ -150,7 +152,7 @@ def require_seeds(until: str | None, boards: Sequence[Board]) -> None:
 def requested(
     board: Board | str, *, fps: float | Literal["link"] | None = None, clock_mhz: float | None = None,
     budget: Asked | None = None, what_if: bool = False, link: LinkOptions = OWN, loops: str = AUTO,
-    interleave: int | str = 1, packaging: Packaging = OWN_NAMES, memory: str = AUTO,
+    interleave: int | str = 1, packaging: Packaging = OWN_NAMES, memory: str = AUTO, holding: Holding | None = None,
 ) -> Request:
     """Check the options of :func:`hwflow.api.compiler.compile`, all but how a budget compares with what the model's
     frames leave of the part.
@@ -208,6 +210,7 @@ def requested(
     return Request(
         known, clock, clock_mhz is not None, rate, limits, what_if, link, as_link=fps == LINK, loops=loops,
         interleave=interleave if isinstance(interleave, int) else None, packaging=packaging, memory=memory,
+        holding=holding,
     )
 
 

@@ -14,6 +14,7 @@ from hwflow.errors import Finding, UsageError
 if TYPE_CHECKING:
     from hwflow.frontend.input_types import InputType
     from hwflow.frontend.states.ties import States
+    from hwflow.passes.hold_layers import Holding
 
 
 def folder(text: str) -> str:
@@ -138,6 +139,16 @@ def states(arguments: argparse.Namespace) -> States:
 def interleave(text: str) -> int | str:
     """Return --interleave as a number if it is one; :func:`hwflow.api.request.requested` checks it."""
     return int(text) if text.isdecimal() and len(text) < 10 else text
+
+
+def patchable(text: str | None) -> Holding | None:
+    """Return the layers of --patchable: all, or those of the nodes that it names between commas; None without it."""
+    from hwflow.passes.hold_layers import Holding
+
+    if text is None:
+        return None
+    names = frozenset(name for name in text.split(",") if name)
+    return Holding(None if text == "all" else names)
 
 
 def dimensions(options: Sequence[str]) -> dict[str, int]:

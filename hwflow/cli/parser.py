@@ -154,6 +154,11 @@ def command_line() -> argparse.ArgumentParser:
         "be, where block RAM is too small), none, all",
     )
     command.add_argument(
+        "--patchable", metavar="all|NAMES",
+        help="layers whose weights, scales and biases 'hwflow patch' can replace: they stand in block RAM, in hardware "
+        "with room for others; the names of their nodes, between commas",
+    )
+    command.add_argument(
         "--name", metavar="NAME",
         help="what the names of all modules and files of the hardware begin with, so that several designs can be in "
         "one project (default: modules with hwflow, files without)",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from hwflow.api.request import Request
     from hwflow.frontend.input_types import InputType
     from hwflow.frontend.states.ties import States
+    from hwflow.passes.hold_layers import HeldLayer
 
 NAMES = (
-    "board", "fps", "clock", "budget", "baud", "ethernet", "usb", "loops", "interleave", "memory", "name",
+    "board", "fps", "clock", "budget", "baud", "ethernet", "usb", "loops", "interleave", "memory", "patchable", "name",
     "inline_weights", "dim", "const", "input_type", "state", "channels", "trust", "place_route_seeds",
 )
 """The options that decide what a model becomes, as argparse names them."""
@@ -48,12 +49,18 @@ class SynthOptions:
             "states": list(map(digest, self.states.files)),
         }
 
-    def compile(self, model: Path, progress: Callable[[str], None], executor: Executor | None = None) -> Design:
-        """Compile a model with them."""
+    def compile(
+        self, model: Path, progress: Callable[[str], None], executor: Executor | None = None,
+        known: Mapping[str, HeldLayer] | None = None,
+    ) -> Design:
+        """Compile a model with them. ``known``: what hardware that is there holds for other weights."""
         from hwflow.api.compiler import compile_as
 
+        request = self.request
+        if request.holding is not None:
+            request = replace(request, holding=replace(request.holding, known=known))
         return compile_as(
-            model, self.request, dimensions=self.dimensions, trusted=self.given["trust"],
+            model, request, dimensions=self.dimensions, trusted=self.given["trust"],
             input_types=self.input_types, constants=self.constants, states=self.states, progress=progress,
             executor=executor,
         )
@@ -91,7 +98,7 @@ def synth_options(arguments: Mapping[str, Any], until: str | None = None) -> Syn
             asked.board, fps=fps, clock_mhz=clock, budget=budget, what_if=until == "verilog",
             link=LinkOptions(baud, asked.ethernet, asked.usb), loops=asked.loops,
             interleave=options.interleave(asked.interleave), memory=asked.memory,
-            packaging=Packaging(asked.name, asked.inline_weights),
+            packaging=Packaging(asked.name, asked.inline_weights), holding=options.patchable(asked.patchable),
         )
     with gathered.check():
         check_until(until, None if request is None else request.board)

@@ -99,16 +99,18 @@ class Decision:
 
 @dataclass
 class MemoryFile:
-    """The contents of a ``$readmemh`` file: ``words`` of ``width`` bits, address 0 first."""
+    """The contents of a ``$readmemh`` file: ``words`` of ``width`` bits, address 0 first. ``held``: others may take
+    their place (:class:`hdl_lib.memories.rom.Table`)."""
 
     name: str
     words: Sequence[int]
     width: int
+    held: bool = False
 
     @property
     def table(self) -> Table:
         """Return the table that reads the file."""
-        return Table(None, f"weights/{self.name}.mem", self.width, len(self.words))
+        return Table(None, f"weights/{self.name}.mem", self.width, len(self.words), self.held)
 
 
 @dataclass

@@ -14,9 +14,10 @@ import numpy.typing as npt
 
 from hwflow.ir.graph import Attributes, Delaying, Graph, IntArray
 from hwflow.ir.integer_functions import Function
+from hwflow.numerics.requantizers.held_form import HeldForm
 from hwflow.numerics.requantizers.stages import Stage
 from hwflow.numerics.requantizers.step_function import StepFunction
-from hwflow.types import IntType, TensorType
+from hwflow.types import Interval, IntType, TensorType
 
 
 class Aggregate(StrEnum):
@@ -62,13 +63,22 @@ class ConcatAttributes(Attributes):
     axis: int
 
 
+@dataclass(frozen=True)
+class HeldSums:
+    """What hardware holds for other weights than a node has: signed ones of so many bits, and sums within an interval.
+    """
+
+    weight_bits: int
+    sums: Interval
+
+
 @dataclass(frozen=True, eq=False)
 class Conv2dAttributes(Attributes):
     """``weights`` int64 [M, C / groups, kh, kw] (weight zero point already subtracted); ``groups`` of channels that are
     convolved by themselves; ``pads``: top, left, bottom, right; ``pad_value``: the input's zero point; ``binary`` (not
     where a group is one channel): weights and inputs are 0 and 1, what is summed is 1 where they are equal, else 0, and
     there are no pads; ``centred`` (only of one group): elements count from ``pad_value`` on, so that padding adds
-    nothing, which is the negative power of two that is least of the input's ONNX type."""
+    nothing, which is the negative power of two that is least of the input's ONNX type; ``held``: room for others."""
 
     op = "conv2d"
     weights: IntArray
@@ -79,6 +89,7 @@ class Conv2dAttributes(Attributes):
     groups: int = 1
     binary: bool = False
     centred: bool = False
+    held: HeldSums | None = None
 
     @property
     def window(self) -> Window:
@@ -122,11 +133,13 @@ class CumulativeSumAttributes(RunningSums):
 @dataclass(frozen=True, eq=False)
 class DenseAttributes(Attributes):
     """``weights`` int64 [M, K] (weight zero point already subtracted), or [sets, M, K] of which rows take one after the
-    other in turns; ``binary``: weights and inputs are 0 and 1, and what is summed is 1 where they are equal, else 0."""
+    other in turns; ``binary``: weights and inputs are 0 and 1, and what is summed is 1 where they are equal, else 0;
+    ``held``: room for other weights."""
 
     op = "dense"
     weights: IntArray
     binary: bool = False
+    held: HeldSums | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,7 +246,8 @@ class RequantizeAttributes(Attributes):
     """``axis``: of channels; ``stages``: one entry, or one per channel: a chain of stages. Derived: ``steps``, one step
     function per channel, exact. ``epsilon``: by how much, in output steps, the real number that is rounded may be off,
     because the integers are approximations; 0 where they are exact. ``rounds`` (of hardware): there are stages and
-    steps for the channels of so many frames, which take turns."""
+    steps for the channels of so many frames, which take turns. ``held``: what hardware has room for, in which the steps
+    are a multiply-add-shift."""
 
     op = "requantize"
     axis: int
@@ -241,6 +255,7 @@ class RequantizeAttributes(Attributes):
     steps: tuple[StepFunction, ...] = ()
     epsilon: Fraction = Fraction(0)
     rounds: int = 1
+    held: HeldForm | None = None
 
 
 @dataclass(frozen=True, eq=False)

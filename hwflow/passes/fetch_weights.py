@@ -29,7 +29,10 @@ NAME = "memory"
 
 
 def may_be_fetched(node: Node, width: int) -> bool:
-    """Tell whether a node's weights may lie in a memory with words of ``width`` bits."""
+    """Tell whether a node's weights may lie in a memory with words of ``width`` bits. Those of a layer with room for
+    others stay in block RAM, where a bitstream has them."""
+    if isinstance(node.attributes, MvuAttributes) and node.attributes.held is not None:
+        return False
     if not isinstance(node.attributes, MvuAttributes) or node.attributes.binary or node.attributes.weights.ndim > 2:
         return False
     bits = weight_type(node).bits

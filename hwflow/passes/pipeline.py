@@ -53,6 +53,11 @@ FORMS: dict[str, tuple[Pass, ...]] = {
 shape that follow each other."""
 
 
+def holding(hold: Pass) -> tuple[Pass, ...]:
+    """Return the passes for hardware with room for other weights, which ``hold`` makes."""
+    return (*SIMPLER, hold, to_dataflow, insert_forks)
+
+
 def run(graph: Graph, passes: tuple[Pass, ...]) -> Graph:
     """Apply ``passes`` in order; check the graph after each that must leave a legal one."""
     for index, step in enumerate(passes):

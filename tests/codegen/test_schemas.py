@@ -53,7 +53,7 @@ def test_the_schema_is_one_and_closed(kind: str) -> None:
 
 
 DATA = {"report": {"versions", "external_sha256"}, "manifest": {
-    "versions", "external_sha256", "names", "dimensions", "input_types", "sha256"
+    "versions", "external_sha256", "names", "dimensions", "input_types", "sha256", "held"
 }}  # fmt: skip
 
 

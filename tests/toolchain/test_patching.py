@@ -16,13 +16,23 @@ from hwflow.toolchain.patching.rom_tables import constant_bits, lost_bits, table
 from hwflow.toolchain.tool import run
 
 ROM = Path("hdl_lib/verilog/hwflow_rom.v").read_text()
-# Two instances of a deep table, one of a table that is too small for block RAM, and what a board says of itself.
+# Two instances of a deep table, one of a table that is too small for block RAM, one that is made for other words, and
+# what a board says of itself.
 DESIGN = """
-module hwflow_top(addr, a, b, c, clk);
+module hwflow_top(addr, a, b, c, e, clk);
   parameter WEIGHTS_DIR = "weights";
   input clk;
   input [9:0] addr;
-  output [7:0] a, b, c;
+  output [7:0] a, b, c, e;
+  hwflow_rom #(
+    .ADDRESS_WIDTH(32'd3),
+    .DEPTH(32'd8),
+    .FILE({WEIGHTS_DIR, "/held.mem"}),
+    .HELD(32'd1),
+    .WIDTH(32'd8)
+  ) held (
+    .clk(clk), .addr(addr[2:0]), .data(e)
+  );
   core #(.WEIGHTS_DIR(WEIGHTS_DIR)) one (
     .clk(clk), .addr(addr), .data(a)
   );
@@ -68,10 +78,10 @@ module shell_(input clk, input [5:0] addr, output [7:0] data);
 endmodule
 module top(input clk, input next, output reg [7:0] q);
   reg [9:0] addr;
-  wire [7:0] a, b, c, d;
-  hwflow_top hwflow_top (.clk(clk), .addr(addr), .a(a), .b(b), .c(c));
+  wire [7:0] a, b, c, d, e;
+  hwflow_top hwflow_top (.clk(clk), .addr(addr), .a(a), .b(b), .c(c), .e(e));
   shell_ shell (.clk(clk), .addr(addr[5:0]), .data(d));
-  always @(posedge clk) begin addr <= addr + next; q <= a ^ b ^ c ^ d; end
+  always @(posedge clk) begin addr <= addr + next; q <= a ^ b ^ c ^ d ^ e; end
 endmodule
 """
 PARTS = {
@@ -83,13 +93,16 @@ PARTS = {
 }
 
 
-def folder(path: Path, family: str, deep: list[int], small: list[int], identity: bytes) -> Path:
-    """A folder with all that synthesis reads."""
+def folder(
+    path: Path, family: str, deep: list[int], small: list[int], identity: bytes, held: int = 0
+) -> Path:
+    """A folder with all that synthesis reads; the words of the held table: a number and 0."""
     for below in ("weights", "board"):
         (path / below).mkdir(parents=True)
     (path / "design.v").write_text(f"{DESIGN}\n{ROM}")
     (path / "top.v").write_text(TOP)
-    for name, words in (("weights/deep", deep), ("weights/small", small), ("identity", identity)):
+    for name, words in (("weights/deep", deep), ("weights/small", small), ("weights/held", [held] + [0] * 7),
+                        ("identity", identity)):  # fmt: skip
         (path / f"{name}.mem").write_text("".join(f"{word:02x}\n" for word in words))
     known = {"link": {"identity": identity.hex()}, "sources": ["design.v"], "design_top": "hwflow_top"}
     board = {"part": PARTS[family][0], **known}
@@ -127,21 +140,21 @@ def test_patched_is_built(family, tmp_path) -> None:
     old = folder(tmp_path / "old", family, words(1, 1000, 0x7F), words(2, 8), bytes(words(3, 64)))
     new = [word | 2 for word in words(4, 1000, 0x7C)]
     built(old, family)
-    patched = folder(tmp_path / "patched", family, new, words(2, 8), bytes(words(5, 64)))
+    patched = folder(tmp_path / "patched", family, new, words(2, 8), bytes(words(5, 64)), 255)
     assert patch_bitstream(old, patched) == []
     # a netlist has bits 0 and 1 only where they change: with other words patched twice, it is the one that is built
     kept = list(new)
     kept[0] ^= 3
-    whole = folder(tmp_path / "whole", family, kept, words(2, 8), bytes(words(5, 64)))
+    whole = folder(tmp_path / "whole", family, kept, words(2, 8), bytes(words(5, 64)), 3)
     flow = build.FLOWS[family]
     whole_bits = built(whole, family)
-    again = folder(tmp_path / "again", family, kept, words(2, 8), bytes(words(5, 64)))
+    again = folder(tmp_path / "again", family, kept, words(2, 8), bytes(words(5, 64)), 3)
     assert patch_bitstream(patched, again) == []
     assert (again / flow.bitstream).read_bytes() == whole_bits
     assert (again / flow.placed).read_text() == (whole / flow.placed).read_text()
     assert (patched / flow.bitstream).read_bytes() != whole_bits
 
-    refused = folder(tmp_path / "refused", family, words(1, 1000), words(6, 8), bytes(words(5, 64)))
+    refused = folder(tmp_path / "refused", family, words(1, 1000), words(6, 8), bytes(words(5, 64)), 7)
     said = [f"{finding.where}: {finding.message}" for finding in patch_bitstream(patched, refused)]
     table = "its table 'weights/deep.mem'"
     assert said == [
@@ -187,7 +200,9 @@ def test_bits() -> None:
 def test_tables() -> None:
     tables = tables_of(f"{DESIGN}\n{ROM}", "hwflow_top", "hwflow_top")
     found = [(table.path, table.file, table.width, table.depth) for table in tables]
+    assert [table.held for table in tables] == [True, False, False, False]
     assert found == [
+        ("hwflow_top.held.memory", "weights/held.mem", 8, 8),
         ("hwflow_top.small.memory", "weights/small.mem", 8, 8),
         ("hwflow_top.one.table_.memory", "weights/deep.mem", 8, 1000),
         ("hwflow_top.other.table_.memory", "weights/deep.mem", 8, 1000),

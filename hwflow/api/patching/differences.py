@@ -66,6 +66,8 @@ def _layers(before: Path, now: Path, differing: list[str]) -> Iterator[Finding]:
 def _facts(was: Mapping[str, Any], became: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
     for key in dict.fromkeys([*was, *became]):
         old, new = was.get(key), became.get(key)
+        if key == "resources":  # follow from the rest
+            continue
         if isinstance(old, Mapping) and isinstance(new, Mapping):
             yield from _facts(old, new, f"{prefix}{key}.")
         elif old != new and not isinstance(old, float):

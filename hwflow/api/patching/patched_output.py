@@ -15,6 +15,7 @@ from hwflow.api.patching.differences import differences
 from hwflow.codegen.board.board_files import write_board
 from hwflow.display import show, show_path
 from hwflow.errors import ModelRefused, UsageError
+from hwflow.passes.hold_layers import HeldLayer
 from hwflow.sim import digests
 from hwflow.toolchain import build as toolchain_build
 from hwflow.toolchain.json_file import write_json
@@ -54,6 +55,12 @@ def options_of(out: Path) -> dict[str, Any]:
         )
     asked: dict[str, Any] = record["request"]["asked"]
     return asked
+
+
+def held_in(out: Path) -> dict[str, HeldLayer] | None:
+    """Return what the hardware in ``out`` holds for other weights, by layer; None if it was not made for others."""
+    held = json.loads((out / "manifest.json").read_text()).get("held")
+    return None if held is None else {name: HeldLayer.of_table(table) for name, table in held.items()}
 
 
 def patch(

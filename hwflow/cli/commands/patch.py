@@ -13,12 +13,13 @@ from hwflow.display import show_path
 def run_patch(arguments: argparse.Namespace) -> int:
     """Give an output folder another model of the same hardware."""
     from hwflow.api.output_folder import claimed
-    from hwflow.api.patching.patched_output import options_of, patch
+    from hwflow.api.patching.patched_output import held_in, options_of, patch
 
     out, model = Path(arguments.out), Path(arguments.model)
     with claimed(out) as output, Steps() as progress:
         asked = synth_options(options_of(output.path)["given"])
-        table = patch(output, asked.table(), lambda say: asked.compile(model, say), progress)
+        known = held_in(output.path)
+        table = patch(output, asked.table(), lambda say: asked.compile(model, say, known=known), progress)
     if arguments.format == "json":
         print_json({**table, "output": str(out), "findings": []})
     else:

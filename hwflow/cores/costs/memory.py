@@ -47,14 +47,17 @@ def read_only_block_rams(family: str, words: int, width: int) -> int:
 
 
 @lru_cache(maxsize=1 << 12)
-def rom(family: str, words: int, width: int, changing: Changing | None = None) -> Resources:
-    """A synchronous read-only table with an output register; ``changing``: of its bits (None: all)."""
+def rom(
+    family: str, words: int, width: int, changing: Changing | None = None, *, held: bool = False
+) -> Resources:
+    """A synchronous read-only table with an output register; ``changing``: of its bits (None: all); ``held``: in block
+    RAM, whatever its size."""
     changing = changing or Changing.every(words, width)
     banks, width = banks_of(width, words), changing.bits
     if words == 1 or not width:
         return Resources()
     blocks = read_only_block_rams(family, words, width)
-    if words * width > 16 * FAMILIES[family].bram_cost * blocks:
+    if held or words * width > 16 * FAMILIES[family].bram_cost * blocks:
         if banks > 1:
             return _banked(family, words, banks, changing, True)
         return Resources(lut=_deep_choice(words, width), ff=width, bram=blocks)

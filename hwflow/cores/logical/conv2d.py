@@ -41,6 +41,8 @@ class Conv2d(LogicalOperator[Conv2dAttributes]):
             ranges = tuple(r.hull(pad) for r in ranges)
         if attributes.centred:
             ranges = tuple(each.plus(-attributes.pad_value) for each in ranges)
+        if attributes.held is not None:
+            return (TensorType.of((outputs, *window.output), (attributes.held.sums,) * outputs, 0),)
         groups = [ranges[first : first + group_channels] for first in range(0, len(ranges), group_channels)]
         rows = weights.reshape(outputs, group_channels * window.taps)
         channels = group_intervals(rows, groups, window.taps, binary=attributes.binary)
@@ -92,7 +94,8 @@ class Conv2d(LogicalOperator[Conv2dAttributes]):
         matrix, binary, result = _tap_major(weights), node.attributes.binary, None
         if groups == 1:
             result = add_mvu(
-                context, stream, matrix, window.taps, binary=binary, windows=window if clips else None
+                context, stream, matrix, window.taps, binary=binary, windows=window if clips else None,
+                held=node.attributes.held,
             )
         elif group_channels == 1 and moves:
             attributes = DepthwiseAttributes(window, node.attributes.pad_value, matrix.T)
@@ -102,7 +105,8 @@ class Conv2d(LogicalOperator[Conv2dAttributes]):
         else:
             stream = _group_by_group(context, stream, window.taps, groups)
             result = add_mvu(
-                context, stream, matrix.reshape(groups, outputs // groups, -1), window.taps, binary=binary
+                context, stream, matrix.reshape(groups, outputs // groups, -1), window.taps, binary=binary,
+                held=node.attributes.held,
             )
         if result is not None:
             context.bind(node.outputs[0], result, image_order(outputs, window.output[0] * window.output[1]))

@@ -28,6 +28,8 @@ class Dense(LogicalOperator[DenseAttributes]):
         ranges = inputs[0].channel_intervals(-1)
         of_sets = [row_intervals(each, ranges, binary=attributes.binary) for each in sets_of(attributes.weights)]
         channels = tuple(map(Interval.hull_of, zip(*of_sets, strict=True)))
+        if attributes.held is not None:
+            channels = (attributes.held.sums,) * len(channels)
         shape = (*inputs[0].shape[:-1], weights.shape[-2])
         return (TensorType.of(shape, channels, len(shape) - 1),)
 
@@ -58,6 +60,8 @@ class Dense(LogicalOperator[DenseAttributes]):
             stream = context.arranged(stream, order, np.arange(order.size), length)
             channels, column = length, np.arange(length)[None]
         permuted = np.ascontiguousarray(weights[..., column[0]])
-        result = add_mvu(context, stream, permuted, length // channels, binary=node.attributes.binary)
+        result = add_mvu(
+            context, stream, permuted, length // channels, binary=node.attributes.binary, held=node.attributes.held
+        )
         if result is not None:
             context.bind(node.outputs[0], result, np.arange(rows * weights.shape[-2]))

@@ -15,6 +15,7 @@ from hwflow.cores.logical.image_windows import Clipping, WindowGeometry
 from hwflow.cores.operator import exact_matmul
 from hwflow.errors import InternalError
 from hwflow.ir.graph import Attributes, IntArray, Node
+from hwflow.ir.node_attributes import HeldSums
 from hwflow.numerics.accumulator_bounds import bounds
 from hwflow.types import Interval, IntType
 
@@ -32,7 +33,7 @@ class MvuAttributes(WeightAttributes):
     consecutive pixels of the input stream that form a vector; ``binary``: weights and inputs are 0 and 1, and the
     result counts equal ones. ``windows``: those that the vectors are, if padding adds nothing; if ``clipping`` says so,
     without the pixels outside the image. ``rounds``: weights are [rounds * sets, M, K], and frames take the sets of a
-    round in turns."""
+    round in turns. ``held``: room for other weights."""
 
     op = "mvu"
     pixels_per_vector: int
@@ -40,6 +41,7 @@ class MvuAttributes(WeightAttributes):
     windows: WindowGeometry | None = None
     clipping: Clipping = Clipping.NONE
     rounds: int = 1
+    held: HeldSums | None = None
 
     @property
     def clipped(self) -> WindowGeometry | None:
@@ -63,7 +65,16 @@ def weight_range(node: Node[WeightAttributes]) -> tuple[int, int]:
 
 
 def _weight_range(node: Node[WeightAttributes]) -> tuple[int, int]:
+    held = held_by(node)
+    if held is not None:
+        kind = IntType(held.weight_bits, True)
+        return kind.min, kind.max
     return ends_of(node.attributes.weights)
+
+
+def held_by(node: Node[WeightAttributes]) -> HeldSums | None:
+    """Return what a node has room for besides its own weights, if it does."""
+    return node.attributes.held if isinstance(node.attributes, MvuAttributes) else None
 
 
 def weight_type(node: Node[WeightAttributes]) -> IntType:

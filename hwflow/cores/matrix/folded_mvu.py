@@ -21,7 +21,7 @@ from hdl_lib.matrices.mvu import Mvu as Core
 from hdl_lib.windows.clipping import clipped_taps
 from hwflow.cores import costs
 from hwflow.cores.amaranth_shapes import shape_of
-from hwflow.cores.matrix.dot_products import MvuAttributes, sets_of, weight_range, weight_type
+from hwflow.cores.matrix.dot_products import MvuAttributes, held_by, sets_of, weight_range, weight_type
 from hwflow.cores.memory_words import bit_table, pack_words
 from hwflow.cores.operator import Built, Decision, Folding, Implementation, MemoryFile, Resources
 from hwflow.cores.timing import Process, Timing
@@ -75,6 +75,9 @@ class FoldedMvu(Implementation[MvuAttributes]):
         if not cls._offered(operands, family):
             return []
         pairs = _lane_pairs(operands.channels, operands.outputs, operands.vector * operands.channels, cls.together)
+        if held_by(node) is not None:  # a table of one word is a constant
+            elements, outputs = operands.vector * operands.channels, operands.outputs
+            pairs = [(pe, simd, whole) for pe, simd, whole in pairs if pe < outputs or simd < elements]
         part = cls._part(operands, family)
         if operands.taps is not None:
             least, channels = int(operands.taps.min()), operands.channels
@@ -130,9 +133,10 @@ class FoldedMvu(Implementation[MvuAttributes]):
         return Timing((Process(int(beats.sum()) * neuron, {0: takes}, {0: makes}),), (latency,))
 
     def resources(self, decision: Decision, family: str) -> Resources:
-        known = self._few_words(decision)
-        changing = costs.changing_numbers(*self._stored()) if known is None and not decision.provisional else None
-        unit = self._unit(family).resources(self.pe, self.neuron, decision.depth, known, changing)
+        known, held = self._few_words(decision), held_by(self.node) is not None
+        looked_at = known is None and not decision.provisional and not held
+        changing = costs.changing_numbers(*self._stored()) if looked_at else None
+        unit = self._unit(family).resources(self.pe, self.neuron, decision.depth, known, changing, held=held)
         vectors = self.operands.vectors // (len(self.operands.sets) // self.operands.rounds)
         words = len(self.operands.sets) // self.operands.rounds * self.synapse * self.neuron
         unit += costs.taking_turns(words, (self.operands.rounds, vectors))
@@ -141,7 +145,7 @@ class FoldedMvu(Implementation[MvuAttributes]):
 
     def build(self, depth: int, name: str) -> Built:
         operands, (words, bits) = self.operands, self._stored()
-        file = MemoryFile(f"{name}_weights", pack_words(words, bits), sum(bits))
+        file = MemoryFile(f"{name}_weights", pack_words(words, bits), sum(bits), held_by(self.node) is not None)
         core = Core(
             shape_of(operands.x), shape_of(operands.weight), shape_of(operands.sum), pe=self.pe, simd=self.simd,
             synapse_fold=self.synapse, neuron_fold=self.neuron,
@@ -189,7 +193,7 @@ class FoldedMvu(Implementation[MvuAttributes]):
         """Return the table if it is so small that the values matter; of a chosen folding, up to a larger size."""
         numbers = len(self.operands.sets) * self.synapse * self.neuron * self.simd * self.pe
         most = costs.MOST_KNOWN_BITS if decision.provisional else costs.MOST_CHOSEN_BITS
-        if numbers * self.operands.weight.bits > most:
+        if numbers * self.operands.weight.bits > most or held_by(self.node) is not None:
             return None
         return costs.FewWords(bit_table(*self._stored()), self._products(self.weight_words()))
 

@@ -18,6 +18,7 @@ from hwflow.cores.matrix.dot_products import MvuAttributes, ends_of, row_interva
 from hwflow.cores.matrix.folded_mvu import BlockMvu, LookupTableMvu, PackedMvu, XnorMvu
 from hwflow.cores.operator import Device, Folding, Implementation, ImplementedOperator, LoweringContext, grouped
 from hwflow.ir.graph import IntArray, Node, Stage, Value
+from hwflow.ir.node_attributes import HeldSums
 from hwflow.types import Interval, IntType, TensorType
 
 
@@ -34,6 +35,8 @@ class Mvu(ImplementedOperator[MvuAttributes]):
             pixels, ranges = rows * columns * vector, tuple(each.hull(Interval(0, 0)) for each in ranges)
         of_sets = [row_intervals(each, ranges, binary=attributes.binary) for each in sets_of(attributes.weights)]
         channels = tuple(map(Interval.hull_of, zip(*of_sets, strict=True)))
+        if attributes.held is not None:
+            channels = (attributes.held.sums,) * len(channels)
         return (TensorType.of((pixels // vector, weights.shape[-2]), channels, 1),)
 
     def evaluate(self, attributes: MvuAttributes, inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
@@ -59,7 +62,7 @@ class Mvu(ImplementedOperator[MvuAttributes]):
             return found
         if node.attributes.clipping == Clipping.OFFERED:
             found += [replace(each, clipped=True) for each in self.foldings(node.once(_clipped), device)]
-        if not node.attributes.binary and node.attributes.weights.ndim == 2:
+        if not node.attributes.binary and node.attributes.weights.ndim == 2 and node.attributes.held is None:
             found += ConstantBlockMvu.foldings(node, device) + ConstantNetworkMvu.foldings(node, device)
         return sorted(found, key=lambda folding: (folding.multipliers, folding.output_lanes))
 
@@ -111,10 +114,11 @@ _SEVERAL_VECTORS: dict[str, type[Implementation[MvuAttributes]]] = {
 
 def add_mvu(
     context: LoweringContext, stream: Value, weights: IntArray, pixels_per_vector: int, *, binary: bool,
-    windows: WindowGeometry | None = None,
+    windows: WindowGeometry | None = None, held: HeldSums | None = None,
 ) -> Value | None:
     """Add the product of ``weights`` with a stream, or ``binary`` the number of equal bits; refuse the node and return
-    None if an operand is too wide for the core. ``windows``: of the stream, if they may come clipped."""
+    None if an operand is too wide for the core. ``windows``: of the stream, if they may come clipped; ``held``: room
+    for other weights."""
     weight = IntType.holding(Interval(*ends_of(weights)))
     operands = (("input", stream.typed.element, MAXIMUM_INPUT), ("weight", weight, MAXIMUM_WEIGHT))
     for what, element, maximum in operands:
@@ -125,4 +129,5 @@ def add_mvu(
             )
             return None
     clipping = Clipping.NONE if windows is None else Clipping.OFFERED
-    return context.add("mvu", [stream], MvuAttributes(weights, pixels_per_vector, binary, windows, clipping))
+    attributes = MvuAttributes(weights, pixels_per_vector, binary, windows, clipping, held=held)
+    return context.add("mvu", [stream], attributes)

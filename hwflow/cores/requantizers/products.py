@@ -55,12 +55,13 @@ class _Products(RequantizerCore[MultiplyAddShift]):
 
     def resources(self, decision: Decision, family: str) -> Resources:
         form = self.form
-        looked_at = self.words > 1 and not decision.provisional
+        looked_at = self.words > 1 and not decision.provisional and not self.changeable
         changing = costs.changing_bits(*self.packed(self._fields())) if looked_at else None
         return costs.multiply_add_shift(
             family, self.input, self.multiplier, self.addend, form.shift, form.rounding != ShiftRounding.FLOOR,
             self.output, self.lanes, self.words, self.blocks(family), self.part, decision.depth,
             limits=(form.low, form.high), known=self._known(family), rows=self.rows(family), changing=changing,
+            held=self.changeable,
         )
 
     def build(self, depth: int, name: str) -> Built:
@@ -70,7 +71,8 @@ class _Products(RequantizerCore[MultiplyAddShift]):
             turns=self.turns,
             multiplier_shape=shape_of(self.multiplier), addend_shape=shape_of(self.addend), shift=form.shift,
             low=form.low, high=form.high, rounding=form.rounding, part=self.part,
-            parameters=table(f"{name}_parameters", *self.packed(self._fields()), files), digits=self.digits,
+            parameters=table(f"{name}_parameters", *self.packed(self._fields()), files, held=self.changeable),
+            digits=self.digits,
         )
         return Built(core, [core.i], [core.o], files)
 
@@ -82,7 +84,8 @@ class _Products(RequantizerCore[MultiplyAddShift]):
 
     def _known(self, family: str) -> costs.Parameters | None:
         """Return the table if it is so small that its values matter."""
-        if self.turns[0] > 1 or self.channels * (self.multiplier.bits + self.addend.bits) > costs.MOST_KNOWN_BITS:
+        bits = self.channels * (self.multiplier.bits + self.addend.bits)
+        if self.turns[0] > 1 or self.changeable or bits > costs.MOST_KNOWN_BITS:
             return None
         if self.words == 1 and self.digits is None:
             constants = tuple(zip(self.form.multipliers[: self.own], self.form.addends[: self.own], strict=True))
@@ -110,7 +113,7 @@ class LookupTableProducts(_Products):
         return 0
 
     def rows(self, family: str) -> costs.Rows:
-        if self.words > costs.FEW or self.turns[0] > 1:
+        if self.words > costs.FEW or self.turns[0] > 1 or self.changeable:
             return costs.Rows(self.digits)
         lanes = min(self.lanes, self.own)
         made = self.parameters.row_products(family, self.own, lanes)
@@ -146,6 +149,8 @@ class BlockProducts(_Products):
     def _half_blocks(self, family: str, xs: Sequence[IntType], factors: Sequence[IntType]) -> int:
         """Return the multiplier blocks if a block holds two narrow products: by the values of each lane's multipliers.
         """
+        if self.changeable:
+            return costs.blocks_of_tables(family, ((x, factor, factor, self.lanes) for factor in factors for x in xs))
         shape = shape_of(self.multiplier)
         lanes = min(self.lanes, self.own)
         times = self.lanes // lanes  # lanes of several pixels are alike

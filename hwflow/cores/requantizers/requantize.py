@@ -60,6 +60,9 @@ class Requantize(LogicalOperator[RequantizeAttributes], ImplementedOperator[Requ
         axis = attributes.axis
         steps: tuple[StepFunction, ...] = attributes.steps
         intervals = inputs[0].channel_intervals(axis)
+        if attributes.held is not None:
+            whole = Interval(attributes.held.low, attributes.held.high)
+            return (TensorType.of(inputs[0].shape, (whole,) * len(intervals), axis),)
         pairs = {(id(s), id(i)): (s, i) for s, i in zip(steps, intervals, strict=True)}
         known = {key: Interval(*step.reach(interval.lo, interval.hi)) for key, (step, interval) in pairs.items()}
         channels = tuple([known[id(step), id(interval)] for step, interval in zip(steps, intervals, strict=True)])
@@ -101,13 +104,18 @@ class Requantize(LogicalOperator[RequantizeAttributes], ImplementedOperator[Requ
         if len(stages) > 1:
             (stream,), order, indices = along_axis(context, [stream], order, shape, node.attributes.axis)
             stages = tuple(stages[i] for i in indices)
-        result = context.add("", [stream], RequantizeAttributes(1, stages, epsilon=node.attributes.epsilon))
+        of_node = node.attributes
+        result = context.add("", [stream], RequantizeAttributes(1, stages, epsilon=of_node.epsilon, held=of_node.held))
         context.bind(node.outputs[0], result, order)
 
     def foldings(self, node: Node[RequantizeAttributes], device: Device) -> Sequence[Folding]:
         part = costs.FAMILIES[device.family].dsp_width - 1
         options = [Folding(lanes, lanes, part=part) for lanes in costs.stream_lanes(node.inputs[0].typed.shape)]
         form, in_turns = form_of(node), node.attributes.rounds > 1
+        if node.attributes.held is not None:  # a table of one word is a constant
+            several = [each for each in options if each.input_lanes < node.inputs[0].typed.shape[1]]
+            lut = LookupTableProducts.kind
+            return several + [Folding(each.input_lanes, each.output_lanes, multiplier=lut) for each in several]
         if not isinstance(form, MultiplyAddShift) or shifts_only(form):
             return options if in_turns else options + ThresholdGates.foldings(node, form, options)
         constants, others = worth_offering(form), []

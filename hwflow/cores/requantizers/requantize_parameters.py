@@ -64,8 +64,13 @@ class ChannelParameters:
         assert isinstance(form, MultiplyAddShift), "asked of that form alone"
         self.form = form
         self.input: IntType = node.inputs[0].typed.element
-        self.multiplier, self.addend = IntType(*form.multiplier_type), IntType(*form.addend_type)
-        self.digits = Digits.of((min(0, *form.multipliers), max(0, *form.multipliers)))
+        held = node.attributes.held
+        if held is None:
+            self.multiplier, self.addend = IntType(*form.multiplier_type), IntType(*form.addend_type)
+            self.digits = Digits.of((min(0, *form.multipliers), max(0, *form.multipliers)))
+        else:
+            self.multiplier, self.addend = IntType(*held.multiplier), IntType(*held.addend)
+            self.digits = Digits.of((self.multiplier.min, self.multiplier.max))
         self._bits: dict[tuple[bool, int], ParameterBits] = Scratch()
         self._rows: dict[tuple[str, int, int], Resources] = Scratch()
         self._fixed: dict[tuple[int, int], Counter[IntType]] = Scratch()

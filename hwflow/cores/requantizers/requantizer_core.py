@@ -29,7 +29,11 @@ def form_of(node: Node[RequantizeAttributes]) -> Form:
 
 
 def _form(node: Node[RequantizeAttributes]) -> Form:
-    element = node.inputs[0].typed.element
+    element, held = node.inputs[0].typed.element, node.attributes.held
+    if held is not None:
+        found = held.find(node.attributes.steps)
+        assert found is not None, "looked for before it is held"
+        return found
     return realise(node.attributes.steps, element.bits, element.signed)
 
 
@@ -38,7 +42,7 @@ class RequantizerCore(Implementation[RequantizeAttributes], Generic[F]):
 
     ``own``: channels with parameters of their own, the same in each pixel of a beat; ``channels``: all that lanes take
     in turn; ``turns``: rounds with parameters of their own, and the pixels of each; ``words``: of each lane's table. If
-    every channel is alike, one word of parameters serves all.
+    every channel is alike, one word of parameters serves all, unless they are ``changeable``.
     """
 
     steady = True
@@ -53,7 +57,8 @@ class RequantizerCore(Implementation[RequantizeAttributes], Generic[F]):
         self.own: int = node.inputs[0].typed.shape[1]
         self.channels = grouped(node.inputs[0].typed.shape, self.lanes)[1]
         rounds: int = node.attributes.rounds
-        if all_alike(self.steps):
+        self.changeable = node.attributes.held is not None
+        if not self.changeable and all_alike(self.steps):
             self.own, self.channels, rounds = 1, self.lanes, 1
         self.turns = rounds, grouped(node.inputs[0].typed.shape, self.lanes)[0]
         self.words = rounds * -(-self.channels // self.lanes)
@@ -72,7 +77,9 @@ class RequantizerCore(Implementation[RequantizeAttributes], Generic[F]):
         """Return the bits of a beat in the queue. A memory of flip-flops stores neither constant bits nor copies of
         others, as far as synthesis sees it."""
         flat = costs.FAMILIES[family].lutram is None and depth > REGISTER_DEPTH
-        if not flat or sum(step.count + 1 for step in self.steps[: self.all]) > costs.MOST_KNOWN_BITS:
+        if not flat or self.changeable:
+            return self.lanes * self.output.bits
+        if sum(step.count + 1 for step in self.steps[: self.all]) > costs.MOST_KNOWN_BITS:
             return self.lanes * self.output.bits
         return changing_bits(self.steps[: self.all], self.lanes, self.output.bits)
 
@@ -114,11 +121,14 @@ class RequantizerCore(Implementation[RequantizeAttributes], Generic[F]):
         return costs.filled_rom(family, *self.packed(fields)) if self.words > 1 else Resources()
 
 
-def table(name: str, words: Sequence[int], width: int, files: list[MemoryFile]) -> Table:
-    """Return a table: one word is a constant of the core, more go to a memory file."""
+def table(
+    name: str, words: Sequence[int], width: int, files: list[MemoryFile], *, held: bool = False
+) -> Table:
+    """Return a table: one word is a constant of the core, more go to a memory file. ``held``: others may take their
+    place."""
     if len(words) == 1:
         return Table.of_words(words, width)
-    files.append(MemoryFile(name, words, width))
+    files.append(MemoryFile(name, words, width, held))
     return files[-1].table
 
 

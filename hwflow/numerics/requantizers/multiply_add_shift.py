@@ -142,6 +142,20 @@ def find_multiply_add_shift(steps: Sequence[StepFunction], max_shift: int = MAX_
     return _proved(steps, distinct, multipliers, shift, low, high, ShiftRounding.FLOOR)
 
 
+def multiply_add_shift_at(
+    steps: Sequence[StepFunction], shift: int, low: int, high: int
+) -> MultiplyAddShift | None:
+    """Return the form of ``steps`` with this shift and this clamp, chosen and proved as in
+    :func:`find_multiply_add_shift`; None if there is none."""
+    distinct = _distinct(steps)
+    if distinct is None or any(s.low < low or s.high > high for s in distinct.values()):
+        return None
+    multipliers = [_least_multiplier(slope, shift) for slope in _exact_slopes(tuple(distinct.values()), low, high)]
+    if None in multipliers:
+        return None
+    return _proved(steps, distinct, multipliers, shift, low, high, ShiftRounding.FLOOR)
+
+
 def find_rounding_multiply_add_shift(
     steps: Sequence[StepFunction], max_shift: int = MAX_SHIFT
 ) -> MultiplyAddShift | None:

@@ -93,7 +93,7 @@ def _changes(before: Path, now: Path, board: Mapping[str, Any], design: str) -> 
     left_out = _left_out(before)
 
     def change(table: RomTable, old: Sequence[int], new: Sequence[int]) -> _Change:
-        zeros, ones = left_out.get(table.file) or constant_bits(old, table.width)
+        zeros, ones = (0, 0) if table.held else left_out.get(table.file) or constant_bits(old, table.width)
         return _Change(table, old, new, (zeros, ones))
 
     contents: dict[str, tuple[list[int], list[int]]] = {}
@@ -143,7 +143,11 @@ def _new_blocks(
     with tempfile.TemporaryDirectory(dir=now / "board") as name:
         folder = Path(name)
         copies = [
-            [with_changing_bits(change.left_out, words, change.table.width) for words in (change.old, change.new)]
+            [
+                [list(words)] if change.table.held
+                else with_changing_bits(change.left_out, words, change.table.width)
+                for words in (change.old, change.new)
+            ]
             for change in possible
         ]
         for change, (old, new) in zip(possible, copies, strict=True):
@@ -151,7 +155,7 @@ def _new_blocks(
                 file = f"{len(given)}.mem"
                 (folder / file).write_text(text_of(words, change.table.width))
                 given.append((file, change.table))
-        made = iter(synthesized_blocks(folder, yosys, command, files, rom_of(design) or _ROM, given))
+        made = iter(synthesized_blocks(folder, yosys, command, files, rom_of(design), given))
     result: Cells = {}
     for change, sides in zip(possible, copies, strict=True):
         there = blocks_of(cells, change.table.path)
@@ -169,18 +173,6 @@ def _new_blocks(
         for block in there:
             result[f"{change.table.path}.{block}"] = _majority([copy[block] for copy in becomes], files)
     return result, findings
-
-
-# As in design.v, for a design without tables, whose board has an identity nevertheless.
-_ROM = "hwflow_rom", """
-module hwflow_rom #(parameter WIDTH = 8, parameter DEPTH = 2, parameter ADDRESS_WIDTH = 1, parameter FILE = "") (
-    input wire clk, input wire [ADDRESS_WIDTH-1:0] addr, output reg [WIDTH-1:0] data
-);
-    reg [WIDTH-1:0] memory [0:DEPTH-1];
-    initial $readmemh(FILE, memory);
-    always @(posedge clk) data <= memory[addr];
-endmodule
-"""
 
 
 def _contents(parameters: Mapping[str, str], files: BlockFiles) -> dict[str, str]:

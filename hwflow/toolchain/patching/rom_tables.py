@@ -14,7 +14,7 @@ from pathlib import Path
 _MODULE = re.compile(r"^module (\w+)(.*?)^endmodule", re.MULTILINE | re.DOTALL)
 _PLAIN = re.compile(r"^  (\w+) (?:#\(\.WEIGHTS_DIR\(WEIGHTS_DIR\)\) )?(\w+) \($", re.MULTILINE)
 _TABLE = re.compile(r"^  \w+_rom #\(\n(.*?)^  \) (\w+) \($", re.MULTILINE | re.DOTALL)
-_NUMBER = re.compile(r"\.(WIDTH|DEPTH)\(32'd(\d+)\)")
+_NUMBER = re.compile(r"\.(WIDTH|DEPTH|HELD)\(32'd(\d+)\)")
 _FILE = re.compile(r'\.FILE\(\{WEIGHTS_DIR, "/(\w+\.mem)"\}\)')
 _ROM = re.compile(r"^module (\w+_rom) #\(.*?^endmodule\n", re.MULTILINE | re.DOTALL)
 _FOLDER = "weights"
@@ -23,13 +23,15 @@ _FOLDER = "weights"
 @dataclass(frozen=True)
 class RomTable:
     """A table. ``path``: its instance's name in a flattened netlist, with that of its memory; ``file``: its
-    ``$readmemh`` file; ``block``: it asks for block RAM, whatever its size."""
+    ``$readmemh`` file; ``block``: it asks for block RAM, whatever its size; ``held``: likewise, and synthesis
+    leaves out none of its bits."""
 
     path: str
     file: str
     width: int
     depth: int
     block: bool = False
+    held: bool = False
 
 
 def tables_of(verilog: str, top: str, path: str) -> list[RomTable]:
@@ -56,7 +58,7 @@ def _below(
 def _table(text: str, instance: str) -> RomTable:
     sizes = {name: int(number) for name, number in _NUMBER.findall(text)}
     (file,) = _FILE.findall(text)
-    return RomTable(f"{instance}.memory", f"{_FOLDER}/{file}", sizes["WIDTH"], sizes["DEPTH"])
+    return RomTable(f"{instance}.memory", f"{_FOLDER}/{file}", sizes["WIDTH"], sizes["DEPTH"], held="HELD" in sizes)
 
 
 def rom_of(verilog: str) -> tuple[str, str] | None:

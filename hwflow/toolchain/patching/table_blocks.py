@@ -18,6 +18,18 @@ from hwflow.toolchain.tool import Found, run
 
 _TOP = "tables"
 
+# A memory of the board's top that asks for block RAM.
+_BLOCK = "block_rom"
+_BLOCK_ROM = f"""
+module {_BLOCK} #(parameter WIDTH = 8, parameter DEPTH = 2, parameter ADDRESS_WIDTH = 1, parameter FILE = "") (
+    input wire clk, input wire [ADDRESS_WIDTH-1:0] addr, output reg [WIDTH-1:0] data
+);
+    (* rom_style = "block" *) reg [WIDTH-1:0] memory [0:DEPTH-1];
+    generate if (FILE != "") begin : load initial $readmemh(FILE, memory); end endgenerate
+    always @(posedge clk) data <= memory[addr];
+endmodule
+"""
+
 Cells = dict[str, dict[str, str]]
 
 
@@ -35,27 +47,27 @@ def blocks_of(cells: Cells, path: str) -> Cells:
 
 
 def synthesized_blocks(
-    folder: Path, yosys: Found, command: str, files: BlockFiles, rom: tuple[str, str],
+    folder: Path, yosys: Found, command: str, files: BlockFiles, rom: tuple[str, str] | None,
     tables: Sequence[tuple[str, RomTable]],
 ) -> list[Cells]:
     """Return the blocks of each of ``tables``, by what follows the table's path in their names; none if the table does
     not lie in block RAM.
 
     ``tables``: the name in ``folder``, where yosys works, of the file with the contents of each. ``rom``: the name
-    and the Verilog of the module that reads tables from files. ``command``: yosys' synthesis command for the part.
+    and the Verilog of the module that reads tables from files, None in a design without. ``command``: yosys' synthesis
+    command for the part.
     """
-    name, plain = rom
-    marked = plain.replace(f"module {name}", f"module block_{name}", 1)
-    marked = marked.replace("reg [WIDTH-1:0] memory", '(* rom_style = "block" *) reg [WIDTH-1:0] memory', 1)
+    name, plain = rom or ("", "")
     ports, instances = [], []
     for index, (file, table) in enumerate(tables):
         bits = max(1, (table.depth - 1).bit_length())
         ports.append(f"input [{bits - 1}:0] a{index}, output [{table.width - 1}:0] d{index}")
         parameters = f'.WIDTH({table.width}), .DEPTH({table.depth}), .ADDRESS_WIDTH({bits}), .FILE("{file}")'
-        kind = f"block_{name}" if table.block else name
+        parameters += ", .HELD(1)" if table.held else ""
+        kind = _BLOCK if table.block else name
         instances.append(f"  {kind} #({parameters}) t{index} (.clk(clk), .addr(a{index}), .data(d{index}));\n")
     top = f"module {_TOP} (input clk, {', '.join(ports)});\n{''.join(instances)}endmodule\n"
-    (folder / f"{_TOP}.v").write_text(f"{plain}\n{marked}\n{top}")
+    (folder / f"{_TOP}.v").write_text(f"{plain}\n{_BLOCK_ROM}\n{top}")
     script = (
         f"read_verilog {_TOP}.v; hierarchy -top {_TOP}; {command} -top {_TOP} -run :{files.until}; "
         f"select {_TOP}; write_json -selected {_TOP}.json"

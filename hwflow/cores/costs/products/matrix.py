@@ -119,29 +119,30 @@ class Matrix:
     sets: int = 1
 
     def resources(
-        self, pe: int, neuron: int, depth: int, known: FewWords | None = None, changing: Changing | None = None
+        self, pe: int, neuron: int, depth: int, known: FewWords | None = None, changing: Changing | None = None, *,
+        held: bool = False,
     ) -> Resources:
         """Of ``pe`` rows at a time, the ``neuron`` fold: weight table, products, adder trees, accumulators, replay
         buffer, queue. ``known``: what the table holds, where it is looked at; ``changing``: of a larger table's bits
-        (None: all)."""
+        (None: all); ``held``: the table lies in block RAM in any case."""
         words, word = self.sets * self.synapse * neuron, self._word(pe)
         if known is None:
-            table, stored = rom(self.family, words, word, changing), pe * self.accumulator.bits
+            table, stored = rom(self.family, words, word, changing, held=held), pe * self.accumulator.bits
             total = self._products(pe, words)
         else:
             table = filled_table(self.family, known.table)
             total, stored = self._known_products(pe, known)
         total += table
         far = lies_far(word, words) or (self._in_blocks and lies_in_block(word, words))
-        held = word if changing is None else changing.bits  # bits of a word that are not the same in all words
+        kept = word if changing is None else changing.bits  # bits of a word that are not the same in all words
         if known is not None:  # of a table in several banks those of one
-            held = min(table.ff, word) if table.bram else table.ff // 2
+            kept = min(table.ff, word) if table.bram else table.ff // 2
         ahead = self._ahead[neuron > 1]
         if ahead and far:
             ahead -= 1
-            total += Resources(ff=held)
+            total += Resources(ff=kept)
         if self._in_blocks and words > 1 and not self._inside:  # weights at multiplier blocks
-            total += Resources(ff=held)
+            total += Resources(ff=kept)
         control = _control(self.sets, self.synapse, neuron, self._latencies[neuron > 1], ahead)
         return total + self._around(pe, neuron) + control + queue(self.family, stored, depth)
 

@@ -55,15 +55,16 @@ def multiply_add_shift(
     family: str, x: IntType, multiplier: IntType, addend: IntType, shift: int, rounds: bool, out: IntType, lanes: int,
     words: int, dsp: int, part: int, depth: int, *, limits: tuple[int, int] | None = None,
     known: Parameters | None = None, rows: Rows | None = None, changing: Changing | None = None,
+    held: bool = False,
 ) -> Resources:
     """Parameters, products (``dsp`` multiplier blocks for all lanes, or of look-up tables with ``rows``), the sum, a
     stage that rounds the shifted sum if ``rounds``, clamp to ``limits`` (the output's range). Operands wider than
     ``part`` bits are cut into parts (:mod:`hdl_lib.requantizers.requantize_mas`). ``changing``: of the bits of a table
-    that is not ``known`` (None: all)."""
+    that is not ``known`` (None: all); ``held``: the table lies in block RAM in any case."""
     limits = limits or (out.min, out.max)
     width = lanes * (multiplier.bits + addend.bits)
     if rows is not None:
-        table = rom(family, words, width, changing) if known is None else known.table
+        table = rom(family, words, width, changing, held=held) if known is None else known.table
         addends = min(lanes * addend.bits, table.ff // 2) if known is None else known.addends
         each = _lane_of_rows(family, x, multiplier, addend, shift, rounds, out, limits).times(lanes)
         each += _row_products(family, x, multiplier, addend, rows, lanes)
@@ -72,9 +73,10 @@ def multiply_add_shift(
         return table + each + control + Resources(ff=stages * addends) + queue(family, lanes * out.bits, depth)
     common = family, x, multiplier, addend, shift, rounds, out, part, limits
     if known is None:
-        table = rom(family, words, width, changing)
+        table = rom(family, words, width, changing, held=held)
         # Of bits of a table in logic that are alike in all words there is one.
-        multipliers, addends = (min(lanes * bits, table.ff // 2) for bits in (multiplier.bits, addend.bits))
+        alike = table.ff if held else table.ff // 2
+        multipliers, addends = (min(lanes * bits, alike) for bits in (multiplier.bits, addend.bits))
         registers = multipliers + (1 + BLOCK_LATENCY) * addends
         each = _lane(*common, None, 0).times(lanes)
     elif known.constants:

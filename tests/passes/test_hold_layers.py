@@ -1,0 +1,83 @@
+"""Layers with room for other weights: what they hold, and why some do not fit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hwflow.api.compiler import dataflow, load
+from hwflow.errors import ModelRefused
+from hwflow.ir.graph import Graph
+from hwflow.passes.hold_layers import HeldLayer, Holding
+from hwflow.verify.golden import evaluate
+from tests.models import Builder
+
+WEIGHTS = np.array([[3, -7, 2], [1, 5, -4], [-6, 0, 2], [2, 2, 3]])
+
+
+def dense(folder: Path, weights: np.ndarray, scale: float = 0.23, step: float = 1.9, name: str = "m.onnx") -> Path:
+    """uint8 inputs, a product, uint8 results. No sum is half-way between two results."""
+    b = Builder()
+    x = b.requantize(b.input("x", ("N", 4)), 0.5)
+    b.output(b.requantize(b.node("MatMul", x, b.weights(weights, scale), name="dense"), step))
+    b.save(folder, name)
+    return folder / name
+
+
+def held(model: Path, holding: Holding) -> Graph:
+    return dataflow(load(model).quantized, holding=holding)
+
+
+def test_what_is_held_and_what_others_make_of_it(tmp_path) -> None:
+    """Sums lie in [255 * -8, 255 * 6], [255 * -7, ...]; of twice as much and weights of four bits (-7 to 5)."""
+    first = Holding()
+    graph = held(dense(tmp_path, WEIGHTS), first)
+    ((name, layer),) = first.found.items()
+    assert name == "dense"
+    assert layer.sums.weight_bits == 4
+    assert (layer.sums.sums.lo, layer.sums.sums.hi) == (2 * 255 * -7, 2 * 255 * 7)
+    assert HeldLayer.of_table(layer.table()) == layer
+    # other weights, another scale: the same types, and right results
+    other = dense(tmp_path, WEIGHTS[::-1] - 1, 0.3, name="o.onnx")
+    second = Holding(known=first.found)
+    changed = held(other, second)
+    assert second.found == first.found
+    for one, two in zip(graph.nodes, changed.nodes, strict=True):
+        assert one.op == two.op and [v.typed.element for v in one.outputs] == [v.typed.element for v in two.outputs]
+    x = np.random.default_rng(0).integers(0, 256, (50, 4))
+    (y,) = evaluate(changed, {graph.inputs[0].name: x}).values()
+    (expected,) = evaluate(load(other).quantized, {graph.inputs[0].name: x}).values()
+    assert (y == expected).all()
+
+
+@pytest.mark.parametrize(("weights", "scale", "message"), [
+    (WEIGHTS + 3, 0.23, "must have weights of 4 bits, not from -4 to 8"),
+    (np.full((4, 3), 7), 0.23, "must have sums within [-3570, 3570], not [0, 7140]: hardware has room for no others"),
+    (WEIGHTS, 3.0, "a shift by"),
+])
+def test_what_does_not_fit(tmp_path, weights, scale, message) -> None:
+    first = Holding()
+    held(dense(tmp_path, WEIGHTS), first)
+    with pytest.raises(ModelRefused) as refused:
+        held(dense(tmp_path, weights, scale, name="o.onnx"), Holding(known=first.found))
+    assert message in " ".join(finding.message for finding in refused.value.findings)
+
+
+def test_what_cannot_be_held(tmp_path) -> None:
+    b = Builder()
+    x = b.requantize(b.input("x", ("N", 4)), 0.5)
+    b.output(b.node("MatMul", x, b.weights(WEIGHTS, 0.25), name="last"))
+    b.save(tmp_path, "m.onnx")
+    for names, message in (
+        (None, "must be followed by a quantizer and nothing else"),
+        (frozenset({"other"}), "must name nodes with constant weights, not 'other'"),
+    ):
+        with pytest.raises(ModelRefused) as refused:
+            held(tmp_path / "m.onnx", Holding(names))
+        assert [finding.message for finding in refused.value.findings] == [message]
+    # ties go to the even one: (x * 1/8 + ...) / 2 needs a shift that rounds
+    with pytest.raises(ModelRefused) as refused:
+        held(dense(tmp_path, WEIGHTS, 0.25, 2.0), Holding())
+    assert "a shift that rounds down" in refused.value.findings[0].message
