@@ -114,7 +114,8 @@ LAYERS = (
         (
             "hwflow.quantization.static_quantizer", "hwflow.quantization.node_weights",
             "hwflow.quantization.integer_kinds", "hwflow.quantization.qdq_writer", "hwflow.quantization.weight_scales",
-            "hwflow.quantization.clipping", "hwflow.quantization.bias_correction", "hwflow.quantization.noise",
+            "hwflow.quantization.clipping", "hwflow.quantization.bias_correction", "hwflow.quantization.equalization",
+            "hwflow.quantization.noise",
             "hwflow.quantization.placement",
             "hwflow.quantization.preparation", "hwflow.quantization.calibration", "hwflow.quantization.masks",
             "hwflow.quantization.sessions", "hwflow.quantization.sum_scales",

@@ -369,6 +369,10 @@ def command_line() -> argparse.ArgumentParser:
         "--bias-correction", action="store_true", help="take the mean error that rounded weights make off the biases"
     )
     command.add_argument(
+        "--equalize", action="store_true",
+        help="scale the channels between two layers, so that they share one scale with less loss",
+    )
+    command.add_argument(
         "--target-snr", type=float, metavar="DB",
         help="with auto: the outputs' signal to noise ratio against the float model (default: 30)",
     )

@@ -27,7 +27,7 @@ Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class _Bias:
+class ChannelBias:
     """Operand ``index`` of ``node`` is the bias of ``linear``, whose results' channels lie along ``axis``."""
 
     linear: onnx.NodeProto
@@ -47,7 +47,7 @@ def corrected_biases(
     constants = {i.name: i for i in copy.graph.initializer}
     for name, values in errors.items():
         errors[name] = values - numpy_helper.to_array(constants[name]).astype(np.float64)
-    biases = [bias for bias in _biases(copy.graph, constants) if _weights_name(bias.linear, constants) in errors]
+    biases = [bias for bias in biases_of(copy.graph, constants) if _weights_name(bias.linear, constants) in errors]
     means = _means(copy, biases, errors, frames[:MOST_FRAMES])
     for bias, mean in zip(biases, means, strict=True):
         before = bias.node.input[bias.index]
@@ -59,7 +59,7 @@ def corrected_biases(
     return copy
 
 
-def _biases(graph: onnx.GraphProto, constants: dict[str, onnx.TensorProto]) -> list[_Bias]:
+def biases_of(graph: onnx.GraphProto, constants: dict[str, onnx.TensorProto]) -> list[ChannelBias]:
     """Return the constant biases with an element a channel: third operands, and what is added to a matrix product."""
     count = Counter(name for node in graph.node for name in node.input)
     readers = {name: node for node in graph.node for name in node.input if count[name] == 1}
@@ -72,7 +72,7 @@ def _biases(graph: onnx.GraphProto, constants: dict[str, onnx.TensorProto]) -> l
         channels = constants[node.input[weights.index]].dims[weights.axis]
         if len(node.input) > 2:
             if node.input[2] in constants and [*constants[node.input[2]].dims] == [channels]:
-                found.append(_Bias(node, node, 2, 1))
+                found.append(ChannelBias(node, node, 2, 1))
             continue
         reader = readers.get(node.output[0])
         if reader is None or reader.op_type != ADD or node.output[0] in outputs or weights.index != 1:
@@ -80,7 +80,7 @@ def _biases(graph: onnx.GraphProto, constants: dict[str, onnx.TensorProto]) -> l
         index = 1 - [*reader.input].index(node.output[0])
         added = constants.get(reader.input[index])
         if added is not None and added.dims and added.dims[-1] == channels == int(np.prod(added.dims)):
-            found.append(_Bias(node, reader, index, -1))
+            found.append(ChannelBias(node, reader, index, -1))
     return found
 
 
@@ -90,7 +90,7 @@ def _weights_name(node: onnx.NodeProto, constants: dict[str, onnx.TensorProto]) 
 
 
 def _means(
-    model: onnx.ModelProto, biases: Sequence[_Bias], errors: dict[str, Floats], frames: Sequence[Arrays]
+    model: onnx.ModelProto, biases: Sequence[ChannelBias], errors: dict[str, Floats], frames: Sequence[Arrays]
 ) -> list[Floats]:
     """Return the mean of each channel of what the errors of weights add to the results of layers."""
     beside = onnx.ModelProto()

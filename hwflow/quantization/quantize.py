@@ -231,6 +231,7 @@ def quantize(
     activations: str = "uint8",
     calibration_method: str = MINMAX,
     bias_correction: bool = False,
+    equalize: bool = False,
     target_snr: float | None = None,
     target_accuracy: float | None = None,
     inputs: str | os.PathLike[str] | None = None,
@@ -247,10 +248,12 @@ def quantize(
     activations the type ``activations`` ("uint2" to "uint16", "int2" to "int16"), with one scale and zero point each,
     from the values on the calibration data by ``calibration_method`` ("minmax", "percentile", "entropy" or "mse":
     :mod:`hwflow.quantization.clipping`); ``bias_correction`` takes the mean error of rounded weights off biases
-    (:mod:`hwflow.quantization.bias_correction`). "auto": uint8, but uint16 for as few as keep ``target_snr`` (dB, by
-    default :data:`TARGET_SNR`) against the float model on the calibration data. ``bits`` "auto": for each layer
-    as few, of 2 to 16, and with ``activations`` "auto" for each activation, of 4 to 16, as keep ``target_snr`` or, with
-    labels, ``target_accuracy`` (percentage points that the accuracy may be lower, such as -0.5): the least cost in the
+    (:mod:`hwflow.quantization.bias_correction`), ``equalize`` scales channels between layers so that they share a scale
+    with less loss (:mod:`hwflow.quantization.equalization`). "auto": uint8, but uint16 for as few as keep
+    ``target_snr`` (dB, by default :data:`TARGET_SNR`) against the float model on the calibration data. ``bits`` "auto":
+    for each layer as few, of 2 to 16, and with ``activations`` "auto" for each activation, of 4 to 16, as keep
+    ``target_snr`` or, with labels, ``target_accuracy`` (percentage points that the accuracy may be lower, such as
+    -0.5): the least cost in the
     resource model (:mod:`hwflow.quantization.noise.mixed_precision`). ``calibration`` and ``inputs``
     are .npz files as :func:`compare` takes them; the quantized model is compared with the float model on ``inputs``, or
     on the calibration data without; an array ``label`` there gives accuracies. ``frames``: how many of the calibration
@@ -262,7 +265,9 @@ def quantize(
     (files or arguments that do not fit), :class:`ToolError` (onnxruntime is not installed).
     """
     say = progress or (lambda line: None)
-    recipe = _recipe(bits, activations, target_snr, target_accuracy, calibration_method, bias_correction)
+    recipe = _recipe(
+        bits, activations, target_snr, target_accuracy, calibration_method, bias_correction, equalize
+    )
     require_onnxruntime()
     require_file(calibration)
     require_file(inputs)
@@ -317,7 +322,7 @@ def quantize(
 
 def _recipe(
     bits: int | str, activations: str, target_snr: float | None, target_accuracy: float | None, method: str,
-    bias_correction: bool,
+    bias_correction: bool, equalize: bool,
 ) -> Recipe:
     _chosen("--bits", bits, BITS)
     _chosen("--activations", activations, ACTIVATIONS)
@@ -340,7 +345,7 @@ def _recipe(
             raise UsageError.of("quantize-option", "option --target-snr", message, "choose what 16 bits can keep")
     return Recipe(
         8 if isinstance(bits, str) else bits, "uint8" if auto else activations, target_snr, method, mixed, auto,
-        target_accuracy, bias_correction, _look_up_tables,
+        target_accuracy, bias_correction, equalize, _look_up_tables,
     )
 
 

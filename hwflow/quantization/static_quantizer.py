@@ -16,6 +16,7 @@ from hwflow.errors import ModelRefused
 from hwflow.quantization.bias_correction import corrected_biases
 from hwflow.quantization.calibration import Range, calibrate
 from hwflow.quantization.clipping import MINMAX, Ranges, histograms
+from hwflow.quantization.equalization import equalized
 from hwflow.quantization.integer_kinds import (
     FIXED_POINT_BITS,
     MOST_BITS,
@@ -54,7 +55,8 @@ class Recipe:
     ``mixed_weights``: each layer's have bits of their own; ``mixed_activations``: so have activations, where weights
     have, too. They then keep ``target_snr``, or ``target_accuracy``: percentage points by which the accuracy may differ
     from the float model's (-0.5: half a point below it). ``bias_correction``: biases make up for the mean error of
-    rounded weights (:mod:`hwflow.quantization.bias_correction`). ``product_cost``: of products of integers.
+    rounded weights (:mod:`hwflow.quantization.bias_correction`); ``equalize``: channels between layers are scaled
+    (:mod:`hwflow.quantization.equalization`). ``product_cost``: of products of integers.
     """
 
     weight_bits: int = 8
@@ -65,6 +67,7 @@ class Recipe:
     mixed_activations: bool = False
     target_accuracy: float | None = None
     bias_correction: bool = False
+    equalize: bool = False
     product_cost: ProductCost = bit_operations
 
     @property
@@ -113,6 +116,9 @@ def static_qdq(
     name_nodes(prepared)
     plain_biases(prepared)
     part_weights(prepared)
+    if recipe.equalize:
+        with refusing(model, "run in onnxruntime"):
+            prepared = equalized(prepared, frames)
     with refusing(model, "be what onnxruntime runs"):
         bounded = onnx.ModelProto()
         bounded.CopyFrom(prepared)

@@ -16,7 +16,7 @@ def run_quantize(arguments: argparse.Namespace) -> int:
         quantization = quantize(
             arguments.model, arguments.calibration, arguments.output, bits=arguments.bits,
             activations=arguments.activations, calibration_method=arguments.calibration_method,
-            bias_correction=arguments.bias_correction,
+            bias_correction=arguments.bias_correction, equalize=arguments.equalize,
             target_snr=arguments.target_snr, target_accuracy=arguments.target_accuracy, inputs=arguments.input,
             frames=arguments.frames,
             dimensions=dimensions(arguments.dim), trusted=arguments.trust, progress=progress,

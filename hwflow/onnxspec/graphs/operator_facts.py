@@ -120,6 +120,7 @@ class OperatorFacts:
 
     * ``class_number``: the result is the index of a class.
     * ``keeps_elements``: the result has the elements of the first input in their order, so an index keeps its meaning.
+    * ``homogeneous``: each channel of its first input is one of the result, and scales it, by any factor above 0.
     * ``exact_weights``: its weights are attributes, floats that hardware takes as they are.
     * ``tells_nan``: it tells NaN from numbers, so what it reads may be NaN.
     * ``among``: what the elements of its first input must be among, by its attributes; None: they may be anything.
@@ -170,6 +171,7 @@ class OperatorFacts:
     composed: bool = False
     class_number: bool = False
     keeps_elements: bool = False
+    homogeneous: bool = False
     exact_weights: bool = False
     tells_nan: bool = False
     among: Callable[[Mapping[str, Any]], Sequence[Any] | None] | None = None

@@ -129,7 +129,8 @@ RECORDS: tuple[Operator, ...] = (
     ),
     Operator(
         names.RELU, lower=islands.relu, limits=f"{phrases.FUNCTION}; {phrases.INTEGER}", becomes=("requantize",),
-        frames=axes.ELEMENTWISE, error=move_errors.monotone, by_type=True, integer_operands=True, affine=True
+        frames=axes.ELEMENTWISE, error=move_errors.monotone, by_type=True, integer_operands=True, affine=True,
+        homogeneous=True
     ),
     _function("Round", Round(Rounding.ROUND), move_errors.monotone),
     _function(

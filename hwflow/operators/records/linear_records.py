@@ -31,7 +31,8 @@ RECORDS: tuple[Operator, ...] = (
         honours=attributes(*_WINDOW, "ceil_mode", "count_include_pad", auto_pad=AUTO_PADS),
         limits=f"{phrases.POOL}; any count_include_pad", becomes=("pixel_product", "sum_pool2d"), heavy=True,
         frames=axes.IMAGE, error=move_errors.average, tame=True, framewise=framewise.always,
-        mended=evaluator_defects.AVERAGE_POOL, images=1, keeps_rank=True, integer_operands=True, accumulates=True
+        mended=evaluator_defects.AVERAGE_POOL, images=1, keeps_rank=True, integer_operands=True, accumulates=True,
+        homogeneous=True
     ),
     Operator(
         "Conv", lower=linear.conv, honours=attributes(*_WINDOW, "group", auto_pad=AUTO_PADS), limits=phrases.CONV,
@@ -67,12 +68,12 @@ RECORDS: tuple[Operator, ...] = (
     Operator(
         "GlobalAveragePool", lower=pools.global_average_pool, limits="of images with any number of axes",
         becomes=("sum_pool2d",), heavy=True, frames=axes.IMAGE, error=move_errors.means, tame=True,
-        framewise=framewise.always, images=1, integer_operands=True, accumulates=True
+        framewise=framewise.always, images=1, integer_operands=True, accumulates=True, homogeneous=True
     ),
     Operator(
         "GlobalMaxPool", lower=pools.global_max_pool, limits="of images with any number of axes",
         becomes=("max_pool2d",), frames=axes.IMAGE, error=move_errors.moved, tame=True, framewise=framewise.always,
-        mended=evaluator_defects.GLOBAL_MAX_POOL, images=1, moves=True
+        mended=evaluator_defects.GLOBAL_MAX_POOL, images=1, moves=True, homogeneous=True
     ),
     Operator(
         names.MAT_MUL, lower=matmul.matmul, limits=phrases.PRODUCT, becomes=("dense", "matrix_product"),
@@ -86,7 +87,8 @@ RECORDS: tuple[Operator, ...] = (
         "MaxPool", lower=pools.max_pool, honours=attributes(*_WINDOW, "ceil_mode", "storage_order", auto_pad=AUTO_PADS),
         limits=f"{phrases.POOL}; no indices; one scale per channel", becomes=("max_pool2d",), heavy=True,
         frames=axes.IMAGE, error=move_errors.moved, tame=True, framewise=framewise.always,
-        mended=evaluator_defects.MAX_POOL, images=1, keeps_rank=True, integer_operands=True, moves=True
+        mended=evaluator_defects.MAX_POOL, images=1, keeps_rank=True, integer_operands=True, moves=True,
+        homogeneous=True
     ),
     Operator(
         "ReduceMax", lower=reductions.reduce_max, honours=attributes(*_REDUCED),
