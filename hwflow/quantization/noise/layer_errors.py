@@ -84,15 +84,13 @@ def _powers(
 ) -> dict[str, tuple[float, float]]:
     """Return the powers of each value and of its error, with the float model's states in every frame."""
     outputs = {o.name for o in quantized.graph.output}
-    behind = {name: name if name in outputs else result_of(name) for name in names}
+    behind = [name if name in outputs else result_of(name) for name in names]
     found = dict.fromkeys(names, (0.0, 0.0))
-    for frame in frames:  # one by one: all values of all frames would take much memory
-        exact = {name: array.astype(np.float64) for name, array in observed(prepared, [frame], names)}
-        noisy = dict(observed(quantized, [frame], list(behind.values())))
-        for name in names:
-            signal, noise = found[name]
-            error = exact[name] - noisy[behind[name]]
-            found[name] = signal + float((exact[name] ** 2).sum()), noise + float((error**2).sum())
+    both = zip(observed(prepared, frames, names), observed(quantized, frames, behind), strict=True)
+    for (name, exact), (_, noisy) in both:  # frame by frame: all values of all frames would take much memory
+        signal, noise = found[name]
+        values = exact.astype(np.float64)
+        found[name] = signal + float((values**2).sum()), noise + float(((values - noisy) ** 2).sum())
     return found
 
 
