@@ -6,7 +6,7 @@ import math
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -38,6 +38,7 @@ from hwflow.quantization.noise.precision import accuracy_of
 from hwflow.quantization.preparation import of_fused_operators
 from hwflow.quantization.sessions import State, require_onnxruntime, run_frames
 from hwflow.quantization.static_quantizer import Recipe, static_qdq
+from hwflow.report.quantization_note import KEY, note
 from hwflow.types import IntType
 from hwflow.verify.inputs import Inputs, choose_inputs, require_file
 
@@ -129,13 +130,7 @@ class Quantization:
                 }
                 for q in self.qualities
             ],
-            "layers": [
-                {
-                    "name": layer.name, "node": layer.node, "type": layer.kind, "weights": layer.weights,
-                    "snr_db": layer.snr_db if math.isfinite(layer.snr_db) else None, "noise_share": layer.noise_share,
-                }
-                for layer in self.layers
-            ],
+            "layers": _rows(self.layers),
             "compiles": self.compiles,
             "host": None if self.host is None else self.host.table(),
             "findings": [f.table() for f in self.findings],
@@ -313,11 +308,32 @@ def quantize(
         _refuse_infinite(reference, evaluated)
     _, result = _run(model, proto, evaluated)
     qualities = tuple(_quality(name, array, result[name], evaluated.labels) for name, array in reference.items())
+    _note(complete, quantized.layers)
     write_model(complete, target)
     return Quantization(
         target, bits, activations, calibrated, evaluated, qualities, tuple(findings), host, quantized.activations,
         quantized.wide, recipe.target_snr, quantized.layers, recipe.target_accuracy,
     )
+
+
+def _rows(layers: Sequence[LayerError]) -> list[dict[str, Any]]:
+    """Return layers as tables; an infinite ratio is null."""
+    return [
+        {
+            "name": layer.name, "node": layer.node, "type": layer.kind, "weights": layer.weights,
+            "snr_db": layer.snr_db if math.isfinite(layer.snr_db) else None, "noise_share": layer.noise_share,
+        }
+        for layer in layers
+    ]  # fmt: skip
+
+
+def _note(model: ModelProto, layers: Sequence[LayerError]) -> None:
+    """Let the model's metadata say where the error comes from: the page of a design shows it."""
+    for number in reversed(range(len(model.metadata_props))):
+        if model.metadata_props[number].key == KEY:
+            del model.metadata_props[number]
+    if layers:
+        model.metadata_props.add(key=KEY, value=note(_rows(layers)))
 
 
 def _recipe(

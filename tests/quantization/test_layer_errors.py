@@ -11,6 +11,7 @@ import pytest
 from onnx import numpy_helper
 
 import hwflow
+from hwflow.report.quantization_note import KEY, noted
 from tests.quantization.networks import Network, thirds, thirds_data
 
 
@@ -21,6 +22,9 @@ def layers(done):
 def test_the_noisiest_quantizer_of_a_network_with_exact_weights(tmp_path):
     """The hidden values have steps some sixteen times those of input and output (test_precision.py)."""
     thirds(tmp_path / "m.onnx")
+    proto = onnx.load(tmp_path / "m.onnx")
+    onnx.helper.set_model_props(proto, {KEY: "of an earlier time", "author": "somebody"})
+    onnx.save(proto, tmp_path / "m.onnx")
     thirds_data(tmp_path / "x.npz")
     done = hwflow.quantize(tmp_path / "m.onnx", tmp_path / "x.npz", tmp_path / "q.onnx")
     found = layers(done)
@@ -30,6 +34,10 @@ def test_the_noisiest_quantizer_of_a_network_with_exact_weights(tmp_path):
     assert found["v1"].noise_share > 0.8 and math.isclose(sum(layer.noise_share for layer in done.layers), 1)
     assert found["w1"].snr_db > 100 and found["w1"].noise_share < 1e-6
     assert found["y"].snr_db == pytest.approx(done.qualities[0].snr_db, abs=0.01)
+    entries = [(entry.key, entry.value) for entry in onnx.load(tmp_path / "q.onnx").metadata_props]
+    metadata = dict(entries)
+    assert sorted(key for key, _ in entries) == ["author", KEY] and metadata["author"] == "somebody"
+    assert noted(metadata) == done.table()["layers"]  # which the page of a design then shows
     (line,) = [line for line in done.lines() if "'v1'" in line]
     assert line.endswith("uint8 'v1' of relu1 (Relu)")
 

@@ -69,7 +69,7 @@ hw.path = () => {
   const path = hw.data.path, reached = hw.data.report.clock.fmax_mhz;
   if (!path || !path.length) return;
   const total = d3.sum(path, (row) => row.logic + row.wires), wires = d3.sum(path, (row) => row.wires);
-  const name = (row) => row.core === null ? row.where : hw.layers[row.core].name, color = (row) => row.core === null ? "var(--gray)" : hw.kindColor(hw.layers[row.core].op);
+  const name = (row) => row.core === null ? `${row.where} (outside of the cores)` : hw.layers[row.core].name, color = (row) => row.core === null ? "var(--gray)" : hw.kindColor(hw.layers[row.core].op);
   const section = hw.section("critical", "Critical path", `After routing the slowest path between two registers takes ${total.toFixed(2)} ns (${reached.toFixed(1)} MHz), ${hw.percent(wires / total, 0)} of it on wires (pale).`);
   const bar = hw.el("div", { class: "path", role: "img", "aria-label": "The path by core" });
   for (const row of path) for (const [kind, ns] of [["logic", row.logic], ["wires", row.wires]]) if (ns > 0) {

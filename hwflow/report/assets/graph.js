@@ -170,7 +170,7 @@ hw.graph = () => {
   const seek = () => { if (state.query) { const first = [...nodes.keys()].find((n) => typeof n === "number" && found(n)); if (first !== undefined) centre(first); } };
   const fit = (instant) => {
     const box = canvas.getBoundingClientRect(), foot = legend.offsetHeight ? 52 : 14, scale = Math.min(1.15, (box.width - 24) / size.width, (box.height - foot - 14) / size.height);
-    const small = scale < 0.3, k = small ? Math.min(0.8, (box.width - 24) / Math.min(size.width, 420)) : scale;  // too small to read: begin at the input
+    const small = scale < 0.2, k = small ? Math.min(0.8, (box.width - 24) / Math.min(size.width, 420)) : scale;  // too small to read: begin at the input
     const x = small ? 12 : (box.width - size.width * k) / 2, y = small ? 12 : Math.max(12, (box.height - foot - size.height * k) / 2);
     const target = d3.zoomIdentity.translate(x, y).scale(instant === true || !small ? k : scale);
     if (instant === true) d3.select(svg).call(zoom.transform, target);

@@ -9,10 +9,10 @@ hw.headline = () => {
   const badges = [];
   if (simulation) badges.push([simulation.verdict === "equal" ? "good" : "bad", `simulation: ${hw.int(simulation.frames)} frames ${simulation.verdict === "equal" ? "equal, bit for bit" : "DIFFER"}`]);
   if (comparison) badges.push([comparison.verdict === "equal" ? "good" : "bad", `reference evaluator: ${comparison.verdict === "equal" ? "equal" : "DIFFERENT"} on ${hw.int(comparison.frames)} frames`]);
-  if (report.exactness.proved) badges.push(["good", `${hw.int(report.exactness.proved)} requantizers proved exact`]);
+  if (report.exactness.proved) badges.push(["good", `${hw.int(report.exactness.proved)} requantizer${report.exactness.proved === 1 ? "" : "s"} proved exact`]);
   if (clock.fmax_mhz !== null) badges.push([clock.fmax_mhz >= clock.target_mhz ? "good" : "bad", `clock ${clock.fmax_mhz >= clock.target_mhz ? "met" : "missed"} after routing`]);
   badges.push(["", report.device], ["", report.toolchain]);
-  page.append(hw.el("h1", { class: "name", text: report.model.name }), hw.el("p", { class: "kicker", text: `${board.title}, ${hw.int(report.model.parameters)} parameters, ${hw.int(report.model.macs_without_padding)} multiply-accumulates a frame` }),
+  page.append(hw.el("h1", { class: "name", text: report.model.name }), hw.el("p", { class: "kicker", text: [board.title, report.model.parameters && `${hw.int(report.model.parameters)} parameters`, report.model.macs_without_padding && `${hw.int(report.model.macs_without_padding)} multiply-accumulates a frame`].filter(Boolean).join(", ") }),
     hw.el("div", { class: "badges" }, ...badges.map(([kind, text]) => hw.el("span", { class: "badge " + kind, text }))));
 
   const tile = (label, value, unit, note, id) => hw.el("div", { class: "card tile", id }, hw.el("div", { class: "label", text: label }),
