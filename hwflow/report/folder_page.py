@@ -81,8 +81,8 @@ def tables(out: Path) -> dict[str, Any]:
         "dataflow": flow,
         "host": said.get("host", ""),
         "findings": findings,
-        "simulation": simulation,
-        "comparison": comparison,
+        "simulation": _without_inputs(simulation),
+        "comparison": _without_inputs(comparison),
         "path": None if routed is None else critical_path(
             routed, report["clock"]["target_mhz"], board.get("design_top", manifest["top"]), instances
         ),
@@ -93,6 +93,11 @@ def _design(manifest: Mapping[str, Any]) -> str:
     digests = manifest.get("sha256")
     sources = manifest.get("sources") or [""]
     return str(digests.get(sources[0], "")) if isinstance(digests, dict) else ""
+
+
+def _without_inputs(found: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Return a result without the file of its frames: a page goes to others."""
+    return None if found is None else {key: value for key, value in found.items() if key not in ("inputs", _DESIGN)}
 
 
 def _tables(findings: Iterable[Finding]) -> list[dict[str, Any]]:
