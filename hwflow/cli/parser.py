@@ -129,6 +129,16 @@ def command_line() -> argparse.ArgumentParser:
             help="frames that are in a loop at once, so that the cores of its body work while each frame waits for its "
             "round before; auto: as many as pay (default: 1)",
         )
+        command.add_argument(
+            "--memory", metavar="WHOSE", default="auto",
+            help="whose weights lie in the board's memory outside the part, if it has one: auto (of as few layers as "
+            "must be, where block RAM is too small), none, all",
+        )
+        command.add_argument(
+            "--patchable", metavar="all|NAMES",
+            help="layers whose weights, scales and biases 'hwflow patch' can replace: they stand in block RAM, in "
+            "hardware with room for others; the names of their nodes, between commas",
+        )
 
     command = add(
         "check", run_check, "check a model against the ONNX specification and hwflow's rules; all findings at once"
@@ -148,16 +158,6 @@ def command_line() -> argparse.ArgumentParser:
     command.add_argument("model", help="an ONNX file")
     command.add_argument("-o", "--output", metavar="OUT", help="output folder (default: build/<model>)")
     design(command)
-    command.add_argument(
-        "--memory", metavar="WHOSE", default="auto",
-        help="whose weights lie in the board's memory outside the part, if it has one: auto (of as few layers as must "
-        "be, where block RAM is too small), none, all",
-    )
-    command.add_argument(
-        "--patchable", metavar="all|NAMES",
-        help="layers whose weights, scales and biases 'hwflow patch' can replace: they stand in block RAM, in hardware "
-        "with room for others; the names of their nodes, between commas",
-    )
     command.add_argument(
         "--name", metavar="NAME",
         help="what the names of all modules and files of the hardware begin with, so that several designs can be in "

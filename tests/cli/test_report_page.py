@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 
+from hwflow.cli.commands.report_page import DEFAULTS, UNASKED
+from hwflow.cli.parser import command_line
+from hwflow.cli.synth_options import NAMES
 from tests.cli import models
 from tests.cli.refused.refusals import error
 
@@ -47,6 +50,13 @@ def test_the_page_of_a_model(hwflow, tmp_path):
     assert (ran.code, ran.out) == (0, "report: build/good.html\n")
     assert [path.name for path in (tmp_path / "build").iterdir()] == ["good.html"]
     assert '"board":"icebreaker"' in (tmp_path / "build" / "good.html").read_text()
+
+
+def test_it_takes_the_options_of_a_design():
+    """Those that synth has are its own, too, or make no difference to a page; of a folder all are refused."""
+    assert {*DEFAULTS, *UNASKED, "trust"} == {*NAMES}
+    parsed = vars(command_line().parse_args(["report", "out"]))
+    assert {name: parsed[name] for name in DEFAULTS} == DEFAULTS
 
 
 def test_what_is_refused(hwflow, tmp_path):

@@ -14,11 +14,12 @@ from hwflow.errors import UsageError
 
 DEFAULTS: dict[str, Any] = {
     "board": None, "fps": None, "clock": None, "budget": None, "baud": None, "ethernet": None, "usb": False,
-    "loops": "auto", "interleave": "1", "dim": [], "const": [], "input_type": [], "state": [], "channels": None,
+    "loops": "auto", "interleave": "1", "memory": "auto", "patchable": None,
+    "dim": [], "const": [], "input_type": [], "state": [], "channels": None,
 }  # fmt: skip
 """Of the options that a design in an output folder has had."""
 
-_UNASKED: dict[str, Any] = {"name": None, "inline_weights": False, "place_route_seeds": None}
+UNASKED: dict[str, Any] = {"name": None, "inline_weights": False, "place_route_seeds": None}
 """Options of `synth` that make no difference to the page."""
 
 
@@ -37,7 +38,7 @@ def run_report(arguments: argparse.Namespace) -> int:
                 "board-option", "option --board", f"must be given where {show_path(target)} is a model, not left out",
                 "see 'hwflow boards'",
             )
-        asked = synth_options({**_UNASKED, **vars(arguments)}, "verilog")
+        asked = synth_options({**UNASKED, **vars(arguments)}, "verilog")
         file = Path("build") / f"{target.stem}.html"
         with Steps() as progress, tempfile.TemporaryDirectory(prefix="hwflow-") as folder:
             out = Path(folder) / "out"
