@@ -279,10 +279,12 @@ class Contraction:
         if uniform(view.zero_point) is None:
             view = from_zero(self._state, self._node, whole_zero_point(self._state, self._node, view))
         scale = view.scale
-        if scale.ndim == 3 and scale.shape[1] == 1 and uniform(scale) is None:
-            real = _real(weights)
-            scaled = as_array(np.broadcast_to(real, _shape_of(weights)) * scale.reshape(*scale.shape[::2], 1))
-            view, weights = replace(view, scale=fractions(1)), _quantized(scaled)
+        if scale.ndim == 3 and scale.shape[2] > 1:
+            # A product of streams has the product of their scales: one along the rows times one along the inner axis.
+            rows, inner = scale[:, :, :1], scale[:, :1, :] / scale[:, :1, :1]
+            if (rows * inner == scale).all():
+                scaled = np.broadcast_to(_real(weights), _shape_of(weights)) * inner.reshape(*inner.shape[::2], 1)
+                view, weights = replace(view, scale=compact(as_array(rows))), _quantized(as_array(scaled))
         if view.shape[0] > 1:
             return view, weights
         flat = view.shape[1:]

@@ -132,6 +132,23 @@ def test_equations(equation: str, streams: list[list[int]], constants: list[list
         agree_with_reference(model_of(equation, streams, constants, rng, kind=kind))
 
 
+@pytest.mark.parametrize(
+    ("equation", "streams", "constants"),
+    [
+        ("nij,nj,j->ni", [[2, 3], [3]], [[3]]),
+        ("nij,nj,jK->niK", [[2, 3], [3]], [[3, 2]]),
+        ("nbij,nbj,bj->nbi", [[2, 2, 3], [2, 3]], [[2, 3]]),
+    ],
+)
+def test_a_product_of_streams_with_scales_of_their_own(
+    equation: str, streams: list[list[int]], constants: list[list[int]]
+) -> None:
+    """The constant waits for the product, whose scales may differ along both its rows and the axis that is summed."""
+    for seed in range(6):  # the axes of the scales
+        builder = model_of(equation, streams, constants, np.random.default_rng(seed), channels=True)
+        agree_with_reference(builder, step=0.5, reach=6)
+
+
 @settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_any_equation(data: st.DataObject) -> None:
