@@ -2,6 +2,11 @@
 
 Every burst opens its page and closes it again, so that the cycles of each are known beforehand, as are those of
 refreshes: that is what the worst case of a stream from the memory is computed of (:mod:`hdl_lib.memories.fetch_plan`).
+
+It stands here instead of LiteDRAM's core, whose bank machines and arbiters decide at run time, so that no worst case
+follows from its settings. On an ECP5 yosys makes 786 look-up tables and 462 flip-flops of that core for the same chip
+with one native port (litedram 2024.12); of this one with loader, CRC and one region 611 and 395, besides 102 carry
+cells. LiteDRAM's throughput of sequential reads was not measured; this one's is 93 to 95 % of the port's.
 """
 
 from __future__ import annotations
