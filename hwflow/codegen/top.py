@@ -54,7 +54,8 @@ class Top(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annotation
     cores are instantiated (:mod:`hwflow.codegen.cores`)."""
 
     def __init__(self, plan: Plan, placed: Placed = inline) -> None:
-        self.graph = graph = plan.graph
+        self.plan, self.graph = plan, plan.graph
+        graph = plan.graph
         self.domain = ClockDomain("sync")
         self.error = Signal(name="error")
         consumers, producers = graph.consumers(), graph.producers()

@@ -12,6 +12,8 @@ from pathlib import Path
 from amaranth.back import rtlil
 
 from hwflow.codegen.emitted.comments import in_comment
+from hwflow.codegen.emitted.folding import readable_statements
+from hwflow.codegen.emitted.module_headers import with_headers
 from hwflow.codegen.emitted.packaging import OWN_NAMES, Packaging
 from hwflow.codegen.emitted.table_contents import with_weights
 from hwflow.codegen.rtlil_text import readable
@@ -21,9 +23,9 @@ from hwflow.display import show
 from hwflow.processes import uncollected
 
 # Processes become conditional expressions (pmuxtree: no case statement whose branches overlap, which linters dislike
-# and simulators evaluate late), private names short numbers. Of the attributes `keep` must stay (a core that sets it
-# has a reason, see hdl_lib/matrices/mvu.py); the others say where in our sources a line comes from, which is of no use
-# to users.
+# and simulators evaluate late), private names short numbers, which hwflow.codegen.emitted.folding then removes. Of the
+# attributes `keep` must stay (a core that sets it has a reason, see hdl_lib/matrices/mvu.py); the others say where in
+# our sources a line comes from, which is of no use to users.
 _REMOVED = (
     "src",
     "generator",
@@ -114,7 +116,8 @@ def emitted(
     where = _INLINE if packaging.inline_weights else _FROM_FILES
     header = HEADER.format(model=in_comment(show(model)), top=packaging.top, weights=where, about=head)
     modules = "\n".join(_BANNER.sub("", (folder / f"part{number}.v").read_text()) for number in range(len(parts)))
-    (folder / packaging.source).write_text("\n".join((header, with_weights(modules, top.files, tables, packaging))))
+    text = with_weights(readable_statements(modules), top.files, tables, packaging)
+    (folder / packaging.source).write_text("\n".join((header, with_headers(text, top, packaging))))
     layers = folder / LAYERS_FILE
     layers.parent.mkdir(exist_ok=True)
     header = LAYERS_HEADER.format(top=packaging.top, source=packaging.source)

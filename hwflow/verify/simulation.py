@@ -41,6 +41,7 @@ from hwflow.verify.compiled_folder import compiled_model, damaged, require_own
 from hwflow.verify.golden_vectors import golden_vectors
 from hwflow.verify.inputs import Inputs, choose_inputs, require_file
 from hwflow.verify.simulated_layers import Layers, judge
+from hwflow.verify.wave_views import write_views
 
 SIMULATORS = ("verilator", "icarus")
 ICARUS_FRAMES = 4  # what an event-driven simulator is asked to do when nobody says how much
@@ -265,6 +266,9 @@ def _run(
             "simulator-run", error.step, f"must succeed, not fail (log: {error.log})", "read the log",
             output=tuple(error.tail.splitlines()),
         ) from None
+    if waveform is not None:
+        emitted = load_design(out)
+        write_views(waveform, out, emitted, design.top if layers else emitted.top, simulator)
     findings = list(_findings(result, interval, latency, stall, exact))
     if not exact and stall == 0 and side_by_side == 1 and not findings:
         findings += _later_than(result, _latest(out, vectors.frames))
