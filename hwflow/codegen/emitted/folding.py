@@ -165,11 +165,11 @@ class _Module:
         in its own (0)."""
         if not expression.operands:
             return expression
-        given = bits >= expression.width
+        given, length = bits >= expression.width, len(expression.text())
         operands = []
         for operand, place in zip(expression.operands, expression.places, strict=True):
             here = (bits if given else expression.width) if place == -1 else place
-            operands.append(self._replaced(operand, here, given and place == -1, len(expression.text())))
+            operands.append(self._replaced(operand, here, given and place == -1, length))
         return replace(expression, operands=tuple(operands))
 
     def _replaced(self, operand: Expression, place: int, given: bool, length: int) -> Expression:
