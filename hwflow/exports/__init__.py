@@ -1,1 +1,1 @@
-"""The verb ``export``: a design's core, as other projects take one in."""
+"""The verb ``export``: a design's core, as other projects take one in; and waveforms, as viewers do."""

@@ -17,6 +17,7 @@ from hwflow.api.compiler import compile as compile_model
 from hwflow.api.output_folder import room_in
 from hwflow.display import show, show_path
 from hwflow.errors import Finding, Mismatch, ToolError, UsageError
+from hwflow.exports.wave_views import write_views
 from hwflow.frontend.input_types import Declarations
 from hwflow.frontend.states.ties import STATELESS, States
 from hwflow.host.boundary_models import Arrays, model_outputs, port_inputs
@@ -41,7 +42,6 @@ from hwflow.verify.compiled_folder import compiled_model, damaged, require_own
 from hwflow.verify.golden_vectors import golden_vectors
 from hwflow.verify.inputs import Inputs, choose_inputs, require_file
 from hwflow.verify.simulated_layers import Layers, judge
-from hwflow.verify.wave_views import write_views
 
 SIMULATORS = ("verilator", "icarus")
 ICARUS_FRAMES = 4  # what an event-driven simulator is asked to do when nobody says how much
