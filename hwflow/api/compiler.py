@@ -51,7 +51,7 @@ from hwflow.passes.fetch_weights import fetch_weights
 from hwflow.passes.hold_layers import Holding
 from hwflow.schedule.schedule import OutOfReach, Schedule, schedule
 from hwflow.schedule.search.folding_search import Budget, free_text, price
-from hwflow.schedule.weights_outside import choices
+from hwflow.schedule.weights_outside import choices, exceeds_block_ram
 
 Progress = Callable[[str], None]
 
@@ -415,7 +415,8 @@ def _compiled(
         try:
             return compiled(streams)
         except ModelRefused as why:
-            if memory is None or request.memory == NONE or isinstance(why, OutOfReach):
+            least = request.memory == NONE or not exceeds_block_ram(streams, request.board.part)
+            if memory is None or least or isinstance(why, OutOfReach):
                 raise
             refused = why
     timing = memory.timing(request.clock.frequency_hz)

@@ -132,7 +132,7 @@ def command_line() -> argparse.ArgumentParser:
         command.add_argument(
             "--memory", metavar="WHOSE", default="auto",
             help="whose weights lie in the board's memory outside the part, if it has one: auto (of as few layers as "
-            "must be, where block RAM is too small), none, all",
+            "must be, where the weights exceed the block RAM), none, all",
         )
         command.add_argument(
             "--patchable", metavar="all|NAMES",

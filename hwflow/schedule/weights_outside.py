@@ -19,7 +19,7 @@ from hwflow.cores.external.weight_memory import lanes_for, words_of
 from hwflow.cores.matrix.dot_products import weight_type
 from hwflow.ir.graph import Graph, Node
 from hwflow.passes.fetch_weights import groups_of, may_be_fetched
-from hwflow.schedule.search.bounds import Bounds, block_bits
+from hwflow.schedule.search.bounds import Bounds, block_bits, weight_bits
 from hwflow.schedule.search.folding_search import Budget, Chip
 
 _PARTS = 4  # of a block RAM: the unit of sizes
@@ -38,6 +38,11 @@ class _Option:
     group: int
     size: int
     words: int
+
+
+def exceeds_block_ram(graph: Graph, device: Chip) -> bool:
+    """Tell whether the weights have more bits than all block RAM of a part."""
+    return sum(map(weight_bits, graph.nodes)) > device.bram * block_bits(device)
 
 
 def choices(
