@@ -22,6 +22,9 @@ from hwflow.passes.fetch_weights import groups_of, may_be_fetched
 from hwflow.schedule.search.bounds import Bounds, block_bits, weight_bits
 from hwflow.schedule.search.folding_search import Budget, Chip
 
+MOST_WORDS = 1 << 21
+"""Words that are fetched in a frame, at the most: schedules hold some hundred bytes of each."""
+
 _PARTS = 4  # of a block RAM: the unit of sizes
 _SHARES = (0.9, 0.7, 0.5, 0.3, 0.15, 0.05)  # of what the bounds leave: queues and foldings take some of it
 _QUEUE_BLOCKS = 1  # of a layer's prefetch queue
@@ -62,7 +65,7 @@ def choices(
     for share in _SHARES:
         room = int(_PARTS * (budget.bram * share - others / block))
         chosen = _fewest_words(options, max(0, room))
-        if chosen is None:
+        if chosen is None or sum(option.words for option in chosen) > MOST_WORDS:
             continue
         groups = {node.name: option.group for node, option in zip(candidates, chosen, strict=True) if option.group}
         if groups and groups not in seen:
@@ -70,7 +73,7 @@ def choices(
             yield groups
     least_room = [min(each, key=lambda option: (option.size, option.words)) for each in options]
     groups = {node.name: option.group for node, option in zip(candidates, least_room, strict=True) if option.group}
-    if groups and groups not in seen:
+    if groups and groups not in seen and sum(option.words for option in least_room) <= MOST_WORDS:
         yield groups
 
 
