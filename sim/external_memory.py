@@ -32,7 +32,7 @@ def _around(text: str, module: str, memory: Mapping[str, Any]) -> str:
     """Return a module around one in ``text`` whose ports are the same without those of its memory, which it has."""
     found = re.search(rf"(?ms)^module {module}\(.*?^endmodule$", text)
     assert found is not None, "the module is there"
-    ports = re.findall(r"(?m)^  (input|output) ((?:\[\d+:0\] )?)(\S+);$", found.group())
+    ports = re.findall(r"(?m)^  (input|output) ((?:\[\d+:0\] )?)(\S+);(?:  //.*)?$", found.group())
     own = [port for port in ports if not port[2].startswith(_PREFIX)]
     inner = [(width, name) for _, width, name in ports if name.startswith(_PREFIX)]
     heads = ",\n".join(f"    {way} {width}{name}" for way, width, name in own)

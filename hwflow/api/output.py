@@ -135,9 +135,10 @@ def build_further(
     )
     table["reused"] = list(result.reused)
     table["bitstream"] = None if result.bitstream is None else os.path.relpath(result.bitstream, out)
-    if table["bitstream"] is not None:
+    digest = None if result.bitstream is None else digests.digest(out / table["bitstream"])
+    if digest is not None:
         manifest_table = json.loads((out / "manifest.json").read_text())
-        bitstream = {"file": table["bitstream"], digests.KEY: digests.digest(out / table["bitstream"])}
+        bitstream = {"file": table["bitstream"], digests.KEY: digest}
         write_json(out / "manifest.json", manifest_table | {"bitstream": bitstream}, indent=None)
     link = json.loads((out / "board" / "board.json").read_text())["link"]  # of the clock that it got
     table["link"] = with_limit(link, table["timing"]["frames_per_second"])

@@ -10,8 +10,9 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from hwflow.errors import ModelRefused
+from hwflow.quantization.noise.precision import accuracy_of
 from hwflow.quantization.preparation import name_nodes, plain_biases
-from hwflow.quantization.quantize import _accuracy, _refuse_infinite
+from hwflow.quantization.quantize import _refuse_infinite
 from hwflow.quantization.sessions import refusing
 from tests.onnxspec.build import model, node
 
@@ -42,9 +43,9 @@ def test_addends_of_gemm(addend: Any, beta: float, expected: list[float] | None)
 
 def test_accuracy_by_hand() -> None:
     labels = np.array([1, 0])
-    assert _accuracy(np.array([[0.1, 0.9], [0.2, 0.8]]), labels) == 0.5
-    assert _accuracy(np.array([[1], [0]]), labels) == 1.0  # a class
-    assert _accuracy(np.array([[1.0], [0.0]]), labels) is None
+    assert accuracy_of(np.array([[0.1, 0.9], [0.2, 0.8]]), labels) == 0.5
+    assert accuracy_of(np.array([[1], [0]]), labels) == 1.0  # a class
+    assert accuracy_of(np.array([[1.0], [0.0]]), labels) is None
 
 
 def test_integers_are_finite() -> None:

@@ -210,9 +210,10 @@ def emit(scheduled: Schedule, folder: Path) -> Path:
         )
 
     (folder / "weights").mkdir(parents=True)
-    with verilog.emitted(top, "random", folder, run_yosys):
+    tables = {file.name: memory_text(file) for file in top.files}
+    with verilog.emitted(top, "random", folder, run_yosys, tables):
         pass
-    for file in top.files:
-        (folder / "weights" / f"{file.name}.mem").write_text(memory_text(file))
+    for name, text in tables.items():
+        (folder / "weights" / f"{name}.mem").write_text(text)
     (folder / "manifest.json").write_text(json.dumps(manifest(top, scheduled, "random", None)))
     return folder

