@@ -299,21 +299,25 @@ class _Sweep:
 
 
 def _result(future: Any) -> Any:
-    """Return a job's result, or a finding where there is none. Raises :class:`ToolError` if the cluster is lost."""
-    if future.status == "finished":
+    """Return the result of a job that has ended, or a finding where there is none. A result that was lost with its
+    worker since then is waited for: another worker makes it again.
+
+    Raises :class:`ToolError` if the cluster is lost.
+    """
+    try:
         return future.result()
-    if future.status in ("cancelled", "lost"):
-        raise ToolError.of(
-            "dask-scheduler", "the cluster", "must be there until the end, not lost",
-            "start the same command again: it goes on where this one ended",
-        )
-    error = future.exception()
-    if type(error).__name__ == "KilledWorker":
+    except Exception as error:
+        if future.status != "error":
+            raise ToolError.of(
+                "dask-scheduler", "the cluster", "must be there until the end, not lost",
+                "start the same command again: it goes on where this one ended",
+            ) from None
+        if type(error).__name__ == "KilledWorker":
+            return Finding(
+                "worker-lost", "the worker", "must live until the point is done, not end every time (out of memory?)",
+                "give it a machine with more memory, or fewer --workers",
+            )
         return Finding(
-            "worker-lost", "the worker", "must live until the point is done, not end every time (out of memory?)",
-            "give it a machine with more memory, or fewer --workers",
+            "worker-defect", "the worker", f"must end with a result, not with {type(error).__name__}: {error}",
+            "report a defect of hwflow",
         )
-    return Finding(
-        "worker-defect", "the worker", f"must end with a result, not with {type(error).__name__}: {error}",
-        "report a defect of hwflow",
-    )

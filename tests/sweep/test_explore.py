@@ -21,6 +21,7 @@ from distributed import Client, LocalCluster
 import hwflow
 from hwflow.errors import ToolError, UsageError
 from hwflow.sweep import worker_jobs
+from hwflow.sweep.cluster import Workers
 from hwflow.sweep.points import Axes
 from hwflow.sweep.sweep_folder import SweepFolder
 from hwflow.toolchain.build_result import BuildResult
@@ -108,6 +109,23 @@ def test_a_worker_that_is_killed_loses_and_repeats_nothing(tmp_path, cluster, ke
     assert killed and found.count("done") == 30
     assert len(kept) == 30 and set(kept.values()) == {1}
     assert len([*(tmp_path / "out" / "points").iterdir()]) == 30
+
+
+def test_results_that_are_lost_with_their_worker_are_made_again(tmp_path, cluster, kept, monkeypatch):
+    """All workers end after the jobs, before the results are fetched."""
+    model = models.relu(tmp_path / "model.onnx")
+    all_ended = Workers.ended
+
+    def ended(self, futures):
+        done = [*all_ended(self, futures)]
+        for worker in self.client.run(os.getpid).values():
+            os.kill(worker, signal.SIGKILL)
+        wait_for(lambda: all(future.status == "lost" for future in done))
+        yield from done
+
+    monkeypatch.setattr(Workers, "ended", ended)
+    found = hwflow.explore(model, tmp_path / "out", Axes(BOARDS, [100.0, 200.0]), dask=cluster.scheduler_address)
+    assert found.count("done") == 4 and set(kept.values()) == {1}
 
 
 def test_a_float_model_is_quantized_once_for_each_width(tmp_path, cluster, kept):
