@@ -28,6 +28,9 @@ class StreamCrossing(wiring.Component):
         Of a beat.
     source, target : str
         The domains of ``i`` and of ``o``.
+    pauses : bool
+        ``o.valid`` falls for a cycle behind each beat. Then the registers of a beat are loaded when ``o.valid`` is low,
+        a register's word, and not when ``o.ready`` says so, which comes late and would go to every bit of a wide beat.
 
     Members
     -------
@@ -35,11 +38,12 @@ class StreamCrossing(wiring.Component):
 
     Timing
     ------
-    A beat each cycle of the slower clock. ``i.ready``, ``o.valid`` and ``o.payload`` are registers.
+    A beat each cycle of the slower clock; with ``pauses`` at most every second cycle of ``target``, which a clock twice
+    as fast as that of ``source`` does not notice. ``i.ready``, ``o.valid`` and ``o.payload`` are registers.
     """
 
-    def __init__(self, shape: ShapeLike, source: str, target: str):
-        self.source, self.target = source, target
+    def __init__(self, shape: ShapeLike, source: str, target: str, *, pauses: bool = False):
+        self.source, self.target, self.pauses = source, target, pauses
         super().__init__({"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape))})
 
     def elaborate(self, platform):
@@ -71,7 +75,10 @@ class StreamCrossing(wiring.Component):
             self.o.valid.eq(valid),
             Cat(self.o.payload).eq(payload),
         ]
-        with m.If(~valid | self.o.ready):
+        if self.pauses:
+            with m.If(self.o.ready):
+                target += valid.eq(0)
+        with m.If(~valid if self.pauses else ~valid | self.o.ready):
             target += [valid.eq(left), payload.eq(read.data)]
             with m.If(left):  # decides whether the count is loaded, and is not in its sum
                 target += taken.eq(taken + 1)

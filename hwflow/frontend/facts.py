@@ -35,7 +35,8 @@ class Facts:
     of what; ``quotients``: the result, dividend and divisor, which broadcast; ``distances``: each element less the mean
     of its row of ``source``; ``variances``: of the rows of ``source``; ``limited``: the result, what it is no less
     than, and the other limit; ``repeated``: the elements, with other axes of length 1, that a value repeats;
-    ``zero_tests``: what a bool tells to be 0; ``guarded``: the result, and what it is where that is not 0."""
+    ``zero_tests``: what a bool tells to be 0; ``guarded``: the result, what it is where that is not 0, and the constant
+    that it is elsewhere (None: none)."""
 
     maxima: dict[Value, OfRows] = field(default_factory=dict)
     totals: dict[Value, OfRows] = field(default_factory=dict)
@@ -51,7 +52,7 @@ class Facts:
     powers: dict[Value, tuple[Reals, Reals]] = field(default_factory=dict)
     quotients: dict[Value, tuple[Reals, Reals, Reals]] = field(default_factory=dict)
     zero_tests: dict[Value, Reals] = field(default_factory=dict)
-    guarded: dict[Value, tuple[Reals, Reals]] = field(default_factory=dict)
+    guarded: dict[Value, tuple[Reals, Reals, Fraction | None]] = field(default_factory=dict)
     reciprocals: dict[Value, tuple[Reals, Reals]] = field(default_factory=dict)
 
     def note_rows(self, table: dict[Value, OfRows], result: Reals, source: Reals, axes: tuple[int, ...]) -> None:
@@ -67,18 +68,24 @@ class Facts:
             return None
         return found.axes
 
-    def note_guarded(self, result: Reals, condition: Value, other: Reals) -> None:
-        """Note that ``result`` is ``other`` unless ``condition``, if this tells that ``other`` is 0."""
+    def note_guarded(self, result: Reals, condition: Value, other: Reals, instead: Fraction | None) -> None:
+        """Note that ``result`` is ``other`` unless ``condition``, if this tells that ``other`` is 0; then it is
+        ``instead``, or no constant."""
         tested = self.zero_tests.get(condition)
         if tested is not None and _same(tested, other):
-            self.guarded[result.value] = result, other
+            self.guarded[result.value] = result, other, instead
 
     def greatest_guarded(self, dividend: Reals, divisor: Reals) -> Reals | None:
         """Return the greatest elements of the rows of ``dividend``, if ``divisor`` is that where it is not 0."""
-        result, greatest = self.guarded.get(divisor.value, (None, None))
+        result, greatest, _ = self.guarded.get(divisor.value, (None, None, None))
         if result is not divisor or greatest is None or self.axes_below(dividend, greatest) is None:
             return None
         return greatest
+
+    def unless_zero(self, divisor: Reals) -> tuple[Reals, Fraction] | None:
+        """Return what ``divisor`` is where that is not 0, and the constant other than 0 that it is elsewhere."""
+        result, other, instead = self.guarded.get(divisor.value, (None, None, None))
+        return (other, instead) if result is divisor and other is not None and instead else None
 
     def divisor_of(self, factor: Reals) -> Reals | None:
         """Return the reals whose reciprocals ``factor`` has."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 
 from hwflow.errors import Finding
 from hwflow.onnxspec.resolving.control_flow import once_a_body
-from hwflow.operators.onnx_operators import REASONS
+from hwflow.operators.onnx_operators import MAY_HOLD, REASONS
 
 
 def unsupported(where: str, operator: str, said: str = "") -> Finding:
@@ -31,9 +32,20 @@ def whole_operator(where: str) -> tuple[str, str] | None:
 
 def of_whole_operators(findings: Iterable[Finding]) -> list[Finding]:
     """Merge the findings in the definition of an operator of the table into one about that operator, and those of all
-    rounds of a loop."""
+    rounds of a loop. In the definition of another one nobody can put quantizers: the remedy says what it may hold."""
     result: dict[Finding, None] = {}
     for finding in once_a_body(findings):
         outer = whole_operator(finding.where)
-        result[finding if outer is None else unsupported(*outer)] = None
+        result[_of_definition(finding) if outer is None else unsupported(*outer)] = None
     return list(result)
+
+
+def _of_definition(finding: Finding) -> Finding:
+    outer = _DEFINED.search(finding.where)
+    if outer is None or outer["operator"] not in MAY_HOLD:
+        return finding
+    remedy = (
+        f"hardware for {outer['operator']} is limited to: {MAY_HOLD[outer['operator']]}; else let no quantizer follow "
+        "it, so that the host runs it"
+    )
+    return replace(finding, remedy=remedy)

@@ -34,6 +34,12 @@ HEAVY = frozenset(record.name for record in RECORDS if record.heavy)
 DEFINED = frozenset(record.name for record in RECORDS if record.defined)
 """Operators whose definition hardware runs."""
 
+MAY_HOLD: Mapping[str, str] = {
+    record.name: record.defined or record.limits
+    for record in RECORDS if record.defined or (record.lower is not None and record.definition is not None)
+}  # fmt: skip
+"""What such a node may hold, and one that is replaced by its definition in some forms only."""
+
 REASONS: Mapping[str, Reason] = {
     record.name: reason for record in RECORDS if (reason := record.refused or record.partly) is not None
 }

@@ -206,8 +206,8 @@ class BoardTop(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annot
     def _crossed(
         self, m: Module, core_clk: Signal, inputs: Sequence[Any], outputs: Sequence[Any]
     ) -> tuple[list[Any], list[Any], Signal, Signal]:
-        """Put queues between the shell's streams and a core with a clock of its own; return the core's ends, its reset
-        and its error."""
+        """Put queues between the shell's streams and a core with a clock of its own, twice the shell's or more
+        (:attr:`ClockPlan.ratio`); return the core's ends, its reset and its error."""
         shell = self.shell
         core_error, stages = Signal(), Signal(RESET_STAGES, init=-1)
         reset = Signal(init=1)
@@ -226,7 +226,8 @@ class BoardTop(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annot
         ]
         into, outof = [], []
         for k, port in enumerate(inputs):
-            m.submodules[f"input{k}_crossing"] = crossing = StreamCrossing(port.payload.shape(), "session", "core")
+            shape = port.payload.shape()
+            m.submodules[f"input{k}_crossing"] = crossing = StreamCrossing(shape, "session", "core", pauses=True)
             wiring.connect(m, port, crossing.i)
             into.append(crossing.o)
         for k, port in enumerate(outputs):

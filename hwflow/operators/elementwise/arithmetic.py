@@ -50,6 +50,7 @@ from hwflow.operators.moves.channels import Channels
 from hwflow.operators.moves.moves import broadcast, with_constant
 from hwflow.operators.norms.approximations import operand, quotient
 from hwflow.operators.norms.based import based
+from hwflow.operators.norms.guarded import guarded_divisor
 from hwflow.operators.norms.masked import added, widest, with_mask
 from hwflow.operators.norms.rows import below_greatest
 from hwflow.operators.norms.softmax import divided
@@ -124,7 +125,8 @@ def _arithmetic(state: Lowering, node: OnnxNode, operation: str) -> View:
     elif operation == "mul" and _is_inverse(left):
         left, right, operation, wholes = right, replace(left, functions=left.functions[:-1]), "div", wholes[::-1]
     greatest = _guarded_greatest(state, left, right) if operation == "div" else None
-    right = greatest or right
+    guarded = guarded_divisor(state, node, right) if operation == "div" and greatest is None else None
+    right = greatest or (guarded[0] if guarded else right)
     if operation in ("mul", "div"):
         left, right = operand(state, node, left), operand(state, node, right)
         inverted = [state.facts.divisor_of(view) for view in (left, right)] if operation == "mul" else [None, None]
@@ -133,6 +135,7 @@ def _arithmetic(state: Lowering, node: OnnxNode, operation: str) -> View:
         elif inverted[0] is not None:
             left, right, operation, wholes = right, inverted[0], "div", wholes[::-1]
         limits = Limits(Fraction(1), None, uniform(left.scale)) if greatest else state.facts.limits(left, right)
+        limits = limits if guarded is None else Limits(None, guarded[1])
         whose = state.facts.softmax_of(left, right) if operation == "div" and not limits.least else None
         if whose is not None and lies_far_apart(state, whose[0]):
             after = (*left.after, *right.after, node.name)

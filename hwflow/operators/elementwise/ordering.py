@@ -100,7 +100,8 @@ def where(state: Lowering, node: OnnxNode) -> View:
     operands = _operands(state, node, (1, 2))
     result = chosen(state, node, operands)
     if isinstance(condition, Integers) and isinstance(operands[1], Reals):
-        state.facts.note_guarded(result, condition.value, operands[1])
+        instead = None if isinstance(operands[0], Reals) else uniform(operands[0])
+        state.facts.note_guarded(result, condition.value, operands[1], instead)
     return result
 
 

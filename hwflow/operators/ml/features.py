@@ -152,7 +152,7 @@ RECORDS = (
         "Scaler", domains=ML, defined="reals and integers", definition=_scaler, clauses=feature_steps.SCALER
     ),
     Operator(
-        "Normalizer", domains=ML, defined="before a quantizer; MAX of reals that are not negative",
+        "Normalizer", domains=ML, defined="before a quantizer",
         definition=_normalizer, clauses=feature_steps.NORMALIZER,
     ),
     Operator("Binarizer", domains=ML, defined="reals and integers", definition=_binarizer),

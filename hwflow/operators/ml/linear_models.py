@@ -9,7 +9,7 @@ from hwflow.onnxspec.definitions.dialect_writer import Call, DialectWriter
 from hwflow.onnxspec.definitions.function_writer import Undefined, Use
 from hwflow.operators.ml.labels import Labels, both_sides
 from hwflow.operators.ml.ml_operands import as_float, as_reals, columns, real_kind, reals, require_length
-from hwflow.operators.ml.post_transforms import LOGISTIC, NONE, SOFTMAX, transformed
+from hwflow.operators.ml.post_transforms import LOGISTIC, NONE, SOFTMAX, TRANSFORMS_ALLOWED, transformed
 from hwflow.operators.record import ML, Operator
 
 
@@ -85,7 +85,7 @@ def _single(body: DialectWriter, labels: Labels, scores: str, transform: str, ki
 
 _DEFINED = (
     "of quantized numbers and integers; coefficients as they are, where those of an output have a common divisor that "
-    "makes them integers of at most 40 bits; transforms NONE, LOGISTIC and SOFTMAX, all at the model's end; "
+    f"makes them integers of at most 40 bits; {TRANSFORMS_ALLOWED}; "
     "labels that are strings are the host's"
 )
 

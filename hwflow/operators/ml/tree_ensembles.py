@@ -13,6 +13,7 @@ from fractions import Fraction
 import numpy as np
 
 from hwflow.frontend.context import Lowering, Refusal, made, reals, refuse
+from hwflow.frontend.error_bounds import Bound
 from hwflow.frontend.frames import axes
 from hwflow.frontend.views import Functions, HostInput, Integers, Reals, View, as_array, as_reals, fractions
 from hwflow.ir.graph import Value
@@ -37,8 +38,9 @@ from hwflow.operators.ml.ensembles import (
     of_named_nodes,
     of_positions,
 )
+from hwflow.operators.ml.post_transforms import TRANSFORMS_ALLOWED
 from hwflow.operators.ml.ranked_nodes import CutNodes, cut_nodes, limits
-from hwflow.operators.ml.tree_values import MOST_BITS, Leaves, TooFine, leaves_of, reach
+from hwflow.operators.ml.tree_values import MOST_BITS, Leaves, TooFine, ends, leaves_of
 from hwflow.operators.quantizers.quantizers import Quantization, graph_input, requantize
 from hwflow.operators.record import ML, Operator, attributes
 from hwflow.types import Interval, IntType
@@ -89,8 +91,9 @@ def _lowered(state: Lowering, node: OnnxNode, trees: Ensemble, aggregate: str, b
         nodes.feature, ranked.limit, ranked.missing, ranked.apart, nodes.true, nodes.false, roots,
         leaves.start, leaves.target, leaves.value, targets, _AGGREGATES[aggregate],
     )
-    result = state.add(node, [ranked.value], made_of)
-    state.reach[result] = reach(leaves, trees.leaf_tree)
+    interval = ends(leaves, trees.leaf_tree)
+    result = state.add(node, [ranked.value], made_of, bound=Bound(interval))
+    state.reach[result] = max(-interval.lo, interval.hi)
     scale = leaves.unit / trees.trees if aggregate == "AVERAGE" else leaves.unit
     offset = fractions(0) if within or not len(base) else as_array(-fractions(base) / scale)
     return made(result, (targets,), fractions(scale), offset, node)
@@ -236,7 +239,8 @@ def _results(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Sequence[Re
 
 _LIMITS = (
     "features of float16, float32, float64, int64 without a quantizer, or any quantized ones; thresholds, leaves and "
-    f"sums exact, of at most {MOST_BITS} bits; every mode, NaN, every aggregate"
+    f"sums exact, of at most {MOST_BITS} bits; every mode, NaN, every aggregate; "
+    f"{TRANSFORMS_ALLOWED}"
 )
 RECORDS = (
     Operator(
@@ -265,6 +269,7 @@ RECORDS = (
     ),
     Operator(
         "TreeEnsembleClassifier", domains=ML, definition=tree_definitions.classifier, quantized=True,
-        defined="all transforms; labels that are strings are the host's", clauses=tree_lists.CLASSIFIER,
+        defined=f"{TRANSFORMS_ALLOWED}; labels that are strings are the host's",
+        clauses=tree_lists.CLASSIFIER,
     ),
 )

@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 
 from hwflow.operators.ml.ensembles import Ensemble, Floats, IntArray
+from hwflow.types import Interval
 
 MOST_BITS = 62
 """Of the sums of all trees."""
@@ -81,9 +82,10 @@ def least_exponent(value: Floats) -> int:
     return int((exponent - 53 + trailing).min())
 
 
-def reach(leaves: Leaves, tree: IntArray) -> int:
-    """Return a bound of the magnitude of sums; ``tree``: of each leaf but the last one, rising."""
+def ends(leaves: Leaves, tree: IntArray) -> Interval:
+    """Return bounds of sums, and of extremes, for all targets; ``tree``: of each leaf but the last one, rising."""
     owner = np.append(tree, tree.max(initial=-1) + 1)[np.repeat(np.arange(len(tree) + 1), np.diff(leaves.start))]
-    greatest = np.zeros(int(owner.max(initial=-1)) + 1, np.int64)
-    np.maximum.at(greatest, owner, np.abs(leaves.value))
-    return int(greatest.sum())
+    least, most = np.zeros((2, int(owner.max(initial=-1)) + 1), np.int64)  # what a leaf does not name gets 0
+    np.minimum.at(least, owner, leaves.value)
+    np.maximum.at(most, owner, leaves.value)
+    return Interval(int(least.sum()), int(most.sum()))

@@ -189,7 +189,7 @@ def quotient(
         "must be", "quantize the quotient, or leave it to the host",
     )
     dividend, divisor = based(state, node, dividend), based(state, node, divisor)
-    divisor = _positive(state, node, divisor)
+    dividend, divisor = _signed(state, node, dividend, _positive(state, node, divisor), limits)
     a, b = state.bound(dividend.value), state.bound(divisor.value)
     assert a.interval is not None and b.interval is not None
     scales = as_array(abs(divisor.scale)).reshape(-1)
@@ -236,6 +236,34 @@ def _positive(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
         return view
     value = applied(state, node, view.value, Times(-1), (None,), view.nodes)
     return replace(view, value=value, scale=as_array(-view.scale), nodes=())
+
+
+def _signed(
+    state: Lowering, node: OnnxNode, dividend: Reals, divisor: Reals, limits: Limits
+) -> tuple[Reals, Reals]:
+    """Return dividend and divisor, or, where the divisor has both signs and is never 0, its magnitude and the dividend
+    with its sign."""
+    bound = state.bound(divisor.value)
+    assert bound.interval is not None
+    steepest = max(abs(s) for s in divisor.scale.reshape(-1))
+    if bound.interval.lo >= 0 or limits.least is None or limits.least <= bound.error * steepest:
+        return dividend, divisor
+    size = applied(state, node, divisor.value, Magnitude(), (None,), divisor.nodes)
+    size = applied(state, node, size, MAXIMUM, (None, 1), ())
+    return _of_sign(state, node, divisor.value, dividend), replace(divisor, value=size, nodes=())
+
+
+def _of_sign(state: Lowering, node: OnnxNode, sign: Value, view: Reals) -> Reals:
+    """Return ``view``, whose zero point is 0, negated where ``sign`` is negative."""
+    below = state.add(
+        node, [sign], ElementwiseAttributes(Simple("less"), (None, 0), None), origin="", bound=Bound(Interval(0, 1))
+    )
+    opposite = applied(state, node, view.value, Times(-1), (None,), ())
+    value = state.add(
+        node, [below, opposite, view.value], ElementwiseAttributes(Simple("where"), (None, None, None), None),
+        view.nodes, origin="",
+    )
+    return replace(view, value=value, nodes=(), low=None, high=None)
 
 
 def root(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
@@ -399,17 +427,8 @@ def _hyperbolic_tangent(state: Lowering, node: OnnxNode, view: Reals) -> Reals |
         for name, constants in (("sub", (one, None)), ("add", (None, one)))
     ]
     tangent = quotient(state, node, parts[0], parts[1], Limits(most=ONE, least=ONE))
-    below = state.add(
-        node, [view.value], ElementwiseAttributes(Simple("less"), (None, 0), None), origin="",
-        bound=Bound(Interval(0, 1)),
-    )
-    opposite = applied(state, node, tangent.value, Times(-1), (None,), ())
-    value = state.add(
-        node, [below, opposite, tangent.value], ElementwiseAttributes(Simple("where"), (None, None, None), None),
-        origin="",
-    )
-    sign = view.scale.reshape(-1)[0] > 0
-    return replace(tangent, value=value, scale=tangent.scale if sign else as_array(-tangent.scale))
+    found = _of_sign(state, node, view.value, tangent)
+    return found if view.scale.reshape(-1)[0] > 0 else replace(found, scale=as_array(-found.scale))
 
 
 def _limited(state: Lowering, node: OnnxNode, view: Reals, function: Clip | Relu) -> Reals | None:

@@ -18,8 +18,8 @@ BEATS = random.Random(3).choices(range(512), k=150)
 class Bench(Elaboratable):
     """The crossing, and resets of both domains."""
 
-    def __init__(self):
-        self.crossing = StreamCrossing(9, "source", "target")
+    def __init__(self, pauses=False):
+        self.crossing = StreamCrossing(9, "source", "target", pauses=pauses)
         self.source_reset, self.target_reset = Signal(), Signal()
 
     def elaborate(self, platform):
@@ -69,8 +69,9 @@ async def receive(ctx, bench, count, stall=0.0):
 
 @pytest.mark.parametrize("clocks", CLOCKS)
 @pytest.mark.parametrize(("gap", "stall"), [(0, 0), (0.5, 0), (0, 0.5), (0.7, 0.7)])
-def test_every_beat_in_order(clocks, gap, stall):
-    bench = Bench()
+@pytest.mark.parametrize("pauses", [False, True])
+def test_every_beat_in_order(clocks, gap, stall, pauses):
+    bench = Bench(pauses)
 
     async def check(ctx):
         assert await receive(ctx, bench, len(BEATS), stall) == BEATS
@@ -78,9 +79,9 @@ def test_every_beat_in_order(clocks, gap, stall):
     simulate(bench, clocks, send(bench, BEATS, gap), check)
 
 
-def cycles_at_full_rate(clocks):
+def cycles_at_full_rate(clocks, pauses=False):
     """Cycles of the slower clock from the first beat to the last one."""
-    bench, took = Bench(), []
+    bench, took = Bench(pauses), []
 
     async def check(ctx):
         await receive(ctx, bench, 1)
@@ -98,6 +99,31 @@ def cycles_at_full_rate(clocks):
 @pytest.mark.parametrize("clocks", CLOCKS)
 def test_a_beat_each_cycle_of_the_slower_clock(clocks):
     assert len(BEATS) - 16 <= cycles_at_full_rate(clocks) <= len(BEATS) + 1
+
+
+def test_pauses_do_not_slow_a_clock_of_half_the_target():
+    assert len(BEATS) - 16 <= cycles_at_full_rate((10, 5), pauses=True) <= len(BEATS) + 1
+    assert cycles_at_full_rate((10, 10), pauses=True) > 1.9 * (len(BEATS) - 16)
+
+
+@pytest.mark.parametrize("pauses", [False, True])
+def test_what_changes_a_beat(pauses):
+    """With pauses a beat stays for a cycle behind its handshake: ``ready`` does not load the beat's registers."""
+    bench, changed = Bench(pauses), []
+
+    async def check(ctx):
+        port = bench.crossing.o
+        ctx.set(port.ready, 1)
+        taken = before = None
+        for _ in range(100):
+            _, _, valid, beat = await ctx.tick("target").sample(port.valid, port.payload)
+            if taken:
+                changed.append(beat != before)
+            taken, before = valid, beat
+
+    simulate(bench, (5, 5), send(bench, BEATS[:40]), check)
+    assert len(changed) > 30
+    assert any(changed) == (not pauses)
 
 
 def test_a_smaller_queue_is_slower(monkeypatch):

@@ -23,12 +23,14 @@ ML = "ai.onnx.ml"
 
 
 class Classical(Builder):
-    """Models of the newest version of ai.onnx.ml."""
+    """Models of the newest version of ai.onnx.ml, or an older one."""
+
+    ml_version = 5
 
     def build(self) -> onnx.ModelProto:
         model = super().build()
         for opset in model.opset_import:
-            opset.version = 5 if opset.domain == ML else opset.version
+            opset.version = self.ml_version if opset.domain == ML else opset.version
         return model
 
     def ml(self, op: str, *inputs: str, **attributes: Any) -> str:
@@ -60,6 +62,10 @@ def normalizer(b: Classical) -> None:
 
 def normalizer_by_greatest(b: Classical) -> None:
     b.quantized(b.ml("Normalizer", b.reals(0.0173, -128), norm="MAX"), ["N", 4], 0.01)
+
+
+def normalizer_of_any_sign(b: Classical) -> None:
+    b.quantized(b.ml("Normalizer", b.reals(0.0173), norm="MAX"), ["N", 4], 0.25)
 
 
 def vectorizer(b: Classical) -> None:
@@ -109,9 +115,28 @@ def classifier(b: Classical, least: float = 0.015625) -> None:
     b.output(b.declare("scores", ["N", 3]))
 
 
+def trees(b: Classical, transform: str = "SOFTMAX") -> None:
+    """Two trees of one test, and no class that every leaf names."""
+    b.ml_version = 3
+    b.quantized(b.ml(
+        "TreeEnsembleRegressor", b.reals(), n_targets=3, post_transform=transform, nodes_treeids=[0] * 3 + [1] * 3,
+        nodes_nodeids=[0, 1, 2] * 2, nodes_featureids=[0, 0, 0, 3, 0, 0], nodes_values=[0.5, 0.0, 0.0] * 2,
+        nodes_modes=["BRANCH_LEQ", "LEAF", "LEAF"] * 2, nodes_truenodeids=[1, 0, 0] * 2,
+        nodes_falsenodeids=[2, 0, 0] * 2, target_treeids=[0, 0, 0, 1, 1], target_nodeids=[1, 1, 2, 1, 2],
+        target_ids=[0, 1, 2, 1, 0], target_weights=[0.25, 0.5, 0.75, -1.0, 2.0],
+    ), ["N", 3], 0.01)  # fmt: skip
+
+
+def test_a_transform_that_no_hardware_makes_says_what_may_be(tmp_path: Path) -> None:
+    b = Classical(15, 8)
+    trees(b, "PROBIT")
+    with pytest.raises(ModelRefused, match="transforms NONE, LOGISTIC and SOFTMAX before a quantizer.* the host runs"):
+        compile(b.save(tmp_path), "ulx3s_85f")
+
+
 MODELS = [
-    classifier, scaler, binarizer, imputer, normalizer, normalizer_by_greatest, vectorizer, labels, table, one_hot,
-    one_hot_of_reals, of_integers,
+    classifier, scaler, binarizer, imputer, normalizer, normalizer_by_greatest, normalizer_of_any_sign, vectorizer,
+    labels, table, one_hot, one_hot_of_reals, of_integers, trees,
 ]
 
 
@@ -119,13 +144,6 @@ def test_coefficients_too_far_apart(tmp_path: Path) -> None:
     b = Classical(15, 8)
     classifier(b, 1e-12)
     with pytest.raises(ModelRefused, match="by integers of at most 40 bits, not of more"):
-        compile(b.save(tmp_path), "ulx3s_85f")
-
-
-def test_greatest_elements_of_any_sign_are_no_divisors(tmp_path: Path) -> None:
-    b = Classical(15, 8)
-    b.quantized(b.ml("Normalizer", b.reals(), norm="MAX"), ["N", 4])
-    with pytest.raises(ModelRefused, match=r"the divisor must be known to differ from 0, not lie in \[-32.8, 31\]"):
         compile(b.save(tmp_path), "ulx3s_85f")
 
 
@@ -171,7 +189,17 @@ def test_golden_model_and_hardware(make: Any, tmp_path: Path) -> None:
         integers["x"][:2] = [[1, 5], [-9, 1]]
     if make is normalizer_by_greatest:
         integers["x"][:2] = [[-128] * 4, [-128, -127, -128, -128]]
+    if make is normalizer_of_any_sign:  # less 3 the greatest is -4, 0, 0 and 2
+        integers["x"][:4] = [[-1, -9, -33, -7], [3, -97, 3, -57], [3] * 4, [5, -11, 3, 4]]
+    if make is trees:  # -0.25 and -0.25; -0.25 and 1; scores (0.25, -0.5, 0) and (2.25, 0.5, 0)
+        integers["x"][:2] = [[2, 0, 0, 2], [2, 0, 0, 7]]
     expected = golden.evaluate(model.quantized, integers)
+    if make is trees:  # shares 0.444, 0.210, 0.346 and 0.782, 0.136, 0.082, in levels of 0.01, 2 being 0
+        (found,) = expected.values()
+        assert found[:2].tolist() == [[46, 23, 37], [80, 16, 10]]
+    if make is normalizer_of_any_sign:  # 2 is 0, a level is 0.25; beside 0 the number itself: -1.73 and -1.038
+        (found,) = expected.values()
+        assert found[:4].tolist() == [[6, 14, 38, 12], [2, -5, 2, -2], [2] * 4, [6, -26, 2, 4]]
     if make is normalizer_by_greatest:  # zeros stay zeros; 0 is level 2, 1 is 102
         (found,) = expected.values()
         assert found[:2].tolist() == [[2] * 4, [2, 102, 2, 2]]
