@@ -86,12 +86,15 @@ def test_trees_begin_hardware(tmp_path: Path) -> None:
 
 def test_an_operator_of_machine_learning_is_named(tmp_path: Path) -> None:
     b = Builder(21, 10)
-    x = b.node("Normalizer", b.requantize(b.input("x", ["N", 3]), 0.5, 0, "int8"), name="norm", domain="ai.onnx.ml")
+    x = b.node(
+        "LinearRegressor", b.requantize(b.input("x", ["N", 3]), 0.5, 0, "int8"), name="odds", domain="ai.onnx.ml",
+        coefficients=[0.5] * 9, targets=3, post_transform="PROBIT",
+    )  # fmt: skip
     y = b.node("MatMul", x, b.weights(np.ones((3, 2), int)), name="fc")
     b.output(b.declare(b.quantize(y, 0.5), ["N", 2], "uint8"))
     (finding,) = refused(b, tmp_path)
     assert (finding.rule, finding.where.partition(" in the definition of ")[2]) == (
-        "divisor-zero", "node 'norm' (Normalizer)",
+        "quantized-operand", "node 'odds' (LinearRegressor)",
     )
 
 

@@ -20,7 +20,8 @@ from hwflow.operators.ml.ml_operands import greatest_of_rows
 NONE, SOFTMAX, LOGISTIC, SOFTMAX_ZERO, PROBIT = TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
 
 TRANSFORMS_ALLOWED = "transforms NONE, LOGISTIC and SOFTMAX before a quantizer, all at the model's end"
-"""What hardware makes: scores of SOFTMAX_ZERO differ too much in size for fixed point, those of PROBIT may be infinite."""
+"""What hardware makes: weights of SOFTMAX_ZERO differ too much in size for fixed point, results of PROBIT may be
+infinite."""
 
 _NEAR = 1e-7  # of 0
 _ROOT, _WINITZKI = 1.41421356, 0.147

@@ -130,7 +130,7 @@ def trees(b: Classical, transform: str = "SOFTMAX") -> None:
 def test_a_transform_that_no_hardware_makes_says_what_may_be(tmp_path: Path) -> None:
     b = Classical(15, 8)
     trees(b, "PROBIT")
-    with pytest.raises(ModelRefused, match="transforms NONE, LOGISTIC and SOFTMAX before a quantizer.* the host runs"):
+    with pytest.raises(ModelRefused, match=r"transforms NONE, LOGISTIC and SOFTMAX before a quantizer.* the host runs"):
         compile(b.save(tmp_path), "ulx3s_85f")
 
 
