@@ -10,13 +10,12 @@ from dataclasses import dataclass, field
 from hwflow.frontend.context import Handler
 from hwflow.frontend.frames import axes
 from hwflow.frontend.views import View
-from hwflow.onnxspec.graphs.operator_facts import STANDARD_DOMAIN, OperatorFacts
+from hwflow.onnxspec.graphs.operator_facts import OperatorFacts
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
 from hwflow.onnxspec.shapes.dialects import MICROSOFT_DOMAIN, ML_DOMAIN, QONNX_DOMAINS
 from hwflow.operators.float_errors import step_errors
 from hwflow.operators.linear.linear_work import Shapes
 
-STANDARD = (STANDARD_DOMAIN,)
 MICROSOFT = (MICROSOFT_DOMAIN,)
 ML = (ML_DOMAIN,)
 QONNX = tuple(sorted(QONNX_DOMAINS))

@@ -84,7 +84,6 @@ ALL: tuple[ElementType, ...] = (
     _int32(28, "float6e3m2", 6, 14, (0, 2**6 - 1)),
 )
 BY_CODE: dict[int, ElementType] = {element.code: element for element in ALL}
-BY_NAME: dict[str, ElementType] = {element.name: element for element in ALL}
 
 
 def describe(code: int) -> str:

@@ -11,13 +11,11 @@ import onnx
 from hwflow.errors import Finding, ModelRefused, Severity
 from hwflow.onnxspec.graphs.scopes import scopes
 from hwflow.onnxspec.graphs.sites import TensorSite, tensor_sites
-from hwflow.onnxspec.reading import element_types
-from hwflow.onnxspec.reading.external_files import ExternalFiles, Need, fetch, read_reference, verify
+from hwflow.onnxspec.reading.external_files import ExternalFiles
 from hwflow.onnxspec.reading.reader import read_model
-from hwflow.onnxspec.reading.stored import StoredTensor, element_count, stored_tensors
+from hwflow.onnxspec.reading.stored import StoredTensor, stored_tensors
 from hwflow.onnxspec.reading.writer import write_model
 
-SMALL = 1 << 16  # bytes: shapes, axes, scales and the like
 LARGE = 2**31 - 2**24  # bytes that certainly fit into one message, which has less than 2 GiB
 PAGE = 4096  # bytes: offsets are multiples of it (EXT-08)
 
@@ -107,24 +105,3 @@ def write_complete(model: onnx.ModelProto, source: Path, target: Path) -> None:
 
 def _sites(model: onnx.ModelProto) -> list[TensorSite]:
     return list(tensor_sites(scopes(model)))
-
-
-def read_small(
-    tensor: onnx.TensorProto, folder: Path | None, trusted: Folders = (), most: int = SMALL
-) -> onnx.TensorProto | None:
-    """Copy an external tensor with its data, for shape inference, which reads values of a few elements.
-
-    None if it has more than ``most`` bytes, is unavailable (clauses EXT-* report why), or ``folder`` (the model's) is
-    None.
-    """
-    element, count = element_types.BY_CODE.get(tensor.data_type), element_count(tensor.dims)
-    if tensor.data_location != onnx.TensorProto.EXTERNAL or element is None or count is None or element.bits == 0:
-        return None
-    need = Need(element.raw_bytes(count), element.name)
-    reference, files = read_reference(tensor), ExternalFiles(folder, trusted)
-    if need.size > most or any(problem.severity == Severity.ERROR for problem in verify(reference, need, files)):
-        return None
-    data = fetch(reference, need.size, files)
-    if data is None:
-        return None
-    return onnx.TensorProto(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims, raw_data=data)

@@ -14,7 +14,7 @@ from hwflow.api.checking import check
 from hwflow.errors import ModelRefused
 from hwflow.onnxspec import read_model, validate
 from hwflow.onnxspec.reading import external_loading
-from hwflow.onnxspec.reading.external_loading import load_external_data, read_small, write_complete
+from hwflow.onnxspec.reading.external_loading import load_external_data, write_complete
 from tests.onnxspec.build import model, node, refused, texts, value
 
 WEIGHTS = np.arange(-8, 8, dtype=np.int8).reshape(4, 4)
@@ -140,19 +140,6 @@ def test_tensors_in_branches_functions_and_training_graphs_are_loaded(tmp_path: 
     assert b"w.bin" not in proto.SerializeToString()
 
 
-def test_small_tensors_for_inference(tmp_path: Path) -> None:
-    proto = read_model(save(tmp_path / "m"))
-    shape, weights = proto.graph.initializer[3], proto.graph.initializer[2]
-    read = read_small(shape, tmp_path / "m")
-    assert read is not None and numpy_helper.to_array(read).tolist() == [-1, 4]
-    assert shape.data_location == TensorProto.EXTERNAL  # unchanged
-    assert read_small(shape, None) is None
-    assert read_small(shape, tmp_path) is None
-    assert read_small(weights, tmp_path / "m", most=15) is None
-    assert read_small(weights, tmp_path / "m", most=16) is not None
-    assert read_small(dense().graph.initializer[3], tmp_path) is None
-
-
 def test_a_complete_copy(tmp_path: Path) -> None:
     path = save(tmp_path / "m")
     hwflow.load(path).write(tmp_path / "copy.onnx")
@@ -186,4 +173,3 @@ def test_nothing_is_allocated_by_declared_size(tmp_path: Path) -> None:
     assert [f.rule for f in found if f.severity == "error"] == ["EXT-02", "EXT-04"]
     with pytest.raises(ModelRefused):
         load_external_data(proto, tmp_path / "model.onnx")
-    assert read_small(huge, tmp_path, most=2**62) is None
