@@ -212,10 +212,12 @@ class _Placer:
                 return _State(_Kind.REALS)
             if node.op_type == ADD:
                 return _State(_Kind.SUMS, squares=squares)
-        if self._kind(stream) in (_Kind.SUMS, _Kind.REALS) and not facts.affine and stream not in self._divisors:
+        affine = facts.affine and not self._is_square(node, stream)
+        if self._kind(stream) in (_Kind.SUMS, _Kind.REALS) and not affine and stream not in self._divisors:
             root = self._root(stream)
             self._demand(root)
-            return _State(_Kind.FUNCTION, root)
+            if root != stream:
+                return _State(_Kind.FUNCTION, root)
         state = self.states[stream]
         if state.kind != _Kind.INTEGERS:
             return replace(state, squares="") if state.kind == _Kind.FUNCTION else _State(state.kind)
@@ -248,6 +250,8 @@ class _Placer:
 
     def _other(self, node: onnx.NodeProto, facts: OperatorFacts, streams: list[str]) -> _State:
         """Return the state of what depends on several elements or streams."""
+        if facts.accumulates and len(streams) == 1 and (squares := self.states[streams[0]].squares):
+            return _State(_Kind.SUMS, squares=squares)
         for name in streams:
             if self._needs(facts, name):
                 self._demand(name)

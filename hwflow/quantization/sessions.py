@@ -21,6 +21,8 @@ import onnx
 
 from hwflow.display import show
 from hwflow.errors import ModelRefused, ToolError
+from hwflow.onnxspec.graphs.operator_facts import facts_of
+from hwflow.onnxspec.graphs.scopes import scopes
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 
@@ -116,7 +118,8 @@ def silent() -> Iterator[None]:
 
 
 def plain(model: onnx.ModelProto) -> onnx.ModelProto:
-    """A copy that onnxruntime reads: its newest IR version at most; initializers are constants and no inputs."""
+    """A copy that onnxruntime reads: its newest IR version at most; initializers are constants and no inputs; operators
+    are in the domain that it has them in."""
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
     copy.ir_version = min(max(copy.ir_version, LEAST_IR_VERSION), MOST_IR_VERSION)
@@ -125,6 +128,9 @@ def plain(model: onnx.ModelProto) -> onnx.ModelProto:
     inputs = [i for i in copy.graph.input if i.name not in initializers]
     del copy.graph.input[:]
     copy.graph.input.extend(inputs)
+    for node in (node for scope in scopes(copy) for node in scope.nodes):
+        if facts_of(node.domain, node.op_type).in_default_domain:
+            node.proto.domain = ""
     return copy
 
 

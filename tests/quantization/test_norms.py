@@ -35,6 +35,11 @@ def model(norm: str) -> Builder:
         h = b.node("Div", h, b.node("Add", b.node("Exp", b.node("Neg", h)), b.constant(1.0)))
     elif norm == "LpNormalization":
         h = b.node(norm, h, axis=1, p=1)
+    elif norm == "GroupNormalization":
+        scale, bias = b.constant([0.5, 1, -1, 2]), b.constant([0, 1, 0, -0.5])
+        h = b.declare(b.node(norm, h, scale, bias, num_groups=2), ["N", 4, 3, 3])
+    elif norm == "SimplifiedLayerNormalization":  # in ai.onnx, as onnxruntime writes it
+        h = b.declare(b.node(norm, h, b.constant([0.5, 1, -1]), axis=-1), ["N", 4, 3, 3])
     elif norm == "LRN":
         h = b.node(norm, h, size=3, alpha=0.5, beta=0.6, bias=1.0)
     else:
@@ -44,7 +49,10 @@ def model(norm: str) -> Builder:
 
 
 @pytest.mark.parametrize(
-    "norm", ["L2", "RMS", "reciprocal", "Swish", "LpNormalization", "LRN", "MeanVarianceNormalization", "LpPool"]
+    "norm", [
+        "L2", "RMS", "reciprocal", "Swish", "GroupNormalization", "SimplifiedLayerNormalization", "LpNormalization",
+        "LRN", "MeanVarianceNormalization", "LpPool",
+    ],
 )
 def test_norms(norm: str, tmp_path: Path) -> None:
     b = model(norm) if norm != "LpPool" else pooled()

@@ -178,3 +178,15 @@ def test_squares_of_one_scale_add_up_without_quantizers():
     assert magnitude(after="Sigmoid") == ["x", "MatMul0", "sum", "after", "y"]
     # Squares of two scales have a long common divisor.
     assert magnitude(scaled=True) == ["x", "MatMul0", "first", "second", "sum", "after", "y"]
+
+
+@pytest.mark.parametrize("square", ["Mul", "Pow"])
+def test_a_mean_of_squares_needs_no_quantizer(square):
+    """Eight bits of the squares would be four of the norm. Before its square, a product needs one."""
+    chain = Chain().then("MatMul", EYE)
+    other = chain.constant(2.0) if square == "Pow" else chain.at
+    squares = chain.node(square, chain.at, other, result="squares")
+    mean = chain.node("ReduceMean", squares, chain.constant([1], np.int64), result="mean")
+    norm = chain.node("Sqrt", chain.node("Add", mean, chain.constant(1e-6), result="spread"), result="norm")
+    chain.at = chain.node("Div", chain.at, norm, result="divided")
+    assert chain.then("MatMul", EYE).quantized() == ["x", "MatMul0", "divided", "y"]

@@ -76,6 +76,19 @@ def _by_layer_normalization(use: Use) -> onnx.FunctionProto:
     return body.returned(*results, total)
 
 
+def _by_mean_of_squares(use: Use) -> onnx.FunctionProto:
+    """Define the norm without a mean for the quantizer: onnxruntime has it in ai.onnx, where this is no operator."""
+    call = Call.of(use)
+    body, rank = DialectWriter(call, 18), len(call.shape(0) or ())
+    x, scale = body.argument(0), body.argument(1)
+    rows = body.integers(range(call.integer("axis", -1) % rank, rank))
+    mean = body.let(f"ReduceMean ({body.let(f'Mul ({x}, {x})')}, {rows})")
+    spread = body.let(f"Add ({mean}, {body.number(call.real('epsilon', 1e-5), call.kind(0))})")
+    norm = body.let(f"Sqrt ({spread})")
+    result = body.let(f"Mul ({body.let(f'Div ({x}, {norm})')}, {scale})")
+    return body.returned(result, body.let(f"Reciprocal ({norm})"))
+
+
 def _independent(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
     rule = axes.elementwise(0, 1)
     return _rows_alone(build, node) and rule.independent(build, _summands(node), copy)
@@ -113,7 +126,7 @@ RECORDS = (
         honours=attributes("axis", "epsilon", "stash_type"), frames=axes.along(-1), framewise=framewise.inner_axis,
         error=norm_errors.normalization(norm_errors.from_axis, centred=False), in_default_domain=True,
         form=dialect_forms.normalization(("X", "scale"), (), axis="integer", epsilon="real", stash_type="integer"),
-        evaluate=norm_operators.simplified_layer_normalization,
+        definition=_by_mean_of_squares, evaluate=norm_operators.simplified_layer_normalization,
     ),
     _record(
         "SkipLayerNormalization", _skipping(centred=True), honours=attributes("epsilon"), frames=_SKIP,

@@ -53,7 +53,6 @@ RECORDS: tuple[Operator, ...] = (
     Operator("DynamicQuantizeLSTM", refused=_DYNAMIC),
     Operator("DynamicQuantizeMatMul", refused=_DYNAMIC, work=linear_work.product(0)),
     Operator("GridSample", refused=_SAMPLED),
-    Operator("GroupNormalization", frames=axes.IMAGE, same_shape=True, sizes=size_facts.GROUPS),
     Operator("LinearAttention", work=linear_work.linear_attention),
     Operator("MatMulNBits", refused=_BLOCKED),
     Operator("MaxRoiPool", refused=_SAMPLED),
