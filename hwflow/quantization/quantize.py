@@ -36,7 +36,7 @@ from hwflow.quantization.integer_kinds import MOST_BITS, IntegerKind
 from hwflow.quantization.noise.layer_errors import LayerError
 from hwflow.quantization.noise.precision import accuracy_of
 from hwflow.quantization.preparation import of_fused_operators
-from hwflow.quantization.sessions import State, require_onnxruntime, run_frames
+from hwflow.quantization.sessions import State, is_run, require_onnxruntime, run_frames
 from hwflow.quantization.static_quantizer import Recipe, static_qdq
 from hwflow.report.quantization_note import KEY, note
 from hwflow.types import IntType
@@ -281,8 +281,9 @@ def quantize(
         )
     evaluated = calibrated if inputs is None else choose_inputs(model, None, inputs, None, rng)
     whole = written_out(of_fused_operators(model.proto), model.dimensions, whole=model.whole)
-    # onnxruntime lacks operators of ai.onnx.ml on some types, but not what they are defined by.
-    source = whole if any(node.domain == ML_DOMAIN for node in model.proto.graph.node) else model.proto
+    # onnxruntime lacks some operators, and ai.onnx.ml's on some types, but not what they are defined by.
+    defined = any(node.domain == ML_DOMAIN for node in model.proto.graph.node) or not is_run(model.proto)
+    source = whole if defined else model.proto
     say(f"running the float model on {_frames(calibrated)}")
     shown, reference = _run(model, source, calibrated)
     _refuse_infinite(reference, calibrated)

@@ -134,6 +134,16 @@ def plain(model: onnx.ModelProto) -> onnx.ModelProto:
     return copy
 
 
+def is_run(model: onnx.ModelProto) -> bool:
+    """Tell whether onnxruntime has all operators of a model, in the forms that it uses."""
+    try:
+        with refusing(model, "run in onnxruntime"):
+            open_session(plain(model))
+    except ModelRefused:
+        return False
+    return True
+
+
 def run_frames(
     model: onnx.ModelProto, frames: Sequence[Arrays], outputs: Sequence[str], states: Sequence[State] = ()
 ) -> dict[str, npt.NDArray[Any]]:

@@ -27,9 +27,9 @@ FRAMES = 12
 
 CASES = [
     name for op in ("RNN", "GRU", "LSTM", "Scan") for name in node_tests_of(op)
-    if name != "test_scan_sum" and not name.endswith("_batchwise")
+    if name != "test_scan_sum"
 ]
-"""But one of operator set 8, whose Scan has a batch and lengths, and those that onnxruntime cannot run in float."""
+"""But one of operator set 8, whose Scan has a batch and lengths."""
 IN_RTL = frozenset({"test_gru_defaults", "test_lstm_with_peepholes", "test_rnn_seq_length", "test_scan9_sum"})
 
 
