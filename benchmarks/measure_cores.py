@@ -28,7 +28,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from hdl_lib.arithmetic.digit_product import Digits
-from hdl_lib.arithmetic.multiplier import interval
+from hdl_lib.arithmetic.multiplier import PART, interval
 from hdl_lib.arithmetic.packed_product import BLOCKS, Packing
 from hdl_lib.matrices.mvu import Mvu
 from hdl_lib.memories.rom import VERILOG, Table, readmemh_text
@@ -303,6 +303,8 @@ PRODUCT_ROWS = [
     ("u8", "u8", "s18", 128, 100, 2, "lut", 6),
     ("u4", "s4", "s8", 0, 0, 8, "lut", 4),
     ("s16", "s16", "s32", 0, 0, 1, "dsp", 4),
+    ("u40", "u20", "u60", 0, 0, 1, "dsp", 10),
+    ("s24", "s20", "s44", 0, 0, 2, "dsp", 10),
 ]
 
 
@@ -310,7 +312,7 @@ def build_product(c: Configuration) -> tuple[wiring.Component, Mapping[str, str]
     shapes = [shape_of(c[name]) for name in ("a", "b", "output")]
     core = StreamProduct(
         shapes[:2], shapes[2], lanes=c["lanes"], offsets=(c["offset_a"], c["offset_b"]), multiplier=c["multiplier"],
-        depth=c["depth"],
+        depth=c["depth"], part=PART,
     )  # fmt: skip
     return core, {}
 
@@ -512,7 +514,7 @@ def main() -> None:
         rows.append(row)
         print(" ".join(f"{key}={value}" for key, value in row.items()), flush=True)
     if not arguments.fmax and arguments.only is None:
-        path = ROOT / "hwflow" / "ops" / "samples" / f"{arguments.core}_ecp5.csv"
+        path = ROOT / "hwflow" / "cores" / "samples" / f"{arguments.core}_ecp5.csv"
         with path.open("w", newline="") as file:
             writer = csv.DictWriter(file, [*core.columns, *CELLS], lineterminator="\n")
             writer.writeheader()

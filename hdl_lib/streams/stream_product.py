@@ -21,7 +21,7 @@ class StreamProduct(Joined):
     input_shapes, output_shape: of an element of ``a`` and ``b``, and of the product; integer shapes.
     lanes: elements per beat.
     offsets: integers, of ``a`` and of ``b``.
-    multiplier: "dsp" or "lut", see :mod:`hdl_lib.arithmetic.multiplier`.
+    multiplier: "dsp" or "lut", part: see :mod:`hdl_lib.arithmetic.multiplier`.
     depth: beats of the output queue; one beat per cycle needs ``latency + 1``.
 
     Members
@@ -49,32 +49,34 @@ class StreamProduct(Joined):
         offsets: Sequence[int],
         multiplier: ProductForm,
         depth: int,
+        part: int | None = None,
     ) -> None:
         if multiplier not in FORMS:
             raise ValueError(f"multiplier must be one of {', '.join(FORMS)}, not {multiplier!r}")
         self.offsets = tuple(offsets)
         super().__init__(input_shapes, output_shape, lanes=lanes, channels=lanes, depth=depth)
-        self.multiplier = self.multiplier_of(self.input_shapes, self.offsets, multiplier)
+        self.multiplier = self.multiplier_of(self.input_shapes, self.offsets, multiplier, part)
 
     @staticmethod
-    def multiplier_of(input_shapes: Sequence[Shape], offsets: Sequence[int], multiplier: ProductForm) -> Multiplier:
+    def multiplier_of(
+        input_shapes: Sequence[Shape], offsets: Sequence[int], multiplier: ProductForm, part: int | None = None
+    ) -> Multiplier:
         """Return the multiplier of the factors, offsets subtracted."""
         shapes = []
         for shape, offset in zip(input_shapes, offsets, strict=True):
             low, high = interval(Shape.cast(shape))
             shapes.append(shape_of(low - offset, high - offset))
-        return Multiplier(shapes[0], shapes[1], multiplier)
+        return Multiplier(shapes[0], shapes[1], multiplier, part)
 
     @staticmethod
-    def latency_of(input_shapes: Sequence[Shape], offsets: Sequence[int], multiplier: ProductForm) -> int:
+    def latency_of(multiplier: Multiplier) -> int:
         """Return the cycles from a step to ``o.valid``."""
-        product = StreamProduct.multiplier_of(input_shapes, offsets, multiplier)
-        return 1 + product.operand_latency + product.latency + 1
+        return 1 + multiplier.operand_latency + multiplier.latency + 1
 
     @property
     def latency(self) -> int:
         """Return this core's :meth:`latency_of`."""
-        return self.latency_of(self.input_shapes, self.offsets, self.multiplier.form)
+        return self.latency_of(self.multiplier)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

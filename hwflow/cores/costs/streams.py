@@ -16,9 +16,7 @@ from hwflow.cores.costs.family import FAMILIES
 from hwflow.cores.costs.memory import block_queue, filled_rom, queue, rom
 from hwflow.cores.costs.products.product_sums import (
     multiplier_blocks,
-    operands,
     product_bits,
-    products,
     split_sums,
     whole_products,
 )
@@ -115,7 +113,7 @@ def stream_product(
         # An offset's zeros below leave the value's bits as they are.
         places = difference.bits - (offset & -offset).bit_length() + 1 if offset else 0
         total += Resources(lut=lanes * adders(places, 1, family).lut, ff=lanes * difference.bits)
-    total += products(family, x, w, lanes, kind, out.bits) + operands(family, x, w, lanes, kind, out.bits)
+    total += whole_products(family, x, w, lanes, kind, out.bits)
     if kind != ProductForm.DSP or not FAMILIES[family].dsp_registers:
         total += Resources(ff=lanes * w.bits)
     return total + queue(family, lanes * out.bits, depth)

@@ -44,25 +44,22 @@ class Product(LogicalOperator[ProductAttributes], Joined[ProductAttributes]):
         context.bind(node.outputs[0], result, order)
 
     def foldings(self, node: Node[ProductAttributes], device: Device) -> Sequence[Folding]:
-        kinds = costs.product_kinds(device.family, *_operands(_multiplier(node, ProductForm.DSP)))
+        kinds = costs.product_kinds(device.family, *_operands(_multiplier(node, Folding(1, 1, 0, ProductForm.DSP))))
         lanes = costs.stream_lanes(node.outputs[0].typed.shape)
-        return [Folding(count, count, 0, kind) for count in lanes for kind, _ in kinds]
+        return [Folding(count, count, 0, kind, part) for count in lanes for kind, part in kinds]
 
     def timing(self, node: Node[ProductAttributes], decision: Decision) -> Timing:
-        folding = decision.folding
-        shapes = [shape_of(value.typed.element) for value in node.inputs]
-        latency = Core.latency_of(shapes, node.attributes.offsets, folding.multiplier)
-        return joined_timing(self.cycles(node, folding), latency)
+        latency = Core.latency_of(_multiplier(node, decision.folding))
+        return joined_timing(self.cycles(node, decision.folding), latency)
 
     def resources(self, node: Node[ProductAttributes], decision: Decision, device: Device) -> Resources:
         folding = decision.folding
         types = [value.typed.element for value in node.inputs]
-        x, w = _operands(_multiplier(node, folding.multiplier))
-        output = node.outputs[0].typed.element
-        offsets, kind = node.attributes.offsets, folding.multiplier
-        latency = Core.latency_of([shape_of(element) for element in types], offsets, kind)
+        multiplier = _multiplier(node, folding)
+        x, w = _operands(multiplier)
         return costs.stream_product(
-            device.family, types, offsets, x, w, output, folding.output_lanes, kind, latency, decision.depth
+            device.family, types, node.attributes.offsets, x, w, node.outputs[0].typed.element, folding.output_lanes,
+            folding.multiplier, Core.latency_of(multiplier), decision.depth
         )
 
     def build(self, node: Node[ProductAttributes], decision: Decision, name: str) -> Built:
@@ -70,7 +67,7 @@ class Product(LogicalOperator[ProductAttributes], Joined[ProductAttributes]):
         core = Core(
             [shape_of(value.typed.element) for value in node.inputs], shape_of(node.outputs[0].typed.element),
             lanes=folding.output_lanes, offsets=node.attributes.offsets, multiplier=folding.multiplier,
-            depth=decision.depth,
+            depth=decision.depth, part=folding.part or None,
         )
         return Built(core, [core.a, core.b], [core.o])
 
@@ -79,9 +76,9 @@ def _factors(interval: Interval, offset: int) -> Interval:
     return Interval(interval.lo - offset, interval.hi - offset)
 
 
-def _multiplier(node: Node[ProductAttributes], form: ProductForm) -> Multiplier:
+def _multiplier(node: Node[ProductAttributes], folding: Folding) -> Multiplier:
     shapes = [shape_of(value.typed.element) for value in node.inputs]
-    return Core.multiplier_of(shapes, node.attributes.offsets, form)
+    return Core.multiplier_of(shapes, node.attributes.offsets, folding.multiplier, folding.part or None)
 
 
 def _operands(multiplier: Multiplier) -> tuple[IntType, IntType]:

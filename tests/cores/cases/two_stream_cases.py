@@ -53,10 +53,11 @@ def _product(
     *,
     narrow: bool = False,
     wrap: IntType | None = None,
+    part: int = 0,
 ) -> Case:
     rng = np.random.default_rng(channels)
     sources = [stream(pixels, channels, e, intervals_within(e, channels, rng) if narrow else ()) for e in elements]
-    foldings = tuple(Folding(n, n, 0, kind) for n in lanes for kind in kinds)
+    foldings = tuple(Folding(n, n, 0, kind, part) for n in lanes for kind in kinds)
     attributes = {"offsets": offsets, "wrap": wrap}
     corners = paired_corners if wrap is None else None
     return Case(name, "product", attributes, sources[0], foldings, corners, (sources[1],))
@@ -70,6 +71,8 @@ PRODUCT = [
     _product("one_offset", 2, 2, (I8, U4), (-128, 0), (1,)),
     _product("bits", 3, 3, (U1, I4), (0, 0), (3,), ("lut",)),
     _product("sixteen", 2, 1, (I16, IntType(16, False)), (5, 32768), (1,)),
+    _product("parts", 2, 2, (IntType(40, False), IntType(20, False)), (0, 0), (2,), ("dsp",), part=17),
+    _product("signed_parts", 2, 1, (IntType(30, True), IntType(15, True)), (5, -3), (1,), ("dsp",), part=15),
     _product("intervals", 3, 4, (I8, U8), (3, 100), (2,), ("lut",), narrow=True),
 ]
 

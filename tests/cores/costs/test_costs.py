@@ -15,6 +15,7 @@ from amaranth.hdl import Shape
 
 import hwflow.cores
 from hdl_lib.arithmetic.digit_product import Digits
+from hdl_lib.arithmetic.multiplier import PART
 from hdl_lib.arithmetic.packed_product import BLOCKS, Packing
 from hdl_lib.memories.rom import VERILOG
 from hdl_lib.requantizers.requantize_mas import MultiplyAddShift
@@ -156,7 +157,8 @@ def stream_product(row: Row) -> Resources:
         IntType.holding(Interval(t.min - o, t.max - o)) for t, o in ((a, offset_a), (b, offset_b))
     ]
     kind = row["multiplier"]
-    latency = StreamProduct.latency_of([shape_of(a), shape_of(b)], (offset_a, offset_b), kind)
+    multiplier = StreamProduct.multiplier_of([shape_of(a), shape_of(b)], (offset_a, offset_b), kind, PART)
+    latency = StreamProduct.latency_of(multiplier)
     return costs.stream_product(
         "ecp5", (a, b), (offset_a, offset_b), *differences, y, lanes, kind, latency, depth
     )

@@ -196,11 +196,13 @@ def operands(family: str, x: IntType, w: IntType, count: int, kind: ProductForm,
     return total.times(count)
 
 
-def whole_products(family: str, x: IntType, w: IntType, count: int, kind: ProductForm) -> Resources:
+def whole_products(
+    family: str, x: IntType, w: IntType, count: int, kind: ProductForm, limit: int | None = None
+) -> Resources:
     """``count`` products with their operands; those of operands wider than a block are sums of parts."""
     wide = kind == ProductForm.DSP and max(x.bits, w.bits) > BLOCK and min(x.bits, w.bits) > 1
-    made = wide_product(family, x, w, count) if wide else products(family, x, w, count, kind)
-    return made + operands(family, x, w, count, kind)
+    made = wide_product(family, x, w, count) if wide else products(family, x, w, count, kind, limit)
+    return made + operands(family, x, w, count, kind, limit)
 
 
 def _parts(t: IntType, other: IntType, limit: int) -> list[int]:
