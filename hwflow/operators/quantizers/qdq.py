@@ -22,10 +22,10 @@ from hwflow.frontend.views import (
 from hwflow.ir.graph import Fractions, Meaning, Value
 from hwflow.ir.integer_functions import Simple
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
+from hwflow.operators.approximations.wide_roots import with_roots
 from hwflow.operators.elementwise.alignment import step
 from hwflow.operators.elementwise.arithmetic import affine
 from hwflow.operators.norms.masked import greatest_masked, where_taken
-from hwflow.operators.norms.wide_roots import with_roots
 from hwflow.operators.quantizers.quantizers import (
     Quantization,
     constant_levels,
