@@ -179,6 +179,10 @@ async def vectors_pass(dut: Any) -> None:
     clock, reset = getattr(dut, design.clock), getattr(dut, design.reset)
     reset.value = 1
     clock.value = 0
+    if design.load is not None:  # nothing is loaded here
+        for name in (*(f"{design.load.input}_{pin}" for pin in ("tdata", "tvalid", "tlast")),
+                     f"{design.load.output}_tready"):
+            getattr(dut, name).value = 0
     Clock(clock, job["clock_ns"], unit="ns").start(start_high=True)
     for _ in range(RESET_CYCLES):
         await FallingEdge(clock)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,10 +75,50 @@ class Stream:
 
 
 @dataclass(frozen=True)
+class LoadedMemory:
+    """A table that is loaded while the design runs: ``rows`` of ``row_bytes``; ``file``: with those of the bitstream,
+    ``nodes``: the ONNX nodes that it is of."""
+
+    file: str
+    rows: int
+    row_bytes: int
+    nodes: tuple[str, ...]
+
+    def image(self, folder: Path) -> bytes:
+        """Return the bytes in which a file of ``folder`` is loaded: its rows, the highest byte first, and a CRC-32."""
+        rows = (folder / self.file).read_text().split()
+        data = b"".join(int(row, 16).to_bytes(self.row_bytes, "big") for row in rows)
+        return data + crc32(data).to_bytes(4, "little")
+
+
+@dataclass(frozen=True)
+class LoadPorts:
+    """How a design's tables are loaded: the ports, and the tables in order."""
+
+    input: str
+    output: str
+    memories: tuple[LoadedMemory, ...]
+
+    def packet(self, folder: Path) -> bytes:
+        """Return the packet that loads the tables of an emitted directory of the same hardware."""
+        return bytes([LOAD, *b"".join(memory.image(folder) for memory in self.memories)])
+
+    def answer(self, failed: Sequence[int] = (), *, refuses: bool = False, changed: bool = True) -> bytes:
+        """Return the answer to a packet; ``failed``: tables by their number."""
+        each = [int(number in failed) for number in range(len(self.memories))]
+        return bytes([*each, int(refuses or bool(failed)) + 2 * changed])
+
+
+LOAD, STATUS = 1, 2
+"""A packet's first byte."""
+
+
+@dataclass(frozen=True)
 class Design:
     """An emitted directory. ``top``, ``sources``: of what is simulated, with its memory if the design has some outside.
     ``latency`` and ``initiation_interval`` are the manifest's predictions, in cycles;
-    ``before``: between reset and the first input beat, in which state is read."""
+    ``before``: between reset and the first input beat, in which state is read; ``load``: how its tables are loaded, if
+    they are."""
 
     directory: Path
     model: str
@@ -92,6 +133,7 @@ class Design:
     latency: int | None
     initiation_interval: int | None
     before: int = 0
+    load: LoadPorts | None = None
 
     @property
     def streams(self) -> tuple[Stream, ...]:
@@ -152,6 +194,19 @@ def _stream(table: Mapping[str, Any], is_output: bool, where: str) -> Stream:
     return stream
 
 
+def _load(table: Mapping[str, Any] | None, where: str) -> LoadPorts | None:
+    if table is None:
+        return None
+    memories = tuple(
+        LoadedMemory(
+            _get(each, "file", str, where), _get(each, "rows", int, where), _get(each, "row_bytes", int, where),
+            tuple(_get(each, "nodes", list, where)),
+        )
+        for each in _get(table, "memories", list, where)
+    )
+    return LoadPorts(_get(table, "input", str, where), _get(table, "output", str, where), memories)
+
+
 def load_design(directory: Path | str) -> Design:
     """Read ``directory/manifest.json``. Raises :class:`ManifestError` naming the file and key that is wrong."""
     directory = Path(directory).resolve()
@@ -184,6 +239,7 @@ def load_design(directory: Path | str) -> Design:
         latency=timing.get("latency"),
         initiation_interval=timing.get("initiation_interval"),
         before=int(timing.get("before", 0)),
+        load=_load(table.get("load"), where),
     )
     for file in (*design.sources, *design.weights):
         if not file.is_file():

@@ -89,7 +89,8 @@ class RunResult:
     reset; ``cycles`` is the cycle of the last output handshake plus one. ``latency``: from the first input handshake
     to the first output handshake; ``initiation_interval``: between the last output handshakes of the last two frames
     (None with one frame). With gaps and stalls these two are what was measured, not what the design can do.
-    ``error``: the design's error output was high at some time, first in ``error_cycle``. ``seconds``: build and run.
+    ``error``: the design's error output was high at some time, first in ``error_cycle``. ``loads``: of each
+    load that was answered the cycles of its first byte and of its answer's last. ``seconds``: build and run.
     """
 
     frames: int
@@ -106,6 +107,7 @@ class RunResult:
     latency: int | None
     streams: Mapping[str, Handshakes]
     simulator: str = ""
+    loads: tuple[tuple[int, int], ...] = ()
     seed: int = 0
     stall: float = 0.0
     build_seconds: float = 0.0
@@ -157,5 +159,6 @@ class RunResult:
                 port: Handshakes(s["beats"], tuple(s["first"]), tuple(s["last"]))
                 for port, s in table["streams"].items()
             },
+            loads=tuple((begin, end) for begin, end in table.get("loads", ()) if end is not None),
         )
         return replace(result, **about)

@@ -93,6 +93,13 @@ class Vectors:
     def __getitem__(self, port: str) -> Array:
         return self.inputs[port] if port in self.inputs else self.expected[port]
 
+    def then(self, others: Vectors) -> Vectors:
+        """Return these frames, and behind them those of ``others``."""
+        return Vectors(
+            {port: np.concatenate([array, others.inputs[port]]) for port, array in self.inputs.items()},
+            {port: np.concatenate([array, others.expected[port]]) for port, array in self.expected.items()},
+        )
+
     def head(self, frames: int) -> Vectors:
         """The first ``frames`` frames."""
         return self.between(0, frames)

@@ -38,6 +38,9 @@ def pins_header(design: Design, taps: Sequence[Tap] = ()) -> str:
         lines.append(f'    static_assert(sizeof(m.{s.port}_tdata) == {size}, "{message}");')
     lines.append("    return {")
     lines += [f"        {_pins(s)}," for s in design.streams]
+    lines += ["    };", "}", "static std::vector<Pins> model_load(Model& m) {", "    (void)m;", "    return {"]
+    for port, way in () if design.load is None else ((design.load.input, "false"), (design.load.output, "true")):
+        lines.append(f'        {{"{port}", {way}, 1, {_flags(port, ("tdata", "tvalid", "tready", "tlast"))}}},')
     lines += ["    };", "}", "static std::vector<Tap> model_taps(Model& m) {", "    (void)m;", "    return {"]
     lines += [f"        {_tap(tap)}," for tap in taps]
     return "\n".join([*lines, "    };", "}", ""])
@@ -51,5 +54,9 @@ def _tap(tap: Tap) -> str:
 
 
 def _pins(s: Stream) -> str:
-    flags = ", ".join(f"&m.{s.port}_{pin}" for pin in ("tvalid", "tready", "tlast"))
+    flags = _flags(s.port, ("tvalid", "tready", "tlast"))
     return f'{{"{s.port}", {str(s.is_output).lower()}, {s.tdata_bytes}, &m.{s.port}_tdata, {flags}}}'
+
+
+def _flags(port: str, pins: Sequence[str]) -> str:
+    return ", ".join(f"&m.{port}_{pin}" for pin in pins)

@@ -8,7 +8,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from . import programs
@@ -21,6 +21,16 @@ from .taps import Tap, files
 from .vectors import Vectors, pack
 from .verilator_build import build
 from .verilator_harness import harness_recipe
+
+
+@dataclass(frozen=True)
+class Load:
+    """A packet to the loader, and the answer that must come. It is offered when ``after`` frames have been taken, and
+    the frames behind them when its first byte has been."""
+
+    after: int
+    data: bytes
+    answer: bytes
 
 
 def run_verilator(
@@ -41,6 +51,7 @@ def run_verilator(
     taps: Sequence[Tap] = (),
     records: Path | None = None,
     threads: int = 1,
+    loads: Sequence[Load] = (),
 ) -> RunResult:
     """Simulate all frames of ``vectors`` and return the verdict.
 
@@ -52,7 +63,7 @@ def run_verilator(
     with the number of frames that are done; ``taps``: streams inside (of a design by :func:`.taps.load_taps`) whose
     beats are written to the folder ``records``, see :func:`.taps.files`; ``threads``: so many programs simulate side by
     side, each an equal share of the frames from a reset of its own (see :mod:`.side_by_side`; one where a waveform or
-    ``taps`` are recorded).
+    ``taps`` are recorded, or with ``loads``: packets to the loader of the design's tables, in order).
 
     Raises ManifestError, VectorError, :class:`SimulatorFailed`. A wrong design raises nothing: see the result.
     """
@@ -75,7 +86,7 @@ def run_verilator(
     idle = watchdog or design.watchdog(max(probabilities))
     say = on_frames or (lambda frames: None)
     found = {**os.environ, **(environment or {})}
-    parts = shares(vectors.frames, 1 if wave is not None or taps else threads)
+    parts = shares(vectors.frames, 1 if wave is not None or taps or loads else threads)
     done = [0] * len(parts)
 
     def one(part: int) -> RunResult:
@@ -86,7 +97,7 @@ def run_verilator(
         log = folder / ("run.log" if len(parts) == 1 else f"run{part}.log")
         some = vectors.between(parts[part].start, parts[part].stop)
         return _simulated(
-            built.program, design, some, probabilities, seed + part, idle, found, log, wave, taps, records, count
+            built.program, design, some, probabilities, seed + part, idle, found, log, wave, taps, records, count, loads
         )
 
     if len(parts) == 1:
@@ -100,7 +111,7 @@ def run_verilator(
 def _simulated(
     program: Path, design: Design, vectors: Vectors, probabilities: tuple[float, float], seed: int, watchdog: int,
     environment: Mapping[str, str], log: Path, wave: Path | None, taps: Sequence[Tap], records: Path | None,
-    on_frames: Callable[[int], None],
+    on_frames: Callable[[int], None], loads: Sequence[Load] = (),
 ) -> RunResult:
     """Run the ``program`` once, with these ``probabilities`` of stalls and gaps."""
     stall, gap = probabilities
@@ -125,6 +136,11 @@ def _simulated(
         if records is not None:
             for tap, file in files(tuple(taps), records):
                 lines.append(f"tap {tap.port} {tap.beats * vectors.frames} {file.absolute()}")
+        for number, load in enumerate(loads):
+            data = Path(scratch) / f"load{number}"
+            data.write_bytes(load.data)
+            Path(f"{data}.answer").write_bytes(load.answer)
+            lines.append(f"load {load.after} {data}")
         config.write_text("\n".join(lines) + "\n")
         status, text = _run([str(program), str(config), str(seed)], design.directory, environment, on_frames)
         log.write_text(text)

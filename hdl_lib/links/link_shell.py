@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import IntEnum
 
-from amaranth import Cat, Module, ResetInserter, Signal
+from amaranth import Cat, Module, Mux, ResetInserter, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -12,6 +13,7 @@ from hdl_lib.links.byte_adapter import BytesToBeats, beat_layout
 from hdl_lib.links.packets import PACKET_BYTE, RECEIVED_BYTE
 from hdl_lib.links.reliable_link import ReliableLink
 from hdl_lib.links.stream_turns import BytesToStreams, StreamsToBytes
+from hdl_lib.loading.table_loader import Command
 from hdl_lib.streams.skid_buffer import SkidBuffer
 
 CROSSING_CYCLES = 8
@@ -20,6 +22,15 @@ CROSSING_CYCLES = 8
 RESET_STAGES = 3
 """Registers on the way of the core's reset. The last one can be copied for parts of the core, the one before for these
 copies, so that none crosses the device and fans out in the same cycle."""
+
+
+class _Phase(IntEnum):
+    """Of a session that begins with a packet to the loader."""
+
+    COMMAND = 0
+    TABLES = 1
+    ANSWER = 2
+    FRAMES = 3
 
 
 class LinkShell(wiring.Component):
@@ -39,6 +50,9 @@ class LinkShell(wiring.Component):
 
     image : (int, int), optional
         Bytes a beat and beats of what each session begins with, before the first frame.
+    load : int, optional
+        Bytes of a packet that loads the core's tables (:class:`hdl_lib.loading.table_loader.TableLoader`). Each session
+        begins with such a packet, or one of a single byte, and its answer; then come the frames.
 
     Members
     -------
@@ -48,6 +62,8 @@ class LinkShell(wiring.Component):
         To the core's inputs.
     image : Out(stream.Signature(beat_layout(bytes)))
         What a session begins with, if it does.
+    load : Out(stream.Signature(beat_layout(1))), load_answer : In(stream.Signature(beat_layout(1)))
+        To the core's loader, and from it, if it has one.
     output0, output1, ... : In(stream.Signature(beat_layout(bytes)))
         From the core's outputs. ``last`` of the last one's beats ends a frame for the counters; else it is ignored.
     core_reset : Out(1)
@@ -65,11 +81,13 @@ class LinkShell(wiring.Component):
     def __init__(
         self, inputs: Sequence[tuple[int, int]], outputs: Sequence[tuple[int, int]], receive_bytes: int,
         transmit_bytes: int, most_payload: int, identity: bytes, ratio: int = 1,
-        image: tuple[int, int] | None = None,
+        image: tuple[int, int] | None = None, load: int | None = None,
     ):
+        if image is not None and load is not None:
+            raise ValueError("a session must begin with an image or a load, not both")
         self.link = ReliableLink(receive_bytes, transmit_bytes, most_payload, identity, ratio)
         self._crossing_cycles = CROSSING_CYCLES if ratio > 1 else 0
-        self._image = image
+        self._image, self._load = image, load
         self._deal, self._collect = BytesToStreams(list(inputs)), StreamsToBytes(list(outputs))
         self.inputs, self.outputs = len(inputs), len(outputs)
         super().__init__(
@@ -81,6 +99,8 @@ class LinkShell(wiring.Component):
                 "core_reset": Out(1, init=1),
                 "core_error": In(1),
                 **({} if image is None else {"image": Out(stream.Signature(beat_layout(image[0])))}),
+                **({} if load is None else {name: way(stream.Signature(beat_layout(1)))
+                                            for name, way in (("load", Out), ("load_answer", In))}),
             }
         )
 
@@ -111,7 +131,10 @@ class LinkShell(wiring.Component):
         ]
         if self._image is not None:
             self._split_image(m, resetting)
-        wiring.connect(m, collect.o, link.from_core)
+        if self._load is None:
+            wiring.connect(m, collect.o, link.from_core)
+        else:
+            self._split_load(m, resetting)
         for k in range(self.inputs):
             source, sink = getattr(deal, f"o{k}"), getattr(self, f"input{k}")
             m.d.comb += [
@@ -155,3 +178,40 @@ class LinkShell(wiring.Component):
             m.d.sync += [left.eq(left - 1), loading.eq(left != 0)]
         with m.If(resetting):
             m.d.sync += [left.eq(size * beats - 1), loading.eq(1)]
+
+    def _split_load(self, m, resetting):
+        """Lead the first packet of a session to ``load``, its answer to the host, and then frames to the inputs."""
+        assert self._load is not None, "asked for"
+        link, deal, collect = self.link, self._deal, self._collect
+        left = Signal(range(self._load))
+        source, back = self.load, self.load_answer
+
+        phase = Signal(_Phase)
+        loads = link.to_core.payload == Command.LOAD
+        with m.If(source.valid & source.ready):
+            m.d.sync += left.eq(left - 1)
+        with m.Switch(phase):
+            with m.Case(_Phase.COMMAND):  # alone in its packet, unless it is the one that loads
+                m.d.comb += source.payload.last.eq(~loads)
+                with m.If(source.valid & source.ready):
+                    m.d.sync += [left.eq(self._load - 2), phase.eq(Mux(loads, _Phase.TABLES, _Phase.ANSWER))]
+            with m.Case(_Phase.TABLES):
+                m.d.comb += source.payload.last.eq(left == 0)
+                with m.If(source.valid & source.ready & (left == 0)):
+                    m.d.sync += phase.eq(_Phase.ANSWER)
+            with m.Case(_Phase.ANSWER), m.If(back.valid & back.ready & back.payload.last):
+                m.d.sync += phase.eq(_Phase.FRAMES)
+        with m.If(resetting):
+            m.d.sync += phase.eq(_Phase.COMMAND)
+        passing, answering, frames = Signal(), phase == _Phase.ANSWER, phase == _Phase.FRAMES
+        m.d.comb += [
+            passing.eq((phase == _Phase.COMMAND) | (phase == _Phase.TABLES)),
+            source.payload.data.eq(link.to_core.payload),
+            source.valid.eq(link.to_core.valid & passing & ~resetting),
+            link.from_core.payload.eq(Mux(frames, collect.o.payload, back.payload.data)),
+            link.from_core.valid.eq(Mux(frames, collect.o.valid, back.valid & answering & ~resetting)),
+            collect.o.ready.eq(link.from_core.ready & frames),
+            back.ready.eq(link.from_core.ready & answering & ~resetting),
+        ]
+        with m.If(~frames):
+            m.d.comb += [deal.i.valid.eq(0), link.to_core.ready.eq(source.ready & passing & ~resetting)]

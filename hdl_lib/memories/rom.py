@@ -15,6 +15,28 @@ from amaranth.utils import ceil_log2
 VERILOG = Path(__file__).parents[1] / "verilog" / "hwflow_rom.v"
 """The Verilog module a file-based :class:`Rom` instantiates; it must be read along with the emitted design."""
 
+WRITABLE_VERILOG = VERILOG.with_name("hwflow_ram.v")
+"""The one that it instantiates if the table can be written."""
+
+
+@dataclass(frozen=True, eq=False)
+class WritePort:
+    """Signals that write a row of a table's memory in a cycle with ``enable``: a word of each bank, bank 0 lowest.
+    Somebody else drives them."""
+
+    enable: Signal
+    address: Signal
+    data: Signal
+
+    @classmethod
+    def of(cls, width: int, depth: int) -> WritePort:
+        """Return the port of a table of ``depth`` words of ``width`` bits."""
+        rows = bank_words(width, depth)
+        return cls(
+            Signal(name="write"), Signal(max(1, ceil_log2(rows)), name="write_addr"),
+            Signal(banks_of(width, depth) * width, name="write_data"),
+        )
+
 
 @dataclass(frozen=True)
 class Table:
@@ -23,7 +45,8 @@ class Table:
     ``words``: ``depth`` bit patterns in ``0 .. 2**width - 1``. ``file``: a path as the tool that reads the Verilog
     sees it. ``width``: bits of a word, at least 1. ``depth``: words, at least 1. ``held``: other words may take their
     place in a bitstream: the table (in a file, of at least two words) lies in block RAM whatever its size, with all
-    bits of its words, whatever they are.
+    bits of its words, whatever they are. ``port``: what writes other words in their place while the design runs; such
+    a table is held, too.
     """
 
     words: Sequence[int] | None
@@ -31,6 +54,7 @@ class Table:
     width: int
     depth: int
     held: bool = False
+    port: WritePort | None = None
 
     def __post_init__(self) -> None:
         if self.width < 1:
@@ -42,6 +66,8 @@ class Table:
             raise ValueError(f"Table must have exactly one of words and file, not {given}; pass None for the other one")
         if self.held and (self.file is None or self.depth < 2):
             raise ValueError("a held Table must have a file of at least 2 words; leave out constants")
+        if self.port is not None and not self.held:
+            raise ValueError("a Table with a port must be held; leave out the port, or hold it")
         if self.words is not None:
             if len(self.words) != self.depth:
                 raise ValueError(
@@ -149,7 +175,7 @@ class Rom(wiring.Component):
     init: the words (bit patterns), as an Amaranth memory: simulates in Python, for small tables.
     file: path of a ``$readmemh`` file instead: an instance of Verilog module ``hwflow_rom`` (:data:`VERILOG`).
     output_register: one more register behind the memory, for clock speed.
-    held: as of :class:`Table`.
+    held, port: as of :class:`Table`.
 
     Members
     -------
@@ -176,8 +202,9 @@ class Rom(wiring.Component):
         file: str | None = None,
         output_register: bool = False,
         held: bool = False,
+        port: WritePort | None = None,
     ) -> None:
-        self._table = Table(init, file, width, depth, held)
+        self._table = Table(init, file, width, depth, held, port)
         self._output_register = output_register
         # A port of no bits is not Verilog: a table of one word keeps an address bit that is ignored.
         self.address_width = max(1, ceil_log2(depth))
@@ -188,7 +215,7 @@ class Rom(wiring.Component):
         """Return the memory that holds ``table``."""
         return cls(
             table.width, table.depth, init=table.words, file=table.file, output_register=output_register,
-            held=table.held,
+            held=table.held, port=table.port,
         )
 
     @property
@@ -219,13 +246,18 @@ class Rom(wiring.Component):
         count = bank_words(table.width, table.depth)
         address_width = self.address_width if banks == 1 else ceil_log2(count)
         if table.file is not None:
+            port, ports = table.port, {}
+            if port is not None:
+                ports = {"i_write": port.enable, "i_write_addr": port.address, "i_write_data": port.data}
+            elif table.held:
+                ports = {"p_HELD": 1}
             m.submodules.table = Instance(
-                "hwflow_rom",
+                "hwflow_rom" if port is None else "hwflow_ram",
                 p_WIDTH=len(row),
                 p_DEPTH=count,
                 p_ADDRESS_WIDTH=address_width,
                 p_FILE=table.file,
-                **({"p_HELD": 1} if table.held else {}),
+                **ports,
                 i_clk=ClockSignal("sync"),
                 i_addr=self.addr[:address_width],
                 o_data=row,

@@ -69,7 +69,7 @@ class Request:
     (:mod:`hwflow.api.loop_forms`). ``interleave``: frames of the model that are one of the design
     (:mod:`hwflow.frontend.frames.interleaved`); None: as many as pay. ``memory``: whose weights lie in the board's
     memory (:mod:`hwflow.schedule.weights_outside`). ``link``: what its link is to be. ``packaging``: how its modules
-    and files are called. ``holding``: layers whose weights a patched bitstream may replace; None: none.
+    and files are called. ``holding``: layers whose weights a patched bitstream may replace, or a load; None: none.
     """
 
     board: Board
@@ -204,6 +204,13 @@ def requested(
             beyond = beyond_part(known, limits, carrier=carrier_name(known, link))
             if beyond:
                 raise UsageError(beyond)
+    with gathered.check():
+        if holding is not None and holding.loadable and packaging.inline_weights:
+            message = "must not be given with --loadable: tables that are written read their first words from files"
+            raise UsageError.of("inline-loadable", "option --inline-weights", message, "leave out one of the two")
+    if holding is not None and holding.loadable:
+        with gathered.check():
+            memory = _with_loads(known, memory)
     gathered.require_none()
     assert known is not None and clock is not None, "else there is a finding"
     rate = None if isinstance(fps, str) else fps
@@ -212,6 +219,22 @@ def requested(
         interleave=interleave if isinstance(interleave, int) else None, packaging=packaging, memory=memory,
         holding=holding,
     )
+
+
+def _with_loads(board: Board | None, memory: str) -> str:
+    """Return --memory of a design whose tables are loaded; refuse what cannot be together."""
+    if board is not None and board.zynq is not None:
+        raise UsageError.of(
+            "loadable-board", "option --loadable",
+            f"must be given for a board with a link, not for {board.name}, whose processor sends frames by DMA",
+            "choose another board: 'hwflow boards' lists them",
+        )
+    if memory == ALL:
+        raise UsageError.of(
+            "loadable-memory", "option --memory",
+            "must not be 'all' with --loadable: what is loaded stands on the chip", "leave out one of the two",
+        )
+    return NONE
 
 
 def _check_name(packaging: Packaging) -> None:

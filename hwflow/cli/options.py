@@ -141,14 +141,21 @@ def interleave(text: str) -> int | str:
     return int(text) if text.isdecimal() and len(text) < 10 else text
 
 
-def patchable(text: str | None) -> Holding | None:
-    """Return the layers of --patchable: all, or those of the nodes that it names between commas; None without it."""
+def holding(patchable: str | None, loadable: str | None) -> Holding | None:
+    """Return the layers of --patchable or --loadable: all, or those that it names between commas; None without both.
+    Raises :class:`UsageError` where both are given."""
     from hwflow.passes.hold_layers import Holding
 
+    if patchable is not None and loadable is not None:
+        raise UsageError.of(
+            "held-layers", "option --patchable", "must not be given with --loadable, not beside it",
+            "leave it out: what is loaded need not be patched",
+        )
+    text = patchable if loadable is None else loadable
     if text is None:
         return None
     names = frozenset(name for name in text.split(",") if name)
-    return Holding(None if text == "all" else names)
+    return Holding(None if text == "all" else names, loadable=loadable is not None)
 
 
 def dimensions(options: Sequence[str]) -> dict[str, int]:

@@ -139,6 +139,11 @@ def command_line() -> argparse.ArgumentParser:
             help="layers whose weights, scales and biases 'hwflow patch' can replace: they stand in block RAM, in "
             "hardware with room for others; the names of their nodes, between commas",
         )
+        command.add_argument(
+            "--loadable", metavar="all|NAMES",
+            help="layers whose weights, scales and biases 'hwflow run --weights' can load while the design runs: as of "
+            "--patchable, with more room, and a port that writes them",
+        )
 
     command = add(
         "check", run_check, "check a model against the ONNX specification and hwflow's rules; all findings at once"
@@ -254,6 +259,10 @@ def command_line() -> argparse.ArgumentParser:
         "--threads", type=int, default=1, metavar="N",
         help="simulate N equal shares of the frames side by side, each from a reset of its own",
     )
+    command.add_argument(
+        "--weights", metavar="NEW.onnx",
+        help="load OUT's design with this model's weights while some of its own frames are inside, then run all frames",
+    )
     command.add_argument("--wave", metavar="F", help="write a waveform (F.vcd or F.fst)")
     command.add_argument("--output", metavar="Y.npz", help="write the model's outputs, by name; maps to Y.json")
     dimension(command)
@@ -316,6 +325,10 @@ def command_line() -> argparse.ArgumentParser:
     command.add_argument("--output", metavar="Y.npz", help="write the model's outputs, by name; maps to Y.json")
     command.add_argument("--no-verify", action="store_true", help="do not compare with the golden model")
     command.add_argument(
+        "--weights", metavar="NEW.onnx",
+        help="load this model's weights, scales and biases into the running design first (of 'synth --loadable')",
+    )
+    command.add_argument(
         "--simulated", action="store_true", help="simulate the whole board in Verilator, and run on that"
     )
     command.add_argument(
@@ -335,6 +348,9 @@ def command_line() -> argparse.ArgumentParser:
     command.add_argument(
         "--layers", action="store_true",
         help="layer by layer: name the first value, its node, the frame and the element that differ",
+    )
+    command.add_argument(
+        "--weights", metavar="NEW.onnx", help="compare this model, whose weights OUT's design can be loaded with"
     )
     dimension(command)
     const(command)

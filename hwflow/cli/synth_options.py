@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from hwflow.passes.hold_layers import HeldLayer
 
 NAMES = (
-    "board", "fps", "clock", "budget", "baud", "ethernet", "usb", "loops", "interleave", "memory", "patchable", "name",
-    "inline_weights", "dim", "const", "input_type", "state", "channels", "trust", "place_route_seeds",
+    "board", "fps", "clock", "budget", "baud", "ethernet", "usb", "loops", "interleave", "memory", "patchable",
+    "loadable", "name", "inline_weights", "dim", "const", "input_type", "state", "channels", "trust",
+    "place_route_seeds",
 )
 """The options that decide what a model becomes, as argparse names them."""
 
@@ -92,13 +93,16 @@ def synth_options(arguments: Mapping[str, Any], until: str | None = None) -> Syn
     seeds = 0
     with gathered.check():
         seeds = options.seeds(asked.place_route_seeds)
+    held = None
+    with gathered.check():
+        held = options.holding(asked.patchable, asked.loadable)
     request = None
     with gathered.check():
         request = requested(
             asked.board, fps=fps, clock_mhz=clock, budget=budget, what_if=until == "verilog",
             link=LinkOptions(baud, asked.ethernet, asked.usb), loops=asked.loops,
             interleave=options.interleave(asked.interleave), memory=asked.memory,
-            packaging=Packaging(asked.name, asked.inline_weights), holding=options.patchable(asked.patchable),
+            packaging=Packaging(asked.name, asked.inline_weights), holding=held,
         )
     with gathered.check():
         check_until(until, None if request is None else request.board)

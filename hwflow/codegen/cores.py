@@ -10,6 +10,7 @@ from amaranth.hdl import ClockSignal, Elaboratable, Instance, Module, ResetSigna
 
 from hwflow.codegen.conversion import Conversion
 from hwflow.codegen.modules import CoreModule, component_ports
+from hwflow.cores.loadable_tables import with_writers
 from hwflow.cores.operator import Built, MemoryFile
 from hwflow.cores.registry import hardware
 from hwflow.ir.graph import Node
@@ -29,7 +30,8 @@ class Stream:
 class Core:
     """A placed core. ``inputs`` and ``outputs`` in the node's order; ``error``: the signal of a malformed frame, if
     any; ``rtlil``: its separate module, if any, with the shared modules that it is the first to instantiate. ``pins``:
-    what leads out of the design, by name, and whether it is an output."""
+    what leads out of the design, by name, and whether it is an output. ``load``: the members of
+    :class:`hdl_lib.loading.table_writer.LoadableCore`, by name; empty if it has none that are loaded."""
 
     body: Elaboratable
     inputs: list[Stream]
@@ -38,6 +40,7 @@ class Core:
     files: list[MemoryFile]
     rtlil: str = ""
     pins: Mapping[str, tuple[Value, bool]] = field(default_factory=dict)
+    load: Mapping[str, Value] = field(default_factory=dict)
 
 
 Placed = Callable[[Plan, Mapping[Node, str]], list[Core]]
@@ -46,7 +49,7 @@ Placed = Callable[[Plan, Mapping[Node, str]], list[Core]]
 
 def inline(plan: Plan, names: Mapping[Node, str]) -> list[Core]:
     """Place the components themselves, for Amaranth's simulator."""
-    return [_component(hardware(node.op).build(node, plan[node], name)) for node, name in names.items()]
+    return [_component(with_writers(hardware(node.op).build(node, plan[node], name))) for node, name in names.items()]
 
 
 def separate(conversion: Conversion | None = None) -> Placed:
@@ -77,7 +80,8 @@ def _component(built: Built) -> Core:
         name.removeprefix(_PINS): port
         for name, port in component_ports(built.component).items() if name.startswith(_PINS)
     }
-    return Core(built.component, inputs, outputs, error, built.files, pins=pins)
+    load = {name: port for name, (port, _) in component_ports(built.component).items() if name.startswith(_LOAD)}
+    return Core(built.component, inputs, outputs, error, built.files, pins=pins, load=load)
 
 
 def _instance(instance: str, module: CoreModule) -> Core:
@@ -92,7 +96,9 @@ def _instance(instance: str, module: CoreModule) -> Core:
         port.name.removeprefix(_PINS): (signals[port.name], port.out)
         for port in module.ports if port.name.startswith(_PINS)
     }
-    return Core(body, inputs, outputs, signals.get("error"), module.files, module.rtlil, pins)
+    load = {port.name: signals[port.name] for port in module.ports if port.name.startswith(_LOAD)}
+    return Core(body, inputs, outputs, signals.get("error"), module.files, module.rtlil, pins, load)
 
 
 _PINS = "pins__"  # of a core's member with that name
+_LOAD = "load_"  # what the members of a loadable core begin with

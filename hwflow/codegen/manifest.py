@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
+from hdl_lib.loading.table_loader import CRC_BYTES
 from hwflow.codegen.emitted.packaging import OWN_NAMES, Packaging
 from hwflow.codegen.external_memory import memory_of, memory_table, ready_cycles
 from hwflow.codegen.taps import LAYERS_FILE
-from hwflow.codegen.top import StreamPort, Top
+from hwflow.codegen.top import LOAD_INPUT, LOAD_OUTPUT, StreamPort, Top
 from hwflow.cores.chain import ChainAttributes, instances
+from hwflow.cores.loadable_tables import rows_of
 from hwflow.cores.matrix.neurons import NeuronsAttributes
 from hwflow.ir.graph import Graph, Port
 from hwflow.schedule.schedule import Schedule
@@ -57,8 +59,23 @@ def manifest(
         "names": _names(schedule.graph, top),
         "board": board,
         **({} if memory is None else {"memory": memory_table(schedule.graph, memory, packaging)}),
+        **({"load": _load(top, packaging)} if top.loaded else {}),
         "host": {"prefix": None, "suffix": None} if host is None else dict(host),
     }
+
+
+def _load(top: Top, packaging: Packaging) -> dict[str, Any]:
+    """Return what is loaded: the ports, and of each table in order its file, the nodes that it is of, and its rows."""
+    owners = {file.name: node for node, core in top.cores.items() for file in core.files}
+    memories, size = [], 1
+    for file in top.loaded:
+        form, node = rows_of(file), owners[file.name]
+        memories.append({
+            "file": packaging.weights(file.name), "instance": top.names[node.name], "nodes": list(node.sources),
+            "rows": form.rows, "row_bytes": form.row_bytes,
+        })
+        size += form.bytes + CRC_BYTES
+    return {"input": LOAD_INPUT, "output": LOAD_OUTPUT, "bytes": size, "memories": memories}
 
 
 def _stream(stream: StreamPort) -> dict[str, Any]:

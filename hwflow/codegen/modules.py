@@ -18,6 +18,7 @@ from amaranth.lib.wiring import Component, Out
 
 from hdl_lib.shared import CommonComponent, SharedComponent
 from hwflow.codegen.rtlil_text import legal, readable
+from hwflow.cores.loadable_tables import with_writers
 from hwflow.cores.operator import Decision, MemoryFile
 from hwflow.cores.registry import hardware
 from hwflow.ir.graph import Node
@@ -82,7 +83,7 @@ class CoreModule:
 def core_module(job: Job) -> CoreModule:
     """Convert a node's core to a module."""
     node, decision, instance, name = job
-    built = hardware(node.op).build(node, decision, instance)
+    built = with_writers(hardware(node.op).build(node, decision, instance))
     ports = component_ports(built.component)
     at = {id(value): port for port, (value, _) in ports.items()}
     inputs, outputs = (
@@ -91,7 +92,8 @@ def core_module(job: Job) -> CoreModule:
     )
     described = tuple(ModulePort(port, len(value), out) for port, (value, out) in ports.items())
     text, common = _rtlil(built.component, name)
-    return CoreModule(name, text, described, inputs, outputs, built.files, common)
+    files = [file.without_port() for file in built.files]
+    return CoreModule(name, text, described, inputs, outputs, files, common)
 
 
 @lru_cache(maxsize=1024)

@@ -7,12 +7,16 @@ from dataclasses import dataclass
 from amaranth.hdl import Cat, ClockDomain, Elaboratable, Module, Signal
 from amaranth.lib.data import ArrayLayout
 
+from hdl_lib.loading.frame_gate import FrameGate
+from hdl_lib.loading.table_loader import TableLoader
+from hdl_lib.loading.table_writer import FIELDS
 from hdl_lib.memories.rom import readmemh_text
 from hdl_lib.streams.frame_mark import FrameMark
 from hwflow.codegen.cores import Placed, Stream, connect, inline, stream_of
 from hwflow.codegen.emitted.packaging import TOP
 from hwflow.codegen.taps import taps
 from hwflow.cores.amaranth_shapes import shape_of
+from hwflow.cores.loadable_tables import loadable, rows_of
 from hwflow.cores.operator import MemoryFile, beats_of_view
 from hwflow.cores.registry import hardware
 from hwflow.cores.verilog_names import identifiers
@@ -22,6 +26,9 @@ from hwflow.types import TensorType
 
 PIN_PREFIX = "sdram__"
 """Of the names of ports that lead to memory outside; no instance has its name."""
+
+LOAD_INPUT, LOAD_OUTPUT = "s_load_axis", "m_load_axis"
+"""The ports of a design whose tables are loaded: packets, and their answers; a byte a beat."""
 
 
 @dataclass(frozen=True)
@@ -49,9 +56,13 @@ class StreamPort:
         return self.lanes * self.element_bytes
 
 
+_AXIS = ("tdata", "tvalid", "tready", "tlast")
+_LOADING = _LOADER, _GATE = "load", "load_gate"  # instances
+
+
 class Top(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annotations
     """The Amaranth module of ``hwflow_top``; ``ports`` after construction, ``files``: its memory files. ``placed``: how
-    cores are instantiated (:mod:`hwflow.codegen.cores`)."""
+    cores are instantiated (:mod:`hwflow.codegen.cores`). ``loaded``: the tables that are loaded while it runs."""
 
     def __init__(self, plan: Plan, placed: Placed = inline) -> None:
         self.plan, self.graph = plan, plan.graph
@@ -75,11 +86,12 @@ class Top(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annotation
             self.outputs.append(StreamPort(port, prefix, port.value.typed, lanes, view))
         self._signals: dict[str, Signal] = {}
         for stream in [*self.inputs, *self.outputs]:
-            for name, width in (("tdata", 8 * stream.bytes), ("tvalid", 1), ("tready", 1), ("tlast", 1)):
+            for name, width in zip(_AXIS, (8 * stream.bytes, 1, 1, 1), strict=True):
                 self._signals[f"{stream.prefix}_{name}"] = Signal(width, name=f"{stream.prefix}_{name}")
         marks = [f"{stream.prefix}_mark" for stream in self.outputs]
         self.pins: dict[str, tuple[Signal, bool]] = {}
-        reserved = [PIN_PREFIX.rstrip("_"), *marks]
+        load = [f"{prefix}_{name}" for prefix in (LOAD_INPUT, LOAD_OUTPUT) for name in _AXIS]
+        reserved = [PIN_PREFIX.rstrip("_"), *marks, *load, *_LOADING]
         self.names = identifiers([n.name for n in graph.nodes], [s.name for s in self.ports] + reserved)
         self.taps = taps(plan, self.names)
         cores = placed(plan, {node: self.names[node.name] for node in graph.nodes})
@@ -87,6 +99,11 @@ class Top(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annotation
         for core in cores:
             for name, (value, out) in core.pins.items():
                 self.pins[name] = Signal(len(value), name=f"{PIN_PREFIX}{name}"), out
+        self.loaded = loadable(self.files)
+        if self.loaded:
+            for prefix in (LOAD_INPUT, LOAD_OUTPUT):
+                for name, width in zip(_AXIS, (8, 1, 1, 1), strict=True):
+                    self._signals[f"{prefix}_{name}"] = Signal(width, name=f"{prefix}_{name}")
 
     @property
     def files(self) -> list[MemoryFile]:
@@ -119,32 +136,68 @@ class Top(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annotation
             for name, (value, out) in core.pins.items():
                 pin, _ = self.pins[name]
                 m.d.comb += pin.eq(value) if out else value.eq(pin)
-        for stream in self.inputs:
-            self._connect_input(m, stream)
+        loader = self._connect_loader(m) if self.loaded else None
+        gate = FrameGate(len(self.inputs), len(self.outputs)) if loader is not None else None
+        if gate is not None and loader is not None:
+            m.submodules[_GATE] = gate
+            m.d.comb += [gate.hold.eq(loader.hold), loader.empty.eq(gate.empty)]
+        for number, stream in enumerate(self.inputs):
+            self._connect_input(m, stream, gate, number)
         inputs = {p.value for p in self.graph.inputs}
         for node, core in self.cores.items():
             for value, sink in zip(node.inputs, core.inputs, strict=True):
                 if value not in inputs:
                     connect(m, sources[value], sink)
-        for stream in self.outputs:
+        for number, stream in enumerate(self.outputs):
             self._connect_output(m, stream, sources[stream.port.value])
+            if gate is not None:
+                valid, ready, last = (self._signals[f"{stream.prefix}_{name}"] for name in _AXIS[1:])
+                m.d.comb += getattr(gate, f"leaves{number}").eq(valid & ready & last)
         for tap in self.taps:
             source = sources[tap.value]
             m.d.comb += [tap.payload.eq(source.payload), tap.valid.eq(source.valid), tap.ready.eq(source.ready)]
         errors = [core.error for core in self.cores.values() if core.error is not None]
+        if loader is not None:
+            errors.append(loader.refuses)
         m.d.comb += self.error.eq(Cat(errors).any())
         return m
 
-    def _connect_input(self, m: Module, stream: StreamPort) -> None:
+    def _connect_loader(self, m: Module) -> TableLoader:
+        """Add the loader, with its line through all cores that have tables for it."""
+        m.submodules[_LOADER] = loader = TableLoader([rows_of(file) for file in self.loaded])
+        into, outof = (
+            {name: self._signals[f"{prefix}_{name}"] for name in _AXIS} for prefix in (LOAD_INPUT, LOAD_OUTPUT)
+        )
+        m.d.comb += [
+            loader.i.payload.eq(Cat(into["tdata"], into["tlast"])), loader.i.valid.eq(into["tvalid"]),
+            into["tready"].eq(loader.i.ready), Cat(outof["tdata"], outof["tlast"]).eq(loader.o.payload),
+            outof["tvalid"].eq(loader.o.valid), loader.o.ready.eq(outof["tready"]),
+        ]
+        line, first = {name: getattr(loader.line, name) for name in FIELDS}, 0
+        for core in self.cores.values():
+            if core.load:
+                m.d.comb += core.load["load_first"].eq(first)
+                m.d.comb += [core.load[f"load_i__{name}"].eq(signal) for name, signal in line.items()]
+                line = {name: core.load[f"load_o__{name}"] for name in FIELDS}
+                first += len(loadable(core.files))
+        return loader
+
+    def _connect_input(self, m: Module, stream: StreamPort, gate: FrameGate | None, number: int) -> None:
         sink = next(core for node, core in self.cores.items() if stream.port.value in node.inputs[:1]).inputs[0]
         bits, step = stream.type.element.bits, 8 * stream.element_bytes
         data = self._signals[f"{stream.prefix}_tdata"]
         lanes = [data[lane * step : lane * step + bits] for lane in range(stream.lanes)]
+        valid, ready, last = (self._signals[f"{stream.prefix}_{name}"] for name in _AXIS[1:])
+        offered, willing = valid, sink.ready
+        if gate is not None:
+            open_ = getattr(gate, f"open{number}")
+            offered, willing = valid & open_, sink.ready & open_
         m.d.comb += [
-            sink.payload.eq(Cat(*lanes, self._signals[f"{stream.prefix}_tlast"])),  # as a frame synchroniser has them
-            sink.valid.eq(self._signals[f"{stream.prefix}_tvalid"]),
-            self._signals[f"{stream.prefix}_tready"].eq(sink.ready),
+            sink.payload.eq(Cat(*lanes, last)),  # as a frame synchroniser has them
+            sink.valid.eq(offered), ready.eq(willing),
         ]
+        if gate is not None:
+            m.d.comb += [getattr(gate, f"enters{number}").eq(valid & ready), getattr(gate, f"last{number}").eq(last)]
 
     def _connect_output(self, m: Module, stream: StreamPort, source: Stream) -> None:
         shape = shape_of(stream.type.element)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from amaranth.lib.wiring import Component
 
 from hdl_lib.arithmetic.multiplier import ProductForm
-from hdl_lib.memories.rom import Table
+from hdl_lib.memories.rom import Table, WritePort
 from hwflow.cores.timing import Timing
 from hwflow.ir.graph import Attributes, Graph, IntArray, Node, Stage, Value
 from hwflow.types import TensorType
@@ -100,17 +100,30 @@ class Decision:
 @dataclass
 class MemoryFile:
     """The contents of a ``$readmemh`` file: ``words`` of ``width`` bits, address 0 first. ``held``: others may take
-    their place (:class:`hdl_lib.memories.rom.Table`)."""
+    their place (:class:`hdl_lib.memories.rom.Table`); ``loadable``: while the design runs, by ``port``."""
 
     name: str
     words: Sequence[int]
     width: int
     held: bool = False
+    loadable: bool = False
+    _port: WritePort | None = field(default=None, init=False, repr=False, compare=False)
+
+    @property
+    def port(self) -> WritePort | None:
+        """Return the signals by which the table is written; None if it is not ``loadable``."""
+        if self.loadable and self._port is None:
+            self._port = WritePort.of(self.width, len(self.words))
+        return self._port
+
+    def without_port(self) -> MemoryFile:
+        """Return the same without signals, of which another process has no use."""
+        return MemoryFile(self.name, self.words, self.width, self.held, self.loadable)
 
     @property
     def table(self) -> Table:
         """Return the table that reads the file."""
-        return Table(None, f"weights/{self.name}.mem", self.width, len(self.words), self.held)
+        return Table(None, f"weights/{self.name}.mem", self.width, len(self.words), self.held, self.port)
 
 
 @dataclass

@@ -83,6 +83,12 @@ def core_in(out: Path, reset: str) -> ExportedCore:
         interval, latency = int(timing["initiation_interval"]), int(timing["latency"])
     except (ManifestError, OSError, ValueError, KeyError, TypeError) as error:
         raise _not_whole(out, str(error)) from None
+    if design.load is not None:
+        raise UsageError.of(
+            "loadable-export", f"folder {show_path(out)}",
+            "must not be loadable to be exported: the exported core has no port that loads it",
+            "take design.v itself, or build it without --loadable",
+        )
     missing = next((file for file in (*design.sources, *design.weights) if not file.is_file()), None)
     if missing is not None:
         raise _not_whole(out, f"{missing.name} is missing")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +16,7 @@ import numpy.typing as npt
 from hwflow.host.runtime import board_session
 from hwflow.host.runtime.board_session import Board
 from hwflow.host.runtime.float_parts import Arrays, Evaluate, runtime_part
+from hwflow.host.runtime.frame_coder import FrameCoder
 from hwflow.host.runtime.host_design import HostPart, read_design
 from hwflow.host.runtime.host_errors import HostError
 from hwflow.host.runtime.link_thread import PATIENCE
@@ -37,12 +40,26 @@ def connect(
     or "udp:HOST[:PORT]" (default: the one where the board answers); ``baud``: of a serial port (default: the design's);
     ``patience``: seconds after which a board that says nothing is given up; ``clock``: of all timers. Raises
     :class:`HostError` where there is no such board, or another network in it.
+
+    A loadable design (``synth --loadable``) gets another model's weights by ``board.load("new.onnx")``.
     """
     design = read_design(Path(out))
     prefix, suffix = _evaluate(design.prefix), _evaluate(design.suffix)
-    return board_session.connect(
+    board = board_session.connect(
         design, port, baud=baud, patience=patience, clock=clock, prefix=prefix, suffix=suffix
     )
+    board.weights_in = partial(_weights_in, Path(out))
+    return board
+
+
+@contextmanager
+def _weights_in(out: Path, weights: Path) -> Iterator[FrameCoder]:
+    """Yield the coder of what the hardware in ``out`` is with the weights of an ONNX file, or of an output folder."""
+    from hwflow.api.patching.other_weights import with_weights
+
+    with nullcontext(weights) if weights.is_dir() else with_weights(out, weights) as folder:
+        design = read_design(folder)
+        yield FrameCoder(design, _evaluate(design.prefix), _evaluate(design.suffix))
 
 
 def _evaluate(part: HostPart | None) -> Evaluate | None:

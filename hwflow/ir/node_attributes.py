@@ -66,10 +66,11 @@ class ConcatAttributes(Attributes):
 @dataclass(frozen=True)
 class HeldSums:
     """What hardware holds for other weights than a node has: signed ones of so many bits, and sums within an interval.
-    """
+    ``loadable``: they are written while the design runs."""
 
     weight_bits: int
     sums: Interval
+    loadable: bool = False
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,14 +10,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from hwflow.display import show
 from hwflow.errors import Finding, ModelRefused
-from hwflow.ir.graph import Graph, Node
+from hwflow.ir.graph import Graph, Node, Recurring
 from hwflow.ir.node_attributes import Conv2dAttributes, DenseAttributes, HeldSums, RequantizeAttributes
 from hwflow.numerics.requantizers.held_form import HeldForm
 from hwflow.numerics.requantizers.stages import NoSteps, chain
 from hwflow.passes.infer_types import infer_types
-from hwflow.types import Interval
+from hwflow.types import Interval, IntType
 
 RULE = "held-layer"
 LARGER = 2  # times as large sums as the layer's own have room
@@ -51,11 +53,18 @@ class HeldLayer:
 @dataclass
 class Holding:
     """The layers that have room: all (``names`` None), or those of ONNX nodes. ``known``: what the hardware of each
-    holds, where there is such hardware already; ``found``: the same of the graph that was last changed."""
+    holds, where there is such hardware already; ``loadable``: it is written while the design runs; ``found``: what the
+    hardware of the graph that was last changed holds."""
 
     names: frozenset[str] | None = None
     known: Mapping[str, HeldLayer] | None = None
+    loadable: bool = False
     found: dict[str, HeldLayer] = field(default_factory=dict)
+
+    @property
+    def option(self) -> str:
+        """Return the option that asks for it."""
+        return "--loadable" if self.loadable else "--patchable"
 
     def hold(self, graph: Graph) -> Graph:
         """Return a copy of ``graph`` with these layers.
@@ -65,11 +74,16 @@ class Holding:
         """
         graph = graph.copy()
         findings: list[Finding] = []
+        if self.loadable and any(isinstance(node.attributes, Recurring) for node in graph.nodes):
+            findings.append(Finding(
+                RULE, "option --loadable", "must be given for a model without state: what follows from its state is "
+                "computed before the next frame comes", "leave it out",
+            ))
         pairs = list(self._pairs(graph, findings))
         sums = {}
         for layer, _ in pairs:
             known = None if self.known is None else self.known.get(layer.name)
-            sums[layer] = _sums(layer) if known is None else known.sums
+            sums[layer] = replace(_sums(layer, self.loadable) if known is None else known.sums, loadable=self.loadable)
             findings += _beyond(layer, sums[layer])
             layer.attributes = replace(layer.attributes, held=sums[layer])
         if findings:
@@ -79,10 +93,11 @@ class Holding:
         for layer, requantizer in pairs:
             steps = requantizer.attributes.steps
             known = None if self.known is None else self.known.get(layer.name)
-            form = _form(requantizer) if known is None else known.form
+            form = _form(requantizer, self.loadable) if known is None else known.form
             if form is None or form.find(steps) is None:
                 findings.append(_unlike(requantizer, known))
                 continue
+            form = replace(form, loadable=self.loadable)
             requantizer.attributes = replace(requantizer.attributes, held=form)
             self.found[layer.name] = HeldLayer(sums[layer], form)
         if findings:
@@ -116,28 +131,46 @@ class Holding:
                 yield node, readers[0][0]
         for name in sorted(left):
             findings.append(Finding(
-                RULE, "option --patchable", f"must name nodes with constant weights, not {show(name)}",
+                RULE, f"option {self.option}", f"must name nodes with constant weights, not {show(name)}",
                 "name others, or 'all'",
             ))
 
 
-def _sums(layer: Node[Any]) -> HeldSums:
+def _sums(layer: Node[Any], loadable: bool) -> HeldSums:
+    """Return room for weights of as many bits: for sums twice as large, or if ``loadable`` for those of any weights."""
     weights, interval = layer.attributes.weights, layer.outputs[0].typed.interval
     bits = 1 + max(int(weights.max(initial=0)), -int(weights.min(initial=0)) - 1).bit_length()
     wide = next((each for each in _WEIGHT_BITS if each >= bits), bits)
-    return HeldSums(wide, Interval(LARGER * min(interval.lo, -1), LARGER * max(interval.hi, 1)))
+    sums = Interval(LARGER * min(interval.lo, -1), LARGER * max(interval.hi, 1))
+    return HeldSums(wide, interval.hull(_of_any_weights(layer, wide)) if loadable else sums)
 
 
-def _form(requantizer: Node[RequantizeAttributes]) -> HeldForm | None:
+def _of_any_weights(layer: Node[Any], bits: int) -> Interval:
+    """Return the sums that weights of so many bits may make."""
+    attributes, x = layer.attributes, layer.inputs[0].typed.interval
+    terms = int(attributes.weights.shape[-1])
+    if isinstance(attributes, Conv2dAttributes):
+        terms = int(np.prod(attributes.weights.shape[1:]))
+        x = x.hull(Interval(attributes.pad_value, attributes.pad_value))
+        if attributes.centred:
+            x = x.plus(-attributes.pad_value)
+    weight = IntType(bits, True)
+    ends = [a * b for a in (x.lo, x.hi) for b in (weight.min, weight.max)]
+    return Interval(terms * min(ends), terms * max(ends))
+
+
+def _form(requantizer: Node[RequantizeAttributes], loadable: bool) -> HeldForm | None:
     """Return room for other functions, whose results are those of sums of any size."""
-    interval = requantizer.inputs[0].typed.interval
+    source = requantizer.inputs[0].typed
+    interval = source.interval
     far = max(-interval.lo, interval.hi) << _FAR
     try:
         every = [chain(stages, -far, far) for stages in dict.fromkeys(requantizer.attributes.stages)]
     except NoSteps:
         return None
     values = [value for steps in every for value in (min(steps.values), max(steps.values))]
-    return HeldForm.of(requantizer.attributes.steps, min(values), max(values))
+    bits = source.element.bits if loadable else None
+    return HeldForm.of(requantizer.attributes.steps, min(values), max(values), bits)
 
 
 def _beyond(layer: Node[Any], held: HeldSums) -> Iterator[Finding]:
@@ -170,6 +203,5 @@ def _unlike(requantizer: Node[RequantizeAttributes], known: HeldLayer | None) ->
 
 def _refusal(node: Node[Any], message: str) -> Finding:
     names = ", ".join(show(name) for name in node.sources) or show(node.name)
-    return Finding(
-        RULE, f"node {names}", message, "build this model with 'hwflow synth', or leave the node out of '--patchable'"
-    )
+    remedy = "build this model with 'hwflow synth', or leave the node out of '--patchable' or '--loadable'"
+    return Finding(RULE, f"node {names}", message, remedy)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from hwflow.api.patching.other_weights import with_weights
 from hwflow.errors import ToolError, UsageError
 from hwflow.host.connection import connect
 from hwflow.host.runtime.board_session import Board
@@ -33,15 +34,16 @@ def run(
     out: str | os.PathLike[str], port: str | None = None, *, baud: int | None = None,
     inputs: str | os.PathLike[str] | None = None, frames: int | None = None,
     output: str | os.PathLike[str] | None = None, verify: bool = True, simulated: bool = False, faults: float = 0.0,
-    seed: int = 0, progress: Progress | None = None,
+    seed: int = 0, progress: Progress | None = None, weights: str | os.PathLike[str] | None = None,
 ) -> BoardRun:
     """Run frames on the board that holds the design in an output folder of ``synth``.
 
     ``inputs``: an .npz by model input name (default: the folder's frames), ``frames`` of them (repeated if there are
     fewer); ``output``: an .npz for the model's outputs; ``verify``: compare with the golden model; ``simulated``: on
     the board's top in Verilator, where a share ``faults`` of the bytes or datagrams, drawn by ``seed``, is lost, added,
-    changed, delayed or repeated. Raises :class:`~hwflow.host.runtime.host_errors.HostError`, and what ``sim`` raises;
-    a wrong answer raises nothing.
+    changed, delayed or repeated; ``weights``: a model whose weights are loaded first, and whose
+    the frames are. Raises :class:`~hwflow.host.runtime.host_errors.HostError`, and what ``sim`` raises; a wrong answer
+    raises nothing.
     """
     say = progress or (lambda line: None)
     if simulated and port is not None:
@@ -53,12 +55,15 @@ def run(
         raise UsageError.of("faults", "option --faults", message, "choose one such as 0.01")
     if output is not None:
         check_output_file(Path(output))
-    design = read_design(Path(out))
-    chosen = read_frames(design, None if inputs is None else Path(inputs), frames)
-    expected = _golden(compiled_model(Path(out))) if verify else None
-    with _board(Path(out), port, baud, simulated, faults, seed, say) as board:
-        say(f"running frames at {board.port}")
-        done = run_frames(board, chosen, expected, bench=False)
+    with nullcontext(Path(out)) if weights is None else with_weights(Path(out), weights, say) as folder:
+        chosen = read_frames(read_design(folder), None if inputs is None else Path(inputs), frames)
+        expected = _golden(compiled_model(folder)) if verify else None
+        with _board(Path(out), port, baud, simulated, faults, seed, say) as board:
+            if weights is not None:
+                say("loading weights")
+                board.load(folder)
+            say(f"running frames at {board.port}")
+            done = run_frames(board, chosen, expected, bench=False)
     if output is not None:
         write_results(Path(output), done.outputs)
     return done

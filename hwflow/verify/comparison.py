@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from hwflow.api.compiler import Model, Progress, load
+from hwflow.api.patching.other_weights import with_weights
 from hwflow.display import cell, show
-from hwflow.errors import Finding, Mismatch
+from hwflow.errors import Finding, Mismatch, UsageError
 from hwflow.frontend.input_types import Declarations
 from hwflow.frontend.states.ties import STATELESS, States
 from hwflow.onnxspec import TrainingModel
@@ -123,10 +124,12 @@ def compare(
     input_types: Declarations | None = None,
     constants: InputConstants | None = None,
     states: States = STATELESS,
+    weights: str | os.PathLike[str] | None = None,
 ) -> Comparison:
     """Compare ``model`` (as :func:`hwflow.load` takes it, or loaded) on ``inputs``, else on ``inputs.npz`` beside it,
     else on random frames; ``dimensions``, ``trusted``, ``input_types``, ``constants`` and ``states``: as there. An
     output folder of ``synth`` stands for the model that was compiled; it keeps the result, and its page shows it.
+    ``weights``: of an output folder: compare this model, if its weights can be loaded into the folder's hardware.
 
     Raises :class:`ModelRefused` (also where the evaluator cannot compute a value), :class:`UsageError`; a mismatch
     raises nothing (see :func:`require`).
@@ -134,6 +137,14 @@ def compare(
     say = progress or (lambda line: None)
     require_file(inputs)
     folder = None if isinstance(model, Model | TrainingModel) or not os.path.isdir(model) else Path(model)
+    if weights is not None:
+        if folder is None:
+            raise UsageError.of(
+                "weights-folder", "option --weights", "must be given for an output folder of synth, not for a model",
+                "name the folder of the design that is loaded",
+            )
+        with with_weights(folder, weights, say) as other:
+            return compare(compiled_model(other), inputs=inputs, frames=frames, seed=seed, progress=progress)
     if folder is not None:
         require_own(folder, dimensions, input_types, constants, states)
         say("reading the model")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ import numpy as np
 from hwflow.api.compiler import Design, Model, Progress
 from hwflow.api.compiler import compile as compile_model
 from hwflow.api.output_folder import room_in
+from hwflow.api.patching.other_weights import with_weights
 from hwflow.display import show, show_path
 from hwflow.errors import Finding, Mismatch, ToolError, UsageError
 from hwflow.exports.wave_views import write_views
@@ -34,7 +35,7 @@ from hwflow.sim.result import RunResult
 from hwflow.sim.run_options import wave_format
 from hwflow.sim.taps import Tap, load_taps
 from hwflow.sim.vectors import Vectors, from_stream
-from hwflow.sim.verilator_run import run_verilator
+from hwflow.sim.verilator_run import Load, run_verilator
 from hwflow.toolchain.icarus import ICARUS, VVP
 from hwflow.toolchain.verilator import VERILATOR
 from hwflow.verify import results
@@ -45,7 +46,21 @@ from hwflow.verify.simulated_layers import Layers, judge
 
 SIMULATORS = ("verilator", "icarus")
 ICARUS_FRAMES = 4  # what an event-driven simulator is asked to do when nobody says how much
+_OWN_FRAMES = 4  # of the design's own weights, in front of a load
 DEFAULT_BOARD = "ulx3s_85f"  # a model that was not compiled yet is compiled for it
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """Weights that are loaded in a simulation: behind so many ``frames`` of the design's own, so many ``bytes``."""
+
+    frames: int
+    bytes: int
+
+    def table(self, result: RunResult) -> dict[str, Any]:
+        """Return what JSON has of it; ``cycles``: from the first byte to the end of the answer."""
+        cycles = result.loads[0][1] - result.loads[0][0] + 1 if result.loads else None
+        return {"frames": self.frames, "bytes": self.bytes, "cycles": cycles}
 
 
 @dataclass(frozen=True)
@@ -56,7 +71,7 @@ class Simulation:
     integers; lists of maps where ONNX's type is a sequence of maps; None where the hardware is wrong. ``accuracy``:
     share of frames whose class (see :func:`hwflow.verify.results.classes`) is the label; None without labels, or where
     no output classifies. ``layers``: the output of every core, if asked for. ``exact``: the predicted latency is not
-    only the most that it may be.
+    only the most that it may be. ``loaded``: what was loaded behind the first frames.
     """
 
     model: Model
@@ -69,6 +84,7 @@ class Simulation:
     accuracy: float | None
     layers: Layers | None = None
     exact: bool = True
+    loaded: Loaded | None = None
 
     @property
     def ok(self) -> bool:
@@ -92,6 +108,7 @@ class Simulation:
             "inputs": self.inputs.origin,
             "findings": [finding.table() for finding in self.findings],
             **({} if self.layers is None else self.layers.table()),
+            **({} if self.loaded is None else {"load": self.loaded.table(r)}),
         }
 
     def output_lines(self) -> Iterator[str]:
@@ -119,6 +136,7 @@ def simulate(
     on_frames: Callable[[int, int], None] | None = None,
     layers: bool = False,
     threads: int = 1,
+    weights: str | os.PathLike[str] | None = None,
 ) -> Simulation:
     """Simulate an output folder of ``synth``, or a model (which is compiled to a temporary folder first).
 
@@ -158,6 +176,9 @@ def simulate(
     if threads > 1 and (simulator != "verilator" or layers or wave is not None):
         message = "must be with '--simulator verilator' and without --layers and --wave"
         raise UsageError.of("threads-simulator", "option --threads", message, "leave it out")
+    if weights is not None and (simulator != "verilator" or layers or threads > 1 or not path.is_dir()):
+        message = "must be given for an output folder, with '--simulator verilator' and without --layers and --threads"
+        raise UsageError.of("weights-simulator", "option --weights", message, "leave the others out")
     require_file(inputs)
     if wave is not None:
         _check_wave(Path(wave))
@@ -166,6 +187,15 @@ def simulate(
     if path.is_dir():
         require_own(path, dimensions, input_types, constants, states)
         model = compiled_model(path)
+        if weights is not None:
+            with with_weights(path, weights, say) as other:
+                model = compiled_model(other)
+                chosen = choose_inputs(model, other / "model.onnx", inputs, frames, np.random.default_rng(seed))
+                with room_in(path, path):
+                    simulation = _run(
+                        model, path, chosen, frames, simulator, stall, seed, wave, say, report, layers, threads, other
+                    )
+            return _written(simulation, output)
         chosen = choose_inputs(model, path / "model.onnx", inputs, frames, np.random.default_rng(seed))
         with room_in(path, path):
             simulation = _run(model, path, chosen, frames, simulator, stall, seed, wave, say, report, layers, threads)
@@ -232,14 +262,16 @@ def _fetched(out: Path) -> Mapping[str, int]:
 def _run(
     model: Model, out: Path, chosen: Inputs, frames: int | None, simulator: str, stall: float, seed: int,
     wave: str | os.PathLike[str] | None, say: Progress, report: Callable[[int, int], None], layers: bool,
-    threads: int,
+    threads: int, other: Path | None = None,
 ) -> Simulation:
+    """``other``: what the design is loaded with, and whose ``model`` is."""
     arrays = chosen.arrays
     if simulator == "icarus" and frames is None:
         arrays = {name: array[:ICARUS_FRAMES] for name, array in arrays.items()}
     say("golden model")
     inside: Layers | None = None
     side_by_side = 1
+    loaded: Loaded | None = None
     try:
         integers = port_inputs(model, arrays)
         vectors = golden_vectors(model, out, integers)
@@ -254,6 +286,17 @@ def _run(
                 inside = judge(
                     model, taps, Path(records), integers, vectors.frames, loops=_loops(out), fetched=_fetched(out)
                 )
+        elif other is not None:
+            emitted, first = load_design(out), compiled_model(out)
+            some = {name: array[:_OWN_FRAMES] for name, array in arrays.items()}
+            before = golden_vectors(first, out, port_inputs(first, some))
+            assert emitted.load is not None, "asked for before"
+            packet = emitted.load.packet(other)
+            loaded = Loaded(before.frames, len(packet))
+            result = _verilator(
+                emitted, before.then(vectors), stall, seed, waveform, report,
+                loads=[Load(before.frames, packet, emitted.load.answer())],
+            )
         elif simulator == "verilator":
             side_by_side = 1 if model.resolved.ties else max(1, min(threads, vectors.frames // steady))
             result = _verilator(load_design(out), vectors, stall, seed, waveform, report, threads=side_by_side)
@@ -279,19 +322,19 @@ def _run(
     found = None if outputs is None else results.classes(model, outputs)
     accuracy = None if found is None else results.accuracy(found[1], chosen.labels)
     own = None if outputs is None else own_types(model, outputs)
-    return Simulation(model, result, chosen, interval, latency, tuple(findings), own, accuracy, inside, exact)
+    return Simulation(model, result, chosen, interval, latency, tuple(findings), own, accuracy, inside, exact, loaded)
 
 
 def _verilator(
     design: EmittedDesign, vectors: Vectors, stall: float, seed: int, wave: Path | None,
     report: Callable[[int, int], None], taps: tuple[Tap, ...] = (), records: Path | None = None,
-    threads: int = 1,
+    threads: int = 1, loads: Sequence[Load] = (),
 ) -> RunResult:
     verilator = VERILATOR.find()
     return run_verilator(
         design, vectors, command=verilator.command, environment=verilator.environment, stall=stall, seed=seed,
         wave=wave, on_frames=lambda done: report(done, vectors.frames), taps=taps, records=records,
-        threads=threads,
+        threads=threads, loads=loads,
     )
 
 

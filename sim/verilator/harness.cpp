@@ -36,7 +36,7 @@ struct Tap {  // a stream inside the design
     const uint8_t* ready;
 };
 
-#include "hwflow_pins.h"  // Model, model_clock, model_reset, model_error, model_pins, model_taps
+#include "hwflow_pins.h"  // Model, model_clock, model_reset, model_error, model_pins, model_load, model_taps
 
 #include "verilated.h"
 #if VM_TRACE_FST
@@ -89,6 +89,7 @@ struct Stream {
     std::vector<uint8_t> words;
     uint64_t at = 0;  // beats passed so far, over all frames
     std::vector<uint64_t> first, last;
+    uint64_t wait = NONE;  // frames that may pass before a load has begun
     Random random{0};
 
     bool done() const { return at >= beats * frames; }
@@ -104,7 +105,7 @@ struct Source : Stream {
     bool offering = false;
 
     void drive(double gap) {
-        if (!offering && !done() && !random.chance(gap)) {
+        if (!offering && !done() && at / beats < wait && !random.chance(gap)) {
             memcpy(pins.data, word(), pins.bytes);
             *pins.last = at % beats == beats - 1;
             offering = true;
@@ -217,6 +218,72 @@ struct Record {  // of a tap: its payloads, beat after beat
     }
 };
 
+struct Load {  // a packet to the loader of a design's tables, and its answer; a byte a beat each
+    uint64_t after = 0;  // frames: those behind them are offered when the first byte has been taken
+    std::vector<uint8_t> bytes, answer;
+    uint64_t sent = 0, answered = 0;
+    uint64_t begin = NONE, end = NONE;  // cycles of the first byte and of the answer's last one
+
+    bool done() const { return answered >= answer.size(); }
+    bool refuses() const { return answer.back() & 1; }
+};
+
+struct Loader {
+    Pins in{}, out{};
+    std::vector<Load> loads;
+    size_t at = 0;
+    bool offering = false;
+    Random random{0};
+
+    bool done() const { return at >= loads.size(); }
+    bool may_refuse() const { return (!done() && loads[at].refuses()) || (at && loads[at - 1].refuses()); }
+    // Frames that may begin: those in front of the first packet that has not.
+    uint64_t limit() const {
+        for (size_t i = at; i < loads.size(); i++)
+            if (!loads[i].sent) return loads[i].after;
+        return NONE;
+    }
+    void drive(double gap, double stall, bool reached) {
+        if (loads.empty()) return;
+        if (!offering && !done() && reached && loads[at].sent < loads[at].bytes.size() && !random.chance(gap)) {
+            *static_cast<uint8_t*>(in.data) = loads[at].bytes[loads[at].sent];
+            *in.last = loads[at].sent + 1 == loads[at].bytes.size();
+            offering = true;
+        } else if (!offering) {
+            *static_cast<uint8_t*>(in.data) ^= 0xff;
+            *in.last = !*in.last;
+        }
+        *in.valid = offering;
+        *out.ready = !random.chance(stall);
+    }
+    bool sample(uint64_t cycle, Report& report) {
+        if (loads.empty()) return false;
+        bool moved = false;
+        if (offering && *in.ready) {
+            if (!loads[at].sent++) loads[at].begin = cycle;
+            offering = false, moved = true;
+        }
+        if (*out.valid && *out.ready) {
+            const uint8_t got = *static_cast<const uint8_t*>(out.data);
+            if (done() || loads[at].sent < loads[at].bytes.size()) {
+                report.add("surplus", out.port, at, 0, cycle, "there must be no answer before a packet's end");
+                return true;
+            }
+            Load& load = loads[at];
+            const bool last = load.answered + 1 == load.answer.size();
+            if (got != load.answer[load.answered] || *out.last != last) {
+                std::ostringstream text;
+                text << "byte " << load.answered << " of the answer must be " << int(load.answer[load.answered]) << " with tlast "
+                     << last << ", not " << int(got) << " with " << int(*out.last);
+                report.add("wrong-answer", out.port, at, load.answered, cycle, text.str());
+            }
+            if (++load.answered == load.answer.size()) load.end = cycle, at++;
+            moved = true;
+        }
+        return moved;
+    }
+};
+
 struct Config {
     uint64_t frames = 1, seed = 0, watchdog = 1000000;
     uint64_t before = 0;  // cycles after reset in which a design with state reads it, before cycle 0
@@ -225,7 +292,14 @@ struct Config {
     std::vector<Source> sources;
     std::vector<Sink> sinks;
     std::vector<Record> records;
+    Loader loader;
 };
+
+static std::vector<uint8_t> bytes_of(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    if (!file) fail("cannot read " + path);
+    return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
 
 static void load(Stream& stream, const std::string& path) {
     std::ifstream file(path, std::ios::binary);
@@ -273,6 +347,16 @@ static Config read_config(const char* path, uint64_t seed, Model& model) {
                 static_cast<Stream&>(source) = s;
                 config.sources.push_back(source);
             }
+        } else if (key == "load") {  // load AFTER BYTES; its answer lies beside it
+            Load one;
+            words >> one.after;
+            std::getline(words >> std::ws, words_path);
+            one.bytes = bytes_of(words_path), one.answer = bytes_of(words_path + ".answer");
+            if (one.bytes.empty() || one.answer.empty()) fail("a load must have bytes and an answer");
+            for (const Pins& p : model_load(model)) (p.is_output ? config.loader.out : config.loader.in) = p;
+            if (!config.loader.in.data) fail("no port for loads");
+            config.loader.random.state = config.seed ^ 0x9e3779b97f4a7c15u;
+            config.loader.loads.push_back(one);
         } else if (key == "tap") {  // tap PORT BEATS FILE
             Record record;
             words >> port >> record.left;
@@ -371,7 +455,13 @@ static void write_result(const Config& c, const Report& report, uint64_t hang_cy
     };
     for (const Source& s : c.sources) one(s);
     for (const Sink& s : c.sinks) one(s);
-    out << "}}\n";
+    out << "},\n \"loads\": [";
+    for (size_t i = 0; i < c.loader.loads.size(); i++) {
+        const Load& one = c.loader.loads[i];
+        out << (i ? ", " : "") << "[" << (one.begin == NONE ? "null" : std::to_string(one.begin)) << ", "
+            << (one.end == NONE ? "null" : std::to_string(one.end)) << "]";
+    }
+    out << "]}\n";
     if (!out) fail("cannot write " + c.result);
 }
 
@@ -421,7 +511,13 @@ int main(int argc, char** argv) {
     Report report;
     uint64_t error_cycle = NONE, hang_cycle = NONE, idle = 0, tail = 0;
     for (uint64_t cycle = 0; tail < TAIL_CYCLES; cycle++) {
-        for (Source& s : c.sources) s.drive(c.gap);
+        bool reached = true;
+        for (Source& s : c.sources) {
+            s.wait = c.loader.limit();
+            reached &= c.loader.done() || s.at >= s.beats * std::min(s.frames, c.loader.loads[c.loader.at].after);
+            s.drive(c.gap);
+        }
+        c.loader.drive(c.gap, c.stall, reached);
         for (Sink& s : c.sinks) s.drive(c.stall);
         half(0);
         bool progress = false, done = true;
@@ -433,9 +529,11 @@ int main(int argc, char** argv) {
             progress |= s.sample(cycle, report);
             done &= s.done();
         }
+        progress |= c.loader.sample(cycle, report);
+        done &= c.loader.done();
         for (Record& r : c.records) r.sample();
         const uint8_t* error = model_error(*model);
-        if (error && *error && error_cycle == NONE) error_cycle = cycle;
+        if (error && *error && error_cycle == NONE && !c.loader.may_refuse()) error_cycle = cycle;
         half(1);
         idle = progress ? 0 : idle + 1;
         if ((cycle + 1) % REPORT_CYCLES == 0) {

@@ -53,6 +53,11 @@ def options_of(out: Path) -> dict[str, Any]:
             "output-folder", f"output {show_path(out)}", "must hold its bitstream as it was built, not without it or "
             "changed since", _BEFORE,
         )
+    if "load" in json.loads((out / "manifest.json").read_text()):
+        raise UsageError.of(
+            "loadable", f"output {show_path(out)}", "must not be loadable to be patched: its tables are written",
+            "load the new weights: 'hwflow run --weights'",
+        )
     asked: dict[str, Any] = record["request"]["asked"]
     return asked
 
@@ -76,17 +81,8 @@ def patch(
     before = output.path
     was = json.loads((before / "report.json").read_text())
     design = compile(progress)
-    if was["larger_design"] is not None:
-        design = design.smaller() or design
     with output.replaced() as folder:
-        table = write_folder(design, folder, was["larger_design"], progress, None, asked)
-        for name in INPUTS:
-            if (before / name).is_file() and not (folder / name).exists():
-                shutil.copyfile(before / name, folder / name)
-        clock = json.loads((before / "board" / "board.json").read_text())["clock"]["design_mhz"]
-        if clock != json.loads((folder / "board" / "board.json").read_text())["clock"]["design_mhz"]:
-            write_board(folder, design.board, clock, design.request.link)
-            toolchain_build.write_top_verilog(folder)
+        table = written_like(before, design, folder, progress, asked)
         findings = differences(before, folder)
         if not findings:
             progress("patching the bitstream")
@@ -95,6 +91,25 @@ def patch(
             raise ModelRefused(findings)
         _complete(table, was, folder)
         made_from.reached(folder, "bitstream")
+    return table
+
+
+def written_like(
+    before: Path, design: Design, folder: Path, progress: Progress, asked: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Write ``design`` up to the Verilog to the new ``folder`` as ``synth`` has written ``before`` in the end: smaller,
+    or for another clock, if it was settled for; with the same frames. Return report.json's contents."""
+    larger = json.loads((before / "report.json").read_text())["larger_design"]
+    if larger is not None:
+        design = design.smaller() or design
+    table = write_folder(design, folder, larger, progress, None, asked)
+    for name in INPUTS:
+        if (before / name).is_file() and not (folder / name).exists():
+            shutil.copyfile(before / name, folder / name)
+    clock = json.loads((before / "board" / "board.json").read_text())["clock"]["design_mhz"]
+    if clock != json.loads((folder / "board" / "board.json").read_text())["clock"]["design_mhz"]:
+        write_board(folder, design.board, clock, design.request.link)
+        toolchain_build.write_top_verilog(folder)
     return table
 
 

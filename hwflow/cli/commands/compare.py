@@ -22,7 +22,7 @@ def run_compare(arguments: argparse.Namespace) -> int:
             arguments.model, inputs=arguments.input, frames=arguments.frames, seed=seed, progress=progress,
             dimensions=dimensions(arguments.dim), trusted=arguments.trust,
             input_types=input_types(arguments.input_type), constants=constants(arguments.const),
-            states=states(arguments),
+            states=states(arguments), weights=arguments.weights,
         )
     if arguments.format == "json":
         layers = comparison.layers.table() if arguments.layers else {}

@@ -14,7 +14,7 @@ from hwflow.errors import UsageError
 
 DEFAULTS: dict[str, Any] = {
     "board": None, "fps": None, "clock": None, "budget": None, "baud": None, "ethernet": None, "usb": False,
-    "loops": "auto", "interleave": "1", "memory": "auto", "patchable": None,
+    "loops": "auto", "interleave": "1", "memory": "auto", "patchable": None, "loadable": None,
     "dim": [], "const": [], "input_type": [], "state": [], "channels": None,
 }  # fmt: skip
 """Of the options that a design in an output folder has had."""

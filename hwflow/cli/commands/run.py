@@ -20,6 +20,7 @@ def run_run(arguments: argparse.Namespace) -> int:
             arguments.out, arguments.port, baud=arguments.baud, inputs=arguments.input, frames=arguments.frames,
             output=arguments.output, verify=not arguments.no_verify, simulated=arguments.simulated,
             faults=arguments.faults, seed=seed, progress=progress,
+            weights=arguments.weights,
         )
     if arguments.format == "json":
         print_json(done.table() | ({"seed": seed} if arguments.simulated else {}))

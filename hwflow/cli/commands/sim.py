@@ -24,6 +24,7 @@ def run_sim(arguments: argparse.Namespace) -> int:
             dimensions=dimensions(arguments.dim), trusted=arguments.trust, progress=progress, on_frames=progress.count,
             layers=arguments.layers, threads=arguments.threads, input_types=input_types(arguments.input_type),
             constants=constants(arguments.const), states=states(arguments),
+            weights=arguments.weights,
         )
     if arguments.format == "json":
         print_json(simulation.table())
@@ -53,6 +54,10 @@ def _print_simulation(simulation: Any) -> None:
         f"simulator {result.simulator}, inputs {simulation.inputs.origin}, stall {result.stall:g}, seed {result.seed}, "
         f"{result.cycles} cycles"
     )
+    if simulation.loaded is not None:
+        load = simulation.loaded.table(result)
+        say(f"loaded behind {load['frames']} frames of the design's own weights: {load['bytes']:,} bytes"
+            + (f" in {load['cycles']:,} cycles" if load["cycles"] else ""))
     if simulation.layers is not None:
         layers = Table("layer", "elements", "differing", "missing", "value")
         for row in simulation.layers.shown:

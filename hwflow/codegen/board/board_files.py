@@ -105,7 +105,8 @@ def write_board(
         buffers = Buffers.of(part)
         carrier = carrier_for(board, clock.link_hz, link, manifest["model"])
         known = identity(manifest, clock.frequency_hz, buffers, sources, sinks)
-        top = BoardTop(board, sources, sinks, clock, carrier, known, manifest["top"], _image(manifest))
+        load = manifest.get("load", {}).get("bytes")
+        top = BoardTop(board, sources, sinks, clock, carrier, known, manifest["top"], _image(manifest), load)
         description |= _top_files(folder, board, top, manifest.get("memory"))
         description["clock"]["link_mhz"] = float(clock.link_hz / 1_000_000)
         if carrier.core is not None:
@@ -131,7 +132,7 @@ def write_board(
                 surroundings(board, [port.bytes for port in (*sources[:-1], *sinks[1:])], carrier.name),
                 beat_in,
                 beat_out,
-                crossing=len(sources) + len(sinks) if clock.ratio > 1 else 0,
+                crossing=len(sources) + len(sinks) + (2 if load else 0) if clock.ratio > 1 else 0,
             ),
         }
         write_settings(folder / "simulation", description, carrier.simulated(), manifest["timing"])

@@ -22,6 +22,7 @@ from hwflow.codegen.board.clock_plan import FAMILIES, ClockPlan
 from hwflow.codegen.board.identity import Buffers, FramePort
 from hwflow.codegen.board.memory_pins import connect_pins
 from hwflow.codegen.emitted.packaging import TOP
+from hwflow.codegen.top import LOAD_INPUT, LOAD_OUTPUT
 from hwflow.cores.costs.memory import block_rams
 
 if TYPE_CHECKING:
@@ -110,7 +111,8 @@ class BoardTop(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annot
     module ``core``.
 
     ``identity``: what the board says of itself. ``image``: bytes a beat and beats of what the board's memory is loaded
-    with when a session begins; None: the design has nothing there. Reset is released :data:`RESET_SECONDS` after the
+    with when a session begins; None: the design has nothing there. ``load``: bytes of a packet that loads its tables,
+    if it is loadable. Reset is released :data:`RESET_SECONDS` after the
     PLL locks. The domain ``sync`` is that of link and carrier, ``core`` that of the design: the same clock, or
     ``clock.ratio`` times as fast.
     """
@@ -118,6 +120,7 @@ class BoardTop(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annot
     def __init__(
         self, board: Board, sources: Sequence[FramePort], sinks: Sequence[FramePort], clock: ClockPlan,
         carrier: Carrier, identity: bytes, core: str = TOP, image: tuple[int, int] | None = None,
+        load: int | None = None,
     ):
         self.board, self.clock, self.carrier, self.core = board, clock, carrier, core
         self.inputs, self.outputs, self.image = len(sources), len(sinks), image
@@ -125,8 +128,9 @@ class BoardTop(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annot
         self.shell = LinkShell(
             [(port.bytes_per_beat, port.beats) for port in sources],
             [(port.bytes_per_beat, port.beats) for port in sinks],
-            buffers.receive, buffers.transmit, buffers.payload, identity, clock.ratio, image,
+            buffers.receive, buffers.transmit, buffers.payload, identity, clock.ratio, image, load,
         )
+        self.load = load
 
     @property
     def reset_cycles(self) -> int:
@@ -181,9 +185,14 @@ class BoardTop(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annot
         outputs = [getattr(shell, f"output{k}") for k in range(self.outputs)]
         core_reset, core_error = shell.core_reset, shell.core_error
         image = [] if self.image is None else [shell.image]
+        load, answer = ([], []) if self.load is None else ([shell.load], [shell.load_answer])
         if ratio > 1:
-            inputs, outputs, core_reset, core_error = self._crossed(m, core_clk, inputs + image, outputs)
-            inputs, image = inputs[: self.inputs], inputs[self.inputs :]
+            inputs, outputs, core_reset, core_error = self._crossed(
+                m, core_clk, inputs + image + load, outputs + answer
+            )
+            inputs, more = inputs[: self.inputs], inputs[self.inputs :]
+            outputs, answer = outputs[: self.outputs], outputs[self.outputs :]
+            image, load = (more, []) if image else ([], more)
         memory: dict[str, Any] = {}
         if image:
             assert self.board.memory is not None, "which the image is for"
@@ -198,6 +207,7 @@ class BoardTop(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annot
             i_rst=core_reset,
             **_streams("i", "s", inputs),
             **_streams("o", "m", outputs),
+            **(_ports("i", LOAD_INPUT, load[0]) | _ports("o", LOAD_OUTPUT, answer[0]) if load else {}),
             **memory,
             o_error=core_error,
         )
@@ -239,12 +249,15 @@ class BoardTop(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annot
 
 def _streams(way: str, letter: str, streams: Sequence[Any]) -> dict[str, Any]:
     """Return the ports of the design's AXI4-Streams; ``way``: "i" for its inputs, "o" for its outputs."""
-    back = "o" if way == "i" else "i"
     result: dict[str, Any] = {}
     for k, port in enumerate(streams):
-        prefix = f"{letter}_axis" if len(streams) == 1 else f"{letter}{k}_axis"
-        result |= {
-            f"{way}_{prefix}_tdata": port.payload.data, f"{way}_{prefix}_tvalid": port.valid,
-            f"{back}_{prefix}_tready": port.ready, f"{way}_{prefix}_tlast": port.payload.last,
-        }
+        result |= _ports(way, f"{letter}_axis" if len(streams) == 1 else f"{letter}{k}_axis", port)
     return result
+
+
+def _ports(way: str, prefix: str, port: Any) -> dict[str, Any]:
+    back = "o" if way == "i" else "i"
+    return {
+        f"{way}_{prefix}_tdata": port.payload.data, f"{way}_{prefix}_tvalid": port.valid,
+        f"{back}_{prefix}_tready": port.ready, f"{way}_{prefix}_tlast": port.payload.last,
+    }

@@ -17,7 +17,10 @@ LAYERS_TOP = f"{PREFIX}_layers"
 ROM = f"{PREFIX}_rom"
 """The Verilog module of tables that are read from files."""
 
-_OWN = "|".join((TOP, LAYERS_TOP, ROM))
+RAM = f"{PREFIX}_ram"
+"""The one of tables that are loaded while the design runs."""
+
+_OWN = "|".join((TOP, LAYERS_TOP, ROM, RAM))
 _MODULE = re.compile(rf"(?m)^((?:attribute .*\n)*module |  cell )\\({_OWN})(?=__| |$)")
 
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from hdl_lib.memories.rom import VERILOG
-from hwflow.codegen.emitted.packaging import ROM, Packaging
+from hdl_lib.memories.rom import VERILOG, WRITABLE_VERILOG
+from hwflow.codegen.emitted.packaging import RAM, ROM, Packaging
 from hwflow.cores.operator import MemoryFile
 
 PARAMETER = "WEIGHTS_DIR"
@@ -44,15 +44,19 @@ endmodule
 def with_weights(verilog: str, files: Sequence[MemoryFile], texts: Mapping[str, str], packaging: Packaging) -> str:
     """Return the design with its tables: ``verilog`` as yosys writes it, with the names of ``packaging``. ``texts``:
     the contents of each file of ``files``, by name, as ``$readmemh`` reads them."""
-    rom = packaging.module(ROM)
-    if f"  {rom} #(\n" not in verilog:
+    rom, ram = packaging.module(ROM), packaging.module(RAM)
+    found = {
+        name: text.read_text().replace(own, name)
+        for own, name, text in ((ROM, rom, VERILOG), (RAM, ram, WRITABLE_VERILOG)) if f"  {name} #(\n" in verilog
+    }
+    if not found:
         return verilog
     if packaging.inline_weights:
         return _inline(verilog, rom, {file.name for file in files}, texts)
-    return _by_parameter(verilog, rom, packaging) + "\n" + VERILOG.read_text().replace(ROM, rom)
+    return "\n".join((_by_parameter(verilog, tuple(found), packaging), *found.values()))
 
 
-def _by_parameter(verilog: str, rom: str, packaging: Packaging) -> str:
+def _by_parameter(verilog: str, tables: Sequence[str], packaging: Packaging) -> str:
     """Put the folder of the files into a parameter of the top and of every module that has a table below it."""
     pieces = re.split(r"(?m)^(?=module )", verilog)
     modules = {found[1]: piece for piece in pieces if (found := _MODULE.match(piece))}
@@ -60,7 +64,7 @@ def _by_parameter(verilog: str, rom: str, packaging: Packaging) -> str:
     for name, text in modules.items():
         for below, _ in _INSTANCE.findall(text):
             parents.setdefault(below, []).append(name)
-    waiting = [name for name, text in modules.items() if f"  {rom} #(\n" in text]
+    waiting = [name for name, text in modules.items() if any(f"  {table} #(\n" in text for table in tables)]
     having = set(waiting)
     while waiting:
         new = set(parents.get(waiting.pop(), ())) - having

@@ -145,7 +145,10 @@ class FoldedMvu(Implementation[MvuAttributes]):
 
     def build(self, depth: int, name: str) -> Built:
         operands, (words, bits) = self.operands, self._stored()
-        file = MemoryFile(f"{name}_weights", pack_words(words, bits), sum(bits), held_by(self.node) is not None)
+        held = held_by(self.node)
+        file = MemoryFile(
+            f"{name}_weights", pack_words(words, bits), sum(bits), held is not None, held is not None and held.loadable
+        )
         core = Core(
             shape_of(operands.x), shape_of(operands.weight), shape_of(operands.sum), pe=self.pe, simd=self.simd,
             synapse_fold=self.synapse, neuron_fold=self.neuron,

@@ -71,7 +71,7 @@ class _Products(RequantizerCore[MultiplyAddShift]):
             turns=self.turns,
             multiplier_shape=shape_of(self.multiplier), addend_shape=shape_of(self.addend), shift=form.shift,
             low=form.low, high=form.high, rounding=form.rounding, part=self.part,
-            parameters=table(f"{name}_parameters", *self.packed(self._fields()), files, held=self.changeable),
+            parameters=table(f"{name}_parameters", *self.packed(self._fields()), files, self.node.attributes.held),
             digits=self.digits,
         )
         return Built(core, [core.i], [core.o], files)

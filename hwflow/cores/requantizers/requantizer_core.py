@@ -15,6 +15,7 @@ from hwflow.cores.operator import Folding, Implementation, MemoryFile, Resources
 from hwflow.cores.timing import Timing, beat_by_beat
 from hwflow.ir.graph import IntArray, Node
 from hwflow.ir.node_attributes import RequantizeAttributes
+from hwflow.numerics.requantizers.held_form import HeldForm
 from hwflow.numerics.requantizers.requantizer import Form, realise
 from hwflow.numerics.requantizers.step_function import StepFunction, all_alike
 from hwflow.types import IntType
@@ -122,13 +123,13 @@ class RequantizerCore(Implementation[RequantizeAttributes], Generic[F]):
 
 
 def table(
-    name: str, words: Sequence[int], width: int, files: list[MemoryFile], *, held: bool = False
+    name: str, words: Sequence[int], width: int, files: list[MemoryFile], held: HeldForm | None = None
 ) -> Table:
     """Return a table: one word is a constant of the core, more go to a memory file. ``held``: others may take their
     place."""
     if len(words) == 1:
         return Table.of_words(words, width)
-    files.append(MemoryFile(name, words, width, held))
+    files.append(MemoryFile(name, words, width, held is not None, held is not None and held.loadable))
     return files[-1].table
 
 

@@ -6,6 +6,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,8 @@ import numpy.typing as npt
 
 from .float_parts import Arrays, Evaluate
 from .frame_coder import FrameCoder, Integers
-from .host_design import HostDesign, read_design
-from .host_errors import USAGE, HostError, HostFinding
+from .host_design import STATUS, HostDesign, read_design
+from .host_errors import USAGE, HostError, HostFinding, shown
 from .link_thread import PATIENCE, LinkThread
 from .packets import Identity
 from .port_search import ANSWER_SECONDS, Found, find_board, refuse_other
@@ -40,7 +41,7 @@ class Board:
 
     A thread of its own keeps the link going: frames are sent and answers come in while the program does something else.
     Methods raise :class:`HostError` when the link has ended for good; then the board must be connected again.
-    ``clock``: that of all timers, in seconds.
+    ``clock``: that of all timers, in seconds. ``weights_in``: reads what :meth:`load` is given.
     """
 
     def __init__(
@@ -48,14 +49,18 @@ class Board:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.design, self.coder, self.clock, self._identity = design, coder, clock, found.identity
+        self.weights_in: Callable[[Path], AbstractContextManager[FrameCoder]] = _of_folder
         self.link = LinkThread(
             found.carrier, found.identity, design.input_bytes, design.output_bytes,
             lambda identity: refuse_other(design, identity, found.carrier.name),
-            patience=patience, reopen=not design.link.get("stateful"), clock=clock, preamble=design.preamble,
+            patience=patience, reopen=not design.link.get("stateful"), clock=clock,
+            preamble=design.preamble or (bytes([STATUS]) if design.memories else b""), reply=design.answer_bytes,
         )
         self._busy = threading.Lock()
         try:
-            self.link.opened()
+            reply = self.link.opened()
+            if any(reply):  # other weights than those of the bitstream, or damaged ones
+                self._load(design.load_packet(design.folder))
         except HostError:
             self.link.close()
             raise
@@ -131,6 +136,36 @@ class Board:
         """Begin anew: what the design keeps from frame to frame is as it was at first. Connecting does that, too."""
         with self._alone():
             self.link.restart()
+
+    def load(self, weights: str | Path) -> None:
+        """Load the weights, scales and biases of another model: from now on frames are that model's.
+
+        ``weights``: an ONNX file (where hwflow is installed, and the board is connected by :func:`hwflow.connect`), or
+        an output folder of this hardware with them. Frames that were sent before have the answers of the model before.
+        Raises :class:`HostError` where the design is not loadable, or a table has not arrived as it was sent; then the
+        board refuses frames until a load succeeds. An ONNX file that does not fit the hardware raises
+        :class:`hwflow.ModelRefused`, and nothing is loaded.
+        """
+        if not self.design.memories:
+            message = "must be loadable to be loaded with weights, but this one's are fixed"
+            finding = HostFinding("loadable", "design", message, "build it with 'hwflow synth --loadable all'")
+            raise HostError(finding, exit_code=USAGE)
+        with self.weights_in(Path(weights)) as loaded, self._alone():
+            self._load(self.design.load_packet(loaded.design.folder))
+            self.coder = loaded
+
+    def _load(self, packet: bytes) -> None:
+        self.link.check_reply = self._check_loaded
+        self._check_loaded(self.link.restart(packet))
+
+    def _check_loaded(self, reply: bytes) -> None:
+        *tables, whole = reply
+        wrong = [memory for memory, failed in zip(self.design.memories, tables, strict=True) if failed]
+        if not wrong and not whole & 1:
+            return
+        named = (f"{shown(Path(memory.file).stem)} (of {', '.join(map(shown, memory.nodes))})" for memory in wrong)
+        message = f"tables must arrive with their CRCs, but these have not: {', '.join(named) or 'the end of the load'}"
+        raise HostError(HostFinding("load-crc", f"port {shown(self.port)}", message, "load it again"))
 
     def close(self) -> None:
         """End the session and give the port back."""
@@ -255,6 +290,12 @@ def _frames(arrays: Mapping[str, npt.NDArray[Any]]) -> int:
 
 def _joined(parts: list[dict[str, npt.NDArray[Any]]]) -> dict[str, npt.NDArray[Any]]:
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+@contextmanager
+def _of_folder(path: Path) -> Iterator[FrameCoder]:
+    """Yield the coder of the design in an output folder."""
+    yield FrameCoder(read_design(path))
 
 
 def connect(

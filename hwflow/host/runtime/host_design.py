@@ -15,6 +15,9 @@ from .host_errors import USAGE, HostError, HostFinding, shown
 from .packets import StreamShape
 from .tensors.map_rows import MapRows
 
+LOAD, STATUS = 1, 2
+"""The first byte of a packet for a loadable design's tables."""
+
 
 @dataclass(frozen=True, eq=False)
 class HostStream:
@@ -75,10 +78,29 @@ class HostPart:
 
 
 @dataclass(frozen=True, eq=False)
+class HostMemory:
+    """A table of a loadable design: its file, ``rows`` of ``row_bytes``, and the ONNX nodes that it is of."""
+
+    file: str
+    rows: int
+    row_bytes: int
+    nodes: tuple[str, ...]
+
+    def image(self, folder: Path) -> bytes:
+        """Return the bytes in which the file of an output folder is loaded: its rows, the highest byte first, and
+        their CRC-32."""
+        rows = (folder / self.file).read_text().split()
+        if len(rows) != self.rows:
+            raise ValueError(self.file)
+        data = b"".join([int(row, 16).to_bytes(self.row_bytes, "big") for row in rows])
+        return data + zlib.crc32(data).to_bytes(4, "little")
+
+
+@dataclass(frozen=True, eq=False)
 class HostDesign:
     """A design and its model. ``link``: what carries the frames, and where it is found; empty
     where a design has none. ``preamble``: what a session begins with: the image of the board's memory and its CRC-32,
-    if the design has weights there."""
+    if the design has weights there. ``memories``: the tables that are loaded while the design runs."""
 
     folder: Path
     model: str
@@ -91,6 +113,19 @@ class HostDesign:
     suffix: HostPart | None
     link: Mapping[str, Any]
     preamble: bytes = b""
+    memories: tuple[HostMemory, ...] = ()
+
+    @property
+    def answer_bytes(self) -> int:
+        """Bytes of the answer to a packet that loads the design: a byte for each table, and one of the whole."""
+        return len(self.memories) + 1 if self.memories else 0
+
+    def load_packet(self, folder: Path) -> bytes:
+        """Return what loads the tables in an output folder of the same hardware."""
+        try:
+            return bytes([LOAD, *b"".join([memory.image(folder) for memory in self.memories])])
+        except (OSError, ValueError, OverflowError):
+            raise _no_folder(folder, "its files of weights are not those of this design") from None
 
     @property
     def input_shapes(self) -> tuple[StreamShape, ...]:
@@ -122,6 +157,7 @@ def read_design(folder: str | Path) -> HostDesign:
             tuple(map(_stream, table["inputs"])), tuple(map(_stream, table["outputs"])),
             tuple(map(_tensor, host["inputs"])), tuple(map(_tensor, host["outputs"])),
             _part(out, host["prefix"]), _part(out, host["suffix"]), _link(out), _preamble(out, table.get("memory")),
+            tuple(map(_memory, table.get("load", {}).get("memories", ()))),
         )
     except OSError:
         raise _no_folder(out, "it has no manifest.json") from None
@@ -136,6 +172,12 @@ def _preamble(out: Path, memory: Mapping[str, Any] | None) -> bytes:
     words = np.frombuffer(bytes.fromhex((out / str(memory["image"])).read_text()), f">u{int(memory['word_bits']) // 8}")
     image = words.byteswap().tobytes()
     return image + zlib.crc32(image).to_bytes(4, "little")
+
+
+def _memory(table: Mapping[str, Any]) -> HostMemory:
+    return HostMemory(
+        str(table["file"]), int(table["rows"]), int(table["row_bytes"]), tuple(map(str, table["nodes"]))
+    )
 
 
 def _link(out: Path) -> dict[str, Any]:

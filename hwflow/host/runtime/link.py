@@ -29,7 +29,8 @@ class Moment(NamedTuple):
 
 class Link:
     """One board's two pipes. ``input_frame`` and ``output_frame``: bytes of a frame in each direction; ``preamble``:
-    what every session begins with, before its first frame.
+    what every session begins with, before its first frame; ``reply``: bytes that the board answers it with, before the
+    first frame's answer.
 
     ``reset``: the board has lost the session, :meth:`reopen` begins another; ``taken``: another host has begun one.
     ``resent``: packets of frames that were sent again, and requests for answers to be sent again; ``heard``: when the
@@ -37,7 +38,8 @@ class Link:
     """
 
     def __init__(
-        self, identity: Identity, input_frame: int, output_frame: int, now: float, preamble: bytes = b""
+        self, identity: Identity, input_frame: int, output_frame: int, now: float, preamble: bytes = b"",
+        reply: int = 0,
     ) -> None:
         self.identity = identity
         self.input_frame, self.output_frame = input_frame, output_frame
@@ -48,7 +50,8 @@ class Link:
         self.counters: Counters | None = None
         self.sent_times: deque[Moment] = deque(maxlen=KEPT_TIMES)
         self.arrival_times: deque[Moment] = deque(maxlen=KEPT_TIMES)
-        self._preamble = preamble
+        self._preamble, self._reply = preamble, reply
+        self.reply = bytearray()  # what has arrived of it in this session
         self._first = len(preamble)  # where frame 0 would be, if the session's first had that before it
         self._pending = bytearray(preamble)  # from position _kept on
         self._kept = self._acknowledged = self._next = self._sent = 0
@@ -68,7 +71,8 @@ class Link:
         offset = 1 + secrets.randbelow(packets.MASK)  # 0 is what a board has before its first session
         self._offset = offset
         self._sent_base = offset - self._acknowledged
-        self._arrived_base = offset - self._arrived
+        self.reply.clear()
+        self._arrived_base = offset + self._reply - self._arrived
         self._open = False
         self._may_send = self._acknowledged + min(packets.MOST_ROOM, self.identity.receive_buffer)
         self._timed: Moment | None = None
@@ -78,13 +82,25 @@ class Link:
         self._flight = self._stale = self._stale_answers = 0
         self._asked_again: float | None = None
         self._last_offset = offset
-        self._told = self._arrived
+        self._told = self._got
         self._ask_again = self._acknowledge = self._ask_identity = False
         self._tries = 0
         self._asked_last = self._deadline = now
 
-    def reopen(self, now: float) -> None:
-        """Begin a new session, at the first frame that has no whole answer yet."""
+    @property
+    def _got(self) -> int:
+        """Where the board's pipe has arrived: what is missing of the reply comes before the answers."""
+        return self._arrived - self._reply + len(self.reply)
+
+    @property
+    def replied(self) -> bool:
+        """Whether the board has answered what the session began with."""
+        return self._open and len(self.reply) == self._reply
+
+    def reopen(self, now: float, preamble: bytes | None = None) -> None:
+        """Begin a new session, at the first frame that has no whole answer yet; with another ``preamble``, if given."""
+        if preamble is not None:
+            self._preamble = preamble
         answered = self._arrived // self.output_frame
         begin = self._first + answered * self.input_frame
         surplus = self._arrived - answered * self.output_frame
@@ -117,7 +133,7 @@ class Link:
     def waiting(self) -> bool:
         """Whether anything is due from the board."""
         return (
-            not self._open or self._acknowledged < self._kept + len(self._pending)
+            not self._open or len(self.reply) < self._reply or self._acknowledged < self._kept + len(self._pending)
             or self._arrived < (self._acknowledged - self._first) // self.input_frame * self.output_frame
         )
 
@@ -203,7 +219,7 @@ class Link:
         self._next += size
         if self._next > self._sent:
             self._sent = self._next
-            self.sent_times.append(Moment(self._next, now))
+            self.sent_times.append(Moment(self._next - self._first, now))
             if self._timed is None:
                 self._timed = Moment(self._next, now)
                 if self._tries == 0:
@@ -213,10 +229,10 @@ class Link:
         return packet
 
     def _packet(self, kind: int, payload: bytes = b"") -> bytes:
-        self._acknowledge, self._told = False, self._arrived
+        self._acknowledge, self._told = False, self._got
         self._flight += 1
         return packets.pack(
-            kind, self._sent_base + self._next, self._arrived_base + self._arrived, self._room(), payload
+            kind, self._sent_base + self._next, self._arrived_base + self._got, self._room(), payload
         )
 
     def receive(self, data: bytes, now: float) -> None:
@@ -303,7 +319,7 @@ class Link:
         self._went_back = Moment(self._acknowledged, now)
 
     def _take(self, packet: Packet, now: float) -> None:
-        ahead = distance(packet.offset, self._arrived_base + self._arrived)
+        ahead = distance(packet.offset, self._arrived_base + self._got)
         back = distance(packet.offset, self._last_offset) < 0
         self._last_offset = packet.offset
         size = len(packet.payload)
@@ -315,12 +331,14 @@ class Link:
         elif ahead + size <= 0:  # it has arrived before: the board has not heard of it
             self._acknowledge = True
         else:
-            self.received += packet.payload[-ahead:]
-            self._arrived += ahead + size
+            new, missing = packet.payload[-ahead:], self._reply - len(self.reply)
+            self.reply += new[:missing]
+            self.received += new[missing:]
+            self._arrived += max(0, len(new) - missing)
             self.arrival_times.append(Moment(self._arrived, now))
             self._asked_again = None
             self._answer_size = min(self._most, self._answer_size * GROW)
-            if 2 * (self._arrived - self._told) >= min(self._room(), self.identity.transmit_buffer):
+            if 2 * (self._got - self._told) >= min(self._room(), self.identity.transmit_buffer):
                 self._acknowledge = True
             self._got_on(now)
 

@@ -57,7 +57,8 @@ class LinkThread:
     ``patience``: seconds after which a board that says nothing, or three times as many after which one that gives no
     answers, is given up; ``refuse``: raises for an identity that is not the right one; ``reopen``: begin a new session
     when the board was reset, and send the frames again that have no answer: right where a design has no state;
-    ``clock``: of all timers, in seconds; ``preamble``: what every session begins with.
+    ``clock``: of all timers, in seconds; ``preamble``: what every session begins with; ``reply``: bytes of the board's
+    answer to it.
 
     Methods raise the :class:`HostError` that ended the link.
     """
@@ -65,11 +66,13 @@ class LinkThread:
     def __init__(
         self, carrier: Carrier, identity: Identity, input_frame: int, output_frame: int,
         refuse: Callable[[Identity], None], *, patience: float = PATIENCE, reopen: bool = True,
-        clock: Callable[[], float] = time.monotonic, preamble: bytes = b"",
+        clock: Callable[[], float] = time.monotonic, preamble: bytes = b"", reply: int = 0,
     ) -> None:
         self.carrier, self.patience, self._clock = carrier, patience, clock
-        self.link = Link(identity, input_frame, output_frame, clock(), preamble)
+        self.link = Link(identity, input_frame, output_frame, clock(), preamble, reply)
         self.reopened = 0
+        self.check_reply: Callable[[bytes], None] = lambda reply: None  # raises where a session cannot begin so
+        self._checked = -1
         self._refuse, self._reopen, self._reopened_at = refuse, reopen, -1
         self._changed = threading.Condition()
         self._error: BaseException | None = None
@@ -103,18 +106,21 @@ class LinkThread:
             assert self.link.counters is not None
             return self.link.counters
 
-    def opened(self) -> None:
-        """Wait until the board has confirmed the session."""
+    def opened(self) -> bytes:
+        """Wait until the board has confirmed the session; return its reply to what that began with."""
         with self._changed:
-            self._wait(lambda: self.link.is_open)
+            self._wait(lambda: self.link.replied)
+            return bytes(self.link.reply)
 
-    def restart(self) -> None:
-        """Begin a new session, which resets the board's core, once all that was sent has its answers."""
+    def restart(self, preamble: bytes | None = None) -> bytes:
+        """Begin a new session, which resets the board's core, once all that was sent has its answers; from now on with
+        another ``preamble``, if given. Return the board's reply to it."""
         with self._changed:
             self._wait(lambda: not self.link.waiting)
-            self.link.reopen(self._clock())
+            self.link.reopen(self._clock(), preamble)
             self._wake_up()
-            self._wait(lambda: self.link.is_open)
+            self._wait(lambda: self.link.replied)
+            return bytes(self.link.reply)
 
     def close(self) -> None:
         """End the thread and give the port back; whoever waits, or asks for anything later, gets an error."""
@@ -210,6 +216,10 @@ class LinkThread:
             link.reopen(now)
             self._reopened_at = link.arrived
             self.reopened += 1
+        if link.replied and self._checked != self.reopened:  # of a session that was begun because the board was reset
+            self._checked = self.reopened
+            if self.reopened:
+                self.check_reply(bytes(link.reply))
         if not link.waiting:
             return
         if now - link.heard > self.patience:

@@ -132,7 +132,7 @@ def run_frames(board: Board, frames: Frames, golden: Golden | None, bench: bool)
     compared = "golden model" if golden is not None else "test bench"
     if golden is not None:
         checked = _different(golden(done.sent), done.received)
-    found = classes(board.design, done.outputs)
+    found = classes(board.coder.design, done.outputs)
     labels = frames.labels
     accuracy = None if found is None or labels is None else float(np.mean(found[1] == labels))
     return BoardRun(

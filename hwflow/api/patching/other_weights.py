@@ -1,0 +1,47 @@
+"""A loadable design with another model's weights: what its tables are, where nothing else differs."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from hwflow.api import made_from
+from hwflow.api.patching.differences import differences
+from hwflow.api.patching.patched_output import held_in, written_like
+from hwflow.display import show_path
+from hwflow.errors import ModelRefused, UsageError
+
+
+@contextmanager
+def with_weights(
+    out: Path, model: str | os.PathLike[str], progress: Callable[[str], None] = lambda line: None
+) -> Iterator[Path]:
+    """Yield a folder, which is there meanwhile, with what ``synth`` makes of ``model`` for the hardware in the output
+    folder ``out``: other tables, vectors, host models, the same hardware.
+
+    Raises :class:`ModelRefused` with what does not fit the hardware, and :class:`UsageError` if ``out`` has no hardware
+    that is loaded.
+    """
+    from hwflow.cli.synth_options import synth_options
+
+    record = made_from.read(out)
+    if record is None:
+        message = f"{show_path(out)} must be an output folder of 'hwflow synth', not something else"
+        raise UsageError.of("output-folder", "option --weights", message, "build it first with 'hwflow synth'")
+    if "load" not in json.loads((out / "manifest.json").read_text()):
+        message = f"must be given for a design whose weights can be loaded, but those in {show_path(out)} cannot"
+        raise UsageError.of("loadable", "option --weights", message, "build it with 'hwflow synth --loadable all'")
+    asked = synth_options(record["request"]["asked"]["given"])
+    design = asked.compile(Path(model), progress, known=held_in(out))
+    with tempfile.TemporaryDirectory(prefix="hwflow-weights-") as room:
+        folder = Path(room) / "out"
+        folder.mkdir()
+        written_like(out, design, folder, progress, asked.table())
+        findings = differences(out, folder)
+        if findings:
+            raise ModelRefused(findings)
+        yield folder

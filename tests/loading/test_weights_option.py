@@ -1,0 +1,64 @@
+"""`sim --weights` and `compare --weights`, and what does not fit the hardware."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from hwflow.cli import main
+from tests.loading.networks import network
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory):
+    made = tmp_path_factory.mktemp("weights")
+    network(made, 0, name="one.onnx")
+    network(made, 1, 0.0191, 2.5, name="other.onnx")
+    network(made, 1, 0.5, name="coarse.onnx")
+    network(made, 1, 0.0191, side=6, name="larger.onnx")
+    args = ["--board", "ulx3s_12f", "--fps", "100000", "--until", "verilog", "--loadable", "all"]
+    assert main(["synth", str(made / "one.onnx"), *args, "-o", str(made / "out")]) == 0
+    return made
+
+
+@pytest.mark.parametrize("stall", ["0", "0.3"])
+def test_simulated(folder, capsys, stall: str) -> None:
+    options = ["--frames", "3", "--seed", "1", "--stall", stall, "--format", "json"]
+    assert main(["sim", str(folder / "out"), "--weights", str(folder / "other.onnx"), *options]) == 0
+    told = json.loads(capsys.readouterr().out)
+    size = json.loads((folder / "out/manifest.json").read_text())["load"]["bytes"]
+    assert (told["frames"], told["mismatches"], told["verdict"]) == (3 + 3, 0, "equal")
+    assert (told["load"]["frames"], told["load"]["bytes"]) == (3, size)
+    assert size < told["load"]["cycles"]
+
+
+def test_compared(folder, capsys) -> None:
+    options = ["--frames", "3", "--seed", "1", "--format", "json"]
+    assert main(["compare", str(folder / "out"), "--weights", str(folder / "other.onnx"), *options]) == 0
+    assert json.loads(capsys.readouterr().out)["unexplained"] == 0
+
+
+@pytest.mark.parametrize(("name", "code", "text"), [
+    ("coarse.onnx", 1, "must be a multiplication by at most"),
+    ("larger.onnx", 1, "layer "),
+    ("missing.onnx", 2, "missing.onnx"),
+])
+def test_what_does_not_fit(folder, capsys, name: str, code: int, text: str) -> None:
+    assert main(["sim", str(folder / "out"), "--weights", str(folder / name)]) == code
+    assert text in capsys.readouterr().err
+
+
+def test_options(folder, tmp_path, capsys) -> None:
+    weights = ["--weights", str(folder / "other.onnx")]
+    assert main(["compare", str(folder / "one.onnx"), *weights]) == 2
+    assert "must be given for an output folder of synth" in capsys.readouterr().err
+    assert main(["sim", str(folder / "out"), *weights, "--layers"]) == 2
+    assert "without --layers and --threads" in capsys.readouterr().err
+    both = ["--patchable", "all", "--loadable", "all"]
+    assert main(["synth", str(folder / "one.onnx"), "--board", "ulx3s_12f", *both, "-o", str(tmp_path / "o")]) == 2
+    assert "option --patchable: must not be given with --loadable" in capsys.readouterr().err
+    inline = ["--inline-weights", "--loadable", "all", "--until", "verilog"]
+    assert main(["synth", str(folder / "one.onnx"), "--board", "ulx3s_12f", *inline, "-o", str(tmp_path / "o")]) == 2
+    assert "option --inline-weights: must not be given with --loadable" in capsys.readouterr().err
+    assert main(["patch", str(folder / "out"), str(folder / "other.onnx")]) == 2
