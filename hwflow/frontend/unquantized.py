@@ -149,7 +149,7 @@ class Site:
         """Whether its operator, or those in its place, are supported."""
         if self.domain:  # unknown for domains other than ONNX's own and the dialects': perhaps a function
             if self.domain == ML_DOMAIN:
-                return self.op_type in DEFINED
+                return self.op_type in DEFINED or self.op_type in NAMES
             return self.domain not in DIALECT_DOMAINS or self.op_type in NAMES
         if self.op_type in DEFINED:
             return True

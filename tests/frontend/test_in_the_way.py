@@ -71,7 +71,8 @@ def test_nothing_is_in_the_way_of_what_can_be_compiled(tmp_path: Path) -> None:
     assert found(b, tmp_path) == []
 
 
-def test_trees_begin_hardware(tmp_path: Path) -> None:
+@pytest.mark.parametrize("declared", [1, 3])
+def test_trees_begin_hardware(declared: int, tmp_path: Path) -> None:
     tree = {
         "nodes_treeids": [0] * 3, "nodes_nodeids": [0, 1, 2], "nodes_featureids": [0] * 3,
         "nodes_values": [0.5, 0.0, 0.0], "nodes_modes": ["BRANCH_LEQ", "LEAF", "LEAF"],
@@ -80,8 +81,11 @@ def test_trees_begin_hardware(tmp_path: Path) -> None:
     }  # fmt: skip
     b = Builder(21, 10)
     y = b.node("TreeEnsembleRegressor", b.input("x", ["N", 3]), name="tree", domain="ai.onnx.ml", **tree)
-    b.output(b.declare(y, ["N", 1]))
-    assert found(b, tmp_path) == []
+    b.output(b.declare(y, ["N", declared]))
+    if declared == 1:
+        assert found(b, tmp_path) == []
+    else:  # another thing is wrong: trees are not
+        assert [f.rule for f in refused(b, tmp_path)] == ["shapes"]
 
 
 def test_an_operator_of_machine_learning_is_named(tmp_path: Path) -> None:
