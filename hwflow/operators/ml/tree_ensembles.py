@@ -41,6 +41,7 @@ from hwflow.operators.ml.ensembles import (
 from hwflow.operators.ml.post_transforms import TRANSFORMS_ALLOWED
 from hwflow.operators.ml.ranked_nodes import CutNodes, cut_nodes, limits
 from hwflow.operators.ml.tree_values import MOST_BITS, Leaves, TooFine, ends, leaves_of
+from hwflow.operators.ml.wide_sums import longest
 from hwflow.operators.quantizers.quantizers import Quantization, graph_input, requantize
 from hwflow.operators.record import ML, Operator, attributes
 from hwflow.types import Interval, IntType
@@ -105,10 +106,13 @@ def _leaves(node: OnnxNode, trees: Ensemble, base: Floats, targets: int, aggrega
     try:
         leaves = leaves_of(trees, base, add=add)
     except TooFine as fine:
+        two = longest(trees.trees)  # of two ensembles, for features of floats
+        most = two if add and fine.bits > two else MOST_BITS
+        what = "sums of the leaves' values" if add else f"values of leaves under aggregate_function {aggregate}"
         raise refuse(
-            node, "leaf-values", f"sums of the leaves' values must have at most {MOST_BITS} bits, not {fine.bits}: "
-            "values of very different size are multiples of a very small number",
-            "round the values of the leaves, to float16 for example",
+            node, "leaf-values", f"{what} must have at most {most} bits, not {fine.bits}: values of very different "
+            "size are multiples of a very small number",
+            "round the values of the leaves to multiples of a larger one, 2**-20 for example",
         ) from fine
     except ValueError as infinite:
         raise _malformed(node, Malformed(f"values of leaves must be finite, not {infinite}")) from infinite

@@ -19,7 +19,12 @@ _EXACT_BITS = 53
 def is_wide(values: Floats, trees: int) -> bool:
     """Tell whether sums of values, one of each tree, are too long, but not for two ensembles."""
     finite = bool(np.isfinite(values).all())
-    return finite and MOST_BITS < length_of(values, trees) <= 2 * _EXACT_BITS - trees.bit_length() - 2
+    return finite and MOST_BITS < length_of(values, trees) <= longest(trees)
+
+
+def longest(trees: int) -> int:
+    """Return the bits of the longest sums of so many trees that two ensembles have."""
+    return 2 * _EXACT_BITS - trees.bit_length() - 2
 
 
 def parts(values: Floats, trees: int) -> tuple[Floats, Floats]:

@@ -195,13 +195,17 @@ def test_defects(name: str) -> None:
     assert wrong != exact
 
 
-def test_leaves_of_very_different_size(tmp_path: Any) -> None:
+@pytest.mark.parametrize(("aggregate", "said"), [
+    ("SUM", "sums of the leaves' values must have at most 103 bits, not 122"),
+    ("MIN", "values of leaves under aggregate_function MIN must have at most 62 bits, not 121"),
+])  # fmt: skip
+def test_leaves_of_very_different_size(aggregate: str, said: str, tmp_path: Any) -> None:
     """Sums that no two float64 hold are refused, with their length."""
     tree = Branch("LEQ", 0, 1.0, False, Leaf([(0, 1.0)]), Leaf([(0, 2.0**-120)]))
-    attributes = {**named_attributes([tree], "target"), "n_targets": 1}
+    attributes = {**named_attributes([tree], "target"), "n_targets": 1, "aggregate_function": aggregate}
     proto = model_of("TreeEnsembleRegressor", attributes, 1, [("y", TensorProto.FLOAT, [1])])
     onnx.save(proto, tmp_path / "m.onnx")
-    with pytest.raises(ModelRefused, match="sums of the leaves' values must have at most 62 bits, not 122"):
+    with pytest.raises(ModelRefused, match=said):
         hwflow.load(tmp_path / "m.onnx").quantized  # noqa: B018
 
 
