@@ -18,6 +18,7 @@ from hwflow.api.far_beyond import refuse_far_beyond
 from hwflow.api.interleaving import as_many_as_pay
 from hwflow.api.link_rate import link_rate
 from hwflow.api.loop_forms import Form, forms_of, shared_form
+from hwflow.api.patching.loadable_layers import by_themselves, of_nodes
 from hwflow.api.request import ALL, AUTO, NONE, TOO_FAST, Request, check_until, requested
 from hwflow.boards import Board
 from hwflow.codegen.board.carriers import LinkOptions
@@ -283,6 +284,7 @@ def compile(  # the verb of the command line's design; shadows the builtin insid
     usb: bool = False,
     name: str | None = None,
     inline_weights: bool = False,
+    loadable: str | Sequence[str] | None = None,
     dimensions: Mapping[str, int] | None = None,
     trusted: Folders = (),
     input_types: Declarations | None = None,
@@ -309,7 +311,9 @@ def compile(  # the verb of the command line's design; shadows the builtin insid
     makes at this clock). ``ethernet``: the board's IPv4 address, for a link by UDP instead (needs the extra
     ``hwflow[ethernet]``). ``usb``: a link by the board's own USB socket, which some boards have without asking (needs
     the extra ``hwflow[usb]``). ``name``: what the names of all modules and files of the hardware begin with.
-    ``inline_weights``: tables stand in the Verilog instead of files. ``executor``: processes that share the work
+    ``inline_weights``: tables stand in the Verilog instead of files. ``loadable``: nodes, or constant tensors, whose
+    layers' weights are loaded while the design runs: "all", names, or "none" (default: those whose weights are
+    initializers that are graph inputs, too). ``executor``: processes that share the work
     (:func:`hwflow.processes.second_process` makes one).
 
     Raises :class:`ModelRefused` (cannot be compiled exactly, does not fit), :class:`UsageError` (invalid board, clock,
@@ -320,12 +324,18 @@ def compile(  # the verb of the command line's design; shadows the builtin insid
         requested(
             board, fps=fps, clock_mhz=clock_mhz, budget=budget, what_if=what_if, loops=loops,
             interleave=interleave, memory=memory, link=LinkOptions(baud, ethernet, usb),
-            packaging=Packaging(name, inline_weights),
+            packaging=Packaging(name, inline_weights), holding=_loadable(loadable), fixed=loadable == NONE,
         ),
         dimensions=dimensions, trusted=trusted, input_types=input_types, constants=constants, states=states,
         progress=progress,
         executor=executor,
     )
+
+
+def _loadable(layers: str | Sequence[str] | None) -> Holding | None:
+    if layers is None or layers == NONE:
+        return None
+    return Holding(None if layers == ALL else frozenset([layers] if isinstance(layers, str) else layers), loadable=True)
 
 
 def compile_as(
@@ -368,6 +378,14 @@ def _compiled_model(
     board, request = request.board, replace(request, interleave=model.interleave)
     begin = time.perf_counter()
     quantized = model.quantized
+    if request.holding is not None:
+        request = replace(request, holding=of_nodes(request.holding, model.resolved))
+    elif request.may_load:
+        loaded = by_themselves(model.proto, model.resolved, quantized)
+        if loaded is not None:
+            asked = replace(request, holding=loaded, memory=NONE)
+            with suppress(ModelRefused):  # what does not fit keeps its weights
+                return _compiled_model(model, asked, say, executor, keep_defaults=keep_defaults)
     imported = model.seconds + time.perf_counter() - begin
     found: list[Design] = []
     refused: ModelRefused | None = None

@@ -19,7 +19,7 @@ from hwflow.display import show
 from hwflow.errors import Finding, UsageError
 from hwflow.frontend.frames.interleaved import OPTION
 from hwflow.passes.hold_layers import Holding
-from hwflow.passes.pipeline import FORMS
+from hwflow.passes.pipeline import FORMS, UNROLLED
 from hwflow.suggestion import did_you_mean
 
 LINK = "link"  # a rate: what the board's link carries
@@ -69,7 +69,8 @@ class Request:
     (:mod:`hwflow.api.loop_forms`). ``interleave``: frames of the model that are one of the design
     (:mod:`hwflow.frontend.frames.interleaved`); None: as many as pay. ``memory``: whose weights lie in the board's
     memory (:mod:`hwflow.schedule.weights_outside`). ``link``: what its link is to be. ``packaging``: how its modules
-    and files are called. ``holding``: layers whose weights a patched bitstream may replace, or a load; None: none.
+    and files are called. ``holding``: layers whose weights a patched bitstream may replace, or a load; None: those
+    whose weights ONNX lets override, unless all are ``fixed``.
     """
 
     board: Board
@@ -85,6 +86,13 @@ class Request:
     packaging: Packaging = OWN_NAMES
     memory: str = AUTO
     holding: Holding | None = None
+    fixed: bool = False
+
+    @property
+    def may_load(self) -> bool:
+        """Tell whether layers may be loadable without being asked for."""
+        plain = self.memory == AUTO and self.loops in (AUTO, UNROLLED) and not self.packaging.inline_weights
+        return plain and not self.fixed and self.board.zynq is None
 
     @property
     def carrier(self) -> str:
@@ -153,6 +161,7 @@ def requested(
     board: Board | str, *, fps: float | Literal["link"] | None = None, clock_mhz: float | None = None,
     budget: Asked | None = None, what_if: bool = False, link: LinkOptions = OWN, loops: str = AUTO,
     interleave: int | str = 1, packaging: Packaging = OWN_NAMES, memory: str = AUTO, holding: Holding | None = None,
+    fixed: bool = False,
 ) -> Request:
     """Check the options of :func:`hwflow.api.compiler.compile`, all but how a budget compares with what the model's
     frames leave of the part.
@@ -217,7 +226,7 @@ def requested(
     return Request(
         known, clock, clock_mhz is not None, rate, limits, what_if, link, as_link=fps == LINK, loops=loops,
         interleave=interleave if isinstance(interleave, int) else None, packaging=packaging, memory=memory,
-        holding=holding,
+        holding=holding, fixed=fixed,
     )
 
 

@@ -142,10 +142,13 @@ def interleave(text: str) -> int | str:
 
 
 def holding(patchable: str | None, loadable: str | None) -> Holding | None:
-    """Return the layers of --patchable or --loadable: all, or those that it names between commas; None without both.
+    """Return the layers of --patchable or --loadable: all, or those that it names between commas; None without both, or
+    for --loadable none.
     Raises :class:`UsageError` where both are given."""
     from hwflow.passes.hold_layers import Holding
 
+    if loadable == "none":
+        loadable = None
     if patchable is not None and loadable is not None:
         raise UsageError.of(
             "held-layers", "option --patchable", "must not be given with --loadable, not beside it",

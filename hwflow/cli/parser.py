@@ -140,9 +140,10 @@ def command_line() -> argparse.ArgumentParser:
             "hardware with room for others; the names of their nodes, between commas",
         )
         command.add_argument(
-            "--loadable", metavar="all|NAMES",
+            "--loadable", metavar="all|NAMES|none",
             help="layers whose weights, scales and biases 'hwflow run --weights' can load while the design runs: as of "
-            "--patchable, with more room, and a port that writes them",
+            "--patchable, with more room, and a port that writes them; the names of nodes or tensors, between commas "
+            "(default: those whose weights are initializers that are graph inputs, too, as far as they can be)",
         )
 
     command = add(

@@ -56,10 +56,13 @@ class SynthOptions:
     ) -> Design:
         """Compile a model with them. ``known``: what hardware that is there holds for other weights."""
         from hwflow.api.compiler import compile_as
+        from hwflow.passes.hold_layers import Holding
 
         request = self.request
         if request.holding is not None:
             request = replace(request, holding=replace(request.holding, known=known))
+        elif known is not None:  # what is loadable by itself, whatever the model says
+            request = replace(request, holding=Holding(frozenset(known), known, loadable=True), memory="none")
         return compile_as(
             model, request, dimensions=self.dimensions, trusted=self.given["trust"],
             input_types=self.input_types, constants=self.constants, states=self.states, progress=progress,
@@ -102,7 +105,7 @@ def synth_options(arguments: Mapping[str, Any], until: str | None = None) -> Syn
             asked.board, fps=fps, clock_mhz=clock, budget=budget, what_if=until == "verilog",
             link=LinkOptions(baud, asked.ethernet, asked.usb), loops=asked.loops,
             interleave=options.interleave(asked.interleave), memory=asked.memory,
-            packaging=Packaging(asked.name, asked.inline_weights), holding=held,
+            packaging=Packaging(asked.name, asked.inline_weights), holding=held, fixed=asked.loadable == "none",
         )
     with gathered.check():
         check_until(until, None if request is None else request.board)

@@ -7,13 +7,16 @@ from collections.abc import Sequence
 from amaranth.lib.wiring import Component
 
 from hdl_lib.chain import Chain
+from hdl_lib.loading.table_writer import LoadableCore
 from hdl_lib.memories.rom import Table
 from hwflow.cores.operator import MemoryFile
 
 
 def write_out(core: Component, files: Sequence[MemoryFile]) -> None:
     """Give ``core``, before it is elaborated, the words of ``files`` in place of the tables that read them: they are
-    attributes of it or of the cores in a chain."""
+    attributes of it or of the cores in a chain. What is loaded into those of a loadable core changes nothing then."""
+    if isinstance(core, LoadableCore):
+        core = core.core
     unread = {file.table.file: file for file in files}
     for part in (core, *(link.core for _, link in core.links)) if isinstance(core, Chain) else (core,):
         for name, value in list(vars(part).items()):

@@ -26,7 +26,8 @@ class ExportedCore:
     ``reset``: the name of its reset, of :data:`RESETS`; ``sources`` and ``weights``: files of ``out``, with the Verilog
     and the tables; ``inputs`` and ``outputs``: its streams; ``interval`` and ``latency``: cycles between frames, and
     from a frame's first beat to its result's first one, with the registers at both ends; ``exact``: the latency is no
-    bound. ``mhz``: the clock that it was made for.
+    bound. ``mhz``: the clock that it was made for. ``load``: the ports that load its tables, which are not
+    exported.
     """
 
     out: Path
@@ -43,6 +44,7 @@ class ExportedCore:
     exact: bool
     mhz: float
     versions: Mapping[str, Any]
+    load: tuple[str, str] | None = None
 
     @property
     def clock(self) -> str:
@@ -83,19 +85,13 @@ def core_in(out: Path, reset: str) -> ExportedCore:
         interval, latency = int(timing["initiation_interval"]), int(timing["latency"])
     except (ManifestError, OSError, ValueError, KeyError, TypeError) as error:
         raise _not_whole(out, str(error)) from None
-    if design.load is not None:
-        raise UsageError.of(
-            "loadable-export", f"folder {show_path(out)}",
-            "must not be loadable to be exported: the exported core has no port that loads it",
-            "take design.v itself, or build it without --loadable",
-        )
     missing = next((file for file in (*design.sources, *design.weights) if not file.is_file()), None)
     if missing is not None:
         raise _not_whole(out, f"{missing.name} is missing")
     return ExportedCore(
         out, design.top.removesuffix("_top") or PREFIX, design.top, reset, design.model, design.sources, design.weights,
         design.inputs, design.outputs, interval, latency + SLICE_CYCLES, bool(timing.get("exact", True)), mhz,
-        table.get("versions") or {},
+        table.get("versions") or {}, None if design.load is None else (design.load.input, design.load.output),
     )
 
 

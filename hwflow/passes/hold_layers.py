@@ -125,6 +125,8 @@ class Holding:
             if attributes.binary or depthwise:
                 what = "binary" if attributes.binary else "depthwise"
                 findings.append(_refusal(node, f"must be a product with weights of several bits, not {what}"))
+            elif attributes.weights.shape[-2 if isinstance(attributes, DenseAttributes) else 0] == 1:
+                findings.append(_refusal(node, "must have several output channels, not 1"))
             elif not alone or not isinstance(readers[0][0].attributes, RequantizeAttributes):
                 findings.append(_refusal(node, "must be followed by a quantizer and nothing else"))
             else:

@@ -77,6 +77,9 @@ def test_what_cannot_be_held(tmp_path) -> None:
         with pytest.raises(ModelRefused) as refused:
             held(tmp_path / "m.onnx", Holding(names))
         assert [finding.message for finding in refused.value.findings] == [message]
+    with pytest.raises(ModelRefused) as refused:
+        held(dense(tmp_path, WEIGHTS[:, :1]), Holding())
+    assert "must have several output channels, not 1" in refused.value.findings[0].message
     # ties go to the even one: (x * 1/8 + ...) / 2 needs a shift that rounds
     with pytest.raises(ModelRefused) as refused:
         held(dense(tmp_path, WEIGHTS, 0.25, 2.0), Holding())

@@ -41,6 +41,7 @@ from hwflow.cores.costs.memory import in_block_ram as in_block_ram
 from hwflow.cores.costs.memory import queue as queue
 from hwflow.cores.costs.memory import relay as relay
 from hwflow.cores.costs.memory import rom as rom
+from hwflow.cores.costs.memory import table_writer as table_writer
 from hwflow.cores.costs.products.adder_network import ConstantProducts as ConstantProducts
 from hwflow.cores.costs.products.adder_network import constant_matrix as constant_matrix
 from hwflow.cores.costs.products.adder_network import constant_product as constant_product

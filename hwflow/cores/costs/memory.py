@@ -46,6 +46,13 @@ def read_only_block_rams(family: str, words: int, width: int) -> int:
     return block_ram_shape(family, words, width, writable=False)[0]
 
 
+def table_writer(words: int, width: int) -> Resources:
+    """What writes a loadable table (:class:`hdl_lib.loading.table_writer.TableWriter`): a row, the line, an address."""
+    banks = banks_of(width, words)
+    address = max(1, (-(-words // banks) - 1).bit_length())
+    return Resources(lut=6, ff=banks * width + 2 * address + 17)
+
+
 @lru_cache(maxsize=1 << 12)
 def rom(
     family: str, words: int, width: int, changing: Changing | None = None, *, held: bool = False

@@ -140,6 +140,9 @@ class FoldedMvu(Implementation[MvuAttributes]):
         vectors = self.operands.vectors // (len(self.operands.sets) // self.operands.rounds)
         words = len(self.operands.sets) // self.operands.rounds * self.synapse * self.neuron
         unit += costs.taking_turns(words, (self.operands.rounds, vectors))
+        of_node = held_by(self.node)
+        if of_node is not None and of_node.loadable:
+            unit += costs.table_writer(words * self.operands.rounds, self.pe * self.simd * self.operands.weight.bits)
         clipped = self.operands.clipped
         return unit if clipped is None else unit + costs.clipped_walk(family, clipped, self.synapse, self.neuron)
 

@@ -57,7 +57,9 @@ class _Products(RequantizerCore[MultiplyAddShift]):
         form = self.form
         looked_at = self.words > 1 and not decision.provisional and not self.changeable
         changing = costs.changing_bits(*self.packed(self._fields())) if looked_at else None
-        return costs.multiply_add_shift(
+        held, width = self.node.attributes.held, self.lanes * (self.multiplier.bits + self.addend.bits)
+        loaded = held is not None and held.loadable
+        return (costs.table_writer(self.words, width) if loaded else Resources()) + costs.multiply_add_shift(
             family, self.input, self.multiplier, self.addend, form.shift, form.rounding != ShiftRounding.FLOOR,
             self.output, self.lanes, self.words, self.blocks(family), self.part, decision.depth,
             limits=(form.low, form.high), known=self._known(family), rows=self.rows(family), changing=changing,

@@ -104,6 +104,11 @@ def _body(core: ExportedCore) -> Iterator[str]:
     for stream in core.streams:
         pins = ("tdata", "tlast", "tvalid", "tready")
         connections += [f".{stream.port}_{pin}({stream.port}_core_{pin})" for pin in pins]
+    if core.load is not None:  # nothing is loaded
+        packets, answers = core.load
+        connections += [f".{packets}_tdata(8'd0)", f".{packets}_tlast(1'b0)", f".{packets}_tvalid(1'b0)"]
+        connections += [f".{packets}_tready()", f".{answers}_tready(1'b0)"]
+        connections += [f".{answers}_{pin}()" for pin in ("tdata", "tlast", "tvalid")]
     connections.append(".error(core_error)")
     yield f"    {core.top}{given} core ("
     yield ",\n".join(f"        {connection}" for connection in connections)
