@@ -409,8 +409,8 @@ def _refuse_unfit(model: Model) -> None:
     ]
     for name in model.resolved.inputs:
         dtype = values[name].dtype
-        if dtype not in ("float32", "string") and "int" not in dtype:
-            message = f"elements must be of type float32 or integers, not {dtype}"
+        if dtype not in ("float32", "bool", "string") and "int" not in dtype:
+            message = f"elements must be of type float32, bool or integers, not {dtype}"
             findings.append(Finding("input-type", f"input {show(name)}", message, "convert the model to float32"))
         if name in whole and not (model.whole and whole[name]):
             message = f"the first axis must be frames, of size 1 or a variable; the shape must not be {whole[name]}"

@@ -1,5 +1,5 @@
-"""ONNX's node tests of RNN, GRU, LSTM and Scan on floats: `hwflow quantize` puts quantizers inside, and hardware is
-what the quantized graph means in rational numbers, of which a second implementation stands here."""
+"""ONNX's node tests of RNN, GRU, LSTM, Scan and Loop on floats: `hwflow quantize` puts quantizers inside, and hardware
+is what the quantized graph means in rational numbers, of which a second implementation stands here."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ DIGITS = 60
 FRAMES = 12
 
 CASES = [name for op in ("RNN", "GRU", "LSTM", "Scan") for name in node_tests_of(op)]
+CASES += ["test_loop11"]  # the others are of sequences and of constants
 IN_RTL = frozenset({"test_gru_defaults", "test_lstm_with_peepholes", "test_rnn_seq_length", "test_scan9_sum"})
 
 
@@ -69,7 +70,11 @@ def written(name: str, path: Path) -> dict[str, Array]:
             .astype(np.float32) for info, array in zip(graph.input, given, strict=True)
         }
     (node,) = graph.node
-    streams = set(node.input[:1]) if node.op_type != "Scan" else set(node.input)
+    first = {"Scan": 0, "Loop": 2}.get(node.op_type)
+    streams = set(node.input[:1] if first is None else node.input[first:])
+    version = model.opset_import[0].version
+    opset = version if node.op_type == "Loop" else max(13, version)
+    front = ([], {"axes": [0]}) if opset < 13 else (["front"], {})
     rng, frames = np.random.default_rng(0), {}
     nodes, inputs = [], []
     graph.initializer.append(numpy_helper.from_array(np.array([0]), "front"))
@@ -80,15 +85,14 @@ def written(name: str, path: Path) -> dict[str, Array]:
         more = rng.normal(0, np.abs(array).max() / 2, (FRAMES - 1, *array.shape))
         frames[f"{info.name}_in"] = np.concatenate([array[None], more]).astype(np.float32)
         inputs.append(helper.make_tensor_value_info(f"{info.name}_in", TensorProto.FLOAT, [1, *array.shape]))
-        nodes.append(helper.make_node("Squeeze", [f"{info.name}_in", "front"], [info.name]))
+        nodes.append(helper.make_node("Squeeze", [f"{info.name}_in", *front[0]], [info.name], **front[1]))
     outputs = []
     for info in graph.output:
         shape = [1, *(dim.dim_value for dim in info.type.tensor_type.shape.dim)]
         outputs.append(helper.make_tensor_value_info(f"{info.name}_out", TensorProto.FLOAT, shape))
-        nodes.append(helper.make_node("Unsqueeze", [info.name, "front"], [f"{info.name}_out"]))
-    first = len(inputs)
-    made = helper.make_graph([*nodes[:first], node, *nodes[first:]], name, inputs, outputs, graph.initializer)
-    opset = max(13, model.opset_import[0].version)
+        nodes.append(helper.make_node("Unsqueeze", [info.name, *front[0]], [f"{info.name}_out"], **front[1]))
+    nodes.insert(len(inputs), node)
+    made = helper.make_graph(nodes, name, inputs, outputs, graph.initializer)
     onnx.save(helper.make_model(made, opset_imports=[helper.make_opsetid("", opset)], ir_version=10), path)
     return frames
 

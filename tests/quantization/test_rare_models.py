@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,9 @@ from onnx import TensorProto, helper, numpy_helper
 from hwflow.errors import ModelRefused
 from hwflow.quantization.noise.precision import accuracy_of
 from hwflow.quantization.preparation import name_nodes, plain_biases
-from hwflow.quantization.quantize import _refuse_infinite
+from hwflow.quantization.quantize import _refuse_infinite, quantize
 from hwflow.quantization.sessions import refusing
+from hwflow.verify.comparison import compare
 from tests.onnxspec.build import model, node
 
 
@@ -61,3 +63,31 @@ def test_findings_pass_through() -> None:
     with pytest.raises(MemoryError), refusing(proto, "be good"):
         raise MemoryError
     assert isinstance(proto, onnx.ModelProto)
+
+
+def test_a_flag_chooses_a_branch_at_run_time(tmp_path: Path) -> None:
+    """An If of a bool input: both branches are quantized, and compile."""
+    rng = np.random.default_rng(0)
+    weights = [numpy_helper.from_array(rng.normal(size=(4, 3)).astype(np.float32), name) for name in ("v", "w")]
+    branches = {
+        f"{name}_branch": helper.make_graph(
+            [helper.make_node("MatMul", ["x", weight.name], [name])], name, [],
+            [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 3])],
+        )
+        for name, weight in zip(("then", "else"), weights, strict=True)
+    }
+    graph = helper.make_graph(
+        [helper.make_node("Squeeze", ["flag", "axes"], ["one"]), helper.make_node("If", ["one"], ["y"], **branches)],
+        "choice",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 4]),
+         helper.make_tensor_value_info("flag", TensorProto.BOOL, [1, 1])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 3])],
+        [*weights, numpy_helper.from_array(np.array([0, 1]), "axes")],
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), tmp_path / "f.onnx")
+    flag = rng.random((16, 1)) < 0.5
+    np.savez(tmp_path / "x.npz", x=rng.normal(size=(16, 4)).astype(np.float32), flag=flag)
+    done = quantize(tmp_path / "f.onnx", tmp_path / "x.npz", tmp_path / "q.onnx")
+    assert done.compiles and done.qualities[0].snr_db > 30
+    rows = compare(tmp_path / "q.onnx", inputs=tmp_path / "x.npz").rows
+    assert rows and all(row.unexplained == 0 for row in rows)

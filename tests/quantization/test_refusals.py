@@ -130,7 +130,7 @@ def test_inputs_that_do_not_fit():
     network.save(Path("b.onnx"), network.node("Cast", "x", to=TensorProto.FLOAT), [])
     refused(
         ModelRefused,
-        "error: input 'x': elements must be of type float32 or integers, not float64 [input-type]\n"
+        "error: input 'x': elements must be of type float32, bool or integers, not float64 [input-type]\n"
         "  remedy: convert the model to float32",
         "error: input 'x': the first axis must be frames, of size 1 or a variable; the shape must not be [] "
         "[frames-first]\n  remedy: export the model for one frame",
