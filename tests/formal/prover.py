@@ -46,8 +46,13 @@ def yosys(folder: Path, script: str) -> None:
 
 
 def check(folder: Path, depth: int, *mode: str) -> tuple[bool, str]:
-    """Whether the assertions of ``folder``/top.smt2 hold for ``depth`` cycles ("-i": by induction), and the log."""
-    result = _python(_SMTBMC, ["-s", "z3", "-t", str(depth), *mode, "top.smt2"], folder)
+    """Whether the assertions of ``folder``/top.smt2 hold for ``depth`` cycles ("-i": by induction), and the log.
+
+    All cycles from reset are one question to z3, of bits alone: its plain solver takes a tenth of the time that its
+    incremental one takes for a question a cycle.
+    """
+    steps = [str(depth)] if mode else [f"0:{depth}:{depth}", "--unroll", "--noincr"]
+    result = _python(_SMTBMC, ["-s", "z3", "-t", *steps, *mode, "top.smt2"], folder)
     log = result.stdout + result.stderr
     verdict = re.search(r"Status: (PASSED|FAILED)", log)
     assert verdict, log
