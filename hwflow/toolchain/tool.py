@@ -87,15 +87,29 @@ class Tool:
             return None
         command, origin, environment = hit
         try:
-            _, printed = programs.run(
-                [*command, *self.version_arguments], environment={**os.environ, **environment}, seconds=600
-            )
+            match = self._match([*command, *self.version_arguments], environment)
         except OSError:
             return None
-        match = re.search(self.version_pattern, printed)
         text = match.group(1) if match else "unknown"
         version = tuple(int(p) for p in re.findall(r"\d+", text)) if match else ()
         return Found(command, origin, version, text, environment)
+
+    def _match(self, command: Sequence[str], environment: Mapping[str, str]) -> re.Match[str] | None:
+        """Ask a program for its version, once in a process while its file stays the same: a start takes long."""
+        file = os.stat(shutil.which(command[0]) or command[0])
+        # a program may be a script, whose interpreter is on PATH
+        surroundings = (*sorted(environment.items()), os.environ.get("PATH"))
+        key = (*command, *surroundings, file.st_ino, file.st_mtime_ns, file.st_size, self.version_pattern)
+        match = _MATCHES.get(key)
+        if match is None:
+            _, printed = programs.run(command, environment={**os.environ, **environment}, seconds=600)
+            match = re.search(self.version_pattern, printed)
+            if match is not None:
+                _MATCHES[key] = match
+        return match
+
+
+_MATCHES: dict[tuple[object, ...], re.Match[str]] = {}
 
 
 def on_path(program: str) -> Callable[[], tuple[tuple[str, ...], str, Mapping[str, str]] | None]:

@@ -37,6 +37,20 @@ def test_the_first_that_is_new_enough() -> None:
     assert [found.version_text for found in tool(unstartable, printing("1.9")).find_all()] == ["1.9"]
 
 
+def test_a_program_is_asked_once_until_its_file_changes(tmp_path: Path) -> None:
+    program, calls = tmp_path / "odd", tmp_path / "calls"
+
+    def found(said: str) -> list[str]:
+        program.write_text(f"#!/bin/sh\necho >>{calls}\necho '{said}'\n")
+        program.chmod(0o755)
+        candidate = lambda: ((str(program),), "PATH", {})  # noqa: E731
+        return [tool(candidate).find_all()[0].version_text for _ in range(2)]
+
+    assert found("of 2.1") == ["2.1", "2.1"] and len(calls.read_text()) == 1
+    assert found("of 10.2") == ["10.2", "10.2"] and len(calls.read_text()) == 2
+    assert found("nothing") == ["unknown", "unknown"] and len(calls.read_text()) == 4  # it may do better
+
+
 def test_packages_that_are_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     assert package_version("no-such-package-of-hwflow") is None
     assert wheel_entry("no_such_module", "main")() is None
