@@ -493,16 +493,6 @@ def test_icarus_with_stalls(hwflow, digits):
     assert (table(ran)["frames"], table(ran)["mismatches"]) == (3, 0)
 
 
-def test_verilator_writes_a_waveform(hwflow, digits, tmp_path):
-    wave = tmp_path / "wave.vcd"
-    ran = hwflow("sim", digits, "--frames", 1, "--wave", wave)
-    assert ran.code == 0, ran.err
-    assert "initiation interval" not in ran.out  # one frame has none
-    text = wave.read_text()
-    assert "$enddefinitions" in text
-    assert "conv1_mvu" in text and "m_axis_tvalid" in text
-
-
 def flip(path: Path, line: int) -> None:
     """The most significant bit of lane 0's weight, 8 bits of the word's low end, in one line of a memory file."""
     lines = path.read_text().splitlines()

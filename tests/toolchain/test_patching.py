@@ -89,7 +89,7 @@ PARTS = {
         {"family": "ecp5", "device": "LFE5U-12F", "package": "CABGA381", "speed_grade": "6"},
         "--lpf-allow-unconstrained",
     ),
-    "ice40": ({"family": "ice40", "device": "iCE40LP8K", "package": "cm81"}, "--pcf-allow-unconstrained"),
+    "ice40": ({"family": "ice40", "device": "iCE40LP1K", "package": "cm81"}, "--pcf-allow-unconstrained"),
 }
 
 

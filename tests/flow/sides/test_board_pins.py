@@ -41,7 +41,7 @@ def test_frames_pass_through_the_boards_pins(tmp_path):
 def test_streams_take_turns_at_the_boards_pins(tmp_path):
     """Two inputs, two outputs: a frame of each, in the order of the ports. The sum needs both inputs at once."""
     out = tmp_path / "out"
-    design = hwflow.compile(two_and_two().save(tmp_path), "ulx3s_85f", baud=2_000_000, clock_mhz=50)
+    design = hwflow.compile(two_and_two().save(tmp_path), "ulx3s_85f", baud=3_000_000, clock_mhz=50)
     design.write(out)
     graph, frames = design.model.quantized, 2
     rng = np.random.default_rng(4)
@@ -56,5 +56,5 @@ def test_streams_take_turns_at_the_boards_pins(tmp_path):
 
     send, expect = line(inputs, streams.inputs), line(outputs, streams.outputs)
     link = json.loads((out / "board" / "board.json").read_text())["link"]
-    assert (link["input_bytes"], link["output_bytes"], link["baud"]) == (send.shape[1], expect.shape[1], 2_000_000)
+    assert (link["input_bytes"], link["output_bytes"], link["baud"]) == (send.shape[1], expect.shape[1], 3_000_000)
     assert exchange(out, send.tobytes()) == expect.tobytes()

@@ -45,6 +45,16 @@ def test_it_computes_the_model(hwflow, built, options):
     assert table["frames"] == (4 if "icarus" in options else 16)  # no inputs.npz beside the model: random ones
 
 
+def test_verilator_writes_a_waveform(hwflow, built, tmp_path):
+    wave = tmp_path / "wave.vcd"
+    ran = hwflow("sim", built, "--frames", 1, "--wave", wave)
+    assert ran.code == 0, ran.err
+    assert "initiation interval" not in ran.out  # one frame has none
+    text = wave.read_text()
+    assert "$enddefinitions" in text
+    assert "dense0_mvu" in text and "m_axis_tvalid" in text
+
+
 def test_inputs_of_ones_own(hwflow, built, tmp_path):
     """By name, and as `input`; values far outside what the quantizer tells apart saturate."""
     x = np.random.default_rng(3).normal(0, 10, (5, 12)).astype(np.float32)
