@@ -27,7 +27,8 @@ def _python(arguments: list[str], folder: Path) -> subprocess.CompletedProcess[s
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
     environment = {**os.environ, "PATH": path, "PYTHONPATH": str(_WHEEL / "share" / "python3")}
     return subprocess.run(
-        [sys.executable, *arguments], cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False,
+        [sys.executable, *arguments], cwd=folder, env=environment, capture_output=True, text=True, timeout=300,
+        check=False,
     )
 
 
