@@ -94,6 +94,8 @@ class Interval:
         )
 
     def __mul__(self, other: Interval) -> Interval:
+        if self.exact is not None and other.exact is not None:
+            return Interval.point(self.exact * other.exact)
         corners = [
             (_times(a, b), (a_open or b_open) and not (a == 0 and not a_open) and not (b == 0 and not b_open))
             for a, a_open in ((self.lo, self.lo_open), (self.hi, self.hi_open))

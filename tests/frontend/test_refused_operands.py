@@ -144,7 +144,7 @@ def product_behind_a_function_of_sums(b: Builder) -> str:
 
 @cases(
     "error: node 'fc' (MatMul): the inputs of MatMul must be multiples, up to 32768 times, of a common divisor, "
-    "not results of LeakyRelu (greatest common divisor: 3.73e-09) [exact-levels]\n"
+    "not results of LeakyRelu (greatest common divisor: at most 3.73e-09) [exact-levels]\n"
     "  remedy: insert QuantizeLinear and DequantizeLinear before 'fc'",
 )
 def product_behind_a_function_of_many_levels(b: Builder) -> str:

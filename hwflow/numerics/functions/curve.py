@@ -101,11 +101,12 @@ class Curve(Elementwise):
         return inside
 
     def enclose(self, x: Interval, bits: int) -> Interval:
+        exact = x.exact
+        if exact is not None and exact in self.domain:
+            return self.at(exact, bits)
         inside = x.intersection(self.domain)
         if inside != x:
             raise Undefined(self.outside, inside is None)
-        if x.exact is not None:
-            return self.at(x.exact, bits)
         left, right = (self._end(x.lo, x.lo_open, 0, bits), self._end(x.hi, x.hi_open, 1, bits))
         turn = self.turn
         if turn is None or turn.place.hi <= x.lo:

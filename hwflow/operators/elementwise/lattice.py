@@ -6,9 +6,11 @@ common divisor (Relu, Clip, Abs, Sign, a Round of reals, ...), the function is e
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from functools import reduce
+from itertools import islice
 from math import gcd
 from typing import Any
 
@@ -36,6 +38,9 @@ MAX_POINTS = 1 << 16
 MAX_BITS = 16
 """The largest width of the resulting integers."""
 
+FIRST_POINTS = 256
+"""Integers of a range that are tabulated before the first look at whether the results are levels at all."""
+
 ENCLOSURE_BITS = 64
 
 
@@ -59,17 +64,21 @@ def plain(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
     step = least = most = Fraction(0)
     for key in columns:
         if key not in known:
-            known[key] = table = _table(node, view, key, kinds, remedy)
-            step = reduce(fraction_gcd, table, step)
-            least, most = min(least, *table), max(most, *table)
-            if step and int(max(most / step, -least / step - 1)).bit_length() + (least < 0) > MAX_BITS:
-                times = 1 << MAX_BITS - (least < 0)
-                raise refuse(
-                    node, "exact-levels",
-                    f"{where} must be multiples, up to {times} times, of a common divisor, not results of {kinds} "
-                    f"(greatest common divisor: {nearest_float(step):.3g})",
-                    remedy,
-                )
+            known[key] = table = []
+            values = _values(node, view, key, kinds, remedy)
+            # More values only make the divisor smaller and the range wider: what too few allow, all do not.
+            while part := list(islice(values, max(FIRST_POINTS, len(table)))):
+                table += part
+                step = reduce(fraction_gcd, part, step)
+                least, most = min(least, *part), max(most, *part)
+                if step and int(max(most / step, -least / step - 1)).bit_length() + (least < 0) > MAX_BITS:
+                    times = 1 << MAX_BITS - (least < 0)
+                    raise refuse(
+                        node, "exact-levels",
+                        f"{where} must be multiples, up to {times} times, of a common divisor, not results of {kinds} "
+                        f"(greatest common divisor: at most {nearest_float(step):.3g})",
+                        remedy,
+                    )
         tables.append(known[key])
     step = step or Fraction(1)
     made = {id(table): StepStage(StepFunction.of_table(view.low, [int(v / step) for v in table])) for table in tables}
@@ -103,15 +112,14 @@ def table_of(node: OnnxNode, view: Reals, index: int) -> list[Fraction]:
         values.reshape(-1)[0 if values.size == 1 else index]
         for values in (view.scale, view.zero_point, *view.functions)
     )
-    return _table(node, view, column, _kinds(view), _remedy(node))
+    return list(_values(node, view, column, _kinds(view), _remedy(node)))
 
 
-def _table(node: OnnxNode, view: Reals, column: tuple[Any, ...], kinds: str, remedy: str) -> list[Fraction]:
-    """Tabulate a channel; ``column``: its scale, zero point and functions."""
+def _values(node: OnnxNode, view: Reals, column: tuple[Any, ...], kinds: str, remedy: str) -> Iterator[Fraction]:
+    """Yield a channel's reals, one for each integer; ``column``: its scale, zero point and functions."""
     assert view.low is not None and view.high is not None
     scale, zero_point, *functions = column
     chain: list[Elementwise] = [f for f in functions if f is not None]
-    result = []
     for q in range(view.low, view.high + 1):
         x = scale * (q - zero_point)
         try:
@@ -125,8 +133,7 @@ def _table(node: OnnxNode, view: Reals, column: tuple[Any, ...], kinds: str, rem
                 f"{nearest_float(x):.9g}",
                 remedy,
             )
-        result.append(value)
-    return result
+        yield value
 
 
 def whole_zero_point(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
