@@ -153,6 +153,17 @@ def product_behind_a_function_of_many_levels(b: Builder) -> str:
 
 
 @cases(
+    # 1 / 16 * 13421773 / 2 ** 27: the negative half, which comes first, is as regular as can be
+    "error: node 'fc' (MatMul): the inputs of MatMul must be multiples, up to 32768 times, of a common divisor, "
+    "not results of LeakyRelu (greatest common divisor: at most 4.66e-10) [exact-levels]\n"
+    "  remedy: insert QuantizeLinear and DequantizeLinear before 'fc'",
+)
+def product_behind_many_levels_of_wide_integers(b: Builder) -> str:
+    wide = b.requantize(b.input("x", ["N", 4]), 1 / 16, 0, "int16")
+    return b.node("MatMul", b.node("LeakyRelu", wide, alpha=0.1), b.weights(np.ones((4, 2), int)), name="fc")
+
+
+@cases(
     "error: node 'fc' (MatMul): 'x' and 'y', both computed at run time, must have equally many axes, those of "
     "matrices behind the frame axis, not 2 and 3 [frame-axis]\n"
     "  remedy: reshape both to (frames, ..., rows, columns)",
