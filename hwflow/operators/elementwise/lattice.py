@@ -64,7 +64,8 @@ def plain(state: Lowering, node: OnnxNode, view: Reals) -> Reals:
     step = least = most = Fraction(0)
     for key in columns:
         if key not in known:
-            known[key] = table = []
+            table: list[Fraction] = []
+            known[key] = table
             values = _values(node, view, key, kinds, remedy)
             # More values only make the divisor smaller and the range wider: what too few allow, all do not.
             while part := list(islice(values, max(FIRST_POINTS, len(table)))):
