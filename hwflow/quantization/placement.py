@@ -105,7 +105,7 @@ class _Placer:
                 chain = [node.input[place]]
                 while (maker := self._producers.get(chain[-1])) is not None:
                     facts = self._facts(maker)
-                    streams = [name for name in maker.input if name not in self._constants]
+                    streams = [name for name in maker.input if name in self._floats and name not in self._constants]
                     if not (facts.elementwise or facts.affine):
                         found.update(chain if facts.weights is None and not facts.keeps_elements else ())
                         break
@@ -269,7 +269,7 @@ class _Placer:
     def _needs(self, facts: OperatorFacts, name: str) -> bool:
         """Whether an operator of several elements or streams needs a quantizer before this operand."""
         kind = self._kind(name)
-        if name in self._divisors and kind in (_Kind.SUMS, _Kind.REALS):
+        if name in self._divisors and kind != _Kind.INTEGERS:
             return False
         return facts.integer_operands or kind == _Kind.SUMS or (kind == _Kind.FUNCTION and not facts.class_number)
 

@@ -191,3 +191,16 @@ def test_texts(tmp_path: Path) -> None:
     done = hwflow.quantize(tmp_path / "float.onnx", tmp_path / "data.npz", tmp_path / "q.onnx")
     assert done.compiles and done.host is not None and not done.host.linear
     assert hwflow.compare(tmp_path / "q.onnx", inputs=tmp_path / "data.npz").ok
+
+
+def test_a_divisor_that_a_definition_keeps_from_zero_gets_no_quantizer(tmp_path: Path) -> None:
+    nodes = [
+        ml("Normalizer", "x", "parts", norm="MAX"),
+        ml("LinearClassifier", "parts", "label", "scores", classlabels_ints=[0, 1, 2], multi_class=1,
+           coefficients=[0.5, -0.25, 1.0, 0.75, -1.0, 0.5, 0.25, -0.5, 0.5, 0.5, -0.75, 1.0],
+           intercepts=[0.1, -0.2, 0.3]),
+    ]  # fmt: skip
+    model, same = quantized(nodes, [label()], tmp_path)
+    (divisor,) = (node.input[1] for node in model.graph.node if node.op_type == "Div")
+    assert [node.op_type for node in model.graph.node if divisor in node.output] == ["Where"]
+    assert same > 0.9
