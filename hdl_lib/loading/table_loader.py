@@ -64,8 +64,9 @@ class TableLoader(wiring.Component):
     ``empty`` (in): of the gate; ``refuses`` (out): no load is under way, and frames wait for one. Reset ends a load
     that is under way as if it had failed; it does not change what the tables hold, and the loader knows that.
 
-    Timing: a byte a cycle while tables come, but for a cycle behind each row and each CRC; ``hold`` is high from the
-    cycle after the command. The first row is taken once ``empty`` has been high.
+    Timing: a byte a cycle while tables come, but for three cycles behind each CRC; ``hold`` is high from the cycle
+    after the command, and as many cycles after the last CRC as there are tables, and three. The first row is taken once
+    ``empty`` has been high.
     """
 
     def __init__(self, tables: Sequence[Rows]) -> None:

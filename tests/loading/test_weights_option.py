@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 
+import onnx
 import pytest
+from onnx import numpy_helper
 
 from hwflow.cli import main
 from tests.loading.networks import network
@@ -47,6 +49,23 @@ def test_compared(folder, capsys) -> None:
 def test_what_does_not_fit(folder, capsys, name: str, code: int, text: str) -> None:
     assert main(["sim", str(folder / "out"), "--weights", str(folder / name)]) == code
     assert text in capsys.readouterr().err
+
+
+def test_what_is_not_loaded_must_be_the_same(folder, capsys) -> None:
+    """Only the dense layer is loaded: another kernel of the convolution is refused, whatever table it stands in."""
+    args = ["--board", "ulx3s_12f", "--fps", "20000", "--until", "verilog", "--loadable", "dense"]
+    assert main(["synth", str(folder / "one.onnx"), *args, "-o", str(folder / "dense")]) == 0
+    capsys.readouterr()
+    assert main(["compare", str(folder / "dense"), "--weights", str(folder / "other.onnx")]) == 1
+    assert "must be the same for both models" in capsys.readouterr().err
+    changed = onnx.load(folder / "one.onnx")
+    graph = changed.graph
+    read = next(node for node in graph.node if node.name == "dense").input[1]
+    name = next(node for node in graph.node if read in node.output).input[0]
+    kept = next(tensor for tensor in graph.initializer if tensor.name == name)
+    kept.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(kept)[::-1].copy(), name))
+    onnx.save(changed, folder / "turned.onnx")
+    assert main(["compare", str(folder / "dense"), "--weights", str(folder / "turned.onnx"), "--frames", "2"]) == 0
 
 
 def test_options(folder, tmp_path, capsys) -> None:

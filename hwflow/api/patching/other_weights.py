@@ -12,8 +12,9 @@ from pathlib import Path
 from hwflow.api import made_from
 from hwflow.api.patching.differences import differences
 from hwflow.api.patching.patched_output import held_in, written_like
-from hwflow.display import show_path
-from hwflow.errors import ModelRefused, UsageError
+from hwflow.display import show, show_path
+from hwflow.errors import Finding, ModelRefused, UsageError
+from hwflow.toolchain.patching.bitstream import RULE
 
 
 @contextmanager
@@ -41,7 +42,21 @@ def with_weights(
         folder = Path(room) / "out"
         folder.mkdir()
         written_like(out, design, folder, progress, asked.table())
-        findings = differences(out, folder)
+        findings = [*differences(out, folder), *_fixed_tables(out, folder)]
         if findings:
             raise ModelRefused(findings)
         yield folder
+
+
+def _fixed_tables(before: Path, now: Path) -> Iterator[Finding]:
+    """Yield the tables that differ and are not loaded."""
+    manifest = json.loads((before / "manifest.json").read_text())
+    loaded = {memory["file"] for memory in manifest["load"]["memories"]}
+    for file in manifest["weights"]:
+        there = now / file
+        if file not in loaded and (not there.is_file() or there.read_bytes() != (before / file).read_bytes()):
+            yield Finding(
+                RULE, f"table {show(Path(file).stem)}",
+                "must be the same for both models, for its layer is not loadable",
+                "build the design with this layer named by '--loadable', or with '--loadable all'",
+            )

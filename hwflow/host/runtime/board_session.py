@@ -151,6 +151,10 @@ class Board:
             finding = HostFinding("loadable", "design", message, "build it with 'hwflow synth --loadable all'")
             raise HostError(finding, exit_code=USAGE)
         with self.weights_in(Path(weights)) as loaded, self._alone():
+            if _forms(loaded.design) != _forms(self.design):
+                message = "must be of this hardware, but it has other tables or streams"
+                finding = HostFinding("same-hardware", f"weights {shown(weights)}", message, "make others")
+                raise HostError(finding, exit_code=USAGE)
             self._load(self.design.load_packet(loaded.design.folder))
             self.coder = loaded
 
@@ -290,6 +294,12 @@ def _frames(arrays: Mapping[str, npt.NDArray[Any]]) -> int:
 
 def _joined(parts: list[dict[str, npt.NDArray[Any]]]) -> dict[str, npt.NDArray[Any]]:
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def _forms(design: HostDesign) -> tuple[object, ...]:
+    """Return what designs of the same hardware have in common."""
+    tables = tuple((memory.file, memory.rows, memory.row_bytes) for memory in design.memories)
+    return tables, design.input_shapes, design.output_shapes
 
 
 @contextmanager
