@@ -27,6 +27,8 @@ LOOSE: dict[str, dict[str, dict[str, float]]] = {
         "followed_by": {"constant": 0.3},
         "root": {"squares": 0.22, "fractions": 0.16, "with_an_addend": 0.19},
         "scaled_add": {"bits": 0.33},
+        # Products of parts of which only bits above the wrapped result are left are counted.
+        "product": {"wrapped_wide": 0.14},
         # Products of four bits by four, too short for a multiplier block: of an odd row, where the others are packed.
         "stream_matrix": {"bits": 0.11, "one_product": 0.25, "packed": 0.29, "packed_columns": 0.12},
         # What chooses among a row's words in registers of a queue is a table more for each bit than beside other logic.

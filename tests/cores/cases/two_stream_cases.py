@@ -9,6 +9,8 @@ from hwflow.types import Interval, IntType, TensorType
 from tests.cores.cases.case_parts import I4, I8, I12, I16, U1, U4, U8, intervals_within, paired_corners, stream
 from tests.cores.harness import Case
 
+U32 = IntType(32, False)
+
 
 def _scaled_add(
     name: str,
@@ -57,7 +59,7 @@ def _product(
 ) -> Case:
     rng = np.random.default_rng(channels)
     sources = [stream(pixels, channels, e, intervals_within(e, channels, rng) if narrow else ()) for e in elements]
-    foldings = tuple(Folding(n, n, 0, kind, part) for n in lanes for kind in kinds)
+    foldings = tuple(Folding(n, n, 0, kind, part if kind == "dsp" else 0) for n in lanes for kind in kinds)
     attributes = {"offsets": offsets, "wrap": wrap}
     corners = paired_corners if wrap is None else None
     return Case(name, "product", attributes, sources[0], foldings, corners, (sources[1],))
@@ -65,14 +67,14 @@ def _product(
 
 PRODUCT = [
     _product("wrapped", 2, 3, (I8, I8), (0, 0), (3,), wrap=I8),
-    _product("wrapped_wide", 2, 2, (IntType(32, False), IntType(32, False)), (0, 0), (1,), wrap=IntType(32, False)),
+    _product("wrapped_wide", 2, 2, (U32, U32), (0, 0), (1,), wrap=U32, part=17),
     _product("bytes", 3, 5, (U8, I8), (0, 0), (1, 2, 5, 15)),
     _product("offsets", 3, 3, (U8, U8), (128, 7), (2,)),
     _product("one_offset", 2, 2, (I8, U4), (-128, 0), (1,)),
     _product("bits", 3, 3, (U1, I4), (0, 0), (3,), ("lut",)),
     _product("sixteen", 2, 1, (I16, IntType(16, False)), (5, 32768), (1,)),
     _product("parts", 2, 2, (IntType(40, False), IntType(20, False)), (0, 0), (2,), ("dsp",), part=17),
-    _product("signed_parts", 2, 1, (IntType(30, True), IntType(15, True)), (5, -3), (1,), ("dsp",), part=15),
+    _product("signed_parts", 2, 1, (IntType(30, True), IntType(15, True)), (5, -3), (1,), ("dsp",), part=17),
     _product("intervals", 3, 4, (I8, U8), (3, 100), (2,), ("lut",), narrow=True),
 ]
 

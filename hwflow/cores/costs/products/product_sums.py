@@ -11,7 +11,7 @@ from amaranth.hdl import Shape
 
 from hdl_lib.arithmetic.block_product import BLOCK_LATENCY
 from hdl_lib.arithmetic.multiplier import BLOCK, ProductForm
-from hdl_lib.arithmetic.wide_product import WideProduct
+from hdl_lib.arithmetic.wide_product import Summand, WideProduct
 from hwflow.cores.costs.basics import SHORT, adder, carried_chain, chain
 from hwflow.cores.costs.family import FAMILIES
 from hwflow.cores.operator import Resources
@@ -132,23 +132,30 @@ def product_without_block(family: str, x: IntType, w: IntType) -> Resources:
 
 
 @cache
-def wide_product(family: str, x: IntType, w: IntType, count: int) -> Resources:
-    """``count`` products of parts, added in a tree (:mod:`hdl_lib.arithmetic.wide_product`)."""
+def wide_product(family: str, x: IntType, w: IntType, count: int, limit: int | None = None) -> Resources:
+    """``count`` products of parts, added in a tree (:mod:`hdl_lib.arithmetic.wide_product`), without the bits from
+    ``limit`` on."""
     device = FAMILIES[family]
     product = WideProduct(Shape(x.bits, x.signed), Shape(w.bits, w.signed), device.dsp_width - 1)
     total = Resources()
+
+    def kept(number: Summand) -> int:
+        return number.shape.width if limit is None else max(0, min(number.shape.width, limit - number.first))
+
     made = [[IntType(part.shape.width, part.shape.signed) for part in pair] for pair in product.pairs]
     for (a, b), summand in zip(product.pairs, product.summands, strict=True):
-        width = summand.shape.width
-        total += Resources(ff=BLOCK_LATENCY * width)
+        width = kept(summand)
+        # All but the last register of a block are kept whole.
+        total += Resources(ff=BLOCK_LATENCY * width + (BLOCK_LATENCY - 1) * (summand.shape.width - width))
         if device.in_block(a.shape.width, b.shape.width):
             total += Resources(ff=-device.dsp_registers * width)
         else:
             total += Resources(lut=a.shape.width * b.shape.width)
     for sums in product.levels:
         for register in sums:
-            places = device.carry_bits * ceil(register.adder / device.carry_bits)
-            total += Resources(lut=places, ff=register.summand.shape.width)
+            without = register.summand.shape.width - kept(register.summand)
+            places = device.carry_bits * ceil(max(0, register.adder - without) / device.carry_bits)
+            total += Resources(lut=places, ff=kept(register.summand))
     blocks = multiplier_blocks(family, [(a, b, count) for a, b in made])
     return total.times(count) + Resources(dsp=blocks)
 
@@ -201,7 +208,7 @@ def whole_products(
 ) -> Resources:
     """``count`` products with their operands; those of operands wider than a block are sums of parts."""
     wide = kind == ProductForm.DSP and max(x.bits, w.bits) > BLOCK and min(x.bits, w.bits) > 1
-    made = wide_product(family, x, w, count) if wide else products(family, x, w, count, kind, limit)
+    made = wide_product(family, x, w, count, limit) if wide else products(family, x, w, count, kind, limit)
     return made + operands(family, x, w, count, kind, limit)
 
 
