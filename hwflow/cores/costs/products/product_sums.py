@@ -140,7 +140,8 @@ def wide_product(family: str, x: IntType, w: IntType, count: int, limit: int | N
     total = Resources()
 
     def kept(number: Summand) -> int:
-        return number.shape.width if limit is None else max(0, min(number.shape.width, limit - number.first))
+        width = int(number.shape.width)
+        return width if limit is None else max(0, min(width, limit - number.first))
 
     made = [[IntType(part.shape.width, part.shape.signed) for part in pair] for pair in product.pairs]
     for (a, b), summand in zip(product.pairs, product.summands, strict=True):
