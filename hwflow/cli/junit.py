@@ -84,11 +84,18 @@ def run_suite(out: str, done: BoardRun, properties: Sequence[tuple[str, str]]) -
 
 
 def compare_suite(model: str, comparison: Comparison, seed: int) -> Suite:
-    """Make a case per value."""
+    """Make a case per value, and one per output that onnxruntime judges."""
     cases = tuple(
         Case(f"value {show(row.name)}", tuple(finding for finding in (comparison.finding(row),) if finding is not None))
         for row in comparison.rows
     )
+    if comparison.runtime is not None:
+        absent, rows = comparison.runtime.absent, comparison.runtime.rows.values()
+        cases += (Case("onnxruntime", skipped=absent),) if absent else ()
+        cases += tuple(
+            Case(f"onnxruntime, output {show(row.name)}", tuple(f for f in (row.finding,) if f), skipped=row.unjudged)
+            for row in rows
+        )
     return Suite(model, "compare", cases, (("seed", str(seed)), ("inputs", comparison.inputs.origin)))
 
 

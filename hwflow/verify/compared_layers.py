@@ -12,7 +12,7 @@ from hwflow.display import show
 from hwflow.onnxspec.resolving.resolved_model import ResolvedModel
 
 if TYPE_CHECKING:
-    from hwflow.verify.value_comparison import Row
+    from hwflow.verify.evaluators.value_comparison import Row
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """``compare``: the golden model against ONNX's reference evaluator, value by value, and end to end.
 
-:mod:`hwflow.verify.value_comparison` has how values are compared, and when a mismatch is explained.
+:mod:`hwflow.verify.evaluators.value_comparison` has how values are compared, and when a mismatch is explained.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ from hwflow.onnxspec.reading.external_loading import Folders
 from hwflow.report.folder_page import COMPARISON, refreshed
 from hwflow.verify.compared_layers import ComparedLayers
 from hwflow.verify.compiled_folder import compiled_model, require_own
-from hwflow.verify.explanation import NOT_FINITE
+from hwflow.verify.evaluators.explanation import NOT_FINITE
+from hwflow.verify.evaluators.runtime_judge import RuntimeJudge
+from hwflow.verify.evaluators.value_comparison import Comparer, Drift, Row
 from hwflow.verify.inputs import Inputs, choose_inputs, require_file
-from hwflow.verify.value_comparison import Comparer, Drift, Row
 
 BATCH_ELEMENTS = 1 << 21
 """Batch size: about how many elements of all values are held at once."""
@@ -36,12 +37,13 @@ BATCH_ELEMENTS = 1 << 21
 @dataclass(frozen=True)
 class Comparison:
     """The verdict: ``ok`` iff nothing is unexplained. ``layers``: the rows in the model's order, with the first frame
-    and element that differ."""
+    and element that differ. ``runtime``: what onnxruntime says, of models that it judges, too."""
 
     rows: tuple[Row, ...]
     drift: Drift
     inputs: Inputs
     layers: ComparedLayers
+    runtime: RuntimeJudge | None = None
 
     @property
     def mismatches(self) -> int:
@@ -53,12 +55,14 @@ class Comparison:
 
     @property
     def ok(self) -> bool:
-        return self.unexplained == 0
+        return not self.findings
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """A finding per value with unexplained mismatches."""
-        return tuple(finding for row in self.rows if (finding := self.finding(row)) is not None)
+        """A finding per value with unexplained mismatches, and per output that onnxruntime has otherwise."""
+        found = [self.finding(row) for row in self.rows]
+        found += [] if self.runtime is None else [row.finding for row in self.runtime.rows.values()]
+        return tuple(finding for finding in found if finding is not None)
 
     def finding(self, row: Row) -> Finding | None:
         """Return what is wrong with a value, or None."""
@@ -79,6 +83,7 @@ class Comparison:
             "differing_frames": None if drift.failed else drift.differing,
             "accuracy": None if drift.right is None else drift.right / drift.frames,
             "reference_accuracy": None if drift.reference_right is None else drift.reference_right / drift.frames,
+            "onnxruntime": None if self.runtime is None else self.runtime.table(),
             "findings": [finding.table() for finding in self.findings],
         }
 
@@ -96,6 +101,8 @@ class Comparison:
             where = ", ".join(cell(row.name) for row in self.rows if name in row.defects)
             yield f"known defect of the reference evaluator, worked around: {name} ({where})"
         drift = self.drift
+        if self.runtime is not None:
+            yield from self.runtime.lines()
         if drift.failed:
             yield f"end to end: no reference: {drift.failed}"
             return
@@ -156,7 +163,7 @@ def compare(
         )
     graph = model.quantized
     chosen = choose_inputs(model, model.path, inputs, frames, np.random.default_rng(seed))
-    comparer = Comparer(model)
+    comparer, judge = Comparer(model), RuntimeJudge.of(model)
     per_frame = sum(int(np.prod(value.typed.shape, dtype=np.int64)) for value in graph.values())
     batch = max(1, BATCH_ELEMENTS // max(1, per_frame))
     for start in range(0, chosen.frames, batch):
@@ -164,8 +171,10 @@ def compare(
         say(f"comparing frames {start + 1} to {stop} of {chosen.frames}")
         arrays = {name: array[start:stop] for name, array in chosen.arrays.items()}
         comparer.add(start, arrays, None if chosen.labels is None else chosen.labels[start:stop])
+        if judge is not None and comparer.outputs is not None:
+            judge.add(start, arrays, comparer.outputs)
     layers = ComparedLayers.of(model.resolved, comparer.rows)
-    comparison = Comparison(tuple(comparer.rows.values()), comparer.drift, chosen, layers)
+    comparison = Comparison(tuple(comparer.rows.values()), comparer.drift, chosen, layers, judge)
     if folder is not None:
         refreshed(folder, COMPARISON, comparison.table() | {"ranges": comparison.ranges})
     return comparison

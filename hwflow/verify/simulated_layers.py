@@ -23,7 +23,7 @@ from hwflow.passes.fetch_weights import ANY_TIMING, fetch_weights
 from hwflow.sim.errors import ManifestError
 from hwflow.sim.taps import Tap, files
 from hwflow.verify import golden
-from hwflow.verify.known_values import Known, known_values
+from hwflow.verify.evaluators.known_values import Known, known_values
 
 if TYPE_CHECKING:
     from hwflow.api.compiler import Model

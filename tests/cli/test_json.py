@@ -46,7 +46,7 @@ def test_compare(hwflow):
     assert ran.code == 0, ran.err
     assert set(table) == {
         "values", "mismatches", "unexplained", "verdict", "frames", "inputs", "differing_frames", "accuracy",
-        "reference_accuracy", "findings", "seed",
+        "reference_accuracy", "onnxruntime", "findings", "seed",
     }
     assert (table["verdict"], table["frames"], table["findings"]) == ("equal", 2, [])
     assert 0 <= table["accuracy"] <= 1 and 0 <= table["reference_accuracy"] <= 1

@@ -23,7 +23,7 @@ from hwflow.operators.record import QONNX
 from hwflow.passes.infer_types import infer_types
 from hwflow.verify import golden
 from hwflow.verify.comparison import compare
-from hwflow.verify.known_values import known_values
+from hwflow.verify.evaluators.known_values import known_values
 from tests.dialects import qdq, qonnx
 from tests.dialects import qoperator as qoperator_networks
 from tests.dialects.choices import Choices, Seeded

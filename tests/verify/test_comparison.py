@@ -133,7 +133,8 @@ def test_ties_with_odd_zero_points_are_equal(tmp_path: Path, zero: int) -> None:
     assert comparison.table() == {
         "values": [{"name": "y", "elements": 256, "mismatches": 0, "unexplained": 0, "max_lsb": 0}],
         "mismatches": 0, "unexplained": 0, "verdict": "equal", "frames": 64, "inputs": comparison.inputs.origin,
-        "differing_frames": 0, "accuracy": None, "reference_accuracy": None, "findings": [],
+        "differing_frames": 0, "accuracy": None, "reference_accuracy": None, "onnxruntime": None,
+        "findings": [],
     }
 
 

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from hwflow.errors import ModelRefused
-from hwflow.verify import value_comparison
 from hwflow.verify.comparison import compare
-from hwflow.verify.explanation import RegionBounds, no_bound, unexplained
+from hwflow.verify.evaluators import value_comparison
+from hwflow.verify.evaluators.explanation import RegionBounds, no_bound, unexplained
 from tests.models import Builder
 
 

@@ -60,10 +60,12 @@ class Bounds:
 
 
 def analyse(
-    region: Region, feeds: Mapping[str, AnyArray], feed_errors: Mapping[str, Errors] | None = None
+    region: Region, feeds: Mapping[str, AnyArray], feed_errors: Mapping[str, Errors] | None = None, *,
+    runtime: bool = False,
 ) -> Bounds:
     """Return bounds for every value of ``region``, for all frames at once (a single one unless the region is
-    framewise). ``feeds`` are exact except for ``feed_errors`` (by name, in the shape of the feed)."""
+    framewise). ``feeds`` are exact except for ``feed_errors`` (by name, in the shape of the feed).
+    ``runtime``: bounds of onnxruntime's errors, where its arithmetic is another one."""
     bounds = Bounds(region.values(feeds))
     for name, array in bounds.values.items():
         bounds.errors[name] = np.zeros(np.shape(array))
@@ -84,7 +86,7 @@ def analyse(
             continue
         attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
         outputs = [np.asarray(bounds.values[name]) for name in node.output if name]
-        step = Step(region, node, inputs, errors, outputs, attributes, constant)
+        step = Step(region, node, inputs, errors, outputs, attributes, constant, runtime=runtime)
         try:
             found = _bounded(step)
             made = [np.asarray(found)] if isinstance(found, np.ndarray | np.floating) else found  # numpy's scalars

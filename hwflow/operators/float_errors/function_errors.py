@@ -77,8 +77,14 @@ def _erf_slope(z: Errors) -> Errors:
     return result
 
 
-sigmoid = _rule(_sigmoid, lambda x, y: (2 * LIBRARY + 4) * y)
-"""e = exp(-|x|) errs by LIBRARY u e; 1 + e by that and u; the quotient by both and one more."""
+_sigmoid_errors = _rule(_sigmoid, lambda x, y: (2 * LIBRARY + 4) * y)
+
+
+def sigmoid(step: Step) -> Errors:
+    """e = exp(-|x|) errs by LIBRARY u e; 1 + e by that and u; the quotient by both and one more. onnxruntime takes small
+    results as 1 less the others."""
+    return np.asarray(_sigmoid_errors(step)) + (2 * step.unit if step.runtime else 0.0)
+
 
 tanh = _rule(np.tanh, lambda x, y: (LIBRARY + 1) * y)
 exp = _rule(np.exp, lambda x, y: (LIBRARY + 1) * y)

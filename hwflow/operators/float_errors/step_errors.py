@@ -36,6 +36,7 @@ class Step:
     attributes: Mapping[str, Any]
     constant: bool  # depends on no feed
     quotient: Errors | None = None
+    runtime: bool = False  # bound the error of onnxruntime, where that is greater
 
     @property
     def output(self) -> AnyArray:

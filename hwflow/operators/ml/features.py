@@ -11,6 +11,7 @@ from hwflow.onnxspec.clauses.ml import feature_steps
 from hwflow.onnxspec.definitions.dialect_writer import Call, DialectWriter
 from hwflow.onnxspec.definitions.function_writer import Undefined, Use
 from hwflow.onnxspec.reading.numpy_tensors import ELEMENT_TYPES
+from hwflow.onnxspec.reference import runtime_differences
 from hwflow.operators.ml.ml_operands import (
     FLOAT,
     INT64,
@@ -48,7 +49,8 @@ def _normalizer(use: Use) -> onnx.FunctionProto:
     """Return x over its row's greatest element, sum of magnitudes, or root of the sum of squares; x where that is 0.
 
     The greatest element has its sign, as the specification says and onnxruntime computes; onnx's reference takes that
-    of magnitudes. For L1 both take magnitudes, and for L2 both keep the signs, though the formulas do not say so.
+    of magnitudes. For L1 both take magnitudes, and for L2 both keep the signs, though the formulas do not say so
+    (onnxruntime does not where the result takes the memory of x).
     """
     call = Call.of(use)
     body = DialectWriter(call)
@@ -153,7 +155,7 @@ RECORDS = (
     ),
     Operator(
         "Normalizer", domains=ML, defined="before a quantizer",
-        definition=_normalizer, clauses=feature_steps.NORMALIZER,
+        definition=_normalizer, clauses=feature_steps.NORMALIZER, differences=(runtime_differences.SIGNS,),
     ),
     Operator("Binarizer", domains=ML, defined="reals and integers", definition=_binarizer),
     Operator(

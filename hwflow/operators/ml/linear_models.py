@@ -7,6 +7,7 @@ import onnx
 from hwflow.onnxspec.clauses.ml import weight_lists
 from hwflow.onnxspec.definitions.dialect_writer import Call, DialectWriter
 from hwflow.onnxspec.definitions.function_writer import Undefined, Use
+from hwflow.onnxspec.reference import runtime_differences
 from hwflow.operators.ml.labels import Labels, both_sides
 from hwflow.operators.ml.ml_operands import as_float, as_reals, columns, real_kind, reals, require_length
 from hwflow.operators.ml.post_transforms import LOGISTIC, NONE, SOFTMAX, TRANSFORMS_ALLOWED, transformed
@@ -92,10 +93,11 @@ _DEFINED = (
 RECORDS = (
     Operator(
         "LinearRegressor", domains=ML, definition=_linear_regressor, defined=_DEFINED,
-        clauses=weight_lists.LINEAR_REGRESSOR, exact_weights=True,
+        clauses=weight_lists.LINEAR_REGRESSOR, exact_weights=True, differences=(runtime_differences.ONE_TARGET,),
     ),
     Operator(
         "LinearClassifier", domains=ML, definition=_linear_classifier, defined=_DEFINED,
         clauses=weight_lists.LINEAR_CLASSIFIER, exact_weights=True,
+        differences=(runtime_differences.ONE_ROW, runtime_differences.CHOICE),
     ),
 )

@@ -23,7 +23,7 @@ from hwflow.numerics.functions.piecewise import PassedCuts
 from hwflow.numerics.requantizers.stages import StepStage
 from hwflow.numerics.requantizers.step_function import StepFunction
 from hwflow.onnxspec.clauses.ml import tree_lists, tree_tables
-from hwflow.onnxspec.reference import framewise, tree_walk
+from hwflow.onnxspec.reference import framewise, runtime_differences, tree_walk
 from hwflow.onnxspec.resolving.resolved_model import Attribute, OnnxNode
 from hwflow.onnxspec.shapes.dialects import Inputs, Result, ShapeError
 from hwflow.operators.ml import tree_definitions, tree_errors
@@ -257,6 +257,7 @@ RECORDS = (
         limits=_LIMITS, becomes=("requantize", "tree_ensemble"), quantized=True, frames=axes.IMAGE, tame=True,
         framewise=framewise.always, results=_results, mended=tree_walk.ENSEMBLE, error=tree_errors.ensemble,
         clauses=tree_tables.ENSEMBLE,
+        differences=(runtime_differences.NUMBERS, runtime_differences.ONE_TARGET, runtime_differences.UNEQUAL),
     ),
     Operator(
         tree_definitions.REGRESSOR, domains=ML, lower=regressor, definition=tree_definitions.regressor,
@@ -270,10 +271,12 @@ RECORDS = (
         limits=_LIMITS, becomes=("requantize", "tree_ensemble"), quantized=True, frames=axes.IMAGE, tame=True,
         framewise=framewise.always, results=_results, mended=tree_walk.REGRESSOR, error=tree_errors.regressor,
         clauses=tree_lists.REGRESSOR,
+        differences=(runtime_differences.ONE_TARGET, runtime_differences.BASE, runtime_differences.UNEQUAL),
     ),
     Operator(
         "TreeEnsembleClassifier", domains=ML, definition=tree_definitions.classifier, quantized=True,
         defined=f"{TRANSFORMS_ALLOWED}; labels that are strings are the host's",
         clauses=tree_lists.CLASSIFIER,
+        differences=(runtime_differences.TWO_CLASSES, runtime_differences.UNNAMED, runtime_differences.UNEQUAL),
     ),
 )

@@ -2,8 +2,8 @@
 
 Local: the evaluator recomputes each quantized value from the golden model's nearest integers before it, so that a
 difference does not cascade. Quantized values are integer tensors and the real tensors that QONNX's quantizers make,
-compared level by level (:mod:`hwflow.verify.known_values`). A float evaluator rounds where the golden model is exact; a
-mismatch is *explained* only if it is proved to be that (:mod:`hwflow.verify.explanation`):
+compared level by level (:mod:`hwflow.verify.evaluators.known_values`). A float evaluator rounds where the golden model
+is exact; a mismatch is *explained* only if it is proved to be that (:mod:`hwflow.verify.evaluators.explanation`):
 
 * the golden integer is the exact real value, rounded: with t the quotient before rounding, from the accumulator and the
   quantizer (``QuantizerStage.enclosure``: a rational number, or one enclosed closely enough to be certain of its
@@ -43,8 +43,8 @@ from hwflow.onnxspec.reading.numpy_tensors import native
 from hwflow.onnxspec.reference.evaluation import AnyArray, RegionEvaluator
 from hwflow.verify import golden
 from hwflow.verify.compared_layers import Element
-from hwflow.verify.explanation import RegionBounds, differing, no_bound, unexplained
-from hwflow.verify.known_values import Floats, Known, known_values
+from hwflow.verify.evaluators.explanation import RegionBounds, differing, no_bound, unexplained
+from hwflow.verify.evaluators.known_values import Floats, Known, known_values
 
 _MOST_LSB = 1 << 31
 _TEXTS = "OSU"  # kinds of numpy's types of texts
@@ -102,7 +102,8 @@ class Drift:
 
 
 class Comparer:
-    """Rows and drift of one model, filled batch by batch."""
+    """Rows and drift of one model, filled batch by batch. ``outputs``: the model's own of the latest batch, as the
+    golden model and the host have them; None where these cannot be computed."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
@@ -113,6 +114,7 @@ class Comparer:
         self.known = frozenset((*self.values, *model.resolved.inputs))
         self.rows: dict[str, Row] = {}
         self.drift = Drift()
+        self.outputs: dict[str, AnyArray] | None = None
         self._state = golden.State(self.graph)
         self._left = {
             tie.target: native(np.stack([tie.initial] * tie.frames), model.resolved.values[tie.target].dtype)
@@ -327,10 +329,11 @@ class Comparer:
         feeds = {name: batch.feeds[name] for name in arrays}
         count = batch.frames
         drift.frames += count
+        self.outputs = None
         try:
             whole = self._whole(names, feeds, count)
             integers = {port.name: batch.trace[port.value] for port in ports}
-            own = model_outputs(self.model, integers, arrays)
+            self.outputs = own = model_outputs(self.model, integers, arrays)
         except ModelRefused as refusal:
             drift.failed = drift.failed or "; ".join(finding.message for finding in refusal.findings)
             return

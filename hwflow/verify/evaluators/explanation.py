@@ -26,10 +26,14 @@ NOT_FINITE = "its float value is not finite"
 
 
 class RegionBounds:
-    """Float error bounds of a region, for the frames that need them. ``errors``: the feeds' error bounds."""
+    """Float error bounds of a region, for the frames that need them. ``errors``: the feeds' error bounds;
+    ``runtime``: as :func:`~hwflow.operators.float_errors.analysis.analyse` has it."""
 
-    def __init__(self, region: Region, feeds: Mapping[str, AnyArray], errors: Mapping[str, Floats]) -> None:
-        self._region = region
+    def __init__(
+        self, region: Region, feeds: Mapping[str, AnyArray], errors: Mapping[str, Floats], *,
+        runtime: bool = False,
+    ) -> None:
+        self._region, self._runtime = region, runtime
         self._feeds = {name: feeds[name] for name in region.feeds}
         self._errors = {name: errors[name] for name in region.feeds if name in errors}
         self._frames: dict[int, tuple[Bounds, int]] = {}
@@ -54,6 +58,14 @@ class RegionBounds:
         bounds, index = self._frames[place[0]]
         return self._at(bounds, bounds.errors.get(name), name, (index, *place[1:]), shape)
 
+    def undecided(self, frame: int) -> bool:
+        """Tell whether an integer or a decision on the way may be another one, given the errors."""
+        bounds, index = self._frames[frame]
+        return any(
+            bounds.values[name].dtype.kind in "biu" and error[index : index + 1].any()
+            for name, error in bounds.errors.items() if error is not None and np.ndim(error)
+        )
+
     def all(self) -> Iterator[tuple[Bounds, slice]]:
         """Yield bounds of all frames, each with its slice of frames."""
         count = max((len(a) for a in self._feeds.values()), default=1)
@@ -66,7 +78,7 @@ class RegionBounds:
         return analyse(
             self._region,
             {n: a[part] for n, a in self._feeds.items()},
-            {n: a[part] for n, a in self._errors.items()},
+            {n: a[part] for n, a in self._errors.items()}, runtime=self._runtime,
         )
 
     @staticmethod

@@ -1,0 +1,1 @@
+"""The golden model against other evaluators, value by value and end to end."""
