@@ -81,8 +81,8 @@ _sigmoid_errors = _rule(_sigmoid, lambda x, y: (2 * LIBRARY + 4) * y)
 
 
 def sigmoid(step: Step) -> Errors:
-    """e = exp(-|x|) errs by LIBRARY u e; 1 + e by that and u; the quotient by both and one more. onnxruntime takes small
-    results as 1 less the others."""
+    """e = exp(-|x|) errs by LIBRARY u e; 1 + e by that and u; the quotient by both and one more.
+    onnxruntime takes small results as 1 less the others."""
     return np.asarray(_sigmoid_errors(step)) + (2 * step.unit if step.runtime else 0.0)
 
 
