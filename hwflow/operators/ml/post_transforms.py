@@ -19,9 +19,12 @@ from hwflow.operators.ml.ml_operands import greatest_of_rows
 
 NONE, SOFTMAX, LOGISTIC, SOFTMAX_ZERO, PROBIT = TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
 
-TRANSFORMS_ALLOWED = "transforms NONE, LOGISTIC and SOFTMAX before a quantizer, all at the model's end"
-"""What hardware makes: weights of SOFTMAX_ZERO differ too much in size for fixed point, results of PROBIT may be
-infinite."""
+TRANSFORMS_ALLOWED = (
+    "transforms NONE, LOGISTIC and SOFTMAX before a quantizer, and PROBIT of scores that all lie between 0 and 1; "
+    "all at the model's end"
+)
+"""What hardware makes: of SOFTMAX_ZERO the scores within 1e-7 of 0 may be the only ones with a share, so its weights
+differ too much in size for fixed point; results of PROBIT are infinite at 0 and 1, and no numbers beyond."""
 
 _NEAR = 1e-7  # of 0
 _ROOT, _WINITZKI = 1.41421356, 0.147
@@ -68,9 +71,10 @@ def _probit(body: DialectWriter, scores: str, kind: str) -> str:
     logarithm = let(f"Log ({let(f'Mul ({left}, {right})')})")
     offset = body.number(2.0 / (math.pi * _WINITZKI), kind)
     middle = let(f"Add ({let(f'Mul ({logarithm}, {half})')}, {offset})")
+    squared = let(f"Mul ({middle}, {middle})")
     product = let(f"Mul ({logarithm}, {body.number(1.0 / _WINITZKI, kind)})")
-    difference = let(f"Sub ({let(f'Mul ({middle}, {middle})')}, {product})")
-    square = let(f"Sub ({let(f'Sqrt ({difference})')}, {middle})")
-    negative = let(f"Less ({x}, {body.number(0.0, kind)})")
-    sign = let(f"Where ({negative}, {body.number(-_ROOT, kind)}, {body.number(_ROOT, kind)})")
+    root = let(f"Sqrt ({let(f'Sub ({squared}, {product})')})")
+    # A difference that is never negative, which enclosures of it around 0, of the score 1/2, do not tell.
+    square = let(f"Relu ({let(f'Sub ({root}, {middle})')})")
+    sign = let(f"Mul ({let(f'Sign ({x})')}, {body.number(_ROOT, kind)})")
     return let(f"Mul ({let(f'Sqrt ({square})')}, {sign})")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from pathlib import Path
 from typing import Any
 
@@ -115,7 +116,7 @@ def classifier(b: Classical, least: float = 0.015625) -> None:
     b.output(b.declare("scores", ["N", 3]))
 
 
-def trees(b: Classical, transform: str = "SOFTMAX") -> None:
+def trees(b: Classical, transform: str = "SOFTMAX", scale: float = 1.0, base: float = 0.0) -> None:
     """Two trees of one test, and no class that every leaf names."""
     b.ml_version = 3
     b.quantized(b.ml(
@@ -123,20 +124,40 @@ def trees(b: Classical, transform: str = "SOFTMAX") -> None:
         nodes_nodeids=[0, 1, 2] * 2, nodes_featureids=[0, 0, 0, 3, 0, 0], nodes_values=[0.5, 0.0, 0.0] * 2,
         nodes_modes=["BRANCH_LEQ", "LEAF", "LEAF"] * 2, nodes_truenodeids=[1, 0, 0] * 2,
         nodes_falsenodeids=[2, 0, 0] * 2, target_treeids=[0, 0, 0, 1, 1], target_nodeids=[1, 1, 2, 1, 2],
-        target_ids=[0, 1, 2, 1, 0], target_weights=[0.25, 0.5, 0.75, -1.0, 2.0],
+        target_ids=[0, 1, 2, 1, 0], target_weights=[scale * v for v in (0.25, 0.5, 0.75, -1.0, 2.0)],
+        base_values=[base] * 3,
     ), ["N", 3], 0.01)  # fmt: skip
+
+
+def probits(b: Classical) -> None:
+    trees(b, "PROBIT", 0.25, 0.375)
+
+
+def linear_probits(b: Classical) -> None:
+    """Scores 0.5 - 0.5 to 0.5 + 0.496, but for 0 itself."""
+    x = b.dequantize(b.input("x", ["N", 2], "int8"), 2.0**-8, 0, "int8")
+    made = b.ml("LinearRegressor", x, targets=2, coefficients=[0.5, 0.25, -0.75, 0.125], intercepts=[0.5, 0.51],
+                post_transform="PROBIT")  # fmt: skip
+    b.quantized(made, ["N", 2], 0.02)
+
+
+def test_probits_of_no_share_have_no_value(tmp_path: Path) -> None:
+    b = Classical(15, 8)
+    trees(b, "PROBIT")  # of -1 to 2.25
+    with pytest.raises(ModelRefused, match="must have a value everywhere, but it takes the logarithm of a number that is"):
+        compile(b.save(tmp_path), "ulx3s_85f")
 
 
 def test_a_transform_that_no_hardware_makes_says_what_may_be(tmp_path: Path) -> None:
     b = Classical(15, 8)
-    trees(b, "PROBIT")
-    with pytest.raises(ModelRefused, match=r"transforms NONE, LOGISTIC and SOFTMAX before a quantizer.* the host runs"):
+    trees(b, "SOFTMAX_ZERO")
+    with pytest.raises(ModelRefused, match=r"SOFTMAX before a quantizer, and PROBIT of scores .* the host runs"):
         compile(b.save(tmp_path), "ulx3s_85f")
 
 
 MODELS = [
     classifier, scaler, binarizer, imputer, normalizer, normalizer_by_greatest, normalizer_of_any_sign, vectorizer,
-    labels, table, one_hot, one_hot_of_reals, of_integers, trees,
+    labels, table, one_hot, one_hot_of_reals, of_integers, trees, probits, linear_probits,
 ]
 
 
@@ -172,6 +193,9 @@ def dimension(size: int | str) -> onnx.TensorShapeProto.Dimension:
     return kind(dim_param=size) if isinstance(size, str) else kind(dim_value=size)
 
 
+PROBABILITIES = [[0.4375, 0.25, 0.375], [0.9375, 0.5, 0.375]]
+
+
 @pytest.mark.parametrize("make", MODELS)
 def test_golden_model_and_hardware(make: Any, tmp_path: Path) -> None:
     b = Classical(15, 8)
@@ -191,9 +215,13 @@ def test_golden_model_and_hardware(make: Any, tmp_path: Path) -> None:
         integers["x"][:2] = [[-128] * 4, [-128, -127, -128, -128]]
     if make is normalizer_of_any_sign:  # less 3 the greatest is -4, 0, 0 and 2
         integers["x"][:4] = [[-1, -9, -33, -7], [3, -97, 3, -57], [3] * 4, [5, -11, 3, 4]]
-    if make is trees:  # -0.25 and -0.25; -0.25 and 1; scores (0.25, -0.5, 0) and (2.25, 0.5, 0)
+    if make in (trees, probits):  # -0.25 and -0.25; -0.25 and 1; scores (0.25, -0.5, 0) and (2.25, 0.5, 0)
         integers["x"][:2] = [[2, 0, 0, 2], [2, 0, 0, 7]]
     expected = golden.evaluate(model.quantized, integers)
+    if make is probits:  # scores 0.4375, 0.25, 0.375 and 0.9375, 0.5, 0.375 of the inverse normal distribution
+        (found,) = expected.values()
+        quantiles = [[min(statistics.NormalDist().inv_cdf(p), 1.25) for p in row] for row in PROBABILITIES]
+        np.testing.assert_allclose(0.01 * (found[:2] - 2), quantiles, atol=0.012)  # Winitzki's is an approximation
     if make is trees:  # shares 0.444, 0.210, 0.346 and 0.782, 0.136, 0.082, in levels of 0.01, 2 being 0
         (found,) = expected.values()
         assert found[:2].tolist() == [[46, 23, 37], [80, 16, 10]]
