@@ -154,6 +154,18 @@ def test_the_least_position() -> None:
     assert error is not None and [round(e, 3) for e in error[0]] == [0, 1]
 
 
+def test_a_choice_that_an_error_may_turn() -> None:
+    """x is 0.5 and 0.6, d with errors of some 2**-26: below 0.6 in float32 is not sure of the latter, so that 5 may be
+    -3; for the former -3 is the result."""
+    x = np.array([[[5, 6]]], np.int8)
+    nodes = [node("Less", ["d", "limit"], ["c"]), node("Where", ["c", "low", "high"], ["y"])]
+    constants = {"limit": np.float32(0.6), "low": np.float32(-3), "high": np.float32(5)}
+    bounds = bounds_of(nodes, constants, x)
+    error = bounds.errors["y"]
+    assert error is not None and bounds.values["y"][0, 0, 0] == -3
+    assert [round(e, 3) for e in error[0, 0]] == [0, 8]
+
+
 def test_prelu_s_slope_of_channels() -> None:
     """The evaluator takes a slope [3] along axis 1, which numpy's rules do not: there is no bound."""
     x = X[:, :, :4].reshape(2, 3, 4)

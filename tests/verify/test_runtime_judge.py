@@ -15,6 +15,8 @@ import hwflow
 from hwflow.cli.junit import compare_suite
 from hwflow.errors import ToolError
 from hwflow.host.boundary_models import model_outputs, port_inputs
+from hwflow.onnxspec.reference.evaluation import RegionEvaluator
+from hwflow.operators.float_errors.analysis import analyse
 from hwflow.quantization import sessions
 from hwflow.verify import golden
 from hwflow.verify.comparison import Comparison, compare
@@ -121,3 +123,13 @@ def test_why_it_is_silent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert found.ok and table["absent"] == f"package 'onnxruntime': must be installed ({sessions.INSTALL})"
     assert f"onnxruntime: not compared: {table['absent']}" in [*found.lines()]
     assert compare_suite("m.onnx", found, 0).cases[-1].skipped == table["absent"]
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_one_tree_rounds_nothing(count: int, tmp_path: Path) -> None:
+    """Its leaves may be numbers of others, as in isolation forests: nothing is added, in float32 neither."""
+    given = named_attributes(forest(1)[:count], "target") | {"n_targets": 1}
+    onnx.save(model_of("TreeEnsembleRegressor", given, 2, [("y", TensorProto.FLOAT, [1])]), tmp_path / "m.onnx")
+    region = RegionEvaluator(hwflow.load(tmp_path / "m.onnx").flat).region(["y"], frozenset(["x"]))
+    error = analyse(region, {"x": np.zeros((3, 2), np.float32)}, runtime=True).errors["y"]
+    assert error is not None and bool(error.any()) == (count == 2)

@@ -1,9 +1,10 @@
-"""Rewrite obsolete spellings of the dialects to the current ones, the only ones known elsewhere.
+"""Rewrite obsolete and wrong spellings of exporters to the current ones, the only ones known elsewhere.
 
 * Quantizers in the default domain (exports for FINN before QONNX had its own domain).
 * Operators that onnxruntime writes into the default domain, which lacks them: they are of com.microsoft.
 * Operators of ``qonnx.custom_op.channels_last``: an operator of ai.onnx whose data, and for Conv also the weights, have
   their channels on the last axis. It becomes that operator between transposes.
+* Results of several targets that are declared as one, as skl2onnx and onnxmltools write regressors of ai.onnx.ml.
 
 Source: the definitions of these operators in QONNX, which compute them in the same way.
 """
@@ -22,6 +23,7 @@ from hwflow.errors import Finding, Severity
 from hwflow.onnxspec.graphs.operator_facts import STANDARD_DOMAIN, all_facts, facts_of
 from hwflow.onnxspec.graphs.operator_names import TRANSPOSE
 from hwflow.onnxspec.graphs.scopes import plain_domain
+from hwflow.onnxspec.shapes.dialects import ML_DOMAIN
 
 GENERAL = "qonnx.custom_op.general"
 CHANNELS_LAST = frozenset({"qonnx.custom_op.channels_last", "qonnx.custom_op.ChannelsLast"})
@@ -30,7 +32,7 @@ Owner = onnx.GraphProto | onnx.FunctionProto
 
 
 def modernize(model: onnx.ModelProto) -> list[Finding]:
-    """Rewrite old spellings in place; return a warning per kind of node.
+    """Rewrite these spellings in place; return a warning per kind of node, and per wrong declaration.
 
     Nodes whose data have an unknown rank stay as they are, with a warning.
     """
@@ -41,7 +43,22 @@ def modernize(model: onnx.ModelProto) -> list[Finding]:
     pass_ = _Pass({n: d for n, d in known.items() if ("", n) not in functions and not onnx.defs.has(n)})
     for owner in (model.graph, *model.functions):
         pass_.run(owner, model.opset_import if isinstance(owner, onnx.GraphProto) else owner.opset_import)
-    return [*pass_.findings()]
+    return [*pass_.findings(), *_targets(model.graph)]
+
+
+def _targets(graph: onnx.GraphProto) -> Iterator[Finding]:
+    """Declare the size of each result of several targets that is declared as 1; yield a warning for each."""
+    makers = {name: node for node in graph.node if node.domain == ML_DOMAIN for name in node.output[:1]}
+    for info in (*graph.output, *graph.value_info):
+        node = makers.get(info.name)
+        named = () if node is None else [a.i for a in node.attribute if a.name in ("n_targets", "targets")]
+        dims = info.type.tensor_type.shape.dim
+        for size in named:
+            if size > 1 and len(dims) == 2 and dims[1].dim_value == 1:
+                dims[1].dim_value = size
+                message = f"the declared size of axis 1 must be that of all targets, {size}, not 1: taken as if it were"
+                remedy = "correct the size, or leave the model as it is"
+                yield Finding("declared-targets", f"value {show(info.name)}", message, remedy, Severity.WARNING)
 
 
 @dataclass

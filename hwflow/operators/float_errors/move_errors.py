@@ -32,9 +32,15 @@ def joined(step: Step) -> Errors:
 
 
 def chosen(step: Step) -> Errors:
-    """Where with an exact condition: the bound of the chosen input."""
-    step.exact(0)
-    return step.again([step.inputs[0], step.error(1), step.error(2)])
+    """Where: the bound of the chosen input; where the condition may be the other truth, how far either input can be
+    from the result."""
+    chosen = step.again([step.inputs[0], step.error(1), step.error(2)])
+    unsure = step.error(0)
+    if not unsure.any():
+        return chosen
+    result = step.output.astype(np.float64)
+    sides = [np.abs(step.value(index).astype(np.float64) - result) + step.error(index) for index in (1, 2)]
+    return np.where(np.broadcast_to(unsure > 0, result.shape), np.maximum(*sides), chosen)
 
 
 def greatest(step: Step) -> Errors:

@@ -37,9 +37,11 @@ def _bound(step: Step, trees: Ensemble, base: float = 0.0) -> Errors:
     error of its feature, by how much all trees may differ. ``base``: the greatest magnitude of what is added to the
     leaves."""
     greatest = float(np.abs(trees.leaf_value).max(initial=0.0))
-    rounding = np.finfo(step.output.dtype)
-    error = float(rounding.eps) * magnitude(step.output) + float(rounding.tiny)
-    error = (error + (_SHORT_SUM if step.runtime else _SUM) * _partial_sums(trees, base)) * INFLATION
+    rounding, sums = np.finfo(step.output.dtype), _partial_sums(trees, base)
+    error = np.zeros(step.output.shape)
+    if sums or not np.array_equal(trees.leaf_value.astype(step.output.dtype), trees.leaf_value):
+        error += float(rounding.eps) * magnitude(step.output) + float(rounding.tiny)
+        error = (error + (_SHORT_SUM if step.runtime else _SUM) * sums) * INFLATION
     unsure = _unsure(step, trees)
     error[unsure] += 2 * trees.trees * greatest * INFLATION
     return error
@@ -47,13 +49,14 @@ def _bound(step: Step, trees: Ensemble, base: float = 0.0) -> Errors:
 
 def _partial_sums(trees: Ensemble, base: float) -> float:
     """Bound the sum of the magnitudes of all partial sums, in any order: each has the greatest leaf of every tree. A
-    leaf may have several values for a target."""
+    leaf may have several values for a target; one value alone is no sum."""
     leaf = np.repeat(np.arange(len(trees.leaf_tree)), np.diff(trees.leaf_start))
     _, key, terms = np.unique(np.stack([leaf, trees.leaf_target]), axis=1, return_inverse=True, return_counts=True)
     sums = np.bincount(key.reshape(-1), np.abs(trees.leaf_value), minlength=len(terms))
     greatest = np.zeros(trees.trees)
     np.maximum.at(greatest, trees.leaf_tree[leaf], sums[key.reshape(-1)])
-    return (trees.trees * int(terms.max(initial=1)) + 1) * (float(greatest.sum()) + base)
+    additions = trees.trees * int(terms.max(initial=1)) - (not base)
+    return additions * (float(greatest.sum()) + base)
 
 
 def _unsure(step: Step, trees: Ensemble) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:

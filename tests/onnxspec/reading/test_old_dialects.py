@@ -15,6 +15,7 @@ from hwflow.host.boundary_models import model_outputs, port_inputs
 from hwflow.onnxspec.reading.old_dialects import modernize
 from hwflow.verify import golden
 from hwflow.verify.comparison import compare
+from tests.operators.ml.ensembles import Branch, Leaf, model_of, named_attributes
 
 GENERAL, LAST = "qonnx.custom_op.general", "qonnx.custom_op.channels_last"
 RNG = np.random.default_rng(0)
@@ -143,6 +144,22 @@ def test_the_warnings(tmp_path):
     ]
     assert not any(f.severity != "warning" for f in check(tmp_path / "model.onnx"))
     assert [f for f in check(save(network(last=False), tmp_path)) if f.rule == "old-dialect"] == []
+
+
+@pytest.mark.parametrize("declared", [1, 3])
+def test_targets_that_are_declared_as_one(tmp_path, declared):
+    """As skl2onnx declares the result of a forest of three targets."""
+    trees = [Branch("LEQ", 0, 0.5, False, Leaf([(0, 1.0), (2, 4.0)]), Leaf([(1, 2.0)]))]
+    attributes = named_attributes(trees, "target") | {"n_targets": 3}
+    proto = model_of("TreeEnsembleRegressor", attributes, 1, [("y", TensorProto.FLOAT, [declared])])
+    path = save(proto, tmp_path)
+    found = [finding for finding in check(path) if finding.rule == "declared-targets"]
+    assert [(f.where, f.severity) for f in found] == ([] if declared == 3 else [("value 'y'", "warning")])
+    model = load(path)
+    assert model.resolved.values["y"].shape == (1, 3)
+    arrays = {"x": np.array([[0.0], [1.0]], np.float32)}
+    outputs = model_outputs(model, golden.evaluate(model.quantized, port_inputs(model, arrays)), arrays)
+    assert outputs["y"].tolist() == [[1, 0, 4], [0, 2, 0]]
 
 
 def test_what_is_not_old_stays():
