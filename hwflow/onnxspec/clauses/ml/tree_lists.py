@@ -130,6 +130,30 @@ def _results(r: NodeReading) -> Iterator[Fault]:
             yield fault
 
 
+def _one_score(r: NodeReading) -> Iterator[Fault]:
+    """One score of two classes means the same to onnx's reference and to onnxruntime; the specification is silent."""
+    ids = r.ints("class_ids")
+    if label_count(r, LABELS) != 2 or not len(ids) or (ids != ids[0]).any():
+        return
+    name, _ = of_floats(r, "class_weights")
+    tensor = r.tensor(name) if name.endswith("_as_tensor") else None
+    negative = bool(((r.floats(name) if tensor is None else tensor.elements()) < 0).any())
+    transform = r.text("post_transform", "NONE")
+    share = transform in ("NONE", "PROBIT")
+    if share != negative:
+        return
+    places = ("1/2", "0") if share else ("0", "1/2")
+    why = "a weight is negative" if negative else "no weight is negative"
+    yield Fault(
+        CLASSES,
+        f"one score of two classes must mean the same everywhere, but with post_transform {transform} where {why} the "
+        f"second class is that above {places[0]} by onnx's reference, which is followed here, and above {places[1]} by "
+        "onnxruntime",
+        "if the latter is meant, as exporters of scikit-learn do, compute the class of a regressor's score",
+        Severity.WARNING,
+    )
+
+
 def _known_features(r: NodeReading) -> Iterator[Fault]:
     nodes, features, count = node_lists(r), r.ints(FEATURES), r.features()
     yield from first_faults(
@@ -147,5 +171,5 @@ _COMMON: tuple[Check, ...] = (
     listed_trees.missing_values, listed_trees.unique_ids, listed_trees.children, listed_trees.tree_shape,
     listed_trees.leaf_weights, _results,
 )  # fmt: skip
-CLASSIFIER = OperatorClauses((*_COMMON, class_labels(LABELS, needed=True)), (_known_features,))
+CLASSIFIER = OperatorClauses((*_COMMON, class_labels(LABELS, needed=True), _one_score), (_known_features,))
 REGRESSOR = OperatorClauses((*_COMMON, aggregate, listed_trees.sequential_ids), (_known_features,))

@@ -56,6 +56,13 @@ CLS = {
     "class_weights": [1.0, 2.0, 3.0],
     "classlabels_int64s": [5, 6, 9],
 }
+ONE_SCORE = {**CLS, "class_ids": [0, 0, 0], "class_weights": [1.0, -2.0, 0.5], "classlabels_int64s": [5, 6]}
+ONE_MEANING = (
+    "one score of two classes must mean the same everywhere, but with post_transform {} negative the second class is "
+    "that above {} by onnx's reference, which is followed here, and above {} by onnxruntime"
+)
+MEANT = "if the latter is meant, as exporters of scikit-learn do, compute the class of a regressor's score"
+TWO_CLASSES = [value("y", ["N"], INT64), value("z", ["N", 2])]
 CLASS_OUTPUTS = [value("y", ["N"], INT64), value("z", ["N", 3])]
 
 
@@ -437,6 +444,16 @@ TWINS = [
             ("'class_ids' must be 0 to 2 (3 classes), not 3 at entry 2, at node 2 of tree 7", CORRECT),
         ],
         outputs=CLASS_OUTPUTS,
+    ),
+    twin(
+        "one score, negative", CLASSES, "TreeEnsembleClassifier", {**ONE_SCORE, "post_transform": "LOGISTIC"},
+        {"post_transform": "NONE"}, [(ONE_MEANING.format("NONE where a weight is", "1/2", "0"), MEANT, "warning")],
+        outputs=TWO_CLASSES,
+    ),
+    twin(
+        "one score, positive", CLASSES, "TreeEnsembleClassifier", {**ONE_SCORE, "post_transform": "LOGISTIC"},
+        {"class_weights": [0.5, 0.0, 0.25]},
+        [(ONE_MEANING.format("LOGISTIC where no weight is", "0", "1/2"), MEANT, "warning")], outputs=TWO_CLASSES,
     ),
     twin(
         "labels", VALUES, "TreeEnsembleClassifier", CLS,
