@@ -19,6 +19,7 @@ from hwflow.cores.registry import OPERATORS, hardware
 from hwflow.cores.requantizers.requantizer_core import form_of
 from hwflow.ir.graph import Delaying, Graph, Node, Recurring
 from hwflow.ir.node_attributes import RequantizeAttributes
+from hwflow.numerics.requantizers.quadratics import QuadraticForm
 from hwflow.numerics.requantizers.requantizer import Form, LookupForm, MultiplyAddShift, SearchForm, ThresholdForm
 from hwflow.onnxspec.resolving.resolved_model import ResolvedModel
 from hwflow.schedule.schedule import Schedule
@@ -268,6 +269,7 @@ FORMS = {
     ThresholdForm: "thresholds",
     SearchForm: "search",
     LookupForm: "lookup",
+    QuadraticForm: "quadratics",
 }
 
 
@@ -301,4 +303,6 @@ def _details(form: Form) -> dict[str, int | str | bool]:
             "threshold_bits": form.bound_type[0],
             "value_bits": 0 if form.values is None else form.value_type[0],
         }
+    if isinstance(form, QuadraticForm):
+        return {"segments": form.segments, "coefficient_bits": form.width, "shift": form.shift}
     return {"words": form.span}

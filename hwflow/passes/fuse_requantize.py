@@ -1,5 +1,5 @@
 """Fuse consecutive requantizers, and remove identities. Requires: types. Ensures: none is the identity; one that is the
-sole reader of another is a table that serves all channels.
+sole reader of another is a table that serves all channels, or one of many levels.
 
 An optimisation: step functions compose exactly, so every value stays the same.
 """
@@ -56,12 +56,15 @@ def fuse_requantize(graph: Graph) -> Graph:
 
 def _is_table_for_all(node: Node[RequantizeAttributes], first: Stages, second: Stages) -> bool:
     """Whether a curve of few integers follows a requantizer per channel: one small table, or thresholds of the first
-    one's input for every channel."""
-    if len(second) > 1 or node.inputs[0].typed.element.bits > TABLE_BITS:
+    one's input for every channel. Or a curve with many levels follows: a table of its inputs is smaller than one of as
+    many thresholds of the first one's, which are wider."""
+    if len(second) > 1:
         return False
     stages = [stage for stage in second[0] if isinstance(stage, QuantizerStage)]
-    curved = any(not isinstance(function, Rational) for stage in stages for function in stage.functions)
-    return curved and len(first) >= MANY_CHANNELS
+    if all(isinstance(function, Rational) for stage in stages for function in stage.functions):
+        return False
+    few = node.inputs[0].typed.element.bits <= TABLE_BITS
+    return len(first) >= MANY_CHANNELS if few else max(step.count for step in node.attributes.steps) >= 1 << TABLE_BITS
 
 
 def _drop_identities(graph: Graph) -> None:

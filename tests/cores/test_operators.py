@@ -11,6 +11,7 @@ import pytest
 from hwflow.cores.operator import Folding, HardwareOperator
 from hwflow.cores.registry import OPERATORS, hardware
 from hwflow.cores.requantizers.requantizer_core import form_of
+from hwflow.numerics.requantizers.quadratics import QuadraticForm
 from hwflow.numerics.requantizers.requantizer import LookupForm, MultiplyAddShift, SearchForm, ThresholdForm
 from tests.cores.cases.all_cases import CASES
 from tests.cores.harness import FRAMES, GENEROUS, Bench, Case, extreme_frames, golden, random_frames, together
@@ -80,6 +81,7 @@ def test_the_requantizers_take_every_form() -> None:
         ("search", SearchForm),
         ("table", LookupForm),
         ("constant", LookupForm),
+        ("quadratics", QuadraticForm),
     }
 
 

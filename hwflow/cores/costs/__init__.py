@@ -75,6 +75,7 @@ from hwflow.cores.costs.requantizers.multiply_add_shift import NOTHING as NOTHIN
 from hwflow.cores.costs.requantizers.multiply_add_shift import Parameters as Parameters
 from hwflow.cores.costs.requantizers.multiply_add_shift import Rows as Rows
 from hwflow.cores.costs.requantizers.multiply_add_shift import multiply_add_shift as multiply_add_shift
+from hwflow.cores.costs.requantizers.quadratics import quadratics as quadratics
 from hwflow.cores.costs.requantizers.requantize import lookup as lookup
 from hwflow.cores.costs.requantizers.requantize import search as search
 from hwflow.cores.costs.requantizers.requantize import thresholds as thresholds

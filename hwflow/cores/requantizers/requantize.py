@@ -26,11 +26,13 @@ from hwflow.cores.requantizers.constant_thresholds import ThresholdGates
 from hwflow.cores.requantizers.multiples import TabledProducts
 from hwflow.cores.requantizers.parallel_thresholds import ParallelThresholds
 from hwflow.cores.requantizers.products import BlockProducts, LookupTableProducts
+from hwflow.cores.requantizers.quadratic_segments import QuadraticSegments
 from hwflow.cores.requantizers.requantizer_core import RequantizerCore, form_of
 from hwflow.cores.requantizers.result_table import ResultTable
 from hwflow.cores.requantizers.serial_requantize import SerialProducts
 from hwflow.ir.graph import IntArray, Node, Stage
 from hwflow.ir.node_attributes import RequantizeAttributes
+from hwflow.numerics.requantizers.quadratics import QuadraticForm
 from hwflow.numerics.requantizers.requantizer import Form, LookupForm, MultiplyAddShift, SearchForm, ThresholdForm
 from hwflow.numerics.requantizers.stages import NoSteps, StepStage, chain
 from hwflow.numerics.requantizers.stages import Stage as StepsStage
@@ -116,6 +118,8 @@ class Requantize(LogicalOperator[RequantizeAttributes], ImplementedOperator[Requ
             several = [each for each in options if each.input_lanes < node.inputs[0].typed.shape[1]]
             lut = LookupTableProducts.kind
             return several + [Folding(each.input_lanes, each.output_lanes, multiplier=lut) for each in several]
+        if isinstance(form, QuadraticForm):
+            return options + QuadraticSegments.foldings(options)
         if not isinstance(form, MultiplyAddShift) or shifts_only(form):
             return options if in_turns else options + ThresholdGates.foldings(node, form, options)
         constants, others = worth_offering(form), []
@@ -174,6 +178,7 @@ def _steps(stages: tuple[StepsStage, ...], intervals: Sequence[Interval]) -> dic
 
 _CORES: dict[type[Form], type[RequantizerCore[Any]]] = {
     ThresholdForm: ParallelThresholds, SearchForm: BinarySearch, LookupForm: ResultTable,
+    QuadraticForm: QuadraticSegments,
 }
 _PRODUCTS: dict[str, type[RequantizerCore[Any]]] = {
     kind.kind: kind

@@ -1,14 +1,14 @@
 """The hardware forms of a requantizer, and the choice between them.
 
-A requantizer is a step function per channel. It becomes a multiply-add-shift, parallel thresholds, a binary search, or
-a ROM; each form's ``evaluate`` matches its core exactly, and each form is proved equal to the step functions over their
+A requantizer is a step function per channel. It becomes a multiply-add-shift, parallel thresholds, a binary search, a
+ROM, or piecewise quadratics; each form's ``evaluate`` matches its core exactly, and each form is proved equal to the step functions over their
 whole intervals.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -25,9 +25,10 @@ from hwflow.numerics.requantizers.multiply_add_shift import (
     find_multiply_add_shift,
     find_rounding_multiply_add_shift,
 )
+from hwflow.numerics.requantizers.quadratics import QuadraticForm, find_quadratics
 from hwflow.numerics.requantizers.shift_rounding import ShiftRounding
 from hwflow.numerics.requantizers.staircase import LIMIT, MAX_LEVELS, IntArray
-from hwflow.numerics.requantizers.step_function import StepFunction
+from hwflow.numerics.requantizers.step_function import StepFunction, all_alike
 
 __all__ = [
     "BITS_PER_LUT",
@@ -36,6 +37,7 @@ __all__ = [
     "Form",
     "LookupForm",
     "MultiplyAddShift",
+    "QuadraticForm",
     "SearchForm",
     "ThresholdForm",
     "cost",
@@ -53,6 +55,7 @@ Channel = int | npt.NDArray[np.integer[Any]]
 BITS_PER_LUT = 16  # table bits at the cost of one LUT (16 x 1 memory, the minimum of all supported families)
 MAX_LOOKUP_BITS = 12  # widest input interval of a ROM, except through ``lookup_form`` itself
 MAX_THRESHOLDS = 4096  # in parallel
+MANY_LUTS = 2048  # tables of two block RAMs
 CHANNELS_PER_LANE = 16  # of a typical folding: the form is chosen before the folding is known
 
 
@@ -255,7 +258,7 @@ class LookupForm:
         return np.asarray(self.array[channel, x - self.lo], dtype=np.int64)
 
 
-Form = MultiplyAddShift | ThresholdForm | SearchForm | LookupForm
+Form = MultiplyAddShift | ThresholdForm | SearchForm | LookupForm | QuadraticForm
 
 
 def _by_channel(
@@ -371,12 +374,15 @@ def proves(form: Form, steps: Sequence[StepFunction]) -> bool:
     """Decide whether ``form`` equals each channel's step function over its whole interval.
 
     Multiply-add-shift: the inequalities at every threshold and both ends (see ``multiply_add_shift``). The others: the
-    form's own step function on the interval, which is the same function iff it compares equal.
+    form's own step function on the interval, which is the same function iff it compares equal; of piecewise quadratics
+    every entry.
     """
     if isinstance(form, MultiplyAddShift):
         return mas.proves(form, steps)
     if form.channels != len(steps):
         return False
+    if isinstance(form, QuadraticForm):
+        return all_alike(steps) and form.proves(steps[0])
     known: set[tuple[Any, ...]] = set()
     for channel, step in enumerate(steps):
         if isinstance(form, ThresholdForm):
@@ -424,7 +430,9 @@ def cost(form: Form, input_bits: int, lanes: int = 1) -> int:
       more LUT where the direction differs between channels, an adder where the base does;
     - search: one comparator per stage, the input kept for each of two cycles per stage (a register costs half a LUT),
       the tables without what is padding in them, which yields to logic minimisation;
-    - ROM: ``2**address_bits * output_bits`` per channel.
+    - ROM: ``2**address_bits * output_bits`` per channel;
+    - piecewise quadratics: the table, two multiplier arrays of a place in a segment and a coefficient, sums as wide as
+      these, and the coefficients in registers until they are read.
 
     A table shared by all channels is stored once per lane; for the first two forms it is constants, at no cost. The
     scheduler may move the multiplier to a DSP: only the forms are compared here.
@@ -433,6 +441,11 @@ def cost(form: Form, input_bits: int, lanes: int = 1) -> int:
         words = 1 << (form.span - 1).bit_length()
         bits = words * form.output_type[0] * (lanes if form.uniform else form.channels)
         return _ceil_div(bits, BITS_PER_LUT)
+    if isinstance(form, QuadraticForm):
+        (constant, slope, curvature), moved = (bits for bits, _ in form.types), form.moved_type[0]
+        products = form.offset_bits * (curvature + moved) + moved + constant
+        waiting = 3 * slope + 6 * constant
+        return lanes * (products + waiting + _ceil_div(form.segments * form.width, BITS_PER_LUT))
     if isinstance(form, ThresholdForm):
         width = max(form.threshold_type[0], input_bits)
         base_bits = 0 if form.one_base else width_of(min(form.bases), max(form.bases))[0]
@@ -467,7 +480,8 @@ def realise(steps: Sequence[StepFunction], input_bits: int, input_signed: bool) 
     A rounding multiply-add-shift is searched where its shift may be smaller than that of rounding down. A search, which
     exists for all functions that are not constant, is considered only if there is no multiply-add-shift, whose
     multiplier is cheap in a DSP; the cost is then that of a lane per CHANNELS_PER_LANE channels, otherwise of one lane.
-    A ROM is considered up to MAX_LOOKUP_BITS bits of interval.
+    A ROM is considered up to MAX_LOOKUP_BITS bits of interval, piecewise quadratics beyond if all channels are alike
+    and the other forms cost more than MANY_LUTS.
     Results that differ by MAX_LEVELS or more have tables only. On a tie the order is multiply-add-shift, thresholds,
     search, ROM.
     """
@@ -500,6 +514,9 @@ def realise(steps: Sequence[StepFunction], input_bits: int, input_signed: bool) 
         forms += [form for form in searches if form is not None]
     if hi - lo < 1 << MAX_LOOKUP_BITS:
         forms.append(lookup_form(steps))
+    elif least_cost is None and all(cost(form, input_bits) >= MANY_LUTS for form in forms) and all_alike(steps):
+        quadratics = find_quadratics(steps[0])
+        forms += [] if quadratics is None else [replace(quadratics, channels=len(steps))]
     # One comparator per level against one per stage depends on the number of lanes: that of a typical folding.
     lanes = _ceil_div(len(steps), CHANNELS_PER_LANE) if least_cost is None else 1
     best = min(forms, key=lambda form: cost(form, input_bits, lanes))

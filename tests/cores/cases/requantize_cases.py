@@ -132,6 +132,10 @@ def smooth(x: IntArray, center: float, width: float) -> npt.NDArray[Any]:
     return 40 * (x - center) / width / (1 + np.exp(-(x - center) / width))
 
 
+def sigmoid(x: IntArray) -> npt.NDArray[Any]:
+    return 32768 / (1 + np.exp(-x / 1000)) + 0.5
+
+
 REQUANTIZE += [
     _function("multiply_falling", 3, 5, I18, lambda x, c: line(x, -97 - 13 * c, 17), (1, 2, 5)),
     _function("multiply_both", 3, 4, I18, lambda x, c: line(x, (97 + 13 * c, -201, 0, 45)[c], 17), (1, 3, 12)),
@@ -166,6 +170,8 @@ REQUANTIZE += [
     _function("search_values_alike", 3, 4, I16, lambda x, c: smooth(x, 0, 4000), (1, 3), uniform=True),
     _function("search_values_both", 3, 3, I16, lambda x, c: (1, -1, 0)[c] * np.sqrt(x.clip(0)) - c, (1, 2)),
     _function("search_one", 2, 3, I16, lambda x, c: np.where(x > 1000 * c, 3000 * c, -7), (2,)),
+    _function("quadratics_alike", 3, 4, I16, lambda x, c: 20000 * np.tanh(x / 9000), (1, 3), uniform=True),
+    _function("quadratics_limits_alike", 2, 3, IntType(16, False), lambda x, c: sigmoid(x - 30000), (1,), uniform=True),
     _function("table_wave", 4, 3, I8, lambda x, c: 100 * np.sin(x / 9 + c), (2,)),
 ]
 
@@ -208,6 +214,11 @@ REQUANTIZE += [
 def _rows(case: Case, *lanes: int) -> Case:
     """The case with products of look-up tables."""
     return replace(case, name=f"{case.name}_rows", foldings=tuple(Folding(n, n, multiplier="lut") for n in lanes))
+
+
+REQUANTIZE += [
+    _rows(_function("quadratics_limits_alike", 2, 3, IntType(16, False), lambda x, c: sigmoid(x - 30000), (), uniform=True), 1),
+]
 
 
 def _scattered(least: int, shift: int) -> Callable[[int], Fraction]:

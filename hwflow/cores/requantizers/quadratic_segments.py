@@ -1,0 +1,67 @@
+"""Piecewise quadratics: a table of each segment's coefficients, and two products."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+
+from hdl_lib.arithmetic.multiplier import PART, ProductForm
+from hdl_lib.requantizers.requantize_quadratic import Coefficients, QuadraticRequantizer
+from hwflow.cores import costs
+from hwflow.cores.amaranth_shapes import shape_of
+from hwflow.cores.operator import Built, Decision, Folding, MemoryFile, Resources
+from hwflow.cores.requantizers.lane_tables import LaneTable, LaneTables
+from hwflow.ir.graph import Node
+from hwflow.ir.node_attributes import RequantizeAttributes
+from hwflow.numerics.requantizers.quadratics import QuadraticForm
+from hwflow.types import IntType
+
+
+class QuadraticSegments(LaneTables[QuadraticForm]):
+    """Implements :class:`hdl_lib.requantizers.requantize_quadratic.QuadraticRequantizer`. The folding's kind of
+    multiplier: multiplier blocks, or look-up tables."""
+
+    @staticmethod
+    def foldings(options: Sequence[Folding]) -> list[Folding]:
+        """Return ``options`` with products in look-up tables."""
+        return [Folding(each.input_lanes, each.output_lanes, multiplier=ProductForm.LUT) for each in options]
+
+    def __init__(self, node: Node[RequantizeAttributes], folding: Folding, form: QuadraticForm) -> None:
+        super().__init__(node, folding, form)
+        self.kind = folding.multiplier or ProductForm.DSP
+        self.part = folding.part or PART
+
+    @cached_property
+    def coefficients(self) -> Coefficients:
+        constant, slope, curvature = (shape_of(IntType(*each)) for each in self.form.types)
+        moved = shape_of(IntType(*self.form.moved_type))
+        return Coefficients(constant, slope, curvature, moved, self.form.offset_bits)
+
+    def latency(self) -> int:
+        return QuadraticRequantizer.latency_of(self.coefficients, self.kind, self.part)
+
+    def resources(self, decision: Decision, family: str) -> Resources:
+        form = self.form
+        return costs.quadratics(
+            family, self.input, (form.first, form.last), self.coefficients, form.shift, self.output, self.lanes,
+            self.kind, self.part, self.tables_cost(family)[0],
+        ) + costs.queue(family, self.lanes * self.output.bits, decision.depth)
+
+    def build(self, depth: int, name: str) -> Built:
+        files: list[MemoryFile] = []
+        (words,) = self.lane_tables(name, files)
+        form = self.form
+        core = QuadraticRequantizer(
+            shape_of(self.input), shape_of(self.output), lanes=self.lanes, first=form.first, last=form.last,
+            coefficients=self.coefficients, shift=form.shift, tables=words, multiplier=self.kind, depth=depth,
+            part=self.part,
+        )
+        return Built(core, [core.i], [core.o], files)
+
+    def tables(self) -> list[LaneTable]:
+        return [LaneTable("coefficients", self.form.words[np.newaxis], self.form.width)]
+
+    def registered(self, words: int) -> bool:
+        return True
