@@ -44,13 +44,14 @@ class QuadraticRequantizer(PerChannel):
     """``y = (constant + (t * (slope + (curvature * t >> k - 1)) >> k - 1)) >> shift``, with the coefficients of the
     segment in which ``x`` lies, one function for all channels.
 
-    ``x`` is limited to ``first .. last``; ``x - first`` is ``segment * 2**k + t + 2**(k - 1)``, ``k`` the offset bits.
+    ``x - first`` is ``(segment - 1) * 2**k + t + 2**(k - 1)``, ``k`` the offset bits. For ``x`` below ``first`` it is
+    the least ``t`` of segment 0, above ``last`` that of the last segment, which no other input has.
 
     Parameters
     ----------
     input_shape, output_shape: of an element, integer shapes.
     lanes: elements per beat.
-    first, last: limits of inputs, values of ``input_shape``.
+    first, last: the inputs of segments between the first one and the last one; values of ``input_shape``.
     coefficients: see :class:`Coefficients`.
     shift: bits of the fraction, at least 0. Results are modulo ``2**output_shape.width``.
     tables: one for each lane, a word for each segment.
@@ -96,7 +97,7 @@ class QuadraticRequantizer(PerChannel):
         self.multiplier = multiplier
         self.part = part
         low, high = interval(self.input_shape)
-        if not low <= first < last <= high:
+        if not low <= first <= last <= high:
             raise ValueError(
                 f"first and last must be in {low}..{high}, the range of {self.input_shape}, and in this order, "
                 f"not {first} and {last}"
@@ -105,7 +106,7 @@ class QuadraticRequantizer(PerChannel):
             raise ValueError(f"multiplier must be one of {', '.join(FORMS)}, not {multiplier!r}")
         if len(self.tables) != lanes:
             raise ValueError(f"tables must be {lanes}, one for each lane, not {len(self.tables)}")
-        segments = ((last - first) >> coefficients.offset_bits) + 1
+        segments = ((last - first) >> coefficients.offset_bits) + 3
         for lane, table in enumerate(self.tables):
             if (table.depth, table.width) != (segments, coefficients.width):
                 raise ValueError(
@@ -167,20 +168,20 @@ class QuadraticRequantizer(PerChannel):
         return factor[self.shift :]
 
     def _offset(self, m: Module, lane: int, x: Value) -> Signal:
-        """Return ``x - first``, limited, in a register two cycles later."""
+        """Return the place of ``x`` in all segments together, in a register two cycles later."""
         low, high = interval(self.input_shape)
-        span = self.last - self.first
-        offset, within = (Signal(range(span + 1), name=f"{n}_{lane}", reset_less=True) for n in ("offset", "within"))
-        difference = (x - self.first).as_signed()
-        m.d.sync += within.eq(difference)
+        bits = self.coefficients.offset_bits
+        places = range((self.tables[lane].depth - 1 << bits) + 1)
+        offset, within = (Signal(places, name=f"{n}_{lane}", reset_less=True) for n in ("offset", "within"))
+        m.d.sync += within.eq(x - (self.first - (1 << bits)))
         limited: Value = within
-        for name, limit, beyond, possible in (
-            ("below", 0, difference[-1], low < self.first),
-            ("above", span, less(self.last, x), high > self.last),
+        for name, place, beyond, possible in (
+            ("below", 0, less(x, self.first), low < self.first),
+            ("above", places[-1], less(self.last, x), high > self.last),
         ):
             if possible:
                 flag = Signal(name=f"{name}_{lane}", reset_less=True)
                 m.d.sync += flag.eq(beyond)
-                limited = Mux(flag, limit, limited)
+                limited = Mux(flag, place, limited)
         m.d.sync += offset.eq(limited)
         return offset

@@ -62,6 +62,19 @@ def test_a_curve_of_few_integers_stays_one_table(tmp_path: Path) -> None:
         assert ops(fused(b, tmp_path)) == ["dense"] + ["requantize"] * parts
 
 
+def test_a_curve_of_many_levels_stays_a_table(tmp_path: Path) -> None:
+    """Not as many thresholds, as wide as the sums: where a curve with more than 255 levels follows, of any channels."""
+    for function, scale, zero_point, kind, parts in (
+        ("Sigmoid", 1 / 32768, 0, "uint16", 2), ("Sigmoid", 1 / 256, 0, "uint8", 1), ("Relu", 0.01, 0, "uint16", 1)
+    ):
+        b = Builder(21, 10)
+        d = b.requantize(b.input("x", ["N", 4]), 0.5)
+        y = b.node("MatMul", d, b.weights(np.ones((4, 1), int), 0.5))
+        y = b.requantize(b.node(function, b.requantize(y, 0.001, 30000, "uint16")), scale, zero_point, kind)
+        b.output(y)
+        assert ops(fused(b, tmp_path)) == ["dense"] + ["requantize"] * parts
+
+
 def test_identities_go(tmp_path: Path) -> None:
     b = Builder()
     q = b.quantize(b.input("x", ["N", 2]), 0.5, 3, name="q")

@@ -2,9 +2,9 @@
 
 Inputs lie in segments of ``2**k``, each with a parabola of its own, in integers, rounded down. Its search fits real
 parabolas to the middles of the unit intervals ``[y, y + 1)`` that the results lie in, with the least greatest distance
-(Lawson's algorithm: least squares whose weights are multiplied by the distances, again and again), rounds their
-coefficients, and computes from every entry in which integers the constant term may lie. So the form equals the function
-on the whole interval, or the segments are too long for it.
+(Lawson's algorithm: least squares whose weights are multiplied by the distances, again and again; the root of the
+weighted squares is below that distance), rounds their coefficients, and computes from every entry in which integers the
+constant term may lie. So the form equals the function on the whole interval, or the segments are too long for it.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from hwflow.numerics.requantizers.step_function import StepFunction
 MOST_ENTRIES = 1 << 18  # from the first break of a function to the last one: all are looked at
 OFFSET_BITS = range(3, 11)  # of a segment's inputs
 MOST_FRACTION_BITS = 16  # of coefficients: beyond, a segment that has room for none is given up
-ROUNDS = 60  # of weights, at most
+ROUNDS = 300  # of weights, at most
 MOST_WIDTH = 62  # bits of a segment's coefficients
-NEAR = 0.45  # a parabola no farther than this from all middles leaves room for coefficients of few bits
+LEAST_ROOM = 0.5  # between a parabola and the intervals' ends, times the inputs of a segment: enough for few bits
 
 _Floats = npt.NDArray[np.float64]
 
@@ -33,8 +33,9 @@ _Floats = npt.NDArray[np.float64]
 @dataclass(frozen=True, eq=False)
 class QuadraticForm:
     """``y = (constants[s] + (t * (slopes[s] + (curvatures[s] * t >> k - 1)) >> k - 1)) >> shift``, the same for all
-    ``channels``, with arithmetic shifts: x, limited to ``first .. last``, is number ``t + 2**(k - 1)`` of segment s,
-    ``x - first = s * 2**k + t + 2**(k - 1)``. ``k``: ``offset_bits``, at least 1.
+    ``channels``, with arithmetic shifts: x is number ``t + 2**(k - 1)`` of segment s. Segments begin at ``first`` with
+    segment 1, ``x - first = (s - 1) * 2**k + t + 2**(k - 1)``. Inputs below ``first`` are number 0 of segment 0, those
+    above ``last`` number 0 of one more segment at the end. ``k``: ``offset_bits``, at least 2.
     """
 
     channels: int
@@ -84,7 +85,9 @@ class QuadraticForm:
     def evaluate(self, x: npt.ArrayLike, channel: int | npt.NDArray[np.integer[Any]] = 0) -> IntArray:
         """Return the outputs for an integer array; ``channel``: one index or an array that broadcasts with ``x``."""
         x = np.broadcast_arrays(np.asarray(x, dtype=np.int64), channel)[0]
-        offset, half = np.clip(x, self.first, self.last) - self.first, self.offset_bits - 1
+        size, half = 1 << self.offset_bits, self.offset_bits - 1
+        offset = np.where(x > self.last, size * (self.segments - 1), x - self.first + size)
+        offset = np.where(x < self.first, 0, offset)
         segment, t = offset >> self.offset_bits, (offset & ((2 << half) - 1)) - (1 << half)
         moved = t * self._moved(segment, t) >> half
         return np.asarray(self.constants[segment] + moved >> self.shift, dtype=np.int64)
@@ -94,11 +97,11 @@ class QuadraticForm:
         return self.slopes[segment] + (self.curvatures[segment] * t >> self.offset_bits - 1)
 
     def proves(self, steps: StepFunction) -> bool:
-        """Decide whether the form equals ``steps`` on their whole interval: entry by entry within the limits, beyond
+        """Decide whether the form equals ``steps`` on their whole interval: entry by entry up to the limits, beyond
         which both are constant."""
-        if steps.count and not (self.first < steps.break_array[0] and steps.break_array[-1] <= self.last):
+        if steps.count and not (self.first <= steps.break_array[0] and steps.break_array[-1] <= self.last + 1):
             return False
-        x = np.arange(max(steps.lo, self.first), min(steps.hi, self.last) + 1)
+        x = np.arange(max(steps.lo, self.first - 1), min(steps.hi, self.last + 1) + 1)
         return bool(len(x)) and bool((self.evaluate(x) == steps.evaluate(x)).all())
 
 
@@ -107,38 +110,39 @@ def find_quadratics(steps: StepFunction) -> QuadraticForm | None:
     """Return piecewise quadratics equal to ``steps``, of the fewest table bits, for one channel; None where there are
     none, or nothing changes, or from the first break to the last one there are more than MOST_ENTRIES."""
     breaks = steps.break_array
-    if not steps.count or int(breaks[-1]) - int(breaks[0]) + 2 > MOST_ENTRIES:
+    if len(breaks) < 2 or int(breaks[-1]) - int(breaks[0]) > MOST_ENTRIES:
         return None
-    first, last = int(breaks[0]) - 1, int(breaks[-1])
+    first, last = int(breaks[0]), int(breaks[-1]) - 1
     entries = steps.evaluate(np.arange(first, last + 1))
-    found = [_with_segments(entries, first, last, bits) for bits in OFFSET_BITS]
+    found = [_with_segments(steps, entries, first, bits) for bits in OFFSET_BITS]
     made = [form for form in found if form is not None and form.width <= MOST_WIDTH]
     return min(made, key=lambda form: form.segments * form.width, default=None)
 
 
-def _with_segments(entries: IntArray, first: int, last: int, bits: int) -> QuadraticForm | None:
+def _with_segments(steps: StepFunction, entries: IntArray, first: int, bits: int) -> QuadraticForm | None:
     """Return the form with segments of ``2**bits`` inputs, of the fewest fraction bits."""
     size = 1 << bits
     y = np.pad(entries, (0, -len(entries) % size), mode="edge").reshape(-1, size)
     t, known = np.arange(size) - size // 2, np.ones(y.shape, dtype=bool)
     known.reshape(-1)[len(entries) :] = False
-    parabolas, farthest = _fitted(y.astype(np.float64) + 0.5, t / (size // 2), known)
-    if (farthest >= 0.5).any():
+    parabolas = _fitted(y + np.float64(0.5), t / (size // 2), known)
+    if parabolas is None:
         return None
-    slopes, curvatures = parabolas[:, 1], parabolas[:, 2]
     for shift in range(MOST_FRACTION_BITS + 1):
-        c1, c2 = (np.rint(c * 2.0**shift).astype(np.int64) for c in (slopes, curvatures))
+        c1, c2 = (np.rint(c * 2.0**shift).astype(np.int64) for c in (parabolas[:, 1], parabolas[:, 2]))
         moved = t * (c1[:, np.newaxis] + (c2[:, np.newaxis] * t >> bits - 1)) >> bits - 1
         least = np.where(known, (y << shift) - moved, np.iinfo(np.int64).min).max(axis=1)
         most = np.where(known, (y + 1 << shift) - moved - 1, np.iinfo(np.int64).max).min(axis=1)
         if (least <= most).all():
-            return QuadraticForm(1, first, last, bits, shift, least + most >> 1, c1, c2)
+            ends = [value << shift for value in (steps.first, steps.last)]
+            c0 = np.concatenate([ends[:1], least + most >> 1, ends[1:]])
+            return QuadraticForm(1, first, first + len(entries) - 1, bits, shift, c0, np.pad(c1, 1), np.pad(c2, 1))
     return None
 
 
-def _fitted(y: _Floats, t: _Floats, known: npt.NDArray[np.bool_]) -> tuple[_Floats, _Floats]:
-    """Return the coefficients of a parabola in ``t`` for each row of ``y``, and its greatest distance from the row's
-    ``known`` places, near the least one possible."""
+def _fitted(y: _Floats, t: _Floats, known: npt.NDArray[np.bool_]) -> _Floats | None:
+    """Return the coefficients of a parabola in ``t`` for each row of ``y``, nearer than 1/2 to all of the row's
+    ``known`` places; None if there is none for some row, or none is found."""
     powers = np.stack([t**power for power in range(5)])
     middle = y.mean(axis=1, keepdims=True)
     best, farthest = np.zeros((len(y), 3)), np.full(len(y), np.inf)
@@ -150,13 +154,15 @@ def _fitted(y: _Floats, t: _Floats, known: npt.NDArray[np.bool_]) -> tuple[_Floa
         sums = (weights * rows) @ powers[:3].T
         parabolas = np.linalg.solve(matrix, sums[:, :, np.newaxis])[:, :, 0]
         distances = np.abs(parabolas @ powers[:3] - rows) * known[todo]
+        if ((weights * distances**2).sum(axis=1) > 0.25 + 1e-6).any():
+            return None
         greatest = distances.max(axis=1)
         better = greatest < farthest[todo]
         best[todo[better]], farthest[todo[better]] = parabolas[better], greatest[better]
-        left = farthest[todo] > NEAR
+        left = farthest[todo] > 0.5 - LEAST_ROOM / len(t)
         if not left.any():
             break
         todo, weights = todo[left], (weights * (distances + 1e-9))[left]
         weights /= weights.sum(axis=1, keepdims=True)
     best[:, :1] += middle
-    return best, farthest
+    return best if (farthest < 0.5).all() else None

@@ -1,8 +1,8 @@
 """The hardware forms of a requantizer, and the choice between them.
 
 A requantizer is a step function per channel. It becomes a multiply-add-shift, parallel thresholds, a binary search, a
-ROM, or piecewise quadratics; each form's ``evaluate`` matches its core exactly, and each form is proved equal to the step functions over their
-whole intervals.
+ROM, or piecewise quadratics; each form's ``evaluate`` matches its core exactly, and each form is proved equal to the
+step functions over their whole intervals.
 """
 
 from __future__ import annotations

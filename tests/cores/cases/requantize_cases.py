@@ -170,7 +170,8 @@ REQUANTIZE += [
     _function("search_values_alike", 3, 4, I16, lambda x, c: smooth(x, 0, 4000), (1, 3), uniform=True),
     _function("search_values_both", 3, 3, I16, lambda x, c: (1, -1, 0)[c] * np.sqrt(x.clip(0)) - c, (1, 2)),
     _function("search_one", 2, 3, I16, lambda x, c: np.where(x > 1000 * c, 3000 * c, -7), (2,)),
-    _function("quadratics_alike", 3, 4, I16, lambda x, c: 20000 * np.tanh(x / 9000), (1, 3), uniform=True),
+    _function("quadratics_alike", 3, 4, I16, lambda x, c: 20000 * np.tanh(x / 3000), (1, 3), uniform=True),
+    _function("quadratics_wide_alike", 2, 3, I16, lambda x, c: 20000 * np.tanh(x / 9000), (1,), uniform=True),
     _function("quadratics_limits_alike", 2, 3, IntType(16, False), lambda x, c: sigmoid(x - 30000), (1,), uniform=True),
     _function("table_wave", 4, 3, I8, lambda x, c: 100 * np.sin(x / 9 + c), (2,)),
 ]
@@ -217,7 +218,7 @@ def _rows(case: Case, *lanes: int) -> Case:
 
 
 REQUANTIZE += [
-    _rows(_function("quadratics_limits_alike", 2, 3, IntType(16, False), lambda x, c: sigmoid(x - 30000), (), uniform=True), 1),
+    _rows(_function("quadratics_alike", 3, 4, I16, lambda x, c: 20000 * np.tanh(x / 3000), (), uniform=True), 1),
 ]
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from amaranth.hdl import Shape
+
 from hdl_lib.arithmetic.multiplier import ProductForm
 from hdl_lib.requantizers.requantize_quadratic import TO_WORD, Coefficients
 from hwflow.cores.costs.basics import chain, difference, trailing_zeros
 from hwflow.cores.costs.family import FAMILIES
-from hwflow.cores.costs.products.product_sums import whole_products
+from hwflow.cores.costs.products.product_sums import multiplier_blocks, whole_products
 from hwflow.cores.costs.requantizers.multiply_add_shift import CONTROL
 from hwflow.cores.operator import Resources
 from hwflow.types import IntType
@@ -16,38 +18,49 @@ def quadratics(
     family: str, x: IntType, limits: tuple[int, int], coefficients: Coefficients, shift: int, out: IntType, lanes: int,
     kind: ProductForm, part: int, tables: Resources,
 ) -> Resources:
-    """Inputs within ``limits``, the ``tables`` of all lanes, for each lane two products and sums, and what waits for
-    them; without the queue."""
+    """Places of inputs, with constants beyond ``limits``, the ``tables`` of all lanes, for each lane two products and
+    sums, and what waits for them; without the queue."""
     first, last = limits
-    span = (last - first).bit_length()
-    below, above = x.min < first, x.max > last  # what is possible; the sign of the difference tells of the first one
-    each = Resources(ff=x.bits + span + below + above)
-    if first:
-        each += Resources(lut=chain(family, (x.bits + 1 if below else span) - trailing_zeros(first)))
-    if above:
-        places = x.bits + 1 - trailing_zeros(last + 1) if last + 1 else 0
-        complement = places if FAMILIES[family].carry_bits == 1 and last + 1 else 0  # which a carry cell reads
-        each += Resources(lut=complement or difference(family, places))
-    each += Resources(lut=span, ff=span)
+    size = 1 << coefficients.offset_bits
+    span = ((last - first) // size + 2 << coefficients.offset_bits).bit_length()
+    begin = first - size
+    each = Resources(lut=chain(family, span - trailing_zeros(begin)) if begin else 0, ff=x.bits + span)
+    for beyond, possible in ((first, x.min < first), (last + 1, x.max > last)):
+        if possible:
+            places = x.bits + 1 - trailing_zeros(beyond) if beyond else 0
+            complement = places if FAMILIES[family].carry_bits == 1 and beyond > first else 0  # a carry cell reads it
+            each += Resources(lut=complement or difference(family, places), ff=1)
+    # Bits that are 0 in both constants are reset.
+    each += Resources(lut=span - coefficients.offset_bits + 1, ff=span)
     place = IntType(coefficients.offset_bits, True)
     each += Resources(ff=(TO_WORD - 3) * place.bits + coefficients.width)
-    waited = 0
+    waited, parts = 0, list[tuple[IntType, IntType, int]]()
     total = out.bits + shift
     for multiplier, factor, addend, (result, dropped) in zip(
         coefficients.multipliers(kind, part), (coefficients.curvature, coefficients.moved),
         (coefficients.slope, coefficients.constant), ((int(coefficients.moved.width), 0), (total, shift)), strict=True,
     ):
         taken = multiplier.operand_latency + multiplier.latency
-        each += whole_products(family, IntType(factor.width, factor.signed), place, 1, kind)
+        made = whole_products(family, _type(factor), place, 1, kind)
+        each += Resources(lut=made.lut, ff=made.ff)
+        if multiplier.wide is not None:
+            parts += [(_type(a.shape), _type(b.shape), lanes) for a, b in multiplier.wide.pairs]
+        elif kind == ProductForm.DSP:
+            parts.append((_type(factor), place, lanes))
         waited += taken
         each += Resources(lut=chain(family, result), ff=waited * addend.width + result - dropped)
         waited += 1
-    each += Resources(ff=waited_place(coefficients, kind, part) * place.bits)
+    each += Resources(ff=_waiting_places(coefficients, kind, part) * place.bits)
     latency = TO_WORD + waited + 1
-    return tables + each.times(lanes) + CONTROL + Resources(ff=latency - 5)
+    control = CONTROL + Resources(ff=latency - 5, dsp=multiplier_blocks(family, parts))
+    return tables + each.times(lanes) + control
 
 
-def waited_place(coefficients: Coefficients, kind: ProductForm, part: int) -> int:
+def _type(shape: Shape) -> IntType:
+    return IntType(shape.width, shape.signed)
+
+
+def _waiting_places(coefficients: Coefficients, kind: ProductForm, part: int) -> int:
     """Return the registers in which an input's place waits for the second product."""
     first, second = coefficients.multipliers(kind, part)
     return first.operand_latency + first.latency + 1 + second.operand_latency - second.weight_lead
