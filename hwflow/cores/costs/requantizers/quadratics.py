@@ -42,7 +42,9 @@ def quadratics(
     ):
         taken = multiplier.operand_latency + multiplier.latency
         made = whole_products(family, _type(factor), place, 1, kind)
-        each += Resources(lut=made.lut, ff=made.ff)
+        # Bits below the shift are dropped: from the last register behind a block, unless it has some, from all of rows.
+        without = int(not FAMILIES[family].dsp_registers) if kind == ProductForm.DSP else multiplier.latency
+        each += Resources(lut=made.lut, ff=made.ff - without * (place.bits - 1))
         if multiplier.wide is not None:
             parts += [(_type(a.shape), _type(b.shape), lanes) for a, b in multiplier.wide.pairs]
         elif kind == ProductForm.DSP:
