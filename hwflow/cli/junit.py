@@ -90,12 +90,11 @@ def compare_suite(model: str, comparison: Comparison, seed: int) -> Suite:
         for row in comparison.rows
     )
     if comparison.runtime is not None:
-        absent, rows = comparison.runtime.absent, comparison.runtime.rows.values()
+        absent = comparison.runtime.absent
         cases += (Case("onnxruntime", skipped=absent),) if absent else ()
-        cases += tuple(
-            Case(f"onnxruntime, output {show(row.name)}", tuple(f for f in (row.finding,) if f), skipped=row.unjudged)
-            for row in rows
-        )
+        for row in comparison.runtime.rows.values():
+            name = f"onnxruntime, output {show(row.name)}"
+            cases += (Case(name, skipped=row.unjudged) if row.finding is None else Case(name, (row.finding,)),)
     return Suite(model, "compare", cases, (("seed", str(seed)), ("inputs", comparison.inputs.origin)))
 
 

@@ -133,3 +133,14 @@ def test_one_tree_rounds_nothing(count: int, tmp_path: Path) -> None:
     region = RegionEvaluator(hwflow.load(tmp_path / "m.onnx").flat).region(["y"], frozenset(["x"]))
     error = analyse(region, {"x": np.zeros((3, 2), np.float32)}, runtime=True).errors["y"]
     assert error is not None and bool(error.any()) == (count == 2)
+
+
+def test_results_that_are_not_finite(tmp_path: Path) -> None:
+    """PROBIT of 1 is infinite, and nothing bounds the error there: another number is not judged."""
+    given = named_attributes([Leaf([(0, 1.0), (1, 0.25)])], "target") | {"n_targets": 2, "post_transform": "PROBIT"}
+    onnx.save(model_of("TreeEnsembleRegressor", given, 1, [("y", TensorProto.FLOAT, [2])]), tmp_path / "m.onnx")
+    judge = RuntimeJudge.of(hwflow.load(tmp_path / "m.onnx"))
+    assert judge is not None
+    judge.add(0, {"x": np.zeros((1, 1), np.float32)}, {"y": np.array([[7.0, -0.25]], np.float32)})
+    assert (judge.rows["y"].unexplained, judge.rows["y"].unjudged) == (1, "its float value is not finite")
+    assert "golden -0.25, onnxruntime -0.67" in judge.rows["y"].first

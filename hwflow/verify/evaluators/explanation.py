@@ -58,14 +58,6 @@ class RegionBounds:
         bounds, index = self._frames[place[0]]
         return self._at(bounds, bounds.errors.get(name), name, (index, *place[1:]), shape)
 
-    def undecided(self, frame: int) -> bool:
-        """Tell whether an integer or a decision on the way may be another one, given the errors."""
-        bounds, index = self._frames[frame]
-        return any(
-            bounds.values[name].dtype.kind in "biu" and error[index : index + 1].any()
-            for name, error in bounds.errors.items() if error is not None and np.ndim(error)
-        )
-
     def all(self) -> Iterator[tuple[Bounds, slice]]:
         """Yield bounds of all frames, each with its slice of frames."""
         count = max((len(a) for a in self._feeds.values()), default=1)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -24,8 +23,9 @@ from hwflow.onnxspec.graphs.scopes import node_names, plain_domain, scopes
 from hwflow.onnxspec.reading.numpy_tensors import native
 from hwflow.onnxspec.reference.evaluation import AnyArray, RegionEvaluator
 from hwflow.onnxspec.shapes.dialects import ML_DOMAIN
+from hwflow.operators.float_errors.analysis import Bounds
 from hwflow.quantization import sessions
-from hwflow.verify.evaluators.explanation import RegionBounds
+from hwflow.verify.evaluators.explanation import NOT_FINITE, RegionBounds, no_bound
 
 NAME = "onnxruntime"
 _SIDES = 2  # both may have rounded
@@ -35,7 +35,7 @@ _SIDES = 2  # both may have rounded
 class RuntimeRow:
     """One output of the model. Counts are over all frames; reals that are equal within their bounds are no mismatches.
     ``greatest``: the greatest difference of numbers. ``first``: the first unexplained element as text, or "".
-    ``unjudged``: why nothing can be said of it where it differs, or ""."""
+    ``unjudged``: why nothing can be said of elements that differ, or ""."""
 
     name: str
     elements: int = 0
@@ -109,12 +109,10 @@ class RuntimeJudge:
             yield f"{NAME}: not compared: {self.absent}"
             return
         for row in self.rows.values():
-            if row.unjudged:
-                yield f"{NAME}, output {cell(row.name)}: not judged: {row.unjudged}"
-                continue
+            rest = f"; not all judged: {row.unjudged}" if row.unjudged else ""
             yield (
                 f"{NAME}, output {cell(row.name)}: {row.mismatches} of {row.elements} elements differ, "
-                f"{row.unexplained} unexplained; the greatest difference is {row.greatest:.6g}"
+                f"{row.unexplained} unexplained; the greatest difference is {row.greatest:.6g}{rest}"
             )
 
     def _attempt(self, work: Callable[[], None]) -> None:
@@ -140,36 +138,42 @@ class RuntimeJudge:
     ) -> None:
         row.elements += own.size
         same = (own == found) | ((own != own) & (found != found))
-        places = [tuple(int(i) for i in place) for place in np.argwhere(~same)]
-        if not places:
+        if same.all():
             return
-        evaluator = RegionEvaluator(self._model.flat)
-        region = evaluator.region([row.name], frozenset(self._model.resolved.inputs))
-        bounds = RegionBounds(region, feeds, {}, runtime=True)
-        bounds.analyse(sorted({place[0] for place in places}))
-        real = own.dtype.kind == "f"
-        for place in places:
-            a, b = own[place], found[place]
-            distance = None if own.dtype.kind in "OSU" else _distance(float(a), float(b))
-            limit = bounds.error(row.name, place, own.shape)
-            within = distance is not None and isinstance(limit, Fraction) and distance <= _SIDES * limit
-            row.greatest = max(row.greatest, float(np.inf if distance is None else distance))
-            if within and real:
-                continue
-            row.mismatches += 1
-            if within or (not real and bounds.undecided(place[0])):
-                continue
-            if real and isinstance(limit, str):
-                row.unjudged = limit
-                continue
-            row.unexplained += 1
-            reason = limit if isinstance(limit, str) else f"float error at most {float(_SIDES * limit):.3g}"
-            where = f"frame {start + place[0]}, index {list(place[1:])}"
-            row.first = row.first or f"{where}: golden {_text(a)}, {NAME} {_text(b)}, {reason}"
+        real, number = own.dtype.kind == "f", own.dtype.kind not in "OSU"
+        region = RegionEvaluator(self._model.flat).region([row.name], frozenset(self._model.resolved.inputs))
+        for bounds, part in RegionBounds(region, feeds, {}, runtime=True).all():
+            error = bounds.errors.get(row.name)
+            limit = np.zeros(own[part].shape) if error is None else _SIDES * error.reshape(own[part].shape)
+            apart = np.where(same[part], 0.0, _distances(own[part], found[part]) if number else np.inf)
+            row.greatest = max(row.greatest, float(apart.max(initial=0.0)))
+            within = (apart <= limit) & np.isfinite(limit)
+            for place in map(tuple, np.argwhere(~same[part] & ~(within & real)).tolist()):
+                row.mismatches += 1
+                if within[place] or (not real and _undecided(bounds, place[0])):
+                    continue
+                if real and not (error is not None and np.isfinite(limit[place])):
+                    row.unjudged = no_bound(bounds) if error is None else NOT_FINITE
+                    continue
+                row.unexplained += 1
+                where = f"frame {start + part.start + place[0]}, index {list(place[1:])}"
+                numbers = f"golden {_text(own[part][place])}, {NAME} {_text(found[part][place])}"
+                row.first = row.first or f"{where}: {numbers}, float error at most {limit[place]:.3g}"
 
 
-def _distance(a: float, b: float) -> Fraction | None:
-    return abs(Fraction(a) - Fraction(b)) if np.isfinite([a, b]).all() else None
+def _distances(a: AnyArray, b: AnyArray) -> AnyArray:
+    """Return the distances of numbers, rounded up; infinity where one is not finite."""
+    with np.errstate(invalid="ignore"):
+        apart = np.abs(a.astype(np.float64) - b.astype(np.float64)) * (1 + 2.0**-50)
+    return np.where(np.isfinite(apart), apart, np.inf)
+
+
+def _undecided(bounds: Bounds, frame: int) -> bool:
+    """Tell whether an integer or a decision on the way may be another one, given the errors."""
+    return any(
+        bounds.values[name].dtype.kind in "biu" and error[frame : frame + 1].any()
+        for name, error in bounds.errors.items() if error is not None and np.ndim(error)
+    )
 
 
 def _text(value: Any) -> str:
