@@ -17,6 +17,7 @@ from hdl_lib.blocks import delayed, loop
 from hdl_lib.matrices.dot_product import ProductSum
 from hdl_lib.matrices.mvu_rows import Ranges, connect_rows, parts_of, row_of
 from hdl_lib.matrices.vector_buffer import vector_inputs, vector_latency
+from hdl_lib.memories.rom import BLOCK_SHAPES
 from hdl_lib.memories.storage import check_depth, count
 from hdl_lib.streams.output_queue import OutputQueue
 
@@ -214,21 +215,43 @@ class StreamMatrix(wiring.Component):
     @staticmethod
     def latency_of(row: ProductSum, folded: FoldedRounds, *, packed: bool) -> int:
         """Return the cycles from a producing step to ``o.valid``."""
-        inputs = vector_latency(folded.synapse_fold, folded.neuron_fold)
+        inputs = StreamMatrix.input_latency(row, folded)
         return inputs + row.operand_latency + row.latency + int(folded.synapse_fold > 1 or packed) + 1
 
     @staticmethod
-    def ahead_of(row: ProductSum, folded: FoldedRounds) -> int:
-        """Return the cycles from a step to the read of its word: two registers follow, and another one where multiplier
-        blocks take it and the vector's elements leave the time."""
+    def input_latency(row: ProductSum, folded: FoldedRounds) -> int:
+        """Return the cycles from a step to its inputs: they wait for the word where that takes longer."""
         inputs = vector_latency(folded.synapse_fold, folded.neuron_fold)
+        return max(inputs, StreamMatrix.read_latency(row, folded) + row.weight_lead - row.operand_latency)
+
+    @staticmethod
+    def ahead_of(row: ProductSum, folded: FoldedRounds) -> int:
+        """Return the cycles from a step to the read of its word."""
+        inputs = StreamMatrix.input_latency(row, folded)
         return inputs + row.operand_latency - row.weight_lead - StreamMatrix.read_latency(row, folded)
 
     @staticmethod
     def read_latency(row: ProductSum, folded: FoldedRounds) -> int:
-        """Return the registers behind the memory."""
+        """Return the registers behind the memory: two, and another one in front of the choice among its parts, or where
+        multiplier blocks take the word and the vector's elements leave the time."""
         slow = vector_latency(folded.synapse_fold, folded.neuron_fold) > 2
-        return 3 if row.weight_lead and slow else 2
+        return 3 if StreamMatrix.parts_of(row, folded) > 1 or (row.weight_lead and slow) else 2
+
+    @staticmethod
+    def part_rows(row: ProductSum, folded: FoldedRounds) -> int:
+        """Return the words of each part that a bank's memory is made of, one behind the other: all, or the rows of a
+        block RAM where that takes fewer of them. Synthesis would make these parts by itself, but would choose among
+        them right behind a block RAM's slow output."""
+        width, depth = folded.lanes * row.multiplier.weight_shape.width, 2 * folded.words
+        _, parts, rows = min(
+            (-(-depth // rows) * -(-width // bits), -(-depth // rows), rows) for rows, bits in BLOCK_SHAPES
+        )
+        return rows if parts > 1 else depth
+
+    @staticmethod
+    def parts_of(row: ProductSum, folded: FoldedRounds) -> int:
+        """Return the parts of a bank's memory (:meth:`part_rows`)."""
+        return -(-2 * folded.words // StreamMatrix.part_rows(row, folded))
 
     @staticmethod
     def release_lag(row: ProductSum, folded: FoldedRounds) -> int:
@@ -243,6 +266,7 @@ class StreamMatrix(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         folded, row = self.folded, self.row
+        folds = (folded.synapse_fold, folded.neuron_fold)
         m.submodules.queue = queue = OutputQueue(data.ArrayLayout(self.accumulator_shape, folded.pe), self.depth)
         wiring.connect(m, queue.o, wiring.flipped(self.o))
 
@@ -261,15 +285,18 @@ class StreamMatrix(wiring.Component):
         read, written = self._memory(m, delayed(m, "read", address, self.ahead_of(row, folded), reset=False), release)
         count(m, full, delayed(m, "filled", written, self.WRITE_LAG - 1), used)
         word = read
-        if self.read_latency(row, folded) > 2:
+        if self.read_latency(row, folded) > 2 and self.parts_of(row, folded) == 1:
             word = Signal(len(read), name="word_near", reset_less=True)
             m.d.sync += word.eq(read)
 
         # Products, their sums, accumulation.
-        inputs = self._inputs(m, step, consumes, produces, synapse)
+        inputs = [
+            delayed(m, f"waiting_{s}", x, self.input_latency(row, folded) - vector_latency(*folds), reset=False)
+            for s, x in enumerate(self._inputs(m, step, consumes, produces, synapse))
+        ]
         operands = [row.operand(m, f"input{s}", x) for s, x in enumerate(inputs)]
         accumulated = folded.synapse_fold > 1
-        stages = vector_latency(folded.synapse_fold, folded.neuron_fold) + row.operand_latency + row.latency
+        stages = self.input_latency(row, folded) + row.operand_latency + row.latency
         update = last = None
         if accumulated:
             update = delayed(m, "update", step, stages - 1)
@@ -319,11 +346,11 @@ class StreamMatrix(wiring.Component):
         return consumes, produces, synapse, address, step & done
 
     def _memory(self, m: Module, address: Value, release: Value) -> tuple[Value, Value]:
-        """Return the word that lies at ``address``, two cycles later, lane ``s`` of row ``p`` in place
-        ``p * simd + s``, or as :func:`packed_word` has it; and whether the last beat of a round is accepted.
-        ``release``: a half is free."""
+        """Return the word that lies at ``address``, two cycles later (three if it is chosen among parts), lane ``s`` of
+        row ``p`` in place ``p * simd + s``, or as :func:`packed_word` has it; and whether the last beat of a round is
+        accepted. ``release``: a half is free."""
         folded, rounds = self.folded, self.folded.rounds
-        width, lanes, banks = self.factors[1].width, folded.lanes, folded.banks
+        lanes, banks = folded.lanes, folded.banks
         free = Signal(range(-1, 2), init=1)
         accept = Signal()
         m.d.comb += [self.w.ready.eq(free >= 0), accept.eq(self.w.valid & self.w.ready)]
@@ -359,25 +386,49 @@ class StreamMatrix(wiring.Component):
         m.d.sync += enable.eq(Mux(accept, bank, 0))
         words = []
         for number in range(banks):
-            # A half is read and written in different cycles, so that no read meets a write. The read register is
-            # written out: synthesis takes that for such ones only.
-            half = memory.Memory(
-                shape=width * lanes, depth=2 * folded.words, init=[], attrs={"no_rw_check": 1}
-            )
-            m.submodules[f"bank_{number}"] = half
-            write, read = half.write_port(), half.read_port(domain="comb")
-            read_data = Signal(data.ArrayLayout(self.factors[1], lanes), name=f"read_data_{number}", reset_less=True)
-            m.d.comb += [
-                write.en.eq(enable[number]), write.addr.eq(place), write.data.eq(factors.as_value()),
-                read.addr.eq(address),
-            ]
-            m.d.sync += read_data.eq(read.data)
-            words.append(read_data)
+            words.append(self._bank(m, number, (enable[number], place, factors), address))
         rows = words if inner else [[words[s][p] for s in range(folded.simd)] for p in range(folded.pe)]
         lanes_read = packed_word(rows, self.packing)
         word = Signal(len(lanes_read), name="word", reset_less=True)
         m.d.sync += word.eq(lanes_read)
         return word, written
+
+    def _bank(
+        self, m: Module, number: int, written: tuple[Value, Value, data.View], address: Value
+    ) -> data.View:
+        """Return a bank's word at ``address``, a cycle later; with parts a choice among registers, two cycles later.
+        ``written``: enable, place and word."""
+        enable, place, factors = written
+        layout = data.ArrayLayout(self.factors[1], self.folded.lanes)
+        rows, parts = self.part_rows(self.row, self.folded), self.parts_of(self.row, self.folded)
+        low = (rows - 1).bit_length()
+        found = []
+        for part in range(parts):
+            # A half is read and written in different cycles, so that no read meets a write. The read register is
+            # written out: synthesis takes that for such ones only.
+            name = f"{number}_{part}" if parts > 1 else f"{number}"
+            depth = max(2, min(rows, 2 * self.folded.words - part * rows))
+            store = memory.Memory(shape=Shape.cast(layout).width, depth=depth, init=[], attrs={"no_rw_check": 1})
+            m.submodules[f"bank_{name}"] = store
+            write, read = store.write_port(), store.read_port(domain="comb")
+            read_data = Signal(layout, name=f"read_data_{name}", reset_less=True)
+            m.d.comb += [
+                write.en.eq(enable if parts == 1 else enable & (place[low:] == part)),
+                write.addr.eq(place), write.data.eq(factors.as_value()), read.addr.eq(address),
+            ]
+            m.d.sync += read_data.eq(read.data)
+            found.append(read_data)
+        if parts == 1:
+            return found[0]
+        near = [Signal.like(each, name=f"{each.as_value().name}_near") for each in found]
+        chosen = delayed(m, f"part_of_{number}", address[low:], 2, reset=False)
+        m.d.sync += [there.eq(here) for there, here in zip(near, found, strict=True)]
+        result = Signal(layout, name=f"word_{number}")
+        with m.Switch(chosen):
+            for part, each in enumerate(near):
+                with m.Case(part) if part < parts - 1 else m.Default():
+                    m.d.comb += result.eq(each)
+        return result
 
     def _inputs(
         self, m: Module, step: Signal, consumes: Value, produces: Value, synapse: Signal

@@ -87,9 +87,10 @@ class Table:
         return cls(tuple(words), None, width, len(words))
 
 
-_BLOCK_SHAPES = ((1024, 18), (2048, 9), (4096, 4), (8192, 2), (16384, 1))  # words, bits: beside 512 of 36
-DEEPEST = _BLOCK_SHAPES[-1][0]
-_BANK_SHAPES = ((512, 36), (1024, 18), (2048, 9))  # those that hold the same; deeper ones have no parity bits
+BLOCK_SHAPES = ((512, 36), (1024, 18), (2048, 9), (4096, 4), (8192, 2), (16384, 1))
+"""Words and bits of block RAMs of 18 Kbit."""
+DEEPEST = BLOCK_SHAPES[-1][0]
+_BANK_SHAPES = BLOCK_SHAPES[:3]  # those that hold the same; deeper ones have no parity bits
 _BLOCK_WORTH = 160  # look-up tables and flip-flops that a block RAM is worth
 _ROW_BITS = 1 << 16  # of a cell in a netlist, at most
 _ROWS_AT_ONCE = 1 << 12  # written: a string each takes many times the memory of its digits
@@ -105,7 +106,7 @@ FAR_BITS = 16384  # about a block RAM of the larger families
 def lies_in_block(width: int, depth: int) -> bool:
     """Tell whether a table is large enough for block RAMs of 18 Kbit. If its words go to multiplier blocks alone,
     neither can be placed near the other in a device that is full of them: a register halves the distance."""
-    blocks = min(-(-(-(-depth // words) * width) // bits) for words, bits in (_BANK_SHAPES[0], *_BLOCK_SHAPES))
+    blocks = min(-(-(-(-depth // words) * width) // bits) for words, bits in BLOCK_SHAPES)
     return width * depth > BLOCK_BITS * blocks
 
 
@@ -131,7 +132,7 @@ def bank_words(width: int, depth: int) -> int:
         banks = -(-depth // words)
         if banks * width <= _ROW_BITS:
             found.append((-(-banks * width // bits), banks, words))
-    plain = [-(-width // bits) for words, bits in _BLOCK_SHAPES if words >= depth]
+    plain = [-(-width // bits) for words, bits in BLOCK_SHAPES[1:] if words >= depth]
     if depth <= _BANK_SHAPES[0][0] or not found or (plain and min(plain) <= min(found)[0]):
         return depth
     # Of each bank but one a register and a look-up table for every bit. One bank is none of them: synthesis would cut

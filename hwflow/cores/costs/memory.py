@@ -158,19 +158,19 @@ def _banked(family: str, words: int, banks: int, changing: Changing, output_regi
     blocks = read_only_block_rams(family, ceil(words / banks), changing.columns)
     select = (banks - 1).bit_length() * (ceil(changing.bits / SELECT_REACH) + output_register)
     # A bank's bit that never changes takes no place in the choice.
-    choice = round(BANK_CHOICE.get(banks, _EACH_BANK * banks) / (banks - 1) * (changing.columns - changing.bits))
+    choice = round(BANK_CHOICE.get(banks, EACH_BANK * banks) / (banks - 1) * (changing.columns - changing.bits))
     return Resources(lut=choice, ff=changing.columns * output_register + select, bram=blocks)
 
 
 # Look-up tables that choose a bit of a word from so many banks, as measured; of more, so many for each.
 BANK_CHOICE = {2: 1, 3: 2, 4: 3, 5: 6}
-_EACH_BANK = 1.4
+EACH_BANK = 1.4
 
 
 def _deep_choice(words: int, width: int) -> int:
     """Look-up tables that choose among the block RAMs of a bit where a table is deeper than any, in one bank: by
     synthesis, of the deepest ones."""
-    return round(_EACH_BANK * ceil(words / DEEPEST) * width) if words > DEEPEST else 0
+    return round(EACH_BANK * ceil(words / DEEPEST) * width) if words > DEEPEST else 0
 
 
 @lru_cache(maxsize=1 << 12)  # of few words there are few columns

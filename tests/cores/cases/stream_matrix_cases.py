@@ -87,6 +87,9 @@ STREAM_MATRIX = [
     _case("uneven_columns", MatrixRounds(7, 5, 3, along=OUTER), ((2, 3), (3, 2), (4, 5)), frame=2, offsets=(3, -7)),
     _case("heads", MatrixRounds(4, 3, 6, sets=2, interleaved=True), ((1, 2), (2, 3)), elements=(U8, I8)),
     _case("heads_columns", MatrixRounds(3, 4, 6, sets=3, along=OUTER, interleaved=True), ((3, 2), (2, 1), (4, 3))),
+    # Memories of several parts, chosen among behind a register: the word takes longer than the vector.
+    _case("parts", MatrixRounds(8, 130, 2, sets=2), ((1, 4),), ("dsp", "lut"), frame=2),
+    _case("parts_at_once", MatrixRounds(4, 530, 1), ((1, 4),), frame=2),
     _case("sets", MatrixRounds(3, 3, 12, sets=3, repeat=2), ((1, 1), (2, 2), (3, 3)), ("lut",), offsets=(128, 0)),
     _case("sets_columns", MatrixRounds(3, 2, 8, sets=2, repeat=4, along=OUTER), ((1, 1), (2, 3)), frame=3),
     _case("few_vectors", MatrixRounds(5, 6, 1), ((2, 5), (6, 5), (1, 1)), ("dsp", "lut"), elements=(U8, U8)),

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from hdl_lib.matrices.dot_product import ProductSum
 from hdl_lib.matrices.stream_matrix import FoldedRounds, StreamMatrix
+from hdl_lib.matrices.vector_buffer import vector_latency
 from hwflow.cores.costs.basics import adder, adders, bits, loop
 from hwflow.cores.costs.family import FAMILIES
-from hwflow.cores.costs.memory import asynchronous_memory, in_block_ram
+from hwflow.cores.costs.memory import BANK_CHOICE, EACH_BANK, asynchronous_memory, in_block_ram
 from hwflow.cores.costs.products.matrix import Matrix
 from hwflow.cores.operator import Resources
 from hwflow.types import IntType
@@ -38,17 +39,29 @@ def stream_matrix(
 
 
 def _memory(family: str, row: ProductSum, folded: FoldedRounds, element: int) -> Resources:
-    """Banks with two registers behind each, a third where multiplier blocks take the word."""
+    """Banks with two registers behind each, a third where multiplier blocks take the word; a bank of several parts has
+    the second one for each, and the third behind the choice."""
     words, width = 2 * folded.words, folded.lanes * element
-    blocks = in_block_ram(family, words, width)
-    bank = Resources(ff=width, bram=blocks) if blocks else asynchronous_memory(family, words, width) + Resources(
-        ff=2 * width
-    )
+    rows, parts = StreamMatrix.part_rows(row, folded), StreamMatrix.parts_of(row, folded)
+    bank = _part(family, min(rows, words), width).times(words // rows or 1)
+    if words > rows and words % rows:
+        bank += _part(family, words % rows, width)
+    if parts > 1:
+        choice = BANK_CHOICE.get(parts, round(EACH_BANK * parts)) * width
+        bank += Resources(lut=parts + choice, ff=width + 2 * (parts - 1).bit_length())
     total = bank.times(folded.banks) + Resources(ff=width)  # what is written
     inside = row.weight_lead and FAMILIES[family].dsp_registers
-    near = StreamMatrix.read_latency(row, folded) - 2
+    near = 0 if parts > 1 else StreamMatrix.read_latency(row, folded) - 2
     registers = near + int(row.weight_lead) - int(bool(inside))
     return total + Resources(ff=registers * folded.banks * width)
+
+
+def _part(family: str, words: int, width: int) -> Resources:
+    """A memory with two registers behind it."""
+    blocks = in_block_ram(family, words, width)
+    if blocks:
+        return Resources(ff=width, bram=blocks)
+    return asynchronous_memory(family, words, width) + Resources(ff=2 * width)
 
 
 def _control(family: str, row: ProductSum, folded: FoldedRounds, packed: bool) -> Resources:
@@ -65,6 +78,8 @@ def _control(family: str, row: ProductSum, folded: FoldedRounds, packed: bool) -
     for levels in (2, 3):
         total += Resources(lut=adder(family, address) + levels * address // 2, ff=address + several)
     total += Resources(ff=address * (1 + StreamMatrix.ahead_of(row, folded)))
+    waits = StreamMatrix.input_latency(row, folded) - vector_latency(folded.synapse_fold, folded.neuron_fold)
+    total += Resources(ff=waits * folded.simd * row.multiplier.input_shape.width)
     if folded.banks > 1:
         total += Resources(lut=2 * folded.banks, ff=2 * folded.banks)
     latency = StreamMatrix.latency_of(row, folded, packed=packed)
