@@ -43,7 +43,7 @@ from hdl_lib.streams.frame_sync import FrameSync
 from hdl_lib.streams.top_k import TopK, TopTree
 from hdl_lib.streams.width_converter import WidthConverter
 from hwflow.toolchain.nextpnr import NEXTPNR_ECP5, NEXTPNR_ICE40
-from hwflow.toolchain.yosys import YOSYS
+from hwflow.toolchain.yosys import SYNTHESIS, YOSYS, mapping
 
 Built = tuple[wiring.Component, Mapping[str, str]]
 DOMAINS = 8  # cores a run of nextpnr: each takes a global clock net
@@ -52,7 +52,6 @@ OPTIONS = {
     "ecp5": ["--85k", "--package", "CABGA381", "--speed", "6", "--lpf-allow-unconstrained", "--freq", "250"],
     "ice40": ["--up5k", "--package", "sg48", "--freq", "60"],
 }
-SYNTHESIS = {"ecp5": "synth_ecp5", "ice40": "synth_ice40 -dsp -device u"}
 
 
 def measured(core: str, *row: object) -> Callable[[], Built]:
@@ -235,7 +234,7 @@ def synthesize(built: Sequence[Built], family: str, folder: Path) -> None:
     error: Exception | None = None
     for renaming in cores.RENAMINGS:
         scripts = [f"read_verilog {VERILOG.name}", "read_rtlil core.il", "hierarchy -top top", "proc"]
-        scripts += [renaming.rstrip(";"), f"{SYNTHESIS[family]} -top top -json core.json"]
+        scripts += [renaming.rstrip(";"), *mapping(SYNTHESIS[family], "top", folder), "write_json core.json"]
         try:
             run([*YOSYS.find().command, "-p", "; ".join(s for s in scripts if s)], folder)
             return

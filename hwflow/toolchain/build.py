@@ -259,10 +259,11 @@ def _description(out: Path) -> dict[str, Any]:
 def _write_scripts(
     out: Path, board: Mapping[str, Any], flow: Flow, place_route_arguments: list[str], pack_arguments: list[str]
 ) -> None:
+    command = yosys.synthesis_command(board["part"]["family"], board["part"]["device"])
+    mapping = yosys.mapping(command, board["top"], out, "board")
     for script, renamed in ((SYNTHESIS, False), (RENAMED_SYNTHESIS, True)):
         synthesis = yosys.synthesis_script(
-            yosys.synthesis_command(board["part"]["family"], board["part"]["device"]),
-            board["sources"], board["rtlil"], board["top"], board["design_top"],
+            mapping, board["sources"], board["rtlil"], board["top"], board["design_top"],
             statistics=STATISTICS, netlist=NETLIST, renamed=renamed,
             logic_ns=_LOGIC * 1000 / board["clock"]["design_mhz"] if board.get("truth_tables") else None,
         )

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from math import ceil
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from hwflow.toolchain.tool import Tool, on_path, wheel_entry
@@ -43,6 +43,27 @@ def synthesis_command(family: str, device: str) -> str:
         if device.startswith(beginning):
             return command
     return SYNTHESIS[family]
+
+
+RAM_MAP = Path(__file__).parent / "maps" / "ice40_ram.v"
+
+
+def mapping(command: str, top: str, folder: Path, below: str = ".", *, memories: bool = False) -> tuple[str, ...]:
+    """Return the commands that map module ``top`` by ``command`` (:func:`synthesis_command`), run in ``folder``; with
+    ``memories`` those until memories are block RAMs.
+
+    Yosys' own map of an iCE40's block RAMs takes a second of processor time for each one with contents of its own. The
+    map used instead (:data:`RAM_MAP`) is written to the folder ``below``.
+    """
+    if not command.startswith("synth_ice40"):
+        return (f"{command} -top {top}" + " -run :map_ffram" * memories,)
+    (folder / below / RAM_MAP.name).write_text(RAM_MAP.read_text())
+    return (
+        f"{command} -top {top} -run :map_ram",
+        "memory_libmap -lib +/ice40/brams.txt",
+        f"techmap -map {(PurePosixPath(below) / RAM_MAP.name).as_posix()}",
+        *(() if memories else (f"{command} -top {top} -run map_ffram:",)),
+    )
 
 
 # How many of each resource a cell of a mapped netlist takes. A look-up table is what nextpnr will count as one:
@@ -112,12 +133,12 @@ RENAMING = ("proc", "flatten", "rename -hide")
 
 
 def synthesis_script(
-    command: str, sources: Sequence[str], rtlil: str, top: str, design_top: str, *, statistics: str, netlist: str,
-    renamed: bool = False, logic_ns: float | None = None,
+    mapping: Sequence[str], sources: Sequence[str], rtlil: str, top: str, design_top: str, *, statistics: str,
+    netlist: str, renamed: bool = False, logic_ns: float | None = None,
 ) -> str:
     """Return yosys commands from the design's Verilog and the board's RTLIL to a netlist for nextpnr.
 
-    ``command``: of :func:`synthesis_command`. The design stays a module of its own until its cells are counted.
+    ``mapping``: of :func:`mapping`. The design stays a module of its own until its cells are counted.
     ``renamed``: hide its names first, to retry after :func:`died_in_abc`; only names of cells change. ``logic_ns``:
     what logic between registers may take, its wires aside; None: ABC makes the longest paths as short as it can, and
     networks of look-up tables a third larger than they need be.
@@ -129,7 +150,7 @@ def synthesis_script(
             f"read_rtlil {rtlil}",
             f"setattr -mod -set keep_hierarchy 1 {design_top}",
             *((f"hierarchy -top {top}", *RENAMING) if renamed else ()),
-            f"{command} -top {top}",
+            *mapping,
             f"tee -q -o {statistics} stat -json",
             f"setattr -mod -unset keep_hierarchy {design_top}",
             "flatten",

@@ -21,7 +21,7 @@ from hwflow.cores.operator import Folding, Resources
 from hwflow.cores.registry import hardware
 from hwflow.toolchain import tool
 from hwflow.toolchain.packing import pack
-from hwflow.toolchain.yosys import RENAMING, SYNTHESIS, YOSYS, read_statistics
+from hwflow.toolchain.yosys import RENAMING, SYNTHESIS, YOSYS, mapping, read_statistics
 from tests.cores.cases.all_cases import CASES
 from tests.cores.harness import Bench, Case
 
@@ -157,7 +157,7 @@ def synthesize(family: str, which: Sequence[Key], folder: Path, *, renames: bool
     commands += [*(f"setattr -mod -set keep_hierarchy 1 {name}" for name in names), "read_verilog all.v"]
     for renaming in ([], ["hierarchy -top all", *RENAMING])[: 1 + renames]:
         results = ("tee -q -o stat.json stat -json", "write_json all.json")
-        script = "; ".join([*commands, *renaming, f"{SYNTHESIS[family]} -top all", *results])
+        script = "; ".join([*commands, *renaming, *mapping(SYNTHESIS[family], "all", folder), *results])
         try:
             tool.run(YOSYS.find(), ["-p", script], folder, folder / "log", step="synthesis", remedy="read the log")
             break

@@ -21,7 +21,7 @@ from hwflow.schedule.schedule import planned, schedule
 from hwflow.schedule.search.folding_search import Budget, FoldingSearch
 from hwflow.schedule.truth_tables import insert_truth_tables
 from hwflow.toolchain import tool
-from hwflow.toolchain.yosys import YOSYS, read_statistics, synthesis_command, synthesis_script
+from hwflow.toolchain.yosys import YOSYS, mapping, read_statistics, synthesis_script
 from hwflow.types import IntType
 from tests.schedule.graphs import Builder, dataflow
 from tests.schedule.test_simulated import PART, check
@@ -150,7 +150,7 @@ def test_tables_are_as_large_as_predicted(tmp_path: Path) -> None:
     core = Neurons().build(node, decision, "core").component
     (tmp_path / "core.il").write_text(rtlil.convert(core, name="core"))
     script = synthesis_script(
-        synthesis_command("ecp5", "LFE5U-85F"), [], "core.il", "core", "core", statistics="stat.json",
+        mapping("synth_ecp5", "core", tmp_path), [], "core.il", "core", "core", statistics="stat.json",
         netlist="netlist.json", logic_ns=4.0,
     )
     (tmp_path / "script.ys").write_text(script)

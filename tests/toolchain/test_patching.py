@@ -114,7 +114,8 @@ def built(path: Path, family: str) -> bytes:
     """Build it wholly; return the bitstream."""
     (part, unconstrained), flow = PARTS[family], build.FLOWS[family]
     command = yosys.synthesis_command(family, part["device"])
-    script = f"read_verilog design.v top.v; {command} -top top; write_json {build.NETLIST}"
+    mapping = "; ".join(yosys.mapping(command, "top", path))
+    script = f"read_verilog design.v top.v; {mapping}; write_json {build.NETLIST}"
     (path / "none").write_text("")
     arguments = nextpnr.arguments(
         part, netlist=build.PACKED, constraints="none", placed=flow.placed, report=build.REPORT, mhz=50,

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import json
 
-from hwflow.toolchain.yosys import read_statistics, synthesis_command, synthesis_script, top_verilog_script
+from hwflow.toolchain.tool import run
+from hwflow.toolchain.yosys import (
+    RAM_MAP,
+    YOSYS,
+    mapping,
+    read_statistics,
+    synthesis_command,
+    synthesis_script,
+    top_verilog_script,
+)
 
 
 def test_cells_are_counted_with_multiplicity(tmp_path):
@@ -48,21 +57,70 @@ def test_a_part_has_its_command():
     assert synthesis_command("gowin", "GW2A-LV18PG256C8/I7") == "synth_gowin -noiopads -family gw2a"
 
 
-def test_scripts():
+def test_scripts(tmp_path):
+    (tmp_path / "board").mkdir()
     assert top_verilog_script("a.il", "b.v").splitlines() == [
         "read_rtlil a.il", "proc -norom", "pmuxtree", "memory_collect", "write_verilog -noattr -norename b.v",
     ]
-    command = synthesis_command("ice40", "iCE40UP5K")
-    assert synthesis_script(command, ["d.v"], "t.il", "top", "core", statistics="s", netlist="n").splitlines() == [
+    mapped = mapping(synthesis_command("ice40", "iCE40UP5K"), "top", tmp_path, "board")
+    assert (tmp_path / "board" / "ice40_ram.v").read_text() == RAM_MAP.read_text()
+    assert synthesis_script(mapped, ["d.v"], "t.il", "top", "core", statistics="s", netlist="n").splitlines() == [
         "read_verilog d.v",
         "read_rtlil t.il",
         "setattr -mod -set keep_hierarchy 1 core",
-        "synth_ice40 -dsp -device u -top top",
+        "synth_ice40 -dsp -device u -top top -run :map_ram",
+        "memory_libmap -lib +/ice40/brams.txt",
+        "techmap -map board/ice40_ram.v",
+        "synth_ice40 -dsp -device u -top top -run map_ffram:",
         "tee -q -o s stat -json",
         "setattr -mod -unset keep_hierarchy core",
         "flatten",
         "opt_clean",
         "write_json n",
     ]
-    relaxed = synthesis_script(command, ["d.v"], "t.il", "top", "core", statistics="s", netlist="n", logic_ns=4.0)
+    assert mapping("synth_ice40", "top", tmp_path, "board", memories=True)[-1] == "techmap -map board/ice40_ram.v"
+    assert mapping("synth_ecp5", "top", tmp_path) == ("synth_ecp5 -top top",)
+    assert mapping("synth_ecp5", "top", tmp_path, memories=True) == ("synth_ecp5 -top top -run :map_ffram",)
+    relaxed = synthesis_script(mapped, ["d.v"], "t.il", "top", "core", statistics="s", netlist="n", logic_ns=4.0)
     assert relaxed.splitlines()[0] == "scratchpad -set abc9.D 4000"
+
+
+RAMS = """
+module rams(input clk, input we, input [10:0] wa, ra, input [15:0] d, output reg [15:0] a, output reg [7:0] b,
+  output reg [3:0] c, output reg [1:0] e, output reg [15:0] f);
+  (* ram_style = "block" *) reg [15:0] m16 [0:255]; (* ram_style = "block" *) reg [7:0] m8 [0:511];
+  (* ram_style = "block" *) reg [3:0] m4 [0:1023]; (* ram_style = "block" *) reg [1:0] m2 [0:2047];
+  (* ram_style = "block" *) reg [15:0] half [0:255];
+  integer i;
+  initial for (i = 0; i < 2048; i = i + 1) begin
+    m2[i] = (i * 40503) >> 7; m4[i % 1024] = (i * 40503) >> 5; m8[i % 512] = (i * 40503) >> 3;
+    m16[i % 256] = i * 40503; half[i % 256] = i * 30011;
+  end
+  always @(posedge clk) begin
+    if (we) begin m16[wa] <= d; m8[wa] <= d; m4[wa] <= d; m2[wa] <= d; half[wa][7:0] <= d; end
+    a <= m16[ra]; b <= m8[ra]; c <= m4[ra]; e <= m2[ra]; f <= half[ra];
+  end
+endmodule
+"""
+
+
+def test_block_rams_of_an_ice40_are_those_of_yosys_own_map(tmp_path):
+    """All widths, a byte's enable, first values: the same cells, parameters and connections."""
+    (tmp_path / "rams.v").write_text(RAMS)
+    steps = "; ".join(mapping("synth_ice40", "rams", tmp_path, memories=True))
+    found = []
+    for each in (steps, steps.replace(RAM_MAP.name, "+/ice40/brams_map.v")):
+        script = f"read_verilog rams.v; {each}; select rams; write_json -selected rams.json"
+        run(YOSYS.find(), ["-q", "-p", script], tmp_path, tmp_path / "log", step="yosys", remedy="")
+        cells = json.loads((tmp_path / "rams.json").read_text())["modules"]["rams"]["cells"]
+        rams = {name: cell for name, cell in cells.items() if cell["type"].startswith("SB_RAM40_4K")}
+        bits = {}  # by when they are first seen
+        found.append([
+            (name, cell["type"], cell["parameters"], {
+                port: [bits.setdefault(bit, len(bits)) for bit in cell["connections"][port]]
+                for port in sorted(cell["connections"])
+            })
+            for name, cell in sorted(rams.items())
+        ])
+    assert [name for name, *_ in found[0]] == ["half.0.0", "m16.0.0", "m2.0.0", "m4.0.0", "m8.0.0"]
+    assert found[0] == found[1]

@@ -11,14 +11,12 @@ from dataclasses import dataclass
 class BlockFiles:
     """Where a family has its block RAMs' contents. ``cells``: the beginning of the type of a netlist's cells, whose
     parameters ``contents`` are begun so; ``body``: from these parameters to the lines of a section in the placed
-    design, which begins with a line ``section``. ``places``: whether that line says where the block lies.
-    ``until``: the step of yosys' synthesis behind which memories are such cells."""
+    design, which begins with a line ``section``. ``places``: whether that line says where the block lies."""
 
     cells: str
     contents: str
     body: Callable[[Mapping[str, str]], str]
     section: re.Pattern[str]
-    until: str = "map_ffram"
 
     def bodies(self, placed: str) -> dict[str, str]:
         """Return the contents of the sections of a placed design's file, by their first lines."""

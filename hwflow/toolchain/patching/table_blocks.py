@@ -15,6 +15,7 @@ from typing import Any
 from hwflow.toolchain.patching.block_files import BlockFiles
 from hwflow.toolchain.patching.rom_tables import RomTable
 from hwflow.toolchain.tool import Found, run
+from hwflow.toolchain.yosys import mapping
 
 _TOP = "tables"
 
@@ -68,9 +69,9 @@ def synthesized_blocks(
         instances.append(f"  {kind} #({parameters}) t{index} (.clk(clk), .addr(a{index}), .data(d{index}));\n")
     top = f"module {_TOP} (input clk, {', '.join(ports)});\n{''.join(instances)}endmodule\n"
     (folder / f"{_TOP}.v").write_text(f"{plain}\n{_BLOCK_ROM}\n{top}")
+    steps = "; ".join(mapping(command, _TOP, folder, memories=True))
     script = (
-        f"read_verilog {_TOP}.v; hierarchy -top {_TOP}; {command} -top {_TOP} -run :{files.until}; "
-        f"select {_TOP}; write_json -selected {_TOP}.json"
+        f"read_verilog {_TOP}.v; hierarchy -top {_TOP}; {steps}; select {_TOP}; write_json -selected {_TOP}.json"
     )
     run(
         yosys, ["-q", "-p", script], folder, folder / f"{_TOP}.log", step="tables (yosys)", remedy="read the log",

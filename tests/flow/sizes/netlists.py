@@ -13,7 +13,7 @@ from hwflow.errors import ToolError
 from hwflow.sim.manifest import Design, load_design
 from hwflow.toolchain.packing import pack
 from hwflow.toolchain.tool import run
-from hwflow.toolchain.yosys import RENAMING, SYNTHESIS, YOSYS, died_in_abc
+from hwflow.toolchain.yosys import RENAMING, SYNTHESIS, YOSYS, died_in_abc, mapping
 from tests.flow.conftest import ROOT
 
 FAMILIES = {"icebreaker": "ice40", "ulx3s_85f": "ecp5"}
@@ -32,7 +32,7 @@ def synthesize(folder: Path, source: str, top: str, family: str, *, name: str | 
         commands = (
             f"read_verilog {source}",
             *renaming,
-            f"{SYNTHESIS[family]} -top {top}",
+            *mapping(SYNTHESIS[family], top, folder),
             f"tee -q -o {cells.name} stat -json",
             *((f"rename {top} {name}",) if name else ()),
             "write_json netlist.json",
