@@ -1,5 +1,5 @@
 """Fuse consecutive requantizers, and remove identities. Requires: types. Ensures: none is the identity; one that is the
-sole reader of another is a table that serves all channels, or one of many levels.
+sole reader of another is a table that serves all channels, or one of the two a curve of many levels.
 
 An optimisation: step functions compose exactly, so every value stays the same.
 """
@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from hwflow.ir.graph import Graph, Node
 from hwflow.ir.node_attributes import RequantizeAttributes
 from hwflow.numerics.functions.piecewise import Rational
+from hwflow.numerics.requantizers.quadratics import MOST_ENTRIES
+from hwflow.numerics.requantizers.requantizer import MAX_LOOKUP_BITS
 from hwflow.numerics.requantizers.stages import QuantizerStage, Stage
 from hwflow.passes.infer_types import infer_types
 
@@ -36,7 +38,7 @@ def fuse_requantize(graph: Graph) -> Graph:
             continue
         first, second = inner.attributes.stages, node.attributes.stages
         rank = len(node.inputs[0].typed.shape)
-        if _is_table_for_all(node, first, second):
+        if _is_table_for_all(node, first, second) or _is_smooth(inner, node):
             continue
         axes = [n.attributes.axis % rank for n, stages in ((inner, first), (node, second)) if len(stages) > 1]
         if len(set(axes)) > 1:
@@ -58,13 +60,31 @@ def _is_table_for_all(node: Node[RequantizeAttributes], first: Stages, second: S
     """Whether a curve of few integers follows a requantizer per channel: one small table, or thresholds of the first
     one's input for every channel. Or a curve with many levels follows: a table of its inputs is smaller than one of as
     many thresholds of the first one's, which are wider."""
-    if len(second) > 1:
-        return False
-    stages = [stage for stage in second[0] if isinstance(stage, QuantizerStage)]
-    if all(isinstance(function, Rational) for stage in stages for function in stage.functions):
+    if not _is_curve_for_all(second):
         return False
     few = node.inputs[0].typed.element.bits <= TABLE_BITS
-    return len(first) >= MANY_CHANNELS if few else max(step.count for step in node.attributes.steps) >= 1 << TABLE_BITS
+    return len(first) >= MANY_CHANNELS if few else _levels(node) >= 1 << TABLE_BITS
+
+
+def _is_smooth(inner: Node[RequantizeAttributes], node: Node[RequantizeAttributes]) -> bool:
+    """Whether ``inner`` is a curve of so many integers that piecewise quadratics are its smallest form, and many levels
+    are left behind ``node``: rounded twice, or with a factor for each channel, it has none."""
+    x = inner.inputs[0].typed.interval
+    many = 1 << MAX_LOOKUP_BITS < x.hi - x.lo + 1 <= MOST_ENTRIES
+    return many and _is_curve_for_all(inner.attributes.stages) and _levels(node) >= 1 << TABLE_BITS
+
+
+def _is_curve_for_all(of_channels: Stages) -> bool:
+    """Whether all channels have the same stages, of which one has a function that is not rational."""
+    if len(of_channels) > 1:
+        return False
+    stages = [stage for stage in of_channels[0] if isinstance(stage, QuantizerStage)]
+    return any(not isinstance(function, Rational) for stage in stages for function in stage.functions)
+
+
+def _levels(node: Node[RequantizeAttributes]) -> int:
+    """Return how often the results of a channel change, at most."""
+    return max(step.count for step in node.attributes.steps)
 
 
 def _drop_identities(graph: Graph) -> None:

@@ -75,6 +75,20 @@ def test_a_curve_of_many_levels_stays_a_table(tmp_path: Path) -> None:
         assert ops(fused(b, tmp_path)) == ["dense"] + ["requantize"] * parts
 
 
+def test_a_smooth_curve_of_many_integers_stays_alone(tmp_path: Path) -> None:
+    """Piecewise quadratics have no room for a second rounding, nor for a factor of each channel. A table of few integers
+    has; few levels are few thresholds."""
+    for source, target, kind, parts in (
+        ("uint16", 1 / 50000, "uint16", 2), ("uint8", 1 / 50000, "uint16", 1), ("uint16", 1 / 200, "uint8", 1)
+    ):
+        b = Builder(21, 10)
+        d = b.dequantize(b.quantize(b.input("x", ["N", 2]), 0.001, 0, source, name="x_q"), 0.001, 0, source)
+        y = b.requantize(b.node("Sigmoid", d), 1 / 32768, 0, "uint16")
+        y = b.node("Mul", y, b.constant([0.7, 0.9], name="each"))
+        b.output(b.requantize(y, target, 0, kind))
+        assert ops(fused(b, tmp_path)) == ["requantize"] * parts
+
+
 def test_identities_go(tmp_path: Path) -> None:
     b = Builder()
     q = b.quantize(b.input("x", ["N", 2]), 0.5, 3, name="q")
