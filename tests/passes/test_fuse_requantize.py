@@ -76,8 +76,8 @@ def test_a_curve_of_many_levels_stays_a_table(tmp_path: Path) -> None:
 
 
 def test_a_smooth_curve_of_many_integers_stays_alone(tmp_path: Path) -> None:
-    """Piecewise quadratics have no room for a second rounding, nor for a factor of each channel. A table of few integers
-    has; few levels are few thresholds."""
+    """Piecewise quadratics have no room for a second rounding, nor for a factor of each channel. A table of few
+    integers has; few levels are few thresholds."""
     for source, target, kind, parts in (
         ("uint16", 1 / 50000, "uint16", 2), ("uint8", 1 / 50000, "uint16", 1), ("uint16", 1 / 200, "uint8", 1)
     ):
