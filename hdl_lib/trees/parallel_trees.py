@@ -255,10 +255,26 @@ def _way(m: Module, name: str, root: Branch, levels: int, tests: Sequence[Sequen
 
 
 def _chosen(node: Branch | None, way: Sequence[Value], tests: Sequence[Value]) -> Value | None:
-    """Return the test that is behind the nodes on the ``way``; None where there is none."""
+    """Return the test that is behind the nodes on the ``way``; None where there is none.
+
+    The last bit of the way is chosen in the same cycle, so it comes late, and chooses last: between the tests that
+    the others choose behind either of its values.
+    """
     if node is None or not way:
         return None if node is None else tests[node.test]
-    true, false = (_chosen(child, way[1:], tests) for child in (node.true, node.false))
+    return _either(way[-1], *(_behind(node, way[:-1], side, tests) for side in (True, False)))
+
+
+def _behind(node: Branch | None, way: Sequence[Value], side: bool, tests: Sequence[Value]) -> Value | None:
+    """Return the test that is behind one ``side`` of the node at the end of the ``way``; None where there is none."""
+    if node is None or not way:
+        child = None if node is None else node.true if side else node.false
+        return None if child is None else tests[child.test]
+    return _either(way[0], *(_behind(child, way[1:], side, tests) for child in (node.true, node.false)))
+
+
+def _either(which: Value, true: Value | None, false: Value | None) -> Value | None:
+    """Return what ``which`` chooses; None where neither is there."""
     if true is None or false is None:
         return false if true is None else true
-    return true if true is false else Mux(way[0], true, false)
+    return true if true is false else Mux(which, true, false)

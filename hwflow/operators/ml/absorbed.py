@@ -1,8 +1,9 @@
-"""Preprocessing that thresholds absorb: scalings and casts of features before a tree.
+"""Preprocessing that trees absorb: scalings and casts of features before them, and choices among features.
 
-Each is monotone in its feature, with float rounding as well (IEEE 754 operations round to nearest, which keeps order).
-So a threshold on the result is one on the feature itself: the first key that passes it, found by bisection with the
-reference evaluator, whose floats the result then equals for every number.
+A scaling or cast is monotone in its feature, with float rounding as well (IEEE 754 operations round to nearest, which
+keeps order). So a threshold on the result is one on the feature itself: the first key that passes it, found by
+bisection with the reference evaluator, whose floats the result then equals for every number. Trees that see other
+columns of the same features, each by a node of its own, ask for these features themselves, which come in once.
 """
 
 from __future__ import annotations
@@ -43,6 +44,41 @@ def absorbed(state: Lowering, name: str) -> Absorbed | None:
         return None
     found = Absorbed(source, dtype, name, RegionEvaluator(_model(state, chain, source, name)))
     return found if found.keeps_infinities(state.frame_shape(source)[0]) else None
+
+
+def picked(state: Lowering, name: str) -> tuple[str, IntArray] | None:
+    """Return the features that those of ``name``, which the host holds, are picked from, and the place of each there;
+    None if they are not picked, or so few that all of their nodes together read less than what they are picked from."""
+    producers = {result: node for node in state.model.nodes for result in node.outputs if result}
+    chain: list[OnnxNode] = []
+    source = name
+    while (node := producers.get(source)) is not None and (before := _picks_of(state, node)):
+        chain.insert(0, node)
+        source = before
+    if not chain:
+        return None
+    features, dtype = state.frame_shape(source)[0], state.model.values[source].dtype
+    readers = [node for node in state.model.nodes if source in node.inputs]
+    taken = [state.frame_shape(node.result)[0] if _picks_of(state, node) else features for node in readers]
+    if dtype not in KEY_BITS or sum(taken) < features:
+        return None
+    # Numbers of the features tell where each comes from; two numberings, whether they are numbers of features at all.
+    numbers = np.stack([np.arange(features), np.arange(features)[::-1]]).astype(dtype)
+    made = RegionEvaluator(_model(state, chain, source, name)).run([name], {source: numbers})[name]
+    places, reversed_places = np.asarray(made).astype(np.int64)
+    if not ((places >= 0) & (places < features) & (places + reversed_places == features - 1)).all():
+        return None
+    return source, places
+
+
+def _picks_of(state: Lowering, node: OnnxNode) -> str:
+    """Return the features that a node picks from, by constant places; "" for any other node."""
+    streams = [each for each in node.inputs if each and _view(state, each) is None]
+    if len(streams) != 1 or len(node.outputs) != 1 or not facts_of(node.domain, node.op_type).moves:
+        return ""
+    (name,), values = streams, state.model.values
+    vectors = name in values and len(values[name].shape) == len(values[node.result].shape) == 2
+    return name if vectors and isinstance(state.views.get(name), HostInput) else ""
 
 
 def _stream_of(state: Lowering, node: OnnxNode) -> str:
@@ -115,7 +151,8 @@ class Absorbed:
         row[order] = np.arange(len(order)) - np.searchsorted(nodes.feature[order], nodes.feature[order])
         shape = (int(row.max(initial=0)) + 1, features)
         bounds, strict = np.zeros(shape), np.zeros(shape, bool)
-        bounds[row, nodes.feature], strict[row, nodes.feature] = np.nan_to_num(nodes.bound, posinf=np.inf), nodes.strict
+        bounds[row, nodes.feature] = np.nan_to_num(nodes.bound, posinf=np.inf, neginf=-np.inf)
+        strict[row, nodes.feature] = nodes.strict
         least, most = key_range(self.dtype)
         ends = self.of(floats_of(np.array([[least], [most - 1]]).repeat(features, axis=1), self.dtype))
         falls = ends[0] > ends[1]

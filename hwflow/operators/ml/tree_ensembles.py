@@ -27,7 +27,7 @@ from hwflow.onnxspec.reference import framewise, runtime_differences, tree_walk
 from hwflow.onnxspec.resolving.resolved_model import Attribute, OnnxNode
 from hwflow.onnxspec.shapes.dialects import Inputs, Result, ShapeError
 from hwflow.operators.ml import tree_definitions, tree_errors
-from hwflow.operators.ml.absorbed import absorbed
+from hwflow.operators.ml.absorbed import absorbed, picked
 from hwflow.operators.ml.ensembles import (
     BoolArray,
     Ensemble,
@@ -163,7 +163,7 @@ def _ranked(state: Lowering, node: OnnxNode, nodes: CutNodes) -> _Ranked:
 
 def _of_floats(state: Lowering, node: OnnxNode, nodes: CutNodes, features: int) -> _Ranked:
     """Rank features that the host holds, by keys of their numbers."""
-    name = node.inputs[0]
+    name, nodes, features = _picked(state, node.inputs[0], nodes, features)
     found = absorbed(state, name)
     if found is not None:
         name = found.source
@@ -181,6 +181,7 @@ def _of_floats(state: Lowering, node: OnnxNode, nodes: CutNodes, features: int) 
         )
     interval = Interval(*key_range(dtype))
     nodes, cut = (nodes, first_keys(bound, nodes.strict, dtype)) if found is None else found.pulled(nodes, features)
+    name, nodes, features = _picked(state, name, nodes, features)
     limit, ranks = limits(nodes, cut, features, least=interval.lo, most=interval.hi - nan, nan=nan)
     functions = []
     for rank in ranks:
@@ -193,6 +194,15 @@ def _of_floats(state: Lowering, node: OnnxNode, nodes: CutNodes, features: int) 
     value = state.add(node, [keys.value], RequantizeAttributes(0, tuple(shared[f] for f in functions)), origin="")
     apart = np.array([rank.missing for rank in ranks], np.int64)
     return _Ranked(value, nodes, limit, nodes.missing & (apart >= 0)[nodes.feature], apart)
+
+
+def _picked(state: Lowering, name: str, nodes: CutNodes, features: int) -> tuple[str, CutNodes, int]:
+    """Return what features ``name`` are picked from, and nodes that ask for its features, of that number."""
+    found = picked(state, name)
+    if found is None:
+        return name, nodes, features
+    source, places = found
+    return source, replace(nodes, feature=places[nodes.feature]), state.frame_shape(source)[0]
 
 
 def keyed_input(state: Lowering, name: str, dtype: str) -> Integers:

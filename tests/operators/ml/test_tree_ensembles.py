@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto
+from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 import hwflow
@@ -214,7 +214,7 @@ def test_scalings_become_thresholds(dtype: str, tmp_path: Any) -> None:
     """A scaler, negative scales among them, and a cast before the trees: their floats decide, bit by bit, and the host
     has nothing to run."""
     rng = random.Random(dtype)
-    values = [numbers(rng, "float32", 5)[:5] for _ in range(4)]
+    values = [numbers(rng, "float32", 5) for _ in range(4)]
     trees = [grown(rng, 4, values, leaf_of(rng, 1, every=True), MODES) for _ in range(4)]
     attributes = {**named_attributes(trees, "target"), "n_targets": 1}
     proto = model_of("TreeEnsembleRegressor", attributes, 4, [("y", TensorProto.FLOAT, [1])], dtype=dtype)
@@ -239,6 +239,61 @@ def test_scalings_become_thresholds(dtype: str, tmp_path: Any) -> None:
         scaled = ((x - offset) * scale).astype(np.float32)
     for row, (integer,) in zip(scaled.tolist(), found.tolist(), strict=True):
         assert port.scale[0] * integer == totals(trees, row, 1, "SUM", [])[0]
+
+
+PICKS = [[3, 0], [1, 2, 1], [0, 2]]  # columns that each of some trees sees
+
+
+@pytest.mark.parametrize("scaled", ["no", "before", "after"])
+def test_trees_of_other_columns_share_the_features(scaled: str, tmp_path: Any) -> None:
+    """As bagging and isolation forests have them: the features come in once, and the host has nothing to run."""
+    rng = random.Random(scaled)
+    forests = [
+        [grown(rng, 3, [numbers(rng, "float32", 4) for _ in picks], leaf_of(rng, 1, every=True), MODES) for _ in "ab"]
+        for picks in PICKS
+    ]
+    nodes, constants = [], [numpy_helper.from_array(np.float32(-0.75), "factor")]
+    source = "x"
+    if scaled == "before":
+        nodes.append(helper.make_node("Mul", ["x", "factor"], [source := "s"]))
+    for number, (trees, picks) in enumerate(zip(forests, PICKS, strict=True)):
+        constants.append(numpy_helper.from_array(np.array(picks), f"columns{number}"))
+        chosen, name = f"chosen{number}", f"y{number}"
+        nodes.append(helper.make_node("Gather", [source, f"columns{number}"], [chosen], axis=1))
+        if scaled == "after":
+            nodes.append(helper.make_node("Mul", [chosen, "factor"], [chosen := f"scaled{number}"]))
+        given = {**named_attributes(trees, "target"), "n_targets": 1}
+        nodes.append(helper.make_node("TreeEnsembleRegressor", [chosen], [name], domain="ai.onnx.ml", **given))
+    results = [helper.make_tensor_value_info(f"y{k}", TensorProto.FLOAT, ["N", 1]) for k in range(len(PICKS))]
+    features = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", 4])
+    graph = helper.make_graph(nodes, "picks", [features], results, constants)
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=10), tmp_path / "m.onnx")
+    model = hwflow.load(tmp_path / "m.onnx")
+    assert model.quantized.prefix == () and [port.name for port in model.quantized.inputs] == ["x"]
+    x = frames_of(model, "float32", 100, 6)
+    found = golden.evaluate(model.quantized, port_inputs(model, {"x": x}))
+    with np.errstate(all="ignore"):
+        seen = x if scaled == "no" else x * np.float32(-0.75)
+    for port, trees, picks in zip(model.quantized.outputs, forests, PICKS, strict=True):
+        for row, (integer,) in zip(seen[:, picks].tolist(), found[port.name].tolist(), strict=True):
+            assert port.scale[0] * (integer - port.zero_point[0]) == totals(trees, row, 1, "SUM", [])[0]
+    assert compare(model, frames=50).ok
+
+
+@pytest.mark.parametrize(("columns", "inputs"), [([2, 0], ["chosen"]), ([2, 0, 3, 1], ["x"])])
+def test_few_columns_of_many_come_in_alone(columns: list[int], inputs: list[str], tmp_path: Any) -> None:
+    """What nothing reads does not come to the hardware; columns in another order are those of the input."""
+    trees = grown(random.Random(1), 3, [[0.0]] * len(columns), leaf_of(random.Random(2), 1, every=True), ("LEQ",))
+    given = {**named_attributes([trees], "target"), "n_targets": 1}
+    proto = model_of("TreeEnsembleRegressor", given, 4, [("y", TensorProto.FLOAT, [1])])
+    proto.graph.node[0].input[0] = "chosen"
+    proto.graph.node.insert(0, helper.make_node("Gather", ["x", "columns"], ["chosen"], axis=1))
+    proto.graph.initializer.append(numpy_helper.from_array(np.array(columns), "columns"))
+    onnx.save(proto, tmp_path / "m.onnx")
+    model = hwflow.load(tmp_path / "m.onnx")
+    assert [port.name for port in model.quantized.inputs] == inputs
+    assert compare(model, frames=50).ok
 
 
 @pytest.mark.parametrize("aggregate", ["SUM", "AVERAGE"])
