@@ -8,14 +8,14 @@ from hwflow.cores.verilog_names import KEYWORDS
 
 
 def readable(text: str) -> str:
-    """Make public names legal Verilog identifiers, not keywords: hierarchy dots become double underscores.
+    """Make public names legal Verilog identifiers, not keywords: hierarchy dots become double underscores; drop what
+    :func:`without_initial_contents` does."""
+    return without_initial_contents(_NAME.sub(lambda match: "\\" + legal(match.group(1)), text))
 
-    Initial contents of written memories are dropped: no word is read before it is written.
-    """
-    text = _NAME.sub(lambda match: "\\" + legal(match.group(1)), text)
-    return "".join(
-        _without_initial_contents(module) for module in re.split(r"(?m)^(?=attribute .*\nmodule |module )", text)
-    )
+
+def without_initial_contents(text: str) -> str:
+    """Drop the initial contents of written memories, all zeros: no word is read before it is written."""
+    return "".join(_of_module(module) for module in re.split(r"(?m)^(?=attribute .*\nmodule |module )", text))
 
 
 _NAME = re.compile(r"\\([A-Za-z_$][A-Za-z0-9_.$]*(?:\[\d+\])*)")  # Amaranth numbers the lanes of a port: payload[0]
@@ -30,7 +30,7 @@ def legal(name: str) -> str:
     return f"{plain}_" if plain in KEYWORDS else plain
 
 
-def _without_initial_contents(module: str) -> str:
+def _of_module(module: str) -> str:
     written = {
         _MEMORY_NAME.search(cell.group(2)).group(1)  # type: ignore[union-attr]  # every memory cell has the parameter
         for cell in _MEMORY_CELL.finditer(module)

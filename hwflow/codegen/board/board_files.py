@@ -17,7 +17,7 @@ from hwflow.codegen.board.carriers import OWN, LinkOptions, Pin, carrier_for
 from hwflow.codegen.board.clock_plan import plan_clock
 from hwflow.codegen.board.identity import Buffers, FramePort, identity
 from hwflow.codegen.board.memory_pins import memory_beside
-from hwflow.codegen.rtlil_text import readable
+from hwflow.codegen.rtlil_text import readable, without_initial_contents
 
 if TYPE_CHECKING:
     from hwflow.boards.board import Board
@@ -177,7 +177,9 @@ def _top_files(
     for name in (f"{TOP}.il", *constraints):
         text = plan.files[name]
         text = text if isinstance(text, str) else text.decode()
-        (folder / name).write_text(readable(text) if board.tools.vendor and name.endswith(".il") else text)
+        if name.endswith(".il"):
+            text = readable(text) if board.tools.vendor else without_initial_contents(text)
+        (folder / name).write_text(text)
     pins = [Pin("clk", f"{board.clock.resource}_{board.clock.number}__io", output=False), *top.carrier.pins]
     beside = "" if memory is None else memory_beside(board, memory["model"], top.clock.frequency_hz)
     (folder / "simulation.v").write_text(_simulation_top(pins, beside))
