@@ -24,6 +24,7 @@ MOST_ENTRIES = 1 << 18  # from the first break of a function to the last one: al
 OFFSET_BITS = range(3, 11)  # of a segment's inputs
 MOST_FRACTION_BITS = 16  # of coefficients: beyond, a segment that has room for none is given up
 ROUNDS = 300  # of weights, at most
+MOST_RESULT_BITS = 32
 MOST_WIDTH = 62  # bits of a segment's coefficients
 LEAST_ROOM = 0.5  # between a parabola and the intervals' ends, times the inputs of a segment: enough for few bits
 
@@ -108,9 +109,12 @@ class QuadraticForm:
 @lru_cache(maxsize=64)  # the gates of a recurrent layer share functions
 def find_quadratics(steps: StepFunction) -> QuadraticForm | None:
     """Return piecewise quadratics equal to ``steps``, of the fewest table bits, for one channel; None where there are
-    none, or nothing changes, or from the first break to the last one there are more than MOST_ENTRIES."""
+    none, or results are longer than MOST_RESULT_BITS, or there are fewer than two breaks, or more than MOST_ENTRIES
+    from the first one to the last one."""
     breaks = steps.break_array
     if len(breaks) < 2 or int(breaks[-1]) - int(breaks[0]) > MOST_ENTRIES:
+        return None
+    if width_of(steps.low, steps.high)[0] > MOST_RESULT_BITS:
         return None
     first, last = int(breaks[0]), int(breaks[-1]) - 1
     entries = steps.evaluate(np.arange(first, last + 1))

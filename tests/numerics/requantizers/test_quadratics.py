@@ -87,6 +87,9 @@ def test_cheaper_forms_are_kept():
 def test_there_is_none():
     assert find_quadratics(StepFunction(0, 65535, [], [7])) is None
     assert find_quadratics(StepFunction(0, 1 << 40, [9, 1 << 39], [0, 1, 2])) is None  # far apart
+    long = StepFunction.of_table(0, [x * x << 35 for x in range(1 << 13)])  # beyond what coefficients hold
+    assert find_quadratics(long) is None
+    assert isinstance(realise([long], 13, False), SearchForm)
 
 
 def test_breaks_at_the_ends_of_a_long_interval():
