@@ -51,7 +51,8 @@ class QuadraticRequantizer(PerChannel):
     ----------
     input_shape, output_shape: of an element, integer shapes.
     lanes: elements per beat.
-    first, last: the inputs of segments between the first one and the last one; values of ``input_shape``.
+    first, last: the inputs of segments between the first one and the last one; ``last`` is a value of ``input_shape``,
+        ``first`` one or less.
     coefficients: see :class:`Coefficients`.
     shift: bits of the fraction, at least 0. Results are modulo ``2**output_shape.width``.
     tables: one for each lane, a word for each segment.
@@ -97,10 +98,10 @@ class QuadraticRequantizer(PerChannel):
         self.multiplier = multiplier
         self.part = part
         low, high = interval(self.input_shape)
-        if not low <= first <= last <= high:
+        if not (low <= last <= high and first <= last):
             raise ValueError(
-                f"first and last must be in {low}..{high}, the range of {self.input_shape}, and in this order, "
-                f"not {first} and {last}"
+                f"last must be in {low}..{high}, the range of {self.input_shape}, and first at most last, "
+                f"not {last} and {first}"
             )
         if multiplier not in FORMS:
             raise ValueError(f"multiplier must be one of {', '.join(FORMS)}, not {multiplier!r}")

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from hwflow.ir.graph import Graph, Node
 from hwflow.ir.node_attributes import RequantizeAttributes
-from hwflow.numerics.functions.piecewise import Rational
+from hwflow.numerics.functions.piecewise import Abs, LeakyRelu, Rational, ThresholdedRelu
 from hwflow.numerics.requantizers.quadratics import MOST_ENTRIES
 from hwflow.numerics.requantizers.requantizer import MAX_LOOKUP_BITS
 from hwflow.numerics.requantizers.stages import QuantizerStage, Stage
@@ -21,6 +21,9 @@ TABLE_BITS = 8
 
 MANY_CHANNELS = 16
 """From here on 255 thresholds of some 20 bits for each channel take several block RAMs."""
+
+BENT = (Abs, LeakyRelu, ThresholdedRelu)
+"""Rational functions that are no limited line."""
 
 Stages = Sequence[tuple[Stage, ...]]
 
@@ -75,11 +78,12 @@ def _is_smooth(inner: Node[RequantizeAttributes], node: Node[RequantizeAttribute
 
 
 def _is_curve_for_all(of_channels: Stages) -> bool:
-    """Whether all channels have the same stages, of which one has a function that is not rational."""
+    """Whether all channels have the same stages, of which one has a function that no multiply-add-shift is."""
     if len(of_channels) > 1:
         return False
     stages = [stage for stage in of_channels[0] if isinstance(stage, QuantizerStage)]
-    return any(not isinstance(function, Rational) for stage in stages for function in stage.functions)
+    functions = [function for stage in stages for function in stage.functions]
+    return any(isinstance(each, BENT) or not isinstance(each, Rational) for each in functions)
 
 
 def _levels(node: Node[RequantizeAttributes]) -> int:

@@ -65,7 +65,8 @@ def test_a_curve_of_few_integers_stays_one_table(tmp_path: Path) -> None:
 def test_a_curve_of_many_levels_stays_a_table(tmp_path: Path) -> None:
     """Not as many thresholds, as wide as the sums: where a curve with more than 255 levels follows, of any channels."""
     for function, scale, zero_point, kind, parts in (
-        ("Sigmoid", 1 / 32768, 0, "uint16", 2), ("Sigmoid", 1 / 256, 0, "uint8", 1), ("Relu", 0.01, 0, "uint16", 1)
+        ("Sigmoid", 1 / 32768, 0, "uint16", 2), ("Sigmoid", 1 / 256, 0, "uint8", 1), ("Relu", 0.01, 0, "uint16", 1),
+        ("LeakyRelu", 0.001, 300, "uint16", 2),
     ):
         b = Builder(21, 10)
         d = b.requantize(b.input("x", ["N", 4]), 0.5)

@@ -26,6 +26,8 @@ MOST_FRACTION_BITS = 16  # of coefficients: beyond, a segment that has room for 
 ROUNDS = 300  # of weights, at most
 MOST_RESULT_BITS = 32
 MOST_WIDTH = 62  # bits of a segment's coefficients
+BEND_REACH = 64  # inputs between which slopes are compared
+BEND_OFF = 3  # inputs by which a kink may lie beside the greatest change
 LEAST_ROOM = 0.5  # between a parabola and the intervals' ends, times the inputs of a segment: enough for few bits
 
 _Floats = npt.NDArray[np.float64]
@@ -35,7 +37,7 @@ _Floats = npt.NDArray[np.float64]
 class QuadraticForm:
     """``y = (constants[s] + (t * (slopes[s] + (curvatures[s] * t >> k - 1)) >> k - 1)) >> shift``, the same for all
     ``channels``, with arithmetic shifts: x is number ``t + 2**(k - 1)`` of segment s. Segments begin at ``first`` with
-    segment 1, ``x - first = (s - 1) * 2**k + t + 2**(k - 1)``. Inputs below ``first`` are number 0 of segment 0, those
+    segment 1, ``x - first = (s - 1) * 2**k + t + 2**(k - 1)``, maybe below the least input. Inputs below ``first`` are number 0 of segment 0, those
     above ``last`` number 0 of one more segment at the end. ``k``: ``offset_bits``, at least 2.
     """
 
@@ -117,18 +119,34 @@ def find_quadratics(steps: StepFunction) -> QuadraticForm | None:
     if width_of(steps.low, steps.high)[0] > MOST_RESULT_BITS:
         return None
     first, last = int(breaks[0]), int(breaks[-1]) - 1
-    entries = steps.evaluate(np.arange(first, last + 1))
-    found = [_with_segments(steps, entries, first, bits) for bits in OFFSET_BITS]
-    made = [form for form in found if form is not None and form.width <= MOST_WIDTH]
-    return min(made, key=lambda form: form.segments * form.width, default=None)
+    bends = _bends(steps, first, last)
+    made = []
+    for bits in OFFSET_BITS:
+        begins = dict.fromkeys([first, *(first - (first - bend) % (1 << bits) for bend in bends)])
+        found = (_with_segments(steps, begin, last, bits) for begin in begins)
+        made += [next((form for form in found if form is not None and form.width <= MOST_WIDTH), None)]
+    return min(filter(None, made), key=lambda form: form.segments * form.width, default=None)
 
 
-def _with_segments(steps: StepFunction, entries: IntArray, first: int, bits: int) -> QuadraticForm | None:
-    """Return the form with segments of ``2**bits`` inputs, of the fewest fraction bits."""
+def _bends(steps: StepFunction, first: int, last: int) -> list[int]:
+    """Return inputs around the one where the function has a kink, if it seems to have one: a segment should begin there.
+    Its slope changes by more than nearby, and by more than rounding makes it."""
+    if last - first < 4 * BEND_REACH:
+        return []
+    y = steps.evaluate(np.arange(first, last + 1))
+    changes = np.abs(y[2 * BEND_REACH :] - 2 * y[BEND_REACH:-BEND_REACH] + y[: -2 * BEND_REACH])
+    bend = int(changes.argmax())
+    if changes[bend] < 4 * float(np.median(changes)) + 4:
+        return []
+    return [first + BEND_REACH + bend + off for off in sorted(range(-BEND_OFF, BEND_OFF + 1), key=abs)]
+
+
+def _with_segments(steps: StepFunction, begin: int, last: int, bits: int) -> QuadraticForm | None:
+    """Return the form with segments of ``2**bits`` inputs from ``begin`` on, of the fewest fraction bits."""
     size = 1 << bits
-    y = np.pad(entries, (0, -len(entries) % size), mode="edge").reshape(-1, size)
-    t, known = np.arange(size) - size // 2, np.ones(y.shape, dtype=bool)
-    known.reshape(-1)[len(entries) :] = False
+    x = np.arange(begin, begin + -(-(last + 1 - begin) // size) * size).reshape(-1, size)
+    y, known = steps.evaluate(np.clip(x, steps.lo, last)), (x >= steps.lo) & (x <= last)
+    t = np.arange(size) - size // 2
     parabolas = _fitted(y + np.float64(0.5), t / (size // 2), known)
     if parabolas is None:
         return None
@@ -140,7 +158,7 @@ def _with_segments(steps: StepFunction, entries: IntArray, first: int, bits: int
         if (least <= most).all():
             ends = [value << shift for value in (steps.first, steps.last)]
             c0 = np.concatenate([ends[:1], least + most >> 1, ends[1:]])
-            return QuadraticForm(1, first, first + len(entries) - 1, bits, shift, c0, np.pad(c1, 1), np.pad(c2, 1))
+            return QuadraticForm(1, begin, last, bits, shift, c0, np.pad(c1, 1), np.pad(c2, 1))
     return None
 
 

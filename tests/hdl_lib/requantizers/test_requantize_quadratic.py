@@ -82,6 +82,7 @@ CORES = {  # name: (latency, arguments)
     "whole range": (6 + 5 + 5 + 1, (signed(8), signed(9), -128, 127, NARROW, 4, 5, 1, 18)),
     "limits": (6 + 5 + 5 + 1, (signed(10), unsigned(8), -100, 211, NARROW, 3, 6, 2, 18)),
     "a limit below": (6 + 5 + 5 + 1, (unsigned(8), unsigned(8), 37, 255, NARROW, 2, 6, 1, 4)),
+    "a first segment of few": (6 + 5 + 5 + 1, (unsigned(8), signed(9), -13, 255, NARROW, 4, 5, 1, 18)),
     "a limit above": (6 + 5 + 5 + 1, (unsigned(8), signed(8), 0, 100, NARROW, 5, 0, 1, 18)),
     "unsigned": (
         6 + 5 + 5 + 1, (unsigned(9), unsigned(8), 3, 507, (unsigned(13), unsigned(8), unsigned(5)), 5, 5, 1, 18)
@@ -140,10 +141,8 @@ ARGUMENTS = dict(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (dict(first=-129), "first and last must be in -128..127, the range of signed(8), and in this order, "
-         "not -129 and 50"),
-        (dict(last=-21), "first and last must be in -128..127, the range of signed(8), and in this order, "
-         "not -20 and -21"),
+        (dict(first=51), "last must be in -128..127, the range of signed(8), and first at most last, not 50 and 51"),
+        (dict(last=128), "last must be in -128..127, the range of signed(8), and first at most last, not 128 and -20"),
         (dict(multiplier="xnor"), "multiplier must be one of dsp, lut, not 'xnor'"),
         (dict(lanes=2), "tables must be 2, one for each lane, not 1"),
         (dict(tables=[Table.of_words([0] * 6, 29)]), "table 0 must have 7 words of 29 bits, not 6 of 29"),

@@ -26,6 +26,8 @@ SMOOTH = {
     "exp": lambda x: 65535 * math.exp((x - 65535) / 4000),
     "silu": lambda x: (x - 20000) * sigmoid((x - 20000) / 2000),
     "clipped": lambda x: min((x - 20000) ** 2 / 30011, 40000),
+    "leaky_relu": lambda x: (x - 30001) * (0.937 if x > 30001 else 0.0713),
+    "hard_swish": lambda x: (x - 20003) * min(max((x - 20003) / 40000 + 0.5, 0), 1),
     "elu": lambda x: max(x - 32768, 8000 * math.expm1(min(x - 32768, 0) / 8000)),
 }
 
