@@ -36,9 +36,10 @@ _Floats = npt.NDArray[np.float64]
 @dataclass(frozen=True, eq=False)
 class QuadraticForm:
     """``y = (constants[s] + (t * (slopes[s] + (curvatures[s] * t >> k - 1)) >> k - 1)) >> shift``, the same for all
-    ``channels``, with arithmetic shifts: x is number ``t + 2**(k - 1)`` of segment s. Segments begin at ``first`` with
-    segment 1, ``x - first = (s - 1) * 2**k + t + 2**(k - 1)``, maybe below the least input. Inputs below ``first`` are number 0 of segment 0, those
-    above ``last`` number 0 of one more segment at the end. ``k``: ``offset_bits``, at least 2.
+    ``channels``, with arithmetic shifts: x is number ``t + 2**(k - 1)`` of segment s. Segments begin at ``first``,
+    maybe below the least input, with segment 1: ``x - first = (s - 1) * 2**k + t + 2**(k - 1)``. Inputs below ``first``
+    are number 0 of segment 0, those above ``last`` number 0 of one more segment at the end. ``k``: ``offset_bits``, at
+    least 2.
     """
 
     channels: int
@@ -129,8 +130,8 @@ def find_quadratics(steps: StepFunction) -> QuadraticForm | None:
 
 
 def _bends(steps: StepFunction, first: int, last: int) -> list[int]:
-    """Return inputs around the one where the function has a kink, if it seems to have one: a segment should begin there.
-    Its slope changes by more than nearby, and by more than rounding makes it."""
+    """Return inputs around the one where the function has a kink, if it seems to have one: there a segment should
+    begin. Its slope changes by more than elsewhere, and by more than rounding makes it."""
     if last - first < 4 * BEND_REACH:
         return []
     y = steps.evaluate(np.arange(first, last + 1))
