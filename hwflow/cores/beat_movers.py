@@ -27,7 +27,7 @@ from hwflow.cores.operator import (
     beats_of_view,
     grouped,
 )
-from hwflow.cores.timing import Process, Timing, beat_by_beat, every
+from hwflow.cores.timing import Cyclic, Process, Timing, beat_by_beat, every
 from hwflow.ir.graph import Attributes, IntArray, Node, Stage
 from hwflow.types import TensorType
 
@@ -152,12 +152,12 @@ class WidthConverter(_PassThrough[WidthConverterAttributes]):
         pixels, channels = view_of(node, wide)
         few, many = -(-channels // wide), -(-channels // narrow)
         ratio = -(-wide // narrow)
-        steps = np.arange(pixels * many).reshape(pixels, many)
+        narrow_beats = Cyclic(every(many), many, pixels)
         if folding.input_lanes < folding.output_lanes:  # up: the last narrow beat of each group produces
             last = np.minimum((np.arange(few) + 1) * ratio, many) - 1
-            process = Process(steps.size, {0: every(steps.size)}, {0: steps[:, last].reshape(-1)})
+            process = Process(len(narrow_beats), {0: narrow_beats}, {0: Cyclic(last, many, pixels)})
         else:  # down: the first narrow beat of each group consumes
-            process = Process(steps.size, {0: steps[:, ::ratio].reshape(-1)}, {0: every(steps.size)})
+            process = Process(len(narrow_beats), {0: Cyclic(every(many)[::ratio], many, pixels)}, {0: narrow_beats})
         return Timing((process,), (1,))
 
     def resources(self, node: Node[WidthConverterAttributes], decision: Decision, device: Device) -> Resources:

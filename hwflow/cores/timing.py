@@ -8,13 +8,54 @@ frame.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
 Steps = npt.NDArray[np.signedinteger]
+
+
+@dataclass(frozen=True, eq=False)
+class Cyclic:
+    """Steps that repeat ``times`` times, ``period`` apart, without an array of them all: frames may have a hundred
+    million beats. ``once``: those of the first time, below ``period``."""
+
+    once: Steps
+    period: int
+    times: int
+
+    def __len__(self) -> int:
+        return len(self.once) * self.times
+
+    def __getitem__(self, numbers: Steps) -> Steps:
+        if len(self.once) == 1:
+            time, within = numbers, self.once[0]
+        else:
+            time, number = np.divmod(numbers, len(self.once))
+            within = self.once[number]
+        result: Steps = time * self.period + within
+        return result
+
+    def __iter__(self) -> Iterator[np.signedinteger]:
+        return iter(np.asarray(self))
+
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Steps:
+        """Return them all."""
+        found: Steps = (every(self.times)[:, np.newaxis] * self.period + self.once).reshape(-1)
+        return found if dtype is None else found.astype(dtype)
+
+    def searchsorted(self, steps: Steps, side: str = "left") -> Steps:
+        """Return as :func:`numpy.searchsorted` does."""
+        time, step = np.divmod(steps, self.period)
+        within = self.once.searchsorted(step, side="right" if side == "right" else "left")
+        result: Steps = np.clip(time * len(self.once) + within, 0, len(self))
+        return result
+
+
+Beats = Steps | Cyclic
+"""The step of each beat of a stream."""
 
 
 @dataclass(frozen=True)
@@ -37,8 +78,8 @@ class Process:
     produces beat b of output o; both ascend."""
 
     steps: int
-    consumes: Mapping[int, Steps] = field(default_factory=dict)
-    produces: Mapping[int, Steps] = field(default_factory=dict)
+    consumes: Mapping[int, Beats] = field(default_factory=dict)
+    produces: Mapping[int, Beats] = field(default_factory=dict)
     waits: tuple[Wait, ...] = ()
 
 
@@ -70,7 +111,12 @@ def every(count: int) -> Steps:
     return np.arange(count, dtype=np.int64)
 
 
+def spaced(count: int, period: int = 1, first: int = 0) -> Cyclic:
+    """Return ``count`` steps, ``period`` apart from step ``first`` on."""
+    return Cyclic(every(1) + first, period, count)
+
+
 def beat_by_beat(count: int, latency: int) -> Timing:
     """Return the timing of a core that consumes and produces a beat in each step."""
-    steps = every(count)
+    steps = spaced(count)
     return Timing((Process(count, {0: steps}, {0: steps}),), (latency,))

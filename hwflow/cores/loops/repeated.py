@@ -15,7 +15,7 @@ import numpy as np
 
 from hwflow.cores.loops.followed_by import FollowedByAttributes
 from hwflow.cores.operator import Built, Decision, Device, Folding, HardwareOperator, Resources
-from hwflow.cores.timing import Process, Steps, Timing, Wait
+from hwflow.cores.timing import Beats, Process, Steps, Timing, Wait
 from hwflow.ir.graph import Attributes, IntArray, Node, Stage
 from hwflow.types import TensorType
 
@@ -120,7 +120,7 @@ def repeated(timing: Timing, rounds: int) -> Timing:
     """Return the schedule of a frame that is ``rounds`` frames of a core's own."""
     sizes = [process.steps for process in timing.processes]
 
-    def over(steps: Steps, size: int) -> Steps:
+    def over(steps: Beats, size: int) -> Steps:
         """Repeat numbers of steps of a process of ``size`` per round."""
         starts = size * np.arange(rounds, dtype=np.int64)
         found: Steps = (starts[:, np.newaxis] + np.asarray(steps)).reshape(-1)

@@ -21,7 +21,7 @@ from hdl_lib.matrices.stream_matrix import StreamMatrix as Core
 from hwflow.cores import costs
 from hwflow.cores.amaranth_shapes import shape_of
 from hwflow.cores.operator import Built, Decision, Device, Folding, HardwareOperator, Resources, exact_product
-from hwflow.cores.timing import Process, Timing, Wait, every
+from hwflow.cores.timing import Cyclic, Process, Timing, Wait, every
 from hwflow.ir.graph import Attributes, IntArray, Node, Stage, Value
 from hwflow.types import Interval, IntType, TensorType
 
@@ -78,7 +78,7 @@ class StreamMatrix(HardwareOperator[StreamMatrixAttributes]):
             together = 1 + (kind == ProductForm.DSP2)
             foldings = [
                 Folding(simd, pe, pe * simd, kind, part)
-                for pe in costs.useful_lanes(rounds.outer) for simd in costs.useful_lanes(rounds.inner)
+                for pe in self.result_lanes(node) for simd in costs.useful_lanes(rounds.inner)
                 if pe >= together
             ]
             cost = {
@@ -93,6 +93,10 @@ class StreamMatrix(HardwareOperator[StreamMatrixAttributes]):
                     found.append(folding)
                     best = cost[folding]
         return sorted(found, key=lambda folding: (folding.multipliers, folding.output_lanes))
+
+    def result_lanes(self, node: Node[StreamMatrixAttributes]) -> Sequence[int]:
+        """Return the lanes that results may have."""
+        return costs.useful_lanes(node.attributes.rounds.outer)
 
     def input_view(
         self, node: Node[StreamMatrixAttributes], shape: tuple[int, ...], lanes: int, *, whole_vector: bool = False,
@@ -113,9 +117,9 @@ class StreamMatrix(HardwareOperator[StreamMatrixAttributes]):
         folded, rounds = _folded(node, decision.folding), _rounds(node)
         row = _row(node, decision.folding)
         synapse, neuron = folded.synapse_fold, folded.neuron_fold
-        vectors = every(rounds * folded.rounds.vectors) * (synapse * neuron)
-        takes = (vectors[:, None] + every(synapse)).reshape(-1)
-        makes = (vectors[:, None] + synapse * every(neuron) + synapse - 1).reshape(-1)
+        vectors, of_vector = rounds * folded.rounds.vectors, synapse * neuron
+        takes = Cyclic(every(synapse), of_vector, vectors)
+        makes = Cyclic(synapse * every(neuron) + synapse - 1, of_vector, vectors)
         ends = every(rounds) - 1
         writer = Process(
             rounds * folded.beats, {1: every(rounds * folded.beats)}, {},

@@ -17,7 +17,7 @@ from hwflow.cores import costs
 from hwflow.cores.amaranth_shapes import shape_of
 from hwflow.cores.operator import Built, Decision, Folding, MemoryFile, Resources
 from hwflow.cores.requantizers.requantizer_core import RequantizerCore, form_of
-from hwflow.cores.timing import Process, Timing, every
+from hwflow.cores.timing import Process, Timing, spaced
 from hwflow.ir.graph import Node
 from hwflow.ir.node_attributes import RequantizeAttributes
 from hwflow.numerics.requantizers.multiply_add_shift import MultiplyAddShift, with_multiple_addends
@@ -59,8 +59,10 @@ class SerialProducts(RequantizerCore[MultiplyAddShift]):
 
     def timing(self) -> Timing:
         """Return the timing: the first step of a beat consumes, the last one produces."""
-        steps = every(self.cycles()).reshape(super().cycles(), -1)
-        return Timing((Process(steps.size, {0: steps[:, 0]}, {0: steps[:, -1]}),), (self.latency(),))
+        count = super().cycles()
+        each = self.cycles() // count
+        process = Process(self.cycles(), {0: spaced(count, each)}, {0: spaced(count, each, each - 1)})
+        return Timing((process,), (self.latency(),))
 
     def resources(self, decision: Decision, family: str) -> Resources:
         words, width, pairs = self.words * WORDS, self.lanes * self.serial.word_shape.width, self._pairs()

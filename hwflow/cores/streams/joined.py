@@ -6,7 +6,7 @@ import numpy as np
 
 from hdl_lib.streams.joined import Joined as Core
 from hwflow.cores.operator import A, Folding, HardwareOperator, LoweringContext, beats
-from hwflow.cores.timing import Process, Timing, Wait, every
+from hwflow.cores.timing import Process, Timing, Wait, every, spaced
 from hwflow.ir.graph import IntArray, Node, Value
 
 
@@ -21,9 +21,9 @@ def joined_timing(count: int, latency: int, inputs: int = 2, rounds: int = 1) ->
     """Return the processes of :class:`hdl_lib.streams.joined.Joined` with ``count`` beats per frame: a buffer for each
     input, and the step, of which the first of each ``rounds`` takes a beat."""
     filled = Wait(inputs, (every(count) - Core.buffer_depth) * rounds)
-    buffers = (Process(count, {index: every(count)}, {}, (filled,)) for index in range(inputs))
+    buffers = (Process(count, {index: spaced(count)}, {}, (filled,)) for index in range(inputs))
     waits = tuple(Wait(index, every(count), Core.buffer_latency, rounds) for index in range(inputs))
-    return Timing((*buffers, Process(count * rounds, {}, {0: every(count) * rounds}, waits)), (latency,))
+    return Timing((*buffers, Process(count * rounds, {}, {0: spaced(count, rounds)}, waits)), (latency,))
 
 
 def joined_streams(node: Node, context: LoweringContext) -> tuple[list[Value], IntArray]:

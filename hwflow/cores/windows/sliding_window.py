@@ -26,7 +26,7 @@ from hwflow.cores import costs
 from hwflow.cores.amaranth_shapes import shape_of
 from hwflow.cores.logical.image_windows import Clipping, WindowGeometry
 from hwflow.cores.operator import Built, Decision, Device, Folding, HardwareOperator, Resources, beats
-from hwflow.cores.timing import Process, Timing, Wait, beat_by_beat, every
+from hwflow.cores.timing import Process, Timing, Wait, beat_by_beat, every, spaced
 from hwflow.ir.graph import Attributes, IntArray, Node, Stage, Value
 from hwflow.types import Interval, IntType, TensorType
 
@@ -226,8 +226,8 @@ def serial_processes(
     frame, row = np.divmod(np.arange(window.height) - rows, window.height)
     output_row = np.searchsorted(released_after, row, side="right")
     need_read = frame * reads + row_ends[output_row] - 1
-    writer = Process(writes, {0: every(writes)}, {}, (Wait(1, need_read, steps=per_row_in),))
-    produces = np.arange(steps_per_beat - 1, reads, steps_per_beat)
+    writer = Process(writes, {0: spaced(writes)}, {}, (Wait(1, need_read, steps=per_row_in),))
+    produces = spaced(reads // steps_per_beat, steps_per_beat, steps_per_beat - 1)
     same = int(per_row_out[0])
     waits = Wait(0, need_write, steps=same)
     if (per_row_out != same).any():

@@ -15,11 +15,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from math import gcd
 
 import numpy as np
 
 from hwflow.cores.beat_movers import FifoAttributes, FrameSyncAttributes
-from hwflow.cores.timing import Steps, every
+from hwflow.cores.timing import Beats, Cyclic, Steps, every
 from hwflow.ir.graph import Node, Value
 from hwflow.schedule.fixed_depths import fixed_depths
 from hwflow.schedule.plan import Plan
@@ -50,26 +51,27 @@ class EvenSteps:
         return self.steps if self.at_these is None else len(self.at_these)
 
     @cached_property
-    def _shift(self) -> int:
+    def shift(self) -> int:
+        """Return the fraction's bits of a cycle in fixed point."""
         return _BITS - self.period.bit_length()
 
     @cached_property
-    def _rate(self) -> int:
+    def rate(self) -> int:
         """Return the cycles from step to step, in fixed point, at least one."""
-        return (self.period << self._shift) // self.steps
+        return (self.period << self.shift) // self.steps
 
     def cycles(self, steps: Steps) -> Steps:
         """Return the cycles of ``steps``, which ascend; negative ones are of earlier frames."""
         frame, step = _in_frames(steps.astype(np.int64, copy=False), self.count)
         if self.at_these is not None:
             step = self.at_these[step].astype(np.int64, copy=False)
-        result: Steps = frame * self.period + (step * self._rate >> self._shift)
+        result: Steps = frame * self.period + (step * self.rate >> self.shift)
         return result
 
     def done(self, cycles: Steps) -> Steps:
         """Return, for each of ``cycles`` (ascending), how many steps since the start of the frame are no later."""
         frame, cycle = _in_frames(cycles, self.period)
-        step = np.minimum((((cycle + 1) << self._shift) - 1) // self._rate, self.steps - 1)
+        step = np.minimum((((cycle + 1) << self.shift) - 1) // self.rate, self.steps - 1)
         if self.at_these is not None:
             step = self.at_these.searchsorted(step, side="right") - 1
         result: Steps = frame * self.count + step + 1
@@ -82,7 +84,25 @@ class _QueueEnd:
 
     process: _Process
     spacing: EvenSteps
-    steps: Steps
+    steps: Beats
+
+    @property
+    def times(self) -> int:
+        """Return how often in a frame the steps repeat, in equal parts of the process."""
+        whole = isinstance(self.steps, Cyclic) and self.steps.period * self.steps.times == self.spacing.count
+        return self.steps.times if isinstance(self.steps, Cyclic) and whole and self.spacing.at_these is None else 1
+
+    def exact(self, beats: Steps) -> Steps:
+        """Return the cycles of ``beats`` after the start before they are rounded down, in fixed point; negative ones
+        are of the frame before."""
+        frame, beat = _in_frames(beats, len(self.steps))
+        spacing = self.spacing
+        result: Steps = frame * (spacing.period << spacing.shift) + self.steps[beat] * spacing.rate
+        return result
+
+    def of_part(self, times: int) -> int:
+        """Return the cycles of a part of a frame, of ``times`` equal ones, in fixed point."""
+        return self.spacing.count // times * self.spacing.rate
 
     def cycles(self, beats: Steps) -> Steps:
         """Return the cycles of ``beats`` after the start; negative ones are of earlier frames."""
@@ -91,7 +111,8 @@ class _QueueEnd:
 
     def followed(self) -> EvenSteps:
         """Return the steps of a process that has one step for each beat, at the same cycles."""
-        steps = self.steps if self.spacing.at_these is None else self.spacing.at_these[self.steps]
+        steps = np.asarray(self.steps)
+        steps = steps if self.spacing.at_these is None else self.spacing.at_these[steps]
         return EvenSteps(self.spacing.period, self.spacing.steps, steps)
 
     def done(self, cycles: Steps) -> Steps:
@@ -262,8 +283,23 @@ def _in_frames(numbers: Steps, count: int) -> tuple[Steps | int, Steps]:
 
 def _separation(first: _QueueEnd, second: _QueueEnd, back: int = 0) -> int:
     """Return the maximum cycles by which beat b - ``back`` of ``first`` is later than beat b of ``second`` if both
-    processes start at once."""
+    processes start at once; where both repeat in a frame, a bound of it, from the first part."""
+    times = gcd(first.times, second.times)
+    if times > 1 and back <= len(second.steps):
+        return _separation_of_parts(first, second, back, times)
     return max(int((first.cycles(beats - back) - second.cycles(beats)).max()) for beats in _chunks(len(second.steps)))
+
+
+def _separation_of_parts(first: _QueueEnd, second: _QueueEnd, back: int, times: int) -> int:
+    """Do the same for ends that repeat ``times`` times in a frame. The difference of two cycles that are rounded down
+    is at most their own difference rounded up. From part to part that moves by what the rates' last bits make; what is
+    left of a frame behind its parts comes between a beat of the frame before and one of this frame."""
+    part = len(second.steps) // times
+    later = max(int((first.exact(beats - back) - second.exact(beats)).max()) for beats in _chunks(part))
+    moves = (times - 1) * max(0, first.of_part(times) - second.of_part(times))
+    spacing = first.spacing
+    rest = (spacing.period << spacing.shift) - times * first.of_part(times) if back else 0
+    return -(-(later + moves + rest) >> spacing.shift)
 
 
 def _chunks(count: int) -> Iterator[Steps]:

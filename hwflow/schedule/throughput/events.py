@@ -118,9 +118,9 @@ def event_graph(plan: Plan) -> EventGraph:
         core = _actors(node, timing)
         for actor, process in zip(core, timing.processes, strict=True):
             for index, steps in process.consumes.items():
-                consumes[node.inputs[index]] = (actor, compact(actor.events_at(steps)))
+                consumes[node.inputs[index]] = (actor, compact(actor.events_at(np.asarray(steps))))
             for index, steps in process.produces.items():
-                produces[node.outputs[index]] = (actor, compact(actor.events_at(steps)))
+                produces[node.outputs[index]] = (actor, compact(actor.events_at(np.asarray(steps))))
         result.actors += core
         result.waits += _waits(timing, core)
     for port in plan.graph.outputs:
@@ -160,7 +160,7 @@ def _visited(timing: Timing, index: int) -> Steps:
     matters = np.zeros(process.steps, dtype=np.bool_)
     matters[-1] = True
     for steps in (*process.consumes.values(), *process.produces.values()):
-        matters[steps] = True
+        matters[np.asarray(steps)] = True
     for wait in process.waits:
         matters[distinct_waits(wait)[0]] = True
     for other in timing.processes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -11,14 +12,14 @@ import pytest
 from hwflow.boards import find_board
 from hwflow.cores.operator import Decision
 from hwflow.cores.registry import hardware
-from hwflow.cores.timing import Process, Timing, Wait, every
+from hwflow.cores.timing import Cyclic, Process, Timing, Wait, every
 from hwflow.ir.graph import Graph, Node, Port, Stage, Value, identity_order
 from hwflow.schedule import queues
 from hwflow.schedule.plan import Plan
 from hwflow.schedule.schedule import Schedule, planned, schedule
 from hwflow.schedule.search.folding_search import Budget
 from hwflow.schedule.throughput.evaluate import evaluate
-from hwflow.schedule.throughput.even import EvenSchedule, EvenSteps
+from hwflow.schedule.throughput.even import EvenSchedule, EvenSteps, _QueueEnd, _separation
 from hwflow.types import IntType
 from tests.schedule.cycles import ANY, LANE, Timed, simulate
 from tests.schedule.graphs import Builder, dataflow
@@ -71,6 +72,42 @@ def test_a_memory_that_is_too_small(room: int, kept: bool) -> None:
     writer = Process(4, {0: every(4)}, {}, (Wait(1, every(4) - room),))
     reader = Process(4, {}, {0: every(4)}, (Wait(0, need),))
     assert EvenSchedule(chain([Timing((writer, reader), (1,))]), 4).settle() is kept
+
+
+def test_steps_that_repeat() -> None:
+    """Steps 1 and 3 of each of three times four."""
+    steps = Cyclic(np.array([1, 3]), 4, 3)
+    assert len(steps) == 6 and list(steps) == np.asarray(steps).tolist() == [1, 3, 5, 7, 9, 11]
+    assert steps[np.array([0, 3, 4])].tolist() == [1, 7, 9]
+    for side in ("left", "right"):
+        some = np.arange(13)
+        assert steps.searchsorted(some, side).tolist() == np.asarray(steps).searchsorted(some, side).tolist()
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_part_of_a_frame_bounds_all(seed: int) -> None:
+    """The distance of two ends that repeat, found from a part of the frame, is that of all beats, or a cycle more."""
+    rng = np.random.default_rng(seed)
+    times, beats = (int(n) for n in rng.integers(2, 9, 2))
+    several = times * int(rng.integers(1, 4))  # the other end may repeat more often
+    ends, slowest = [], 0
+    for repeats in (times, several):
+        each = beats * several // repeats
+        period = each + int(rng.integers(0, 20))
+        once = np.sort(rng.choice(period, each, replace=False))
+        ends.append(Cyclic(once, period, repeats))
+        slowest = max(slowest, period * repeats)
+    period = slowest + int(rng.integers(0, 30))
+    first, second = (
+        _QueueEnd((Node("n", [], [], Timed(None)), k), EvenSteps(period, steps.period * steps.times), steps)
+        for k, steps in enumerate(ends)
+    )
+    plain = [replace(end, steps=np.asarray(end.steps)) for end in (first, second)]
+    assert first.times == times and plain[0].times == 1
+    for back in (0, 1, beats, len(ends[0])):
+        exact = _separation(plain[0], plain[1], back)
+        assert exact <= _separation(first, second, back) <= exact + 1
+        assert _separation(first, first, 0) == 0
 
 
 @pytest.mark.usefixtures("timings_from_attributes")
