@@ -14,12 +14,13 @@ from amaranth.lib.wiring import In, Out
 from hdl_lib.arithmetic.accumulator import accumulator, controls
 from hdl_lib.arithmetic.adder_tree import adder_tree, tree_levels
 from hdl_lib.arithmetic.multiplier import PART, Multiplier, ProductForm, interval
-from hdl_lib.blocks import block_count, count_up, delayed, loop
+from hdl_lib.blocks import block_count, count_in_turns, count_up, delayed, loop
 from hdl_lib.memories.release_steps import present_change
 from hdl_lib.memories.rom import Rom, Table, lies_in_block
 from hdl_lib.memories.storage import check_depth
 from hdl_lib.shared import SharedComponent
 from hdl_lib.streams.output_queue import OutputQueue
+from hdl_lib.windows.pixel_steps import PixelSteps
 from hdl_lib.windows.window_geometry import WindowGeometry
 
 ARRIVAL = 3
@@ -37,13 +38,15 @@ class Depthwise(wiring.Component):
     geometry: of the windows.
     channels, lanes: elements per pixel and elements per beat; ``blocks = ceil(channels / lanes)`` beats per pixel.
     row: a step takes one row of the kernel, from as many copies of the buffer; otherwise one tap.
-    weights: a word for each block, kernel row and, unless ``row``, kernel column, innermost last; each of the three
-        numbers in the address has as many bits as it needs, so that some words may be unused (:func:`weight_places`).
-        A word has ``lanes`` weights for each tap of the step, tap 0 and lane 0 in the low bits, lanes innermost.
+    weights: a word for each block, kernel row and, unless ``row``, kernel column, innermost last: in a table that lies
+        in block RAM one behind the other, else each of the three numbers in the address has as many bits as it needs,
+        so that some words are unused (:func:`weight_places`). A word has ``lanes`` weights for each tap of the step,
+        tap 0 and lane 0 in the low bits, lanes innermost.
     rounds: weights are such tables, one behind the other, which frames take in turns.
     pad_value, padded_shape: the value of every lane of a pixel outside the image; a shape for it and the elements.
     rows: image rows that the buffer holds, at least ``geometry.minimum_rows``; its words are rounded up to a power of
-        two.
+        two. None: it is released pixel by pixel.
+    pixels: in that case the pixels that it holds, at least :attr:`hdl_lib.windows.pixel_steps.PixelSteps.minimum`.
     multiplier: "dsp" or "lut" (:class:`hdl_lib.arithmetic.multiplier.Multiplier`).
     part: as for :class:`hdl_lib.matrices.mvu.Mvu`.
     depth: beats of the output queue.
@@ -66,8 +69,11 @@ class Depthwise(wiring.Component):
     - A reader step of output row y comes at least one cycle after the writer step that completed the last of the
       frame's ``geometry.needed_rows(y)`` first rows.
 
-    Initiation interval: the reader's steps, or ``height * width * blocks`` if that is more, both provided that ``rows``
-    lets the two overlap. Under backpressure the reader stops, then the writer when the buffer is full.
+    Released pixel by pixel, the same holds of pixels, numbered through all frames, and of windows: the last step of a
+    window releases pixels up to ``PixelSteps.released``, its first one waits for ``PixelSteps.needed`` of them.
+
+    Initiation interval: the reader's steps, or ``height * width * blocks`` if that is more, both provided that the
+    buffer lets the two overlap. Under backpressure the reader stops, then the writer when the buffer is full.
 
     Ordering
     --------
@@ -87,7 +93,8 @@ class Depthwise(wiring.Component):
         weights: Table,
         pad_value: int = 0,
         padded_shape: Shape,
-        rows: int,
+        rows: int | None = None,
+        pixels: int = 0,
         multiplier: ProductForm,
         part: int = PART,
         depth: int,
@@ -101,15 +108,18 @@ class Depthwise(wiring.Component):
         self.lanes = lanes
         self.row = row
         self.rows = rows
+        self.pixels = pixels if rows is None else rows * geometry.width
         self.depth = depth
         self.pad_value = pad_value
         self.weights = weights
         self.multiplier = Multiplier(self.padded_shape, self.weight_shape, multiplier, part)
         check_depth(depth)
-        if rows < geometry.minimum_rows:
+        least = PixelSteps(geometry).minimum if rows is None else geometry.minimum_rows
+        if (pixels if rows is None else rows) < least:
+            what, given = ("pixels", pixels) if rows is None else ("rows", rows)
             raise ValueError(
-                f"rows must be at least {geometry.minimum_rows}, not {rows}: "
-                "with fewer the window's rows are never in the buffer together"
+                f"{what} must be at least {least}, not {given}: "
+                f"with fewer the window's {what} are never in the buffer together"
             )
         low, high = interval(self.padded_shape)
         if not low <= min(pad_value, interval(self.shape)[0]) <= max(pad_value, interval(self.shape)[1]) <= high:
@@ -117,7 +127,7 @@ class Depthwise(wiring.Component):
                 f"padded_shape must hold {self.shape} and pad_value, {pad_value}, not {low}..{high}, as {padded_shape}"
             )
         width = self.taps * lanes * self.weight_shape.width
-        words = rounds * weight_places(geometry, self.blocks, row)[-1]
+        words = rounds * round_words(geometry, self.blocks, row, width)
         if (weights.width, weights.depth) != (width, words):
             raise ValueError(
                 f"weights must be {words} words of {width} bits (taps per step * lanes * weight bits), not "
@@ -138,7 +148,13 @@ class Depthwise(wiring.Component):
     @property
     def words(self) -> int:
         """Return the words of the buffer."""
-        return buffer_words(self.rows * self.geometry.width * self.blocks)
+        least = self.pixels * self.blocks
+        return max(2, least) if self.rows is None else buffer_words(least)
+
+    @property
+    def dense(self) -> bool:
+        """Tell whether no word of the weights is unused."""
+        return weights_are_dense(self.geometry, self.blocks, self.row, self.weights.width)
 
     @staticmethod
     def latency_of(
@@ -174,7 +190,10 @@ class Depthwise(wiring.Component):
             issue.eq(lead & (queue.available | ~walk.window_last)),
             queue.reserve.eq(issue & walk.window_last),
         ]
-        self._count_rows(m, written, issue & walk.row_last, lead)
+        if self.rows is None:
+            self._count_pixels(m, written, issue, walk, lead)
+        else:
+            self._count_rows(m, written, issue & walk.row_last, lead)
 
         product = self.multiplier
         arrival = ARRIVAL + masks(self.geometry, product)
@@ -211,8 +230,8 @@ class Depthwise(wiring.Component):
         return m
 
     def _write(self, m: Module) -> tuple[Value, list[memory.Memory]]:
-        """Write each accepted beat one cycle later; return "the last beat of an image row is accepted" and the copies
-        of the buffer."""
+        """Write each accepted beat one cycle later; return "the last beat of an image row, or of a pixel, is accepted"
+        and the copies of the buffer."""
         accept, payload = Signal(name="accept"), Value.cast(self.i.payload)
         m.d.comb += accept.eq(self.i.valid & self.i.ready)
         # Reads and writes of a word never meet in a cycle (they are ordered through the row counts).
@@ -227,19 +246,50 @@ class Depthwise(wiring.Component):
             write = buffer.write_port()
             m.d.comb += [write.en.eq(enable), write.addr.eq(address), write.data.eq(beat)]
             buffers.append(buffer)
-        written = Signal(name="row_written")
-        m.d.comb += written.eq(accept & loop(m, "write_row", self.geometry.width * self.blocks, accept))
+        written = Signal(name="written")
+        beats = self.blocks if self.rows is None else self.geometry.width * self.blocks
+        m.d.comb += written.eq(accept & loop(m, "write_row", beats, accept))
         return written, buffers
 
     def _count_rows(self, m: Module, written: Value, read: Value, lead_there: Signal) -> None:
         """Build the two row counts through which writer and reader wait for each other."""
         geometry = self.geometry
+        assert self.rows is not None, "released row by row"
         needed, released = present_change(m, geometry.row_steps, read)
         first = geometry.needed_rows(0)
-        # Rows the writer may begin, less one; rows written beyond those the output row waits for. The sign says "none".
-        spare = Signal(range(-1, self.rows + geometry.greatest_surplus), name="spare_rows", init=self.rows - 1)
         most = max(first, *(step.needed for step in geometry.row_steps))
-        lead = Signal(range(-most, self.rows + geometry.greatest_lead + 1), name="lead", init=-first)
+        self._count(
+            m, written, read, lead_there, needed, released, first,
+            range(-1, self.rows + geometry.greatest_surplus),
+            range(-most, self.rows + geometry.greatest_lead + 1), self.rows,
+        )
+
+    def _count_pixels(self, m: Module, written: Value, issue: Value, walk: _Walk, lead_there: Signal) -> None:
+        """Build the two pixel counts through which writer and reader wait for each other."""
+        steps = PixelSteps(self.geometry)
+        read, row_done = issue & walk.column_done, issue & walk.row_last
+        moving = present_change(m, steps.moving_rows, row_done)
+        within = present_change(m, steps.column_steps, read)
+        between = present_change(m, steps.row_steps, row_done)
+        needed, released = (
+            Mux(walk.column_last, at_end, Mux(moves, change, 0))
+            for at_end, moves, change in zip(between, moving, within, strict=True)
+        )
+        first = steps.needed(0, 0)
+        self._count(
+            m, written, read, lead_there, needed, released, first,
+            range(-1, self.pixels + max(0, steps.greatest_surplus)),
+            range(-max(first, steps.most_needed), self.pixels + max(0, steps.greatest_lead) + 1), self.pixels,
+        )
+
+    def _count(
+        self, m: Module, written: Value, read: Value, lead_there: Signal, needed: Value, released: Value, first: int,
+        spares: range, leads: range, there: int,
+    ) -> None:
+        """Count rows or pixels: ``written``: one more is; ``read``: an output row or a window is done, the next one
+        needs ``needed`` more, ``released`` are free. ``first``: needed at first; ``there``: that the buffer holds."""
+        # What the writer may begin, less one; what is written beyond what the reader waits for. The sign says "none".
+        spare, lead = Signal(spares, name="spare", init=there - 1), Signal(leads, name="lead", init=-first)
         m.d.sync += [
             # All sums at once, the choice last: whether the reader steps and what arrives is known late.
             spare.eq(
@@ -344,9 +394,26 @@ def buffer_words(least: int) -> int:
     return 1 << max(1, (least - 1).bit_length())
 
 
+def weights_are_dense(geometry: WindowGeometry, blocks: int, row: bool, width: int) -> bool:
+    """Tell whether the table of weights, words of ``width`` bits, lies in block RAM: its address is then a count of its
+    own, and no word is unused."""
+    return lies_in_block(width, _steps_of_pixel(geometry, blocks, row))
+
+
+def round_words(geometry: WindowGeometry, blocks: int, row: bool, width: int) -> int:
+    """Return the words of a round's weights of ``width`` bits."""
+    if weights_are_dense(geometry, blocks, row, width):
+        return _steps_of_pixel(geometry, blocks, row)
+    return weight_places(geometry, blocks, row)[-1]
+
+
+def _steps_of_pixel(geometry: WindowGeometry, blocks: int, row: bool) -> int:
+    return blocks * geometry.kernel[0] * (1 if row else geometry.kernel[1])
+
+
 def weight_places(geometry: WindowGeometry, blocks: int, row: bool) -> tuple[int, int, int, int]:
-    """Return the bits of the kernel column, of the kernel row and of the block in an address of the weights; and the
-    words."""
+    """Return the bits of the kernel column, of the kernel row and of the block in an address of weights that are not
+    dense; and the words."""
     kh, kw = geometry.kernel
     bits = [(count - 1).bit_length() for count in (1 if row else kw, kh, blocks)]
     return bits[0], bits[1], bits[2], 1 << sum(bits)
@@ -365,17 +432,22 @@ class _Walk:
         row, kernel_row_last = self._loop("kernel_row", kh, issue & tap_last)
         self.window_last = tap_last & kernel_row_last
         block, block_last = self._loop("block", blocks, issue & self.window_last)
-        column_done = self.window_last & block_last
+        self.column_done = column_done = self.window_last & block_last
         _, column_last = self._loop("column", g.out_width, issue & column_done)
-        self.row_last = column_done & column_last
+        self.column_last, self.row_last = column_last, column_done & column_last
         _, frame_last = self._loop("row", g.out_height, issue & self.row_last)
-        turn, _ = self._loop("round", core.rounds, issue & self.row_last & frame_last)
-        self.place = Cat(*(value for value in (tap, row, block, turn) if value is not None))
+        frame_done = issue & self.row_last & frame_last
+        if core.dense:
+            turns = core.rounds, g.out_height * g.out_width
+            self.place: Value = count_in_turns(m, "weight_place", core.weights.depth // core.rounds, turns, issue)
+        else:
+            turn, _ = self._loop("round", core.rounds, frame_done)
+            self.place = Cat(*(value for value in (tap, row, block, turn) if value is not None))
         if not len(self.place):
             self.place = Const(0, 1)
 
         # The address of the step's first tap: pixels follow each other in the buffer through all frames.
-        pitch, mask = g.width * blocks, core.words - 1
+        pitch = g.width * blocks
         across = (kw - taps) * g.dilation[1] * blocks  # to a window's last tap in a row
         down = (kh - 1) * g.dilation[0] * pitch
         back = -across - down - (blocks - 1)
@@ -387,14 +459,11 @@ class _Walk:
             (column_last, back + g.stride[1] * blocks),
             (frame_last, home + g.stride[0] * pitch),
         ]
-        change: Value = Const((home + (g.height - (g.out_height - 1) * g.stride[0]) * pitch) & mask, len(bin(mask)) - 2)
-        for last, move in reversed(moves):
-            if not isinstance(last, Const):
-                change = Mux(last, change, Const(move & mask, len(bin(mask)) - 2))
-        start = -(g.pads[0] * g.width + g.pads[1]) * blocks & mask
+        final = home + (g.height - (g.out_height - 1) * g.stride[0]) * pitch
+        start = -(g.pads[0] * g.width + g.pads[1]) * blocks % core.words
         self.address = Signal(range(core.words), name="address", init=start)
         with m.If(issue):
-            m.d.sync += self.address.eq(self.address + change)
+            m.d.sync += self.address.eq(self._moved([*moves, (Const(1), final)]))
         left = self._position("window_column", -g.pads[1], g.stride[1], g.out_width, issue & column_done, column_last)
         top = self._position("window_row", -g.pads[0], g.stride[0], g.out_height, issue & self.row_last, frame_last)
         above = self._outside(top, -g.pads[0], g.stride[0], g.out_height, g.dilation[0], g.height, row, range(kh))
@@ -408,8 +477,25 @@ class _Walk:
 
     def address_of(self, tap: int) -> Value:
         """Return the address of a tap of the step."""
-        g = self._core.geometry
-        return (self.address + tap * g.dilation[1] * self._core.blocks)[: len(self.address)]
+        return self._moved([(Const(1), tap * self._core.geometry.dilation[1] * self._core.blocks)])
+
+    def _moved(self, moves: list[tuple[Value, int]]) -> Value:
+        """Return the address after the first of ``moves`` (whether it is not made, words) that is made; the last one
+        always is."""
+        words, bits = self._core.words, len(self.address)
+
+        def first(offset: int) -> Value:
+            change: Value = Const(moves[-1][1] % words - offset)
+            for last, move in reversed(moves[:-1]):
+                if not isinstance(last, Const):
+                    change = Mux(last, change, Const(move % words - offset))
+            return change
+
+        ahead = (self.address + first(0))[:bits]
+        if words & (words - 1) == 0 or all(move % words == 0 for _, move in moves):
+            return ahead
+        wrapped = (self.address + first(words)).as_signed()
+        return Mux(wrapped[-1], ahead, wrapped[:bits])  # both sums at once, the choice last
 
     def _loop(self, name: str, count: int, advance: Value) -> tuple[Signal | None, Value]:
         """Build a loop that advances with ``advance``; return its count (None for one round) and "this is the last

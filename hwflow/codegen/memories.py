@@ -78,13 +78,14 @@ def queue_style(node: Node, decision: Decision, index: int) -> str:
 
 def _line_buffers(node: Node, decision: Decision, family: str) -> list[Memory]:
     """Return one memory, or with whole windows per beat one for each row; none if a beat is a whole image."""
-    folding, rows = decision.folding, line_buffer_rows(node, decision)
+    folding = decision.folding
     if isinstance(node.attributes, DepthwiseAttributes):
         words, copies, width = buffers(node, decision)
         storage = "block" if costs.in_block_ram(family, words, width) else "lutram"
         return [_of(family, f"{node.name}_{n}", "line_buffer", words, width, storage) for n in range(copies)]
     if is_whole(node, folding):
         return []
+    rows = line_buffer_rows(node, decision)
     serial = is_serial(node, folding)
     width = folding.input_lanes * (node.outputs if serial else node.inputs)[0].typed.element.bits
     row = -(-node.inputs[0].typed.shape[1] // folding.input_lanes) if serial else 1

@@ -80,6 +80,8 @@ class Decision:
       by depth.
     * ``rows``: image rows of a line buffer; None: the default of
       :func:`hwflow.cores.windows.sliding_window.line_buffer_rows`.
+    * ``pixels``: those of a line buffer that is released pixel by pixel; None: the default of
+      :func:`hwflow.cores.matrix.depthwise.buffer_pixels`.
     * ``interval``: cycles per frame that the buffer of a rearranger must sustain; None: the fewest of the core itself.
     * ``provisional``: one of the many foldings that a search compares. Costs that take long to count are estimated.
     """
@@ -88,6 +90,7 @@ class Decision:
     depths: tuple[int, ...] = ()
     styles: tuple[str, ...] = ()
     rows: int | None = None
+    pixels: int | None = None
     interval: int | None = None
     provisional: bool = False
 

@@ -6,9 +6,9 @@ other is deeper, as far as :class:`hwflow.schedule.throughput.periodic.PeriodicS
 Latency is not optimized. Queues are shrunk in the order of their bits per frame, most first, so that beats wait where
 they are few or narrow, before windows are formed, for example.
 
-Line buffers get the fewest rows with which their core sustains an even schedule. Frames of more than :data:`MOST_BEATS`
-beats get the depths of an even schedule of all cores (:mod:`hwflow.schedule.throughput.even`), which are proved to
-sustain the interval but are not minimal.
+Line buffers get the fewest rows, or pixels, with which their core sustains an even schedule. Frames of more than
+:data:`MOST_BEATS` beats get the depths of an even schedule of all cores (:mod:`hwflow.schedule.throughput.even`), which
+are proved to sustain the interval but are not minimal.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import NoReturn
 from hwflow.cores import costs
 from hwflow.cores.beat_movers import FifoAttributes, ForkAttributes
 from hwflow.cores.costs.storage_steps import storage_steps
+from hwflow.cores.matrix.depthwise import DepthwiseAttributes, least_pixels, released_by_pixel
 from hwflow.cores.operator import Device, Folding
 from hwflow.cores.streams.rearrange import RearrangeAttributes
 from hwflow.cores.windows.sliding_window import has_line_buffer, least_rows
@@ -38,7 +39,9 @@ from hwflow.schedule.throughput.periodic import PeriodicSchedule
 FRAMES = 6  # usually enough to reach the steady state
 MOST_FRAMES = 96  # simulated if it takes longer
 MOST_BEATS = 1 << 22  # beats per frame of all streams: minimizing depths takes some hundred bytes each
+_MOST_EVENTS = 1 << 26  # beats per frame from which on there is no schedule but an even one
 _MOST_LONGER = 2  # periods than a bound that is not proved
+_PIXEL_STEPS = 16  # parts of the least to which the pixels beyond it are searched
 _BLOCK_RAM_LATENCY = 2  # additional cycles of a beat through block RAM
 
 
@@ -67,16 +70,21 @@ def _give_buffers(plan: Plan, period: int) -> EvenSchedule:
             plan[node] = replace(plan[node], interval=period)
     even = EvenSchedule(plan, period)
     for node in plan.graph.nodes:
-        if has_line_buffer(node):
+        if isinstance(node.attributes, DepthwiseAttributes) and released_by_pixel(node):
+            _give_pixels(plan, node, even)
+        elif has_line_buffer(node):
             _give_rows(plan, node, even)
     return even
 
 
 def _room(plan: Plan, even: EvenSchedule) -> PeriodicSchedule | EvenSchedule | None:
     """Return a schedule with unbounded queues."""
-    if streamed_beats(plan) > MOST_BEATS and even.settle():
+    streamed = streamed_beats(plan)
+    if streamed > MOST_BEATS and even.settle():
         return even
     even.release()
+    if streamed > _MOST_EVENTS:
+        return None
     schedule = PeriodicSchedule(event_graph(plan), even.period)
     return schedule if schedule.settle(_fixed_depths(plan, schedule.graph)) else None
 
@@ -136,6 +144,28 @@ def _give_rows(plan: Plan, node: Node, even: EvenSchedule) -> None:
         plan[node] = replace(plan[node], rows=rows)
         if even.allows(node):
             return
+
+
+def _give_pixels(plan: Plan, node: Node[DepthwiseAttributes], even: EvenSchedule) -> None:
+    """Give a line buffer that is released pixel by pixel the fewest pixels with which its core sustains an even
+    schedule: what is beyond the least is doubled, then halved again as far as possible."""
+
+    def allowed(pixels: int) -> bool:
+        plan[node] = replace(plan[node], pixels=pixels)
+        return even.allows(node)
+
+    least, geometry = least_pixels(node), node.attributes.geometry
+    most = 2 * geometry.height * geometry.width
+    low, high = -1, 0  # so many more than the least do not suffice
+    while not allowed(least + high) and least + high < most:
+        low, high = high, 2 * high + 1
+    while high - low > 1 + high // _PIXEL_STEPS:
+        middle = (low + high) // 2
+        if allowed(least + middle):
+            high = middle
+        else:
+            low = middle
+    plan[node] = replace(plan[node], pixels=least + high)
 
 
 def _size_evenly(plan: Plan, device: Device, even: EvenSchedule, block_ram: int) -> Run:

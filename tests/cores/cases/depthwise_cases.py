@@ -62,5 +62,9 @@ DEPTHWISE = [
     _case("wide", (3, 4), (2, 2), 3, (2,), element=I20, weight=IntType(18, True), part=17, kinds=("dsp",)),
     _case("many", (3, 3), (3, 3), 40, (5,), pads=(1, 1, 1, 1), kinds=("dsp",)),
     _case("deep", (3, 4), (3, 3), 64, (4,)),
+    _case("by_pixel", (4, 8), (3, 3), 96, (8,), pads=(1, 1, 1, 1), pad_value=-3, kinds=("dsp",)),
+    _case("by_pixel_strided", (5, 9), (3, 3), 80, (16,), stride=(2, 2), pads=(0, 0, 1, 1), kinds=("dsp",)),
+    _case("by_pixel_dilated", (6, 8), (2, 3), 144, (24,), dilation=(3, 2), pads=(1, 2, 0, 3), kinds=("lut",),
+          element=U4, weight=I4),
     _case("intervals", (4, 4), (2, 2), 2, (2,), intervals=(Interval(-3, 5), Interval(0, 100)), kinds=("dsp",)),
 ]

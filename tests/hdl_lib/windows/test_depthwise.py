@@ -6,7 +6,7 @@ import pytest
 from amaranth.hdl import signed
 
 from hdl_lib.memories.rom import Table
-from hdl_lib.windows.depthwise import Depthwise, buffer_words, weight_places
+from hdl_lib.windows.depthwise import Depthwise, buffer_words, round_words, weight_places, weights_are_dense
 from hdl_lib.windows.window_geometry import WindowGeometry
 
 GEOMETRY = WindowGeometry(4, 5, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1))
@@ -22,9 +22,20 @@ def test_each_number_of_an_address_has_its_bits():
     assert weight_places(WindowGeometry(1, 5, (1, 5), (1, 1), (0, 0, 0, 0), (1, 1)), 1, row=True) == (0, 0, 0, 1)
 
 
+def test_a_table_in_block_ram_has_no_unused_words():
+    """Of 144 words of 18 bits 2,592 bits are more than look-up tables are taken for, 45 words of 18 bits are not."""
+    assert weights_are_dense(GEOMETRY, 16, False, 18) and round_words(GEOMETRY, 16, False, 18) == 144
+    assert not weights_are_dense(GEOMETRY, 5, False, 18) and round_words(GEOMETRY, 5, False, 18) == 128
+    assert round_words(GEOMETRY, 48, True, 18) == 144
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
+        (
+            {"rows": None, "pixels": 12},
+            "pixels must be at least 13, not 12: with fewer the window's pixels are never in the buffer together",
+        ),
         ({"rows": 2}, "rows must be at least 3, not 2: with fewer the window's rows are never in the buffer together"),
         (
             {"pad_value": 200},

@@ -9,6 +9,7 @@ from amaranth.hdl import Shape
 
 from hdl_lib.arithmetic.multiplier import Multiplier, ProductForm
 from hdl_lib.windows.depthwise import ARRIVAL, Depthwise, buffer_words, masks
+from hdl_lib.windows.pixel_steps import PixelSteps
 from hdl_lib.windows.window_geometry import WindowGeometry
 from hwflow.cores.costs.basics import bits, chain, count_up, loop, trailing_zeros
 from hwflow.cores.costs.changing import Changing
@@ -36,13 +37,14 @@ def depthwise_weights(
 
 def depthwise(
     family: str, geometry: WindowGeometry, source: IntType, x: IntType, w: IntType, result: IntType, lanes: int,
-    blocks: int, row: bool, rows: int, kind: ProductForm, depth: int,
+    blocks: int, row: bool, rows: int | None, pixels: int, kind: ProductForm, depth: int,
 ) -> Resources:
     """All but table and products: line buffers, the walk through them, sums, queue. ``x``: of the elements with
-    padding; ``row``: one kernel row per step; ``rows``: of the buffer."""
+    padding; ``row``: one kernel row per step; ``rows``: of the buffer, or None and its ``pixels``."""
     taps = geometry.kernel[1] if row else 1
-    total = _control(family, geometry, blocks, row, rows)
-    total += _buffers(family, geometry, source, lanes, blocks, row, rows)
+    words = max(2, pixels * blocks) if rows is None else buffer_words(rows * geometry.width * blocks)
+    total = _control(family, geometry, blocks, row, rows, words)
+    total += _buffers(family, geometry, source, lanes, blocks, row, words)
     shapes = Shape(x.bits, x.signed), Shape(w.bits, w.signed)
     latency = Depthwise.latency_of(*shapes, geometry, row, kind)
     total += adder_tree(x, w, taps, result.bits, family).times(lanes)
@@ -59,12 +61,11 @@ def depthwise(
 
 
 def _buffers(
-    family: str, geometry: WindowGeometry, source: IntType, lanes: int, blocks: int, row: bool, rows: int
+    family: str, geometry: WindowGeometry, source: IntType, lanes: int, blocks: int, row: bool, words: int
 ) -> Resources:
     """Copies of the line buffer with their addresses, and what comes from them or is padding."""
     taps = geometry.kernel[1] if row else 1
-    words, width = buffer_words(rows * geometry.width * blocks), lanes * source.bits
-    address = bits(words - 1)
+    width, address = lanes * source.bits, bits(words - 1)
     block = in_block_ram(family, words, width)
     store = Resources(bram=block) if block else asynchronous_memory(family, words, width) + Resources(ff=width)
     padded = any(geometry.pads)
@@ -76,20 +77,28 @@ def _buffers(
     for tap in range(1, taps):
         move = tap * geometry.dilation[1] * blocks
         total += Resources(lut=chain(family, address - trailing_zeros(move)))
+        if words & (words - 1):  # two sums and a choice
+            total += Resources(lut=chain(family, address) + address)
     return total
 
 
 @cache
-def _control(family: str, geometry: WindowGeometry, blocks: int, row: bool, rows: int) -> Resources:
-    """Loops, the address, row counts."""
+def _control(
+    family: str, geometry: WindowGeometry, blocks: int, row: bool, rows: int | None, words: int
+) -> Resources:
+    """Loops, the address in a buffer of so many ``words``, counts of rows or pixels."""
     g = geometry
     (kh, kw), taps = g.kernel, g.kernel[1] if row else 1
-    total = loop(g.width * blocks)
+    total = loop(blocks if rows is None else g.width * blocks)
     for rounds in (kw // taps, kh, blocks, g.out_width, g.out_height):
         total += loop(rounds)
-    address = bits(buffer_words(rows * g.width * blocks) - 1)
+    address = bits(words - 1)
     moves = sum(rounds > 1 for rounds in (kw // taps, kh, blocks, g.out_width, g.out_height))
-    total += Resources(lut=chain(family, address) + round(ADDRESS_CHOICE * address * moves), ff=address)
+    sums = 2 if words & (words - 1) else 1  # with a choice between them
+    choice = round(ADDRESS_CHOICE * address * moves) + (sums - 1) * address
+    total += Resources(lut=sums * chain(family, address) + choice, ff=address)
+    if rows is None:
+        return total + _pixel_counts(g, words // blocks)
     counts = _row_counts(g, rows)
     return total + Resources(lut=round(COUNTS * counts) + REST, ff=counts)
 
@@ -105,6 +114,25 @@ def _row_counts(g: WindowGeometry, rows: int) -> int:
         phase = bits(len(steps) - 1) + (max(step.count for step in steps) - 1).bit_length() + 1
     return int(counts + phase)
 
+
+@cache
+def _pixel_counts(g: WindowGeometry, pixels: int) -> Resources:
+    """The counts of pixels, and what says how they go on after a window."""
+    steps = PixelSteps(g)
+    counts = Shape.cast(range(-1, pixels + max(0, steps.greatest_surplus))).width
+    most = max(steps.needed(0, 0), steps.most_needed)
+    counts += Shape.cast(range(-most, pixels + max(0, steps.greatest_lead) + 1)).width
+    phases = 0
+    for each in (steps.column_steps, steps.row_steps, steps.moving_rows):
+        if len(each) > 1:
+            phases += bits(len(each) - 1) + (max(step.count for step in each) - 1).bit_length() + 1
+    luts = PIXEL_COUNTS * counts + PIXEL_PHASES * phases + PIXEL_REST
+    return Resources(lut=round(luts), ff=int(counts) + phases)
+
+
+# Look-up tables per bit of the pixel counts, per bit of what says how they go on, and the rest (positions in the image
+# among them).
+PIXEL_COUNTS, PIXEL_PHASES, PIXEL_REST = 3.5, 2.0, 60
 
 # Look-up tables per address bit for each move it may make, per bit of the row counts (positions in the image among
 # them), and the rest. By least squares over the harness's cases.
