@@ -21,6 +21,22 @@ _LEAST = 8  # words of a burst: shorter ones take hardly less time
 _ARRIVAL = 8  # cycles from a word inside the controller to the queue's end, and from there to a request, at the most
 
 
+def longest_bursts(timing: SdramTiming) -> list[int]:
+    """Return what the words of a plan's longest burst may be, ascending. Raises ValueError if the clock leaves no time
+    for any between refreshes."""
+    found = []
+    for largest in _LARGEST:
+        try:
+            timing.refresh_period(largest)
+        except ValueError:
+            break
+        if largest <= timing.chip.columns:
+            found.append(largest)
+    if not found:
+        raise ValueError(f"the clock must leave time for bursts of {_LARGEST[0]} words between refreshes")
+    return found
+
+
 @dataclass(frozen=True)
 class Region:
     """``words`` that are read in bursts of ``burst`` (the last one may be shorter) from ``page`` on; ``times``: so
@@ -61,26 +77,20 @@ class FetchPlan:
     regions: tuple[Region, ...]
 
     @classmethod
-    def of(cls, timing: SdramTiming, sizes: Sequence[tuple[int, int]]) -> FetchPlan:
-        """Return the plan that reads regions of (words, times a frame) in the fewest cycles: the more of a frame's
-        words a region has, the longer its bursts."""
+    def of(cls, timing: SdramTiming, sizes: Sequence[tuple[int, int]], longest: int = 0) -> FetchPlan:
+        """Return the plan that reads regions of (words, times a frame) in bursts of at most ``longest`` words, one of
+        :func:`longest_bursts`, or (0) in the fewest cycles: the more of a frame's words a region has, the longer its
+        bursts, of equal length if that is hardly less."""
         most = max(words * times for words, times in sizes)
         found = []
-        for largest in _LARGEST:
-            try:
-                timing.refresh_period(largest)
-            except ValueError:
-                break
-            if largest > timing.chip.columns:
-                break
+        for largest in [longest] if longest else longest_bursts(timing):
             regions, page = [], 0
             for words, times in sizes:
                 burst = min(words, largest, max(_LEAST, -(-largest * words * times // most)))
+                burst = next((even for even in range(burst, 3 * burst // 4, -1) if words % even == 0), burst)
                 regions.append(Region(words, times, burst, page, timing.chip.columns // burst))
                 page += regions[-1].pages
             found.append(cls(timing, tuple(regions)))
-        if not found:
-            raise ValueError(f"the clock must leave time for bursts of {_LARGEST[0]} words between refreshes")
         return min(found, key=lambda plan: plan.cycles)
 
     @property

@@ -444,7 +444,8 @@ def _compiled(
     )
     tried = False
     for groups in choices(
-        streams, part, budget.of_whole_designs, memory.chip.width, everything=request.memory == ALL, executor=executor
+        streams, part, budget.of_whole_designs, timing, everything=request.memory == ALL, interval=request.interval,
+        executor=executor,
     ):
         tried = True
         say(f"scheduling with the weights of {len(groups)} layers in memory outside")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -45,9 +46,15 @@ def groups_of(node: Node[MvuAttributes]) -> list[int]:
     return [size for size in range(vectors, 0, -1) if vectors % size == 0]
 
 
-def fetch_weights(graph: Graph, groups: Mapping[str, int], timing: MemoryTiming | None) -> Graph:
+Known = dict[tuple[str, int], dict[Any, Any]]
+"""What is known of the nodes of a layer (:attr:`Node.kept`), by name and group."""
+
+
+def fetch_weights(
+    graph: Graph, groups: Mapping[str, int], timing: MemoryTiming | None, known: Known | None = None
+) -> Graph:
     """Return a copy of a dataflow graph in which the nodes named in ``groups`` have their weights in a memory, and use
-    a row for so many vectors at a time."""
+    a row for so many vectors at a time. ``known``: of other such copies, which share what is computed once."""
     graph = graph.copy()
     if not groups:
         return graph
@@ -71,6 +78,9 @@ def fetch_weights(graph: Graph, groups: Mapping[str, int], timing: MemoryTiming 
         made.append(Node(node.name, [streams[-1], node.inputs[0]], [by_row], matrix, node.sources))
         order = RearrangeAttributes(_vector_by_vector(vectors, outputs, group), outputs, 0)
         made.append(Node(nodes.fresh(f"{node.name}_vectors"), [by_row], [result], order, node.sources))
+        if known is not None:
+            for each in made[-2:]:
+                each.kept = known.setdefault((each.name, group), each.kept)
     memory = Node(nodes.fresh(NAME), [], streams, WeightMemoryAttributes(timing, tuple(layers)))
     graph.nodes = [memory, *made]
     for node in graph.nodes:

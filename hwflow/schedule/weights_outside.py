@@ -4,30 +4,30 @@ A layer inside needs block RAM for its weights. Outside it needs it for the vect
 results until they are in order; and each of its words passes the memory's port once a group of vectors. So each layer
 has an option inside that costs no bandwidth, and one for each size of groups: of one option for every layer, those are
 taken that fetch the fewest words within the block RAM that the rest of the design leaves. That is a knapsack with
-choices; it is solved exactly, with sizes in quarters of a block RAM.
+choices; it is solved exactly, with sizes in quarters of a block RAM. How much the rest leaves depends on its foldings,
+which move memories between block RAM and look-up tables: so the room is found by bisection, with a search of foldings.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hwflow.cores.external.weight_memory import lanes_for, words_of
+from hwflow.cores.external.weight_memory import MemoryTiming, lanes_for, words_of
 from hwflow.cores.matrix.dot_products import weight_type
 from hwflow.ir.graph import Graph, Node
-from hwflow.passes.fetch_weights import groups_of, may_be_fetched
+from hwflow.passes.fetch_weights import Known, fetch_weights, groups_of, may_be_fetched
 from hwflow.schedule.search.bounds import Bounds, block_bits, weight_bits
-from hwflow.schedule.search.folding_search import Budget, Chip
-
-MOST_WORDS = 1 << 21
-"""Words that are fetched in a frame, at the most: schedules hold some hundred bytes of each."""
+from hwflow.schedule.search.folding_search import Budget, Chip, FoldingSearch
 
 _PARTS = 4  # of a block RAM: the unit of sizes
-_SHARES = (0.9, 0.7, 0.5, 0.3, 0.15, 0.05)  # of what the bounds leave: queues and foldings take some of it
-_QUEUE_BLOCKS = 1  # of a layer's prefetch queue
+_SHARE = 0.94  # of the block RAM: queues take some of it
+_STEPS = 24  # from what the bounds leave at the most to nothing
+_QUEUE_PARTS = 1  # of a layer's prefetch queue, which lies in look-up tables where block RAM is scarce
 _MOST_GROUPS = 24  # sizes that are considered for a layer, greatest first
 _HALVES = 2  # of a memory that is written while it is read
 _NEVER = np.iinfo(np.int64).max // 4
@@ -49,32 +49,47 @@ def exceeds_block_ram(graph: Graph, device: Chip) -> bool:
 
 
 def choices(
-    graph: Graph, device: Chip, budget: Budget, width: int, *, everything: bool = False,
-    executor: Executor | None = None,
+    graph: Graph, device: Chip, budget: Budget, timing: MemoryTiming, *, everything: bool = False,
+    interval: int | None = None, executor: Executor | None = None,
 ) -> Iterator[Mapping[str, int]]:
-    """Yield for a memory with words of ``width`` bits the groups of the nodes whose weights lie outside, by name
-    (:func:`hwflow.passes.fetch_weights.fetch_weights`): choices that leave more and more block RAM to what the bounds
-    do not count. ``everything``: of all layers that may."""
+    """Yield for a memory the groups of the nodes whose weights lie outside, by name
+    (:func:`hwflow.passes.fetch_weights.fetch_weights`): first the choice with the fewest words for which there are
+    foldings within the budget (with at most ``interval`` cycles a frame), then those that leave more and more block
+    RAM to what a search of foldings does not know. ``everything``: of all layers that may. Where nothing fits, the one
+    choice takes the least block RAM."""
     bounds = Bounds(graph, device, executor)
-    least = bounds.least_bits()
+    least, width = bounds.least_bits(), timing.chip.width
     candidates = [node for node in graph.nodes if may_be_fetched(node, width)]
-    others = sum(bits for node, bits in least.items() if node not in candidates)
+    others = sum(bounds.least_of(node, "bram") for node in graph.nodes if node not in candidates)
     block = block_bits(device)
     options = [_options(node, least[node], width, block, everything=everything) for node in candidates]
+    smallest = [min(each, key=lambda option: (option.size, option.words)) for each in options]
+    most = max(0, int(_PARTS * (_SHARE * budget.bram - others)))
+
+    def chosen(step: int) -> Mapping[str, int]:
+        """Return the choice of one of the steps from the greatest room to none."""
+        found = _fewest_words(options, most * (_STEPS - step) // _STEPS) or smallest
+        return {node.name: option.group for node, option in zip(candidates, found, strict=True) if option.group}
+
+    within = replace(budget, bram=int(_SHARE * budget.bram))
+    known: Known = {}
+    searches: list[FoldingSearch] = []
+
+    def fits(step: int) -> bool:
+        groups = chosen(step)
+        fetched = fetch_weights(graph, groups, timing, known)
+        searches.append(FoldingSearch(fetched, device, within, executor, searches[-1] if searches else None))
+        return bool(groups) and searches[-1].is_feasible(interval)
+
+    first = 0
+    if not fits(0):
+        first = _STEPS if not fits(_STEPS) else bisect_left(range(_STEPS), True, lo=1, key=fits)
     seen: list[Mapping[str, int]] = []
-    for share in _SHARES:
-        room = int(_PARTS * (budget.bram * share - others / block))
-        chosen = _fewest_words(options, max(0, room))
-        if chosen is None or sum(option.words for option in chosen) > MOST_WORDS:
-            continue
-        groups = {node.name: option.group for node, option in zip(candidates, chosen, strict=True) if option.group}
+    for step in dict.fromkeys(min(first + (1 << k) - 1, _STEPS) for k in range(_STEPS)):
+        groups = chosen(step)
         if groups and groups not in seen:
             seen.append(groups)
             yield groups
-    least_room = [min(each, key=lambda option: (option.size, option.words)) for each in options]
-    groups = {node.name: option.group for node, option in zip(candidates, least_room, strict=True) if option.group}
-    if groups and groups not in seen and sum(option.words for option in least_room) <= MOST_WORDS:
-        yield groups
 
 
 def _options(node: Node, inside: int, width: int, block: int, *, everything: bool) -> list[_Option]:
@@ -86,7 +101,7 @@ def _options(node: Node, inside: int, width: int, block: int, *, everything: boo
     results = outputs * node.outputs[0].typed.element.bits
     found = [] if everything else [_Option(0, _size(inside, block), 0)]
     for group in groups_of(node)[:_MOST_GROUPS]:
-        size = _size(_HALVES * group * held, block) + _QUEUE_BLOCKS * _PARTS
+        size = _size(_HALVES * group * held, block) + _QUEUE_PARTS
         size += _size(_HALVES * group * results, block) if group > 1 else 0
         option = _Option(group, size, words * (vectors // group))
         if not found or option.size < found[-1].size:

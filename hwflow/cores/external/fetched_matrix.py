@@ -10,12 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import ClassVar
 
 from hdl_lib.matrices.stream_matrix import MatrixRounds
 from hwflow.cores.matrix.stream_matrix import StreamMatrix, StreamMatrixAttributes
-from hwflow.ir.graph import Attributes
+from hwflow.ir.graph import Attributes, Node
 from hwflow.types import Interval, IntType, TensorType
+
+_MANY = 1 << 20  # weights that pass in a frame
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,9 +36,18 @@ class FetchedMatrixAttributes(StreamMatrixAttributes):
 
 
 class FetchedMatrix(StreamMatrix):
-    """Inputs: the rows of weights, the vectors. Result: [groups * rows, vectors of a group]."""
+    """Inputs: the rows of weights, the vectors. Result: [groups * rows, vectors of a group].
+
+    Where very many weights pass, all vectors of a group take a row at once: then weights are taken at an even pace, as
+    the schedules of such frames want them (:mod:`hwflow.schedule.throughput.even`).
+    """
 
     attributes: ClassVar[type[Attributes]] = FetchedMatrixAttributes
+
+    def result_lanes(self, node: Node[StreamMatrixAttributes]) -> Sequence[int]:
+        if prod(node.inputs[0].typed.shape) > _MANY:
+            return [node.attributes.rounds.outer]
+        return super().result_lanes(node)
 
     def infer(self, attributes: StreamMatrixAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         assert isinstance(attributes, FetchedMatrixAttributes)

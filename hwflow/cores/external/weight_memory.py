@@ -7,18 +7,18 @@ before it (:mod:`hdl_lib.memories.fetch_plan`). Hardware is never later, so a ru
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 
 import numpy as np
 
-from hdl_lib.memories.fetch_plan import FetchPlan, Region
+from hdl_lib.memories.fetch_plan import FetchPlan, Region, longest_bursts
 from hdl_lib.memories.sdram import SdramTiming
 from hdl_lib.memories.weight_memory import WeightMemory as Core
 from hdl_lib.memories.weight_memory import image_words
 from hwflow.cores import costs
 from hwflow.cores.operator import Built, Decision, Device, Folding, HardwareOperator, Resources
-from hwflow.cores.timing import Process, Timing, every
+from hwflow.cores.timing import Cyclic, Process, Timing, every
 from hwflow.ir.graph import Attributes, IntArray, Node, Stage
 from hwflow.types import Interval, IntType, TensorType
 
@@ -39,15 +39,18 @@ class Fetched:
 
 @dataclass(frozen=True, eq=False)
 class WeightMemoryAttributes(Attributes):
-    """``timing`` of the memory (None: the node is only evaluated); ``layers``, one for each output."""
+    """``timing`` of the memory (None: the node is only evaluated); ``layers``, one for each output; ``longest``: words
+    of the longest burst (0: of the fastest plan)."""
 
     op = "weight_memory"
     timing: SdramTiming | None
     layers: tuple[Fetched, ...]
+    longest: int = 0
 
 
 class WeightMemory(HardwareOperator[WeightMemoryAttributes]):
-    """Folding: all outputs have as many lanes as words have elements of the widest weights."""
+    """Folding: all outputs have as many lanes as words have elements of the widest weights; ``part`` is the longest
+    burst: short ones need small queues, but take more of the memory's time."""
 
     attributes = WeightMemoryAttributes
     stages = frozenset({Stage.DATAFLOW, Stage.SCHEDULED})
@@ -65,7 +68,15 @@ class WeightMemory(HardwareOperator[WeightMemoryAttributes]):
 
     def foldings(self, node: Node[WeightMemoryAttributes], device: Device) -> Sequence[Folding]:
         lanes = lanes_of_words(node)
-        return [Folding(lanes, lanes)]
+        return [Folding(lanes, lanes, part=longest) for longest in longest_bursts(timing_of(node))]
+
+    def as_chosen(
+        self, node: Node[WeightMemoryAttributes], folding: Folding
+    ) -> tuple[Node[WeightMemoryAttributes], Folding]:
+        if not folding.part:
+            return node, folding
+        attributes = replace(node.attributes, longest=folding.part)
+        return Node(node.name, node.inputs, node.outputs, attributes, node.sources), replace(folding, part=0)
 
     def cycles(self, node: Node[WeightMemoryAttributes], folding: Folding) -> int:
         return plan_of(node).cycles
@@ -76,8 +87,8 @@ class WeightMemory(HardwareOperator[WeightMemoryAttributes]):
         for index, region in enumerate(plan.regions):
             burst, place = np.divmod(every(region.words), region.burst)
             once = burst * plan.round + place
-            starts = every(region.times)[:, np.newaxis] * (region.bursts * plan.round)
-            processes.append(Process(plan.cycles_of(region), {}, {index: (starts + once).reshape(-1)}))
+            words = Cyclic(once, region.bursts * plan.round, region.times)
+            processes.append(Process(plan.cycles_of(region), {}, {index: words}))
         return Timing(tuple(processes), (1,) * len(processes))
 
     def resources(self, node: Node[WeightMemoryAttributes], decision: Decision, device: Device) -> Resources:
@@ -113,8 +124,10 @@ def timing_of(node: Node[WeightMemoryAttributes]) -> SdramTiming:
 
 
 def counted_depth(node: Node[WeightMemoryAttributes], index: int) -> int:
-    """Return the beats of an output's queue that schedules count with: those of a burst."""
-    return plan_of(node).regions[index].burst
+    """Return the beats of an output's queue that schedules count with: those of a burst, and what a shorter last one
+    lacks, since a reader with an even pace falls behind the longer ones by as many."""
+    region = plan_of(node).regions[index]
+    return 2 * region.burst - region.last
 
 
 def words_of(shape: tuple[int, int], lanes: int) -> int:
@@ -130,7 +143,7 @@ def plan_of(node: Node[WeightMemoryAttributes]) -> FetchPlan:
 def _plan(node: Node[WeightMemoryAttributes]) -> FetchPlan:
     lanes = lanes_of_words(node)
     sizes = [(words_of(layer.weights.shape, lanes), layer.times) for layer in node.attributes.layers]
-    return FetchPlan.of(timing_of(node), sizes)
+    return FetchPlan.of(timing_of(node), sizes, node.attributes.longest)
 
 
 def image_of(node: Node[WeightMemoryAttributes]) -> IntArray:

@@ -45,6 +45,10 @@ class Bounds:
         """Return the least bits of tables, line buffers and registers of each node; a block RAM counts in full."""
         return {node: self._least(node, self.table_bits, None) for node in self._nodes}
 
+    def least_of(self, node: Node, resource: str) -> int:
+        """Return the least of a resource that a node takes at any folding."""
+        return self._least(node, _weights(**{resource: 1}), None)
+
     def held_bits(self, budget: Budget) -> int:
         """Return the bits that a budget holds, counted in the same way."""
         return worth(budget, self.table_bits)

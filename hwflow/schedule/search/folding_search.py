@@ -109,9 +109,13 @@ def price(resources: Resources, device: Chip) -> float:
 
 
 class FoldingSearch:
-    """The foldings of a dataflow graph on a device. ``executor``: of processes that help to evaluate them."""
+    """The foldings of a dataflow graph on a device. ``executor``: of processes that help to evaluate them; ``like``:
+    the search of a similar graph on the same device, which knows what width converters cost."""
 
-    def __init__(self, graph: Graph, device: Chip, budget: Budget, executor: Executor | None = None) -> None:
+    def __init__(
+        self, graph: Graph, device: Chip, budget: Budget, executor: Executor | None = None,
+        like: FoldingSearch | None = None,
+    ) -> None:
         self._graph, self._device, self._budget = graph, device, budget
         self.price, self._even = (
             np.array([round(PRICE_UNITS * each[n] / max(1, getattr(device, n))) for n in RESOURCES], dtype=np.int64)
@@ -120,8 +124,8 @@ class FoldingSearch:
         self._lanes: list[list[_Lanes]] = []  # the values of each variable
         self._outputs: dict[Node, int] = {}  # the variable of a node's output lanes
         self._inputs: dict[Node, int] = {}
-        self._bridges: dict[tuple[Any, ...], dict[int, Resources]] = {}
-        self._converters: dict[tuple[int, int, int, int], Resources] = {}
+        self._bridges: dict[tuple[Any, ...], dict[int, Resources]] = {} if like is None else like._bridges
+        self._converters: dict[tuple[int, int, int, int], Resources] = {} if like is None else like._converters
         explored = explore(graph, device, executor)
         self._options = {node: self._options_of(node, found) for node, found in zip(graph.nodes, explored, strict=True)}
         self._edges = [self._edge(node, value, reader) for node, value, reader in self._connections()]
@@ -285,6 +289,11 @@ class FoldingSearch:
     def _any(self, interval: int, inside: int | None = None) -> tuple[dict[Node, Folding], Selection] | None:
         return self._select(interval, self._limits, price=self._even, any_at_all=True, inside=inside)
 
+    def is_feasible(self, interval: int | None = None) -> bool:
+        """Tell whether there are foldings of at most ``interval`` cycles (None: of any) within the budget."""
+        slowest = self.intervals[-1] if interval is None else interval
+        return slowest >= self.intervals[0] and self._fits(slowest)
+
     def _fits(self, interval: int) -> bool:
         return self._any(interval) is not None
 
@@ -373,7 +382,7 @@ def _lanes_inside(node: Node, folding: Folding) -> tuple[int, ...]:
 def _left_out(node: Node, folding: Folding) -> tuple[int, int]:
     """Return by how many pixels a folding shortens the first input and the first output."""
     chosen, _ = hardware(node.op).as_chosen(node, folding)
-    if chosen is node:
+    if chosen is node or not node.inputs:
         return 0, 0
     before, after = ((n.inputs[0].typed.shape[0], n.outputs[0].typed.shape[0]) for n in (node, chosen))
     return before[0] - after[0], before[1] - after[1]
