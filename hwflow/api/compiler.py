@@ -442,21 +442,19 @@ def _compiled(
     budget, *_ = budgets_for(
         request.board, streams, request.budget, for_rate=True, carrier=request.carrier, whole=not request.budget,
     )
-    tried = False
+    tried: ModelRefused | None = None
     for groups in choices(
         streams, part, budget.of_whole_designs, timing, everything=request.memory == ALL, interval=request.interval,
         executor=executor,
     ):
-        tried = True
         say(f"scheduling with the weights of {len(groups)} layers in memory outside")
         try:
             return compiled(fetch_weights(streams, groups, timing))
-        except ModelRefused as why:
-            refused = refused or why
-    if not tried and refused is None:
+        except ModelRefused as why:  # of the choice that is nearest to fitting
+            tried = tried or why
+    if tried is None and refused is None:
         return compiled(streams)  # no layer has weights that may lie there
-    assert refused is not None, "something has been tried"
-    raise refused
+    raise tried or refused or AssertionError("one of them")
 
 
 def _compiled_streams(
