@@ -16,9 +16,9 @@ quantize() { # NAME OPTIONS...
             --calibration "$out/calibration.npz" --input "$out/$sound.npz" "$@" -o "$out/$name.onnx"
     done
 }
-quantize model --activations auto --target-snr 39
+quantize model --bits 9 --activations uint16 --bias-correction
 quantize wide --activations uint16 --bits 16
 hwflow compare "$out/model.onnx" --input "$out/speech.npz" --frames 50
 hwflow synth "$out/model.onnx" --board ulx3s_85f --budget bram=100% --fps 1000 --until verilog -o "$out/one"
 hwflow sim "$out/one" --input "$out/speech.npz" --frames 50
-hwflow synth "$out/model.onnx" --board ulx3s_85f --budget bram=100% --fps 1500 --channels 48 -o "$out/channels"
+hwflow synth "$out/model.onnx" --board ulx3s_85f --budget bram=100% --fps 1250 --channels 40 -o "$out/channels"
