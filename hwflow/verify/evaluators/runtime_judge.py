@@ -29,6 +29,7 @@ from hwflow.verify.evaluators.explanation import NOT_FINITE, RegionBounds, no_bo
 
 NAME = "onnxruntime"
 _SIDES = 2  # both may have rounded
+_ROUNDED_UP = 1 + 2.0**-50  # times a distance, it is no less than the exact one
 
 
 @dataclass
@@ -147,7 +148,7 @@ class RuntimeJudge:
             limit = np.zeros(own[part].shape) if error is None else _SIDES * error.reshape(own[part].shape)
             apart = np.where(same[part], 0.0, _distances(own[part], found[part]) if number else np.inf)
             row.greatest = max(row.greatest, float(apart.max(initial=0.0)))
-            within = (apart <= limit) & np.isfinite(limit)
+            within = (apart * _ROUNDED_UP <= limit) & np.isfinite(limit)
             for place in map(tuple, np.argwhere(~same[part] & ~(within & real)).tolist()):
                 row.mismatches += 1
                 if within[place] or (not real and _undecided(bounds, place[0])):
@@ -162,9 +163,9 @@ class RuntimeJudge:
 
 
 def _distances(a: AnyArray, b: AnyArray) -> AnyArray:
-    """Return the distances of numbers, rounded up; infinity where one is not finite."""
+    """Return the distances of numbers; infinity where one is not finite."""
     with np.errstate(invalid="ignore"):
-        apart = np.abs(a.astype(np.float64) - b.astype(np.float64)) * (1 + 2.0**-50)
+        apart = np.abs(a.astype(np.float64) - b.astype(np.float64))
     return np.where(np.isfinite(apart), apart, np.inf)
 
 
