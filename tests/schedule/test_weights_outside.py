@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from hwflow.schedule.weights_outside import _fewest_words, _Option
+from hwflow.api.compiler import dataflow, load
+from hwflow.boards import find_board
+from hwflow.passes.fetch_weights import fetch_weights
+from hwflow.schedule.search.folding_search import Budget, FoldingSearch
+from hwflow.schedule.weights_outside import _fewest_words, _Option, choices
+from tests.flow.networks import dense_network
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -27,3 +36,29 @@ def test_the_fewest_words_of_all_choices(seed: int) -> None:
         assert sum(option.size for option in chosen) <= room
         least = min(sum(option.words for option in each) for each in fitting)
         assert sum(option.words for option in chosen) == least
+
+
+def test_choices_begin_with_the_fewest_words_that_fit(tmp_path: Path) -> None:
+    """Each choice leaves more block RAM than the one before, and fetches no fewer words; the first one has foldings
+    within the budget, of which block RAM is scarce."""
+    graph = dataflow(load(dense_network(tmp_path / "model.onnx", (512, 280, 256, 16))).quantized)
+    board = find_board("ulx3s_85f")
+    assert board.memory is not None
+    part, timing = replace(board.part, clock_mhz=100.0), board.memory.timing(Fraction(100_000_000))
+    nodes = {node.name: node for node in graph.nodes}
+
+    def words(groups: Mapping[str, int]) -> int:
+        shapes = {name: nodes[name].attributes.weights.shape for name in groups}
+        return sum(rows * -(-columns // 2) for rows, columns in shapes.values())
+
+    first = {}
+    for blocks in (24, 50, 104):
+        budget = Budget(part.lut // 8, part.ff // 4, part.dsp, blocks)
+        found = list(choices(graph, part, budget, timing))
+        assert found
+        assert [words(groups) for groups in found] == sorted(words(groups) for groups in found)
+        search = FoldingSearch(fetch_weights(graph, found[0], timing), part, budget)
+        assert search.is_feasible()
+        assert search.is_feasible(10 * search.intervals[0]) and not search.is_feasible(1)
+        first[blocks] = words(found[0])
+    assert first[24] > first[50] > first[104]
