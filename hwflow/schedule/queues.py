@@ -39,6 +39,7 @@ from hwflow.schedule.throughput.periodic import PeriodicSchedule
 FRAMES = 6  # usually enough to reach the steady state
 MOST_FRAMES = 96  # simulated if it takes longer
 MOST_BEATS = 1 << 22  # beats per frame of all streams: minimizing depths takes some hundred bytes each
+_MOST_BESIDE_MEMORY = 1 << 18  # the same where weights are fetched: runs are bounds anyway
 _MOST_EVENTS = 1 << 26  # beats per frame from which on there is no schedule but an even one
 _MOST_LONGER = 2  # periods than a bound that is not proved
 _PIXEL_STEPS = 16  # parts of the least to which the pixels beyond it are searched
@@ -80,7 +81,8 @@ def _give_buffers(plan: Plan, period: int) -> EvenSchedule:
 def _room(plan: Plan, even: EvenSchedule) -> PeriodicSchedule | EvenSchedule | None:
     """Return a schedule with unbounded queues."""
     streamed = streamed_beats(plan)
-    if streamed > MOST_BEATS and even.settle():
+    most = min(MOST_BEATS, _MOST_BESIDE_MEMORY) if has_sources(plan.graph) else MOST_BEATS
+    if streamed > most and even.settle():
         return even
     even.release()
     if streamed > _MOST_EVENTS:

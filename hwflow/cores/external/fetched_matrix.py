@@ -18,7 +18,7 @@ from hwflow.cores.matrix.stream_matrix import StreamMatrix, StreamMatrixAttribut
 from hwflow.ir.graph import Attributes, Node
 from hwflow.types import Interval, IntType, TensorType
 
-_MANY = 1 << 20  # weights that pass in a frame
+_MANY = 1 << 16  # weights that pass in a frame
 
 
 @dataclass(frozen=True, eq=False)
