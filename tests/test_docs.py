@@ -17,6 +17,7 @@ from docs.generated import PAGES
 from hwflow.cli.parser import command_line
 from hwflow.codegen import report
 from hwflow.frontend.states.ties import States
+from hwflow.numerics.requantizers.quadratics import find_quadratics
 from hwflow.numerics.requantizers.requantizer import Form, lookup_form, search_form, threshold_form
 from hwflow.numerics.requantizers.step_function import StepFunction
 from hwflow.onnxspec.clauses import RULES
@@ -105,7 +106,11 @@ DATA = ("versions", "model.external_sha256")
 def forms() -> list[Form]:
     """One of each, but for the multiply-add-shift that the network below has."""
     steps = [StepFunction.of_table(0, [0, 1, 1, 2, 3, 5])]
-    found = [threshold_form(steps), search_form(steps, with_values=True), lookup_form(steps)]
+    parabola = StepFunction.of_table(0, [x * x // 4096 for x in range(4096)])
+    found = [
+        threshold_form(steps), search_form(steps, with_values=True), lookup_form(steps), find_quadratics(parabola),
+    ]
+    assert None not in found
     return [form for form in found if form is not None]
 
 
