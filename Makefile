@@ -25,7 +25,7 @@ test: icarus chromium install-test
 coverage: icarus chromium install-test
 	rm -rf build/coverage
 	$(BIN)/hwflow doctor
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal --cov --cov-report=term-missing --cov-fail-under=98
+	$(BIN)/python -m pytest -q -n 3 --dist worksteal --cov --cov-report=term-missing --cov-fail-under=98
 
 mutants: icarus chromium install-test
 	$(BIN)/hwflow doctor
@@ -60,8 +60,9 @@ $(VENV)/.installed-docs: pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"
 	touch $@
 
+# Three workers for two cores: one often waits for a process, a line or a lock.
 tests: tools
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal
+	$(BIN)/python -m pytest -q -n 3 --dist worksteal
 
 # The tools' first start compiles them (a minute or two); doctor does that once before tests run side by side.
 tools:
