@@ -103,6 +103,18 @@ def test_an_operator_of_machine_learning_is_named(tmp_path: Path) -> None:
     assert {finding.rule for finding in findings} == {"quantized-operand", "exact-levels"}
 
 
+def test_what_is_left_in_float_is_said_in_words(tmp_path: Path) -> None:
+    """PROBIT is an operation on two functions of the score."""
+    b = Builder(21, 10)
+    x = b.node(
+        "LinearRegressor", b.requantize(b.input("x", ["N", 3]), 0.5, 0, "int8"), domain="ai.onnx.ml",
+        coefficients=[0.5] * 9, targets=3, post_transform="PROBIT",
+    )  # fmt: skip
+    b.output(b.declare(b.quantize(b.node("MatMul", x, b.weights(np.ones((3, 2), int))), 0.5), ["N", 2], "uint8"))
+    (finding,) = refused(b, tmp_path)
+    assert "must be quantized after functions of the same number, not left in float" in finding.message
+
+
 def test_shapes_that_cannot_be_told_hide_no_operator(tmp_path: Path) -> None:
     """The second one is named though the result of the first has no shape."""
     b = Builder(21, 10)

@@ -21,6 +21,7 @@ from hwflow.frontend.context import Lowering, refuse
 from hwflow.frontend.views import Reals, as_array, compact, fraction_gcd, fractions, uniform
 from hwflow.ir.integer_functions import Simple
 from hwflow.ir.node_attributes import RequantizeAttributes
+from hwflow.numerics.functions.combination import Combination
 from hwflow.numerics.functions.function import Elementwise, enclose
 from hwflow.numerics.functions.nearest_float import nearest_float
 from hwflow.numerics.functions.sum_keys import SumKeys
@@ -99,6 +100,8 @@ def _kinds(view: Reals) -> str:
     functions = {f for step in view.functions for f in step.reshape(-1) if f is not None}
     if any(isinstance(f, SumKeys) for f in functions):
         return "a sum of different scales"
+    if any(isinstance(f, Combination) for f in functions):
+        return "functions of the same number"
     return ", ".join(sorted({type(f).__name__ for f in functions}))
 
 
