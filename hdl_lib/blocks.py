@@ -55,11 +55,12 @@ def loop(m: Module, name: str, count: int, advance: Value, *, start: int = 0) ->
     return last
 
 
-def count_up(m: Module, name: str, count: int, advance: Value) -> Signal:
-    """Return a register that counts 0 to ``count - 1`` repeatedly, one up in every cycle with ``advance``."""
-    value = Signal(range(max(count, 2)), name=name)
+def count_up(m: Module, name: str, count: int, advance: Value, *, start: int = 0) -> Signal:
+    """Return a register that counts 0 to ``count - 1`` repeatedly, one up in every cycle with ``advance``. ``start``:
+    the value after reset."""
+    value = Signal(range(max(count, 2)), name=name, init=start)
     if count & (count - 1):
-        wrap = Signal(name=f"{name}_wrap")  # the value is the greatest one
+        wrap = Signal(name=f"{name}_wrap", init=start == count - 1)  # the value is the greatest one
         with m.If(advance):
             m.d.sync += [value.eq(value + 1), wrap.eq(value == count - 2)]
             with m.If(wrap):
@@ -67,6 +68,25 @@ def count_up(m: Module, name: str, count: int, advance: Value) -> Signal:
     elif count > 1:
         with m.If(advance):
             m.d.sync += value.eq(value + 1)
+    return value
+
+
+SMALL_COUNT = 4
+"""Numbers that are counted without a carry chain."""
+
+
+def count_behind(m: Module, name: str, count: int, advance: Value) -> Signal:
+    """Return what :func:`count_up` does, in a register behind a counter that is one step ahead.
+
+    The address of a table in look-up tables: of a counter that is the address, synthesis takes the sum for a part of
+    the table's functions, which has to come through the carry chain first.
+    """
+    if count <= SMALL_COUNT:
+        return count_up(m, name, count, advance)
+    value = Signal(range(count), name=name)
+    following = count_up(m, f"{name}_following", count, advance, start=1)
+    with m.If(advance):
+        m.d.sync += value.eq(following)
     return value
 
 

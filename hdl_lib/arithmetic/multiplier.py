@@ -30,6 +30,7 @@ class ProductForm(StrEnum):
     SHIFT_ADD = "shift_add"  # adders of shifted inputs, for factors that never change
     WIRES = "wires"  # a shift each, without a register between two cores that have some
     SERIAL = "serial"  # look-up tables, some digits of the input per step
+    SEARCH = "search"  # none: one comparator that goes through a table of thresholds
     TABLE = "table"  # memories of the multiples of stored factors
     NEURONS = "neurons"  # none: truth tables of what the products are for
 

@@ -7,7 +7,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hdl_lib.arithmetic.adder_tree import Term
-from hdl_lib.blocks import ONE_TURN, Turns, block_count, count_in_turns, count_up, less
+from hdl_lib.blocks import ONE_TURN, Turns, block_count, count_behind, count_in_turns, count_up, less
 from hdl_lib.memories.rom import Rom, Table
 from hdl_lib.memories.storage import check_depth
 from hdl_lib.streams.output_queue import OutputQueue
@@ -68,12 +68,16 @@ class PerChannel(wiring.Component):
             return count_up(m, name, words, advance)
         return count_in_turns(m, name, words // self.turns[0], self.turns, advance)
 
+    def _address(self, m: Module, name: str, words: int, advance: Value) -> Signal:
+        """Return :meth:`_block` for a table that is read in the same cycle."""
+        return (count_behind if self.turns[0] == 1 else self._block)(m, name, words, advance)
+
     def _operands(self, m: Module, step: Value, table: Table) -> tuple[list[Value], Value]:
         """Return the input's lanes and the block's word of the table, both in registers, 2 cycles after the step."""
         arrived, operand = (Signal(self.i.payload.shape(), name=name, reset_less=True) for name in ("arrived", "x"))
         m.d.sync += [arrived.eq(self.i.payload), operand.eq(arrived)]
         m.submodules.parameters = rom = Rom.of_table(table, output_register=True)
-        m.d.comb += rom.addr.eq(self._block(m, "block", table.depth, step))
+        m.d.comb += rom.addr.eq(self._address(m, "block", table.depth, step))
         return [operand[lane] for lane in range(self.lanes)], rom.data
 
 

@@ -177,7 +177,7 @@ class SerialMultiplyAddShift(PerChannel):
         # The multiplier stays for all steps but the last one.
         m.submodules.parameters = rom = Rom.of_table(self.parameters, output_register=True)
         moves = step & (ring[-2] | last)
-        m.d.comb += rom.addr.eq(self._block(m, "parameter", self.parameters.depth, moves))
+        m.d.comb += rom.addr.eq(self._address(m, "parameter", self.parameters.depth, moves))
 
         stages = self.latency - 3  # from a step to the sum it changes
         update = delayed(m, "update", step, stages)

@@ -14,14 +14,15 @@ from hwflow.cores.loops.followed_by import FollowedByAttributes
 from hwflow.cores.loops.repeated import core_of, rounds_of
 from hwflow.cores.matrix.dot_products import MvuAttributes
 from hwflow.cores.matrix.stream_matrix import StreamMatrixAttributes
-from hwflow.cores.operator import Decision, MemoryFile, Resources, beats
+from hwflow.cores.operator import Decision, Folding, MemoryFile, Resources, beats
 from hwflow.cores.registry import OPERATORS, hardware
-from hwflow.cores.requantizers.requantizer_core import form_of
+from hwflow.cores.requantizers.requantize import Requantize
 from hwflow.ir.graph import Delaying, Graph, Node, Recurring
 from hwflow.ir.node_attributes import RequantizeAttributes
 from hwflow.numerics.requantizers.quadratics import QuadraticForm
 from hwflow.numerics.requantizers.requantizer import Form, LookupForm, MultiplyAddShift, SearchForm, ThresholdForm
 from hwflow.onnxspec.resolving.resolved_model import ResolvedModel
+from hwflow.schedule.plan import Plan
 from hwflow.schedule.schedule import Schedule
 
 FORMAT = 1
@@ -94,7 +95,7 @@ def report(
         ],
         "fifos": [_fifo(n, plan[n], i) for n in graph.nodes for i in range(len(n.outputs))],
         "memories": memory_report(plan, files, family),
-        "exactness": _exactness(plan.cores),
+        "exactness": _exactness(plan),
         "larger_design": None,  # what was not routed, where this one took its place
         "host": {**host_nodes(graph), **host_work},
         "seconds": dict(seconds.steps),
@@ -231,7 +232,7 @@ def _layer(node: Node, decision: Decision, macs_without_padding: int) -> dict[st
         "macs_without_padding": macs_without_padding,
         "multipliers": folding.multipliers,
         "accumulator_bits": node.outputs[0].typed.element.bits if isinstance(core.attributes, _SUMS) else None,
-        "requantizer": _requantizer(core) if isinstance(core.attributes, RequantizeAttributes) else None,
+        "requantizer": _requantizer(core, folding) if isinstance(core.attributes, RequantizeAttributes) else None,
     }
 
 
@@ -247,20 +248,21 @@ def _fifo(node: Node, decision: Decision, index: int) -> dict[str, Any]:
     }
 
 
-def _exactness(cores: Sequence[Node]) -> dict[str, Any]:
+def _exactness(plan: Plan) -> dict[str, Any]:
     """Return every requantizer with its form, and that it was proved equal to its step functions (an unproved one is
     never built)."""
-    forms = [
-        {
-            "name": n.name,
-            "form": FORMS[type(form_of(n))],
-            "input_interval": [n.inputs[0].typed.interval.lo, n.inputs[0].typed.interval.hi],
-            "output_interval": [n.outputs[0].typed.interval.lo, n.outputs[0].typed.interval.hi],
-            **_details(form_of(n)),
-        }
-        for n in map(core_of, cores)
-        if isinstance(n.attributes, RequantizeAttributes)
-    ]
+    forms = []
+    for node in plan.cores:
+        core = core_of(node)
+        if isinstance(core.attributes, RequantizeAttributes):
+            source, result, form = core.inputs[0].typed, core.outputs[0].typed, _form(core, plan[node].folding)
+            forms.append({
+                "name": core.name,
+                "form": FORMS[type(form)],
+                "input_interval": [source.interval.lo, source.interval.hi],
+                "output_interval": [result.interval.lo, result.interval.hi],
+                **_details(form),
+            })
     return {"requantizers": forms, "proved": len(forms)}
 
 
@@ -273,15 +275,21 @@ FORMS = {
 }
 
 
-def _requantizer(node: Node) -> dict[str, Any]:
+def _form(core: Node[RequantizeAttributes], folding: Folding) -> Form:
+    """Return the form of a requantizer with that folding."""
+    form: Form = Requantize().implementation(core, folding).form
+    return form
+
+
+def _requantizer(core: Node[RequantizeAttributes], folding: Folding) -> dict[str, Any]:
     """Return form, widths and proof of a requantizer."""
-    form, source = form_of(node), node.inputs[0].typed
+    form, source = _form(core, folding), core.inputs[0].typed
     return {
         "form": FORMS[type(form)],
         "input_bits": source.element.bits,
-        "output_bits": node.outputs[0].typed.element.bits,
+        "output_bits": core.outputs[0].typed.element.bits,
         **_details(form),
-        "epsilon": float(node.attributes.epsilon),
+        "epsilon": float(core.attributes.epsilon),
         "proved": True,
     }
 

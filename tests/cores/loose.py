@@ -60,7 +60,7 @@ TOGETHER: dict[str, dict[str, float]] = {
         "depthwise": 3, "elementwise": 1.68, "fetched_matrix": 2.13, "fifo": 1.22, "followed_by": 1.8, "fork": 0.84,
         "frame_sync": 3.04, "max_pool": 2.5, "mvu": 2, "position_sum": 2, "product": 1.62, "quotient": 2.1,
         "rearrange": 0.78, "relay": 0,
-        "repeated": 1.62, "requantize": 1.86, "root": 7,
+        "repeated": 1.7, "requantize": 1.86, "root": 7,
         "running_sum": 2, "scaled_add": 2.38, "sliding_window": 2, "stream_concat": 0.66, "stream_delay": 1.76,
         "stream_matrix": 1.57,
         "stream_top_k": 1.8,

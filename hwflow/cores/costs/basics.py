@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import ceil, gcd
 
+from hdl_lib.blocks import SMALL_COUNT
 from hwflow.cores.costs.family import FAMILIES
 from hwflow.cores.operator import Resources
 
@@ -116,6 +117,11 @@ def count_up(count: int) -> Resources:
     if count & (count - 1):
         return loop(count)
     return Resources(lut=width, ff=width)
+
+
+def count_behind(count: int) -> Resources:
+    """:func:`hdl_lib.blocks.count_behind`: a counter that is a step ahead, and the register behind it."""
+    return count_up(count) + Resources(ff=(count - 1).bit_length() if count > SMALL_COUNT else 0)
 
 
 def taking_turns(words: int, turns: tuple[int, int]) -> Resources:

@@ -30,6 +30,7 @@ from hwflow.cores.requantizers.quadratic_segments import QuadraticSegments
 from hwflow.cores.requantizers.requantizer_core import RequantizerCore, form_of
 from hwflow.cores.requantizers.result_table import ResultTable
 from hwflow.cores.requantizers.serial_requantize import SerialProducts
+from hwflow.cores.requantizers.serial_search import OneComparator
 from hwflow.ir.graph import IntArray, Node, Stage
 from hwflow.ir.node_attributes import RequantizeAttributes
 from hwflow.numerics.requantizers.quadratics import QuadraticForm
@@ -121,6 +122,7 @@ class Requantize(LogicalOperator[RequantizeAttributes], ImplementedOperator[Requ
         if isinstance(form, QuadraticForm):
             return options + QuadraticSegments.foldings(options)
         if not isinstance(form, MultiplyAddShift) or shifts_only(form):
+            options += OneComparator.foldings(node)
             return options if in_turns else options + ThresholdGates.foldings(node, form, options)
         constants, others = worth_offering(form), []
         for folding in options:
@@ -129,7 +131,7 @@ class Requantize(LogicalOperator[RequantizeAttributes], ImplementedOperator[Requ
             others.append(Folding(folding.input_lanes, folding.output_lanes, multiplier=kind))
             if not in_turns:
                 others += TabledProducts.foldings(node, folding.input_lanes)
-        return options + others + SerialProducts.foldings(node)
+        return options + others + SerialProducts.foldings(node) + OneComparator.foldings(node)
 
     def between_registers(self, node: Node[RequantizeAttributes], folding: Folding, device: Device) -> Folding:
         core = self.implementation(node, folding)
@@ -147,6 +149,8 @@ class Requantize(LogicalOperator[RequantizeAttributes], ImplementedOperator[Requ
         form = form_of(node)
         if folding.multiplier == ThresholdGates.kind and isinstance(form, SearchForm | ThresholdForm):
             return ThresholdGates(node, folding, form)
+        if folding.multiplier == OneComparator.kind:
+            return OneComparator(node, folding, form)
         kind = _CORES.get(type(form)) or _PRODUCTS[folding.multiplier]
         core = kind(node, folding, form)
         if kind is BlockProducts and core.words == 1 and shifts_only(core.form):

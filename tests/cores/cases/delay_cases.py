@@ -84,5 +84,6 @@ def _repeated(case: Case, rounds: int, foldings: int = 2) -> Case:
 REPEATED = [
     _repeated(PRODUCT[0], 3),
     _repeated(next(case for case in REQUANTIZE if case.name == "search_ties_alike"), 4),
+    _repeated(next(case for case in REQUANTIZE if case.name == "search_values_in_steps"), 3, 1),
     *(_repeated(case, 3, 1) for case in REARRANGE[:4]),
 ]

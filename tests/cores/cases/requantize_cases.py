@@ -247,6 +247,11 @@ def _serial(case: Case, *foldings: tuple[int, int]) -> Case:
     )
 
 
+def _one_comparator(case: Case) -> Case:
+    """The case by a search with one comparator."""
+    return replace(case, name=f"{case.name}_in_steps", foldings=(Folding(1, 1, multiplier="search"),))
+
+
 REQUANTIZE += [
     _serial(_requantize("multiply", 2, 5, I18, I8, _scattered(9999, 22), (), zero_point=3), (1, 1), (2, 2), (1, 3)),
     _serial(_requantize("multiply_many", 2, 24, I20, I8, _scattered(9999, 22), ()), (1, 1), (1, 2)),
@@ -258,6 +263,15 @@ REQUANTIZE += [
         _function("multiply_both", 3, 4, I18, lambda x, c: line(x, (97013, -201177, 0, 45001)[c], 27), ()),
         (1, 1), (1, 2), (1, 5),
     ),
+    _one_comparator(
+        _requantize("multiply_alike", 3, 4, I16, I8, lambda c: Fraction(3, 1001), (), uniform=True, zero_point=3)
+    ),
+    _one_comparator(_function("search", 3, 5, I16, lambda x, c: np.sqrt(x.clip(0) * (1 + c / 7)), ())),
+    _one_comparator(_function("search_alike", 3, 4, I16, lambda x, c: 127 * np.tanh(x / 9000), (), uniform=True)),
+    _one_comparator(_function("search_falling", 3, 3, I16, lambda x, c: 100 - np.cbrt(x.clip(0) * (1 + c)), ())),
+    _one_comparator(_function("search_values", 3, 5, I16, lambda x, c: smooth(x, 300 * c, 4000 + 900 * c), ())),
+    _one_comparator(_function("search_one", 2, 3, I16, lambda x, c: np.where(x > 1000 * c, 3000 * c, -7), ())),
+    _one_comparator(_function("search_deep", 2, 16, I20, lambda x, c: 127 * np.tanh(x / (9000 + 99 * c)), ())),
 ]
 
 

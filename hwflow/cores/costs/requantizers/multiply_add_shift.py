@@ -14,7 +14,7 @@ from hdl_lib.arithmetic.block_product import BLOCK_LATENCY
 from hdl_lib.arithmetic.digit_product import Digits
 from hdl_lib.arithmetic.wide_product import WideProduct
 from hdl_lib.requantizers.requantize_mas import MultiplyAddShift
-from hwflow.cores.costs.basics import chain, count_up, difference, trailing_zeros
+from hwflow.cores.costs.basics import chain, count_behind, difference, trailing_zeros
 from hwflow.cores.costs.changing import Changing
 from hwflow.cores.costs.family import FAMILIES
 from hwflow.cores.costs.memory import queue, rom
@@ -69,7 +69,7 @@ def multiply_add_shift(
         each = _lane_of_rows(family, x, multiplier, addend, shift, rounds, out, limits).times(lanes)
         each += _row_products(family, x, multiplier, addend, rows, lanes)
         stages = max(1, tree_levels(rows.digits.count))
-        control = count_up(words) + Resources(lut=3, ff=2 + stages)
+        control = count_behind(words) + Resources(lut=3, ff=2 + stages)
         return table + each + control + Resources(ff=stages * addends) + queue(family, lanes * out.bits, depth)
     common = family, x, multiplier, addend, shift, rounds, out, part, limits
     if known is None:
@@ -95,7 +95,7 @@ def multiply_add_shift(
     shapes = Shape(x.bits, x.signed), Shape(multiplier.bits, multiplier.signed)
     if MultiplyAddShift.has_near_register(*shapes, part, (width, words)):
         each += Resources(ff=width + lanes * x.bits + 1)
-    total = table + each + count_up(words) + CONTROL + Resources(ff=registers, dsp=dsp)
+    total = table + each + count_behind(words) + CONTROL + Resources(ff=registers, dsp=dsp)
     return total + queue(family, lanes * out.bits, depth)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import ceil
 
 from hdl_lib.requantizers.requantize_search import read_latency
-from hwflow.cores.costs.basics import adders, bits, chain, count_up, difference, trailing_zeros
+from hwflow.cores.costs.basics import adders, bits, chain, count_behind, difference, trailing_zeros
 from hwflow.cores.costs.changing import Changing
 from hwflow.cores.costs.family import FAMILIES
 from hwflow.cores.costs.memory import queue, rom
@@ -36,7 +36,7 @@ def thresholds(
     table = rom(family, words, width, changing) if known is None else known
     if plain and words > 1:  # a carry cell reads the complement of what is subtracted
         table += Resources(lut=complemented)
-    control = count_up(words) + Resources(lut=3, ff=4 + (groups - 1).bit_length())
+    control = count_behind(words) + Resources(lut=3, ff=4 + (groups - 1).bit_length())
     for lane in ones or [[1] * levels] * lanes:
         # Bits below all thresholds' ones are not looked at; of a threshold of 0 it is the sign.
         lowest = min([x.bits - 1, *(trailing_zeros(t) for t in lane if t)])
