@@ -272,8 +272,10 @@ class Depthwise(wiring.Component):
         within = present_change(m, steps.column_steps, read)
         between = present_change(m, steps.row_steps, row_done)
         needed, released = (
-            Mux(walk.column_last, at_end, Mux(moves, change, 0))
-            for at_end, moves, change in zip(between, moving, within, strict=True)
+            self._between_windows(m, walk, name, Mux(walk.column_last, at_end, Mux(moves, change, 0)), change_at_first)
+            for name, at_end, moves, change, change_at_first in zip(
+                ("needed", "released"), between, moving, within, steps.first_change, strict=True
+            )
         )
         first = steps.needed(0, 0)
         self._count(
@@ -281,6 +283,15 @@ class Depthwise(wiring.Component):
             range(-1, self.pixels + max(0, steps.greatest_surplus)),
             range(-max(first, steps.most_needed), self.pixels + max(0, steps.greatest_lead) + 1), self.pixels,
         )
+
+    def _between_windows(self, m: Module, walk: _Walk, name: str, change: Value, first: int) -> Value:
+        """Return a function of what changes with a window alone, in a register where a window takes more than a step;
+        ``first``: its value at the first window."""
+        if walk.steps * self.blocks == 1:
+            return change
+        later = Signal.like(change, name=name, init=first)
+        m.d.sync += later.eq(change)
+        return later
 
     def _count(
         self, m: Module, written: Value, read: Value, lead_there: Signal, needed: Value, released: Value, first: int,

@@ -88,6 +88,14 @@ class PixelSteps:
         rows = range(self.geometry.out_height)
         return gathered([(int(self._needs_more(row)), int(self._releases_more(row))) for row in rows])
 
+    @property
+    def first_change(self) -> tuple[int, int]:
+        """Return the change after the first window."""
+        if self.geometry.out_width == 1:
+            return self.row_steps[0].needed, self.row_steps[0].released
+        moves, step = self.moving_rows[0], self.column_steps[0]
+        return step.needed if moves.needed else 0, step.released if moves.released else 0
+
     @cached_property
     def most_needed(self) -> int:
         """Return the most pixels by which what is needed grows between two windows."""

@@ -127,7 +127,10 @@ def _pixel_counts(g: WindowGeometry, pixels: int) -> Resources:
         if len(each) > 1:
             phases += bits(len(each) - 1) + (max(step.count for step in each) - 1).bit_length() + 1
     luts = PIXEL_COUNTS * counts + PIXEL_PHASES * phases + PIXEL_REST
-    return Resources(lut=round(luts), ff=int(counts) + phases)
+    # A change of nothing but 0 takes no register.
+    changes = [*steps.column_steps, *steps.row_steps]
+    kept = sum(bits(most) for most in (max(s.needed for s in changes), max(s.released for s in changes)) if most)
+    return Resources(lut=round(luts), ff=int(counts) + phases + kept)
 
 
 # Look-up tables per bit of the pixel counts, per bit of what says how they go on, and the rest (positions in the image
