@@ -6,7 +6,8 @@ only instantiated; :mod:`hwflow.codegen.common` adds them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -18,6 +19,7 @@ from amaranth.lib.wiring import Component, Out
 
 from hdl_lib.shared import CommonComponent, SharedComponent
 from hwflow.codegen.rtlil_text import legal, readable
+from hwflow.codegen.structure import NoStructure, structure_of
 from hwflow.cores.loadable_tables import with_writers
 from hwflow.cores.operator import Decision, MemoryFile
 from hwflow.cores.registry import hardware
@@ -91,9 +93,45 @@ def core_module(job: Job) -> CoreModule:
         for members in (built.inputs, built.outputs)
     )
     described = tuple(ModulePort(port, len(value), out) for port, (value, out) in ports.items())
-    text, common = _rtlil(built.component, name)
+    text, common = _core_rtlil(built.component, instance, name)
     files = [file.without_port() for file in built.files]
     return CoreModule(name, text, described, inputs, outputs, files, common)
+
+
+class _Converted(NamedTuple):
+    """What a core became, and the names that it was converted with."""
+
+    instance: str
+    module: str
+    rtlil: str
+    common: dict[str, Common]
+
+    def renamed(self, instance: str, module: str) -> tuple[str, dict[str, Common]]:
+        """Return it for another core: names of its modules and of its files begin with those of the core."""
+        ours, theirs = legal(self.module), legal(module)
+        text = self.rtlil.replace(ours, theirs).replace(f"weights/{self.instance}", f"weights/{instance}")
+        return text, {name.replace(ours, theirs): common for name, common in self.common.items()}
+
+
+_CONVERTED: OrderedDict[Hashable, _Converted] = OrderedDict()  # the latest ones
+MOST_CONVERTED, LONGEST = 64, 1 << 20  # of them, and of a text in characters
+
+
+def _core_rtlil(component: Component, instance: str, module: str) -> tuple[str, dict[str, Common]]:
+    """Return :func:`_rtlil` of a core; from an equal core that was converted lately only its names differ."""
+    try:
+        key = structure_of(component, instance)
+    except NoStructure:
+        return _rtlil(component, module)
+    if key in _CONVERTED:
+        _CONVERTED.move_to_end(key)
+        return _CONVERTED[key].renamed(instance, module)
+    text, common = _rtlil(component, module)
+    if len(text) <= LONGEST:
+        _CONVERTED[key] = _Converted(instance, module, text, common)
+        if len(_CONVERTED) > MOST_CONVERTED:
+            _CONVERTED.popitem(last=False)
+    return text, common
 
 
 @lru_cache(maxsize=1024)
