@@ -180,5 +180,5 @@ _RARELY = (1_000_000, 20, 20)  # objects made until the youngest are looked at, 
 
 
 def _import() -> None:
-    import hwflow.codegen.modules
+    import hwflow.codegen.converted.modules
     import hwflow.schedule.search.exploration  # noqa: F401

@@ -31,7 +31,8 @@ LAYERS = (
     Layer(("hwflow.display",), (), "it knows strings only"),
     Layer(("hwflow.errors",), ("hwflow.display",), "everything imports it"),
     Layer(
-        ("hwflow.processes",), ("hwflow.codegen.modules", "hwflow.schedule.search.exploration", "hwflow.sim.programs"),
+        ("hwflow.processes",),
+        ("hwflow.codegen.converted.modules", "hwflow.schedule.search.exploration", "hwflow.sim.programs"),
         "it knows what it will run",
     ),
     Layer(("hwflow.types",), COMMON, "a value's type is plain data"),

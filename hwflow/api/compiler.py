@@ -23,7 +23,7 @@ from hwflow.api.request import ALL, AUTO, NONE, TOO_FAST, Request, check_until, 
 from hwflow.boards import Board
 from hwflow.codegen.board.carriers import LinkOptions
 from hwflow.codegen.board.clock_plan import ClockPlan
-from hwflow.codegen.conversion import Conversion
+from hwflow.codegen.converted.conversion import Conversion
 from hwflow.codegen.emitted.packaging import Packaging
 from hwflow.codegen.report import Seconds
 from hwflow.display import show

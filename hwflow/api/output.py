@@ -19,7 +19,7 @@ from hwflow.api.model_digests import model_digests
 from hwflow.api.output_folder import Output
 from hwflow.codegen import verilog
 from hwflow.codegen.board.board_files import write_board
-from hwflow.codegen.conversion import Conversion
+from hwflow.codegen.converted.conversion import Conversion
 from hwflow.codegen.cores import separate
 from hwflow.codegen.external_memory import IMAGE, image_text, memory_of
 from hwflow.codegen.host_models import HostModel, host_table

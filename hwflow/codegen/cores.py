@@ -8,8 +8,8 @@ from typing import Any
 
 from amaranth.hdl import ClockSignal, Elaboratable, Instance, Module, ResetSignal, Signal, Value
 
-from hwflow.codegen.conversion import Conversion
-from hwflow.codegen.modules import CoreModule, component_ports
+from hwflow.codegen.converted.conversion import Conversion
+from hwflow.codegen.converted.modules import CoreModule, component_ports
 from hwflow.cores.loadable_tables import with_writers
 from hwflow.cores.operator import Built, MemoryFile
 from hwflow.cores.registry import hardware

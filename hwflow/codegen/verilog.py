@@ -11,12 +11,12 @@ from pathlib import Path
 
 from amaranth.back import rtlil
 
+from hwflow.codegen.converted.rtlil_text import readable
 from hwflow.codegen.emitted.comments import in_comment
 from hwflow.codegen.emitted.folding import readable_statements
 from hwflow.codegen.emitted.module_headers import with_headers
 from hwflow.codegen.emitted.packaging import OWN_NAMES, Packaging
 from hwflow.codegen.emitted.table_contents import with_weights
-from hwflow.codegen.rtlil_text import readable
 from hwflow.codegen.taps import LAYERS_FILE, with_layers
 from hwflow.codegen.top import TOP, Top
 from hwflow.display import show

@@ -17,7 +17,7 @@ from hwflow.codegen.board.carriers import OWN, LinkOptions, Pin, carrier_for
 from hwflow.codegen.board.clock_plan import plan_clock
 from hwflow.codegen.board.identity import Buffers, FramePort, identity
 from hwflow.codegen.board.memory_pins import memory_beside
-from hwflow.codegen.rtlil_text import readable, without_initial_contents
+from hwflow.codegen.converted.rtlil_text import readable, without_initial_contents
 
 if TYPE_CHECKING:
     from hwflow.boards.board import Board

@@ -10,7 +10,7 @@ import pytest
 
 import hwflow
 from hwflow import processes
-from hwflow.codegen.modules import core_module
+from hwflow.codegen.converted.modules import core_module
 from hwflow.cores.beat_movers import PLUMBING
 from hwflow.cores.windows.sliding_window import has_line_buffer
 from hwflow.processes import second_process

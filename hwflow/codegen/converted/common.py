@@ -8,9 +8,9 @@ from concurrent.futures import Executor
 from dataclasses import replace
 from typing import NamedTuple
 
+from hwflow.codegen.converted.modules import Common, CoreModule, common_module
+from hwflow.codegen.converted.rtlil_text import legal
 from hwflow.codegen.emitted.packaging import TOP
-from hwflow.codegen.modules import Common, CoreModule, common_module
-from hwflow.codegen.rtlil_text import legal
 from hwflow.processes import shared
 
 

@@ -6,9 +6,9 @@ from collections.abc import Hashable, Mapping
 from concurrent.futures import Executor
 from dataclasses import replace
 
-from hwflow.codegen.common import linked
+from hwflow.codegen.converted.common import linked
+from hwflow.codegen.converted.modules import CoreModule, Job, core_module, weight
 from hwflow.codegen.emitted.packaging import TOP
-from hwflow.codegen.modules import CoreModule, Job, core_module, weight
 from hwflow.cores.beat_movers import PLUMBING
 from hwflow.cores.external.weight_memory import WeightMemoryAttributes
 from hwflow.cores.operator import OPEN_DEPTH

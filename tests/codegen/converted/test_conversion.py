@@ -10,8 +10,8 @@ from dataclasses import replace
 import pytest
 
 from hwflow.boards import find_board
-from hwflow.codegen.conversion import Conversion
-from hwflow.codegen.modules import Job
+from hwflow.codegen.converted.conversion import Conversion
+from hwflow.codegen.converted.modules import Job
 from hwflow.cores.beat_movers import PLUMBING
 from hwflow.cores.verilog_names import identifiers
 from hwflow.cores.windows.sliding_window import has_line_buffer

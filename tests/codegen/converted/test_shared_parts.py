@@ -14,9 +14,9 @@ from hdl_lib.arithmetic.packed_product import Packing
 from hdl_lib.matrices.mvu import Mvu
 from hdl_lib.memories.rom import Table
 from hdl_lib.shared import CommonComponent
-from hwflow.codegen import modules
-from hwflow.codegen.common import linked
-from hwflow.codegen.rtlil_text import readable
+from hwflow.codegen.converted import modules
+from hwflow.codegen.converted.common import linked
+from hwflow.codegen.converted.rtlil_text import readable
 
 NAME = "core"
 MODULE = re.compile(r"(?ms)^module \\(\S+)\n(.*?)^end\n")

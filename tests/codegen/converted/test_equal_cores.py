@@ -9,9 +9,9 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In
 
 from hdl_lib.memories.rom import Table
-from hwflow.codegen import modules
-from hwflow.codegen.modules import Job, core_module
-from hwflow.codegen.structure import NoStructure, structure_of
+from hwflow.codegen.converted import modules
+from hwflow.codegen.converted.equal_cores import NoStructure, structure_of
+from hwflow.codegen.converted.modules import Job, core_module
 from hwflow.cores.operator import Decision
 from tests.cores.cases.all_cases import CASES
 

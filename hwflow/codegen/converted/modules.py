@@ -1,7 +1,7 @@
 """Convert cores to RTLIL as separate modules, so that conversions can run in parallel.
 
 Repeated parts of a core (:mod:`hdl_lib.shared`) are modules, too, each converted once. Modules that cores share are
-only instantiated; :mod:`hwflow.codegen.common` adds them.
+only instantiated; :mod:`hwflow.codegen.converted.common` adds them.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from amaranth.hdl._ir import PortDirection
 from amaranth.lib.wiring import Component, Out
 
 from hdl_lib.shared import CommonComponent, SharedComponent
-from hwflow.codegen.rtlil_text import legal, readable
-from hwflow.codegen.structure import NoStructure, structure_of
+from hwflow.codegen.converted.equal_cores import NoStructure, structure_of
+from hwflow.codegen.converted.rtlil_text import legal, readable
 from hwflow.cores.loadable_tables import with_writers
 from hwflow.cores.operator import Decision, MemoryFile
 from hwflow.cores.registry import hardware

@@ -1,0 +1,1 @@
+"""Cores as RTLIL: each converted by itself, equal ones once, what they share once."""
