@@ -310,7 +310,9 @@ class Depthwise(wiring.Component):
                     Mux(written, spare - 1, spare),
                 )
             ),
-            lead.eq(Mux(read, lead - needed + written, lead + written)),
+            lead.eq(
+                Mux(read, Mux(written, lead - (needed - 1), lead - needed), Mux(written, lead + 1, lead))
+            ),
         ]
         m.d.comb += [self.i.ready.eq(spare >= 0), lead_there.eq(lead >= 0)]
 

@@ -135,8 +135,8 @@ def _pixel_counts(g: WindowGeometry, pixels: int) -> Resources:
 
 # Look-up tables per bit of the pixel counts, per bit of what says how they go on, and the rest (positions in the image
 # among them).
-PIXEL_COUNTS, PIXEL_PHASES, PIXEL_REST = 3.5, 2.0, 60
+PIXEL_COUNTS, PIXEL_PHASES, PIXEL_REST = 4.0, 2.0, 60
 
 # Look-up tables per address bit for each move it may make, per bit of the row counts (positions in the image among
 # them), and the rest. By least squares over the harness's cases.
-ADDRESS_CHOICE, COUNTS, REST = 0.7, 7.6, -29
+ADDRESS_CHOICE, COUNTS, REST = 0.7, 8.2, -29
