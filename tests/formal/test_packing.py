@@ -156,6 +156,18 @@ def ice40_registers():
     return n, [("rA", a), ("rB", b)]
 
 
+def ice40_results(others=False):
+    """A second register behind the product; ``others``: of a part of its bits, the rest is read at once."""
+    n = Netlist()
+    a, b = n.ice40_register("a", n.input("x", 3)), n.ice40_register("b", n.input("y", 4))
+    p = n.ice40_product("block", a, b)
+    q = n.ice40_register("q", p[:7] if others else p)
+    n.output("o", q)
+    if others:
+        n.output("early", p[7:])
+    return n, [("rA", a), ("rB", b)] if others else [("rA", a), ("rB", b), ("rH", q)]
+
+
 def ice40_pair(signed=(0, 1), other=(0, 1), registered=(1, 1, 1), width=4):
     """Two products of operands of ``width`` bits, of which the last is the sign where there is one."""
     n = Netlist()
@@ -259,6 +271,8 @@ CASES = {
 }
 ICE40_CASES = {
     "registers": (ice40_registers(), 3 + 4),
+    "a second register": (ice40_results(), 3 + 4 + 16),
+    "a second register of some bits": (ice40_results(others=True), 3 + 4),
     "two products": (ice40_pair(), 1),
     "two products, both operands signed, of 8 bits": (ice40_pair((1, 1), (1, 1), width=8), 1),
     "two products without registers": (ice40_pair((0, 0), (0, 0), registered=(0, 0, 0)), 1),
@@ -314,6 +328,12 @@ def careless_readers(netlist, bits, register_of):
     return Bank(found[0].control, tuple(r.q for r in found) + tuple(bits[7:]), tuple(r.cell for r in found))
 
 
+def careless_ice40_readers(netlist, bits, register_of):
+    """As registers_behind, without looking at bits that no register reads."""
+    found = [register_of(netlist, netlist.readers(bit)[0][0]) for bit in bits[:7]]
+    return Bank(found[0].control, tuple(r.q for r in found) + tuple(bits[7:]), tuple(r.cell for r in found))
+
+
 copies_of_sign = ecp5._copies_of_sign
 
 
@@ -348,6 +368,14 @@ def test_products_of_different_signs_in_one_block_are_refuted(tmp_path, monkeypa
     netlist, _ = ice40_pair((0, 1), (1, 1))
     side_by_side(tmp_path, netlist, [], None, "ice40")
     passed, log = check(tmp_path, 6)
+    assert not passed and "Assert failed" in log, f"the broken twin passed:\n{log}"
+
+
+def test_a_second_register_of_bits_that_are_read_at_once_is_refuted(tmp_path, monkeypatch):
+    monkeypatch.setattr(ice40, "registers_behind", careless_ice40_readers)
+    netlist, _ = ice40_results(others=True)
+    side_by_side(tmp_path, netlist, [], None, "ice40")
+    passed, log = check(tmp_path, 8)
     assert not passed and "Assert failed" in log, f"the broken twin passed:\n{log}"
 
 

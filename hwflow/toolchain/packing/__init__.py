@@ -32,6 +32,7 @@ _ALIGNED = {"ecp5": ("MULT18X18D", ecp5.align_operands)}  # returns the pins tha
 _ZEROS: dict[str, Sequence[Callable[[Netlist], None]]] = {"ecp5": (carries.without_zeros, ecp5.ground_blocks)}
 _CARRIES: dict[str, Callable[[Netlist], int]] = {"ecp5": carries.free_ends}  # returns the look-up tables freed
 _PAIRS = {"ice40": (("SB_MAC16", "multipliers", ice40.pack_pair),)}  # returns the blocks removed
+_RESULTS = {"ice40": (("SB_MAC16", "multipliers", ice40.pack_result),)}  # as _REGISTERS, of what is no pair
 _COPIES: dict[str, Callable[[Netlist], int]] = {"ecp5": ecp5.copy_outputs}  # iCE40 has nets that reach everything
 
 
@@ -77,6 +78,8 @@ def pack(design: dict[str, Any], family: str) -> Packing:
     for kind, called, rule in _PAIRS.get(family, ()):
         names = list(netlist.cells(kind))
         packing.pairs[called] = sum(rule(netlist, name) for name in names if netlist.holds(name))
+    for kind, called, rule in _RESULTS.get(family, ()):
+        packing.registers[called] += sum(rule(netlist, name) for name in netlist.cells(kind))
     pins = 0
     if family in _ALIGNED:
         kind, align = _ALIGNED[family]

@@ -10,7 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from hwflow.toolchain.packing.netlist import Bit, Netlist
-from hwflow.toolchain.packing.registers import Bank, ice40_register, registers_before, remove_unread
+from hwflow.toolchain.packing.registers import (
+    Bank,
+    ice40_register,
+    registers_before,
+    registers_behind,
+    remove_unread,
+)
 
 HALF = 8  # bits of an operand, of which two fit into the block
 # pins that a product alone leaves at 0 or open; C and D would be added
@@ -20,6 +26,7 @@ IDLE = (
 )
 CHAINED = ("CO", "ACCUMCO", "SIGNEXTOUT")  # outputs that a product alone has no reader for
 PIPELINE = ("TOP_8x8_MULT_REG", "BOT_8x8_MULT_REG", "PIPELINE_16x16_MULT_REG1")
+SECOND = "PIPELINE_16x16_MULT_REG2"
 PRODUCT = 3  # of the output selections: the product of 16 by 16 bits
 HALF_PRODUCT = 2  # the product of 8 by 8 bits of this half
 
@@ -45,6 +52,25 @@ def pack_registers(netlist: Netlist, name: str) -> int:
         netlist.parameters(name)[f"{operand}_REG"] = _binary(1, 1)
         removed += remove_unread(netlist, bank.cells, ice40_register)
     return removed
+
+
+def pack_result(netlist: Netlist, name: str) -> int:
+    """Move the always loading registers behind the one in the block into it, too; return the flip-flops removed.
+
+    Only a product of 16 by 16 bits has a second register, so pairs are to be found first.
+    """
+    if not _is_product(netlist, name) or not _flag(netlist, name, PIPELINE[0]):
+        return 0
+    bank = registers_behind(netlist, netlist.bits(name, "O"), ice40_register)
+    if bank is None or bank.control.clock != netlist.bit(name, "CLK"):
+        return 0
+    if bank.control.enable != "1" or netlist.bit(name, "CE", "1") != "1":
+        return 0
+    for cell in bank.cells:
+        netlist.remove(cell)
+    netlist.connect(name, "O", list(bank.bits))
+    netlist.parameters(name)[SECOND] = _binary(1, 1)
+    return len(bank.cells)
 
 
 def pack_pair(netlist: Netlist, name: str) -> int:
@@ -172,7 +198,7 @@ def _is_product(netlist: Netlist, name: str) -> bool:
         return False
     if any(netlist.readers(bit) for pin in CHAINED for bit in netlist.bits(name, pin)):
         return False
-    others = ("NEG_TRIGGER", "MODE_8x8", "PIPELINE_16x16_MULT_REG2")
+    others = ("NEG_TRIGGER", "MODE_8x8", SECOND)
     selections = ("TOPOUTPUT_SELECT", "BOTOUTPUT_SELECT")
     return (
         len({_flag(netlist, name, register) for register in PIPELINE}) == 1
