@@ -5,7 +5,8 @@ fabric, where routing to the block adds to its own delay. :func:`pack` moves the
 cycle by cycle, with shorter paths. ``design.v`` stays portable: it does not depend on packing.
 
 Then operands of blocks whose sign takes several pins are shifted up, until it takes one, and cells with a high fan-out
-are copied, so that each copy stands among its readers (``copies.py``). Carry chains get their first carry in a cell
+are copied, so that each copy stands among its readers (``copies.py``). Look-up tables read what others in front of
+them were made of (``tables.py``). Carry chains get their first carry in a cell
 that they have, and no inputs of 0 (``carries.py``); multiplier blocks get zeros of their own. A separate pass places
 multiplier blocks if most of a part's are used (``block_places.py``).
 
@@ -20,7 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from hwflow.toolchain.packing import carries, ecp5, ice40
+from hwflow.toolchain.packing import carries, ecp5, ice40, tables
 from hwflow.toolchain.packing.netlist import Netlist
 
 # in order: the type of the blocks, what they are called, what packs one and returns the flip-flops it removed
@@ -33,6 +34,7 @@ _ZEROS: dict[str, Sequence[Callable[[Netlist], None]]] = {"ecp5": (carries.witho
 _CARRIES: dict[str, Callable[[Netlist], int]] = {"ecp5": carries.free_ends}  # returns the look-up tables freed
 _PAIRS = {"ice40": (("SB_MAC16", "multipliers", ice40.pack_pair),)}  # returns the blocks removed
 _RESULTS = {"ice40": (("SB_MAC16", "multipliers", ice40.pack_result),)}  # as _REGISTERS, of what is no pair
+_TABLES: dict[str, Callable[[Netlist], int]] = {"ecp5": tables.flatten_tables}  # returns the tables changed
 _COPIES: dict[str, Callable[[Netlist], int]] = {"ecp5": ecp5.copy_outputs}  # iCE40 has nets that reach everything
 
 
@@ -46,7 +48,8 @@ class Packing:
     """The result of :func:`pack`.
 
     By kind of block: the number of blocks, the flip-flops absorbed, the blocks merged into others. Then the flip-flops
-    and look-up tables copied, the pins of blocks freed (now constant), and the look-up tables freed at carry chains.
+    and look-up tables copied, the pins of blocks freed (now constant), the look-up tables freed at carry chains, and
+    those that read what others were made of.
     ``cells``: where files are packed, the cells of each kind by the beginnings of their names (:mod:`cells`).
     """
 
@@ -56,6 +59,7 @@ class Packing:
     copies: int = 0
     pins: int = 0
     carries: int = 0
+    tables: int = 0
     cells: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     def __str__(self) -> str:
@@ -64,6 +68,7 @@ class Packing:
         text += "".join(f"; {2 * count} {kind} in {count}" for kind, count in self.pairs.items() if count)
         text += f"; {self.pins} operand pins freed" if self.pins else ""
         text += f"; {self.carries} look-up tables freed at carry chains" if self.carries else ""
+        text += f"; {self.tables} look-up tables without others in front" if self.tables else ""
         return text + (f"; {self.copies} copies of cells with many readers" if self.copies else "")
 
 
@@ -85,7 +90,8 @@ def pack(design: dict[str, Any], family: str) -> Packing:
         kind, align = _ALIGNED[family]
         pins = sum(align(netlist, name) for name in netlist.cells(kind))
     freed = _CARRIES[family](netlist) if family in _CARRIES else 0
+    flat = _TABLES[family](netlist) if family in _TABLES else 0
     copies = _COPIES[family](netlist) if family in _COPIES else 0
     for make in _ZEROS.get(family, ()):
         make(netlist)
-    return replace(packing, copies=copies, pins=pins, carries=freed)
+    return replace(packing, copies=copies, pins=pins, carries=freed, tables=flat)
