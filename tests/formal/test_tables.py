@@ -22,7 +22,8 @@ def columns(seed=1, words=11):
         first = column < 2
         pins = address if first else [made[-1], made[-2], draw.choice(address), "1"]
         z = n.nets(1)[0]
-        n.cell(f"column_{column}", "LUT4", {"INIT": f"{draw.getrandbits(16):016b}"}, **dict(zip("ABCD", pins)), Z=z)
+        table = {"INIT": f"{draw.getrandbits(16):016b}"}
+        n.cell(f"column_{column}", "LUT4", table, **dict(zip("ABCD", pins, strict=True)), Z=z)
         made.append(z)
     n.output("o", made[4:])
     return n
@@ -34,7 +35,8 @@ def row(width, table=0x6996):
     x, before = n.input("x", 3 * width), "0"
     for k in range(width):
         z = n.nets(1)[0]
-        n.cell(f"part_{k}", "LUT4", {"INIT": f"{table:016b}"}, A=x[3 * k], B=x[3 * k + 1], C=x[3 * k + 2], D=before, Z=z)
+        pins = dict(zip("ABCD", [*x[3 * k : 3 * k + 3], before], strict=True))
+        n.cell(f"part_{k}", "LUT4", {"INIT": f"{table:016b}"}, **pins, Z=z)
         before = z
     n.output("o", [before])
     return n
