@@ -125,10 +125,10 @@ def test_kinds_of_multipliers() -> None:
     """Adders where each lane has one constant, products in look-up tables where several come in turn; scales that are
     powers of two need none."""
     each = node_of([Fraction(100 + 7 * c, 9999) for c in range(4)])
-    assert {"", "lut", "serial"} <= kinds(each, 1) and "shift_add" not in kinds(each, 1)
-    assert {"", "shift_add"} <= kinds(each, 4) and not {"lut", "serial"} & kinds(each, 4)
+    assert {"", "lut", "serial"} <= kinds(each, 1) and not {"shift_add", "search"} & kinds(each, 1)
+    assert {"", "shift_add"} <= kinds(each, 4) and not {"lut", "serial", "search"} & kinds(each, 4)
     alike = node_of([Fraction(100, 9999)], channels=4)
-    assert "shift_add" in kinds(alike, 1)
+    assert {"shift_add", "search"} <= kinds(alike, 1) and "search" not in kinds(alike, 2)
     assert kinds(node_of([Fraction(1, 8)], channels=4), 1) == {""}
 
 

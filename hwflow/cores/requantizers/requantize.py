@@ -121,8 +121,9 @@ class Requantize(LogicalOperator[RequantizeAttributes], ImplementedOperator[Requ
             return several + [Folding(each.input_lanes, each.output_lanes, multiplier=lut) for each in several]
         if isinstance(form, QuadraticForm):
             return options + QuadraticSegments.foldings(options)
-        if not isinstance(form, MultiplyAddShift) or shifts_only(form):
+        if isinstance(form, SearchForm):
             options += OneComparator.foldings(node)
+        if not isinstance(form, MultiplyAddShift) or shifts_only(form):
             return options if in_turns else options + ThresholdGates.foldings(node, form, options)
         constants, others = worth_offering(form), []
         for folding in options:
