@@ -78,7 +78,7 @@ def grouped(layers: int) -> Builder:
 MODELS: dict[str, tuple[Callable[[], Builder], int]] = {
     "dense": (lambda: dense(4), 4),
     "residual": (lambda: residual(3), 3),
-    "bottlenecks": (lambda: bottlenecks(2), 2),
+    "bottlenecks": (lambda: bottlenecks(3), 3),
     "grouped": (lambda: grouped(3), 3),
 }
 """With the rounds that are found."""

@@ -6,7 +6,7 @@ cycle by cycle, with shorter paths. ``design.v`` stays portable: it does not dep
 
 Then operands of blocks whose sign takes several pins are shifted up, until it takes one, and cells with a high fan-out
 are copied, so that each copy stands among its readers (``copies.py``). Look-up tables read what others in front of
-them were made of (``tables.py``). Carry chains get their first carry in a cell
+them were made of (``flat_tables.py``). Carry chains get their first carry in a cell
 that they have, and no inputs of 0 (``carries.py``); multiplier blocks get zeros of their own. A separate pass places
 multiplier blocks if most of a part's are used (``block_places.py``).
 
@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from hwflow.toolchain.packing import carries, ecp5, ice40, tables
+from hwflow.toolchain.packing import carries, ecp5, flat_tables, ice40
 from hwflow.toolchain.packing.netlist import Netlist
 
 # in order: the type of the blocks, what they are called, what packs one and returns the flip-flops it removed
@@ -34,7 +34,7 @@ _ZEROS: dict[str, Sequence[Callable[[Netlist], None]]] = {"ecp5": (carries.witho
 _CARRIES: dict[str, Callable[[Netlist], int]] = {"ecp5": carries.free_ends}  # returns the look-up tables freed
 _PAIRS = {"ice40": (("SB_MAC16", "multipliers", ice40.pack_pair),)}  # returns the blocks removed
 _RESULTS = {"ice40": (("SB_MAC16", "multipliers", ice40.pack_result),)}  # as _REGISTERS, of what is no pair
-_TABLES: dict[str, Callable[[Netlist], int]] = {"ecp5": tables.flatten_tables}  # returns the tables changed
+_TABLES: dict[str, Callable[[Netlist], int]] = {"ecp5": flat_tables.flatten_tables}  # returns the tables changed
 _COPIES: dict[str, Callable[[Netlist], int]] = {"ecp5": ecp5.copy_outputs}  # iCE40 has nets that reach everything
 
 

@@ -1,4 +1,4 @@
-"""Look-up tables that read what others were made of (hwflow.toolchain.packing.tables): proved equal, and which are."""
+"""Look-up tables that read what others were made of (hwflow.toolchain.packing.flat_tables): proved equal, and which."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import random
 
 import pytest
 
+from hwflow.toolchain.packing import flat_tables, pack
 from hwflow.toolchain.packing import netlist as netlists
-from hwflow.toolchain.packing import pack, tables
 from tests.formal.prover import check
 from tests.formal.test_packing import Netlist, side_by_side
 
@@ -120,7 +120,7 @@ BROKEN = {
 def test_a_broken_rule_is_refuted(tmp_path, monkeypatch, case):
     name, broken = BROKEN[case]
     with monkeypatch.context() as patch:
-        patch.setattr(tables, name, broken(getattr(tables, name)))
+        patch.setattr(flat_tables, name, broken(getattr(flat_tables, name)))
         side_by_side(tmp_path, columns(), [], None)
     passed, log = check(tmp_path, 1)
     assert not passed and "Assert failed" in log, f"the broken twin passed:\n{log}"
