@@ -53,6 +53,7 @@ def manifest(
             **({"before": before} if before else {}),
             **({"cyclic": schedule.run.cyclic} if schedule.run.cyclic > 1 else {}),
         },
+        "cells": int(schedule.resources.lut + schedule.resources.ff),
         "truth_tables": any(isinstance(node.attributes, NeuronsAttributes) for node in schedule.plan.cores),
         "layers": {"top": packaging.layers, "source": LAYERS_FILE},
         "streams": [tap.table(top.names[tap.node.name]) for tap in top.taps],

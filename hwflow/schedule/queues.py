@@ -19,7 +19,7 @@ from math import prod
 from typing import NoReturn
 
 from hwflow.cores import costs
-from hwflow.cores.beat_movers import FifoAttributes, ForkAttributes
+from hwflow.cores.beat_movers import FifoAttributes, ForkAttributes, queue_styles
 from hwflow.cores.costs.storage_steps import storage_steps
 from hwflow.cores.matrix.depthwise import DepthwiseAttributes, least_pixels, released_by_pixel
 from hwflow.cores.operator import Device, Folding
@@ -101,25 +101,29 @@ def _without_room(plan: Plan, period: int) -> NoReturn:
 
 
 def size_queues(
-    plan: Plan, device: Device, room: PeriodicSchedule | EvenSchedule, block_ram: int = costs.BLOCK_RAM_CELLS
+    plan: Plan, device: Device, room: PeriodicSchedule | EvenSchedule, scarce: bool = False
 ) -> Run:
     """Decide the depths of queues and their storage (``styles`` of forks, ``fifo`` nodes in block RAM) so that the
     slowest core never waits; return the run of the design from its first frame on. ``room``: of :func:`make_room`;
-    ``block_ram``: what a block RAM counts as (:func:`hwflow.cores.costs.cheapest_style`)."""
+    ``scarce``: block RAMs are (:func:`hwflow.cores.costs.cheapest_style`)."""
     if isinstance(room, EvenSchedule):
-        return _size_evenly(plan, device, room, block_ram)
+        return _size_evenly(plan, device, room, scarce)
     schedule = room
-    _shrink_all(plan, device, schedule, block_ram)
-    found = {channel.value: depth for channel, depth in schedule.depths.items()}
-    moved = _into_block_ram(plan, device, found, block_ram)
-    if moved:
+    _shrink_all(plan, device, schedule, scarce)
+    found = _found(schedule)
+    while moved := _into_block_ram(plan, device, found, scarce):  # where all are sized again, others become too large
         schedule.release()
-        schedule = _shrunk_again(plan, device, schedule.period, found, moved, block_ram)
+        schedule = _shrunk_again(plan, device, schedule.period, found, moved, scarce)
+        found = _found(schedule)
     schedule.release()
-    _decide_depths(plan, {channel.value: depth for channel, depth in schedule.depths.items()})
+    _decide_depths(plan, found)
     # Circuits delay what comes after the frames that their delays hold at first.
     cyclic = max(1, held_frames(plan.graph)) if schedule.period > slowest(plan) else 1
     return evaluate(plan, FRAMES + 2 * (cyclic - 1), schedule.graph, cyclic)
+
+
+def _found(schedule: PeriodicSchedule) -> dict[Value, int]:
+    return {channel.value: depth for channel, depth in schedule.depths.items()}
 
 
 def slowest(plan: Plan) -> int:
@@ -170,10 +174,10 @@ def _give_pixels(plan: Plan, node: Node[DepthwiseAttributes], even: EvenSchedule
     plan[node] = replace(plan[node], pixels=least + high)
 
 
-def _size_evenly(plan: Plan, device: Device, even: EvenSchedule, block_ram: int) -> Run:
+def _size_evenly(plan: Plan, device: Device, even: EvenSchedule, scarce: bool) -> Run:
     """Do :func:`size_queues` by an even schedule."""
     depths = even.depths()
-    if _into_block_ram(plan, device, depths, block_ram):
+    if _into_block_ram(plan, device, depths, scarce):
         even.release()
         even = EvenSchedule(plan, even.period)
         if not even.settle():
@@ -189,7 +193,7 @@ def _fixed_depths(plan: Plan, graph: EventGraph) -> dict[Channel, int]:
 
 
 def _shrink_all(
-    plan: Plan, device: Device, schedule: PeriodicSchedule, block_ram: int, near: Mapping[Value, int] | None = None
+    plan: Plan, device: Device, schedule: PeriodicSchedule, scarce: bool, near: Mapping[Value, int] | None = None
 ) -> None:
     """Give every queue without a depth the least one that the others allow, one after the other. ``near``: likely
     depths, tried first."""
@@ -198,7 +202,7 @@ def _shrink_all(
     for channel in sorted(rest, key=lambda c: -queue_width(plan, c) * c.beats):
         steps = storage_steps(
             device.family, queue_width(plan, channel), schedule.least(channel), schedule.backlog(channel),
-            in_block=isinstance(channel.node.attributes, FifoAttributes), block_ram=block_ram,
+            in_block=isinstance(channel.node.attributes, FifoAttributes), scarce=scarce,
         )
         likely = next((step for step in steps if step >= near.get(channel.value, steps[-1])), steps[-1])
         if likely < steps[-1] and schedule.shrink(channel, likely):
@@ -215,7 +219,7 @@ def shrink_queue(schedule: PeriodicSchedule, channel: Channel, steps: Sequence[i
 
 
 def _shrunk_again(
-    plan: Plan, device: Device, period: int, found: Mapping[Value, int], moved: Mapping[Value, Value], block_ram: int
+    plan: Plan, device: Device, period: int, found: Mapping[Value, int], moved: Mapping[Value, Value], scarce: bool
 ) -> PeriodicSchedule:
     """Return a schedule of the plan after some queues have ``moved`` to block RAM: depths stay as ``found`` except
     those of moved queues, or if that costs interval, all are sized again."""
@@ -231,15 +235,16 @@ def _shrunk_again(
             _without_room(plan, period)
         if not settled:  # in block RAM, queues of a circuit make it longer
             period, step = period + step, 2 * step
-    _shrink_all(plan, device, schedule, block_ram, near)
+    _shrink_all(plan, device, schedule, scarce, near)
     return schedule
 
 
 def _into_block_ram(
-    plan: Plan, device: Device, depths: Mapping[Value, int], block_ram: int
+    plan: Plan, device: Device, depths: Mapping[Value, int], scarce: bool
 ) -> dict[Value, Value]:
     """Move queues that are too large for look-up tables to block RAM: those of a fork by their style, others to a node
-    of their own behind the core. Return for each value whose queue moved the value whose queue it is now."""
+    of their own behind the core. Return for each value whose queue moved the value whose queue it is now; what lies in
+    block RAM already stays there."""
     names = FreshNames(plan.graph)
     consumers = plan.graph.consumers()
     nodes: list[Node] = []
@@ -247,17 +252,20 @@ def _into_block_ram(
     fixed = fixed_depths(plan.graph)
     for node in plan.graph.nodes:
         nodes.append(node)
-        if not fixed.keys().isdisjoint(node.outputs):
+        if isinstance(node.attributes, FifoAttributes) or not fixed.keys().isdisjoint(node.outputs):
             continue
         lanes = plan.folding(node).output_lanes
         styles = [
-            costs.cheapest_style(device.family, lanes * value.typed.element.bits, depths[value], block_ram)
+            costs.cheapest_style(device.family, lanes * value.typed.element.bits, depths[value], scarce=scarce)
             for value in node.outputs
         ]
         deep = [value for value, style in zip(node.outputs, styles, strict=True) if style == "block"]
         if isinstance(node.attributes, ForkAttributes):
+            before = queue_styles(node, plan[node])
+            there = [value for value, style in zip(node.outputs, before, strict=True) if style == "block"]
+            styles = ["block" if value in there or value in deep else "auto" for value in node.outputs]
             plan[node] = replace(plan[node], styles=tuple(styles))
-            moved.update((value, value) for value in deep)
+            moved.update((value, value) for value in deep if value not in there)
             continue
         for value in deep:
             for reader, place in consumers[value]:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 
-from hwflow.cores import costs
 from hwflow.cores.external.weight_memory import WeightMemoryAttributes
 from hwflow.cores.operator import Decision, Folding, Resources
 from hwflow.cores.registry import hardware
@@ -210,13 +209,13 @@ def _attempt(
 ) -> tuple[Schedule | None, list[Finding]]:
     """Try to build a design within the budget whose cores, or (``exact``) that as a whole, takes at most ``interval``
     cycles. Return None and the findings if queues leave too little (no findings if the cores alone do not fit)."""
-    left, aim, inside, block_ram = budget, interval, interval, costs.BLOCK_RAM_CELLS
+    left, aim, inside, scarce = budget, interval, interval, False
     findings: list[Finding] = []
     for _ in range(_TRIES + (_CIRCUIT_TRIES if search.in_circuits else 0)):
         foldings = search.within(left).choose(aim, inside)
         if foldings is None:
             break
-        made = _with_foldings(task, foldings, block_ram)
+        made = _with_foldings(task, foldings, scarce)
         short = budget.of_whole_designs.shortages(made.resources)
         late = made.initiation_interval - interval
         if not short and (late <= 0 or not exact):
@@ -228,8 +227,8 @@ def _attempt(
             aim -= late
             continue
         findings = [_too_large(made, *shortage, _more_or_less(task, budget, shortage[0])) for shortage in short]
-        if [name for name, _, _ in short] == ["bram"] and block_ram < costs.SCARCE_BLOCK_RAM_CELLS:
-            block_ram = costs.SCARCE_BLOCK_RAM_CELLS  # shallow queues in look-up tables cost less than other cores
+        if [name for name, _, _ in short] == ["bram"] and not scarce:
+            scarce = True  # shallow queues in look-up tables cost less than other cores
             continue
         counted = search.total(foldings)
         most = {name: getattr(left, name) for name in RESOURCES}
@@ -297,7 +296,7 @@ def _too_large(made: Schedule, name: str, wanted: int, there: int, remedy: str) 
 
 
 def _with_foldings(
-    task: _Task, foldings: dict[Node, Folding], block_ram: int = costs.BLOCK_RAM_CELLS
+    task: _Task, foldings: dict[Node, Folding], scarce: bool = False
 ) -> Schedule:
     plan = planned(task.graph, foldings)
     insert_relays(plan, task.device)
@@ -305,7 +304,7 @@ def _with_foldings(
     join_chains(plan, task.device)
     room = make_room(plan)
     task.chosen(plan)
-    run = _settled(plan, size_queues(plan, task.device, room, block_ram))
+    run = _settled(plan, size_queues(plan, task.device, room, scarce=scarce))
     if any(isinstance(node.attributes, WeightMemoryAttributes) for node in plan.graph.nodes):
         run = replace(run, exact=False)  # its memory is never later than the worst case, but often earlier
     plan.check()

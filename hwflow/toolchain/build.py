@@ -259,7 +259,8 @@ def _description(out: Path) -> dict[str, Any]:
 def _write_scripts(
     out: Path, board: Mapping[str, Any], flow: Flow, place_route_arguments: list[str], pack_arguments: list[str]
 ) -> None:
-    command = yosys.synthesis_command(board["part"]["family"], board["part"]["device"])
+    part = board["part"]
+    command = yosys.synthesis_command(part["family"], part["device"], crowded=board.get("crowded", False))
     mapping = yosys.mapping(command, board["top"], out, "board")
     for script, renamed in ((SYNTHESIS, False), (RENAMED_SYNTHESIS, True)):
         synthesis = yosys.synthesis_script(

@@ -186,7 +186,7 @@ def skewed_graph() -> Graph:
         result = build.conv2d(source, 8, kernel, stride, kernel // 2, element)
         return build.requantize(result, element, per_channel=False)
 
-    start = build.input((8, 12, 12), element)
+    start = build.input((8, 14, 14), element)
     way = convolution(convolution(start, 5, 2), 5, 1)
     total = build.node("scaled_add", way, convolution(start, 1, 2), axis=0, multipliers=((3,), (5,)))
     build.output(build.requantize(total, element, per_channel=False))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -135,6 +137,24 @@ def test_the_boards_top_answers_on_its_pins(tmp_path, board, mhz):
     write_board(out, find_board(board), mhz, LinkOptions(4_000_000))
     write_top_verilog(out)
     assert exchange(out, b"\x00\x7f\xff\x41") == b"\x01\x80\x00\x42"
+
+
+def enables(out):
+    """How many flip-flops each enable has, in the netlist of a board."""
+    cells = json.loads((out / "board" / "top.json").read_text())["modules"]["top"]["cells"].values()
+    return Counter(cell["connections"]["E"][0] for cell in cells if "E" in cell["connections"])
+
+
+def test_on_a_crowded_part_hardly_an_enable_is_of_fewer_than_nine(built, tmp_path):
+    """The link's flip-flops, whose tiles have one enable each."""
+    out = emit(tmp_path / "out")
+    manifest = json.loads((out / "manifest.json").read_text())
+    for cells, crowded in ((3960, False), (3961, True)):  # by hand: 0.75 of 5,280
+        (out / "manifest.json").write_text(json.dumps(manifest | {"cells": cells}))
+        assert write_board(out, find_board("icebreaker"))["crowded"] is crowded
+    build(out, until="netlist")
+    few = [sum(count < 9 for count in enables(folder).values()) for folder in (built[0], out)]
+    assert few[1] * 4 < few[0]  # later steps take some flip-flops away
 
 
 def test_a_broken_design_shows_the_end_of_the_log(tmp_path):

@@ -58,6 +58,8 @@ def test_cells_of_gowin(tmp_path):
 def test_a_part_has_its_command():
     assert synthesis_command("ecp5", "LFE5U-85F") == "synth_ecp5"
     assert synthesis_command("ice40", "iCE40LP8K") == "synth_ice40 -device lp"  # it has no multipliers
+    assert synthesis_command("ice40", "iCE40UP5K", crowded=True) == "synth_ice40 -dsp -device u -dffe_min_ce_use 9"
+    assert synthesis_command("ecp5", "LFE5U-85F", crowded=True) == "synth_ecp5"
     assert synthesis_command("gowin", "GW1NR-LV9QN88PC6/I5") == "synth_gowin -noiopads -family gw1n"
     assert synthesis_command("gowin", "GW2A-LV18PG256C8/I7") == "synth_gowin -noiopads -family gw2a"
 

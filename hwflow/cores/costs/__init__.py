@@ -26,8 +26,6 @@ from hwflow.cores.costs.elementwise import negation as negation
 from hwflow.cores.costs.elementwise import shift as shift
 from hwflow.cores.costs.family import FAMILIES as FAMILIES
 from hwflow.cores.costs.family import Family as Family
-from hwflow.cores.costs.memory import BLOCK_RAM_CELLS as BLOCK_RAM_CELLS
-from hwflow.cores.costs.memory import SCARCE_BLOCK_RAM_CELLS as SCARCE_BLOCK_RAM_CELLS
 from hwflow.cores.costs.memory import BitArray as BitArray
 from hwflow.cores.costs.memory import bits_of_words as bits_of_words
 from hwflow.cores.costs.memory import block_queue as block_queue

@@ -22,7 +22,9 @@ class Family:
     adders, and for each level of adders on it; None: not known. (ECP5: a guess that gives one level at 125 MHz and two
     at 100. A dense network of 41,500 look-up tables with two was not routed at 100 MHz.) ``table_ns``: what a look-up
     table and the wire in front of it take, likewise a guess. ``basis``: the family whose
-    measured constants are taken, where there are some beside these.
+    measured constants are taken, where there are some beside these. ``block_ram_cells``: look-up tables and flip-flops
+    that a block RAM counts as where a queue may lie in either. (iCE40: a queue of eight bytes in flip-flops takes 140
+    logic cells, in block RAM 33, and of an UP5K's 176 cells for each block RAM few designs leave any.)
     """
 
     bram_shapes: tuple[tuple[int, int], ...]
@@ -40,6 +42,7 @@ class Family:
     adder_ns: float | None = None
     table_ns: float = 1.0
     basis: str = "ecp5"
+    block_ram_cells: int = 160
 
     def adder_levels(self, clock_mhz: float | None) -> int:
         """Return the levels of adders that a cycle has time for; 1 if the clock or the family's delays are not known.
@@ -75,6 +78,7 @@ FAMILIES = {
     ),
     "ice40": Family(
         ((256, 16), (512, 8), (1024, 4), (2048, 2)), 64, None, 0, 16, 8, 11, 1, 1, table_ns=3.0, basis="ice40",
+        block_ram_cells=64,
     ),
 }
 

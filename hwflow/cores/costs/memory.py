@@ -304,17 +304,21 @@ def delay(family: str, width: int, beats: int, depth: int) -> Resources:
     return total + asynchronous_memory(family, beats, width) + Resources(ff=width)
 
 
-BLOCK_RAM_CELLS = 160
-"""Look-up tables and flip-flops that a block RAM counts as."""
-SCARCE_BLOCK_RAM_CELLS = 4 * BLOCK_RAM_CELLS
-"""The same where a design would fit but for its block RAMs."""
+_SCARCE = 4  # times as many cells as a block RAM counts as else, where a design would fit but for its block RAMs
 
 
-def cheapest_style(family: str, width: int, depth: int, block_ram: int = BLOCK_RAM_CELLS) -> str:
+def cells(storage: Resources, family: str, *, scarce: bool) -> int:
+    """Look-up tables and flip-flops, with those that block RAMs count as."""
+    each = FAMILIES[family].block_ram_cells * (_SCARCE if scarce else 1)
+    return storage.lut + storage.ff + each * storage.bram
+
+
+def cheapest_style(family: str, width: int, depth: int, *, scarce: bool = False) -> str:
     """Storage of a queue of ``depth`` beats: "block" where look-up tables and flip-flops would cost more than block RAM
-    takes of a device, counting a block RAM as ``block_ram`` of them; else "auto". A block RAM, whose latency is longer,
-    takes more beats to do the same: no queue of so few that registers hold them moves there."""
+    takes of a device; else "auto". ``scarce``: the design would fit but for its block RAMs. A block RAM, whose latency
+    is longer, takes more beats to do the same: no queue of so few that registers hold them moves there."""
     if depth <= REGISTER_DEPTH:
         return "auto"
-    flat, block = queue(family, width, depth), block_queue(family, width, depth)
-    return "block" if flat.lut + flat.ff > block.lut + block.ff + block_ram * block.bram else "auto"
+    ways = (way(family, width, depth) for way in (queue, block_queue))
+    flat, block = (cells(way, family, scarce=scarce) for way in ways)
+    return "block" if flat > block else "auto"

@@ -33,20 +33,26 @@ def test_the_last_one_is_enough_and_the_first_no_less_than_asked_for() -> None:
 def test_scarce_block_ram_keeps_shallow_queues_out() -> None:
     """128 entries of 24 bits are some 400 look-up tables; 4,096 of them would be thousands."""
     assert costs.cheapest_style("ecp5", 24, 128) == "block"
-    assert costs.cheapest_style("ecp5", 24, 128, costs.SCARCE_BLOCK_RAM_CELLS) == "auto"
-    assert costs.cheapest_style("ecp5", 24, 4096, costs.SCARCE_BLOCK_RAM_CELLS) == "block"
+    assert costs.cheapest_style("ecp5", 24, 128, scarce=True) == "auto"
+    assert costs.cheapest_style("ecp5", 24, 4096, scarce=True) == "block"
 
 
-@pytest.mark.parametrize("block_ram", [costs.BLOCK_RAM_CELLS, costs.SCARCE_BLOCK_RAM_CELLS])
+def test_no_eight_bytes_in_flip_flops_where_sixteen_in_block_ram_cost_less() -> None:
+    """64 flip-flops and what chooses among them; no block of an iCE40 is taken for 64 bits, but for 128."""
+    assert storage_steps("ice40", 8, 5, 16) == storage_steps("ice40", 8, 5, 8) == [16]
+    assert storage_steps("ice40", 8, 5, 16, scarce=True) == [8, 16]
+    assert storage_steps("ice40", 3, 5, 16) == [8, 16]
+
+
+@pytest.mark.parametrize("scarce", [False, True])
 @pytest.mark.parametrize("in_block", [False, True])
 @pytest.mark.parametrize("width", [1, 8, 36, 144])
-def test_each_takes_less_than_deeper_ones(width: int, in_block: bool, block_ram: int) -> None:
-    def storage(depth: int) -> tuple[int, int]:
-        block = in_block or costs.cheapest_style("ecp5", width, depth, block_ram) == "block"
+def test_each_takes_less_than_deeper_ones(width: int, in_block: bool, scarce: bool) -> None:
+    def storage(depth: int) -> int:
+        block = in_block or costs.cheapest_style("ecp5", width, depth, scarce=scarce) == "block"
         cost = (costs.block_queue if block else costs.queue)("ecp5", width, depth)
-        return cost.bram, cost.lut + cost.ff
+        return cost.lut + cost.ff + (640 if scarce else 160) * cost.bram
 
-    depths = storage_steps("ecp5", width, 1, 3000, in_block=in_block, block_ram=block_ram)
+    depths = storage_steps("ecp5", width, 1, 3000, in_block=in_block, scarce=scarce)
     steps = [storage(depth) for depth in depths]
-    for number, (block_rams, cells) in enumerate(steps):
-        assert all(block_rams < deeper[0] or cells < deeper[1] for deeper in steps[number + 1 :])
+    assert steps == sorted(set(steps))
