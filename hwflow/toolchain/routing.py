@@ -25,7 +25,8 @@ Command = Callable[["Files", Sequence[str]], list[str]]
 FIRST = 2  # attempts before another design is tried; as many run in parallel
 ALONE_SECONDS = 30.0  # before a second attempt starts beside the first
 POLL_SECONDS = 1.0
-REPORTS = 30  # consecutive reports of a router in which the rest must shrink by a tenth, else it does not converge
+REPORTS = 30  # consecutive reports of a router in which the rest must shrink by a tenth, else it does not converge,
+WIRES = 4000  # or one for each so many wires that are left: the first router reports every thousand that it has tried
 PATIENCE = 1.5  # limit of the routing time, relative to packing and placing
 LEAST_SECONDS = 60.0  # least such limit
 LONGER = 1.5  # limit of attempts for better timing, relative to the time of the first result
@@ -99,7 +100,7 @@ class Watch:
         if self._placed is None:
             return None
         left = "" if self._left is None else f"{self._left:,} wire{'s' if self._left != 1 else ''} left"
-        if self._reports >= REPORTS:
+        if self._reports >= max(REPORTS, (self._least or 0) // WIRES):
             return f"routing does not converge, {left}"
         most = max(LEAST_SECONDS, PATIENCE * self._placed)
         late = self.clock() - self._start - self._placed > most
