@@ -19,6 +19,7 @@ from amaranth.lib.wiring import In, Out
 
 STYLES = ("register", "lutram", "block")
 
+LUTRAM = "lutram"  # attribute of memories that are to lie in look-up tables, on parts that have such
 REGISTER_DEPTH = 4  # up to this depth flip-flops are smaller than a memory and its two pointers
 BLOCK_BITS = 4096  # from this size on a block RAM is cheaper than look-up tables used as memory
 
@@ -150,13 +151,16 @@ class LutramStorage(_Storage):
     Parameters: ``shape`` (any Amaranth shape), ``depth`` (entries, at least 1).
     Members: see the module. Timing: latency 1; one beat per cycle. ``o.payload`` is the memory's read path.
     Ordering: first in, first out.
+
+    The memory has the attribute :data:`LUTRAM`: synthesis may otherwise take the register of the row for a block RAM's
+    own, and ``o.payload``, of which others expect a look-up table's time, comes more than half a cycle late.
     """
 
     def __init__(self, shape, depth):
         super().__init__(shape, depth)
         # A power of two costs nothing in a 16-row primitive and spares the pointers a comparison.
         self.rows = 1 << max(1, (depth - 1).bit_length()) if depth <= 16 else depth
-        self.memory = memory.Memory(shape=self._width, depth=self.rows, init=[])
+        self.memory = memory.Memory(shape=self._width, depth=self.rows, init=[], attrs={LUTRAM: 1})
         self.write_row = Signal(range(self.rows))
         self.read_row = Signal(range(self.rows))
         # One less than the level: its sign bit alone says empty.

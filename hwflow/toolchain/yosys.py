@@ -50,6 +50,8 @@ def synthesis_command(family: str, device: str, *, crowded: bool = False) -> str
 _FEW_ENABLES = "-dffe_min_ce_use 9"
 
 
+# A memory with this attribute (hdl_lib.memories.storage) lies in look-up tables, where a part has such memories.
+LUTRAMS = 'setattr -set ram_style "distributed" a:lutram'
 RAM_MAP = Path(__file__).parent / "maps" / "ice40_ram.v"
 
 
@@ -61,7 +63,7 @@ def mapping(command: str, top: str, folder: Path, below: str = ".", *, memories:
     map used instead (:data:`RAM_MAP`) is written to the folder ``below``.
     """
     if not command.startswith("synth_ice40"):
-        return (f"{command} -top {top}" + " -run :map_ffram" * memories,)
+        return (LUTRAMS, f"{command} -top {top}" + " -run :map_ffram" * memories)
     (folder / below / RAM_MAP.name).write_text(RAM_MAP.read_text())
     return (
         f"{command} -top {top} -run :map_ram",

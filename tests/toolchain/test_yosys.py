@@ -8,9 +8,13 @@ import random
 import subprocess
 from pathlib import Path
 
+from amaranth.back import rtlil
+
+from hdl_lib.memories.storage import LutramStorage
 from hwflow.toolchain.icarus import ICARUS
 from hwflow.toolchain.tool import run
 from hwflow.toolchain.yosys import (
+    LUTRAMS,
     RAM_MAP,
     YOSYS,
     mapping,
@@ -86,8 +90,8 @@ def test_scripts(tmp_path):
         "write_json n",
     ]
     assert mapping("synth_ice40", "top", tmp_path, "board", memories=True)[-1] == "techmap -map board/ice40_ram.v"
-    assert mapping("synth_ecp5", "top", tmp_path) == ("synth_ecp5 -top top",)
-    assert mapping("synth_ecp5", "top", tmp_path, memories=True) == ("synth_ecp5 -top top -run :map_ffram",)
+    assert mapping("synth_ecp5", "top", tmp_path) == (LUTRAMS, "synth_ecp5 -top top")
+    assert mapping("synth_ecp5", "top", tmp_path, memories=True) == (LUTRAMS, "synth_ecp5 -top top -run :map_ffram")
     relaxed = synthesis_script(mapped, ["d.v"], "t.il", "top", "core", statistics="s", netlist="n", logic_ns=4.0)
     assert relaxed.splitlines()[0] == "scratchpad -set abc9.D 4000"
 
@@ -146,6 +150,26 @@ def test_block_rams_of_an_ice40_hold_what_the_memories_hold(tmp_path):
     net = tmp_path / "net.v"
     net.write_text(net.read_text().replace(".READ_MODE(2'h1)", ".READ_MODE(2'h0)"))
     assert wrong(tmp_path, cells) > 1000
+
+
+def test_a_queue_in_look_up_tables_stays_there(tmp_path):
+    """The address of a deep one's memory is a register: block RAM would do, its output more than half a cycle later."""
+    queue = LutramStorage(104, 48)
+    (tmp_path / "queue.il").write_text(rtlil.convert(queue, name="queue"))
+    script = (
+        "read_rtlil queue.il", "setattr -unset init w:*", "write_verilog queue.v", "design -reset", "read_verilog queue.v",
+        *mapping("synth_ecp5", "queue", tmp_path), "tee -o stat.json stat -json",
+    )
+    kinds = {}
+    for kept in (True, False):
+        commands = [command for command in script if kept or command != LUTRAMS]
+        run(
+            YOSYS.find(), ["-q", "-p", "; ".join(commands)], tmp_path, tmp_path / "log", step="yosys", remedy="",
+            outputs=["stat.json"],
+        )
+        kinds[kept] = json.loads((tmp_path / "stat.json").read_text())["design"]["num_cells_by_type"]
+    assert "DP16KD" not in kinds[True] and kinds[True]["TRELLIS_DPR16X4"] == 78  # by hand: 3 rows of 26
+    assert kinds[False]["DP16KD"] == 3 and "TRELLIS_DPR16X4" not in kinds[False]
 
 
 def wrong(folder, cells):
