@@ -54,6 +54,8 @@ class Folding:
     ``clipped``: windows come without the taps in the padding; of both ends of such a stream, see
     :meth:`HardwareOperator.as_chosen`.
 
+    ``in_block``: a matrix unit's weights lie in block RAM, whatever their size.
+
     Up to a pixel's channels, lanes are a part of a pixel, with surplus lanes in its last beat if they do not divide the
     channels. More lanes are whole pixels, in a number that divides the stream's (see :func:`beats`).
     """
@@ -65,6 +67,7 @@ class Folding:
     part: int = 0
     whole_vector: bool = False
     clipped: bool = False
+    in_block: bool = False
 
 
 OPEN_DEPTH: Any = None

@@ -22,6 +22,7 @@ from hwflow.schedule.plan import Plan
 from hwflow.schedule.queues import MOST_FRAMES, make_room, size_queues
 from hwflow.schedule.relays import insert_relays
 from hwflow.schedule.search.folding_search import RESOURCES, Budget, Chip, FoldingSearch, enough_text, free_text
+from hwflow.schedule.tables_in_blocks import move_tables, takes_much
 from hwflow.schedule.throughput.evaluate import Run, evaluate
 from hwflow.schedule.truth_tables import insert_truth_tables, saving
 
@@ -114,13 +115,21 @@ def schedule(
             made, why = _attempt(task, some, search, interval)
             made = made or _with_tables(task, some, search, interval)
             if made is not None:
-                return replace(made, search=search)
+                return _relieved(task, budget, replace(made, search=search))
             findings = findings or why
     fastest = _fastest_of(task, budgets, search)
     best = fastest.initiation_interval
     if interval is None or best <= interval:
-        return replace(fastest, search=search)
+        return _relieved(task, budget, replace(fastest, search=search))
     raise OutOfReach(findings or search.within(budgets[0][1]).refusal(interval, best), best)
+
+
+def _relieved(task: _Task, budget: Budget, made: Schedule) -> Schedule:
+    """Use block RAMs that are left where a design takes much of the part."""
+    if not takes_much(made.resources, task.device):
+        return made
+    move_tables(made.plan, task.device, budget.bram - int(made.resources.bram))
+    return replace(made, parts={node: made.plan.resources(node, task.device) for node in made.parts})
 
 
 def _by_interval(search: FoldingSearch, budgets: Sequence[Budget]) -> list[tuple[int, Budget]]:

@@ -133,7 +133,7 @@ class FoldedMvu(Implementation[MvuAttributes]):
         return Timing((Process(int(beats.sum()) * neuron, {0: takes}, {0: makes}),), (latency,))
 
     def resources(self, decision: Decision, family: str) -> Resources:
-        known, held = self._few_words(decision), held_by(self.node) is not None
+        known, held = self._few_words(decision), self._held
         looked_at = known is None and not decision.provisional and not held
         changing = costs.changing_numbers(*self._stored()) if looked_at else None
         unit = self._unit(family).resources(self.pe, self.neuron, decision.depth, known, changing, held=held)
@@ -150,7 +150,7 @@ class FoldedMvu(Implementation[MvuAttributes]):
         operands, (words, bits) = self.operands, self._stored()
         held = held_by(self.node)
         file = MemoryFile(
-            f"{name}_weights", pack_words(words, bits), sum(bits), held is not None, held is not None and held.loadable
+            f"{name}_weights", pack_words(words, bits), sum(bits), self._held, held is not None and held.loadable
         )
         core = Core(
             shape_of(operands.x), shape_of(operands.weight), shape_of(operands.sum), pe=self.pe, simd=self.simd,
@@ -172,6 +172,11 @@ class FoldedMvu(Implementation[MvuAttributes]):
         padded[:, :outputs, :, : self.channels] = own
         lanes = padded.reshape(len(sets), self.neuron, self.pe, self.pixels, blocks, self.simd)
         return lanes.transpose(0, 1, 3, 4, 2, 5).reshape(-1, self.pe * self.simd)
+
+    @property
+    def _held(self) -> bool:
+        """Return whether the table lies in block RAM in any case."""
+        return self.folding.in_block or held_by(self.node) is not None
 
     @property
     def _surplus(self) -> int:
@@ -199,7 +204,7 @@ class FoldedMvu(Implementation[MvuAttributes]):
         """Return the table if it is so small that the values matter; of a chosen folding, up to a larger size."""
         numbers = len(self.operands.sets) * self.synapse * self.neuron * self.simd * self.pe
         most = costs.MOST_KNOWN_BITS if decision.provisional else costs.MOST_CHOSEN_BITS
-        if numbers * self.operands.weight.bits > most or held_by(self.node) is not None:
+        if numbers * self.operands.weight.bits > most or self._held:
             return None
         return costs.FewWords(bit_table(*self._stored()), self._products(self.weight_words()))
 
