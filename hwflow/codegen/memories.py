@@ -49,7 +49,7 @@ def memories(plan: Plan, files: Sequence[MemoryFile], family: str) -> list[Memor
     for file in files:
         words = len(file.words)
         changing = costs.changing_bits(file.words, file.width)
-        storage = "block" if costs.rom(family, words, file.width, changing).bram else "logic"
+        storage = "block" if costs.rom(family, words, file.width, changing, held=file.held).bram else "logic"
         result.append(_of(family, file.name, "table", words, file.width, storage, changing.columns))
     return result
 

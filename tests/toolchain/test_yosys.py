@@ -157,7 +157,8 @@ def test_a_queue_in_look_up_tables_stays_there(tmp_path):
     queue = LutramStorage(104, 48)
     (tmp_path / "queue.il").write_text(rtlil.convert(queue, name="queue"))
     script = (
-        "read_rtlil queue.il", "setattr -unset init w:*", "write_verilog queue.v", "design -reset", "read_verilog queue.v",
+        "read_rtlil queue.il", "setattr -unset init w:*", "write_verilog queue.v", "design -reset",
+        "read_verilog queue.v",
         *mapping("synth_ecp5", "queue", tmp_path), "tee -o stat.json stat -json",
     )
     kinds = {}
