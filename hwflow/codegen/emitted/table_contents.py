@@ -29,7 +29,7 @@ module {module} (
     input  wire [{address}:0] addr,
     output reg  [{high}:0] data
 );
-    reg [{high}:0] memory [0:{last}];
+    {block}reg [{high}:0] memory [0:{last}];
 
     initial begin
 {words}
@@ -39,6 +39,9 @@ module {module} (
         data <= memory[addr];
 endmodule
 """
+
+
+_BLOCK = '(* ram_style = "block", rom_style = "block" *)\n    '  # as the module of files has it, where a table is held
 
 
 def with_weights(verilog: str, files: Sequence[MemoryFile], texts: Mapping[str, str], packaging: Packaging) -> str:
@@ -102,7 +105,7 @@ def _inline(verilog: str, rom: str, tables: set[str], texts: Mapping[str, str]) 
             words = "\n".join(f"        memory[{row}] = {width}'h{word};" for row, word in enumerate(lines))
             made[module] = _INLINE.format(
                 table=name, depth=depth, width=width, module=module, address=int(values["ADDRESS_WIDTH"]) - 1,
-                high=width - 1, last=depth - 1, words=words,
+                high=width - 1, last=depth - 1, words=words, block=_BLOCK if values.get("HELD") == "1" else "",
             )
         return f"  {module} {instance[2]} ("
 
