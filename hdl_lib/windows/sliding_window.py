@@ -248,18 +248,16 @@ class SlidingWindow(wiring.Component):
         last_row = geometry.out_height - 1
         next_is_last = loop(m, "next_output_row", last_row + 1, row_done, start=min(1, last_row))
 
-        def walk(name: str, least: int, greatest: int, start: int, after: int, down, along, over) -> Signal:
-            """Registers of one vertical coordinate; ``down``, ``along``, ``over``: its step to the next kernel row,
-            output row, frame."""
+        def walk(name: str, least: int, greatest: int, start: int, after: int, down, onward) -> Signal:
+            """Registers of one vertical coordinate; ``down``: its step to the next kernel row; ``onward``: to the next
+            output row or frame."""
             present, window, following = (
                 Signal(range(min(least, 0), greatest + 1), name=f"{name}{suffix}", init=init)
                 for suffix, init in (("", start), ("_window", start), ("_next", after))
             )
+            moved = onward(following)
             with m.If(row_done):
-                m.d.sync += [
-                    window.eq(following),
-                    following.eq(Mux(next_is_last, over(following), along(following))),
-                ]
+                m.d.sync += [window.eq(following), following.eq(moved)]
             with m.If(kernel_row_done):
                 with m.If(row_last):
                     m.d.sync += present.eq(following)
@@ -281,6 +279,26 @@ class SlidingWindow(wiring.Component):
 
             return step
 
+        def rotated_onward(along: int, over: int):
+            """Step of the place by ``along`` rows, or to the next frame by ``over``. Where a row of windows takes
+            several steps, both sums are registers."""
+            words, offsets = self.words, [amount % self.rows * beats for amount in (along, over)]
+            if not any(offsets):
+                return lambda place: place
+            if self.blocks * kh * kw * geometry.out_width == 1:
+                along_step, over_step = rotated(along), rotated(over)
+                return lambda place: Mux(next_is_last, over_step(place), along_step(place))
+
+            def step(place: Value) -> Value:
+                reached = Signal(range(2 * words), name="place_reached", reset_less=True)
+                wrapped = Signal(range(-words, words), name="place_wrapped", reset_less=True)
+                offset = Mux(next_is_last, offsets[1], offsets[0])
+                back = Mux(next_is_last, words - offsets[1], words - offsets[0])
+                m.d.sync += [reached.eq(place + offset), wrapped.eq(place - back)]
+                return Mux(wrapped[-1], reached, wrapped)
+
+            return step
+
         after = sh if last_row else geometry.height
         place = walk(
             "place",
@@ -289,8 +307,7 @@ class SlidingWindow(wiring.Component):
             -top % self.rows * beats,
             (after - top) % self.rows * beats,
             rotated(dh),
-            rotated(sh),
-            rotated(geometry.height - last_row * sh),
+            rotated_onward(sh, geometry.height - last_row * sh),
         )
         lowest = last_row * sh + geometry.reach[0] - 1 - top
         outside = Signal()
@@ -303,8 +320,7 @@ class SlidingWindow(wiring.Component):
                 -top,
                 sh - top if last_row else -top,
                 lambda row: row + dh,
-                lambda row: row + sh,
-                lambda row: Const(-top, 1 + max(top, 1).bit_length()).as_signed(),
+                lambda row: Mux(next_is_last, Const(-top, 1 + max(top, 1).bit_length()).as_signed(), row + sh),
             )
             terms += [image_row < 0] if top else []
             terms += [~less(image_row, geometry.height)] if lowest >= geometry.height else []
