@@ -282,7 +282,8 @@ class SlidingWindow(wiring.Component):
         def rotated_onward(along: int, over: int):
             """Step of the place by ``along`` rows, or to the next frame by ``over``. Where a row of windows takes
             several steps, both sums are registers."""
-            words, offsets = self.words, [amount % self.rows * beats for amount in (along, over)]
+            low = (beats & -beats).bit_length() - 1  # bits of every place that are 0
+            words, offsets = self.words >> low, [amount % self.rows * beats >> low for amount in (along, over)]
             if not any(offsets):
                 return lambda place: place
             if self.blocks * kh * kw * geometry.out_width == 1:
@@ -294,8 +295,8 @@ class SlidingWindow(wiring.Component):
                 wrapped = Signal(range(-words, words), name="place_wrapped", reset_less=True)
                 offset = Mux(next_is_last, offsets[1], offsets[0])
                 back = Mux(next_is_last, words - offsets[1], words - offsets[0])
-                m.d.sync += [reached.eq(place + offset), wrapped.eq(place - back)]
-                return Mux(wrapped[-1], reached, wrapped)
+                m.d.sync += [reached.eq(place[low:] + offset), wrapped.eq(place[low:] - back)]
+                return Mux(wrapped[-1], reached, wrapped) << low
 
             return step
 

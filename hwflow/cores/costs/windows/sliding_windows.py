@@ -23,8 +23,23 @@ def sliding_window(family: str, window: WindowGeometry, blocks: int, words: int,
     kinds = reader_registers(window, blocks, words)
     luts = sum(share * number for share, number in zip(SERIAL_READER_LUTS, (*kinds, 1), strict=True))
     control = count_up(words) + loop(window.width * blocks) + _loops(window, blocks)
-    control += Resources(lut=round(luts), ff=sum(kinds))
+    control += Resources(lut=round(luts), ff=sum(kinds) + _next_places(window, blocks, words))
     return store + pipeline + control + queue(family, width, depth)
+
+
+def _next_places(window: WindowGeometry, blocks: int, words: int) -> int:
+    """Return the bits of the two sums of which the place of the next output row is chosen."""
+    core = _core(window)
+    beats = core.width * blocks
+    rows, down = words // beats, (core.out_height - 1) * core.stride[0]
+    stays = core.stride[0] % rows == 0 and (core.height - down) % rows == 0
+    if stays or blocks * core.kernel[0] * core.kernel[1] * core.out_width == 1:
+        return 0
+    return 2 * ((words - 1).bit_length() - trailing_zeros(beats)) + 1
+
+
+def _core(window: WindowGeometry) -> CoreGeometry:
+    return CoreGeometry(window.height, window.width, window.kernel, window.strides, window.pads, window.dilations)
 
 
 def _width(low: int, high: int) -> int:
@@ -44,9 +59,7 @@ def reader_registers(window: WindowGeometry, blocks: int, words: int) -> tuple[i
     """Bits of the registers of each kind that :data:`SERIAL_READER_LUTS` has a share for: horizontal and vertical
     positions of the step, of the window, of the next one; row counts
     (:mod:`hdl_lib.windows.sliding_window`)."""
-    core = CoreGeometry(
-        window.height, window.width, window.kernel, window.strides, window.pads, window.dilations
-    )
+    core = _core(window)
     (kh, kw), beats, rows = core.kernel, core.width * blocks, words // (core.width * blocks)
     start, shift = -core.pads[1] * blocks, core.stride[1] * blocks
     rightmost = start + shift * (core.out_width - 1) + core.reach[1] * blocks - 1
