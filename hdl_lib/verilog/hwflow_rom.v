@@ -59,7 +59,7 @@ module hwflow_rom #(
         if (HELD) begin : held
             (* keep *) reg never = 1'b0;
             always @(posedge clk) begin
-                never <= never & data[0];
+                never <= never & addr[0];  // not of data, which comes late in the cycle
                 if (never) memory[addr] <= data;
             end
         end
