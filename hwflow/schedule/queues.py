@@ -199,10 +199,12 @@ def _shrink_all(
     depths, tried first."""
     near = near or {}
     rest = [channel for channel in schedule.graph.channels if channel not in schedule.depths]
+    moved = {node.inputs[0] for node in plan.graph.nodes if isinstance(node.attributes, FifoAttributes)}
     for channel in sorted(rest, key=lambda c: -queue_width(plan, c) * c.beats):
         steps = storage_steps(
             device.family, queue_width(plan, channel), schedule.least(channel), schedule.backlog(channel),
-            in_block=isinstance(channel.node.attributes, FifoAttributes), scarce=scarce,
+            in_block=isinstance(channel.node.attributes, FifoAttributes),
+            scarce=scarce or channel.value in moved,  # a core's own queue is not in block RAM
         )
         likely = next((step for step in steps if step >= near.get(channel.value, steps[-1])), steps[-1])
         if likely < steps[-1] and schedule.shrink(channel, likely):
@@ -254,6 +256,8 @@ def _into_block_ram(
         nodes.append(node)
         if isinstance(node.attributes, FifoAttributes) or not fixed.keys().isdisjoint(node.outputs):
             continue
+        if any(isinstance(r.attributes, FifoAttributes) for value in node.outputs for r, _ in consumers[value]):
+            continue  # moved already: what stays is the core's own
         lanes = plan.folding(node).output_lanes
         styles = [
             costs.cheapest_style(device.family, lanes * value.typed.element.bits, depths[value], scarce=scarce)
