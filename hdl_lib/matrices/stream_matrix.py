@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from amaranth.hdl import Cat, Const, Module, Mux, Shape, Signal, Value
-from amaranth.lib import data, memory, stream, wiring
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hdl_lib.arithmetic.lane_sums import gathered
@@ -17,7 +17,7 @@ from hdl_lib.blocks import delayed, loop
 from hdl_lib.matrices.dot_product import ProductSum
 from hdl_lib.matrices.mvu_rows import Ranges, connect_rows, parts_of, row_of
 from hdl_lib.matrices.vector_buffer import vector_inputs, vector_latency
-from hdl_lib.memories.rom import BLOCK_SHAPES
+from hdl_lib.memories.buffer_memory import BufferMemory, memory_parts
 from hdl_lib.memories.storage import check_depth, count
 from hdl_lib.streams.output_queue import OutputQueue
 
@@ -235,23 +235,12 @@ class StreamMatrix(wiring.Component):
         """Return the registers behind the memory: two, and another one in front of the choice among its parts, or where
         multiplier blocks take the word and the vector's elements leave the time."""
         slow = vector_latency(folded.synapse_fold, folded.neuron_fold) > 2
-        return 3 if StreamMatrix.parts_of(row, folded) > 1 or (row.weight_lead and slow) else 2
+        return 3 if StreamMatrix.in_parts(row, folded) or (row.weight_lead and slow) else 2
 
     @staticmethod
-    def part_rows(row: ProductSum, folded: FoldedRounds) -> int:
-        """Return the words of each part that a bank's memory is made of, one behind the other: all, or the rows of a
-        block RAM where that takes fewer of them. Synthesis would make these parts by itself, but would choose among
-        them right behind a block RAM's slow output."""
-        width, depth = folded.lanes * row.multiplier.weight_shape.width, 2 * folded.words
-        _, parts, rows = min(
-            (-(-depth // rows) * -(-width // bits), -(-depth // rows), rows) for rows, bits in BLOCK_SHAPES
-        )
-        return rows if parts > 1 else depth
-
-    @staticmethod
-    def parts_of(row: ProductSum, folded: FoldedRounds) -> int:
-        """Return the parts of a bank's memory (:meth:`part_rows`)."""
-        return -(-2 * folded.words // StreamMatrix.part_rows(row, folded))
+    def in_parts(row: ProductSum, folded: FoldedRounds) -> bool:
+        """Tell whether a bank's memory is of several parts (:mod:`hdl_lib.memories.buffer_memory`)."""
+        return len(memory_parts(folded.lanes * row.multiplier.weight_shape.width, 2 * folded.words)) > 1
 
     @staticmethod
     def release_lag(row: ProductSum, folded: FoldedRounds) -> int:
@@ -285,7 +274,7 @@ class StreamMatrix(wiring.Component):
         read, written = self._memory(m, delayed(m, "read", address, self.ahead_of(row, folded), reset=False), release)
         count(m, full, delayed(m, "filled", written, self.WRITE_LAG - 1), used)
         word = read
-        if self.read_latency(row, folded) > 2 and self.parts_of(row, folded) == 1:
+        if self.read_latency(row, folded) > 2 and not self.in_parts(row, folded):
             word = Signal(len(read), name="word_near", reset_less=True)
             m.d.sync += word.eq(read)
 
@@ -400,35 +389,10 @@ class StreamMatrix(wiring.Component):
         ``written``: enable, place and word."""
         enable, place, factors = written
         layout = data.ArrayLayout(self.factors[1], self.folded.lanes)
-        rows, parts = self.part_rows(self.row, self.folded), self.parts_of(self.row, self.folded)
-        low = (rows - 1).bit_length()
-        found = []
-        for part in range(parts):
-            # A half is read and written in different cycles, so that no read meets a write. The read register is
-            # written out: synthesis takes that for such ones only.
-            name = f"{number}_{part}" if parts > 1 else f"{number}"
-            depth = max(2, min(rows, 2 * self.folded.words - part * rows))
-            store = memory.Memory(shape=Shape.cast(layout).width, depth=depth, init=[], attrs={"no_rw_check": 1})
-            m.submodules[f"bank_{name}"] = store
-            write, read = store.write_port(), store.read_port(domain="comb")
-            read_data = Signal(layout, name=f"read_data_{name}", reset_less=True)
-            m.d.comb += [
-                write.en.eq(enable if parts == 1 else enable & (place[low:] == part)),
-                write.addr.eq(place), write.data.eq(factors.as_value()), read.addr.eq(address),
-            ]
-            m.d.sync += read_data.eq(read.data)
-            found.append(read_data)
-        if parts == 1:
-            return found[0]
-        near = [Signal.like(each, name=f"{each.as_value().name}_near") for each in found]
-        chosen = delayed(m, f"part_of_{number}", address[low:], 2, reset=False)
-        m.d.sync += [there.eq(here) for there, here in zip(near, found, strict=True)]
-        result = Signal(layout, name=f"word_{number}")
-        with m.Switch(chosen):
-            for part, each in enumerate(near):
-                with m.Case(part) if part < parts - 1 else m.Default():
-                    m.d.comb += result.eq(each)
-        return result
+        # A half is read and written in different cycles, so that no read meets a write.
+        store = BufferMemory(m, f"bank_{number}", Shape.cast(layout).width, 2 * self.folded.words)
+        store.write(enable, place, factors.as_value())
+        return layout(store.read_soon(address))
 
     def _inputs(
         self, m: Module, step: Signal, consumes: Value, produces: Value, synapse: Signal

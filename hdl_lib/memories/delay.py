@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from amaranth.hdl import Const, Module, Mux, Shape, Signal, Value
-from amaranth.lib import memory, stream, wiring
+from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hdl_lib.blocks import count_up, delayed, loop
+from hdl_lib.memories.buffer_memory import BufferMemory
 from hdl_lib.memories.rom import Rom, Table
 from hdl_lib.memories.storage import check_depth, count
 from hdl_lib.streams.output_queue import OutputQueue
@@ -72,10 +73,7 @@ class Delay(wiring.Component):
         wiring.connect(m, wiring.flipped(self.o), queue.o)
         # A row is never read while it is written: a beat is read at least a cycle after it was written, and its row is
         # written again at least a cycle after that.
-        m.submodules.memory = cells = memory.Memory(
-            shape=len(payload), depth=self.beats, init=[], attrs={"no_rw_check": 1}
-        )
-        write, read = cells.write_port(), cells.read_port(domain="comb")
+        cells = BufferMemory(m, "memory", len(payload), self.beats)
         # Both are registers of the beats that are held: at first all rows hold one.
         some, full = Signal(name="holds_some", init=1), Signal(name="is_full", init=1)
         take, give = Signal(name="take"), Signal(name="give")
@@ -84,16 +82,10 @@ class Delay(wiring.Component):
             take.eq(self.i.valid & self.i.ready),
             give.eq(some & queue.available),
             queue.reserve.eq(give),
-            write.addr.eq(count_up(m, "write_row", self.beats, take)),
-            write.data.eq(payload),
-            write.en.eq(take),
-            read.addr.eq(count_up(m, "read_row", self.beats, give)),
         ]
+        cells.write(take, count_up(m, "write_row", self.beats, take), payload)
         self._count(m, some, full, take, give)
-        # The memory's read register, and one more that a block RAM takes as its own.
-        word = Signal(len(payload), name="word", reset_less=True)
-        registered = Signal(len(payload), name="word_registered", reset_less=True)
-        m.d.sync += [word.eq(read.data), registered.eq(word)]
+        registered = cells.read(count_up(m, "read_row", self.beats, give))
         is_first = delayed(m, "is_first", self._is_first(m, give), self.LATENCY - 1, reset=False)
         m.d.comb += [
             queue.push.eq(delayed(m, "push", give, self.LATENCY - 1)),

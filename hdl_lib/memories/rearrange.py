@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from amaranth.hdl import Const, Module, Mux, Shape, Signal, Value
-from amaranth.lib import data, memory, stream, wiring
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hdl_lib.arithmetic.multiplier import interval
 from hdl_lib.blocks import count_up, delayed, loop
 from hdl_lib.memories.address_walk import AddressWalk
+from hdl_lib.memories.buffer_memory import BufferMemory
 from hdl_lib.memories.release_steps import ReleaseStep, gathered, present_change
 from hdl_lib.memories.storage import check_depth
 from hdl_lib.streams.output_queue import OutputQueue
@@ -263,9 +264,7 @@ class Rearrange(wiring.Component):
         plan, word_width = self.plan, len(Value.cast(self.i.payload))
         m.submodules.queue = queue = OutputQueue(self.o.payload.shape(), self.depth)
         # Reads and writes of a word never meet in a cycle: they are ordered through the counts.
-        m.submodules.buffer = buffer = memory.Memory(
-            shape=word_width, depth=max(2, plan.rows), init=[], attrs={"no_rw_check": 1}
-        )
+        buffer = BufferMemory(m, "buffer", word_width, plan.rows)
         issue = Signal()
         address, outside, done = plan.walk.elaborate_on(m, issue)
         accept = self._elaborate_writer(m, buffer)
@@ -278,12 +277,8 @@ class Rearrange(wiring.Component):
         self._elaborate_counts(m, accept, round_done, queue, issue)
 
         place = self._elaborate_place(m, address, delayed(m, "frame_done", frame_done, plan.walk.latency))
-        # The memory's read register is written out: synthesis takes "no read meets a write" for such ones only.
-        read = buffer.read_port(domain="comb")
-        read_data = Signal(word_width, reset_less=True)
-        word = Signal(self.i.payload.shape(), reset_less=True)
-        m.d.comb += read.addr.eq(place)
-        m.d.sync += [read_data.eq(read.data), Value.cast(word).eq(read_data)]
+        word = Signal(self.i.payload.shape())
+        m.d.comb += Value.cast(word).eq(buffer.read(place))
         m.d.comb += [
             queue.reserve.eq(issue),
             queue.push.eq(delayed(m, "read_valid", issue, plan.walk.latency + 4)),
@@ -295,19 +290,14 @@ class Rearrange(wiring.Component):
         wiring.connect(m, wiring.flipped(self.o), queue.o)
         return m
 
-    def _elaborate_writer(self, m: Module, buffer: memory.Memory) -> Value:
+    def _elaborate_writer(self, m: Module, buffer: BufferMemory) -> Value:
         """Write each accepted beat one cycle later; return "a beat is accepted"."""
         accept = Signal()
-        write = buffer.write_port()
         write_enable = Signal()
-        write_data = Signal.like(write.data, name="write_data", reset_less=True)
+        write_data = Signal(len(Value.cast(self.i.payload)), reset_less=True)
         m.d.comb += accept.eq(self.i.valid & self.i.ready)
         m.d.sync += [write_enable.eq(accept), write_data.eq(Value.cast(self.i.payload))]
-        m.d.comb += [
-            write.en.eq(write_enable),
-            write.data.eq(write_data),
-            write.addr.eq(count_up(m, "write_address", self.plan.rows, write_enable)),
-        ]
+        buffer.write(write_enable, count_up(m, "write_address", self.plan.rows, write_enable), write_data)
         return accept
 
     def _elaborate_counts(

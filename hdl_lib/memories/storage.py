@@ -17,6 +17,8 @@ from amaranth.hdl import Const, Module, Mux, Shape, Signal, Value
 from amaranth.lib import memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from hdl_lib.memories.buffer_memory import BufferMemory
+
 STYLES = ("register", "lutram", "block")
 
 LUTRAM = "lutram"  # attribute of memories that are to lie in look-up tables, on parts that have such
@@ -202,9 +204,9 @@ class LutramStorage(_Storage):
 class BlockStorage(_Storage):
     """A memory with synchronous read (block RAM), its read register and an output register behind it.
 
-    A beat goes memory -> ``read_data`` (the memory's own register) -> ``o.payload``; each of the two advances when the
-    next place is free or becomes free in the same cycle, so that no beat waits needlessly. All three together hold
-    ``depth`` beats. No logic is between the two registers, so that both may be the block RAM's own.
+    A beat goes memory -> its own register -> ``o.payload``; each of the two advances when the next place is free or
+    becomes free in the same cycle, so that no beat waits needlessly. All three together hold ``depth`` beats. No logic
+    is between the two registers, so that both may be the block RAM's own.
 
     Parameters: ``shape`` (any Amaranth shape), ``depth`` (entries, at least 1). Members: see the module. Timing:
     latency 3; one beat per cycle. Ordering: first in, first out.
@@ -214,31 +216,22 @@ class BlockStorage(_Storage):
         super().__init__(shape, depth)
         # One row more than the memory ever holds, so that equal pointers can only mean that it is empty.
         self.rows = max(2, depth - 1)
-        # A row is never read while it is written: equal pointers say that there is nothing to read.
-        self.memory = memory.Memory(shape=self._width, depth=self.rows, init=[], attrs={"no_rw_check": 1})
         self.write_row = Signal(range(self.rows))
         self.read_row = Signal(range(self.rows))
         # One less than the rows that hold a beat: its sign bit alone says that none does.
         self.waiting = Signal(range(-1, self.rows), init=-1)
-        self.read_data = Signal(self._width, reset_less=True)
         self.read_valid = Signal()
         self.output_valid = Signal()
-        self.output = Signal(self._width, reset_less=True)
-        self._write = self.memory.write_port()
-        # The memory's read register is written out: synthesis takes "no read meets a write" for such ones only.
-        self._read = self.memory.read_port(domain="comb")
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.memory = self.memory
+        # A row is never read while it is written: equal pointers say that there is nothing to read.
         rows = self.rows
-        write = self._write
-        read = self._read
+        stored = BufferMemory(m, "memory", self._width, rows)
         write_row = self.write_row
         read_row = self.read_row
         read_valid = self.read_valid
         output_valid = self.output_valid
-        output = self.output
         level = Signal(range(self.depth + 1))
         full = Signal(name="is_full")
         pop = Signal()
@@ -248,24 +241,21 @@ class BlockStorage(_Storage):
             pop.eq(output_valid & self.o.ready),
             move.eq(~output_valid | self.o.ready),  # the output register takes what the read register has
             fetch.eq((self.waiting >= 0) & (~read_valid | move)),  # the read register takes the oldest row
-            write.addr.eq(write_row),
-            write.data.eq(Value.cast(self.payload)),
-            write.en.eq(self.push),
-            read.addr.eq(read_row),
             self.o.valid.eq(output_valid),
-            Value.cast(self.o.payload).eq(output),
+            Value.cast(self.o.payload).eq(stored.read(read_row, fetch=fetch, move=move)),
             self.level.eq(level),
             self.full.eq(full),
         ]
+        stored.write(self.push, write_row, Value.cast(self.payload))
         flag_full(m, full, level, self.depth, self.push, pop)
         count(m, level, self.push, pop)
         count(m, self.waiting, self.push, fetch)
         with m.If(self.push):
             m.d.sync += write_row.eq(_advance(write_row, rows))
         with m.If(fetch):
-            m.d.sync += [read_row.eq(_advance(read_row, rows)), self.read_data.eq(read.data)]
+            m.d.sync += read_row.eq(_advance(read_row, rows))
         with m.If(move):
-            m.d.sync += [output_valid.eq(read_valid), output.eq(self.read_data)]
+            m.d.sync += output_valid.eq(read_valid)
         with m.If(fetch | move):
             m.d.sync += read_valid.eq(fetch)
         return m

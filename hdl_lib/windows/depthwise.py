@@ -8,13 +8,14 @@ that one running sum per lane suffices.
 from __future__ import annotations
 
 from amaranth.hdl import Cat, Const, Module, Mux, Shape, Signal, Value
-from amaranth.lib import data, memory, stream, wiring
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hdl_lib.arithmetic.accumulator import accumulator, controls
 from hdl_lib.arithmetic.adder_tree import adder_tree, tree_levels
 from hdl_lib.arithmetic.multiplier import PART, Multiplier, ProductForm, interval
 from hdl_lib.blocks import block_count, count_in_turns, count_up, delayed, loop
+from hdl_lib.memories.buffer_memory import BufferMemory
 from hdl_lib.memories.release_steps import present_change
 from hdl_lib.memories.rom import Rom, Table, lies_in_block
 from hdl_lib.memories.storage import check_depth
@@ -229,7 +230,7 @@ class Depthwise(wiring.Component):
         m.d.comb += queue.push.eq(delayed(m, "push", queue.reserve, self.latency - 1))
         return m
 
-    def _write(self, m: Module) -> tuple[Value, list[memory.Memory]]:
+    def _write(self, m: Module) -> tuple[Value, list[BufferMemory]]:
         """Write each accepted beat one cycle later; return "the last beat of an image row, or of a pixel, is accepted"
         and the copies of the buffer."""
         accept, payload = Signal(name="accept"), Value.cast(self.i.payload)
@@ -241,10 +242,8 @@ class Depthwise(wiring.Component):
         m.d.sync += [enable.eq(accept), beat.eq(payload)]
         address = count_up(m, "write_address", self.words, enable)
         for tap in range(self.taps):
-            buffer = memory.Memory(shape=len(payload), depth=self.words, init=[], attrs={"no_rw_check": 1})
-            m.submodules[f"buffer_{tap}"] = buffer
-            write = buffer.write_port()
-            m.d.comb += [write.en.eq(enable), write.addr.eq(address), write.data.eq(beat)]
+            buffer = BufferMemory(m, f"buffer_{tap}", len(payload), self.words)
+            buffer.write(enable, address, beat)
             buffers.append(buffer)
         written = Signal(name="written")
         beats = self.blocks if self.rows is None else self.geometry.width * self.blocks
@@ -316,24 +315,16 @@ class Depthwise(wiring.Component):
         ]
         m.d.comb += [self.i.ready.eq(spare >= 0), lead_there.eq(lead >= 0)]
 
-    def _words(self, m: Module, walk: _Walk, buffers: list[memory.Memory]) -> tuple[list[Value], list[Value]]:
+    def _words(self, m: Module, walk: _Walk, buffers: list[BufferMemory]) -> tuple[list[Value], list[Value]]:
         """Return for each tap of a step its word, and whether it is outside the image, :data:`ARRIVAL` cycles later."""
         words: list[Value] = []
         beyond: list[Value] = []
         for tap, buffer in enumerate(buffers):
-            # The memory's read register is written out: synthesis takes "no read meets a write" for such ones only.
-            read = buffer.read_port(domain="comb")
-            address = Signal.like(read.addr, name=f"read_address_{tap}", reset_less=True)
+            address = Signal(buffer.address_width, name=f"read_address_{tap}", reset_less=True)
             enable = Signal(name=f"read_enable_{tap}")
-            read_data, word = (
-                Signal(len(read.data), name=f"{name}_{tap}", reset_less=True) for name in ("read_data", "word")
-            )
             outside = walk.outside[tap]
-            m.d.comb += read.addr.eq(address)
-            m.d.sync += [address.eq(walk.address_of(tap)), enable.eq(walk.issue & ~outside), word.eq(read_data)]
-            with m.If(enable):
-                m.d.sync += read_data.eq(read.data)
-            words.append(word)
+            m.d.sync += [address.eq(walk.address_of(tap)), enable.eq(walk.issue & ~outside)]
+            words.append(buffer.read(address, fetch=enable))
             beyond.append(outside if isinstance(outside, Const) else delayed(m, f"outside_{tap}", outside, ARRIVAL))
         return words, beyond
 

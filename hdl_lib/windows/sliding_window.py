@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from amaranth.hdl import Cat, Const, Module, Mux, Shape, Signal, Value
-from amaranth.lib import data, memory, stream, wiring
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hdl_lib.arithmetic.multiplier import interval
 from hdl_lib.blocks import block_count, count_up, delayed, less, loop
+from hdl_lib.memories.buffer_memory import BufferMemory
 from hdl_lib.memories.release_steps import present_change
 from hdl_lib.memories.storage import check_depth
 from hdl_lib.streams.output_queue import OutputQueue
@@ -126,31 +127,23 @@ class SlidingWindow(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.queue = queue = OutputQueue(self.o.payload.shape(), self.depth)
-        # A memory of one word would have a port of no bits. Reads and writes of a word never meet in a cycle (they are
-        # ordered through the row counts), so no logic is needed for that case.
-        m.submodules.buffer = buffer = memory.Memory(
-            shape=self.lanes * self.shape.width, depth=max(2, self.words), init=[], attrs={"no_rw_check": 1}
-        )
+        # Reads and writes of a word never meet in a cycle: they are ordered through the row counts.
+        buffer = BufferMemory(m, "buffer", self.lanes * self.shape.width, self.words)
         row_written = self._elaborate_writer_address(m, buffer)
         address, outside, issue, row_read = self._elaborate_reader_address(m)
         self._elaborate_row_counts(m, row_written, row_read, queue, issue)
 
         # Reader pipeline: address -> memory -> register -> queue.
-        # The memory's read register is written out: synthesis takes "no read meets a write" for such ones only.
-        read = buffer.read_port(domain="comb")
         valid = delayed(m, "read_valid", issue, 3)
         read_enable = Signal()
-        read_address = Signal.like(read.addr, name="read_address")
-        read_data, word = (Signal.like(read.data, name=name, reset_less=True) for name in ("read_data", "word"))
-        m.d.sync += [read_enable.eq(issue & ~outside), read_address.eq(address), word.eq(read_data)]
-        with m.If(read_enable):
-            m.d.sync += read_data.eq(read.data)
+        read_address = Signal(buffer.address_width)
+        m.d.sync += [read_enable.eq(issue & ~outside), read_address.eq(address)]
+        word = buffer.read(read_address, fetch=read_enable)
         pad_word = sum(
             (self.pad_value & ((1 << self.shape.width) - 1)) << (lane * self.shape.width) for lane in range(self.lanes)
         )
         word_outside = delayed(m, "read_outside", outside, 3)
         m.d.comb += [
-            read.addr.eq(read_address),
             queue.reserve.eq(issue),
             queue.push.eq(valid),
             Value.cast(queue.payload).eq(Mux(word_outside, pad_word, word)),
@@ -158,21 +151,16 @@ class SlidingWindow(wiring.Component):
         wiring.connect(m, wiring.flipped(self.o), queue.o)
         return m
 
-    def _elaborate_writer_address(self, m: Module, buffer: memory.Memory) -> Value:
+    def _elaborate_writer_address(self, m: Module, buffer: BufferMemory) -> Value:
         """Write each accepted beat one cycle later; return "the last beat of a row is accepted"."""
         accept = Signal()
         m.d.comb += accept.eq(self.i.valid & self.i.ready)
-        write = buffer.write_port()
         write_enable = Signal()
-        write_data = Signal.like(write.data, name="write_data", reset_less=True)
+        write_data = Signal(self.lanes * self.shape.width, reset_less=True)
         elements = [Signal(self.shape, name=f"element_{lane}") for lane in range(self.lanes)]
         m.d.comb += [element.eq(self.i.payload[lane]) for lane, element in enumerate(elements)]
         m.d.sync += [write_enable.eq(accept), write_data.eq(Cat(*elements))]
-        m.d.comb += [
-            write.en.eq(write_enable),
-            write.data.eq(write_data),
-            write.addr.eq(count_up(m, "write_address", self.words, write_enable)),
-        ]
+        buffer.write(write_enable, count_up(m, "write_address", self.words, write_enable), write_data)
         row_written = Signal()
         m.d.comb += row_written.eq(accept & loop(m, "write_row", self.geometry.width * self.blocks, accept))
         return row_written

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from amaranth.hdl import Const, Module, Mux, Shape, Signal, Value
-from amaranth.lib import data, memory, stream, wiring
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hdl_lib.arithmetic.multiplier import interval
 from hdl_lib.blocks import count_up, delayed, loop
+from hdl_lib.memories.buffer_memory import BufferMemory
 from hdl_lib.memories.storage import check_depth
 from hdl_lib.streams.output_queue import OutputQueue
 from hdl_lib.windows.window_geometry import WindowGeometry
@@ -178,20 +179,11 @@ class WindowRows(wiring.Component):
         shown = []
         for index in range(self.rows):
             # A word that is used is never read while it is written.
-            m.submodules[f"bank_{index}"] = store = memory.Memory(
-                shape=len(payload), depth=words, init=[], attrs={"no_rw_check": 1}
-            )
-            write, read = store.write_port(), store.read_port(domain="comb")
+            store = BufferMemory(m, f"bank_{index}", len(payload), words)
             enable = Signal(name=f"write_enable_{index}")
-            # The memory's read register is written out: synthesis takes "no read meets a write" for such ones only.
-            read_data, output = (
-                Signal(len(payload), name=f"{name}_{index}", reset_less=True) for name in ("read_data", "output")
-            )
-            m.d.sync += [enable.eq(accept & (bank == index)), read_data.eq(read.data), output.eq(read_data)]
-            m.d.comb += [
-                write.en.eq(enable), write.addr.eq(write_place), write.data.eq(write_data), read.addr.eq(word)
-            ]
-            shown.append(output)
+            m.d.sync += enable.eq(accept & (bank == index))
+            store.write(enable, write_place, write_data)
+            shown.append(store.read(word))
         written = Signal()
         m.d.sync += written.eq(accept)
         return written, free, shown, word

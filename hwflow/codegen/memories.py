@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from hdl_lib.memories.buffer_memory import memory_parts
 from hdl_lib.memories.rom import banks_of
 from hdl_lib.memories.storage import style_of
 from hwflow.cores import costs
@@ -101,12 +102,16 @@ def _of(family: str, name: str, kind: str, words: int, width: int, storage: str,
         storage = "register"
     blocks, shape, waste = 0, None, 0
     if storage == "block":
-        rows = max(2, words - 1) if kind == "fifo" else words  # the last beats of a queue are in registers
-        banks = banks_of(width, words) if kind == "table" else 1
-        rows = -(-rows // banks)
-        columns = columns or width
-        blocks, shape = costs.block_ram_shape(family, rows, columns, writable=kind != "table")
-        waste = blocks * shape[0] * shape[1] - rows * columns
+        if kind == "table":
+            parts, columns = [-(-words // banks_of(width, words))], columns or width
+        else:
+            rows = max(2, words - 1) if kind == "fifo" else words  # the last beats of a queue are in registers
+            parts, columns = memory_parts(width, rows), width
+            if costs.in_block_ram(family, parts[0], width):  # the rest, if small, is in look-up tables
+                parts = [part for part in parts if costs.in_block_ram(family, part, width)]
+        _, shape = costs.block_ram_shape(family, parts[0], columns, writable=kind != "table")
+        blocks = sum(costs.block_ram_shape(family, part, columns, writable=kind != "table")[0] for part in parts)
+        waste = blocks * shape[0] * shape[1] - sum(parts) * columns
     elif storage == "lutram":
         waste = 16 * -(-words // 16) * 4 * -(-width // 4) - words * width
     return Memory(name, kind, words, width, words * width, storage, blocks, shape, waste)

@@ -9,6 +9,7 @@ from math import ceil, log2
 import numpy as np
 import numpy.typing as npt
 
+from hdl_lib.memories.buffer_memory import memory_parts
 from hdl_lib.memories.rom import DEEPEST, SELECT_REACH, banks_of
 from hdl_lib.memories.storage import REGISTER_DEPTH
 from hwflow.cores.costs.changing import Changing, changing_columns, changing_numbers
@@ -242,6 +243,23 @@ def asynchronous_memory(family: str, words: int, width: int) -> Resources:
     return Resources(lut=per_block * ceil(width / 4) * blocks + width * (blocks - 1))
 
 
+@lru_cache(maxsize=1 << 12)
+def buffer_memory(family: str, words: int, width: int) -> Resources:
+    """A memory with two registers behind it (:class:`hdl_lib.memories.buffer_memory.BufferMemory`): of several parts
+    each has both, with a choice behind them. Small parts are in look-up tables, and the first register is not theirs.
+    """
+    total, parts = Resources(), memory_parts(width, words)
+    for part in parts:
+        blocks = in_block_ram(family, part, width)
+        total += Resources(ff=width, bram=blocks)
+        if not blocks:
+            total += asynchronous_memory(family, part, width) + Resources(ff=width)
+    if len(parts) > 1:
+        choice = BANK_CHOICE.get(len(parts), round(EACH_BANK * len(parts))) * width
+        total += Resources(lut=len(parts) + choice, ff=2 * (len(parts) - 1).bit_length())
+    return total
+
+
 # Look-up tables of four inputs per bit of a word, to choose the bit of one word, as measured: of a power of two words,
 # of another number; of more than 16 words of more than NARROW bits.
 FLAT_READ, NARROW = (0.72, 0.8, 0.9), 100
@@ -285,11 +303,7 @@ def block_queue(family: str, width: int, depth: int) -> Resources:
     for them are in look-up tables, and the memory's own register is one of flip-flops."""
     rows = max(2, depth - 1)
     address, credits = (rows - 1).bit_length(), (depth - 1).bit_length()
-    total = Resources(lut=10 + 5 * address, ff=width + credits + 3 * address + 4)
-    blocks = in_block_ram(family, rows, width)
-    if blocks:
-        return total + Resources(bram=blocks)
-    return total + asynchronous_memory(family, rows, width) + Resources(ff=width)
+    return Resources(lut=10 + 5 * address, ff=credits + 3 * address + 4) + buffer_memory(family, rows, width)
 
 
 def delay(family: str, width: int, beats: int, depth: int) -> Resources:
@@ -297,11 +311,8 @@ def delay(family: str, width: int, beats: int, depth: int) -> Resources:
     one the registers of a queue choose."""
     address = (beats - 1).bit_length()
     choice = width if depth > REGISTER_DEPTH else 0
-    total = Resources(lut=8 + 6 * address + choice, ff=8 + 4 * address + width) + queue(family, width, depth)
-    blocks = in_block_ram(family, beats, width)
-    if blocks:
-        return total + Resources(bram=blocks)
-    return total + asynchronous_memory(family, beats, width) + Resources(ff=width)
+    control = Resources(lut=8 + 6 * address + choice, ff=8 + 4 * address)
+    return control + queue(family, width, depth) + buffer_memory(family, beats, width)
 
 
 _SCARCE = 4  # times as many cells as a block RAM counts as else, where a design would fit but for its block RAMs

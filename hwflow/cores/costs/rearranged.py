@@ -12,7 +12,7 @@ from hdl_lib.memories.rearrange import RearrangePlan
 from hdl_lib.memories.storage import REGISTER_DEPTH
 from hwflow.cores.costs.basics import adder, bits, chain, count_up, difference, loop, trailing_zeros
 from hwflow.cores.costs.family import FAMILIES
-from hwflow.cores.costs.memory import asynchronous_memory, filled_rom, in_block_ram, queue
+from hwflow.cores.costs.memory import buffer_memory, filled_rom, queue
 from hwflow.cores.operator import Resources
 from hwflow.types import IntType
 
@@ -50,14 +50,9 @@ def rearrange(
     """A buffer, the loops of its addresses and their tables, counts of beats, a queue. ``source``, ``result``: an
     element before and behind."""
     width, rows = lanes * source.bits, max(2, plan.rows)
-    block = in_block_ram(family, rows, width)
-    if block:
-        store = Resources(ff=2 * width, bram=block)
-    else:
-        memory = asynchronous_memory(family, rows, width)
-        if FAMILIES[family].lutram is None and plan.walk.steps == 1 and plan.beats % rows == 0:
-            memory = Resources(lut=1, ff=width)  # of flip-flops those of the row that is ever read are left
-        store = memory + Resources(ff=3 * width)
+    store = buffer_memory(family, rows, width) + Resources(ff=width)
+    if not store.bram and FAMILIES[family].lutram is None and plan.walk.steps == 1 and plan.beats % rows == 0:
+        store = Resources(lut=1, ff=4 * width)  # of flip-flops those of the row that is ever read are left
     queued = lanes * result.bits
     # A queue in registers has room for the choice of what fills holes in its tables.
     holes = Resources(lut=0 if depth <= REGISTER_DEPTH else queued, ff=4) if plan.has_holes else Resources()

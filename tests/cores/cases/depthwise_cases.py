@@ -66,5 +66,6 @@ DEPTHWISE = [
     _case("by_pixel_strided", (5, 9), (3, 3), 80, (16,), stride=(2, 2), pads=(0, 0, 1, 1), kinds=("dsp",)),
     _case("by_pixel_dilated", (6, 8), (2, 3), 144, (24,), dilation=(3, 2), pads=(1, 2, 0, 3), kinds=("lut",),
           element=U4, weight=I4),
+    _case("in_parts", (3, 130), (2, 1), 32, (1,), element=IntType(9, True), kinds=("dsp",)),  # 4,256 words: 3 parts
     _case("intervals", (4, 4), (2, 2), 2, (2,), intervals=(Interval(-3, 5), Interval(0, 100)), kinds=("dsp",)),
 ]

@@ -47,6 +47,8 @@ SLIDING_WINDOW = [
     _window("all_padding_above", (2, 3), 1, (1, 2), (1, 1), (2, 0, 2, 1), (1, 1), (1,)),
     _window("skips_rows", (7, 3), 2, (1, 1), (3, 2), (0, 0, 0, 0), (1, 1), (2,)),
     _window("single_pixel", (1, 1), 5, (1, 1), (1, 1), (0, 0, 0, 0), (1, 1), (2, 5)),
+    # 4,800 words of a byte: three block RAMs.
+    _window("in_parts", (3, 100), 16, (2, 1), (1, 1), (0, 0, 0, 0), (1, 1), (1,), rows=3),
     _window("pad_beyond_the_type", (3, 3), 1, (2, 2), (1, 1), (0, 0, 1, 1), (1, 1), (1,), element=U4, pad_value=-1),
 ]
 

@@ -14,7 +14,7 @@ from hdl_lib.windows.window_geometry import WindowGeometry
 from hwflow.cores.costs.basics import bits, chain, count_up, loop, trailing_zeros
 from hwflow.cores.costs.changing import Changing
 from hwflow.cores.costs.family import FAMILIES
-from hwflow.cores.costs.memory import asynchronous_memory, filled_rom, in_block_ram, queue, rom
+from hwflow.cores.costs.memory import buffer_memory, filled_rom, queue, rom
 from hwflow.cores.costs.products.product_sums import adder_tree, whole_products
 from hwflow.cores.costs.windows.weighted import products_of_table
 from hwflow.cores.operator import Resources
@@ -66,13 +66,12 @@ def _buffers(
     """Copies of the line buffer with their addresses, and what comes from them or is padding."""
     taps = geometry.kernel[1] if row else 1
     width, address = lanes * source.bits, bits(words - 1)
-    block = in_block_ram(family, words, width)
-    store = Resources(bram=block) if block else asynchronous_memory(family, words, width) + Resources(ff=width)
+    store = buffer_memory(family, words, width)
     padded = any(geometry.pads)
     # Padding is a reset of the elements' next registers.
-    each = store + Resources(lut=1, ff=address + 1 + width + ARRIVAL * padded)
+    each = store + Resources(lut=1, ff=address + 1 + ARRIVAL * padded)
     total = each.times(taps) + Resources(ff=width + 1) + count_up(words)
-    if not block and FAMILIES[family].lutram is None:  # flip-flops that hold the same become one
+    if not store.bram and FAMILIES[family].lutram is None:  # flip-flops that hold the same become one
         total += Resources(lut=words, ff=words * width).times(1 - taps)
     for tap in range(1, taps):
         move = tap * geometry.dilation[1] * blocks

@@ -7,7 +7,7 @@ from hdl_lib.matrices.stream_matrix import FoldedRounds, StreamMatrix
 from hdl_lib.matrices.vector_buffer import vector_latency
 from hwflow.cores.costs.basics import adder, adders, bits, loop
 from hwflow.cores.costs.family import FAMILIES
-from hwflow.cores.costs.memory import BANK_CHOICE, EACH_BANK, asynchronous_memory, in_block_ram
+from hwflow.cores.costs.memory import buffer_memory
 from hwflow.cores.costs.products.matrix import Matrix
 from hwflow.cores.operator import Resources
 from hwflow.types import IntType
@@ -39,29 +39,14 @@ def stream_matrix(
 
 
 def _memory(family: str, row: ProductSum, folded: FoldedRounds, element: int) -> Resources:
-    """Banks with two registers behind each, a third where multiplier blocks take the word; a bank of several parts has
-    the second one for each, and the third behind the choice."""
-    words, width = 2 * folded.words, folded.lanes * element
-    rows, parts = StreamMatrix.part_rows(row, folded), StreamMatrix.parts_of(row, folded)
-    bank = _part(family, min(rows, words), width).times(words // rows or 1)
-    if words > rows and words % rows:
-        bank += _part(family, words % rows, width)
-    if parts > 1:
-        choice = BANK_CHOICE.get(parts, round(EACH_BANK * parts)) * width
-        bank += Resources(lut=parts + choice, ff=width + 2 * (parts - 1).bit_length())
-    total = bank.times(folded.banks) + Resources(ff=width)  # what is written
+    """Banks with two registers behind each, a third behind the choice among several parts, or where multiplier blocks
+    take the word."""
+    width = folded.lanes * element
+    total = buffer_memory(family, 2 * folded.words, width).times(folded.banks) + Resources(ff=width)  # what is written
     inside = row.weight_lead and FAMILIES[family].dsp_registers
-    near = 0 if parts > 1 else StreamMatrix.read_latency(row, folded) - 2
+    near = StreamMatrix.read_latency(row, folded) - 2
     registers = near + int(row.weight_lead) - int(bool(inside))
     return total + Resources(ff=registers * folded.banks * width)
-
-
-def _part(family: str, words: int, width: int) -> Resources:
-    """A memory with two registers behind it."""
-    blocks = in_block_ram(family, words, width)
-    if blocks:
-        return Resources(ff=width, bram=blocks)
-    return asynchronous_memory(family, words, width) + Resources(ff=2 * width)
 
 
 def _control(family: str, row: ProductSum, folded: FoldedRounds, packed: bool) -> Resources:

@@ -10,7 +10,7 @@ from amaranth.hdl import Shape
 
 from hdl_lib.windows.window_geometry import WindowGeometry as CoreGeometry
 from hwflow.cores.costs.basics import chain, count_up, loop, trailing_zeros
-from hwflow.cores.costs.memory import asynchronous_memory, in_block_ram, queue
+from hwflow.cores.costs.memory import buffer_memory, queue
 from hwflow.cores.logical.image_windows import WindowGeometry
 from hwflow.cores.operator import Resources
 
@@ -35,9 +35,8 @@ def clipped_window(
     family: str, window: WindowGeometry, blocks: int, words: int, width: int, depth: int
 ) -> Resources:
     """:func:`hwflow.cores.costs.windows.sliding_windows.sliding_window` without padding."""
-    block = in_block_ram(family, max(2, words), width)
-    store = Resources(bram=block) if block else asynchronous_memory(family, max(2, words), width) + Resources(ff=width)
-    pipeline = Resources(ff=2 * width + 8 + (words - 1).bit_length())
+    store = buffer_memory(family, max(2, words), width)
+    pipeline = Resources(ff=width + 8 + (words - 1).bit_length())
     core = CoreGeometry(window.height, window.width, window.kernel, window.strides, window.pads, window.dilations)
     beats = core.width * blocks
     rows, columns = core.inside(0), core.inside(1)

@@ -8,7 +8,7 @@ from amaranth.hdl import Shape
 
 from hdl_lib.windows.window_geometry import WindowGeometry as CoreGeometry
 from hwflow.cores.costs.basics import adder, chain, comparison, count_up, loop, trailing_zeros
-from hwflow.cores.costs.memory import asynchronous_memory, in_block_ram, queue
+from hwflow.cores.costs.memory import asynchronous_memory, buffer_memory, in_block_ram, queue
 from hwflow.cores.logical.image_windows import WindowGeometry
 from hwflow.cores.operator import Resources
 
@@ -16,10 +16,9 @@ from hwflow.cores.operator import Resources
 @lru_cache(maxsize=1 << 12)  # equal layers ask for the same
 def sliding_window(family: str, window: WindowGeometry, blocks: int, words: int, width: int, depth: int) -> Resources:
     """Line buffer, address counters, queue."""
-    block = in_block_ram(family, max(2, words), width)
-    store = Resources(bram=block) if block else asynchronous_memory(family, max(2, words), width) + Resources(ff=width)
+    store = buffer_memory(family, max(2, words), width)
     pad = window.touches_padding()
-    pipeline = Resources(lut=width if pad else 0, ff=2 * width + 8 + (words - 1).bit_length())
+    pipeline = Resources(lut=width if pad else 0, ff=width + 8 + (words - 1).bit_length())
     kinds = reader_registers(window, blocks, words)
     luts = sum(share * number for share, number in zip(SERIAL_READER_LUTS, (*kinds, 1), strict=True))
     control = count_up(words) + loop(window.width * blocks) + _loops(window, blocks)

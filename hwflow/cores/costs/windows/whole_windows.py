@@ -9,7 +9,7 @@ from hdl_lib.windows.window_image import WindowImage
 from hdl_lib.windows.window_steps import WindowSteps
 from hwflow.cores.costs.basics import chain, comparison
 from hwflow.cores.costs.family import FAMILIES
-from hwflow.cores.costs.memory import asynchronous_memory, in_block_ram, queue
+from hwflow.cores.costs.memory import buffer_memory, queue
 from hwflow.cores.costs.products.product_sums import sum_tree
 from hwflow.cores.costs.windows.window_control import rows_control
 from hwflow.cores.operator import Resources
@@ -43,9 +43,7 @@ def window_rows(
     if words == 1:  # rows are registers
         store = Resources(ff=rows * width)
     else:
-        blocks = in_block_ram(family, words, width)
-        bank = Resources(ff=width, bram=blocks) if blocks else asynchronous_memory(family, words, width)
-        store = bank.times(rows) + Resources(ff=width + (0 if blocks else 2 * rows * width))
+        store = buffer_memory(family, words, width).times(rows) + Resources(ff=width)
     registers += taken if steps.masked else 0  # behind the masks
     control = rows_control(family, steps, rows)
     return store + Resources(lut=choices + masks, ff=registers) + control + queue(family, taken, depth)

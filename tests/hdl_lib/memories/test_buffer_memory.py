@@ -1,0 +1,71 @@
+"""Memories with two registers: how they are cut, and that each word comes from where it was written."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from amaranth.hdl import Module, Signal
+from amaranth.sim import Simulator
+
+from hdl_lib.memories.buffer_memory import BufferMemory, memory_parts
+
+
+@pytest.mark.parametrize(
+    ("width", "depth", "parts"),
+    [
+        (8, 2048, [2048]),  # a block RAM of 2,048 words of 9 bits
+        (8, 4096, [4096]),  # two of 4,096 of 4, and nothing to choose
+        (8, 4216, [2048, 2048, 120]),  # three; four of 8,192 of 2
+        (8, 10240, [2048] * 5),  # five; eight of 16,384 of 1
+        (16, 6144, [2048] * 3),  # six; eight of 8,192 of 2
+        (36, 600, [600]),  # two of 1,024 of 18 as well as two of 512 of 36
+        (1, 16385, [16384, 1]),  # three of 8,192 of 2
+        (3, 7, [7]),
+    ],
+)
+def test_parts_take_the_fewest_block_rams(width: int, depth: int, parts: list[int]) -> None:
+    assert memory_parts(width, depth) == parts
+
+
+@pytest.mark.parametrize("depth", [1, 2, 100, 4096, 4216, 4097, 10240])
+@pytest.mark.parametrize("enabled", [False, True])
+def test_each_word_comes_from_where_it_was_written(depth: int, enabled: bool) -> None:
+    """Random writes and reads, against a list; with enables each register holds what it has."""
+    rng = random.Random(depth)
+    m = Module()
+    core = BufferMemory(m, "memory", 8, depth)
+    write, read, data = Signal(core.address_width), Signal(core.address_width), Signal(8)
+    enable, fetch, move = Signal(), Signal(), Signal()
+    core.write(enable, write, data)
+    word = core.read(read, fetch=fetch, move=move) if enabled else core.read(read)
+    soon = core.read_soon(read)
+    delay = 1 if len(memory_parts(8, depth)) == 1 else 2
+    stored: list[int | None] = [None] * depth
+    first: list[int | None] = [None, None]  # the registers of the read, with and without enables
+    second: list[int | None] = [None, None]
+    edges = [0, depth - 1, *(place for part in range(2048, depth, 2048) for place in (part - 1, part))]
+
+    async def bench(sim) -> None:  # type: ignore[no-untyped-def]
+        for _ in range(depth + 400):
+            places = [rng.choice(edges) if rng.random() < 0.3 else rng.randrange(depth) for _ in range(2)]
+            value, enables = rng.getrandbits(8), [rng.getrandbits(1) for _ in range(3)]
+            signals = (write, read, data, enable, fetch, move)
+            for signal, driven in zip(signals, (*places, value, *enables), strict=True):
+                sim.set(signal, driven)
+            await sim.tick()
+            fetches, moves = enables[1:] if enabled else (1, 1)
+            for index, (fetched, moved) in enumerate(((fetches, moves), (1, 1))):
+                second[index] = first[index] if moved else second[index]
+                met = enables[0] and places[0] == places[1]  # nobody uses such a word
+                first[index] = (None if met else stored[places[1]]) if fetched else first[index]
+            if enables[0]:
+                stored[places[0]] = value
+            for found, expected in ((word, second[0]), (soon, (first, second)[delay - 1][1])):
+                assert expected is None or sim.get(found) == expected
+
+    simulator = Simulator(m)
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(bench)
+    simulator.run()
+    assert sum(place is not None for place in stored) > depth // 3
