@@ -19,9 +19,10 @@ from hdl_lib.streams.skid_buffer import SkidBuffer
 CROSSING_CYCLES = 8
 """Cycles of the link for which a core with a clock of its own is reset, and again until it has come out of it."""
 
-RESET_STAGES = 3
-"""Registers on the way of the core's reset. The last one can be copied for parts of the core, the one before for these
-copies, so that none crosses the device and fans out in the same cycle."""
+RESET_STAGES = 4
+"""Registers on the way of the core's reset. The last one can be copied for parts of the core, those before for these
+copies, so that none crosses the device and fans out in the same cycle. (With three the reset was the critical path of a
+DS-CNN of 45,000 look-up tables, 9.3 ns.)"""
 
 
 class _Phase(IntEnum):
@@ -115,12 +116,15 @@ class LinkShell(wiring.Component):
 
         before, crossing = RESET_STAGES - 2, self._crossing_cycles  # registers before the pulse and of it
         stages = Signal(RESET_STAGES - 1 + max(0, 2 * crossing - 1), init=-1)
-        resetting = Signal()
+        resetting, begun = Signal(), Signal(init=1)
+        pulse = stages[before : before + max(1, crossing)].any()
         m.d.sync += [
             stages.eq(Cat(link.core_reset, stages)),
-            self.core_reset.eq(stages[before : before + max(1, crossing)].any()),
+            self.core_reset.eq(pulse),
+            # Whether one of these is high: a register of its own, as those stand where the core's parts are.
+            begun.eq(link.core_reset | stages[:-1].any() | pulse),
         ]
-        m.d.comb += resetting.eq(link.core_reset | stages.any() | self.core_reset)
+        m.d.comb += resetting.eq(link.core_reset | begun)
         deal, collect = self._deal, self._collect
         m.submodules.deal = ResetInserter(resetting)(deal)
         m.submodules.collect = ResetInserter(resetting)(collect)

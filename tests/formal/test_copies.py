@@ -9,7 +9,7 @@ import pytest
 
 from hwflow.toolchain.packing import netlist as netlists
 from hwflow.toolchain.packing import pack
-from hwflow.toolchain.packing.copies import BLOCKS, READERS
+from hwflow.toolchain.packing.copies import BLOCKS, COPIES, READERS
 from tests.formal.prover import check
 from tests.formal.test_packing import Netlist, side_by_side
 
@@ -94,13 +94,19 @@ def test_readers_of_a_core_stay_together():
 
 
 def test_copies_need_copies():
-    """Where a register that moves on to another one has so many copies that the first one needs some as well."""
+    """Where a register that moves on to another one has so many copies that the first one needs some as well: they are
+    far apart, and none is read by more than so many of them."""
     n = Netlist()
     first = n.register("first", n.input("x", 1))
     second = n.register("second", first)
-    n.output("o", [n.register(f"top.core{k}.sub.last{k}", second)[0] for k in range(READERS**2 + 1)])
-    found, most = made(n)
-    assert found == READERS + 1 and most <= READERS  # as many of the second, then one of the first
+    n.output("o", [n.register(f"top.core{k}.sub.last{k}", second)[0] for k in range(READERS * COPIES * 3 + 1)])
+    design = n.module("top")
+    assert pack(design, "ecp5").copies == 3 * COPIES + 3  # of the second, whose 25 the first one and three copies drive
+    top = netlists.Netlist(design)
+    seconds = {top.driver(top.bit(name, "DI"))[0] for name in top.cells("TRELLIS_FF") if ".sub.last" in name}
+    firsts = [top.driver(top.bit(name, "DI"))[0] for name in seconds]
+    assert len(seconds) == 3 * COPIES + 1
+    assert sorted(firsts.count(name) for name in set(firsts)) == [1, COPIES, COPIES, COPIES]
 
 
 @pytest.mark.parametrize(("count", "copies"), [(BLOCKS, 0), (BLOCKS + 1, 1), (2 * BLOCKS + 1, 2)])

@@ -5,7 +5,7 @@ merges all equal registers, whatever the design asked for, so they are duplicate
 original reads, under the same parameters, and so is equal to it in every cycle.
 
 Readers are grouped by core, then by name: related cells have a common prefix. Blocks, which lie far apart, count as
-many readers.
+many readers; so do copies of registers, each of which stands among its own readers.
 """
 
 from __future__ import annotations
@@ -24,18 +24,24 @@ BLOCKS = 4
 that uses them all sends every input to each row of the matrix, from one end of the device to the other."""
 
 
+COPIES = 8
+"""Copies among the readers of a copy, at most: of a reset's last register there is one for each few cores, and what
+these read has to come from the one to the other end of the device, unless it is copied as well."""
+
+
 def copy_outputs(
     netlist: Netlist, outputs: dict[str, str], apart: frozenset[str], blocks: Collection[str] = (),
     readers: int = READERS,
 ) -> int:
     """Duplicate each cell of the types ``outputs`` (with its output pin) until none has more than ``readers`` readers;
     return the number of copies. A cell of the types ``blocks`` counts as a :data:`BLOCKS`-th of ``readers``, however
-    many of its pins read; any other pin counts as one.
+    many of its pins read, and a register with copies as a :data:`COPIES`-th; any other pin counts as one.
 
     ``apart``: pins not to divide (clocks): a net with one of them is left alone. Copies add readers to the original's
     inputs, whose drivers may need copies then; at most two copies per ``readers`` of them, so that this terminates.
     """
     copies = 0
+    copied: set[str] = set()
     waiting = list(netlist.cells(*outputs))
     while waiting:
         name = waiting.pop()
@@ -43,13 +49,15 @@ def copy_outputs(
         pins = netlist.readers(netlist.bit(name, output))
         if any(port in apart for _, port in pins):
             continue
-        found = list(_readers(netlist, pins, blocks, readers))
+        found = list(_readers(netlist, pins, blocks, copied, readers))
         if sum(reader.load for reader in found) <= readers:
             continue
         made = _divide(netlist, name, output, _groups(found, readers))
         if not made:  # its other readers are ports of the module
             continue
-        copies += made
+        copies += len(made)
+        if any(netlist.bits(name, port) for port in apart):
+            copied |= {name, *made}
         drivers = dict.fromkeys(pin[0] for bit in netlist.inputs(name) if (pin := netlist.driver(bit)) is not None)
         waiting.extend(driver for driver in drivers if netlist.kind(driver) in outputs)
     return copies
@@ -62,23 +70,30 @@ class _Reader(NamedTuple):
     load: int
 
 
-def _readers(netlist: Netlist, pins: Sequence[Pin], blocks: Collection[str], readers: int) -> Iterator[_Reader]:
+def _readers(
+    netlist: Netlist, pins: Sequence[Pin], blocks: Collection[str], copied: Collection[str], readers: int
+) -> Iterator[_Reader]:
     for cell, members in groupby(sorted(pins), key=lambda pin: pin[0]):
-        if netlist.kind(cell) in blocks:
+        if cell != PORT and netlist.kind(cell) in blocks:
             yield _Reader(tuple(members), -(-readers // BLOCKS))
+        elif cell in copied:
+            yield _Reader(tuple(members), -(-readers // COPIES))
         else:
             yield from (_Reader((pin,), 1) for pin in members)
 
 
-def _divide(netlist: Netlist, name: str, output: str, groups: Sequence[Sequence[_Reader]]) -> int:
-    """Give each of ``groups`` a copy, except the first, which stays with the original; return the number of copies."""
-    driven = netlist.bit(name, output)
+def _divide(netlist: Netlist, name: str, output: str, groups: Sequence[Sequence[_Reader]]) -> list[str]:
+    """Give each of ``groups`` a copy, except the first, which stays with the original; return the copies."""
+    driven, made = netlist.bit(name, output), []
     for group in groups[1:]:
         pins = [pin for reader in group for pin in reader.pins]
         copy = netlist.copy(name, output, _core(pins[0]))
         for pin in pins:
             netlist.connect(*pin, [copy if bit == driven else bit for bit in netlist.bits(*pin)])
-    return len(groups) - 1
+        driver = netlist.driver(copy)
+        assert driver is not None, "the copy"
+        made.append(driver[0])
+    return made
 
 
 def _groups(found: Sequence[_Reader], readers: int) -> list[list[_Reader]]:
