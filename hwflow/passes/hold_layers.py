@@ -29,25 +29,23 @@ _FAR = 12  # bits beyond a layer's own sums: all quantizers saturate there
 
 @dataclass(frozen=True)
 class HeldLayer:
-    """What the hardware of a layer holds: its sums, and its requantizer's form."""
+    """What the hardware of a layer holds: its sums, and the forms of the requantizers that read them."""
 
     sums: HeldSums
-    form: HeldForm
+    forms: tuple[HeldForm, ...]
 
     def table(self) -> dict[str, Any]:
         """Return it as JSON can hold it."""
-        form = self.form
         return {
-            "weight_bits": self.sums.weight_bits, "sums": [self.sums.sums.lo, self.sums.sums.hi], "shift": form.shift,
-            "clamp": [form.low, form.high], "multiplier": list(form.multiplier), "addend": list(form.addend),
+            "weight_bits": self.sums.weight_bits, "sums": [self.sums.sums.lo, self.sums.sums.hi],
+            "requantizers": [form.table() for form in self.forms],
         }
 
     @classmethod
     def of_table(cls, table: Mapping[str, Any]) -> HeldLayer:
         """Return what :meth:`table` says."""
-        (low, high), (multiplier, m_signed), (addend, a_signed) = table["clamp"], table["multiplier"], table["addend"]
-        form = HeldForm(table["shift"], low, high, (multiplier, m_signed), (addend, a_signed))
-        return cls(HeldSums(table["weight_bits"], Interval(*table["sums"])), form)
+        forms = tuple(HeldForm.of_table(each) for each in table["requantizers"])
+        return cls(HeldSums(table["weight_bits"], Interval(*table["sums"])), forms)
 
 
 @dataclass
@@ -90,25 +88,31 @@ class Holding:
             raise ModelRefused(findings)
         infer_types(graph)
         self.found = {}
-        for layer, requantizer in pairs:
-            steps = requantizer.attributes.steps
+        for layer, requantizers in pairs:
             known = None if self.known is None else self.known.get(layer.name)
-            form = _form(requantizer, self.loadable) if known is None else known.form
-            if form is None or form.find(steps) is None:
-                findings.append(_unlike(requantizer, known))
+            forms = [_form(each, self.loadable) for each in requantizers] if known is None else known.forms
+            if len(forms) != len(requantizers):
+                findings.append(_refusal(
+                    layer, f"must be followed by {len(forms)} quantizers, as hardware has them, not {len(requantizers)}"
+                ))
                 continue
-            form = replace(form, loadable=self.loadable)
-            requantizer.attributes = replace(requantizer.attributes, held=form)
-            self.found[layer.name] = HeldLayer(sums[layer], form)
+            for requantizer, form in zip(requantizers, forms, strict=True):
+                if form is None or form.find(requantizer.attributes.steps) is None:
+                    findings.append(_unlike(requantizer, None if known is None else form))
+                    continue
+                requantizer.attributes = replace(requantizer.attributes, held=replace(form, loadable=self.loadable))
+            held = [each.attributes.held for each in requantizers if each.attributes.held is not None]
+            self.found[layer.name] = HeldLayer(sums[layer], tuple(held))
         if findings:
             raise ModelRefused(findings)
         return infer_types(graph)
 
     def _pairs(
         self, graph: Graph, findings: list[Finding]
-    ) -> Iterator[tuple[Node[Any], Node[RequantizeAttributes]]]:
-        """Yield each layer with its requantizer."""
-        consumers, outputs = graph.consumers(), {port.value for port in graph.outputs}
+    ) -> Iterator[tuple[Node[Any], list[Node[RequantizeAttributes]]]]:
+        """Yield each layer with the requantizers that read it. What else does has room for the sums, and hardware for
+        one scale of them."""
+        consumers = graph.consumers()
         left = set() if self.names is None else set(self.names)
         for node in graph.nodes:
             attributes = node.attributes
@@ -117,20 +121,13 @@ class Holding:
             if self.names is not None and self.names.isdisjoint({node.name, *node.sources}):
                 continue
             left -= {node.name, *node.sources}
-            depthwise = isinstance(attributes, Conv2dAttributes) and (
-                attributes.groups > 1 and attributes.weights.shape[1] == 1
-            )
-            readers = consumers[node.outputs[0]]
-            alone = len(readers) == 1 and node.outputs[0] not in outputs
-            if attributes.binary or depthwise:
-                what = "binary" if attributes.binary else "depthwise"
-                findings.append(_refusal(node, f"must be a product with weights of several bits, not {what}"))
-            elif attributes.weights.shape[-2 if isinstance(attributes, DenseAttributes) else 0] == 1:
-                findings.append(_refusal(node, "must have several output channels, not 1"))
-            elif not alone or not isinstance(readers[0][0].attributes, RequantizeAttributes):
-                findings.append(_refusal(node, "must be followed by a quantizer and nothing else"))
+            readers = list(dict.fromkeys(reader for reader, _ in consumers[node.outputs[0]]))
+            if attributes.binary:
+                findings.append(_refusal(node, "must be a product with weights of several bits, not binary"))
+            elif attributes.weights.size == 1:
+                findings.append(_refusal(node, "must have several weights, not 1"))
             else:
-                yield node, readers[0][0]
+                yield node, [reader for reader in readers if isinstance(reader.attributes, RequantizeAttributes)]
         for name in sorted(left):
             findings.append(Finding(
                 RULE, f"option {self.option}", f"must name nodes with constant weights, not {show(name)}",
@@ -187,19 +184,16 @@ def _beyond(layer: Node[Any], held: HeldSums) -> Iterator[Finding]:
         yield _refusal(layer, f"must have sums within {held.sums}, not {interval}: hardware has room for no others")
 
 
-def _unlike(requantizer: Node[RequantizeAttributes], known: HeldLayer | None) -> Finding:
-    if known is None:
+def _unlike(requantizer: Node[RequantizeAttributes], form: HeldForm | None) -> Finding:
+    if form is None:
         return _refusal(
-            requantizer,
-            "must be a multiplication, an addition and a shift that rounds down, not another step function (with "
-            "scales that are powers of two, sums half-way between two results are rounded to the even one)",
+            requantizer, "must be a multiplication, an addition and a shift, not another step function"
         )
-    form = known.form
     return _refusal(
         requantizer,
         f"must be a multiplication by at most {form.multiplier[0]} bits, an addition of at most {form.addend[0]} bits, "
-        f"a shift by {form.shift} and a clamp to [{form.low}, {form.high}] for every channel, which hardware has room "
-        "for, not another step function",
+        f"a shift by {form.shift} ({form.rounding}) and a clamp to [{form.low}, {form.high}] for every "
+        "channel, which hardware has room for, not another step function",
     )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hwflow.cores.chain import NO_QUEUE
-from hwflow.cores.matrix.dot_products import MvuAttributes, held_by
+from hwflow.cores.matrix.dot_products import MvuAttributes
 from hwflow.cores.matrix.neurons import NeuronsAttributes, neuron_tables, neurons_folding
 from hwflow.cores.operator import Decision, Device, Folding, Resources
 from hwflow.cores.registry import hardware
@@ -69,7 +69,7 @@ def _pairs(graph: Graph) -> Iterator[tuple[Node, Node]]:
     for requantizer in graph.nodes:
         if isinstance(requantizer.attributes, RequantizeAttributes):
             matrix = producers.get(requantizer.inputs[0])
-            if matrix is not None and isinstance(matrix.attributes, MvuAttributes) and held_by(matrix) is None:
+            if matrix is not None and isinstance(matrix.attributes, MvuAttributes) and matrix.attributes.held is None:
                 yield matrix, requantizer
 
 

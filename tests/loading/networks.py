@@ -28,3 +28,23 @@ def network(
     b.output(b.requantize(y, 5.3, 128))
     b.save(folder, name)
     return folder / name
+
+
+def separable(folder: Path, seed: int, scale: float = 0.25, step: float = 4.0, name: str = "m.onnx") -> Path:
+    """Depthwise convolutions of 3x3 and of single pixels, one read by two quantizers; scales that are powers of two;
+    and a dense layer whose sums are the output."""
+    rng = np.random.default_rng(seed)
+
+    def weights(*shape: int):
+        return b.weights(rng.integers(-6, 8, shape), scale)
+
+    b = Builder()
+    x = b.requantize(b.input("x", ("N", FEATURES, SIDE, SIDE)), 0.5, 3)
+    y = b.node("Conv", x, weights(FEATURES, 1, 3, 3), name="depthwise", group=FEATURES, pads=[1, 1, 1, 1])
+    wide, fine = b.requantize(y, step), b.requantize(y, step / 2, 7)
+    both = b.node("Concat", wide, fine, axis=1)
+    y = b.node("Conv", both, weights(2 * FEATURES, 1, 1, 1), name="pixels", group=2 * FEATURES)
+    y = b.node("Flatten", b.requantize(y, 2 * step, 128))
+    b.output(b.node("MatMul", y, weights(2 * FEATURES * SIDE * SIDE, CLASSES), name="dense"))
+    b.save(folder, name)
+    return folder / name

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import onnx
 import pytest
 from onnx import numpy_helper
 
 from hwflow.cli import main
-from tests.loading.networks import network
+from tests.loading.networks import network, separable
+from tests.models import Builder
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +51,40 @@ def test_compared(folder, capsys) -> None:
 def test_what_does_not_fit(folder, capsys, name: str, code: int, text: str) -> None:
     assert main(["sim", str(folder / "out"), "--weights", str(folder / name)]) == code
     assert text in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("stall", ["0", "0.3"])
+def test_depthwise_ties_and_an_output_of_sums(tmp_path, capsys, stall: str) -> None:
+    """Every layer is loaded: other weights, and scales twice as large that are powers of two as well."""
+    separable(tmp_path, 0, name="one.onnx")
+    separable(tmp_path, 1, 0.5, name="other.onnx")
+    args = ["--board", "ulx3s_12f", "--fps", "40000", "--until", "verilog", "--loadable", "all"]
+    assert main(["synth", str(tmp_path / "one.onnx"), *args, "-o", str(tmp_path / "out")]) == 0
+    assert len(json.loads((tmp_path / "out/manifest.json").read_text())["load"]["memories"]) == 6
+    capsys.readouterr()
+    options = ["--weights", str(tmp_path / "other.onnx"), "--frames", "3", "--seed", "1", "--format", "json"]
+    assert main(["sim", str(tmp_path / "out"), *options, "--stall", stall]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["frames"], told["mismatches"], told["verdict"]) == (3 + 3, 0, "equal")
+    assert main(["compare", str(tmp_path / "out"), *options]) == 0
+    assert json.loads(capsys.readouterr().out)["unexplained"] == 0
+
+
+@pytest.mark.parametrize("stall", ["0", "0.3"])
+def test_one_output_channel(tmp_path, capsys, stall: str) -> None:
+    """The quantizer's parameters are a word, which stands twice in its table."""
+    for seed, name in enumerate(("one", "other")):
+        b = Builder()
+        x = b.requantize(b.input("x", ("N", 9)), 0.5, 3)
+        weights = b.weights(np.random.default_rng(seed).integers(-60, 61, (9, 1)), 0.0173 + 0.001 * seed)
+        b.output(b.requantize(b.node("MatMul", x, weights, name="dense"), 1.9, 100))
+        b.save(tmp_path, f"{name}.onnx")
+    args = ["--board", "ulx3s_12f", "--until", "verilog", "--loadable", "all"]
+    assert main(["synth", str(tmp_path / "one.onnx"), *args, "-o", str(tmp_path / "out")]) == 0
+    capsys.readouterr()
+    options = ["--weights", str(tmp_path / "other.onnx"), "--frames", "5", "--seed", "1", "--format", "json"]
+    assert main(["sim", str(tmp_path / "out"), *options, "--stall", stall]) == 0
+    assert json.loads(capsys.readouterr().out)["mismatches"] == 0
 
 
 def test_what_is_not_loaded_must_be_the_same(folder, capsys) -> None:

@@ -66,21 +66,57 @@ def test_what_does_not_fit(tmp_path, weights, scale, message) -> None:
 
 
 def test_what_cannot_be_held(tmp_path) -> None:
+    with pytest.raises(ModelRefused) as refused:
+        held(dense(tmp_path, WEIGHTS), Holding(frozenset({"other"})))
+    assert "must name nodes with constant weights, not 'other'" in refused.value.findings[0].message
+    b = Builder()
+    x = b.requantize(b.input("x", ("N", 1)), 0.5)
+    b.output(b.requantize(b.node("MatMul", x, b.weights([[3]], 0.23)), 1.9))
+    b.save(tmp_path, "m.onnx")
+    with pytest.raises(ModelRefused) as refused:
+        held(tmp_path / "m.onnx", Holding())
+    assert "must have several weights, not 1" in refused.value.findings[0].message
+
+
+@pytest.mark.parametrize(("scale", "step", "rounding"), [(0.25, 2.0, "half_even"), (0.23, 1.9, "floor")])
+@pytest.mark.parametrize("loadable", [False, True])
+def test_scales_that_are_powers_of_two(tmp_path, scale, step, rounding, loadable) -> None:
+    """(x * 1/8) / 2 has sums half-way between two results, which go to the even one: the shift rounds. It does for
+    other weights, too, with ties and, twice as coarse, without; a shift that rounds down has none."""
+    first = Holding(loadable=loadable)
+    held(dense(tmp_path, WEIGHTS, scale, step), first)
+    ((form,),) = (layer.forms for layer in first.found.values())
+    assert form.rounding == rounding
+    other = dense(tmp_path, WEIGHTS[::-1] - 1, 0.25, 4.0, name="o.onnx")
+    if rounding == "floor":
+        with pytest.raises(ModelRefused) as refused:
+            held(other, Holding(known=first.found, loadable=loadable))
+        assert f"a shift by {form.shift} (floor)" in refused.value.findings[0].message
+        return
+    changed = held(other, Holding(known=first.found, loadable=loadable))
+    x = np.random.default_rng(0).integers(0, 256, (200, 4))
+    (y,) = evaluate(changed, {changed.inputs[0].name: x}).values()
+    (expected,) = evaluate(load(other).quantized, {changed.inputs[0].name: x}).values()
+    assert (y == expected).all()
+
+
+def test_who_reads_the_sums(tmp_path) -> None:
+    """Two quantizers, each with room of its own, and an output without one: as wide as any sum that there is room for.
+    """
     b = Builder()
     x = b.requantize(b.input("x", ("N", 4)), 0.5)
-    b.output(b.node("MatMul", x, b.weights(WEIGHTS, 0.25), name="last"))
+    y = b.node("MatMul", x, b.weights(WEIGHTS, 0.23), name="dense")
+    for value in (b.requantize(y, 1.9), b.requantize(y, 0.7), y):
+        b.output(value)
     b.save(tmp_path, "m.onnx")
-    for names, message in (
-        (None, "must be followed by a quantizer and nothing else"),
-        (frozenset({"other"}), "must name nodes with constant weights, not 'other'"),
-    ):
-        with pytest.raises(ModelRefused) as refused:
-            held(tmp_path / "m.onnx", Holding(names))
-        assert [finding.message for finding in refused.value.findings] == [message]
+    first = Holding()
+    graph = held(tmp_path / "m.onnx", first)
+    assert len(first.found["dense"].forms) == 2
+    assert [port.value.typed.interval.hi for port in graph.outputs] == [255, 255, 2 * 255 * 7]
+    b = Builder()
+    x = b.requantize(b.input("x", ("N", 4)), 0.5)
+    b.output(b.requantize(b.node("MatMul", x, b.weights(WEIGHTS, 0.23), name="dense"), 1.9))
+    b.save(tmp_path, "o.onnx")
     with pytest.raises(ModelRefused) as refused:
-        held(dense(tmp_path, WEIGHTS[:, :1]), Holding())
-    assert "must have several output channels, not 1" in refused.value.findings[0].message
-    # ties go to the even one: (x * 1/8 + ...) / 2 needs a shift that rounds
-    with pytest.raises(ModelRefused) as refused:
-        held(dense(tmp_path, WEIGHTS, 0.25, 2.0), Holding())
-    assert "a shift that rounds down" in refused.value.findings[0].message
+        held(tmp_path / "o.onnx", Holding(known=first.found))
+    assert "must be followed by 2 quantizers, as hardware has them, not 1" in refused.value.findings[0].message

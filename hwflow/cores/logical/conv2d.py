@@ -64,7 +64,8 @@ class Conv2d(LogicalOperator[Conv2dAttributes]):
         return (np.moveaxis(np.concatenate(sums, axis=3), 3, 1),)
 
     def alike(self, attributes: Conv2dAttributes) -> Conv2dAttributes:
-        if attributes.weights.shape[1] == 1 < attributes.groups and not _moves(attributes.window):
+        sums = attributes.weights.shape[1] == 1 < attributes.groups and not _moves(attributes.window)
+        if sums and attributes.held is None:
             return attributes  # weighted sums, which have constants of their own alone
         padded = any(attributes.pads)
         pad_value = attributes.pad_value if padded or attributes.centred else 0
@@ -97,8 +98,8 @@ class Conv2d(LogicalOperator[Conv2dAttributes]):
                 context, stream, matrix, window.taps, binary=binary, windows=window if clips else None,
                 held=node.attributes.held,
             )
-        elif group_channels == 1 and moves:
-            attributes = DepthwiseAttributes(window, node.attributes.pad_value, matrix.T)
+        elif group_channels == 1 and (moves or node.attributes.held is not None):
+            attributes = DepthwiseAttributes(window, node.attributes.pad_value, matrix.T, held=node.attributes.held)
             result = context.add("", [stream], attributes)
         elif group_channels == 1:
             result = context.add("sums", [stream], WeightedPoolAttributes(matrix.T[None]))

@@ -59,6 +59,9 @@ class Depthwise(HardwareOperator[DepthwiseAttributes]):
         ranges = inputs[0].channel_intervals(1)
         if window.touches_padding():
             ranges = tuple(r.hull(pad) for r in ranges)
+        if attributes.held is not None:
+            sums = (attributes.held.sums,) * weights.shape[1]
+            return (TensorType.of((window.output[0] * window.output[1], weights.shape[1]), sums, 1),)
         channels = group_intervals(weights.T, [[r] for r in ranges], window.taps, binary=False)
         return (TensorType.of((window.output[0] * window.output[1], weights.shape[1]), channels, 1),)
 
@@ -80,6 +83,8 @@ class Depthwise(HardwareOperator[DepthwiseAttributes]):
         lanes = costs.useful_lanes(node.inputs[0].typed.shape[1])
         taps = list(dict.fromkeys((1, _window(node.attributes).kernel[1])))
         found = [Folding(n, n, n * t, kind, part) for n in lanes for t in taps for kind, part in kinds]
+        if node.attributes.held is not None:  # a table of one word is a constant
+            found = [folding for folding in found if _blocks(node, folding) * _steps(node, folding) > 1]
         return sorted(found, key=lambda folding: folding.multipliers)
 
     def cycles(self, node: Node[DepthwiseAttributes], folding: Folding) -> int:
@@ -106,13 +111,17 @@ class Depthwise(HardwareOperator[DepthwiseAttributes]):
         window = core_geometry(_window(node.attributes))
         types, depth = (padded_type(node), weight_type(node)), node.attributes.rounds * _round_words(node, folding)
         width = folding.multipliers * types[1].bits
-        known = weight_words(node, folding) if depth * width <= costs.MOST_KNOWN_BITS else None
+        held = node.attributes.held
+        known = None if held is not None or depth * width > costs.MOST_KNOWN_BITS else weight_words(node, folding)
         changing = None
-        if known is None and not decision.provisional:  # a search asks for every folding
+        if known is None and held is None and not decision.provisional:  # a search asks for every folding
             changing = costs.changing_bits(weight_words(node, folding), width)
         weights = costs.depthwise_weights(
-            device.family, *types, known, depth, folding.multipliers, folding.multiplier, changing
+            device.family, *types, known, depth, folding.multipliers, folding.multiplier, changing,
+            held=held is not None,
         )
+        if held is not None and held.loadable:
+            weights += costs.table_writer(depth, width)
         return weights + costs.depthwise(
             device.family, window, node.inputs[0].typed.element, padded_type(node), weight_type(node),
             node.outputs[0].typed.element, folding.input_lanes, _blocks(node, folding), _by_row(folding),
@@ -122,7 +131,11 @@ class Depthwise(HardwareOperator[DepthwiseAttributes]):
     def build(self, node: Node[DepthwiseAttributes], decision: Decision, name: str) -> Built:
         folding = decision.folding
         words = weight_words(node, folding)
-        file = MemoryFile(f"{name}_weights", words, folding.multipliers * weight_type(node).bits)
+        held = node.attributes.held
+        file = MemoryFile(
+            f"{name}_weights", words, folding.multipliers * weight_type(node).bits, held is not None,
+            held is not None and held.loadable,
+        )
         source, result = node.inputs[0].typed, node.outputs[0].typed
         rows, pixels = _rows_and_pixels(node, decision)
         core = Core(

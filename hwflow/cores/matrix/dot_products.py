@@ -7,7 +7,7 @@ a sum of products with weights of -1 and 1 plus the number of its zeros.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -22,9 +22,10 @@ from hwflow.types import Interval, IntType
 
 @dataclass(frozen=True, eq=False)
 class WeightAttributes(Attributes):
-    """Of a core with constant ``weights``, int64."""
+    """Of a core with constant ``weights``, int64; ``held``: room for other ones."""
 
     weights: IntArray
+    held: HeldSums | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +34,7 @@ class MvuAttributes(WeightAttributes):
     consecutive pixels of the input stream that form a vector; ``binary``: weights and inputs are 0 and 1, and the
     result counts equal ones. ``windows``: those that the vectors are, if padding adds nothing; if ``clipping`` says so,
     without the pixels outside the image. ``rounds``: weights are [rounds * sets, M, K], and frames take the sets of a
-    round in turns. ``held``: room for other weights."""
+    round in turns."""
 
     op = "mvu"
     pixels_per_vector: int
@@ -41,7 +42,6 @@ class MvuAttributes(WeightAttributes):
     windows: WindowGeometry | None = None
     clipping: Clipping = Clipping.NONE
     rounds: int = 1
-    held: HeldSums | None = None
 
     @property
     def clipped(self) -> WindowGeometry | None:
@@ -65,16 +65,11 @@ def weight_range(node: Node[WeightAttributes]) -> tuple[int, int]:
 
 
 def _weight_range(node: Node[WeightAttributes]) -> tuple[int, int]:
-    held = held_by(node)
+    held = node.attributes.held
     if held is not None:
         kind = IntType(held.weight_bits, True)
         return kind.min, kind.max
     return ends_of(node.attributes.weights)
-
-
-def held_by(node: Node[WeightAttributes]) -> HeldSums | None:
-    """Return what a node has room for besides its own weights, if it does."""
-    return node.attributes.held if isinstance(node.attributes, MvuAttributes) else None
 
 
 def weight_type(node: Node[WeightAttributes]) -> IntType:

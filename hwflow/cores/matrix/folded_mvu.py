@@ -21,7 +21,7 @@ from hdl_lib.matrices.mvu import Mvu as Core
 from hdl_lib.windows.clipping import clipped_taps
 from hwflow.cores import costs
 from hwflow.cores.amaranth_shapes import shape_of
-from hwflow.cores.matrix.dot_products import MvuAttributes, held_by, sets_of, weight_range, weight_type
+from hwflow.cores.matrix.dot_products import MvuAttributes, sets_of, weight_range, weight_type
 from hwflow.cores.memory_words import bit_table, pack_words
 from hwflow.cores.operator import Built, Decision, Folding, Implementation, MemoryFile, Resources
 from hwflow.cores.timing import Process, Timing
@@ -75,7 +75,7 @@ class FoldedMvu(Implementation[MvuAttributes]):
         if not cls._offered(operands, family):
             return []
         pairs = _lane_pairs(operands.channels, operands.outputs, operands.vector * operands.channels, cls.together)
-        if held_by(node) is not None:  # a table of one word is a constant
+        if node.attributes.held is not None:  # a table of one word is a constant
             elements, outputs = operands.vector * operands.channels, operands.outputs
             pairs = [(pe, simd, whole) for pe, simd, whole in pairs if pe < outputs or simd < elements]
         part = cls._part(operands, family)
@@ -140,7 +140,7 @@ class FoldedMvu(Implementation[MvuAttributes]):
         vectors = self.operands.vectors // (len(self.operands.sets) // self.operands.rounds)
         words = len(self.operands.sets) // self.operands.rounds * self.synapse * self.neuron
         unit += costs.taking_turns(words, (self.operands.rounds, vectors))
-        of_node = held_by(self.node)
+        of_node = self.node.attributes.held
         if of_node is not None and of_node.loadable:
             unit += costs.table_writer(words * self.operands.rounds, self.pe * self.simd * self.operands.weight.bits)
         clipped = self.operands.clipped
@@ -148,7 +148,7 @@ class FoldedMvu(Implementation[MvuAttributes]):
 
     def build(self, depth: int, name: str) -> Built:
         operands, (words, bits) = self.operands, self._stored()
-        held = held_by(self.node)
+        held = self.node.attributes.held
         file = MemoryFile(
             f"{name}_weights", pack_words(words, bits), sum(bits), self._held, held is not None and held.loadable
         )
@@ -176,7 +176,7 @@ class FoldedMvu(Implementation[MvuAttributes]):
     @property
     def _held(self) -> bool:
         """Return whether the table lies in block RAM in any case."""
-        return self.folding.in_block or held_by(self.node) is not None
+        return self.folding.in_block or self.node.attributes.held is not None
 
     @property
     def _surplus(self) -> int:

@@ -115,8 +115,8 @@ class Requantize(LogicalOperator[RequantizeAttributes], ImplementedOperator[Requ
         part = costs.FAMILIES[device.family].dsp_width - 1
         options = [Folding(lanes, lanes, part=part) for lanes in costs.stream_lanes(node.inputs[0].typed.shape)]
         form, in_turns = form_of(node), node.attributes.rounds > 1
-        if node.attributes.held is not None:  # a table of one word is a constant
-            several = [each for each in options if each.input_lanes < node.inputs[0].typed.shape[1]]
+        if node.attributes.held is not None:  # whose table is of several words
+            several = [each for each in options if each.input_lanes < max(2, node.inputs[0].typed.shape[1])]
             lut = LookupTableProducts.kind
             return several + [Folding(each.input_lanes, each.output_lanes, multiplier=lut) for each in several]
         if isinstance(form, QuadraticForm):

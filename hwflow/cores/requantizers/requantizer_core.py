@@ -61,6 +61,8 @@ class RequantizerCore(Implementation[RequantizeAttributes], Generic[F]):
         self.changeable = node.attributes.held is not None
         if not self.changeable and all_alike(self.steps):
             self.own, self.channels, rounds = 1, self.lanes, 1
+        if self.changeable and rounds == 1 and self.channels <= self.lanes:
+            rounds = 2  # a table of one word is a constant: two frames in turns take the same
         self.turns = rounds, grouped(node.inputs[0].typed.shape, self.lanes)[0]
         self.words = rounds * -(-self.channels // self.lanes)
 
@@ -90,7 +92,8 @@ class RequantizerCore(Implementation[RequantizeAttributes], Generic[F]):
 
     def padded(self, values: Any) -> IntArray:
         """Arrange one row per channel, for each pixel of a beat, as [words, lanes, ...]; surplus lanes get zeros."""
-        array = self.of_rounds(np.array(values[: self.all], dtype=object))  # addends of 16-bit levels pass 64 bits
+        every = np.array(values[: self.all], dtype=object)  # addends of 16-bit levels pass 64 bits
+        array = self.of_rounds(np.resize(every, (self.all, *every.shape[1:])))
         rounds, _, *rest = array.shape
         array = np.tile(array, (1, self.channels // self.own, *(1,) * len(rest)))
         padded = np.zeros((rounds, self.words // rounds * self.lanes, *rest), dtype=object)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from hwflow.numerics.accumulator_bounds import width_of
 from hwflow.numerics.requantizers.multiply_add_shift import (
     MultiplyAddShift,
     find_multiply_add_shift,
+    find_rounding_multiply_add_shift,
     multiply_add_shift_at,
 )
+from hwflow.numerics.requantizers.shift_rounding import ShiftRounding
 from hwflow.numerics.requantizers.step_function import StepFunction
 
 MORE_SHIFT = 2
@@ -25,8 +28,8 @@ as any sum."""
 
 @dataclass(frozen=True)
 class HeldForm:
-    """The shift and the clamp, and what the fields of multipliers and addends hold: (bits, signed). ``loadable``: they
-    are written while the design runs."""
+    """The shift, its rounding and the clamp, and what the fields of multipliers and addends hold: (bits, signed).
+    ``loadable``: they are written while the design runs."""
 
     shift: int
     low: int
@@ -34,27 +37,44 @@ class HeldForm:
     multiplier: tuple[int, bool]
     addend: tuple[int, bool]
     loadable: bool = False
+    rounding: ShiftRounding = ShiftRounding.FLOOR
+
+    def table(self) -> dict[str, Any]:
+        """Return it as JSON can hold it."""
+        return {
+            "shift": self.shift, "rounding": str(self.rounding), "clamp": [self.low, self.high],
+            "multiplier": list(self.multiplier), "addend": list(self.addend),
+        }
+
+    @classmethod
+    def of_table(cls, table: Mapping[str, Any]) -> HeldForm:
+        """Return what :meth:`table` says."""
+        (low, high), (multiplier, m_signed), (addend, a_signed) = table["clamp"], table["multiplier"], table["addend"]
+        rounding = ShiftRounding(table["rounding"])
+        return cls(table["shift"], low, high, (multiplier, m_signed), (addend, a_signed), rounding=rounding)
 
     @classmethod
     def of(cls, steps: Sequence[StepFunction], low: int, high: int, sum_bits: int | None = None) -> HeldForm | None:
         """Return hardware for ``steps``, one per channel, with room for others; None if there is none. ``low`` and
         ``high``: the clamp, which they need not reach; ``sum_bits``: of loadable hardware, for sums of so many bits."""
-        least = find_multiply_add_shift(steps)
+        least = find_multiply_add_shift(steps) or find_rounding_multiply_add_shift(steps)
         if least is None:
             return None
-        shift = least.shift + (MORE_SHIFT if sum_bits is None else LOADABLE_SHIFT)
-        found = multiply_add_shift_at(steps, shift, low, high)
+        shift, rounding = least.shift + (MORE_SHIFT if sum_bits is None else LOADABLE_SHIFT), least.rounding
+        found = multiply_add_shift_at(steps, shift, low, high, rounding)
         if found is None:
             return None
         (bits, signed), (addend, _) = found.multiplier_type, width_of(min(-1, *found.addends), max(found.addends))
         if sum_bits is None:
-            return cls(shift, low, high, (bits + _MORE_MULTIPLIER, signed), (addend + _MORE_ADDEND, True))
+            more = (bits + _MORE_MULTIPLIER, signed), (addend + _MORE_ADDEND, True)
+            return cls(shift, low, high, *more, rounding=rounding)
         bits += LOADABLE_MULTIPLIER
-        return cls(shift, low, high, (bits, signed), (max(addend, bits + sum_bits), True), loadable=True)
+        more = (bits, signed), (max(addend, bits + sum_bits), True)
+        return cls(shift, low, high, *more, loadable=True, rounding=rounding)
 
     def find(self, steps: Sequence[StepFunction]) -> MultiplyAddShift | None:
         """Return the multiply-add-shift of ``steps`` in this hardware, proved equal to them; None if there is none."""
-        found = multiply_add_shift_at(steps, self.shift, self.low, self.high)
+        found = multiply_add_shift_at(steps, self.shift, self.low, self.high, self.rounding)
         if found is None or not (
             _holds(self.multiplier, found.multipliers) and _holds(self.addend, found.addends)
         ):

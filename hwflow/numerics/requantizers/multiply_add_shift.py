@@ -143,17 +143,22 @@ def find_multiply_add_shift(steps: Sequence[StepFunction], max_shift: int = MAX_
 
 
 def multiply_add_shift_at(
-    steps: Sequence[StepFunction], shift: int, low: int, high: int
+    steps: Sequence[StepFunction], shift: int, low: int, high: int, rounding: ShiftRounding = ShiftRounding.FLOOR
 ) -> MultiplyAddShift | None:
-    """Return the form of ``steps`` with this shift and this clamp, chosen and proved as in
+    """Return the form of ``steps`` with this shift, its ``rounding`` and this clamp, chosen and proved as in
     :func:`find_multiply_add_shift`; None if there is none."""
     distinct = _distinct(steps)
     if distinct is None or any(s.low < low or s.high > high for s in distinct.values()):
         return None
-    multipliers = [_least_multiplier(slope, shift) for slope in _exact_slopes(tuple(distinct.values()), low, high)]
+    staircases = tuple(distinct.values())
+    if rounding == ShiftRounding.FLOOR:
+        multipliers = [_least_multiplier(slope, shift) for slope in _exact_slopes(staircases, low, high)]
+    else:
+        slopes = _slopes(staircases, low, high, shift, rounding)
+        multipliers = [_least_multiplier(slope, 0) for slope in slopes]
     if None in multipliers:
         return None
-    return _proved(steps, distinct, multipliers, shift, low, high, ShiftRounding.FLOOR)
+    return _proved(steps, distinct, multipliers, shift, low, high, rounding)
 
 
 def find_rounding_multiply_add_shift(

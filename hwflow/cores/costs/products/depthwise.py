@@ -23,14 +23,14 @@ from hwflow.types import IntType
 
 def depthwise_weights(
     family: str, x: IntType, w: IntType, words: Sequence[int] | None, depth: int, lanes: int, kind: ProductForm,
-    changing: Changing | None = None,
+    changing: Changing | None = None, *, held: bool = False,
 ) -> Resources:
     """The table of ``depth`` words (looked at where they are given) and the products of ``lanes`` weights;
-    ``changing``: of a larger table's bits (None: all)."""
+    ``changing``: of a larger table's bits (None: all); ``held``: in block RAM, whatever its size."""
     width = lanes * w.bits
     if words is not None:
         return filled_rom(family, words, width) + products_of_table(family, x, w, words, lanes, kind)[0]
-    total = rom(family, depth, width, changing)
+    total = rom(family, depth, width, changing, held=held)
     weights = lanes * w.bits if kind == ProductForm.DSP and min(x.bits, w.bits) > 1 else 0
     return total + whole_products(family, x, w, lanes, kind) + Resources(ff=weights)
 
