@@ -60,7 +60,7 @@ module hwflow_rom #(
             (* keep *) reg never = 1'b0;
             always @(posedge clk) begin
                 never <= never & addr[0];  // not of data, which comes late in the cycle
-                if (never) memory[addr] <= data;
+                if (never) memory[addr] <= {WIDTH{addr[0]}};  // the register behind data may be the block's own
             end
         end
     endgenerate
