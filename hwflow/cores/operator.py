@@ -54,7 +54,7 @@ class Folding:
     ``clipped``: windows come without the taps in the padding; of both ends of such a stream, see
     :meth:`HardwareOperator.as_chosen`.
 
-    ``in_block``: a matrix unit's weights lie in block RAM, whatever their size.
+    ``in_block``: constants of a product, weights or a requantizer's, lie in block RAM, whatever their size.
 
     Up to a pixel's channels, lanes are a part of a pixel, with surplus lanes in its last beat if they do not divide the
     channels. More lanes are whole pixels, in a number that divides the stream's (see :func:`beats`).

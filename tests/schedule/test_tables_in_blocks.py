@@ -1,17 +1,20 @@
-"""Tables of weights in block RAM, in designs that take much of a part."""
+"""Tables of weights and of requantizers in block RAM, in designs that take much of a part."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from hdl_lib.arithmetic.multiplier import ProductForm
 from hwflow.boards import find_board
 from hwflow.boards.board import Part
 from hwflow.cores.operator import Resources
-from hwflow.ir.graph import Graph
+from hwflow.ir.graph import Graph, Value
+from hwflow.numerics.requantizers.stages import QuantizerStage
 from hwflow.schedule import tables_in_blocks
 from hwflow.schedule.schedule import Schedule, schedule
 from hwflow.schedule.search.folding_search import Budget
@@ -32,6 +35,27 @@ def layers() -> Graph:
         value = build.requantize(build.dense(value, outputs, IntType(6, True)), IntType(6, True), per_channel=False)
     build.output(value)
     return build.done()
+
+
+def images() -> Graph:
+    """A depthwise convolution and one of single pixels, with a scale for each channel behind both."""
+    build = Builder(np.random.default_rng(1))
+    value = build.input((10, 4, 4), IntType(8, True))
+    weights = build.rng.integers(-8, 8, (10, 1, 3, 3))
+    window = {"strides": (1, 1), "pads": (1, 1, 1, 1), "dilations": (1, 1), "pad_value": 0, "groups": 10}
+    value = scaled(build, build.node("conv2d", value, weights=weights, **window))
+    build.output(scaled(build, build.conv2d(value, 6, 1, 1, 0, IntType(4, True))))
+    return build.done()
+
+
+def scaled(build: Builder, source: Value) -> Value:
+    """To eight bits, each channel by a scale of its own."""
+    scales = build.rng.uniform(200, 300, source.typed.shape[0]) / source.typed.interval.hi
+    stages = [
+        (QuantizerStage(Fraction(float(np.float32(scale))), Fraction(0), (), Fraction(1), 0, -128, 127),)
+        for scale in scales
+    ]
+    return build.node("requantize", source, axis=0, stages=tuple(stages))
 
 
 def on(part: Part, block_rams: int) -> Schedule:
@@ -87,3 +111,20 @@ def test_as_many_as_there_is_room_for(before: Schedule) -> None:
         move_tables(plan, PART, room)
         other = room >= sum(blocks) or (blocks[best] > room >= blocks[1 - best])
         assert [plan.folding(units[which]).in_block for which in (best, 1 - best)] == [room >= blocks[best], other]
+
+
+@pytest.mark.parametrize(("interval", "kind"), [(160, ProductForm.NONE), (1600, ProductForm.SERIAL)])
+def test_tables_of_other_cores(interval: int, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of depthwise convolutions, and of requantizers with products at once or digit by digit: where a block RAM need
+    not replace much, all lie in such."""
+    monkeypatch.setattr(tables_in_blocks, "MUCH", 0.0)
+    monkeypatch.setattr(tables_in_blocks, "_LEAST", -1000)
+    part = find_board("ulx3s_85f").part
+    design = schedule(dataflow(images()), part, Budget(part.lut, part.ff, part.dsp, part.bram), interval)
+    foldings = {node: design.plan.folding(node) for node in design.plan.cores}
+    assert all(foldings[node].in_block for node in foldings if node.op in ("depthwise", "mvu"))
+    requantizers = [foldings[node] for node in foldings if node.op == "requantize"]
+    assert any(folding.in_block and folding.multiplier == kind for folding in requantizers)
+    check_emitted(images(), design, tmp_path)
+    for gap in (0.0, 0.3):
+        check_simulated(images(), design, gap=gap)

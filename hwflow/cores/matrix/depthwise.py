@@ -111,14 +111,14 @@ class Depthwise(HardwareOperator[DepthwiseAttributes]):
         window = core_geometry(_window(node.attributes))
         types, depth = (padded_type(node), weight_type(node)), node.attributes.rounds * _round_words(node, folding)
         width = folding.multipliers * types[1].bits
-        held = node.attributes.held
-        known = None if held is not None or depth * width > costs.MOST_KNOWN_BITS else weight_words(node, folding)
+        held, in_block = node.attributes.held, _in_block(node, folding)
+        known = None if in_block or depth * width > costs.MOST_KNOWN_BITS else weight_words(node, folding)
         changing = None
-        if known is None and held is None and not decision.provisional:  # a search asks for every folding
+        if known is None and not in_block and not decision.provisional:  # a search asks for every folding
             changing = costs.changing_bits(weight_words(node, folding), width)
         weights = costs.depthwise_weights(
             device.family, *types, known, depth, folding.multipliers, folding.multiplier, changing,
-            held=held is not None,
+            held=in_block,
         )
         if held is not None and held.loadable:
             weights += costs.table_writer(depth, width)
@@ -133,7 +133,7 @@ class Depthwise(HardwareOperator[DepthwiseAttributes]):
         words = weight_words(node, folding)
         held = node.attributes.held
         file = MemoryFile(
-            f"{name}_weights", words, folding.multipliers * weight_type(node).bits, held is not None,
+            f"{name}_weights", words, folding.multipliers * weight_type(node).bits, _in_block(node, folding),
             held is not None and held.loadable,
         )
         source, result = node.inputs[0].typed, node.outputs[0].typed
@@ -246,6 +246,12 @@ def _round_words(node: Node[DepthwiseAttributes], folding: Folding) -> int:
     """Return the words of a round's weights."""
     width = folding.multipliers * weight_type(node).bits
     return round_words(core_geometry(_window(node.attributes)), _blocks(node, folding), _by_row(folding), width)
+
+
+def _in_block(node: Node[DepthwiseAttributes], folding: Folding) -> bool:
+    """Tell whether the weights lie in block RAM, whatever their size; a table of one word is a constant."""
+    asked = folding.in_block or node.attributes.held is not None
+    return asked and node.attributes.rounds * _round_words(node, folding) > 1
 
 
 def _dense(node: Node[DepthwiseAttributes], folding: Folding) -> bool:

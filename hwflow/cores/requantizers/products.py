@@ -28,6 +28,8 @@ from hwflow.types import Interval, IntType
 class _Products(RequantizerCore[MultiplyAddShift]):
     """Implements :class:`hdl_lib.requantizers.requantize_mas.MultiplyAddShift`."""
 
+    tabled = True
+
     def __init__(self, node: Node[RequantizeAttributes], folding: Folding, form: MultiplyAddShift) -> None:
         super().__init__(node, folding, form)
         self.part = folding.part or PART
@@ -57,9 +59,8 @@ class _Products(RequantizerCore[MultiplyAddShift]):
         form = self.form
         looked_at = self.words > 1 and not decision.provisional and not self.changeable
         changing = costs.changing_bits(*self.packed(self._fields())) if looked_at else None
-        held, width = self.node.attributes.held, self.lanes * (self.multiplier.bits + self.addend.bits)
-        loaded = held is not None and held.loadable
-        return (costs.table_writer(self.words, width) if loaded else Resources()) + costs.multiply_add_shift(
+        width = self.lanes * (self.multiplier.bits + self.addend.bits)
+        return (costs.table_writer(self.words, width) if self._loadable else Resources()) + costs.multiply_add_shift(
             family, self.input, self.multiplier, self.addend, form.shift, form.rounding != ShiftRounding.FLOOR,
             self.output, self.lanes, self.words, self.blocks(family), self.part, decision.depth,
             limits=(form.low, form.high), known=self._known(family), rows=self.rows(family), changing=changing,
@@ -73,10 +74,18 @@ class _Products(RequantizerCore[MultiplyAddShift]):
             turns=self.turns,
             multiplier_shape=shape_of(self.multiplier), addend_shape=shape_of(self.addend), shift=form.shift,
             low=form.low, high=form.high, rounding=form.rounding, part=self.part,
-            parameters=table(f"{name}_parameters", *self.packed(self._fields()), files, self.node.attributes.held),
+            parameters=table(
+                f"{name}_parameters", *self.packed(self._fields()), files, held=self.changeable,
+                loadable=self._loadable,
+            ),
             digits=self.digits,
         )
         return Built(core, [core.i], [core.o], files)
+
+    @property
+    def _loadable(self) -> bool:
+        held = self.node.attributes.held
+        return held is not None and held.loadable
 
     def _fields(self) -> list[Field]:
         factors, bits = self.padded(self.form.multipliers), self.multiplier.bits

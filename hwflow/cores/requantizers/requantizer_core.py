@@ -15,7 +15,6 @@ from hwflow.cores.operator import Folding, Implementation, MemoryFile, Resources
 from hwflow.cores.timing import Timing, beat_by_beat
 from hwflow.ir.graph import IntArray, Node
 from hwflow.ir.node_attributes import RequantizeAttributes
-from hwflow.numerics.requantizers.held_form import HeldForm
 from hwflow.numerics.requantizers.requantizer import Form, realise
 from hwflow.numerics.requantizers.step_function import StepFunction, all_alike
 from hwflow.types import IntType
@@ -43,10 +42,12 @@ class RequantizerCore(Implementation[RequantizeAttributes], Generic[F]):
 
     ``own``: channels with parameters of their own, the same in each pixel of a beat; ``channels``: all that lanes take
     in turn; ``turns``: rounds with parameters of their own, and the pixels of each; ``words``: of each lane's table. If
-    every channel is alike, one word of parameters serves all, unless they are ``changeable``.
+    every channel is alike, one word of parameters serves all, unless they are ``changeable``: in block RAM, with all
+    bits of their words. ``tabled``: the folding may ask for that.
     """
 
     steady = True
+    tabled = False
 
     def __init__(self, node: Node[RequantizeAttributes], folding: Folding, form: F) -> None:
         super().__init__(node, folding)
@@ -58,13 +59,14 @@ class RequantizerCore(Implementation[RequantizeAttributes], Generic[F]):
         self.own: int = node.inputs[0].typed.shape[1]
         self.channels = grouped(node.inputs[0].typed.shape, self.lanes)[1]
         rounds: int = node.attributes.rounds
-        self.changeable = node.attributes.held is not None
-        if not self.changeable and all_alike(self.steps):
+        held = node.attributes.held is not None
+        if not held and all_alike(self.steps):
             self.own, self.channels, rounds = 1, self.lanes, 1
-        if self.changeable and rounds == 1 and self.channels <= self.lanes:
+        if held and rounds == 1 and self.channels <= self.lanes:
             rounds = 2  # a table of one word is a constant: two frames in turns take the same
         self.turns = rounds, grouped(node.inputs[0].typed.shape, self.lanes)[0]
         self.words = rounds * -(-self.channels // self.lanes)
+        self.changeable = held or (self.tabled and folding.in_block and self.words > 1)
 
     @abstractmethod
     def latency(self) -> int:
@@ -126,13 +128,13 @@ class RequantizerCore(Implementation[RequantizeAttributes], Generic[F]):
 
 
 def table(
-    name: str, words: Sequence[int], width: int, files: list[MemoryFile], held: HeldForm | None = None
+    name: str, words: Sequence[int], width: int, files: list[MemoryFile], *, held: bool = False, loadable: bool = False
 ) -> Table:
     """Return a table: one word is a constant of the core, more go to a memory file. ``held``: others may take their
-    place."""
+    place; ``loadable``: while the design runs."""
     if len(words) == 1:
         return Table.of_words(words, width)
-    files.append(MemoryFile(name, words, width, held is not None, held is not None and held.loadable))
+    files.append(MemoryFile(name, words, width, held, loadable))
     return files[-1].table
 
 

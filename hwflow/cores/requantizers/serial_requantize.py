@@ -33,6 +33,7 @@ class SerialProducts(RequantizerCore[MultiplyAddShift]):
 
     kind: ClassVar[ProductForm] = ProductForm.SERIAL
     steady = False
+    tabled = True
 
     def __init__(self, node: Node[RequantizeAttributes], folding: Folding, form: MultiplyAddShift) -> None:
         own = node.once(_SerialForms).form(folding.part)
@@ -66,19 +67,21 @@ class SerialProducts(RequantizerCore[MultiplyAddShift]):
 
     def resources(self, decision: Decision, family: str) -> Resources:
         words, width, pairs = self.words * WORDS, self.lanes * self.serial.word_shape.width, self._pairs()
-        if words * width > costs.MOST_KNOWN_BITS:
+        if self.changeable:
+            cost = costs.rom(family, words, width, held=True)
+        elif words * width > costs.MOST_KNOWN_BITS:
             file = _file("", self.serial, pairs, self.lanes) if not decision.provisional else None
             cost = costs.rom(family, words, width, None if file is None else costs.changing_bits(file.words, width))
         else:
             cost = _filled(family, self.serial, pairs, self.lanes)
-        form = self.form
+        form, row_bits = self.form, _row_bits(self.serial, pairs, self.lanes, few=not self.changeable)
         return costs.serial_requantizer(
             family, self.input, IntType(*form.multiplier_type), IntType(*form.addend_type), self.serial, form.shift,
-            self.output, (form.low, form.high), words, cost, _row_bits(self.serial, pairs, self.lanes), decision.depth,
+            self.output, (form.low, form.high), words, cost, row_bits, decision.depth,
         )
 
     def build(self, depth: int, name: str) -> Built:
-        file = _file(f"{name}_parameters", self.serial, self._pairs(), self.lanes)
+        file = _file(f"{name}_parameters", self.serial, self._pairs(), self.lanes, held=self.changeable)
         core = SerialMultiplyAddShift(
             shape_of(self.input), shape_of(self.output), lanes=self.lanes, channels=self.channels,
             multiplier_shape=self.serial.multiplier_shape, addend_shape=self.serial.addend_shape,
@@ -115,10 +118,10 @@ class _SerialForms:
         return self._known[digits]
 
 
-def _row_bits(steps: SerialSteps, pairs: Pairs, lanes: int) -> list[int]:
+def _row_bits(steps: SerialSteps, pairs: Pairs, lanes: int, *, few: bool) -> list[int]:
     """Return for each lane the distinct bits of a digit's product: by adjacent bits of its words if there are few
-    words, else all."""
-    if len(pairs) > costs.FEW:
+    words, known to synthesis (``few``: there may be), else all."""
+    if not few or len(pairs) > costs.FEW:
         return [steps.word_shape.width + 1] * lanes
     found = []
     for lane in range(lanes):
@@ -131,13 +134,13 @@ def _row_bits(steps: SerialSteps, pairs: Pairs, lanes: int) -> list[int]:
     return found
 
 
-def _file(name: str, steps: SerialSteps, pairs: Pairs, lanes: int) -> MemoryFile:
+def _file(name: str, steps: SerialSteps, pairs: Pairs, lanes: int, *, held: bool = False) -> MemoryFile:
     stored = [[steps.stored(*pair) for pair in word] for word in pairs]
     width = steps.word_shape.width
     words = [
         sum(field[k] << lane * width for lane, field in enumerate(word)) for word in stored for k in range(WORDS)
     ]
-    return MemoryFile(name, words, lanes * width)
+    return MemoryFile(name, words, lanes * width, held)
 
 
 @lru_cache(maxsize=1000)
