@@ -13,7 +13,7 @@ are proved to sustain the interval but are not minimal.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from math import prod
 from typing import NoReturn
@@ -101,17 +101,20 @@ def _without_room(plan: Plan, period: int) -> NoReturn:
 
 
 def size_queues(
-    plan: Plan, device: Device, room: PeriodicSchedule | EvenSchedule, scarce: bool = False
+    plan: Plan, device: Device, room: PeriodicSchedule | EvenSchedule, scarce: bool = False, left: int = 0
 ) -> Run:
     """Decide the depths of queues and their storage (``styles`` of forks, ``fifo`` nodes in block RAM) so that the
     slowest core never waits; return the run of the design from its first frame on. ``room``: of :func:`make_room`;
-    ``scarce``: block RAMs are (:func:`hwflow.cores.costs.cheapest_style`)."""
+    ``scarce``: block RAMs are (:func:`hwflow.cores.costs.cheapest_style`), but ``left`` of them, for the queues of
+    which they replace most."""
     if isinstance(room, EvenSchedule):
         return _size_evenly(plan, device, room, scarce)
     schedule = room
     _shrink_all(plan, device, schedule, scarce)
     found = _found(schedule)
-    while moved := _into_block_ram(plan, device, found, scarce):  # where all are sized again, others become too large
+    chosen = _worth_most(plan, device, found, left)
+    while moved := _into_block_ram(plan, device, found, scarce, chosen):
+        # Where all are sized again, others become too large.
         schedule.release()
         schedule = _shrunk_again(plan, device, schedule.period, found, moved, scarce)
         found = _found(schedule)
@@ -241,12 +244,32 @@ def _shrunk_again(
     return schedule
 
 
+def _worth_most(plan: Plan, device: Device, depths: Mapping[Value, int], room: int) -> set[Value]:
+    """Return the values whose queues ``room`` block RAMs hold, those first of which a block RAM replaces most look-up
+    tables and flip-flops."""
+    found: list[tuple[int, int, int, Value]] = []
+    producers = plan.graph.producers() if room else {}
+    for value, producer in producers.items():
+        if isinstance(producer.attributes, FifoAttributes) or value not in depths:
+            continue
+        width, depth = plan.folding(producer).output_lanes * value.typed.element.bits, depths[value]
+        if costs.cheapest_style(device.family, width, depth) == "block":
+            flat, block = (way(device.family, width, depth) for way in (costs.queue, costs.block_queue))
+            found.append((flat.lut + flat.ff - block.lut - block.ff, len(found), int(block.bram), value))
+    chosen: set[Value] = set()
+    for _, _, blocks, value in sorted(found, key=lambda each: (-each[0] / max(1, each[2]), each[1])):
+        if blocks <= room:
+            chosen.add(value)
+            room -= blocks
+    return chosen
+
+
 def _into_block_ram(
-    plan: Plan, device: Device, depths: Mapping[Value, int], scarce: bool
+    plan: Plan, device: Device, depths: Mapping[Value, int], scarce: bool, chosen: Set[Value] = frozenset()
 ) -> dict[Value, Value]:
-    """Move queues that are too large for look-up tables to block RAM: those of a fork by their style, others to a node
-    of their own behind the core. Return for each value whose queue moved the value whose queue it is now; what lies in
-    block RAM already stays there."""
+    """Move queues that are too large for look-up tables, and those that are ``chosen``, to block RAM: those of a fork
+    by their style, others to a node of their own behind the core. Return for each value whose queue moved the value
+    whose queue it is now; what lies in block RAM already stays there."""
     names = FreshNames(plan.graph)
     consumers = plan.graph.consumers()
     nodes: list[Node] = []
@@ -260,7 +283,8 @@ def _into_block_ram(
             continue  # moved already: what stays is the core's own
         lanes = plan.folding(node).output_lanes
         styles = [
-            costs.cheapest_style(device.family, lanes * value.typed.element.bits, depths[value], scarce=scarce)
+            "block" if value in chosen
+            else costs.cheapest_style(device.family, lanes * value.typed.element.bits, depths[value], scarce=scarce)
             for value in node.outputs
         ]
         deep = [value for value, style in zip(node.outputs, styles, strict=True) if style == "block"]

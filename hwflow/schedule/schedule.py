@@ -128,8 +128,8 @@ def _relieved(task: _Task, budget: Budget, made: Schedule) -> Schedule:
     """Use block RAMs that are left where a design takes much of the part."""
     if not takes_much(made.resources, task.device):
         return made
-    move_tables(made.plan, task.device, budget.bram - int(made.resources.bram))
-    return replace(made, parts={node: made.plan.resources(node, task.device) for node in made.parts})
+    moved = move_tables(made.plan, task.device, budget.bram - int(made.resources.bram))
+    return replace(made, parts={**made.parts, **{node: made.plan.resources(node, task.device) for node in moved}})
 
 
 def _by_interval(search: FoldingSearch, budgets: Sequence[Budget]) -> list[tuple[int, Budget]]:
@@ -228,7 +228,7 @@ def _attempt(
         short = budget.of_whole_designs.shortages(made.resources)
         late = made.initiation_interval - interval
         if not short and (late <= 0 or not exact):
-            return made, []
+            return _with_some_in_blocks(task, budget, foldings, made) if scarce else made, []
         if not short and search.in_circuits:  # whose cores take their cycles one after the other
             inside = min(inside - 1, inside * interval // made.initiation_interval)
             continue
@@ -245,6 +245,16 @@ def _attempt(
             most[name] = min(most[name], getattr(counted, name)) - (wanted - there)
         left = Budget(**most)
     return None, findings
+
+
+def _with_some_in_blocks(task: _Task, budget: Budget, foldings: dict[Node, Folding], made: Schedule) -> Schedule:
+    """Let queues have the block RAMs that a design leaves for which others were scarce, if it stays as fast."""
+    left = budget.of_whole_designs.bram - int(made.resources.bram)
+    if left <= 0:
+        return made
+    other = _with_foldings(task, foldings, scarce=True, left=left)
+    fits = not budget.of_whole_designs.shortages(other.resources)
+    return other if fits and other.initiation_interval <= made.initiation_interval else made
 
 
 def _with_tables(task: _Task, budget: Budget, search: FoldingSearch, interval: int) -> Schedule | None:
@@ -305,7 +315,7 @@ def _too_large(made: Schedule, name: str, wanted: int, there: int, remedy: str) 
 
 
 def _with_foldings(
-    task: _Task, foldings: dict[Node, Folding], scarce: bool = False
+    task: _Task, foldings: dict[Node, Folding], scarce: bool = False, left: int = 0
 ) -> Schedule:
     plan = planned(task.graph, foldings)
     insert_relays(plan, task.device)
@@ -313,7 +323,7 @@ def _with_foldings(
     join_chains(plan, task.device)
     room = make_room(plan)
     task.chosen(plan)
-    run = _settled(plan, size_queues(plan, task.device, room, scarce=scarce))
+    run = _settled(plan, size_queues(plan, task.device, room, scarce, left))
     if any(isinstance(node.attributes, WeightMemoryAttributes) for node in plan.graph.nodes):
         run = replace(run, exact=False)  # its memory is never later than the worst case, but often earlier
     plan.check()

@@ -176,20 +176,23 @@ def meeting_graph(seed: int) -> Graph:
     return build.done()
 
 
-def skewed_graph() -> Graph:
+def skewed_graph(blocks: int = 1) -> Graph:
     """A residual block whose long way is two convolutions with large windows, the short one a convolution of its own:
-    as its results wait for the sum, they fill a queue larger than look-up tables should hold."""
+    as its results wait for the sum, they fill a queue larger than look-up tables should hold. ``blocks``: so many, one
+    beside the other, of more and more channels."""
     build = Builder(np.random.default_rng(0))
     element = IntType(8, True)
 
-    def convolution(source: Value, kernel: int, stride: int) -> Value:
-        result = build.conv2d(source, 8, kernel, stride, kernel // 2, element)
+    def convolution(source: Value, channels: int, kernel: int, stride: int) -> Value:
+        result = build.conv2d(source, channels, kernel, stride, kernel // 2, element)
         return build.requantize(result, element, per_channel=False)
 
     start = build.input((8, 14, 14), element)
-    way = convolution(convolution(start, 5, 2), 5, 1)
-    total = build.node("scaled_add", way, convolution(start, 1, 2), axis=0, multipliers=((3,), (5,)))
-    build.output(build.requantize(total, element, per_channel=False))
+    for channels in (8 + 4 * block for block in range(blocks)):
+        way = convolution(convolution(start, channels, 5, 2), channels, 5, 1)
+        short = convolution(start, channels, 1, 2)
+        total = build.node("scaled_add", way, short, axis=0, multipliers=((3,), (5,)))
+        build.output(build.requantize(total, element, per_channel=False))
     return build.done()
 
 

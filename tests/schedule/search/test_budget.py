@@ -70,6 +70,22 @@ def test_shallow_queues_leave_block_ram_before_cores_do() -> None:
     assert made.initiation_interval <= interval
 
 
+def test_queues_share_the_block_rams_that_are_left() -> None:
+    """Of three queues in block RAM one leaves for each block RAM that the budget lacks; the cores stay."""
+    graph = dataflow(skewed_graph(2))
+    interval = 20_000
+    plenty = schedule(graph, PART, Budget(60_000, 60_000, 100, 100), interval)
+    for less in range(4):
+        budget = Budget(60_000, 60_000, 100, plenty.resources.bram - less)
+        made = schedule(graph, PART, budget, interval)
+        queues = [n for n in made.graph.nodes if isinstance(n.attributes, FifoAttributes)]
+        assert sum(made.parts[n].bram for n in queues) == 3 - less
+        assert not budget.shortages(whole(made)) and made.initiation_interval <= interval
+        assert {n.name: made.plan.folding(n) for n in graph_nodes(made)} == {
+            n.name: plenty.plan.folding(n) for n in graph_nodes(plenty)
+        }
+
+
 def graph_nodes(made: Schedule) -> list[Node]:
     """Return the nodes of the design that do work of the network."""
     return [n for n in made.graph.nodes if not isinstance(n.attributes, FifoAttributes)]
