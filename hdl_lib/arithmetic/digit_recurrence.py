@@ -5,7 +5,7 @@ from __future__ import annotations
 from amaranth.hdl import Module, Mux, Shape, Signal, Value
 
 from hdl_lib.arithmetic.recurrence import Recurrence, State
-from hdl_lib.blocks import delayed
+from hdl_lib.blocks import delayed, held
 from hdl_lib.streams.joined import Joined
 
 
@@ -16,7 +16,9 @@ class DigitRecurrence(Joined):
     ----------
     function: see :mod:`hdl_lib.arithmetic.recurrence`; its bits are a multiple of ``rounds``.
     rounds: cycles per beat. The steps of an element take place in ``bits / rounds`` units one after the other, each
-        of which does ``rounds`` of them in its own registers.
+        of which does ``rounds`` of them in its own registers. A single unit is loaded, and its last step has registers
+        apart: no choice between a new element and the present one is in front of a step. (Several would have
+        registers, or choices, for each.)
     lanes: elements per beat.
     output_shape: of a result, if all fit a narrower shape than the function's.
     depth: beats of the output queue.
@@ -30,7 +32,8 @@ class DigitRecurrence(Joined):
     ------
     As :class:`hdl_lib.streams.joined.Joined` says, but for ``rounds`` steps for each beat, one per cycle: the first of
     them takes the beats and the credit, the others wait for nothing. :meth:`latency_of` cycles from a beat's first
-    step to ``o.valid``: those of the function's start, its bits, those of its finish, 1 for the output queue.
+    step to ``o.valid``: those of the function's start, 1 to load a single unit of several rounds, the function's bits,
+    those of its finish, 1 for the output queue.
 
     Ordering
     --------
@@ -48,14 +51,14 @@ class DigitRecurrence(Joined):
         super().__init__(function.inputs, output, lanes=lanes, channels=lanes, depth=depth)
 
     @staticmethod
-    def latency_of(function: Recurrence) -> int:
+    def latency_of(function: Recurrence, rounds: int) -> int:
         """Return the cycles from a beat's first step to ``o.valid``."""
-        return function.before + function.bits + function.after + 1
+        return function.before + is_loaded(function, rounds) + function.bits + function.after + 1
 
     @property
     def latency(self) -> int:
         """Return this core's :meth:`latency_of`."""
-        return self.latency_of(self.function)
+        return self.latency_of(self.function, self.rounds)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -70,7 +73,8 @@ class DigitRecurrence(Joined):
         for lane in range(self.lanes):
             state = function.start(m, f"lane_{lane}", [Value.cast(payload[lane]) for payload in payloads])
             for unit, begin in enumerate(begins):
-                state = self._unit(m, f"lane_{lane}_{unit}", state, begin)
+                unit_of = self._loaded_unit if is_loaded(function, rounds) else self._unit
+                state = unit_of(m, f"lane_{lane}_{unit}", state, begin)
             m.d.comb += queue.payload[lane].eq(function.finish(m, f"lane_{lane}", state))
         return m
 
@@ -85,3 +89,19 @@ class DigitRecurrence(Joined):
             current = {key: Mux(begin, before[key], own[key]) for key in own}
         m.d.sync += [own[key].eq(value) for key, value in self.function.step(current).items()]
         return dict(own)
+
+    def _loaded_unit(self, m: Module, name: str, before: State, begin: Value) -> State:
+        """Return the state of the only unit, which is loaded with ``before`` at ``begin``, a cycle after its last step.
+        """
+        longest = before
+        for _ in range(self.rounds - 1):
+            longest = self.function.step(longest)
+        own = {key: Signal(value.shape(), name=f"{name}_{key}", reset_less=True) for key, value in longest.items()}
+        following = self.function.step(dict(own))
+        m.d.sync += [own[key].eq(Mux(begin, before[key], following[key])) for key in own]
+        return {key: held(m, f"{name}_last_{key}", value) for key, value in following.items()}
+
+
+def is_loaded(function: Recurrence, rounds: int) -> bool:
+    """Tell whether a single unit does all steps, several."""
+    return function.bits == rounds > 1

@@ -56,7 +56,7 @@ class DigitRecurrence(LogicalOperator[A], Joined[A]):
 
     def timing(self, node: Node[A], decision: Decision) -> Timing:
         beats = super().cycles(node, decision.folding)
-        latency = Core.latency_of(self._form(node, decision.folding))
+        latency = Core.latency_of(self._form(node, decision.folding), decision.folding.part)
         return joined_timing(beats, latency, len(node.inputs), decision.folding.part)
 
     def resources(self, node: Node[A], decision: Decision, device: Device) -> Resources:
