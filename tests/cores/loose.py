@@ -11,7 +11,7 @@ LOOSE: dict[str, dict[str, dict[str, float]]] = {
         "depthwise": {"by_pixel_strided": 0.12, "in_parts": 0.23},
         # Bits that are alike for several weights of one bit are counted for each.
         "mvu": {"bits": 0.2},
-        "root": {"squares": 0.15, "fractions": 0.15, "with_an_addend": 0.15, "long": 0.12},
+        "root": {"fractions": 0.15, "with_an_addend": 0.15},
         # The mapper takes a slice's multiplexers for the OR of many bits where that saves levels, or does not.
         "requantize": {"multiply_ties_late": 0.17, "multiply_negated_alike": 0.16},
         # All inputs of a lane together are so few bits that its whole sum is a table a bit.
