@@ -390,9 +390,9 @@ class StreamMatrix(wiring.Component):
         enable, place, factors = written
         layout = data.ArrayLayout(self.factors[1], self.folded.lanes)
         # A half is read and written in different cycles, so that no read meets a write.
-        store = BufferMemory(m, f"bank_{number}", Shape.cast(layout).width, 2 * self.folded.words)
-        store.write(enable, place, factors.as_value())
-        return layout(store.read_soon(address))
+        store = BufferMemory(f"bank_{number}", Shape.cast(layout).width, 2 * self.folded.words)
+        store.write(m, enable, place, factors.as_value())
+        return layout(store.read_soon(m, address))
 
     def _inputs(
         self, m: Module, step: Signal, consumes: Value, produces: Value, synapse: Signal

@@ -26,66 +26,72 @@ def memory_parts(width: int, depth: int) -> list[int]:
 class BufferMemory:
     """A memory with a write port and a read port.
 
-    Parameters: ``m``, the module that it is built in; ``name`` of the memory in it; ``width``, bits of a word;
-    ``depth``, words. A memory of several parts (:func:`part_rows`) chooses among their second registers. Synthesis
-    would make these parts by itself, but would choose among them right behind the block RAMs' slow outputs.
+    Parameters: ``name`` of the memory; ``width``, bits of a word; ``depth``, words. A memory of several parts
+    (:func:`part_rows`) chooses among their second registers. Synthesis would make these parts by itself, but would
+    choose among them right behind the block RAMs' slow outputs.
 
     Nobody reads a word, and uses it, in the cycle in which it is written: no logic is there for that case.
+
+    ``parts``: the memories; ``fetched``, ``moved``: of each its own register, and the one behind it.
     """
 
-    def __init__(self, m: Module, name: str, width: int, depth: int) -> None:
-        self._m, self._name, self._width = m, name, width
+    def __init__(self, name: str, width: int, depth: int) -> None:
+        self._name, self._width = name, width
         self.address_width = max(1, ceil_log2(depth))
-        parts = memory_parts(width, depth)
-        self._low = ceil_log2(parts[0])  # address bits within a part
-        self._parts = []
-        for part, words in enumerate(parts):
-            # A memory of one word would have a port of no bits.
-            stored = memory.Memory(shape=width, depth=max(2, words), init=[], attrs={"no_rw_check": 1})
-            m.submodules[f"{name}_{part}" if len(parts) > 1 else name] = stored
-            self._parts.append(stored)
+        words = memory_parts(width, depth)
+        self._low = ceil_log2(words[0])  # address bits within a part
+        # A memory of one word would have a port of no bits.
+        self.parts = [
+            memory.Memory(shape=width, depth=max(2, count), init=[], attrs={"no_rw_check": 1}) for count in words
+        ]
+        # The memory's read register is written out: synthesis takes "no read meets a write" for such ones only.
+        self._ports = [(part.write_port(), part.read_port(domain="comb")) for part in self.parts]
+        self.fetched, self.moved = (
+            [Signal(width, name=f"{name}_{part}{suffix}", reset_less=True) for part in range(len(words))]
+            for suffix in ("_read", "_registered")
+        )
 
-    def write(self, enable: Value, address: Value, data: Value) -> None:
-        """Write ``data`` to the word at ``address`` in a cycle with ``enable``."""
-        for part, stored in enumerate(self._parts):
-            port = stored.write_port()
-            here = enable if len(self._parts) == 1 else enable & (address[self._low :] == part)
-            self._m.d.comb += [port.en.eq(here), port.addr.eq(address), port.data.eq(data)]
+    def write(self, m: Module, enable: Value, address: Value, data: Value) -> None:
+        """Build the memory, which writes ``data`` to the word at ``address`` in a cycle with ``enable``."""
+        for part, (stored, (port, _)) in enumerate(zip(self.parts, self._ports, strict=True)):
+            m.submodules[f"{self._name}_{part}" if len(self.parts) > 1 else self._name] = stored
+            here = enable if len(self.parts) == 1 else enable & (address[self._low :] == part)
+            m.d.comb += [port.en.eq(here), port.addr.eq(address), port.data.eq(data)]
 
-    def read(self, address: Value, *, fetch: Value | None = None, move: Value | None = None) -> Value:
+    def read(self, m: Module, address: Value, *, fetch: Value | None = None, move: Value | None = None) -> Value:
         """Return the word at ``address``, two cycles later: the memory's register takes it in a cycle with ``fetch``,
         and the register behind it takes that one's in a cycle with ``move``; without them in every cycle."""
         fetch, move = (Const(1) if enable is None else enable for enable in (fetch, move))
-        fetched = self._fetched(address, fetch)
-        shown = [self._register(f"read_{part}_registered", first, move) for part, first in enumerate(fetched)]
-        if len(shown) == 1:
-            return shown[0]
-        m = self._m
-        chosen = self._register("part_registered", self._register("part", address[self._low :], fetch), move)
+        self._fetch(m, address, fetch)
+        with m.If(move):
+            m.d.sync += [second.eq(first) for first, second in zip(self.fetched, self.moved, strict=True)]
+        if len(self.parts) == 1:
+            return self.moved[0]
+        part = address[self._low :]
+        first, second = (
+            Signal(len(part), name=f"{self._name}_part{suffix}", reset_less=True) for suffix in ("", "_registered")
+        )
+        with m.If(fetch):
+            m.d.sync += first.eq(part)
+        with m.If(move):
+            m.d.sync += second.eq(first)
         word = Signal(self._width, name=f"{self._name}_word")
-        with m.Switch(chosen):
-            for part, data in enumerate(shown):
-                with m.Case(part) if part < len(shown) - 1 else m.Default():
+        with m.Switch(second):
+            for number, data in enumerate(self.moved):
+                with m.Case(number) if number < len(self.moved) - 1 else m.Default():
                     m.d.comb += word.eq(data)
         return word
 
-    def read_soon(self, address: Value) -> Value:
+    def read_soon(self, m: Module, address: Value) -> Value:
         """Return the word at ``address`` a cycle later, from the memory's register; with several parts as :meth:`read`.
         """
-        return self._fetched(address, Const(1))[0] if len(self._parts) == 1 else self.read(address)
+        if len(self.parts) > 1:
+            return self.read(m, address)
+        self._fetch(m, address, Const(1))
+        return self.fetched[0]
 
-    def _fetched(self, address: Value, fetch: Value) -> list[Signal]:
-        """Return each part's register."""
-        registers = []
-        for part, stored in enumerate(self._parts):
-            # The memory's read register is written out: synthesis takes "no read meets a write" for such ones only.
-            port = stored.read_port(domain="comb")
-            self._m.d.comb += port.addr.eq(address)
-            registers.append(self._register(f"read_{part}", port.data, fetch))
-        return registers
-
-    def _register(self, name: str, value: Value, enable: Value) -> Signal:
-        register = Signal(len(value), name=f"{self._name}_{name}", reset_less=True)
-        with self._m.If(enable):
-            self._m.d.sync += register.eq(value)
-        return register
+    def _fetch(self, m: Module, address: Value, enable: Value) -> None:
+        for register, (_, port) in zip(self.fetched, self._ports, strict=True):
+            m.d.comb += port.addr.eq(address)
+            with m.If(enable):
+                m.d.sync += register.eq(port.data)

@@ -73,7 +73,7 @@ class Delay(wiring.Component):
         wiring.connect(m, wiring.flipped(self.o), queue.o)
         # A row is never read while it is written: a beat is read at least a cycle after it was written, and its row is
         # written again at least a cycle after that.
-        cells = BufferMemory(m, "memory", len(payload), self.beats)
+        cells = BufferMemory("memory", len(payload), self.beats)
         # Both are registers of the beats that are held: at first all rows hold one.
         some, full = Signal(name="holds_some", init=1), Signal(name="is_full", init=1)
         take, give = Signal(name="take"), Signal(name="give")
@@ -83,9 +83,9 @@ class Delay(wiring.Component):
             give.eq(some & queue.available),
             queue.reserve.eq(give),
         ]
-        cells.write(take, count_up(m, "write_row", self.beats, take), payload)
+        cells.write(m, take, count_up(m, "write_row", self.beats, take), payload)
         self._count(m, some, full, take, give)
-        registered = cells.read(count_up(m, "read_row", self.beats, give))
+        registered = cells.read(m, count_up(m, "read_row", self.beats, give))
         is_first = delayed(m, "is_first", self._is_first(m, give), self.LATENCY - 1, reset=False)
         m.d.comb += [
             queue.push.eq(delayed(m, "push", give, self.LATENCY - 1)),

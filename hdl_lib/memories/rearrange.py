@@ -264,7 +264,7 @@ class Rearrange(wiring.Component):
         plan, word_width = self.plan, len(Value.cast(self.i.payload))
         m.submodules.queue = queue = OutputQueue(self.o.payload.shape(), self.depth)
         # Reads and writes of a word never meet in a cycle: they are ordered through the counts.
-        buffer = BufferMemory(m, "buffer", word_width, plan.rows)
+        buffer = BufferMemory("buffer", word_width, plan.rows)
         issue = Signal()
         address, outside, done = plan.walk.elaborate_on(m, issue)
         accept = self._elaborate_writer(m, buffer)
@@ -278,7 +278,7 @@ class Rearrange(wiring.Component):
 
         place = self._elaborate_place(m, address, delayed(m, "frame_done", frame_done, plan.walk.latency))
         word = Signal(self.i.payload.shape())
-        m.d.comb += Value.cast(word).eq(buffer.read(place))
+        m.d.comb += Value.cast(word).eq(buffer.read(m, place))
         m.d.comb += [
             queue.reserve.eq(issue),
             queue.push.eq(delayed(m, "read_valid", issue, plan.walk.latency + 4)),
@@ -297,7 +297,7 @@ class Rearrange(wiring.Component):
         write_data = Signal(len(Value.cast(self.i.payload)), reset_less=True)
         m.d.comb += accept.eq(self.i.valid & self.i.ready)
         m.d.sync += [write_enable.eq(accept), write_data.eq(Value.cast(self.i.payload))]
-        buffer.write(write_enable, count_up(m, "write_address", self.plan.rows, write_enable), write_data)
+        buffer.write(m, write_enable, count_up(m, "write_address", self.plan.rows, write_enable), write_data)
         return accept
 
     def _elaborate_counts(

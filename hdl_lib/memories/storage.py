@@ -222,12 +222,13 @@ class BlockStorage(_Storage):
         self.waiting = Signal(range(-1, self.rows), init=-1)
         self.read_valid = Signal()
         self.output_valid = Signal()
+        # A row is never read while it is written: equal pointers say that there is nothing to read.
+        self.stored = BufferMemory("memory", self._width, self.rows)
 
     def elaborate(self, platform):
         m = Module()
-        # A row is never read while it is written: equal pointers say that there is nothing to read.
         rows = self.rows
-        stored = BufferMemory(m, "memory", self._width, rows)
+        stored = self.stored
         write_row = self.write_row
         read_row = self.read_row
         read_valid = self.read_valid
@@ -242,11 +243,11 @@ class BlockStorage(_Storage):
             move.eq(~output_valid | self.o.ready),  # the output register takes what the read register has
             fetch.eq((self.waiting >= 0) & (~read_valid | move)),  # the read register takes the oldest row
             self.o.valid.eq(output_valid),
-            Value.cast(self.o.payload).eq(stored.read(read_row, fetch=fetch, move=move)),
+            Value.cast(self.o.payload).eq(stored.read(m, read_row, fetch=fetch, move=move)),
             self.level.eq(level),
             self.full.eq(full),
         ]
-        stored.write(self.push, write_row, Value.cast(self.payload))
+        stored.write(m, self.push, write_row, Value.cast(self.payload))
         flag_full(m, full, level, self.depth, self.push, pop)
         count(m, level, self.push, pop)
         count(m, self.waiting, self.push, fetch)

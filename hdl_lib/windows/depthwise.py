@@ -242,8 +242,8 @@ class Depthwise(wiring.Component):
         m.d.sync += [enable.eq(accept), beat.eq(payload)]
         address = count_up(m, "write_address", self.words, enable)
         for tap in range(self.taps):
-            buffer = BufferMemory(m, f"buffer_{tap}", len(payload), self.words)
-            buffer.write(enable, address, beat)
+            buffer = BufferMemory(f"buffer_{tap}", len(payload), self.words)
+            buffer.write(m, enable, address, beat)
             buffers.append(buffer)
         written = Signal(name="written")
         beats = self.blocks if self.rows is None else self.geometry.width * self.blocks
@@ -324,7 +324,7 @@ class Depthwise(wiring.Component):
             enable = Signal(name=f"read_enable_{tap}")
             outside = walk.outside[tap]
             m.d.sync += [address.eq(walk.address_of(tap)), enable.eq(walk.issue & ~outside)]
-            words.append(buffer.read(address, fetch=enable))
+            words.append(buffer.read(m, address, fetch=enable))
             beyond.append(outside if isinstance(outside, Const) else delayed(m, f"outside_{tap}", outside, ARRIVAL))
         return words, beyond
 

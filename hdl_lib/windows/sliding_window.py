@@ -128,7 +128,7 @@ class SlidingWindow(wiring.Component):
         m = Module()
         m.submodules.queue = queue = OutputQueue(self.o.payload.shape(), self.depth)
         # Reads and writes of a word never meet in a cycle: they are ordered through the row counts.
-        buffer = BufferMemory(m, "buffer", self.lanes * self.shape.width, self.words)
+        buffer = BufferMemory("buffer", self.lanes * self.shape.width, self.words)
         row_written = self._elaborate_writer_address(m, buffer)
         address, outside, issue, row_read = self._elaborate_reader_address(m)
         self._elaborate_row_counts(m, row_written, row_read, queue, issue)
@@ -138,7 +138,7 @@ class SlidingWindow(wiring.Component):
         read_enable = Signal()
         read_address = Signal(buffer.address_width)
         m.d.sync += [read_enable.eq(issue & ~outside), read_address.eq(address)]
-        word = buffer.read(read_address, fetch=read_enable)
+        word = buffer.read(m, read_address, fetch=read_enable)
         pad_word = sum(
             (self.pad_value & ((1 << self.shape.width) - 1)) << (lane * self.shape.width) for lane in range(self.lanes)
         )
@@ -160,7 +160,7 @@ class SlidingWindow(wiring.Component):
         elements = [Signal(self.shape, name=f"element_{lane}") for lane in range(self.lanes)]
         m.d.comb += [element.eq(self.i.payload[lane]) for lane, element in enumerate(elements)]
         m.d.sync += [write_enable.eq(accept), write_data.eq(Cat(*elements))]
-        buffer.write(write_enable, count_up(m, "write_address", self.words, write_enable), write_data)
+        buffer.write(m, write_enable, count_up(m, "write_address", self.words, write_enable), write_data)
         row_written = Signal()
         m.d.comb += row_written.eq(accept & loop(m, "write_row", self.geometry.width * self.blocks, accept))
         return row_written

@@ -179,11 +179,11 @@ class WindowRows(wiring.Component):
         shown = []
         for index in range(self.rows):
             # A word that is used is never read while it is written.
-            store = BufferMemory(m, f"bank_{index}", len(payload), words)
+            store = BufferMemory(f"bank_{index}", len(payload), words)
             enable = Signal(name=f"write_enable_{index}")
             m.d.sync += enable.eq(accept & (bank == index))
-            store.write(enable, write_place, write_data)
-            shown.append(store.read(word))
+            store.write(m, enable, write_place, write_data)
+            shown.append(store.read(m, word))
         written = Signal()
         m.d.sync += written.eq(accept)
         return written, free, shown, word

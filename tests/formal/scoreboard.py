@@ -69,7 +69,8 @@ def storage_invariants(m, storage, follower):
         return
     m.d.comb += Assert(storage.full == (level == storage.depth))
     rows = storage.rows
-    probe = storage.memory.read_port(domain="comb")
+    memory = storage.stored.parts[0] if isinstance(storage, BlockStorage) else storage.memory
+    probe = memory.read_port(domain="comb")
     used = Signal(range(rows + 1), name="rows_used")
     m.d.comb += [
         used.eq(storage.write_row - storage.read_row + Mux(storage.write_row < storage.read_row, rows, 0)),
@@ -97,8 +98,8 @@ def storage_invariants(m, storage, follower):
             Assert(level == used + skipped),
             Assert(storage.waiting + 1 == used),
             Assert((used < 2) | (storage.read_valid & storage.output_valid)),
-            Assert(~in_output | (storage.output == value)),
-            Assert(~in_read | (storage.read_data == value)),
+            Assert(~in_output | (storage.stored.moved[0] == value)),
+            Assert(~in_read | (storage.stored.fetched[0] == value)),
             Assert(~(following & (ahead >= skipped)) | (probe.data == value)),
             Assert(~(storage.push & (used == rows - 1))),  # the row written is never the row read
         ]
