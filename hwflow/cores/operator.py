@@ -172,6 +172,11 @@ class LoweringContext(Protocol):
         order."""
         ...
 
+    def order_of_parts(self, value: Value) -> IntArray:
+        """Return the order of indices along the last axis in which a quantized value should come, whose producer is
+        free to choose: parts that meet again side by side (:mod:`hwflow.passes.parts_together`)."""
+        ...
+
     def close(self, stream: Value, value: Value, order: IntArray) -> None:
         """Connect the producer of ``stream``, a delay without its input, to the quantized ``value`` in this order, once
         that has a stream."""

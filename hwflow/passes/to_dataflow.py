@@ -50,6 +50,7 @@ from hwflow.ir.node_attributes import (
     TransposeAttributes,
 )
 from hwflow.ir.structure import Structures
+from hwflow.passes.parts_together import orders_of_parts
 from hwflow.types import TensorType
 
 
@@ -61,6 +62,7 @@ class _Context:
         plain = graph if around is None else _of_first_round(graph)
         self._consumers = plain.consumers()
         self._images = _in_image_order(plain, self._consumers)
+        self._parts = orders_of_parts(plain)
         self._streams: dict[Value, tuple[Value, IntArray]] = {}
         self._node_names: Names = Names() if around is None else around._node_names
         self._value_names: Names = Names() if around is None else around._value_names
@@ -167,6 +169,10 @@ class _Context:
         channel_axes = [a for a in range(len(shape)) if a not in pixel_axes]
         flat = identity_order(shape).reshape(shape)
         return prod(shape[a] for a in channel_axes), flat.transpose(*pixel_axes, *channel_axes).reshape(-1)
+
+    def order_of_parts(self, value: Value) -> IntArray:
+        found = self._parts.get(value)
+        return np.arange(value.typed.shape[-1]) if found is None else found
 
     def close(self, stream: Value, value: Value, order: IntArray) -> None:
         assert self._current is not None

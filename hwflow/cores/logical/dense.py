@@ -1,6 +1,7 @@
 """A matrix product with constant weights over the last axis: the sum before rounding.
 
-Lowers to an MVU. The order in which the stream brings the K elements of a row is absorbed by permuting the weights.
+Lowers to an MVU. The order in which the stream brings the K elements of a row is absorbed by permuting the weights,
+and so is the order that the readers want.
 """
 
 from __future__ import annotations
@@ -59,9 +60,11 @@ class Dense(LogicalOperator[DenseAttributes]):
         if not whole_pixels or (row != np.arange(rows)[:, None]).any() or (column != column[0]).any():
             stream = context.arranged(stream, order, np.arange(order.size), length)
             channels, column = length, np.arange(length)[None]
-        permuted = np.ascontiguousarray(weights[..., column[0]])
+        outputs = context.order_of_parts(node.outputs[0])
+        permuted = np.ascontiguousarray(weights[..., outputs, :][..., column[0]])
         result = add_mvu(
             context, stream, permuted, length // channels, binary=node.attributes.binary, held=node.attributes.held
         )
         if result is not None:
-            context.bind(node.outputs[0], result, np.arange(rows * weights.shape[-2]))
+            rows_in_order = np.arange(rows)[:, None] * len(outputs) + outputs
+            context.bind(node.outputs[0], result, rows_in_order.reshape(-1))
