@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from hwflow.cores.beat_movers import RelayAttributes
+from hwflow.cores.costs import FAMILIES
 from hwflow.cores.operator import Folding
 from hwflow.cores.registry import hardware
 from hwflow.ir.graph import Graph, Node, Value
@@ -24,7 +25,10 @@ _SHARE = 0.5  # of a part's multiplier blocks: a design with fewer can be placed
 
 
 def insert_relays(plan: Plan, device: Chip) -> None:
-    """Insert relays if the plan's cores take more than :data:`_SHARE` of the multiplier blocks."""
+    """Insert relays if the plan's cores take more than :data:`_SHARE` of the multiplier blocks, and the clock is so
+    fast that wires across the part are a large share of a cycle."""
+    if FAMILIES[device.family].crosses_quickly(device.clock_mhz):
+        return
     graph = plan.graph
     blocks = {
         node: hardware(node.op).resources(node, replace(plan[node], depths=(2,) * len(node.outputs)), device).dsp

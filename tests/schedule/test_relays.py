@@ -77,3 +77,11 @@ def test_none_where_half_of_the_blocks_suffice(make: Callable[[int], Graph], see
     again = schedule(dataflow(make(seed)), wide, Budget(wide.lut, wide.ff, taken, wide.bram))
     assert 0 < again.resources.dsp <= taken
     assert "relay" not in [node.op for node in again.graph.nodes]
+
+
+@pytest.mark.parametrize(("clock_mhz", "stand"), [(125.0, True), (50.0, False)])
+def test_none_where_wires_across_the_part_take_little_of_a_cycle(clock_mhz: float, stand: bool) -> None:
+    make, seed = GRAPHS[0]
+    found = scheduled_on(make(seed), replace(SCARCE, clock_mhz=clock_mhz))
+    assert found.resources.dsp > 4, "the graph must take more than half of the blocks"
+    assert ("relay" in [node.op for node in found.graph.nodes]) == stand

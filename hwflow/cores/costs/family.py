@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+_SMALL_SHARE = 0.3  # of a cycle: wires that take no more need no registers of their own
+
 
 @dataclass(frozen=True)
 class Family:
@@ -25,6 +27,8 @@ class Family:
     measured constants are taken, where there are some beside these. ``block_ram_cells``: look-up tables and flip-flops
     that a block RAM counts as where a queue may lie in either. (iCE40: a queue of eight bytes in flip-flops takes 140
     logic cells, in block RAM 33, and of an UP5K's 176 cells for each block RAM few designs leave any.)
+    ``crossing_ns``: what a wire from one end of the largest part to the other was seen to take (ECP5, in ResNet-8 on an
+    LFE5U-85F), or is guessed to.
     """
 
     bram_shapes: tuple[tuple[int, int], ...]
@@ -43,6 +47,11 @@ class Family:
     table_ns: float = 1.0
     basis: str = "ecp5"
     block_ram_cells: int = 160
+    crossing_ns: float = 4.5
+
+    def crosses_quickly(self, clock_mhz: float | None) -> bool:
+        """Tell whether a wire across the part leaves most of a cycle; not if the clock is not known."""
+        return clock_mhz is not None and self.crossing_ns * clock_mhz <= _SMALL_SHARE * 1000
 
     def adder_levels(self, clock_mhz: float | None) -> int:
         """Return the levels of adders that a cycle has time for; 1 if the clock or the family's delays are not known.
@@ -78,7 +87,7 @@ FAMILIES = {
     ),
     "ice40": Family(
         ((256, 16), (512, 8), (1024, 4), (2048, 2)), 64, None, 0, 16, 8, 11, 1, 1, table_ns=3.0, basis="ice40",
-        block_ram_cells=64,
+        block_ram_cells=64, crossing_ns=6.0,
     ),
 }
 
