@@ -2,7 +2,7 @@
 
 Regions take turns: each that has room for its next burst gets one, so a turn of all of them takes at most
 :attr:`FetchPlan.round` cycles, refreshes included. A region that always has room therefore gets a burst at least every
-round, whatever the others do.
+round, whatever the others do. A queue has two turns in a round, one to write a burst and one to read one.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from hdl_lib.memories.sdram import SdramTiming
 BURSTS_HELD = 3
 """Bursts for which a region's queue has room beside the beats that its reader's schedule counts with."""
 
+_SLOTS_MORE = 2  # of a queue: one that is written while the oldest one is read
 _LARGEST = (16, 32, 64, 96, 128, 160, 192, 224, 255)  # words of the largest burst
 _LEAST = 8  # words of a burst: shorter ones take hardly less time
 _ARRIVAL = 8  # cycles from a word inside the controller to the queue's end, and from there to a request, at the most
@@ -38,19 +39,18 @@ def longest_bursts(timing: SdramTiming) -> list[int]:
 
 
 @dataclass(frozen=True)
-class Region:
-    """``words`` that are read in bursts of ``burst`` (the last one may be shorter) from ``page`` on; ``times``: so
-    often in a frame. No burst crosses the end of a page."""
+class Bursts:
+    """``words`` that come in bursts of ``burst`` (the last one may be shorter), in pages from ``page`` on, ``per_page``
+    bursts in each. No burst crosses the end of a page."""
 
     words: int
-    times: int
     burst: int
     page: int
     per_page: int
 
     @property
     def bursts(self) -> int:
-        """Return the bursts in which the region is read once."""
+        """Return the bursts in which the words come once."""
         return -(-self.words // self.burst)
 
     @property
@@ -58,9 +58,20 @@ class Region:
         """Return the words of the last burst."""
         return self.words - (self.bursts - 1) * self.burst
 
+    def pages_of(self, slots: int) -> int:
+        """Return the pages in which there is room for so many bursts."""
+        return -(-slots // self.per_page)
+
+
+@dataclass(frozen=True)
+class Region(Bursts):
+    """Words that are read over and over, ``times`` in a frame."""
+
+    times: int
+
     @property
     def pages(self) -> int:
-        return -(-self.bursts // self.per_page)
+        return self.pages_of(self.bursts)
 
     def address(self, word: int, columns: int) -> int:
         """Return the address of a word in a memory with pages of ``columns``."""
@@ -70,37 +81,70 @@ class Region:
 
 
 @dataclass(frozen=True)
+class QueueRegion(Bursts):
+    """A frame's words, which are written burst by burst to one of ``slots`` after the other, and read from there."""
+
+    slots: int
+
+    @property
+    def pages(self) -> int:
+        return self.pages_of(self.slots)
+
+
+@dataclass(frozen=True)
 class FetchPlan:
-    """The ``regions`` of a memory."""
+    """The ``regions`` of a memory, and behind them its ``queues``."""
 
     timing: SdramTiming
     regions: tuple[Region, ...]
+    queues: tuple[QueueRegion, ...] = ()
 
     @classmethod
-    def of(cls, timing: SdramTiming, sizes: Sequence[tuple[int, int]], longest: int = 0) -> FetchPlan:
+    def of(
+        cls, timing: SdramTiming, sizes: Sequence[tuple[int, int]], longest: int = 0,
+        queues: Sequence[tuple[int, int]] = (),
+    ) -> FetchPlan:
         """Return the plan that reads regions of (words, times a frame) in bursts of at most ``longest`` words, one of
         :func:`longest_bursts`, or (0) in the fewest cycles: the more of a frame's words a region has, the longer its
-        bursts, of equal length if that is hardly less."""
-        most = max(words * times for words, times in sizes)
+        bursts, of equal length if that is hardly less. ``queues``: the words of a frame, and how many of them a queue
+        must hold at a time."""
+        most = max(words * times for words, times in (*sizes, *((words, 1) for words, _ in queues)))
         found = []
         for largest in [longest] if longest else longest_bursts(timing):
-            regions, page = [], 0
-            for words, times in sizes:
+
+            def burst_of(words: int, times: int, largest: int = largest) -> int:
                 burst = min(words, largest, max(_LEAST, -(-largest * words * times // most)))
-                burst = next((even for even in range(burst, 3 * burst // 4, -1) if words % even == 0), burst)
-                regions.append(Region(words, times, burst, page, timing.chip.columns // burst))
+                return next((even for even in range(burst, 3 * burst // 4, -1) if words % even == 0), burst)
+
+            regions: list[Region] = []
+            waiting: list[QueueRegion] = []
+            page = 0
+            for words, times in sizes:
+                burst = burst_of(words, times)
+                regions.append(Region(words, burst, page, timing.chip.columns // burst, times))
                 page += regions[-1].pages
-            found.append(cls(timing, tuple(regions)))
+            for words, held in queues:
+                burst = burst_of(words, 1)
+                # The last burst of each frame may leave part of its slot empty.
+                slots = -(-held // burst) + held // words + _SLOTS_MORE
+                waiting.append(QueueRegion(words, burst, page, timing.chip.columns // burst, slots))
+                page += waiting[-1].pages
+            found.append(cls(timing, tuple(regions), tuple(waiting)))
         return min(found, key=lambda plan: plan.cycles)
 
     @property
     def longest(self) -> int:
         """Return the words of the longest burst."""
-        return max(region.burst for region in self.regions)
+        return max(each.burst for each in (*self.regions, *self.queues))
 
     @property
     def pages(self) -> int:
-        return sum(region.pages for region in self.regions)
+        return sum(region.pages for region in self.regions) + sum(queue.pages for queue in self.queues)
+
+    @property
+    def image_pages(self) -> int:
+        """Return the pages that have contents from the beginning; at least one, with which the memory is tried."""
+        return max(1, sum(region.pages for region in self.regions))
 
     @cached_property
     def round(self) -> int:
@@ -112,7 +156,8 @@ class FetchPlan:
         comes again; its queue, which has room for :data:`BURSTS_HELD`, lasts for as long.
         """
         timing = self.timing
-        bursts = [timing.burst_cycles(region.burst) + 2 for region in self.regions]
+        bursts = [timing.burst_cycles(each.burst) + 2 for each in (*self.regions, *self.queues)]
+        bursts += [timing.burst_cycles(each.burst, write=True) + 2 for each in self.queues]
         period = timing.refresh_period(self.longest)
         cycles = sum(bursts)
         while True:
@@ -127,7 +172,11 @@ class FetchPlan:
         """Return the most cycles in which a region is read as often as in a frame."""
         return region.times * region.bursts * self.round
 
+    def cycles_of_queue(self, queue: QueueRegion) -> int:
+        """Return the most cycles in which a frame is written to a queue, and in which one is read."""
+        return queue.bursts * self.round
+
     @property
     def cycles(self) -> int:
         """Return the most cycles of a frame."""
-        return max(map(self.cycles_of, self.regions))
+        return max([*map(self.cycles_of, self.regions), *map(self.cycles_of_queue, self.queues)])

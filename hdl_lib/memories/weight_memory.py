@@ -1,17 +1,19 @@
-"""Streams from a memory outside, each a region that is read over and over."""
+"""Streams from a memory outside, each a region that is read over and over; and queues in it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
+from operator import or_
 
-from amaranth.hdl import Array, Cat, ClockDomain, ClockSignal, DomainRenamer, Module, Mux, Signal
+from amaranth.hdl import Array, Cat, ClockDomain, ClockSignal, DomainRenamer, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.crc.catalog import CRC32_ISO_HDLC
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 
-from hdl_lib.blocks import delayed
-from hdl_lib.memories.fetch_plan import BURSTS_HELD, FetchPlan, Region
+from hdl_lib.blocks import delayed, loop
+from hdl_lib.memories.fetch_plan import BURSTS_HELD, Bursts, FetchPlan, QueueRegion, Region
 from hdl_lib.memories.sdram import SdramController
 from hdl_lib.streams.fifo import Fifo
 
@@ -23,11 +25,12 @@ PINS = ("cke", "cs_n", "ras_n", "cas_n", "we_n", "ba", "a", "dqm", "dq_o", "dq_o
 
 def image_words(plan: FetchPlan) -> int:
     """Return the words of the memory's image: whole pages."""
-    return plan.pages * plan.timing.chip.columns
+    return plan.image_pages * plan.timing.chip.columns
 
 
 class WeightMemory(wiring.Component):
-    """Reads regions of an SDRAM over and over, each into a queue of its own; before that it is loaded.
+    """Reads regions of an SDRAM over and over, each into a queue of its own; before that it is loaded. Streams may wait
+    in it as in a queue.
 
     Parameters
     ----------
@@ -35,10 +38,13 @@ class WeightMemory(wiring.Component):
     widths : bits of each region's words that its stream has, from the lowest on.
     depths : beats of each stream that its reader's schedule counts with; the queue has room for
         :data:`hdl_lib.memories.fetch_plan.BURSTS_HELD` bursts more.
+    queue_widths, queue_depths : the same of the plan's queues; depths are of their outputs.
 
     Members
     -------
     ``o0``, ``o1``, ... (out, streams of bits): a word a beat.
+    ``memory_i0``, ``memory_o0``, ... (in and out, streams of bits): the ends of each queue, a word a beat. A frame's
+        words leave when all of their burst have come, :meth:`intake_of` of them wait in front.
     ``pins``: of the memory, as of :class:`hdl_lib.memories.sdram.SdramController`, and
         ``filled`` (in 1): the memory has its image, as in a simulation that reads it from a file: nothing is loaded.
         ``load`` (in, with ``load_valid``, ``load_ready``): the image, :func:`image_words` words from address 0 on, then
@@ -55,13 +61,17 @@ class WeightMemory(wiring.Component):
     region's words, from the first one again after the last.
     """
 
-    def __init__(self, plan: FetchPlan, widths: Sequence[int], depths: Sequence[int]) -> None:
+    def __init__(
+        self, plan: FetchPlan, widths: Sequence[int], depths: Sequence[int], queue_widths: Sequence[int] = (),
+        queue_depths: Sequence[int] = (),
+    ) -> None:
         chip = plan.timing.chip
         if plan.pages > chip.pages:
             raise ValueError(f"regions must have at most {chip.pages} pages, not {plan.pages}")
         if chip.width not in (16, 32) or chip.columns % LOADED:
             raise ValueError(f"words must have 16 or 32 bits and pages whole bursts, not {chip.width} bits")
         self.plan, self.widths, self.depths = plan, tuple(widths), tuple(depths)
+        self.queue_widths, self.queue_depths = tuple(queue_widths), tuple(queue_depths)
         self.controller = SdramController(plan.timing, max(plan.longest, LOADED))
         members = {name: self.controller.signature.members[name] for name in PINS}
         members |= {
@@ -70,15 +80,22 @@ class WeightMemory(wiring.Component):
         super().__init__(
             {
                 **{f"o{k}": Out(stream.Signature(width)) for k, width in enumerate(self.widths)},
+                **{f"memory_i{k}": In(stream.Signature(width)) for k, width in enumerate(self.queue_widths)},
+                **{f"memory_o{k}": Out(stream.Signature(width)) for k, width in enumerate(self.queue_widths)},
                 "pins": Out(wiring.Signature(members)),
                 "error": Out(1),
             }
         )
 
     @staticmethod
-    def depth_of(region: Region, depth: int) -> int:
-        """Return the words of a region's queue."""
+    def depth_of(region: Bursts, depth: int) -> int:
+        """Return the words of a region's queue, or those behind a queue in the memory."""
         return depth + BURSTS_HELD * region.burst
+
+    @staticmethod
+    def intake_of(region: QueueRegion) -> int:
+        """Return the words in front of a queue in the memory."""
+        return (BURSTS_HELD + 2) * region.burst
 
     @property
     def streams(self) -> list:
@@ -99,25 +116,36 @@ class WeightMemory(wiring.Component):
 
         # Commands wait in a register for the controller.
         pending, command = Signal(), Signal(controller.command.payload.shape())
-        of, following = Signal(range(max(2, len(self.widths)))), Signal(range(max(2, len(self.widths))))
+        count = max(2, len(self.widths) + 2 * len(self.queue_widths))
+        of, following = Signal(range(count)), Signal(range(count))
         m.d.comb += [controller.command.valid.eq(pending), controller.command.payload.eq(command)]
         with m.If(controller.command.ready):
             m.d.sync += [pending.eq(0), of.eq(following)]
 
-        regions = [self._region(m, k, region) for k, region in enumerate(self.plan.regions)]
-        turn = Signal(range(max(2, len(regions))))
-        wants, commands, takes = zip(*regions, strict=True)
+        users = [
+            self._region(m, f"{k}", region, depth, self.streams[k])
+            for k, (region, depth) in enumerate(zip(self.plan.regions, self.depths, strict=True))
+        ]
+        writing: list[Value] = []  # the next word of each user that writes
+        for k, region in enumerate(self.plan.queues):
+            users += self._queue(m, k, region, len(users), writing, of)
+        turn = Signal(range(max(2, len(users))))
         arrived = delayed(m, "arrived_for", of, self.plan.timing.read_latency, reset=False)
         serving = Signal()
-        for k, (width, depth, region) in enumerate(zip(self.widths, self.depths, self.plan.regions, strict=True)):
-            m.submodules[f"queue{k}"] = queue = Fifo(width, self.depth_of(region, depth))
+        for k, user in enumerate(users):
+            if user.output is None:
+                continue
+            m.submodules[f"queue{user.name}"] = queue = Fifo(len(user.output.payload), user.depth)
             m.d.comb += [
-                queue.i.payload.eq(controller.read.data[:width]),
+                queue.i.payload.eq(controller.read.data[: len(user.output.payload)]),
                 queue.i.valid.eq(serving & controller.read.valid & (arrived == k)),
             ]
-            wiring.connect(m, queue.o, wiring.flipped(self.streams[k]))
+            wiring.connect(m, queue.o, wiring.flipped(user.output))
 
-        writes, place, loader_wants, crc_good, crc_bad = self._loader(m, serving)
+        writes, place, loaded_word, loader_wants, crc_good, crc_bad = self._loader(m, serving)
+        m.d.comb += controller.write_data.eq(loaded_word)
+        if writing:
+            m.d.comb += controller.write_data.eq(Mux(serving, reduce(or_, writing), loaded_word))
         looks = Signal()
         m.d.comb += looks.eq(~pending & serving)
         with m.FSM():
@@ -134,55 +162,57 @@ class WeightMemory(wiring.Component):
             with m.State("serve"):
                 m.d.comb += [serving.eq(1), pins.loaded.eq(1)]
                 with m.If(looks):
-                    m.d.sync += turn.eq(Mux(turn == len(regions) - 1, 0, turn + 1))
-                    with m.If(Array(wants)[turn]):
+                    m.d.sync += turn.eq(Mux(turn == len(users) - 1, 0, turn + 1))
+                    with m.If(Array([user.wants for user in users])[turn]):
                         m.d.sync += [pending.eq(1), following.eq(turn)]
-                        m.d.sync += command.eq(Array(commands)[turn])
+                        m.d.sync += command.eq(Array([user.command for user in users])[turn])
             with m.State("refuse"):
                 m.d.comb += self.error.eq(1)
-        for k, take in enumerate(takes):
-            m.d.comb += take.eq(looks & (turn == k) & wants[k])
+        for k, user in enumerate(users):
+            m.d.comb += user.take.eq(looks & (turn == k) & user.wants)
         return m
 
-    def _region(self, m: Module, number: int, region: Region) -> tuple[Signal, Signal, Signal]:
-        """Return whether a region wants its next burst, the command of it, and (to be driven) whether it is given."""
-        most = self.depth_of(region, self.depths[number])
-        layout = self.controller.command.payload.shape()
-        wants, command, take = (
-            Signal(shape, name=f"{name}{number}") for name, shape in (("wants", 1), ("command", layout), ("take", 1))
-        )
-        free = Signal(range(most + 1), init=most, name=f"free{number}")
-        left = Signal(range(region.bursts), init=region.bursts - 1, name=f"bursts_left{number}")
-        of_page = Signal(range(region.per_page), init=region.per_page - 1, name=f"of_page{number}")
-        column = Signal(range(self.plan.timing.chip.columns), name=f"column{number}")
-        page = Signal(range(max(2, self.plan.timing.chip.pages)), init=region.page, name=f"page{number}")
-        is_last = Signal(init=region.bursts == 1, name=f"is_last{number}")
-        length = Signal(range(region.burst + 1), name=f"length{number}")
-        output = self.streams[number]
-        popped = delayed(m, f"popped{number}", output.valid & output.ready, 1)
-        m.d.comb += length.eq(Mux(is_last, region.last, region.burst))
-        m.d.sync += free.eq(free + popped - Mux(take, length, 0))
-        m.d.sync += wants.eq((free >= length) & ~take)
-        m.d.comb += [
-            command.page.eq(page), command.column.eq(column), command.length.eq(length - 1), command.write.eq(0)
+    def _region(self, m: Module, name: str, region: Region, depth: int, output: stream.Interface) -> _User:
+        """Build the reader of a region."""
+        user = _User(m, self, name, region, region.bursts, self.depth_of(region, depth), output)
+        m.d.sync += user.wants.eq((user.free >= user.length) & ~user.take)
+        return user
+
+    def _queue(
+        self, m: Module, number: int, region: QueueRegion, first: int, words: list[Value], of: Signal
+    ) -> tuple[_User, _User]:
+        """Build what writes a queue's words, user ``first``, and what reads them; append the word to be written next.
+
+        Commands run in the order in which they are taken: a burst may be read, and its slot be written again, as soon
+        as the one before has been taken.
+        """
+        stored = Signal(range(region.slots + 1), name=f"stored{number}")
+        source, output = getattr(self, f"memory_i{number}"), getattr(self, f"memory_o{number}")
+        intake = self.intake_of(region)
+        m.submodules[f"intake{number}"] = queue = Fifo(len(source.payload), intake)
+        wiring.connect(m, wiring.flipped(source), queue.i)
+        writer = _User(m, self, f"{number}_in", region, region.slots)
+        depth = self.depth_of(region, self.queue_depths[number])
+        reader = _User(m, self, f"{number}_out", region, region.slots, depth, output)
+        come = Signal(range(intake + 1), name=f"come{number}")  # words that no command takes
+        arrived = delayed(m, f"arrived{number}", source.valid & source.ready, 1)
+        m.d.sync += [
+            come.eq(come + arrived - Mux(writer.take, writer.length, 0)),
+            stored.eq(stored + writer.take - reader.take),
+            writer.wants.eq((come >= writer.length) & (stored != region.slots) & ~writer.take),
+            reader.wants.eq((reader.free >= reader.length) & (stored != 0) & ~reader.take),
         ]
-        with m.If(take):
-            m.d.sync += [left.eq(left - 1), is_last.eq(left == 1), of_page.eq(of_page - 1)]
-            m.d.sync += column.eq(column + region.burst)
-            with m.If(of_page == 0):
-                m.d.sync += [of_page.eq(region.per_page - 1), column.eq(0), page.eq(page + 1)]
-            with m.If(is_last):
-                m.d.sync += [
-                    left.eq(region.bursts - 1), is_last.eq(region.bursts == 1), of_page.eq(region.per_page - 1),
-                    column.eq(0), page.eq(region.page),
-                ]
-        return wants, command, take
+        m.d.comb += [
+            writer.command.write.eq(1), queue.o.ready.eq(self.controller.write_next & (of == first) & self.pins.loaded),
+        ]
+        words.append(Mux(of == first, queue.o.payload, 0))
+        return writer, reader
 
     def _loader(
         self, m: Module, serving: Signal
-    ) -> tuple[Signal, Signal, Signal, Signal, Signal]:
-        """Return whether the loader writes or reads back, at which word, whether it wants to, and whether what it has
-        read has the CRC that came behind the image, or another one."""
+    ) -> tuple[Signal, Signal, Value, Signal, Signal, Signal]:
+        """Return whether the loader writes or reads back, at which word, what it writes, whether it wants to, and
+        whether what it has read has the CRC that came behind the image, or another one."""
         chip, controller, pins = self.plan.timing.chip, self.controller, self.pins
         words, halves = image_words(self.plan), 32 // chip.width
         m.submodules.load_queue = queue = SyncFIFOBuffered(width=chip.width, depth=2 * LOADED)
@@ -199,7 +229,7 @@ class WeightMemory(wiring.Component):
         m.d.comb += [
             queue.w_data.eq(pins.load), queue.w_en.eq(pins.load_valid & pins.load_ready),
             pins.load_ready.eq(queue.w_rdy & ~pins.filled & ~serving & (settling == 0)),
-            controller.write_data.eq(queue.r_data), queue.r_en.eq(controller.write_next),
+            queue.r_en.eq(controller.write_next & ~serving),
             moved.eq(Mux(writes, controller.write_next, controller.read.valid & ~serving)),
         ]
         wants, good, bad = Signal(), Signal(), Signal()
@@ -225,4 +255,45 @@ class WeightMemory(wiring.Component):
         ]
         m.d.sync += checks.eq(checked)  # when the last word is in the sum
         m.d.comb += [good.eq(checks & (crc.crc == expected)), bad.eq(checks & (crc.crc != expected))]
-        return writes, place, wants, good, bad
+        return writes, place, queue.r_data, wants, good, bad
+
+
+class _User:
+    """What reads or writes bursts in turn: the ``command`` of the next one, its ``length``, whether it ``wants`` it (to
+    be driven), and whether it may ``take`` it (likewise). Slots follow each other, ``slots`` of them; a reader has a
+    queue of ``depth`` words behind it, of which ``free`` are, in front of ``output``."""
+
+    def __init__(
+        self, m: Module, core: WeightMemory, name: str, region: Bursts, slots: int, depth: int = 0,
+        output: stream.Interface | None = None,
+    ) -> None:
+        self.name, self.depth, self.output = name, depth, output
+        chip = core.plan.timing.chip
+        self.wants, self.take = Signal(name=f"wants{name}"), Signal(name=f"take{name}")
+        self.command = command = Signal(core.controller.command.payload.shape(), name=f"command{name}")
+        self.length = length = Signal(range(region.burst + 1), name=f"length{name}")
+        left = Signal(range(region.bursts), init=region.bursts - 1, name=f"bursts_left{name}")
+        is_last = Signal(init=region.bursts == 1, name=f"is_last{name}")
+        of_page = Signal(range(region.per_page), init=region.per_page - 1, name=f"of_page{name}")
+        column = Signal(range(chip.columns), name=f"column{name}")
+        page = Signal(range(max(2, chip.pages)), init=region.page, name=f"page{name}")
+        m.d.comb += [
+            length.eq(Mux(is_last, region.last, region.burst)), command.page.eq(page), command.column.eq(column),
+            command.length.eq(length - 1),
+        ]
+        wraps: Value = is_last
+        if slots != region.bursts:
+            wraps = loop(m, f"slot{name}", slots, self.take)
+        with m.If(self.take):
+            m.d.sync += [left.eq(left - 1), is_last.eq(left == 1), of_page.eq(of_page - 1)]
+            m.d.sync += column.eq(column + region.burst)
+            with m.If(is_last):
+                m.d.sync += [left.eq(region.bursts - 1), is_last.eq(region.bursts == 1)]
+            with m.If(of_page == 0):
+                m.d.sync += [of_page.eq(region.per_page - 1), column.eq(0), page.eq(page + 1)]
+            with m.If(wraps):
+                m.d.sync += [of_page.eq(region.per_page - 1), column.eq(0), page.eq(region.page)]
+        if output is not None:
+            self.free = Signal(range(depth + 1), init=depth, name=f"free{name}")
+            popped = delayed(m, f"popped{name}", output.valid & output.ready, 1)
+            m.d.sync += self.free.eq(self.free + popped - Mux(self.take, length, 0))

@@ -60,14 +60,35 @@ def memory_verilog(folder: Path, memory: WeightMemory) -> str:
     return (folder / "memory.v").read_text()
 
 
+def queue_word(number: int) -> int:
+    """Return what is sent to a queue as its word ``number``."""
+    return number * 40503 & 0xFFFF
+
+
 def streams_bench(
     plan: FetchPlan, stalls: Sequence[int], beats: int, *, filled: bool = True, words: Sequence[int] = (),
+    gaps: Sequence[int] = (),
 ) -> str:
     """Return a bench that takes ``beats`` of each stream, at most one in 256 / (256 - stall) cycles on average, and
-    prints "stream value cycle" of each; unless ``filled`` it loads ``words`` first."""
-    count, width = len(plan.regions), plan.timing.chip.width
+    prints "stream value cycle" of each; unless ``filled`` it loads ``words`` first. ``gaps``: of what it sends to each
+    queue, whose outputs are the last streams; word k is :func:`queue_word`."""
+    regions, count, width = len(plan.regions), len(plan.regions) + len(plan.queues), plan.timing.chip.width
     ports = "".join(
-        f", .o{k}__payload(data{k}), .o{k}__valid(valid{k}), .o{k}__ready(ready{k})" for k in range(count)
+        f", .{name}__payload(data{k}), .{name}__valid(valid{k}), .{name}__ready(ready{k})"
+        for k, name in enumerate([f"o{k}" for k in range(regions)] + [f"memory_o{k}" for k in range(count - regions)])
+    )
+    ports += "".join(
+        f", .memory_i{k}__payload(sent{k} * 16'd40503), .memory_i{k}__valid(send{k}), .memory_i{k}__ready(taken{k})"
+        for k in range(count - regions)
+    )
+    sending = "".join(
+        f"""
+    reg [15:0] sent{k}; reg send{k}; wire taken{k};
+    initial begin sent{k} = 0; send{k} = 0; end
+    always @(posedge clk) begin
+        if (send{k} && taken{k}) begin $display("s{k} %0d %0d", sent{k}, cycle); sent{k} <= sent{k} + 1; end
+        if (!send{k} || taken{k}) send{k} <= !rst && ($urandom & 255) >= {gap};
+    end""" for k, gap in enumerate(gaps)
     )
     streams = "".join(
         f"""
@@ -96,6 +117,7 @@ module bench;
         if ({done}) begin $display("done"); $finish; end
     end
     {streams}
+    {sending}
     wire cke, cs_n, ras_n, cas_n, we_n, dq_oe, error, load_ready;
     wire [{(chip.banks - 1).bit_length() - 1}:0] ba;
     wire [{rows - 1}:0] a;

@@ -12,7 +12,7 @@ import pytest
 from hdl_lib.memories.fetch_plan import FetchPlan
 from hdl_lib.memories.sdram import SdramTiming
 from hdl_lib.memories.weight_memory import WeightMemory, image_words
-from tests.hdl_lib.memories.sdram_bench import CHIP, memory_verilog, run, streams_bench
+from tests.hdl_lib.memories.sdram_bench import CHIP, memory_verilog, queue_word, run, streams_bench
 
 SIZES = [(70, 2), (33, 1), (200, 1)]
 DEPTHS = [2, 3, 4]
@@ -89,3 +89,34 @@ def test_bursts_stay_within_pages_and_take_their_share() -> None:
 def test_a_clock_too_slow_for_refreshes_is_refused() -> None:
     with pytest.raises(ValueError, match="refreshes"):
         FetchPlan.of(SdramTiming(CHIP, Fraction(5_000_000)), SIZES)
+
+
+QUEUES = [(50, 100), (16, 40)]  # words of a frame, held
+
+
+def test_queues_in_the_memory(tmp_path: Path) -> None:
+    """Beside a region that is read all the time: words leave in order, at most as long after the last word of their
+    burst as schedules count with, and as many as asked for wait inside."""
+    plan = FetchPlan.of(SdramTiming(CHIP, Fraction(100_000_000)), [(70, 2)], queues=QUEUES)
+    text = memory_verilog(tmp_path, WeightMemory(plan, [16], [2], [16, 16], [4, 4]))
+    (tmp_path / "image.mem").write_text("\n".join(f"{word:04x}" for word in range(image_words(plan))))
+    for gaps, stalls in (([0, 0], [0, 0, 0]), ([240, 100], [0, 0, 50]), ([0, 0], [0, 250, 253])):
+        out = run(tmp_path, streams_bench(plan, stalls, BEATS, gaps=gaps), text)
+        assert "done" in out, out[-300:]
+        for number, region in enumerate(plan.queues):
+            got = [tuple(map(int, line.split()[1:])) for line in out.splitlines() if line.startswith(f"{number + 1} ")]
+            sent = [int(line.split()[2]) for line in out.splitlines() if line.startswith(f"s{number} ")]
+            assert [value for value, _ in got] == [queue_word(k) for k in range(len(got))]
+            assert len(got) >= BEATS
+            if stalls[number + 1] > 200:  # more is sent than taken
+                assert len(sent) - len(got) >= QUEUES[number][1]
+            if stalls[number + 1] == 0:
+                start = next(int(line.split()[2]) for line in out.splitlines() if line.startswith("0 "))
+                written = read = start
+                for burst in range(BEATS // region.words * region.bursts):
+                    frame, place = divmod(burst, region.bursts)
+                    first = frame * region.words + place * region.burst
+                    end = frame * region.words + min((place + 1) * region.burst, region.words)
+                    written = max(max(sent[end - 1], start) + 2 * plan.round, written + plan.round)
+                    read = max(written + 2 * plan.round, read + plan.round)
+                    assert all(got[k][1] <= read + k - first for k in range(first, end))
