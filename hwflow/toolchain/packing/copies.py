@@ -5,7 +5,7 @@ merges all equal registers, whatever the design asked for, so they are duplicate
 original reads, under the same parameters, and so is equal to it in every cycle.
 
 Readers are grouped by core, then by name: related cells have a common prefix. Blocks, which lie far apart, count as
-many readers; so do copies of registers, each of which stands among its own readers.
+many readers; so do registers with copies that take it as data, each of which stands among its own readers.
 """
 
 from __future__ import annotations
@@ -25,8 +25,12 @@ that uses them all sends every input to each row of the matrix, from one end of 
 
 
 COPIES = 8
-"""Copies among the readers of a copy, at most: of a reset's last register there is one for each few cores, and what
-these read has to come from the one to the other end of the device, unless it is copied as well."""
+"""Copies that take their data from a copy, at most: of a reset's last register there is one for each few cores, and
+what these read has to come from the one to the other end of the device, unless it is copied as well."""
+
+_DATA = frozenset({"D", "DI"})
+"""Data inputs of flip-flops. What enables or resets copies is not divided for their sake: registers that enable each
+other would get copies for each other's copies without an end."""
 
 
 def copy_outputs(
@@ -35,15 +39,18 @@ def copy_outputs(
 ) -> int:
     """Duplicate each cell of the types ``outputs`` (with its output pin) until none has more than ``readers`` readers;
     return the number of copies. A cell of the types ``blocks`` counts as a :data:`BLOCKS`-th of ``readers``, however
-    many of its pins read, and a register with copies as a :data:`COPIES`-th; any other pin counts as one.
+    many of its pins read, and the data input of a register with copies as a :data:`COPIES`-th; any other pin counts as
+    one.
 
     ``apart``: pins not to divide (clocks): a net with one of them is left alone. Copies add readers to the original's
-    inputs, whose drivers may need copies then; at most two copies per ``readers`` of them, so that this terminates.
+    inputs, whose drivers may need copies then. A driver that has been divided has room for so many that a copy causes
+    less than another copy, so that this terminates; at the latest with about as many copies as there were cells.
     """
     copies = 0
     copied: set[str] = set()
     waiting = list(netlist.cells(*outputs))
-    while waiting:
+    most = len(waiting) + readers
+    while waiting and copies < most:
         name = waiting.pop()
         output = outputs[netlist.kind(name)]
         pins = netlist.readers(netlist.bit(name, output))
@@ -76,16 +83,17 @@ def _readers(
     for cell, members in groupby(sorted(pins), key=lambda pin: pin[0]):
         if cell != PORT and netlist.kind(cell) in blocks:
             yield _Reader(tuple(members), -(-readers // BLOCKS))
-        elif cell in copied:
-            yield _Reader(tuple(members), -(-readers // COPIES))
         else:
-            yield from (_Reader((pin,), 1) for pin in members)
+            for pin in members:
+                yield _Reader((pin,), -(-readers // COPIES) if cell in copied and pin[1] in _DATA else 1)
 
 
 def _divide(netlist: Netlist, name: str, output: str, groups: Sequence[Sequence[_Reader]]) -> list[str]:
-    """Give each of ``groups`` a copy, except the first, which stays with the original; return the copies."""
+    """Give each of ``groups`` a copy, except the smallest, which stays with the original; return the copies. Copies of
+    its readers will read the original, too: so it has room for half of what it may have, at least."""
     driven, made = netlist.bit(name, output), []
-    for group in groups[1:]:
+    stays = min(range(len(groups)), key=lambda place: _load(groups[place]))
+    for group in (*groups[:stays], *groups[stays + 1 :]):
         pins = [pin for reader in group for pin in reader.pins]
         copy = netlist.copy(name, output, _core(pins[0]))
         for pin in pins:
