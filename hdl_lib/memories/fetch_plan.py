@@ -18,6 +18,7 @@ BURSTS_HELD = 3
 
 _SLOTS_MORE = 2  # of a queue: one that is written while the oldest one is read
 _LARGEST = (16, 32, 64, 96, 128, 160, 192, 224, 255)  # words of the largest burst
+_LARGEST_OF_QUEUE = 64  # nine bursts of a queue are on their way, in block RAMs, and longer ones save little time
 _LEAST = 8  # words of a burst: shorter ones take hardly less time
 _ARRIVAL = 8  # cycles from a word inside the controller to the queue's end, and from there to a request, at the most
 
@@ -124,7 +125,7 @@ class FetchPlan:
                 regions.append(Region(words, burst, page, timing.chip.columns // burst, times))
                 page += regions[-1].pages
             for words, held in queues:
-                burst = burst_of(words, 1)
+                burst = burst_of(words, 1, min(largest, _LARGEST_OF_QUEUE))
                 # The last burst of each frame may leave part of its slot empty.
                 slots = -(-held // burst) + held // words + _SLOTS_MORE
                 waiting.append(QueueRegion(words, burst, page, timing.chip.columns // burst, slots))

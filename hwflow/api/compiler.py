@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -21,6 +22,7 @@ from hwflow.api.loop_forms import Form, forms_of, shared_form
 from hwflow.api.patching.loadable_layers import by_themselves, of_nodes
 from hwflow.api.request import ALL, AUTO, NONE, TOO_FAST, Request, check_until, requested
 from hwflow.boards import Board
+from hwflow.boards.board import Part
 from hwflow.codegen.board.carriers import LinkOptions
 from hwflow.codegen.board.clock_plan import ClockPlan
 from hwflow.codegen.converted.conversion import Conversion
@@ -50,6 +52,8 @@ from hwflow.onnxspec.reading.old_dialects import modernize
 from hwflow.passes import pipeline
 from hwflow.passes.fetch_weights import fetch_weights
 from hwflow.passes.hold_layers import Holding
+from hwflow.passes.queue_outside import queue_outside
+from hwflow.schedule.queues_outside import deep_queues
 from hwflow.schedule.schedule import OutOfReach, Schedule, schedule
 from hwflow.schedule.search.folding_search import Budget, free_text, price
 from hwflow.schedule.weights_outside import choices, exceeds_block_ram
@@ -57,6 +61,8 @@ from hwflow.schedule.weights_outside import choices, exceeds_block_ram
 Progress = Callable[[str], None]
 
 _MOST_TABLES = 0.7  # share of the look-up tables
+_BOUNDLESS = 1 << 20  # block RAMs
+_ROOM = 2  # times what queues outside hold in another design: there is much room
 SMALLER = (0.75, 0.9)
 """Share of an unroutable design's look-up tables and multiplier blocks that its replacement may take."""
 
@@ -433,8 +439,7 @@ def _compiled(
         try:
             return compiled(streams)
         except ModelRefused as why:
-            least = request.memory == NONE or not exceeds_block_ram(streams, request.board.part)
-            if memory is None or least or isinstance(why, OutOfReach):
+            if memory is None or request.memory == NONE or isinstance(why, OutOfReach):
                 raise
             refused = why
     timing = memory.timing(request.clock.frequency_hz)
@@ -442,19 +447,50 @@ def _compiled(
     budget, *_ = budgets_for(
         request.board, streams, request.budget, for_rate=True, carrier=request.carrier, whole=not request.budget,
     )
+
+    held: Mapping[str, Fraction] | None = None
+
+    def waiting_outside(graph: Graph, refused: ModelRefused) -> Design:
+        """Compile with the deep queues in memory, too; raise as without them where there are none."""
+        nonlocal held
+        if held is None:
+            held = _deep_queues(graph, part, budget.of_whole_designs, request.interval, executor)
+        if not held:
+            raise refused
+        say(f"scheduling with {len(held)} queues in memory outside")
+        return compiled(queue_outside(graph, held, timing))
+
+    if refused is not None and not exceeds_block_ram(streams, request.board.part):
+        return waiting_outside(streams, refused)
     tried: ModelRefused | None = None
     for groups in choices(
         streams, part, budget.of_whole_designs, timing, everything=request.memory == ALL, interval=request.interval,
         executor=executor,
     ):
         say(f"scheduling with the weights of {len(groups)} layers in memory outside")
+        fetched = fetch_weights(streams, groups, timing)
         try:
-            return compiled(fetch_weights(streams, groups, timing))
-        except ModelRefused as why:  # of the choice that is nearest to fitting
-            tried = tried or why
+            return compiled(fetched)
+        except ModelRefused as why:
+            first = why
+        try:
+            return waiting_outside(fetched, first)
+        except ModelRefused:
+            tried = tried or first  # of the choice that is nearest to fitting
     if tried is None and refused is None:
         return compiled(streams)  # no layer has weights that may lie there
     raise tried or refused or AssertionError("one of them")
+
+
+def _deep_queues(
+    streams: Graph, part: Part, budget: Budget, interval: int | None, executor: Executor | None
+) -> Mapping[str, Fraction]:
+    """Return the values whose queues are deep, and the share of a frame for which there is to be room outside."""
+    try:
+        made = schedule(streams, part, replace(budget, bram=_BOUNDLESS), interval, (), executor)
+    except ModelRefused:
+        return {}
+    return {queue.value: _ROOM * queue.share for queue in deep_queues(streams, made)}
 
 
 def _compiled_streams(

@@ -31,7 +31,8 @@ class Core:
     """A placed core. ``inputs`` and ``outputs`` in the node's order; ``error``: the signal of a malformed frame, if
     any; ``rtlil``: its separate module, if any, with the shared modules that it is the first to instantiate. ``pins``:
     what leads out of the design, by name, and whether it is an output. ``load``: the members of
-    :class:`hdl_lib.loading.table_writer.LoadableCore`, by name; empty if it has none that are loaded."""
+    :class:`hdl_lib.loading.table_writer.LoadableCore`, by name; empty if it has none that are loaded. ``memory``: the
+    members that join a queue's ends to the memory that it lies in (:mod:`hdl_lib.memories.queue_ends`), by name."""
 
     body: Elaboratable
     inputs: list[Stream]
@@ -41,6 +42,7 @@ class Core:
     rtlil: str = ""
     pins: Mapping[str, tuple[Value, bool]] = field(default_factory=dict)
     load: Mapping[str, Value] = field(default_factory=dict)
+    memory: Mapping[str, Value] = field(default_factory=dict)
 
 
 Placed = Callable[[Plan, Mapping[Node, str]], list[Core]]
@@ -68,6 +70,11 @@ def connect(m: Module, source: Stream, sink: Stream) -> None:
     m.d.comb += [sink.payload.eq(source.payload), sink.valid.eq(source.valid), source.ready.eq(sink.ready)]
 
 
+def member_stream(members: Mapping[str, Value], name: str) -> Stream:
+    """Return the stream ``name`` of a core's members."""
+    return Stream(*(members[f"{name}__{part}"] for part in ("payload", "valid", "ready")))
+
+
 def stream_of(interface: Any) -> Stream:
     """Return the stream of a component's member."""
     return Stream(Value.cast(interface.payload), interface.valid, interface.ready)
@@ -80,8 +87,11 @@ def _component(built: Built) -> Core:
         name.removeprefix(_PINS): port
         for name, port in component_ports(built.component).items() if name.startswith(_PINS)
     }
-    load = {name: port for name, (port, _) in component_ports(built.component).items() if name.startswith(_LOAD)}
-    return Core(built.component, inputs, outputs, error, built.files, pins=pins, load=load)
+    load, memory = (
+        {name: port for name, (port, _) in component_ports(built.component).items() if name.startswith(prefix)}
+        for prefix in (_LOAD, _MEMORY)
+    )
+    return Core(built.component, inputs, outputs, error, built.files, pins=pins, load=load, memory=memory)
 
 
 def _instance(instance: str, module: CoreModule) -> Core:
@@ -96,9 +106,13 @@ def _instance(instance: str, module: CoreModule) -> Core:
         port.name.removeprefix(_PINS): (signals[port.name], port.out)
         for port in module.ports if port.name.startswith(_PINS)
     }
-    load = {port.name: signals[port.name] for port in module.ports if port.name.startswith(_LOAD)}
-    return Core(body, inputs, outputs, signals.get("error"), module.files, module.rtlil, pins, load)
+    load, memory = (
+        {port.name: signals[port.name] for port in module.ports if port.name.startswith(prefix)}
+        for prefix in (_LOAD, _MEMORY)
+    )
+    return Core(body, inputs, outputs, signals.get("error"), module.files, module.rtlil, pins, load, memory)
 
 
 _PINS = "pins__"  # of a core's member with that name
 _LOAD = "load_"  # what the members of a loadable core begin with
+_MEMORY = "memory_"  # and those of a queue's ends, and of the memory's

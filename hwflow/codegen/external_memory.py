@@ -11,6 +11,7 @@ import numpy as np
 from hdl_lib.memories.weight_memory import image_words
 from hwflow.codegen.emitted.packaging import OWN_NAMES, Packaging
 from hwflow.cores.external.fetched_matrix import FetchedMatrixAttributes
+from hwflow.cores.external.memory_queue import MemoryQueueAttributes
 from hwflow.cores.external.weight_memory import WeightMemoryAttributes, image_of, plan_of, timing_of
 from hwflow.ir.graph import Graph, Node
 
@@ -43,8 +44,8 @@ def image_text(memory: Node[WeightMemoryAttributes]) -> str:
 def memory_table(
     graph: Graph, memory: Node[WeightMemoryAttributes], packaging: Packaging = OWN_NAMES
 ) -> dict[str, Any]:
-    """Return the manifest's `memory`: the chip, the image, which stream has how many words, for how many vectors each
-    node's weights are fetched, and the parameters of the model for simulators."""
+    """Return the manifest's `memory`: the chip, the image, which stream has how many words, the queues that lie there,
+    for how many vectors each node's weights are fetched, and the parameters of the model for simulators."""
     timing, plan = timing_of(memory), plan_of(memory)
     chip = timing.chip
     times = {
@@ -60,6 +61,10 @@ def memory_table(
         "regions": [
             {"words": region.words, "times": region.times, "burst": region.burst, "page": region.page}
             for region in plan.regions
+        ],
+        "queues": [
+            {"value": queue.value} | {name: getattr(queue.region, name) for name in ("words", "slots", "burst", "page")}
+            for queue in (node.attributes for node in graph.nodes) if isinstance(queue, MemoryQueueAttributes)
         ],
         "groups": {
             node.name: node.attributes.rounds.outer

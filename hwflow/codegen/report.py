@@ -227,7 +227,7 @@ def _layer(node: Node, decision: Decision, macs_without_padding: int) -> dict[st
         "onnx_nodes": list(node.sources),
         "folding": details,
         "initiation_interval": timing.cycles,
-        "latency": max(timing.latency),
+        "latency": max(timing.latency, default=0),
         "macs": OPERATORS[node.op].macs(node),
         "macs_without_padding": macs_without_padding,
         "multipliers": folding.multipliers,

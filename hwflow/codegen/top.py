@@ -12,10 +12,12 @@ from hdl_lib.loading.table_loader import TableLoader
 from hdl_lib.loading.table_writer import FIELDS
 from hdl_lib.memories.rom import readmemh_text
 from hdl_lib.streams.frame_mark import FrameMark
-from hwflow.codegen.cores import Placed, Stream, connect, inline, stream_of
+from hwflow.codegen.cores import Placed, Stream, connect, inline, member_stream, stream_of
 from hwflow.codegen.emitted.packaging import TOP
 from hwflow.codegen.taps import taps
 from hwflow.cores.amaranth_shapes import shape_of
+from hwflow.cores.external.memory_queue import MemoryQueueAttributes
+from hwflow.cores.external.weight_memory import WeightMemoryAttributes
 from hwflow.cores.loadable_tables import loadable, rows_of
 from hwflow.cores.operator import MemoryFile, beats_of_view
 from hwflow.cores.registry import hardware
@@ -136,6 +138,7 @@ class Top(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annotation
             for name, (value, out) in core.pins.items():
                 pin, _ = self.pins[name]
                 m.d.comb += pin.eq(value) if out else value.eq(pin)
+        self._connect_queues(m)
         loader = self._connect_loader(m) if self.loaded else None
         gate = FrameGate(len(self.inputs), len(self.outputs)) if loader is not None else None
         if gate is not None and loader is not None:
@@ -161,6 +164,15 @@ class Top(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annotation
             errors.append(loader.refuses)
         m.d.comb += self.error.eq(Cat(errors).any())
         return m
+
+    def _connect_queues(self, m: Module) -> None:
+        """Join the queues that lie in the memory to it."""
+        memory = next((node for node in self.cores if isinstance(node.attributes, WeightMemoryAttributes)), None)
+        for node, core in self.cores.items():
+            if memory is not None and isinstance(node.attributes, MemoryQueueAttributes):
+                index, there = node.attributes.index, self.cores[memory].memory
+                connect(m, member_stream(core.memory, "memory_i"), member_stream(there, f"memory_i{index}"))
+                connect(m, member_stream(there, f"memory_o{index}"), member_stream(core.memory, "memory_o"))
 
     def _connect_loader(self, m: Module) -> TableLoader:
         """Add the loader, with its line through all cores that have tables for it."""

@@ -96,7 +96,7 @@ class Timing:
     def cycles(self) -> int:
         """Return the cycles per frame without backpressure: the steps of the longest process, or more where processes
         wait for each other."""
-        return max(self.circuit, *(p.steps for p in self.processes))
+        return max([self.circuit, *(p.steps for p in self.processes)])
 
 
 def compact(numbers: Steps) -> Steps:

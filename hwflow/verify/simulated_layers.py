@@ -6,8 +6,9 @@ quantized value of the ONNX model, from the quantized graph, in which nothing is
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ from hwflow.errors import Finding
 from hwflow.ir.graph import Graph, IntArray, Node, Value, identity_order
 from hwflow.passes import pipeline
 from hwflow.passes.fetch_weights import ANY_TIMING, fetch_weights
+from hwflow.passes.queue_outside import queue_outside
 from hwflow.sim.errors import ManifestError
 from hwflow.sim.taps import Tap, files
 from hwflow.verify import golden
@@ -144,16 +146,18 @@ class _Stream:
 
 def judge(
     model: Model, taps: tuple[Tap, ...], records: Path, inputs: Mapping[str, IntArray], frames: int, *,
-    loops: str = pipeline.UNROLLED, fetched: Mapping[str, int] | None = None,
+    loops: str = pipeline.UNROLLED, fetched: Mapping[str, int] | None = None, waiting: Sequence[str] = (),
 ) -> Layers:
     """Compare what was recorded in folder ``records`` while the design worked on ``inputs`` (integers by port name).
     ``loops``: the form of its loops, of :data:`hwflow.passes.pipeline.FORMS`. ``fetched``: the nodes with weights in
-    memory outside (:func:`hwflow.passes.fetch_weights.fetch_weights`).
+    memory outside (:func:`hwflow.passes.fetch_weights.fetch_weights`); ``waiting``: the values that wait there.
 
     Raises :class:`ManifestError` if the design has streams that the model, compiled again, has not.
     """
     quantized = model.quantized
-    dataflow = fetch_weights(pipeline.run(quantized, pipeline.FORMS[loops]), fetched or {}, ANY_TIMING)
+    inside = pipeline.run(quantized, pipeline.FORMS[loops])
+    dataflow = fetch_weights(inside, fetched or {}, ANY_TIMING)
+    dataflow = queue_outside(dataflow, dict.fromkeys(waiting, Fraction(1)), ANY_TIMING)
     streams = _streams(model, dataflow, taps, records)
     per_frame = sum(prod(v.typed.shape) for graph in (quantized, dataflow) for v in graph.values())
     step = max(1, BATCH_ELEMENTS // max(1, per_frame))

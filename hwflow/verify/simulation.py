@@ -259,6 +259,12 @@ def _fetched(out: Path) -> Mapping[str, int]:
     return groups
 
 
+def _waiting(out: Path) -> list[str]:
+    """Return the values that wait in memory outside."""
+    queues = json.loads((out / "manifest.json").read_text()).get("memory", {}).get("queues", ())
+    return [queue["value"] for queue in queues]
+
+
 def _run(
     model: Model, out: Path, chosen: Inputs, frames: int | None, simulator: str, stall: float, seed: int,
     wave: str | os.PathLike[str] | None, say: Progress, report: Callable[[int, int], None], layers: bool,
@@ -284,7 +290,8 @@ def _run(
                 result = _verilator(design, vectors, stall, seed, waveform, report, taps, Path(records))
                 say(f"comparing {len(taps)} layers with the golden model")
                 inside = judge(
-                    model, taps, Path(records), integers, vectors.frames, loops=_loops(out), fetched=_fetched(out)
+                    model, taps, Path(records), integers, vectors.frames, loops=_loops(out), fetched=_fetched(out),
+                    waiting=_waiting(out),
                 )
         elif other is not None:
             emitted, first = load_design(out), compiled_model(out)

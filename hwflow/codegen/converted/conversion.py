@@ -35,7 +35,7 @@ class Conversion:
     def modules(self, plan: Plan, names: Mapping[Node, str]) -> list[CoreModule]:
         """Return the modules of these nodes, all of a plan's, named as their instances."""
         made = zip(self._work.results(_jobs(plan, names)).values(), names, strict=True)
-        return linked([_with_depth(module, plan[node].depth) for module, node in made], self._executor)
+        return linked([_with_depth(module, plan[node].depths[:1]) for module, node in made], self._executor)
 
 
 def _jobs(plan: Plan, names: Mapping[Node, str]) -> dict[Hashable, Job]:
@@ -56,5 +56,8 @@ def _has_open_depth(node: Node) -> bool:
     return not isinstance(node.attributes, (*PLUMBING, WeightMemoryAttributes)) and len(node.outputs) == 1
 
 
-def _with_depth(module: CoreModule, depth: int) -> CoreModule:
-    return replace(module, common={name: common.with_depth(depth) for name, common in module.common.items()})
+def _with_depth(module: CoreModule, depths: tuple[int, ...]) -> CoreModule:
+    """Return the module of a core whose first output has that depth, if it has an output."""
+    for depth in depths:
+        return replace(module, common={name: common.with_depth(depth) for name, common in module.common.items()})
+    return module

@@ -88,7 +88,7 @@ def _of_node(node: Node, path: list[str], plan: Plan) -> Iterator[str]:
     yield f"In: {ins}. Out: {outs}."
     many = _many(folding.multipliers, "multiplier")
     multipliers = f"{many} ({folding.multiplier}). " if folding.multipliers else ""
-    frame, latency = _many(timing.cycles, "cycle"), _many(max(timing.latency), "cycle")
+    frame, latency = _many(timing.cycles, "cycle"), _many(max(timing.latency, default=0), "cycle")
     yield f"{multipliers}A frame takes {frame}; latency {latency}."
 
 

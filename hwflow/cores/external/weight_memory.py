@@ -26,7 +26,7 @@ MemoryTiming = SdramTiming
 """What is known of a memory at the design's clock."""
 
 # Of the controller with its loader, and of each region besides its queue; yosys' figures for an ECP5.
-_CONTROLLER, _REGION = Resources(lut=620, ff=320), Resources(lut=180, ff=45)
+_CONTROLLER, REGION = Resources(lut=620, ff=320), Resources(lut=180, ff=45)
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,15 +37,25 @@ class Fetched:
     times: int
 
 
+@dataclass(frozen=True)
+class Waiting:
+    """A queue in the memory: ``words`` of a frame, of which ``held`` must have room, with ``bits`` each."""
+
+    words: int
+    held: int
+    bits: int
+
+
 @dataclass(frozen=True, eq=False)
 class WeightMemoryAttributes(Attributes):
     """``timing`` of the memory (None: the node is only evaluated); ``layers``, one for each output; ``longest``: words
-    of the longest burst (0: of the fastest plan)."""
+    of the longest burst (0: of the fastest plan). ``queues`` that lie in it as well, :class:`Waiting`."""
 
     op = "weight_memory"
     timing: SdramTiming | None
     layers: tuple[Fetched, ...]
     longest: int = 0
+    queues: tuple[Waiting, ...] = ()
 
 
 class WeightMemory(HardwareOperator[WeightMemoryAttributes]):
@@ -68,6 +78,8 @@ class WeightMemory(HardwareOperator[WeightMemoryAttributes]):
 
     def foldings(self, node: Node[WeightMemoryAttributes], device: Device) -> Sequence[Folding]:
         lanes = lanes_of_words(node)
+        if node.attributes.queues:  # whose nodes know the plan
+            return [Folding(lanes, lanes)]
         return [Folding(lanes, lanes, part=longest) for longest in longest_bursts(timing_of(node))]
 
     def as_chosen(
@@ -96,13 +108,16 @@ class WeightMemory(HardwareOperator[WeightMemoryAttributes]):
         for index, (region, value) in enumerate(zip(plan_of(node).regions, node.outputs, strict=True)):
             width = lanes_of_words(node) * value.typed.element.bits
             depth = Core.depth_of(region, counted_depth(node, index))
-            total += _REGION + costs.block_queue(device.family, width, depth)
+            total += REGION + costs.block_queue(device.family, width, depth)
         return total
 
     def build(self, node: Node[WeightMemoryAttributes], decision: Decision, name: str) -> Built:
         plan, lanes = plan_of(node), lanes_of_words(node)
         widths = [lanes * value.typed.element.bits for value in node.outputs]
-        core = Core(plan, widths, [counted_depth(node, index) for index in range(len(widths))])
+        core = Core(
+            plan, widths, [counted_depth(node, index) for index in range(len(widths))],
+            [queue.bits for queue in node.attributes.queues], [2 * each.burst - each.last for each in plan.queues],
+        )
         return Built(core, [], core.streams)
 
 
@@ -113,7 +128,7 @@ def lanes_of_words(node: Node[WeightMemoryAttributes]) -> int:
 
 def lanes_for(width: int, bits: Sequence[int]) -> int:
     """Return how many weights a word of ``width`` bits has, if weights have these ``bits``."""
-    return max(1, width // max(bits))
+    return max(1, width // max(bits, default=width))
 
 
 def timing_of(node: Node[WeightMemoryAttributes]) -> SdramTiming:
@@ -143,7 +158,8 @@ def plan_of(node: Node[WeightMemoryAttributes]) -> FetchPlan:
 def _plan(node: Node[WeightMemoryAttributes]) -> FetchPlan:
     lanes = lanes_of_words(node)
     sizes = [(words_of(layer.weights.shape, lanes), layer.times) for layer in node.attributes.layers]
-    return FetchPlan.of(timing_of(node), sizes, node.attributes.longest)
+    queues = [(queue.words, queue.held) for queue in node.attributes.queues]
+    return FetchPlan.of(timing_of(node), sizes, node.attributes.longest, queues)
 
 
 def image_of(node: Node[WeightMemoryAttributes]) -> IntArray:

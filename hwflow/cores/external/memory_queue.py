@@ -1,0 +1,126 @@
+"""A queue that lies in the board's memory: values pass unchanged, in the order in which they came.
+
+Its core only leads to the memory's (:mod:`hdl_lib.memories.weight_memory`), which writes bursts of its words and reads
+them again. Its timing is that of the worst case, as of :mod:`hwflow.cores.external.weight_memory`: a burst is written
+at most two rounds after its last word has come, and read at most two rounds after that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from amaranth.lib.data import ArrayLayout
+
+from hdl_lib.memories.fetch_plan import FetchPlan, QueueRegion
+from hdl_lib.memories.queue_ends import QueueEnds
+from hdl_lib.memories.weight_memory import WeightMemory as Core
+from hwflow.cores import costs
+from hwflow.cores.amaranth_shapes import shape_of
+from hwflow.cores.external.weight_memory import REGION, lanes_for
+from hwflow.cores.operator import Built, Decision, Device, Folding, HardwareOperator, Resources, beats
+from hwflow.cores.timing import Process, Timing, Wait, every, spaced
+from hwflow.ir.graph import Attributes, IntArray, Node, Stage
+from hwflow.types import TensorType
+
+_INTAKE = 4
+"""Bursts in front of the memory that schedules count with: fewer would wait for each other."""
+
+_LATE = 2  # rounds from a burst that may be moved until it is, at the most
+
+
+@dataclass(frozen=True, eq=False)
+class MemoryQueueAttributes(Attributes):
+    """``plan`` of the memory (None: the node is only evaluated), queue ``index`` of which it is; ``value``: the
+    name of what waits."""
+
+    op = "memory_queue"
+    plan: FetchPlan | None
+    index: int
+    value: str
+
+    @property
+    def planned(self) -> FetchPlan:
+        """Return the plan."""
+        assert self.plan is not None, "of a node that becomes hardware"
+        return self.plan
+
+    @property
+    def region(self) -> QueueRegion:
+        return self.planned.queues[self.index]
+
+
+class MemoryQueue(HardwareOperator[MemoryQueueAttributes]):
+    """Folding: as many elements as a word of the memory has room for."""
+
+    attributes = MemoryQueueAttributes
+    stages = frozenset({Stage.DATAFLOW, Stage.SCHEDULED})
+
+    def infer(self, attributes: MemoryQueueAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        return (inputs[0],)
+
+    def evaluate(self, attributes: MemoryQueueAttributes, inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
+        return (inputs[0],)
+
+    def foldings(self, node: Node[MemoryQueueAttributes], device: Device) -> Sequence[Folding]:
+        lanes = queue_lanes(node.inputs[0].typed, node.attributes.planned.timing.chip.width)
+        return [Folding(lanes, lanes)]
+
+    def cycles(self, node: Node[MemoryQueueAttributes], folding: Folding) -> int:
+        given = node.attributes
+        return max(given.region.words, given.planned.cycles_of_queue(given.region), _circuit(given))
+
+    def timing(self, node: Node[MemoryQueueAttributes], decision: Decision) -> Timing:
+        given, region, turn = node.attributes, node.attributes.region, node.attributes.planned.round
+        burst = every(region.bursts)
+        moves = region.bursts * turn  # steps of a frame of what moves bursts: each takes a round
+        ends = np.minimum((burst + 1) * region.burst, region.words) - 1
+
+        def moved(before: int) -> IntArray:
+            """Return the last step of the burst so many before each."""
+            frame, place = np.divmod(burst - before, region.bursts)
+            result: IntArray = frame * moves + place * turn + turn - 1
+            return result
+
+        intake = Process(region.words, {0: spaced(region.words)}, {}, (Wait(1, moved(_INTAKE), steps=region.burst),))
+        late = (_LATE - 1) * turn
+        writer = Process(moves, {}, {}, (Wait(0, ends, late, turn), Wait(2, moved(region.slots), 1, turn)))
+        word = every(region.words)
+        words = word // region.burst * turn + word % region.burst
+        reader = Process(moves, {}, {0: words}, (Wait(1, moved(0), _LATE * turn, turn),))
+        return Timing((intake, writer, reader), (1,), _circuit(given))
+
+    def resources(self, node: Node[MemoryQueueAttributes], decision: Decision, device: Device) -> Resources:
+        region, typed = node.attributes.region, node.inputs[0].typed
+        width = decision.folding.output_lanes * typed.element.bits
+        depths = Core.intake_of(region), Core.depth_of(region, queue_depth(node.attributes))
+        return sum([costs.block_queue(device.family, width, depth) for depth in depths], REGION + REGION)
+
+    def build(self, node: Node[MemoryQueueAttributes], decision: Decision, name: str) -> Built:
+        core = QueueEnds(ArrayLayout(shape_of(node.inputs[0].typed.element), decision.folding.output_lanes))
+        return Built(core, [core.i], [core.o])
+
+
+def queue_lanes(typed: TensorType, width: int) -> int:
+    """Return the elements of a beat of a stream that waits in a memory with words of ``width`` bits."""
+    most = lanes_for(width, [typed.element.bits])
+    return max(lanes for lanes in costs.stream_lanes(typed.shape) if lanes <= most)
+
+
+def queue_words(typed: TensorType, width: int) -> int:
+    """Return the words of a frame of such a stream."""
+    return beats(typed.shape, queue_lanes(typed, width))
+
+
+def queue_depth(attributes: MemoryQueueAttributes) -> int:
+    """Return the beats behind the queue that schedules count with, as of weights
+    (:func:`hwflow.cores.external.weight_memory.counted_depth`)."""
+    return 2 * attributes.region.burst - attributes.region.last
+
+
+def _circuit(given: MemoryQueueAttributes) -> int:
+    """Return the cycles per frame of the words that are taken while as many are written."""
+    region = given.region
+    once = region.burst + _LATE * given.planned.round + 1
+    return -(-region.bursts * once // _INTAKE)

@@ -1,0 +1,64 @@
+"""Let streams wait in memory outside. Requires: single-consumer. Ensures it, too.
+
+A queue there is a node of its own between the two ends of a stream (:mod:`hwflow.cores.external.memory_queue`). The
+node that brings weights has the memory; where none is fetched, it has no outputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from math import ceil
+
+from hdl_lib.memories.fetch_plan import FetchPlan
+from hwflow.cores.external.memory_queue import MemoryQueueAttributes, queue_lanes, queue_words
+from hwflow.cores.external.weight_memory import MemoryTiming, Waiting, WeightMemoryAttributes, plan_of
+from hwflow.ir.graph import Graph, Names, Node, Value
+
+NAME = "memory"
+"""Of the node that has the memory."""
+
+
+def queue_outside(
+    graph: Graph, held: Mapping[str, Fraction], timing: MemoryTiming | None, longest: int = 0
+) -> Graph:
+    """Return a copy of a dataflow graph in which the values named in ``held`` wait in the memory, which has room for
+    that share of a frame of each. ``timing``: of the memory (None: the graph is only evaluated); ``longest``: words of
+    its longest burst (0: of the fastest plan)."""
+    graph = graph.copy()
+    plan = None if timing is None else _planned(graph, held, timing, longest)
+    nodes, values = Names([n.name for n in graph.nodes]), Names([v.name for v in graph.values()])
+    consumers = graph.consumers()
+    made: list[Node] = []
+    index = 0
+    for node in graph.nodes:
+        made.append(node)
+        for value in node.outputs:
+            if value.name in held:
+                (reader, place), *_ = consumers[value]
+                left = Value(values.fresh(f"{value.name}_waited"), value.type, value.origin, carried=value.carried)
+                reader.inputs[place] = left
+                name = nodes.fresh(f"{value.name}_outside")
+                queue = MemoryQueueAttributes(plan, index, value.name)
+                made.append(Node(name, [value], [left], queue, node.sources))
+                index += 1
+    graph.nodes = made
+    return graph
+
+
+def _planned(graph: Graph, held: Mapping[str, Fraction], timing: MemoryTiming, longest: int) -> FetchPlan:
+    """Tell the node that has the memory, or a new one, of the queues; return the plan of all that lies there."""
+    width = timing.chip.width
+    waiting = []
+    for value in graph.values():
+        if value.name in held:
+            words, bits = queue_words(value.typed, width), queue_lanes(value.typed, width) * value.typed.element.bits
+            waiting.append(Waiting(words, ceil(held[value.name] * words), bits))
+    memory = next((n for n in graph.nodes if isinstance(n.attributes, WeightMemoryAttributes)), None)
+    if memory is None:
+        names = Names([n.name for n in graph.nodes])
+        memory = Node(names.fresh(NAME), [], [], WeightMemoryAttributes(timing, ()))
+        graph.nodes.insert(0, memory)
+    memory.attributes, memory.kept = replace(memory.attributes, queues=tuple(waiting), longest=longest), {}
+    return plan_of(memory)
