@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from hwflow.api.budget import Amount, beyond_part, budgets_for, free_on, queued_bytes
-from hwflow.api.far_beyond import refuse_far_beyond
+from hwflow.api.far_beyond import FarBeyond, refuse_far_beyond
 from hwflow.api.interleaving import as_many_as_pay
 from hwflow.api.link_rate import link_rate
 from hwflow.api.loop_forms import Form, forms_of, shared_form
@@ -55,7 +55,7 @@ from hwflow.passes.hold_layers import Holding
 from hwflow.passes.queue_outside import queue_outside
 from hwflow.schedule.queues_outside import deep_queues
 from hwflow.schedule.schedule import OutOfReach, Schedule, schedule
-from hwflow.schedule.search.folding_search import Budget, free_text, price
+from hwflow.schedule.search.folding_search import Budget, FoldingSearch, free_text, price
 from hwflow.schedule.weights_outside import choices, exceeds_block_ram
 
 Progress = Callable[[str], None]
@@ -453,6 +453,8 @@ def _compiled(
     def waiting_outside(graph: Graph, refused: ModelRefused) -> Design:
         """Compile with the deep queues in memory, too; raise as without them where there are none."""
         nonlocal held
+        if isinstance(refused, FarBeyond):
+            raise refused
         if held is None:
             held = _deep_queues(graph, part, budget.of_whole_designs, request.interval, executor)
         if not held:
@@ -485,7 +487,10 @@ def _compiled(
 def _deep_queues(
     streams: Graph, part: Part, budget: Budget, interval: int | None, executor: Executor | None
 ) -> Mapping[str, Fraction]:
-    """Return the values whose queues are deep, and the share of a frame for which there is to be room outside."""
+    """Return the values whose queues are deep, and the share of a frame for which there is to be room outside; none
+    where cores alone do not fit."""
+    if not FoldingSearch(streams, part, budget, executor).is_feasible(interval):
+        return {}
     try:
         made = schedule(streams, part, replace(budget, bram=_BOUNDLESS), interval, (), executor)
     except ModelRefused:

@@ -22,6 +22,10 @@ search says which budget or rate is enough."""
 NAMED = 3  # nodes that hold most
 
 
+class FarBeyond(ModelRefused):
+    """Lower bounds show that nothing can fit."""
+
+
 def refuse_far_beyond(
     graph: Graph, device: Part, budgets: Sequence[Budget], interval: int | None, clock_hz: float,
     free: Budget, executor: Executor | None = None,
@@ -35,13 +39,13 @@ def refuse_far_beyond(
     bounds, budgets = Bounds(graph, device, executor), [budget.of_whole_designs for budget in budgets]
     roomiest = min(budgets, key=lambda budget: bounds.missing_luts(budget, None))
     if bounds.missing_luts(roomiest, None):
-        raise ModelRefused(_too_large(graph, bounds, roomiest, free))
+        raise FarBeyond(_too_large(graph, bounds, roomiest, free))
     if interval is not None:
         nearest = min(least for budget in budgets if (least := bounds.least_interval(budget)) is not None)
         if interval < nearest:
             aim = max(interval, bounds.intervals[0])
             roomiest = min(budgets, key=lambda budget: bounds.missing_luts(budget, aim))
-            raise ModelRefused(_too_fast(graph, bounds, roomiest, interval, nearest, clock_hz, free))
+            raise FarBeyond(_too_fast(graph, bounds, roomiest, interval, nearest, clock_hz, free))
 
 
 def _too_large(graph: Graph, bounds: Bounds, budget: Budget, free: Budget) -> Finding:

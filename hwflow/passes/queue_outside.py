@@ -11,9 +11,8 @@ from dataclasses import replace
 from fractions import Fraction
 from math import ceil
 
-from hdl_lib.memories.fetch_plan import FetchPlan
 from hwflow.cores.external.memory_queue import MemoryQueueAttributes, queue_lanes, queue_words
-from hwflow.cores.external.weight_memory import MemoryTiming, Waiting, WeightMemoryAttributes, plan_of
+from hwflow.cores.external.weight_memory import MemoryPlan, MemoryTiming, Waiting, WeightMemoryAttributes, plan_of
 from hwflow.ir.graph import Graph, Names, Node, Value
 
 NAME = "memory"
@@ -47,7 +46,7 @@ def queue_outside(
     return graph
 
 
-def _planned(graph: Graph, held: Mapping[str, Fraction], timing: MemoryTiming, longest: int) -> FetchPlan:
+def _planned(graph: Graph, held: Mapping[str, Fraction], timing: MemoryTiming, longest: int) -> MemoryPlan:
     """Tell the node that has the memory, or a new one, of the queues; return the plan of all that lies there."""
     width = timing.chip.width
     waiting = []

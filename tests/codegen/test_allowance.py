@@ -148,5 +148,7 @@ def test_the_budget(tmp_path, monkeypatch, fps, asked, expected):
 
     monkeypatch.setattr("hwflow.api.compiler.schedule", schedule)
     with pytest.raises(ModelRefused):
-        compile_model(dense_network(tmp_path / "model.onnx"), "ulx3s_85f", fps=fps, budget=asked, what_if=True)
+        compile_model(
+            dense_network(tmp_path / "model.onnx"), "ulx3s_85f", fps=fps, budget=asked, what_if=True, memory="none"
+        )
     assert seen == [Budget(*each) for each in expected]

@@ -25,6 +25,9 @@ from hwflow.types import Interval, IntType, TensorType
 MemoryTiming = SdramTiming
 """What is known of a memory at the design's clock."""
 
+MemoryPlan = FetchPlan
+"""Where what lies in a memory has its place, and when its bursts come."""
+
 # Of the controller with its loader, and of each region besides its queue; yosys' figures for an ECP5.
 _CONTROLLER, REGION = Resources(lut=620, ff=320), Resources(lut=180, ff=45)
 
