@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
+import warnings
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future
 from contextlib import ExitStack, contextmanager, suppress
@@ -86,6 +87,8 @@ class _SecondProcess(Executor):
 
 def serve(descriptor: int) -> None:
     """The second process: do what comes in at a connection until nobody is at its other end."""
+    if not sys.warnoptions:
+        warnings.simplefilter("ignore")  # as of the command line: cores that a refused design leaves unfinished
     gc.set_threshold(*_RARELY)
     connection = Connection(descriptor)
     with suppress(EOFError, OSError):
