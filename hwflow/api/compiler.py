@@ -313,10 +313,11 @@ def compile(  # the verb of the command line's design; shadows the builtin insid
     or "auto" (:mod:`hwflow.api.loop_forms`).
     ``interleave``: frames that are in a loop at once, or "auto" (:mod:`hwflow.api.interleaving`); a loaded model has
     its own. ``memory``: whose weights lie in the board's memory outside: "auto" (of as few words as must be), "none" or
-    "all" (:mod:`hwflow.schedule.weights_outside`). ``baud``: of the board's serial port (default: the highest that it
-    makes at this clock). ``ethernet``: the board's IPv4 address, for a link by UDP instead (needs the extra
-    ``hwflow[ethernet]``). ``usb``: a link by the board's own USB socket, which some boards have without asking (needs
-    the extra ``hwflow[usb]``). ``name``: what the names of all modules and files of the hardware begin with.
+    "all" (:mod:`hwflow.schedule.weights_outside`); but with "none", streams with deep queues wait there as well where
+    no design fits otherwise (:mod:`hwflow.schedule.queues_outside`). ``baud``: of the board's serial port (default: the
+    highest that it makes at this clock). ``ethernet``: the board's IPv4 address, for a link by UDP instead (needs the
+    extra ``hwflow[ethernet]``). ``usb``: a link by the board's own USB socket, which some boards have without asking
+    (needs the extra ``hwflow[usb]``). ``name``: what the names of all modules and files of the hardware begin with.
     ``inline_weights``: tables stand in the Verilog instead of files. ``loadable``: nodes, or constant tensors, whose
     layers' weights are loaded while the design runs: "all", names, or "none" (default: those whose weights are
     initializers that are graph inputs, too). ``executor``: processes that share the work
