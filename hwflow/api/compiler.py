@@ -62,7 +62,6 @@ Progress = Callable[[str], None]
 
 _MOST_TABLES = 0.7  # share of the look-up tables
 _BOUNDLESS = 1 << 20  # block RAMs
-_ROOM = 2  # times what queues outside hold in another design: there is much room
 SMALLER = (0.75, 0.9)
 """Share of an unroutable design's look-up tables and multiplier blocks that its replacement may take."""
 
@@ -488,15 +487,15 @@ def _compiled(
 def _deep_queues(
     streams: Graph, part: Part, budget: Budget, interval: int | None, executor: Executor | None
 ) -> Mapping[str, Fraction]:
-    """Return the values whose queues are deep, and the share of a frame for which there is to be room outside; none
-    where cores alone do not fit."""
+    """Return the values whose queues are deep, and the share of a frame that waits there; none where cores alone do not
+    fit."""
     if not FoldingSearch(streams, part, budget, executor).is_feasible(interval):
         return {}
     try:
         made = schedule(streams, part, replace(budget, bram=_BOUNDLESS), interval, (), executor)
     except ModelRefused:
         return {}
-    return {queue.value: _ROOM * queue.share for queue in deep_queues(streams, made)}
+    return {queue.value: queue.share for queue in deep_queues(streams, made)}
 
 
 def _compiled_streams(

@@ -13,18 +13,23 @@ from math import ceil
 
 from hwflow.cores.external.memory_queue import MemoryQueueAttributes, queue_lanes, queue_words
 from hwflow.cores.external.weight_memory import MemoryPlan, MemoryTiming, Waiting, WeightMemoryAttributes, plan_of
+from hwflow.display import show
+from hwflow.errors import ModelRefused
 from hwflow.ir.graph import Graph, Names, Node, Value
 
 NAME = "memory"
 """Of the node that has the memory."""
+
+_ROOM = (8, 4, 2, 1)  # times what waits in another design, the first for which there are pages
 
 
 def queue_outside(
     graph: Graph, held: Mapping[str, Fraction], timing: MemoryTiming | None, longest: int = 0
 ) -> Graph:
     """Return a copy of a dataflow graph in which the values named in ``held`` wait in the memory, which has room for
-    that share of a frame of each. ``timing``: of the memory (None: the graph is only evaluated); ``longest``: words of
-    its longest burst (0: of the fastest plan)."""
+    several times that share of a frame of each: what waits depends on the design. ``timing``: of the memory (None: the
+    graph is only evaluated); ``longest``: words of its longest burst (0: of the fastest plan). Raises
+    :class:`ModelRefused` where the memory is too small."""
     graph = graph.copy()
     plan = None if timing is None else _planned(graph, held, timing, longest)
     nodes, values = Names([n.name for n in graph.nodes]), Names([v.name for v in graph.values()])
@@ -49,15 +54,23 @@ def queue_outside(
 def _planned(graph: Graph, held: Mapping[str, Fraction], timing: MemoryTiming, longest: int) -> MemoryPlan:
     """Tell the node that has the memory, or a new one, of the queues; return the plan of all that lies there."""
     width = timing.chip.width
-    waiting = []
-    for value in graph.values():
-        if value.name in held:
-            words, bits = queue_words(value.typed, width), queue_lanes(value.typed, width) * value.typed.element.bits
-            waiting.append(Waiting(words, ceil(held[value.name] * words), bits))
     memory = next((n for n in graph.nodes if isinstance(n.attributes, WeightMemoryAttributes)), None)
     if memory is None:
         names = Names([n.name for n in graph.nodes])
         memory = Node(names.fresh(NAME), [], [], WeightMemoryAttributes(timing, ()))
         graph.nodes.insert(0, memory)
-    memory.attributes, memory.kept = replace(memory.attributes, queues=tuple(waiting), longest=longest), {}
-    return plan_of(memory)
+    values = [value for value in graph.values() if value.name in held]
+    for times in _ROOM:
+        waiting = []
+        for value in values:
+            words, lanes = queue_words(value.typed, width), queue_lanes(value.typed, width)
+            waiting.append(Waiting(words, ceil(times * held[value.name] * words), lanes * value.typed.element.bits))
+        memory.attributes, memory.kept = replace(memory.attributes, queues=tuple(waiting), longest=longest), {}
+        plan = plan_of(memory)
+        if plan.pages <= timing.chip.pages:
+            return plan
+    raise ModelRefused.of(
+        "device-budget", f"model {show(graph.name)}",
+        f"what waits in the board's memory must have at most {timing.chip.pages} pages, not {plan.pages}",
+        "use a board with more memory or more block RAM, or a smaller model",
+    )

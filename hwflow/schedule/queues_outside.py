@@ -52,7 +52,8 @@ def deep_queues(graph: Graph, made: Schedule) -> list[DeepQueue]:
             part = blocks * size // sum(sizes)
             if own is not None and part >= _LEAST:
                 last = _before_join(own, readers)
-                found[last.name] = DeepQueue(last.name, part, share)
+                if last is not None:
+                    found[last.name] = DeepQueue(last.name, part, share)
     return sorted(found.values(), key=lambda queue: (-queue.blocks, queue.value))
 
 
@@ -71,12 +72,15 @@ def _of_graph(value: Value, producers: dict[Value, Node], names: dict[str, Value
     return names[value.name]
 
 
-def _before_join(value: Value, readers: dict[Value, list[tuple[Node, int]]]) -> Value:
+def _before_join(value: Value, readers: dict[Value, list[tuple[Node, int]]]) -> Value | None:
     """Return the last stream of as many elements on the way from ``value`` to what has several inputs: behind a queue
-    outside nothing has a queue of its own (:mod:`hwflow.schedule.fixed_depths`)."""
+    outside nothing has a queue of its own (:mod:`hwflow.schedule.fixed_depths`). None where the way leads elsewhere: a
+    queue there is deep only for its design's many lanes."""
     while readers[value]:
         (reader, _), *_ = readers[value]
-        if (len(reader.inputs), len(reader.outputs)) != (1, 1) or reader.outputs[0].typed.shape != value.typed.shape:
+        if len(reader.inputs) > 1:
+            return value
+        if len(reader.outputs) != 1 or reader.outputs[0].typed.shape != value.typed.shape:
             break
         value = reader.outputs[0]
-    return value
+    return None
