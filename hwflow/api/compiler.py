@@ -53,8 +53,9 @@ from hwflow.passes import pipeline
 from hwflow.passes.fetch_weights import fetch_weights
 from hwflow.passes.hold_layers import Holding
 from hwflow.passes.queue_outside import queue_outside
-from hwflow.schedule.queues_outside import deep_queues
+from hwflow.schedule.queues_outside import deep_delays, deep_queues
 from hwflow.schedule.schedule import OutOfReach, Schedule, schedule
+from hwflow.schedule.search.bounds import block_bits
 from hwflow.schedule.search.folding_search import Budget, FoldingSearch, free_text, price
 from hwflow.schedule.weights_outside import choices, exceeds_block_ram
 
@@ -312,14 +313,14 @@ def compile(  # the verb of the command line's design; shadows the builtin insid
     or "auto" (:mod:`hwflow.api.loop_forms`).
     ``interleave``: frames that are in a loop at once, or "auto" (:mod:`hwflow.api.interleaving`); a loaded model has
     its own. ``memory``: whose weights lie in the board's memory outside: "auto" (of as few words as must be), "none" or
-    "all" (:mod:`hwflow.schedule.weights_outside`); but with "none", streams with deep queues wait there as well where
-    no design fits otherwise (:mod:`hwflow.schedule.queues_outside`). ``baud``: of the board's serial port (default: the
-    highest that it makes at this clock). ``ethernet``: the board's IPv4 address, for a link by UDP instead (needs the
-    extra ``hwflow[ethernet]``). ``usb``: a link by the board's own USB socket, which some boards have without asking
-    (needs the extra ``hwflow[usb]``). ``name``: what the names of all modules and files of the hardware begin with.
-    ``inline_weights``: tables stand in the Verilog instead of files. ``loadable``: nodes, or constant tensors, whose
-    layers' weights are loaded while the design runs: "all", names, or "none" (default: those whose weights are
-    initializers that are graph inputs, too). ``executor``: processes that share the work
+    "all" (:mod:`hwflow.schedule.weights_outside`); but with "none", large states and streams with deep queues wait
+    there as well where no design fits otherwise (:mod:`hwflow.schedule.queues_outside`). ``baud``: of the board's
+    serial port (default: the highest that it makes at this clock). ``ethernet``: the board's IPv4 address, for a link
+    by UDP instead (needs the extra ``hwflow[ethernet]``). ``usb``: a link by the board's own USB socket, which some
+    boards have without asking (needs the extra ``hwflow[usb]``). ``name``: what the names of all modules and files of
+    the hardware begin with. ``inline_weights``: tables stand in the Verilog instead of files. ``loadable``: nodes, or
+    constant tensors, whose layers' weights are loaded while the design runs: "all", names, or "none" (default: those
+    whose weights are initializers that are graph inputs, too). ``executor``: processes that share the work
     (:func:`hwflow.processes.second_process` makes one).
 
     Raises :class:`ModelRefused` (cannot be compiled exactly, does not fit), :class:`UsageError` (invalid board, clock,
@@ -448,6 +449,15 @@ def _compiled(
         request.board, streams, request.budget, for_rate=True, carrier=request.carrier, whole=not request.budget,
     )
 
+    states = deep_delays(streams, block_bits(part))
+    base = queue_outside(streams, states, timing)
+    if refused is not None and states:
+        say(f"scheduling with {len(states)} states in memory outside")
+        try:
+            return compiled(base)
+        except ModelRefused as why:
+            refused = why
+
     held: Mapping[str, Fraction] | None = None
 
     def waiting_outside(graph: Graph, refused: ModelRefused) -> Design:
@@ -463,14 +473,14 @@ def _compiled(
         return compiled(queue_outside(graph, held, timing))
 
     if refused is not None and not exceeds_block_ram(streams, request.board.part):
-        return waiting_outside(streams, refused)
+        return waiting_outside(base, refused)
     tried: ModelRefused | None = None
     for groups in choices(
-        streams, part, budget.of_whole_designs, timing, everything=request.memory == ALL, interval=request.interval,
+        base, part, budget.of_whole_designs, timing, everything=request.memory == ALL, interval=request.interval,
         executor=executor,
     ):
         say(f"scheduling with the weights of {len(groups)} layers in memory outside")
-        fetched = fetch_weights(streams, groups, timing)
+        fetched = queue_outside(fetch_weights(streams, groups, timing), states, timing)
         try:
             return compiled(fetched)
         except ModelRefused as why:
@@ -480,7 +490,7 @@ def _compiled(
         except ModelRefused:
             tried = tried or first  # of the choice that is nearest to fitting
     if tried is None and refused is None:
-        return compiled(streams)  # no layer has weights that may lie there
+        return compiled(base)  # no layer has weights that may lie there
     raise tried or refused or AssertionError("one of them")
 
 

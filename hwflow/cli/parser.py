@@ -132,8 +132,8 @@ def command_line() -> argparse.ArgumentParser:
         command.add_argument(
             "--memory", metavar="WHOSE", default="auto",
             help="whose weights lie in the board's memory outside the part, if it has one: auto (of as few layers as "
-            "must be, where the weights exceed the block RAM), none, all; but with none, streams with deep queues wait "
-            "there as well where no design fits otherwise",
+            "must be, where the weights exceed the block RAM), none, all; but with none, large states and streams with "
+            "deep queues wait there as well where no design fits otherwise",
         )
         command.add_argument(
             "--patchable", metavar="all|NAMES",

@@ -1,7 +1,8 @@
 """Let streams wait in memory outside. Requires: single-consumer. Ensures it, too.
 
-A queue there is a node of its own between the two ends of a stream (:mod:`hwflow.cores.external.memory_queue`). The
-node that brings weights has the memory; where none is fetched, it has no outputs.
+A queue there is a node of its own between the two ends of a stream (:mod:`hwflow.cores.external.memory_queue`), or
+takes the place of a delay by frames (:mod:`hwflow.cores.external.memory_delay`). The node that brings weights has the
+memory; where none is fetched, it has no outputs.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ from dataclasses import replace
 from fractions import Fraction
 from math import ceil
 
+from hwflow.cores.external.memory_delay import MemoryDelayAttributes
 from hwflow.cores.external.memory_queue import MemoryQueueAttributes, queue_lanes, queue_words
 from hwflow.cores.external.weight_memory import MemoryPlan, MemoryTiming, Waiting, WeightMemoryAttributes, plan_of
+from hwflow.cores.streams.delay import StreamDelayAttributes
 from hwflow.display import show
 from hwflow.errors import ModelRefused
 from hwflow.ir.graph import Graph, Names, Node, Value
@@ -27,9 +30,12 @@ def queue_outside(
     graph: Graph, held: Mapping[str, Fraction], timing: MemoryTiming | None, longest: int = 0
 ) -> Graph:
     """Return a copy of a dataflow graph in which the values named in ``held`` wait in the memory, which has room for
-    several times that share of a frame of each: what waits depends on the design. ``timing``: of the memory (None: the
-    graph is only evaluated); ``longest``: words of its longest burst (0: of the fastest plan). Raises
-    :class:`ModelRefused` where the memory is too small."""
+    several times that share of a frame of each: what waits depends on the design. What a delay makes does so in its
+    place, with room for the frames of the delay. ``timing``: of the memory (None: the graph is only evaluated);
+    ``longest``: words of its longest burst (0: of the fastest plan). Raises :class:`ModelRefused` where the memory is
+    too small."""
+    if not held:
+        return graph
     graph = graph.copy()
     plan = None if timing is None else _planned(graph, held, timing, longest)
     nodes, values = Names([n.name for n in graph.nodes]), Names([v.name for v in graph.values()])
@@ -37,6 +43,12 @@ def queue_outside(
     made: list[Node] = []
     index = 0
     for node in graph.nodes:
+        delayed = node.attributes
+        if isinstance(delayed, StreamDelayAttributes) and node.outputs[0].name in held:
+            delay = MemoryDelayAttributes(plan, index, node.outputs[0].name, delayed)
+            made.append(Node(node.name, node.inputs, node.outputs, delay, node.sources))
+            index += 1
+            continue
         made.append(node)
         for value in node.outputs:
             if value.name in held:
@@ -59,12 +71,14 @@ def _planned(graph: Graph, held: Mapping[str, Fraction], timing: MemoryTiming, l
         names = Names([n.name for n in graph.nodes])
         memory = Node(names.fresh(NAME), [], [], WeightMemoryAttributes(timing, ()))
         graph.nodes.insert(0, memory)
-    values = [value for value in graph.values() if value.name in held]
+    producers = graph.producers()
     for times in _ROOM:
         waiting = []
-        for value in values:
+        for value in (value for node in graph.nodes for value in node.outputs if value.name in held):
             words, lanes = queue_words(value.typed, width), queue_lanes(value.typed, width)
-            waiting.append(Waiting(words, ceil(times * held[value.name] * words), lanes * value.typed.element.bits))
+            delayed = producers[value].attributes
+            room = delayed.delay if isinstance(delayed, StreamDelayAttributes) else times * held[value.name]
+            waiting.append(Waiting(words, ceil(room * words), lanes * value.typed.element.bits))
         memory.attributes, memory.kept = replace(memory.attributes, queues=tuple(waiting), longest=longest), {}
         plan = plan_of(memory)
         if plan.pages <= timing.chip.pages:

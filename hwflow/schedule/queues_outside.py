@@ -1,18 +1,21 @@
 """Find the queues of a design that may lie in memory outside: those that take many block RAMs.
 
 Their depths hardly depend on foldings: a skip of a network waits for as many rows as the layers beside it reach. So
-they are read off a design with any number of block RAMs.
+they are read off a design with any number of block RAMs. What delays hold is known from the beginning.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from math import prod
 
 from hwflow.cores.beat_movers import FifoAttributes, ForkAttributes
 from hwflow.cores.loops.followed_by import FollowedByAttributes
 from hwflow.cores.loops.repeated import RepeatedAttributes
 from hwflow.cores.operator import beats
+from hwflow.cores.streams.delay import StreamDelayAttributes
 from hwflow.ir.graph import Delaying, Graph, Node, Value
 from hwflow.schedule.schedule import Schedule
 
@@ -55,6 +58,20 @@ def deep_queues(graph: Graph, made: Schedule) -> list[DeepQueue]:
                 if last is not None:
                     found[last.name] = DeepQueue(last.name, part, share)
     return sorted(found.values(), key=lambda queue: (-queue.blocks, queue.value))
+
+
+def deep_delays(graph: Graph, block: int) -> Mapping[str, Fraction]:
+    """Return what delays by frames make of a dataflow graph, by name, where they hold many block RAMs of ``block``
+    bits; and how many frames they hold."""
+    found = {}
+    for node in graph.nodes:
+        given = node.attributes
+        if isinstance(given, StreamDelayAttributes) and given.rows == 1 and not given.anew:
+            (value,) = node.outputs
+            held = given.delay * prod(value.typed.shape) * value.typed.element.bits
+            if held >= _LEAST * block:
+                found[value.name] = Fraction(given.delay)
+    return found
 
 
 def beats_bits(node: Node, lanes: int) -> int:

@@ -9,6 +9,7 @@ from hwflow.cores.costs.basics import MOST_KNOWN_BITS as MOST_KNOWN_BITS
 from hwflow.cores.costs.basics import MOST_LANES as MOST_LANES
 from hwflow.cores.costs.basics import chain as chain
 from hwflow.cores.costs.basics import count_up as count_up
+from hwflow.cores.costs.basics import loop as loop
 from hwflow.cores.costs.basics import stream_lanes as stream_lanes
 from hwflow.cores.costs.basics import taking_turns as taking_turns
 from hwflow.cores.costs.basics import useful_lanes as useful_lanes

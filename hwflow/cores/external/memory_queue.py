@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from amaranth.lib.data import ArrayLayout
@@ -51,55 +52,68 @@ class MemoryQueueAttributes(Attributes):
         return self.planned.queues[self.index]
 
 
-class MemoryQueue(HardwareOperator[MemoryQueueAttributes]):
-    """Folding: as many elements as a word of the memory has room for."""
+Q = TypeVar("Q", bound=MemoryQueueAttributes)
 
-    attributes = MemoryQueueAttributes
+
+class WaitsOutside(HardwareOperator[Q]):
+    """What waits in the memory. Folding: as many elements as a word of the memory has room for."""
+
     stages = frozenset({Stage.DATAFLOW, Stage.SCHEDULED})
 
-    def infer(self, attributes: MemoryQueueAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+    def infer(self, attributes: Q, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         return (inputs[0],)
 
-    def evaluate(self, attributes: MemoryQueueAttributes, inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
+    def evaluate(self, attributes: Q, inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
         return (inputs[0],)
 
-    def foldings(self, node: Node[MemoryQueueAttributes], device: Device) -> Sequence[Folding]:
-        lanes = queue_lanes(node.inputs[0].typed, node.attributes.planned.timing.chip.width)
+    def foldings(self, node: Node[Q], device: Device) -> Sequence[Folding]:
+        lanes = queue_lanes(node.outputs[0].typed, node.attributes.planned.timing.chip.width)
         return [Folding(lanes, lanes)]
 
-    def cycles(self, node: Node[MemoryQueueAttributes], folding: Folding) -> int:
+    def cycles(self, node: Node[Q], folding: Folding) -> int:
         given = node.attributes
         return max(given.region.words, given.planned.cycles_of_queue(given.region), _circuit(given))
 
-    def timing(self, node: Node[MemoryQueueAttributes], decision: Decision) -> Timing:
-        given, region, turn = node.attributes, node.attributes.region, node.attributes.planned.round
-        burst = every(region.bursts)
-        moves = region.bursts * turn  # steps of a frame of what moves bursts: each takes a round
-        ends = np.minimum((burst + 1) * region.burst, region.words) - 1
+    def timing(self, node: Node[Q], decision: Decision) -> Timing:
+        return queue_timing(node.attributes, 0)
 
-        def moved(before: int) -> IntArray:
-            """Return the last step of the burst so many before each."""
-            frame, place = np.divmod(burst - before, region.bursts)
-            result: IntArray = frame * moves + place * turn + turn - 1
-            return result
-
-        intake = Process(region.words, {0: spaced(region.words)}, {}, (Wait(1, moved(_INTAKE), steps=region.burst),))
-        late = (_LATE - 1) * turn
-        writer = Process(moves, {}, {}, (Wait(0, ends, late, turn), Wait(2, moved(region.slots), 1, turn)))
-        word = every(region.words)
-        words = word // region.burst * turn + word % region.burst
-        reader = Process(moves, {}, {0: words}, (Wait(1, moved(0), _LATE * turn, turn),))
-        return Timing((intake, writer, reader), (1,), _circuit(given))
-
-    def resources(self, node: Node[MemoryQueueAttributes], decision: Decision, device: Device) -> Resources:
-        region, typed = node.attributes.region, node.inputs[0].typed
+    def resources(self, node: Node[Q], decision: Decision, device: Device) -> Resources:
+        region, typed = node.attributes.region, node.outputs[0].typed
         width = decision.folding.output_lanes * typed.element.bits
         depths = Core.intake_of(region), Core.depth_of(region, queue_depth(node.attributes))
         return sum([costs.block_queue(device.family, width, depth) for depth in depths], REGION + REGION)
 
-    def build(self, node: Node[MemoryQueueAttributes], decision: Decision, name: str) -> Built:
-        core = QueueEnds(ArrayLayout(shape_of(node.inputs[0].typed.element), decision.folding.output_lanes))
+    def build(self, node: Node[Q], decision: Decision, name: str) -> Built:
+        core = QueueEnds(ArrayLayout(shape_of(node.outputs[0].typed.element), decision.folding.output_lanes))
         return Built(core, [core.i], [core.o])
+
+
+class MemoryQueue(WaitsOutside[MemoryQueueAttributes]):
+    """A queue there."""
+
+    attributes = MemoryQueueAttributes
+
+
+def queue_timing(given: MemoryQueueAttributes, held: int) -> Timing:
+    """Return the timing of a queue in which so many frames are at first."""
+    region, turn = given.region, given.planned.round
+    burst = every(region.bursts)
+    moves = region.bursts * turn  # steps of a frame of what moves bursts: each takes a round
+    ends = np.minimum((burst + 1) * region.burst, region.words) - 1
+
+    def moved(before: int, frames: int = 0) -> IntArray:
+        """Return the last step of the burst so many before each, and so many frames behind."""
+        frame, place = np.divmod(burst - before, region.bursts)
+        result: IntArray = (frame + frames) * moves + place * turn + turn - 1
+        return result
+
+    intake = Process(region.words, {0: spaced(region.words)}, {}, (Wait(1, moved(_INTAKE), steps=region.burst),))
+    late = (_LATE - 1) * turn
+    writer = Process(moves, {}, {}, (Wait(0, ends, late, turn), Wait(2, moved(region.slots, held), 1, turn)))
+    word = every(region.words)
+    words = word // region.burst * turn + word % region.burst
+    reader = Process(moves, {}, {0: words}, (Wait(1, moved(0, -held), _LATE * turn, turn),))
+    return Timing((intake, writer, reader), (1,), _circuit(given))
 
 
 def queue_lanes(typed: TensorType, width: int) -> int:

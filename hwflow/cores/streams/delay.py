@@ -94,26 +94,26 @@ class StreamDelay(HardwareOperator[StreamDelayAttributes]):
         return (np.concatenate([first, rows], axis=1)[:, : rows.shape[1]].reshape(source.shape),)
 
     def foldings(self, node: Node[StreamDelayAttributes], device: Device) -> Sequence[Folding]:
-        return [Folding(lanes, lanes) for lanes in costs.stream_lanes(_row(node))]
+        return [Folding(lanes, lanes) for lanes in costs.stream_lanes(_row(node.attributes))]
 
     def cycles(self, node: Node[StreamDelayAttributes], folding: Folding) -> int:
-        return node.attributes.rows * beats(_row(node), folding.input_lanes)
+        return node.attributes.rows * beats(_row(node.attributes), folding.input_lanes)
 
     def timing(self, node: Node[StreamDelayAttributes], decision: Decision) -> Timing:
         steps = every(self.cycles(node, decision.folding))
-        held = node.attributes.delay * beats(_row(node), decision.folding.input_lanes)
+        held = node.attributes.delay * beats(_row(node.attributes), decision.folding.input_lanes)
         writes = Process(len(steps), {0: steps}, {}, (Wait(1, steps, Core.LAG),))
         reads = Process(len(steps), {}, {0: steps}, (Wait(0, steps - held, Core.LAG),))
         return Timing((writes, reads), (Core.LATENCY,))
 
     def resources(self, node: Node[StreamDelayAttributes], decision: Decision, device: Device) -> Resources:
         lanes = decision.folding.input_lanes
-        row = beats(_row(node), lanes)
+        row = beats(_row(node.attributes), lanes)
         width, held = lanes * node.outputs[0].typed.element.bits, node.attributes.delay * row
         total = costs.delay(device.family, width, held, decision.depth)
         if node.attributes.anew:
             total += costs.count_up(node.attributes.rows // node.attributes.delay)
-        if isinstance(words := _words(node, lanes), int):
+        if isinstance(words := first_words(node.attributes, lanes), int):
             return total
         total += costs.filled_rom(device.family, words, width) + costs.count_up(len(words))
         return total + Resources(lut=width if decision.depth <= REGISTER_DEPTH else 0)
@@ -123,13 +123,13 @@ class StreamDelay(HardwareOperator[StreamDelayAttributes]):
         element = node.outputs[0].typed.element
         files: list[MemoryFile] = []
         first: Table | int
-        words = _words(node, lanes)
+        words = first_words(node.attributes, lanes)
         if isinstance(words, int):
             first = words
         else:
             files.append(MemoryFile(f"{name}_first", words, lanes * element.bits))
             first = files[0].table
-        row = beats(_row(node), lanes)
+        row = beats(_row(node.attributes), lanes)
         core = Core(
             ArrayLayout(shape_of(element), lanes), given.delay * row, first=first,
             again=given.rows * row if given.anew else None, depth=decision.depth,
@@ -137,16 +137,16 @@ class StreamDelay(HardwareOperator[StreamDelayAttributes]):
         return Built(core, [core.i], [core.o], files)
 
 
-def _row(node: Node[StreamDelayAttributes]) -> tuple[int, int]:
+def _row(delayed: StreamDelayAttributes) -> tuple[int, int]:
     """Return (pixels, channels) of a row."""
-    pixels, channels = node.attributes.type.shape
-    return pixels // node.attributes.rows, channels
+    pixels, channels = delayed.type.shape
+    return pixels // delayed.rows, channels
 
 
-def _words(node: Node[StreamDelayAttributes], lanes: int) -> Sequence[int] | int:
+def first_words(delayed: StreamDelayAttributes, lanes: int) -> Sequence[int] | int:
     """Return the words of the first row's beats; one for all if they are equal."""
-    pixels, channels = grouped(_row(node), lanes)
-    row = node.attributes.initial.reshape(pixels, channels)
+    pixels, channels = grouped(_row(delayed), lanes)
+    row = delayed.initial.reshape(pixels, channels)
     padded = np.pad(row, ((0, 0), (0, -channels % lanes)), mode="edge").reshape(-1, lanes)
-    words = pack_words(padded, node.outputs[0].typed.element.bits)
+    words = pack_words(padded, delayed.type.element.bits)
     return words[0] if len(set(words)) == 1 else words
