@@ -11,7 +11,7 @@ from hdl_lib.arithmetic.lane_sums import gathered
 from hdl_lib.arithmetic.multiplier import FORMS as PRODUCTS
 from hdl_lib.arithmetic.multiplier import PART, ProductForm
 from hdl_lib.arithmetic.packed_product import Packing
-from hdl_lib.blocks import ONE_TURN, Turns, count_in_turns, delayed, loop
+from hdl_lib.blocks import ONE_TURN, Turns, count_behind, count_in_turns, delayed, loop
 from hdl_lib.matrices.mvu_rows import connect_rows, parts_of, row_of
 from hdl_lib.matrices.vector_buffer import vector_inputs, vector_latency
 from hdl_lib.memories.rom import Rom, Table, lies_far, lies_in_block
@@ -243,9 +243,21 @@ class Mvu(wiring.Component):
         m.submodules.queue = queue = OutputQueue(data.ArrayLayout(self.accumulator_shape, self.pe), self.depth)
         wiring.connect(m, queue.o, wiring.flipped(self.o))
 
+        # The weights leave the table's last register when the sums take them.
+        row = row_of(
+            self.input_shape, self.weight_shape, self.simd, self.multiplier, self.part, self.ranges, self.digits,
+            self.synapse_fold > 1,
+        )
+        arrival = vector_latency(self.synapse_fold, self.neuron_fold)
+        m.submodules.weights = rom = Rom.of_table(self.weights, output_register=True)
+        ahead = arrival + row.operand_latency - row.weight_lead - rom.latency
+        table = self.weights.width, self.weights.depth
+        far = lies_far(*table) or (row.weight_lead > 0 and lies_in_block(*table))
+
         # Issue: which step is next, and whether it can be taken.
         step = Signal()
-        consumes, produces, synapse, address = self._schedule(m, step)
+        at_once = not (ahead or self.weights.held or lies_in_block(*table))
+        consumes, produces, synapse, address = self._schedule(m, step, at_once)
         room = Signal()
         m.d.comb += [
             room.eq(~produces | queue.available),
@@ -254,17 +266,8 @@ class Mvu(wiring.Component):
             queue.reserve.eq(step & produces),
         ]
 
-        # Operands: the weights leave the table's last register when the sums take them.
-        row = row_of(
-            self.input_shape, self.weight_shape, self.simd, self.multiplier, self.part, self.ranges, self.digits,
-            self.synapse_fold > 1,
-        )
-        arrival = vector_latency(self.synapse_fold, self.neuron_fold)
-        m.submodules.weights = rom = Rom.of_table(self.weights, output_register=True)
-        ahead = arrival + row.operand_latency - row.weight_lead - rom.latency
+        # Operands.
         words = rom.data
-        table = self.weights.width, self.weights.depth
-        far = lies_far(*table) or (row.weight_lead > 0 and lies_in_block(*table))
         if ahead and far:  # a cycle that is there anyway
             words = Signal(len(rom.data), name="weights_near", reset_less=True)
             m.d.sync += words.eq(rom.data)
@@ -291,9 +294,9 @@ class Mvu(wiring.Component):
             m.d.comb += queue.payload[p].eq(result)
         return m
 
-    def _schedule(self, m: Module, step: Signal) -> tuple[Signal, Signal, Signal, Signal]:
+    def _schedule(self, m: Module, step: Signal, at_once: bool) -> tuple[Signal, Signal, Signal, Signal]:
         """Return what registers say of the next step: whether it consumes, whether it produces, its beat, and the
-        address of its weights."""
+        address of its weights, which a table in look-up tables takes ``at_once``."""
         consumes = Signal(init=1)
         produces = Signal(init=self.synapse_fold == 1)
         synapse = Signal(range(self.synapse_fold))
@@ -304,7 +307,10 @@ class Mvu(wiring.Component):
             rounds, pixels = self.turns
             words = self.weights.depth // rounds
             times = pixels * self.neuron_fold * self.synapse_fold // words
-            address = count_in_turns(m, "weight", words, (rounds, times), step)
+            if at_once and rounds == 1:
+                address = count_behind(m, "weight", words, step)
+            else:
+                address = count_in_turns(m, "weight", words, (rounds, times), step)
         with m.If(step):
             if self.synapse_fold > 1:
                 m.d.sync += synapse.eq(Mux(produces, 0, synapse + 1))

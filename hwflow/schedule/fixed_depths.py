@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from hwflow.cores.beat_movers import FrameSyncAttributes
 from hwflow.cores.external.memory_queue import MemoryQueueAttributes, queue_depth
 from hwflow.cores.external.weight_memory import WeightMemoryAttributes, counted_depth
-from hwflow.ir.graph import Graph, Value
+from hwflow.ir.graph import Delaying, Graph, Value
 
 SYNC_DEPTH = 2  # of a frame synchroniser
 AHEAD_DEPTH = 2  # behind a memory, in front of what waits for another input: the memory's own queues are ahead
@@ -30,7 +30,8 @@ def fixed_depths(graph: Graph) -> Mapping[Value, int]:
         elif isinstance(node.attributes, MemoryQueueAttributes):
             (value,) = node.outputs
             found[value] = queue_depth(node.attributes)
-            ahead[value] = AHEAD_DEPTH + min(value.typed.shape[1], MOST_AHEAD)
+            if not isinstance(node.attributes, Delaying):  # which its own circuit holds back
+                ahead[value] = AHEAD_DEPTH + min(value.typed.shape[1], MOST_AHEAD)
         elif node.inputs and all(value in ahead for value in node.inputs):
             found.update(dict.fromkeys(node.outputs, max(ahead[value] for value in node.inputs)))
             ahead.update({value: found[value] for value in node.outputs})

@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from hwflow.cores.external.weight_memory import WeightMemoryAttributes
 from hwflow.cores.operator import Decision, Folding, Resources
 from hwflow.cores.registry import hardware
@@ -19,7 +21,7 @@ from hwflow.ir.graph import Graph, Node, Recurring, Stage
 from hwflow.schedule.chains import join_chains
 from hwflow.schedule.converters import insert_plumbing
 from hwflow.schedule.plan import Plan
-from hwflow.schedule.queues import MOST_FRAMES, make_room, size_queues
+from hwflow.schedule.queues import MOST_FRAMES, make_room, size_queues, slowest
 from hwflow.schedule.relays import insert_relays
 from hwflow.schedule.search.folding_search import RESOURCES, Budget, Chip, FoldingSearch, enough_text, free_text
 from hwflow.schedule.tables_in_blocks import move_tables, takes_much
@@ -325,7 +327,7 @@ def _with_foldings(
     task.chosen(plan)
     run = _settled(plan, size_queues(plan, task.device, room, scarce, left))
     if any(isinstance(node.attributes, WeightMemoryAttributes) for node in plan.graph.nodes):
-        run = replace(run, exact=False)  # its memory is never later than the worst case, but often earlier
+        run = _bound(run, slowest(plan))  # its memory is never later than the worst case, but often earlier
     plan.check()
     return Schedule(plan, run, {node: plan.resources(node, task.device) for node in plan.parts})
 
@@ -348,13 +350,24 @@ def planned(graph: Graph, foldings: Mapping[Node, Folding]) -> Plan:
     return plan
 
 
+def _bound(run: Run, least: int) -> Run:
+    """Return a run whose cycles are upper bounds; frames go on at the pace of the slowest core, ``least`` cycles, where
+    what it made before the first frame lasts for longer than the run."""
+    outputs = run.outputs
+    if run.initiation_interval < least:
+        outputs = tuple(np.vstack([beats, beats[-run.cyclic] + least * run.cyclic]) for beats in outputs)
+    return replace(run, outputs=outputs, exact=False)
+
+
 def _settled(plan: Plan, run: Run) -> Run:
-    """Simulate more frames, if needed, until the interval between frames is constant: it may change while queues fill.
-    """
+    """Simulate more frames, if needed, until the interval between frames is constant, and no shorter than the slowest
+    core takes: it may change while queues fill, and while a core lives on what it made before the first frame."""
     frames, apart = len(run.last_output), run.cyclic
+    least = slowest(plan)
     while frames < MOST_FRAMES * apart:
         last = run.last_output[-3 - apart :]
-        if len({b - a for a, b in zip(last, last[apart:], strict=False)}) == 1:
+        apart_by = {b - a for a, b in zip(last, last[apart:], strict=False)}
+        if len(apart_by) == 1 and apart_by.pop() >= least * apart:
             break
         frames *= 2
         run = evaluate(plan, frames, cyclic=apart)

@@ -82,7 +82,7 @@ class FixedFactor:
         """Tell whether synthesis packs the input's register into the block: all its bits are a register's."""
         return self.x.signed or not self._signed
 
-    def half(self, device: Family) -> tuple[tuple[bool, bool, bool, bool], int] | None:
+    def half(self, device: Family) -> tuple[tuple[bool, bool, bool], int] | None:
         """Of a product that takes half a block, what another one must be alike in, and the factor's sign: 1, 0, or -1
         where either will do. None for a product that takes a whole one."""
         if self.x.bits > device.dsp_pair or self.bits > 2 * device.dsp_pair:
@@ -97,7 +97,7 @@ class FixedFactor:
                 return None
             sign = 0 if odd.bit_length() == device.dsp_pair else -1
         x_sign = self.x.signed
-        return (x_sign, self.x.bits == device.dsp_pair, self.holds_product, self.holds_input), sign
+        return (x_sign, self.x.bits == device.dsp_pair, self.holds_input), sign
 
 
 def blocks_of(family: str, factors: Iterable[tuple[FixedFactor, int]]) -> int:

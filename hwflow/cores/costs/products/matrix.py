@@ -14,7 +14,7 @@ from hdl_lib.arithmetic.multiplier import BLOCK, IN_BLOCKS, PART, ProductForm
 from hdl_lib.arithmetic.packed_product import Packing
 from hdl_lib.matrices.mvu import Mvu
 from hdl_lib.memories.rom import lies_far, lies_in_block
-from hwflow.cores.costs.basics import FEW, accumulating, count_up, loop
+from hwflow.cores.costs.basics import FEW, accumulating, count_behind, count_up, loop
 from hwflow.cores.costs.changing import Changing
 from hwflow.cores.costs.family import FAMILIES
 from hwflow.cores.costs.memory import BitArray, asynchronous_memory, filled_table, in_block_ram, queue, rom
@@ -138,12 +138,13 @@ class Matrix:
         if known is not None:  # of a table in several banks those of one
             kept = min(table.ff, word) if table.bram else table.ff // 2
         ahead = self._ahead[neuron > 1]
+        at_once = not (ahead or held or lies_in_block(word, words))
         if ahead and far:
             ahead -= 1
             total += Resources(ff=kept)
         if self._in_blocks and words > 1 and not self._inside:  # weights at multiplier blocks
             total += Resources(ff=kept)
-        control = _control(self.sets, self.synapse, neuron, self._latencies[neuron > 1], ahead)
+        control = _control(self.sets, self.synapse, neuron, self._latencies[neuron > 1], ahead, at_once)
         return total + self._around(pe, neuron) + control + queue(self.family, stored, depth)
 
     def of_any_matrix(self, pe: int, neuron: int, depth: int) -> Resources:
@@ -363,11 +364,11 @@ _UNLIMITED = 1000  # bits: sums before the split are exact
 
 
 @lru_cache(maxsize=1 << 12)
-def _control(sets: int, synapse: int, neuron: int, latency: int, ahead: int) -> Resources:
-    """Counters of the folds and of the table's address, and what says of a step whether it reads (``ahead`` cycles
-    later), updates and ends a sum, pushes."""
+def _control(sets: int, synapse: int, neuron: int, latency: int, ahead: int, at_once: bool) -> Resources:
+    """Counters of the folds and of the table's address, which look-up tables take ``at_once``, and what says of a step
+    whether it reads (``ahead`` cycles later), updates and ends a sum, pushes."""
     words, place = sets * synapse * neuron, (synapse - 1).bit_length()
-    total = loop(neuron) + count_up(words) + Resources(lut=5, ff=latency)
+    total = loop(neuron) + (count_behind if at_once else count_up)(words) + Resources(lut=5, ff=latency)
     total += Resources(ff=ahead * ((words - 1).bit_length() + int(synapse > 1)))
     if synapse > 1:
         total += Resources(lut=2 * place + 3, ff=place + 2 * latency - 3)
