@@ -96,3 +96,34 @@ def test_only_where_it_must(tmp_path: Path) -> None:
     roomy = compile(model, "ulx3s_85f")
     assert roomy.schedule.run.exact
     assert not any(isinstance(node.attributes, MemoryDelayAttributes) for node in roomy.schedule.graph.nodes)
+
+
+def coupled(size: int, other: int) -> Builder:
+    """Two states of different types, each of which decides the other."""
+    rng = np.random.default_rng(size)
+    b = Builder(21, 10)
+    x = b.requantize(b.input("x", ["N", size]), 0.0625, 0, "int8")
+    h = b.requantize(b.input("h", ["N", size]), 0.0078125, 0, "int8")
+    c = b.requantize(b.input("c", ["N", other]), 2.0**-12, 0, "int16")
+    there = b.node("Gemm", h, b.weights(rng.integers(-50, 51, (other, size)), 0.0078125, 0), transB=1)
+    kept = b.node("Mul", c, b.constant(np.float32(0.75)))
+    c_next = b.requantize(b.node("Add", b.requantize(there, 2.0**-10, 0, "int16"), kept), 2.0**-12, 0, "int16")
+    back = b.node("Gemm", c_next, b.weights(rng.integers(-50, 51, (size, other)), 0.0078125, 0), transB=1)
+    left = b.requantize(b.node("Tanh", b.node("Add", x, back)), 0.0078125, 0, "int8")
+    b.output(*(b.node("Identity", value, name=name) for name, value in (("h_next", left), ("c_next", c_next))))
+    b.output(b.node("Identity", left, name="y"))
+    return b
+
+
+def test_two_states_whose_bursts_do_not_fill_frames(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Frames of 51 and 33 words; hardware is no later than predicted for as many frames as channels, and more."""
+    path, out = coupled(101, 33).save(tmp_path), tmp_path / "out"
+    arguments = ["--board", "ulx3s_85f", "--clock", "100", "--budget", "bram=10", "--channels", "200"]
+    arguments += ["--state", "h_next=h", "--state", "c_next=c", "--until", "verilog"]
+    assert main(["synth", str(path), *arguments, "-o", str(out)]) == 0
+    queues = json.loads((out / "manifest.json").read_text())["memory"]["queues"]
+    assert [queue["words"] for queue in queues] == [51, 33]
+    for stall in ("0", "0.4"):
+        capsys.readouterr()
+        assert main(["sim", str(out), "--frames", "400", "--stall", stall, "--seed", "2", "--format", "json"]) == 0
+        assert json.loads(capsys.readouterr().out)["mismatches"] == 0
