@@ -125,9 +125,10 @@ def command_line() -> argparse.ArgumentParser:
             "fits, or is faster where look-up tables run out",
         )
         command.add_argument(
-            "--interleave", metavar="K", default="1",
-            help="frames that are in a loop at once, so that the cores of its body work while each frame waits for its "
-            "round before; auto: as many as pay (default: 1)",
+            "--interleave", "--share", metavar="K", default="1",
+            help="frames that go through the hardware as one: in a loop, the cores of its body work while each frame "
+            "waits for its round before; with weights in memory outside, they share each fetch. auto: as many as pay "
+            "(default: 1)",
         )
         command.add_argument(
             "--memory", metavar="WHOSE", default="auto",

@@ -95,6 +95,8 @@ def _framed(
     size = batch_size(resolved)
     batch = of_frames(flat, resolved) if size is not None and not whole_only else []
     whole = with_frame_axis(flat, resolved)
+    if whole_only and isinstance(whole, list):
+        raise ModelRefused([_apart(node) for node in whole])
     if isinstance(batch, list) and isinstance(whole, list):
         wrong = [*batch, *(node for node in whole if node not in batch)]
         findings = [unsupported_operator(node) for node in wrong if (node.domain, node.op_type) not in KEPT]
@@ -133,6 +135,14 @@ def _first_axis(proto: ModelProto, dimensions: Mapping[str, int]) -> Sequence[Fi
     except ModelRefused as refused:
         return refused.findings
     return ()
+
+
+def _apart(node: OnnxNode) -> Finding:
+    return Finding(
+        "interleave-frames", node.where,
+        "must work on each row of a matrix for several frames to go through it as one (--interleave, --share), as "
+        "convolutions and pools do not", "leave the option out",
+    )
 
 
 def _in_the_way(node: OnnxNode) -> Finding:

@@ -92,10 +92,26 @@ def test_layers_go_outside_where_block_ram_is_too_small(tmp_path: Path) -> None:
     assert not design.schedule.run.exact
 
 
-def test_frames_share_a_fetch(tmp_path: Path) -> None:
+def test_frames_share_a_fetch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Four frames as one: each takes a third of the time, at most, and the report says the latency of all."""
     path = dense_network(tmp_path / "model.onnx", (64, 32, 16))
-    alone, together = (compile(path, "ulx3s_85f", memory="all", interleave=count) for count in (1, 4))
-    assert together.frames_per_second > 3 * alone.frames_per_second
+    arguments = ["--board", "ulx3s_85f", "--clock", "100", "--memory", "all", "--until", "verilog", "--format", "json"]
+    timing = {}
+    for count in (1, 4):
+        assert main(["synth", str(path), *arguments, "--share", str(count), "-o", str(tmp_path / f"{count}")]) == 0
+        timing[count] = json.loads(capsys.readouterr().out)["timing"]
+    assert timing[4]["interleave"] == 4 and timing[4]["latency"] > timing[1]["latency"]
+    assert timing[4]["frames_per_second"] > 3 * timing[1]["frames_per_second"]
+    assert main(["sim", str(tmp_path / "4"), "--frames", "3", "--stall", "0.3", "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["mismatches"] == 0
+
+
+def test_images_share_no_fetch(network: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--board", "ulx3s_85f", "--memory", "all", "--share", "4"]
+    assert main(["synth", str(network), *arguments, "-o", str(network.parent / "shared")]) == 1
+    said = capsys.readouterr().err
+    assert "'conv_node' (Conv): must work on each row of a matrix for several frames" in said
+    assert "leave the option out" in said and "batch of 1" not in said
 
 
 def test_a_board_without_a_memory_is_refused() -> None:
