@@ -21,4 +21,5 @@ quantize wide --activations uint16 --bits 16
 hwflow compare "$out/model.onnx" --input "$out/speech.npz" --frames 50
 hwflow synth "$out/model.onnx" --board ulx3s_85f --budget bram=100% --fps 1000 --until verilog -o "$out/one"
 hwflow sim "$out/one" --input "$out/speech.npz" --frames 50
-hwflow synth "$out/model.onnx" --board ulx3s_85f --budget bram=100% --fps 1250 --channels 40 -o "$out/channels"
+hwflow synth "$out/model.onnx" --board ulx3s_85f --budget bram=100% --fps 8000 --channels 256 --clock 105 -o "$out/channels"
+hwflow sim "$out/channels" --frames 600
