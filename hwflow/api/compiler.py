@@ -9,20 +9,19 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
 from hwflow.api.budget import Amount, beyond_part, budgets_for, free_on, queued_bytes
-from hwflow.api.far_beyond import FarBeyond, refuse_far_beyond
-from hwflow.api.interleaving import as_many_as_pay
+from hwflow.api.far_beyond import refuse_far_beyond
+from hwflow.api.forms.interleaving import as_many_as_pay
+from hwflow.api.forms.loop_forms import Form, forms_of, shared_form
+from hwflow.api.forms.memory_outside import MemoryOutside
 from hwflow.api.link_rate import link_rate
-from hwflow.api.loop_forms import Form, forms_of, shared_form
 from hwflow.api.patching.loadable_layers import by_themselves, of_nodes
 from hwflow.api.request import ALL, AUTO, NONE, TOO_FAST, Request, check_until, requested
 from hwflow.boards import Board
-from hwflow.boards.board import Part
 from hwflow.codegen.board.carriers import LinkOptions
 from hwflow.codegen.board.clock_plan import ClockPlan
 from hwflow.codegen.converted.conversion import Conversion
@@ -50,14 +49,9 @@ from hwflow.onnxspec.reading.external_loading import Folders, load_external_data
 from hwflow.onnxspec.reading.map_ends import NO_MAPS, MapEnds, separated
 from hwflow.onnxspec.reading.old_dialects import modernize
 from hwflow.passes import pipeline
-from hwflow.passes.fetch_weights import fetch_weights
 from hwflow.passes.hold_layers import Holding
-from hwflow.passes.queue_outside import queue_outside
-from hwflow.schedule.queues_outside import deep_delays, deep_queues
 from hwflow.schedule.schedule import OutOfReach, Schedule, schedule
-from hwflow.schedule.search.bounds import block_bits
-from hwflow.schedule.search.folding_search import Budget, FoldingSearch, free_text, price
-from hwflow.schedule.weights_outside import choices, exceeds_block_ram
+from hwflow.schedule.search.folding_search import Budget, free_text, price
 
 Progress = Callable[[str], None]
 
@@ -310,18 +304,18 @@ def compile(  # the verb of the command line's design; shadows the builtin insid
     what it does not name is limited by the default, or if no design fits that, by the part alone.
     ``what_if``: allow more than the board's part has; the design is then for Verilog only. ``loops``: "once" (one body
     for all rounds of a loop), "unrolled" (hardware for each round), "shared" (one body for layers of one shape, too),
-    or "auto" (:mod:`hwflow.api.loop_forms`).
-    ``interleave``: frames that are in a loop at once, or "auto" (:mod:`hwflow.api.interleaving`); a loaded model has
-    its own. ``memory``: whose weights lie in the board's memory outside: "auto" (of as few words as must be), "none" or
-    "all" (:mod:`hwflow.schedule.weights_outside`); but with "none", large states and streams with deep queues wait
-    there as well where no design fits otherwise (:mod:`hwflow.schedule.queues_outside`). ``baud``: of the board's
-    serial port (default: the highest that it makes at this clock). ``ethernet``: the board's IPv4 address, for a link
-    by UDP instead (needs the extra ``hwflow[ethernet]``). ``usb``: a link by the board's own USB socket, which some
-    boards have without asking (needs the extra ``hwflow[usb]``). ``name``: what the names of all modules and files of
-    the hardware begin with. ``inline_weights``: tables stand in the Verilog instead of files. ``loadable``: nodes, or
-    constant tensors, whose layers' weights are loaded while the design runs: "all", names, or "none" (default: those
-    whose weights are initializers that are graph inputs, too). ``executor``: processes that share the work
-    (:func:`hwflow.processes.second_process` makes one).
+    or "auto" (:mod:`hwflow.api.forms.loop_forms`).
+    ``interleave``: frames that go through the hardware as one, or "auto" (:mod:`hwflow.api.forms.interleaving`); a
+    loaded model has its own. ``memory``: whose weights lie in the board's memory outside: "auto" (of as few words as
+    must be), "none" or "all" (:mod:`hwflow.schedule.weights_outside`); but with "none", large states and streams with
+    deep queues wait there as well where no design fits otherwise (:mod:`hwflow.schedule.queues_outside`). ``baud``: of
+    the board's serial port (default: the highest that it makes at this clock). ``ethernet``: the board's IPv4 address,
+    for a link by UDP instead (needs the extra ``hwflow[ethernet]``). ``usb``: a link by the board's own USB socket,
+    which some boards have without asking (needs the extra ``hwflow[usb]``). ``name``: what the names of all modules and
+    files of the hardware begin with. ``inline_weights``: tables stand in the Verilog instead of files. ``loadable``:
+    nodes, or constant tensors, whose layers' weights are loaded while the design runs: "all", names, or "none"
+    (default: those whose weights are initializers that are graph inputs, too). ``executor``: processes that share the
+    work (:func:`hwflow.processes.second_process` makes one).
 
     Raises :class:`ModelRefused` (cannot be compiled exactly, does not fit), :class:`UsageError` (invalid board, clock,
     rate or budget; all that can be checked without the model is, before it is read).
@@ -431,81 +425,15 @@ def _compiled(
     begin = time.perf_counter()
     streams = form.make()
     imported += time.perf_counter() - begin
-    memory, refused = request.board.memory, None
 
     def compiled(graph: Graph) -> Design:
         return _compiled_streams(model, form, graph, request, imported, say, executor, keep_defaults=keep_defaults)
 
-    if memory is None or request.memory != ALL:
-        try:
-            return compiled(streams)
-        except ModelRefused as why:
-            if memory is None or request.memory == NONE or isinstance(why, OutOfReach):
-                raise
-            refused = why
+    memory = request.board.memory
+    if memory is None:
+        return compiled(streams)
     timing = memory.timing(request.clock.frequency_hz)
-    part = replace(request.board.part, clock_mhz=float(request.clock.frequency_hz / 1_000_000))
-    budget, *_ = budgets_for(
-        request.board, streams, request.budget, for_rate=True, carrier=request.carrier, whole=not request.budget,
-    )
-
-    states = deep_delays(streams, block_bits(part))
-    base = queue_outside(streams, states, timing)
-    if refused is not None and states:
-        say(f"scheduling with {len(states)} states in memory outside")
-        try:
-            return compiled(base)
-        except ModelRefused as why:
-            refused = why
-
-    held: Mapping[str, Fraction] | None = None
-
-    def waiting_outside(graph: Graph, refused: ModelRefused) -> Design:
-        """Compile with the deep queues in memory, too; raise as without them where there are none."""
-        nonlocal held
-        if isinstance(refused, FarBeyond):
-            raise refused
-        if held is None:
-            held = _deep_queues(graph, part, budget.of_whole_designs, request.interval, executor)
-        if not held:
-            raise refused
-        say(f"scheduling with {len(held)} queues in memory outside")
-        return compiled(queue_outside(graph, held, timing))
-
-    if refused is not None and not exceeds_block_ram(streams, request.board.part):
-        return waiting_outside(base, refused)
-    tried: ModelRefused | None = None
-    for groups in choices(
-        base, part, budget.of_whole_designs, timing, everything=request.memory == ALL, interval=request.interval,
-        executor=executor,
-    ):
-        say(f"scheduling with the weights of {len(groups)} layers in memory outside")
-        fetched = queue_outside(fetch_weights(streams, groups, timing), states, timing)
-        try:
-            return compiled(fetched)
-        except ModelRefused as why:
-            first = why
-        try:
-            return waiting_outside(fetched, first)
-        except ModelRefused:
-            tried = tried or first  # of the choice that is nearest to fitting
-    if tried is None and refused is None:
-        return compiled(base)  # no layer has weights that may lie there
-    raise tried or refused or AssertionError("one of them")
-
-
-def _deep_queues(
-    streams: Graph, part: Part, budget: Budget, interval: int | None, executor: Executor | None
-) -> Mapping[str, Fraction]:
-    """Return the values whose queues are deep, and the share of a frame that waits there; none where cores alone do not
-    fit."""
-    if not FoldingSearch(streams, part, budget, executor).is_feasible(interval):
-        return {}
-    try:
-        made = schedule(streams, part, replace(budget, bram=_BOUNDLESS), interval, (), executor)
-    except ModelRefused:
-        return {}
-    return {queue.value: queue.share for queue in deep_queues(streams, made)}
+    return MemoryOutside(streams, timing, request, compiled, say, executor).design()
 
 
 def _compiled_streams(

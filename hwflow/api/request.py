@@ -66,7 +66,7 @@ class Request:
     fit.
     ``budget``: limits of resources; where there is none the default's (:func:`hwflow.api.budget.budgets_for`).
     ``what_if``: allow more than the board's part has, for Verilog only. ``loops``: what becomes of loops
-    (:mod:`hwflow.api.loop_forms`). ``interleave``: frames of the model that are one of the design
+    (:mod:`hwflow.api.forms.loop_forms`). ``interleave``: frames of the model that are one of the design
     (:mod:`hwflow.frontend.frames.interleaved`); None: as many as pay. ``memory``: whose weights lie in the board's
     memory (:mod:`hwflow.schedule.weights_outside`). ``link``: what its link is to be. ``packaging``: how its modules
     and files are called. ``holding``: layers whose weights a patched bitstream may replace, or a load; None: those

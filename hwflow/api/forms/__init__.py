@@ -1,0 +1,1 @@
+"""In which form a model becomes hardware: its loops, frames together, what lies in memory outside."""

@@ -1,0 +1,132 @@
+"""Compile what fits a part only with a board's memory outside (option ``--memory``): as little lies there as must."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from hwflow.api.budget import budgets_for
+from hwflow.api.far_beyond import FarBeyond
+from hwflow.api.request import ALL, NONE, Request
+from hwflow.boards.board import Part
+from hwflow.cores.external.weight_memory import MemoryTiming
+from hwflow.errors import ModelRefused
+from hwflow.ir.graph import Graph
+from hwflow.passes.fetch_weights import fetch_weights
+from hwflow.passes.queue_outside import queue_outside
+from hwflow.schedule.queues_outside import deep_delays, deep_queues
+from hwflow.schedule.schedule import schedule
+from hwflow.schedule.search.bounds import block_bits
+from hwflow.schedule.search.folding_search import Budget, FoldingSearch
+from hwflow.schedule.weights_outside import choices, exceeds_block_ram
+
+if TYPE_CHECKING:
+    from hwflow.api.compiler import Design, Progress
+
+_BOUNDLESS = 1 << 20  # block RAMs
+
+
+@dataclass(frozen=True)
+class MemoryOutside:
+    """Compiles the dataflow graph ``streams`` for a board with a memory of this ``timing``; ``compiled`` makes a design
+    of a graph, or refuses it."""
+
+    streams: Graph
+    timing: MemoryTiming
+    request: Request
+    compiled: Callable[[Graph], Design]
+    say: Progress
+    executor: Executor | None
+    _queues: list[Mapping[str, Fraction]] = field(default_factory=list)  # of the first graph that was asked for them
+
+    def design(self) -> Design:
+        """Return the design with the least outside: nothing; states; the deep queues, too; weights, of as few words as
+        must be. Raises :class:`ModelRefused`."""
+        refused = None
+        if self.request.memory != ALL:
+            try:
+                return self.compiled(self.streams)
+            except ModelRefused as why:
+                if self.request.memory == NONE:
+                    raise
+                refused = why
+            if self._states:
+                self.say(f"scheduling with {len(self._states)} states in memory outside")
+                try:
+                    return self.compiled(self._waiting)
+                except ModelRefused as why:
+                    refused = why
+            if not exceeds_block_ram(self.streams, self._part):
+                return self._with_queues(self._waiting, refused)
+        return self._with_weights(refused)
+
+    def _with_queues(self, graph: Graph, refused: ModelRefused) -> Design:
+        """Compile with the deep queues in memory, too; raise as without them where there are none."""
+        if isinstance(refused, FarBeyond):
+            raise refused
+        if not self._queues:
+            self._queues.append(self._deep_queues(graph))
+        (held,) = self._queues
+        if not held:
+            raise refused
+        self.say(f"scheduling with {len(held)} queues in memory outside")
+        return self.compiled(queue_outside(graph, held, self.timing))
+
+    def _with_weights(self, refused: ModelRefused | None) -> Design:
+        """Compile with weights in memory, more and more, and with the deep queues where these alone do not do."""
+        tried: ModelRefused | None = None
+        for groups in choices(
+            self._waiting, self._part, self._budget, self.timing, everything=self.request.memory == ALL,
+            interval=self.request.interval, executor=self.executor,
+        ):
+            self.say(f"scheduling with the weights of {len(groups)} layers in memory outside")
+            fetched = queue_outside(fetch_weights(self.streams, groups, self.timing), self._states, self.timing)
+            try:
+                return self.compiled(fetched)
+            except ModelRefused as why:
+                first = why
+            try:
+                return self._with_queues(fetched, first)
+            except ModelRefused:
+                tried = tried or first  # of the choice that is nearest to fitting
+        if tried is None and refused is None:
+            return self.compiled(self._waiting)  # no layer has weights that may lie there
+        raise tried or refused or AssertionError("one of them")
+
+    @cached_property
+    def _part(self) -> Part:
+        clock = self.request.clock.frequency_hz
+        return replace(self.request.board.part, clock_mhz=float(clock / 1_000_000))
+
+    @cached_property
+    def _budget(self) -> Budget:
+        budget, *_ = budgets_for(
+            self.request.board, self.streams, self.request.budget, for_rate=True, carrier=self.request.carrier,
+            whole=not self.request.budget,
+        )
+        return budget.of_whole_designs
+
+    @cached_property
+    def _states(self) -> Mapping[str, Fraction]:
+        return deep_delays(self.streams, block_bits(self._part))
+
+    @cached_property
+    def _waiting(self) -> Graph:
+        """The graph with its states outside."""
+        return queue_outside(self.streams, self._states, self.timing)
+
+    def _deep_queues(self, graph: Graph) -> Mapping[str, Fraction]:
+        """Return the values whose queues are deep, and the share of a frame that waits there; none where cores alone do
+        not fit."""
+        interval = self.request.interval
+        if not FoldingSearch(graph, self._part, self._budget, self.executor).is_feasible(interval):
+            return {}
+        try:
+            made = schedule(graph, self._part, replace(self._budget, bram=_BOUNDLESS), interval, (), self.executor)
+        except ModelRefused:
+            return {}
+        return {queue.value: queue.share for queue in deep_queues(graph, made)}
