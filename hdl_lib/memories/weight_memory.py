@@ -70,6 +70,8 @@ class WeightMemory(wiring.Component):
             raise ValueError(f"regions must have at most {chip.pages} pages, not {plan.pages}")
         if chip.width not in (16, 32) or chip.columns % LOADED:
             raise ValueError(f"words must have 16 or 32 bits and pages whole bursts, not {chip.width} bits")
+        if (widest := max([*widths, *queue_widths], default=0)) > chip.width:
+            raise ValueError(f"streams must have at most the {chip.width} bits of a word, not {widest}")
         self.plan, self.widths, self.depths = plan, tuple(widths), tuple(depths)
         self.queue_widths, self.queue_depths = tuple(queue_widths), tuple(queue_depths)
         self.controller = SdramController(plan.timing, max(plan.longest, LOADED))

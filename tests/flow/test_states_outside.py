@@ -127,3 +127,14 @@ def test_two_states_whose_bursts_do_not_fill_frames(tmp_path: Path, capsys: pyte
         capsys.readouterr()
         assert main(["sim", str(out), "--frames", "400", "--stall", stall, "--seed", "2", "--format", "json"]) == 0
         assert json.loads(capsys.readouterr().out)["mismatches"] == 0
+
+
+def test_elements_wider_than_a_word_stay(tmp_path: Path) -> None:
+    """The memory's words have 16 bits, and hold elements of no more."""
+    b = Builder(21, 10)
+    total = b.node("Add", b.input("x", ["N", 64], "int32"), b.input("h", ["N", 64], "int32"), name="h_next")
+    b.output(total, b.node("Identity", total, name="y"))
+    model = load(b.save(tmp_path), states=States(("h_next=h",), 100))
+    with pytest.raises(ModelRefused, match="bram must be at most 6"):
+        compile(model, "ulx3s_85f", budget={"bram": 6})
+    assert compile(model, "ulx3s_85f").schedule.run.exact

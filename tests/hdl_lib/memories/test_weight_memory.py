@@ -91,6 +91,15 @@ def test_a_clock_too_slow_for_refreshes_is_refused() -> None:
         FetchPlan.of(SdramTiming(CHIP, Fraction(5_000_000)), SIZES)
 
 
+def test_streams_wider_than_a_word_are_refused(memory: tuple[FetchPlan, str]) -> None:
+    """Their upper bits would be lost."""
+    with pytest.raises(ValueError, match="at most the 16 bits of a word, not 17"):
+        WeightMemory(memory[0], [16, 17, 16], DEPTHS)
+    plan = FetchPlan.of(memory[0].timing, [], queues=[(16, 40)])
+    with pytest.raises(ValueError, match="at most the 16 bits of a word, not 20"):
+        WeightMemory(plan, [], [], [20], [16])
+
+
 QUEUES = [(50, 100), (16, 40)]  # words of a frame, held
 
 
