@@ -13,7 +13,7 @@ from fractions import Fraction
 from math import ceil
 
 from hwflow.cores.external.memory_delay import MemoryDelayAttributes
-from hwflow.cores.external.memory_queue import MemoryQueueAttributes, queue_lanes, queue_words
+from hwflow.cores.external.memory_queue import MemoryQueueAttributes, queue_words, word_bits
 from hwflow.cores.external.weight_memory import MemoryPlan, MemoryTiming, Waiting, WeightMemoryAttributes, plan_of
 from hwflow.cores.streams.delay import StreamDelayAttributes
 from hwflow.display import show
@@ -75,10 +75,10 @@ def _planned(graph: Graph, held: Mapping[str, Fraction], timing: MemoryTiming, l
     for times in _ROOM:
         waiting = []
         for value in (value for node in graph.nodes for value in node.outputs if value.name in held):
-            words, lanes = queue_words(value.typed, width), queue_lanes(value.typed, width)
+            words = queue_words(value.typed, width)
             delayed = producers[value].attributes
             room = delayed.delay if isinstance(delayed, StreamDelayAttributes) else times * held[value.name]
-            waiting.append(Waiting(words, ceil(room * words), lanes * value.typed.element.bits))
+            waiting.append(Waiting(words, ceil(room * words), word_bits(value.typed, width)))
         memory.attributes, memory.kept = replace(memory.attributes, queues=tuple(waiting), longest=longest), {}
         plan = plan_of(memory)
         if plan.pages <= timing.chip.pages:

@@ -29,7 +29,7 @@ def fixed_depths(graph: Graph) -> Mapping[Value, int]:
             ahead.update(dict.fromkeys(node.outputs, AHEAD_DEPTH))
         elif isinstance(node.attributes, MemoryQueueAttributes):
             (value,) = node.outputs
-            found[value] = queue_depth(node.attributes)
+            found[value] = queue_depth(node.attributes, value.typed)
             if not isinstance(node.attributes, Delaying):  # which its own circuit holds back
                 ahead[value] = AHEAD_DEPTH + min(value.typed.shape[1], MOST_AHEAD)
         elif node.inputs and all(value in ahead for value in node.inputs):

@@ -35,9 +35,8 @@ class DeepQueue:
     share: Fraction
 
 
-def deep_queues(graph: Graph, made: Schedule, width: int) -> list[DeepQueue]:
-    """Return the deep queues of a design made of a dataflow graph, largest first, of elements that a memory with words
-    of ``width`` bits can hold."""
+def deep_queues(graph: Graph, made: Schedule) -> list[DeepQueue]:
+    """Return the deep queues of a design made of a dataflow graph, largest first."""
     circuits = any(isinstance(node.attributes, _IN_ROUNDS) for node in graph.nodes)
     names = {value.name: value for node in graph.nodes for value in node.outputs}
     readers = graph.consumers()
@@ -56,21 +55,21 @@ def deep_queues(graph: Graph, made: Schedule, width: int) -> list[DeepQueue]:
             part = blocks * size // sum(sizes)
             if own is not None and part >= _LEAST:
                 last = _before_join(own, readers)
-                if last is not None and last.typed.element.bits <= width:
+                if last is not None:
                     found[last.name] = DeepQueue(last.name, part, share)
     return sorted(found.values(), key=lambda queue: (-queue.blocks, queue.value))
 
 
-def deep_delays(graph: Graph, block: int, width: int) -> Mapping[str, Fraction]:
+def deep_delays(graph: Graph, block: int) -> Mapping[str, Fraction]:
     """Return what delays by frames make of a dataflow graph, by name, where they hold many block RAMs of ``block``
-    bits, of elements that a memory with words of ``width`` bits can hold; and how many frames they hold."""
+    bits; and how many frames they hold."""
     found = {}
     for node in graph.nodes:
         given = node.attributes
         if isinstance(given, StreamDelayAttributes) and given.rows == 1 and not given.anew:
             (value,) = node.outputs
-            bits = value.typed.element.bits
-            if bits <= width and given.delay * prod(value.typed.shape) * bits >= _LEAST * block:
+            held = given.delay * prod(value.typed.shape) * value.typed.element.bits
+            if held >= _LEAST * block:
                 found[value.name] = Fraction(given.delay)
     return found
 

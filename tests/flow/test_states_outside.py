@@ -129,12 +129,17 @@ def test_two_states_whose_bursts_do_not_fill_frames(tmp_path: Path, capsys: pyte
         assert json.loads(capsys.readouterr().out)["mismatches"] == 0
 
 
-def test_elements_wider_than_a_word_stay(tmp_path: Path) -> None:
-    """The memory's words have 16 bits, and hold elements of no more."""
+def test_elements_of_several_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of 32 bits, where the memory's words have 16."""
     b = Builder(21, 10)
-    total = b.node("Add", b.input("x", ["N", 64], "int32"), b.input("h", ["N", 64], "int32"), name="h_next")
+    total = b.node("Add", b.input("x", ["N", 33], "int32"), b.input("h", ["N", 33], "int32"), name="h_next")
     b.output(total, b.node("Identity", total, name="y"))
-    model = load(b.save(tmp_path), states=States(("h_next=h",), 100))
-    with pytest.raises(ModelRefused, match="bram must be at most 6"):
-        compile(model, "ulx3s_85f", budget={"bram": 6})
-    assert compile(model, "ulx3s_85f").schedule.run.exact
+    path, out = b.save(tmp_path), tmp_path / "out"
+    arguments = ["--board", "ulx3s_85f", "--clock", "100", "--budget", "bram=6", "--channels", "100"]
+    assert main(["synth", str(path), *arguments, "--state", "h_next=h", "--until", "verilog", "-o", str(out)]) == 0
+    (queue,) = json.loads((out / "manifest.json").read_text())["memory"]["queues"]
+    assert queue["words"] == 2 * 33
+    for stall in ("0", "0.4"):
+        capsys.readouterr()
+        assert main(["sim", str(out), "--frames", "330", "--stall", stall, "--seed", "2", "--format", "json"]) == 0
+        assert json.loads(capsys.readouterr().out)["mismatches"] == 0

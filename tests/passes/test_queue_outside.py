@@ -60,8 +60,8 @@ def test_a_memory_that_is_too_small_is_refused(tmp_path: Path) -> None:
 
 def test_a_delay_has_room_for_its_frames(tmp_path: Path) -> None:
     graph = recurrent(tmp_path)
-    states = deep_delays(graph, BLOCK, 16)
-    assert list(states.values()) == [CHANNELS] and not deep_delays(graph, BLOCK, 7)  # of 8 bits an element
+    states = deep_delays(graph, BLOCK)
+    assert list(states.values()) == [CHANNELS]
     made = queue_outside(graph, states, timing(4096))
     (delay,) = [node.attributes for node in made.nodes if isinstance(node.attributes, MemoryDelayAttributes)]
     assert delay.region.slots >= CHANNELS * delay.region.bursts + 2 and delay.region.words == SIZE // 2
@@ -71,7 +71,7 @@ def test_a_delay_has_room_for_its_frames(tmp_path: Path) -> None:
 
 
 def test_small_states_stay(tmp_path: Path) -> None:
-    assert not deep_delays(recurrent(tmp_path, 16), BLOCK, 16)
+    assert not deep_delays(recurrent(tmp_path, 16), BLOCK)
 
 
 def test_nothing_outside_leaves_a_graph_as_it_is(tmp_path: Path) -> None:

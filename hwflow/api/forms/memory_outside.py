@@ -112,7 +112,7 @@ class MemoryOutside:
 
     @cached_property
     def _states(self) -> Mapping[str, Fraction]:
-        return deep_delays(self.streams, block_bits(self._part), self.timing.chip.width)
+        return deep_delays(self.streams, block_bits(self._part))
 
     @cached_property
     def _waiting(self) -> Graph:
@@ -129,4 +129,4 @@ class MemoryOutside:
             made = schedule(graph, self._part, replace(self._budget, bram=_BOUNDLESS), interval, (), self.executor)
         except ModelRefused:
             return {}
-        return {queue.value: queue.share for queue in deep_queues(graph, made, self.timing.chip.width)}
+        return {queue.value: queue.share for queue in deep_queues(graph, made)}

@@ -15,8 +15,8 @@ from hdl_lib.memories.first_beats import FirstBeats
 from hdl_lib.memories.queue_ends import QueueEnds
 from hwflow.cores import costs
 from hwflow.cores.amaranth_shapes import shape_of
-from hwflow.cores.external.memory_queue import MemoryQueueAttributes, WaitsOutside, queue_timing
-from hwflow.cores.operator import Built, Decision, Device, MemoryFile, Resources
+from hwflow.cores.external.memory_queue import MemoryQueueAttributes, WaitsOutside, queue_timing, words_of_beat
+from hwflow.cores.operator import Built, Decision, Device, MemoryFile, Resources, beats
 from hwflow.cores.streams.delay import StreamDelay, StreamDelayAttributes, first_words
 from hwflow.cores.timing import Timing
 from hwflow.ir.graph import Delaying, IntArray, Node
@@ -47,12 +47,13 @@ class MemoryDelay(WaitsOutside[MemoryDelayAttributes]):
         return StreamDelay().evaluate(attributes.delayed, inputs)
 
     def timing(self, node: Node[MemoryDelayAttributes], decision: Decision) -> Timing:
-        return queue_timing(node.attributes, node.attributes.delayed.delay)
+        return queue_timing(node.attributes, node.outputs[0].typed, node.attributes.delayed.delay)
 
     def resources(self, node: Node[MemoryDelayAttributes], decision: Decision, device: Device) -> Resources:
-        lanes, region = decision.folding.output_lanes, node.attributes.region
-        width = lanes * node.outputs[0].typed.element.bits
-        total = super().resources(node, decision, device) + costs.loop(node.attributes.delayed.delay * region.words)
+        lanes, typed = decision.folding.output_lanes, node.outputs[0].typed
+        width = lanes * typed.element.bits
+        held = node.attributes.delayed.delay * beats(typed.shape, lanes)
+        total = super().resources(node, decision, device) + costs.loop(held)
         words = first_words(node.attributes.delayed, lanes)
         if isinstance(words, int):
             return total + Resources(lut=width)
@@ -61,11 +62,12 @@ class MemoryDelay(WaitsOutside[MemoryDelayAttributes]):
 
     def build(self, node: Node[MemoryDelayAttributes], decision: Decision, name: str) -> Built:
         lanes, given = decision.folding.output_lanes, node.attributes
-        element = node.outputs[0].typed.element
+        typed, element = node.outputs[0].typed, node.outputs[0].typed.element
         words = first_words(given.delayed, lanes)
         files = [] if isinstance(words, int) else [MemoryFile(f"{name}_first", words, lanes * element.bits)]
         core = QueueEnds(
-            ArrayLayout(shape_of(element), lanes), given.delayed.delay * given.region.words,
+            ArrayLayout(shape_of(element), lanes), words_of_beat(typed, given.width),
+            given.delayed.delay * beats(typed.shape, lanes),
             words if isinstance(words, int) else files[0].table,
         )
         return Built(core, [core.i], [core.o], files)

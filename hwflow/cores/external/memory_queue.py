@@ -51,6 +51,11 @@ class MemoryQueueAttributes(Attributes):
     def region(self) -> QueueRegion:
         return self.planned.queues[self.index]
 
+    @property
+    def width(self) -> int:
+        """Return the bits of the memory's words."""
+        return self.planned.timing.chip.width
+
 
 Q = TypeVar("Q", bound=MemoryQueueAttributes)
 
@@ -67,7 +72,7 @@ class WaitsOutside(HardwareOperator[Q]):
         return (inputs[0],)
 
     def foldings(self, node: Node[Q], device: Device) -> Sequence[Folding]:
-        lanes = queue_lanes(node.outputs[0].typed, node.attributes.planned.timing.chip.width)
+        lanes = queue_lanes(node.outputs[0].typed, node.attributes.width)
         return [Folding(lanes, lanes)]
 
     def cycles(self, node: Node[Q], folding: Folding) -> int:
@@ -75,16 +80,22 @@ class WaitsOutside(HardwareOperator[Q]):
         return max(given.region.words, given.planned.cycles_of_queue(given.region), _circuit(given))
 
     def timing(self, node: Node[Q], decision: Decision) -> Timing:
-        return queue_timing(node.attributes, 0)
+        return queue_timing(node.attributes, node.outputs[0].typed, 0)
 
     def resources(self, node: Node[Q], decision: Decision, device: Device) -> Resources:
         region, typed = node.attributes.region, node.outputs[0].typed
-        width = decision.folding.output_lanes * typed.element.bits
-        depths = Core.intake_of(region), Core.depth_of(region, queue_depth(node.attributes))
-        return sum([costs.block_queue(device.family, width, depth) for depth in depths], REGION + REGION)
+        bits, words = decision.folding.output_lanes * typed.element.bits, words_of_beat(typed, node.attributes.width)
+        width = word_bits(typed, node.attributes.width)
+        depths = Core.intake_of(region), Core.depth_of(region, words_behind(region))
+        total = sum([costs.block_queue(device.family, width, depth) for depth in depths], REGION + REGION)
+        if words > 1:  # a beat's words on either side, and counters
+            total += Resources(lut=2 * bits, ff=5 * bits)
+        return total
 
     def build(self, node: Node[Q], decision: Decision, name: str) -> Built:
-        core = QueueEnds(ArrayLayout(shape_of(node.outputs[0].typed.element), decision.folding.output_lanes))
+        typed = node.outputs[0].typed
+        layout = ArrayLayout(shape_of(typed.element), decision.folding.output_lanes)
+        core = QueueEnds(layout, words_of_beat(typed, node.attributes.width))
         return Built(core, [core.i], [core.o])
 
 
@@ -94,9 +105,10 @@ class MemoryQueue(WaitsOutside[MemoryQueueAttributes]):
     attributes = MemoryQueueAttributes
 
 
-def queue_timing(given: MemoryQueueAttributes, held: int) -> Timing:
-    """Return the timing of a queue in which so many frames are at first."""
+def queue_timing(given: MemoryQueueAttributes, typed: TensorType, held: int) -> Timing:
+    """Return the timing of a queue of frames of a type, of which so many are in it at first."""
     region, turn = given.region, given.planned.round
+    each = words_of_beat(typed, given.width)  # moved one by one at each end, a cycle later
     burst = every(region.bursts)
     moves = region.bursts * turn  # steps of a frame of what moves bursts: each takes a round
     ends = np.minimum((burst + 1) * region.burst, region.words) - 1
@@ -107,30 +119,47 @@ def queue_timing(given: MemoryQueueAttributes, held: int) -> Timing:
         result: IntArray = (frame + frames) * moves + place * turn + turn - 1
         return result
 
-    intake = Process(region.words, {0: spaced(region.words)}, {}, (Wait(1, moved(_INTAKE), steps=region.burst),))
-    late = (_LATE - 1) * turn
+    beats_in = spaced(region.words // each, each)
+    intake = Process(region.words, {0: beats_in}, {}, (Wait(1, moved(_INTAKE), steps=region.burst),))
+    late = (_LATE - 1) * turn + (each > 1)
     writer = Process(moves, {}, {}, (Wait(0, ends, late, turn), Wait(2, moved(region.slots, held), 1, turn)))
-    word = every(region.words)
-    words = word // region.burst * turn + word % region.burst
-    reader = Process(moves, {}, {0: words}, (Wait(1, moved(0, -held), _LATE * turn, turn),))
-    return Timing((intake, writer, reader), (1,), _circuit(given))
+    last = every(region.words // each) * each + each - 1  # word of each beat
+    beats_out = last // region.burst * turn + last % region.burst
+    reader = Process(moves, {}, {0: beats_out}, (Wait(1, moved(0, -held), _LATE * turn, turn),))
+    return Timing((intake, writer, reader), (1 + (each > 1),), _circuit(given))
 
 
 def queue_lanes(typed: TensorType, width: int) -> int:
-    """Return the elements of a beat of a stream that waits in a memory with words of ``width`` bits."""
+    """Return the elements of a beat of a stream that waits in a memory with words of ``width`` bits; one where an
+    element takes several words."""
     most = lanes_for(width, [typed.element.bits])
     return max(lanes for lanes in costs.stream_lanes(typed.shape) if lanes <= most)
 
 
+def words_of_beat(typed: TensorType, width: int) -> int:
+    """Return the words of a beat: several of an element with more bits."""
+    return -(-typed.element.bits // width)
+
+
+def word_bits(typed: TensorType, width: int) -> int:
+    """Return the bits of a word that such a stream uses."""
+    return -(-queue_lanes(typed, width) * typed.element.bits // words_of_beat(typed, width))
+
+
 def queue_words(typed: TensorType, width: int) -> int:
     """Return the words of a frame of such a stream."""
-    return beats(typed.shape, queue_lanes(typed, width))
+    return beats(typed.shape, queue_lanes(typed, width)) * words_of_beat(typed, width)
 
 
-def queue_depth(attributes: MemoryQueueAttributes) -> int:
-    """Return the beats behind the queue that schedules count with, as of weights
+def words_behind(region: QueueRegion) -> int:
+    """Return the words behind the queue that schedules count with, as of weights
     (:func:`hwflow.cores.external.weight_memory.counted_depth`)."""
-    return 2 * attributes.region.burst - attributes.region.last
+    return 2 * region.burst - region.last
+
+
+def queue_depth(attributes: MemoryQueueAttributes, typed: TensorType) -> int:
+    """Return the beats behind the queue that schedules count with."""
+    return max(1, words_behind(attributes.region) // words_of_beat(typed, attributes.width))
 
 
 def _circuit(given: MemoryQueueAttributes) -> int:
