@@ -6,7 +6,7 @@ own numbers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -29,22 +29,25 @@ _FAR = 12  # bits beyond a layer's own sums: all quantizers saturate there
 
 @dataclass(frozen=True)
 class HeldLayer:
-    """What the hardware of a layer holds: its sums, and the forms of the requantizers that read them."""
+    """What the hardware of a layer holds: its sums, and the forms of the requantizers that read them; of a requantizer
+    behind something else that is no product with constants, its form alone."""
 
-    sums: HeldSums
+    sums: HeldSums | None
     forms: tuple[HeldForm, ...]
 
     def table(self) -> dict[str, Any]:
         """Return it as JSON can hold it."""
-        return {
-            "weight_bits": self.sums.weight_bits, "sums": [self.sums.sums.lo, self.sums.sums.hi],
-            "requantizers": [form.table() for form in self.forms],
-        }
+        forms = {"requantizers": [form.table() for form in self.forms]}
+        if self.sums is None:
+            return forms
+        return {"weight_bits": self.sums.weight_bits, "sums": [self.sums.sums.lo, self.sums.sums.hi], **forms}
 
     @classmethod
     def of_table(cls, table: Mapping[str, Any]) -> HeldLayer:
         """Return what :meth:`table` says."""
         forms = tuple(HeldForm.of_table(each) for each in table["requantizers"])
+        if "sums" not in table:
+            return cls(None, forms)
         return cls(HeldSums(table["weight_bits"], Interval(*table["sums"])), forms)
 
 
@@ -81,7 +84,8 @@ class Holding:
         sums = {}
         for layer, _ in pairs:
             known = None if self.known is None else self.known.get(layer.name)
-            sums[layer] = replace(_sums(layer, self.loadable) if known is None else known.sums, loadable=self.loadable)
+            room = None if known is None else known.sums
+            sums[layer] = replace(room or _sums(layer, self.loadable), loadable=self.loadable)
             findings += _beyond(layer, sums[layer])
             layer.attributes = replace(layer.attributes, held=sums[layer])
         if findings:
@@ -103,9 +107,32 @@ class Holding:
                 requantizer.attributes = replace(requantizer.attributes, held=replace(form, loadable=self.loadable))
             held = [each.attributes.held for each in requantizers if each.attributes.held is not None]
             self.found[layer.name] = HeldLayer(sums[layer], tuple(held))
+        findings += self._hold_others(graph, {each for _, requantizers in pairs for each in requantizers})
         if findings:
             raise ModelRefused(findings)
         return infer_types(graph)
+
+    def _hold_others(self, graph: Graph, held: Set[Node[Any]]) -> Iterator[Finding]:
+        """Give the requantizers that are not ``held`` room, too, where all layers have some: other scales of what they
+        read change them. Those that are no multiply-add-shift stay as they are."""
+        if self.names is not None:
+            return
+        for node in graph.nodes:
+            if not isinstance(node.attributes, RequantizeAttributes) or node in held:
+                continue
+            if self.known is None:
+                form = _form(node, self.loadable)
+            else:
+                known = self.known.get(node.name)
+                form = None if known is None else known.forms[0]
+            if form is None:
+                continue
+            if form.find(node.attributes.steps) is None:
+                if self.known is not None:
+                    yield _unlike(node, form)
+                continue
+            node.attributes = replace(node.attributes, held=replace(form, loadable=self.loadable))
+            self.found[node.name] = HeldLayer(None, (form,))
 
     def _pairs(
         self, graph: Graph, findings: list[Finding]

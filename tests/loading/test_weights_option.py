@@ -87,6 +87,53 @@ def test_one_output_channel(tmp_path, capsys, stall: str) -> None:
     assert json.loads(capsys.readouterr().out)["mismatches"] == 0
 
 
+def pooled(seed: int, *, joined: bool = False) -> Builder:
+    """A convolution, with ``joined`` a sum with its input, a mean and a dense layer; all weights and all scales but the
+    input's follow from ``seed``."""
+    rng = np.random.default_rng(seed)
+
+    def scale(about: float) -> float:
+        return float(np.float32(about * rng.uniform(0.7, 1.4)))
+
+    b = Builder()
+    x = b.requantize(b.input("x", ("N", 5, 6, 6)), 0.05, 128)
+    weights = b.weights(rng.integers(-100, 101, (5, 5, 3, 3)), scale(0.02))
+    y = b.requantize(b.node("Conv", x, weights, name="conv", pads=[1, 1, 1, 1]), scale(0.4), 120)
+    if joined:
+        y = b.requantize(b.node("Add", y, x, name="add"), scale(0.4), 128, "uint8")
+    y = b.node("Flatten", b.requantize(b.node("GlobalAveragePool", y, name="pool"), scale(0.1), 100))
+    last = b.node("MatMul", y, b.weights(rng.integers(-100, 101, (5, 4)), scale(0.02)), name="dense")
+    b.output(b.requantize(last, scale(0.2), 90))
+    return b
+
+
+@pytest.mark.parametrize("other", [1, 2])
+def test_a_network_trained_anew_has_other_scales_everywhere(tmp_path, capsys, other: int) -> None:
+    """The mean's quantizer is loaded, too, though it is behind no weights."""
+    for seed, name in ((0, "one"), (other, "other")):
+        pooled(seed).save(tmp_path, f"{name}.onnx")
+    args = ["--board", "ulx3s_12f", "--fps", "50000", "--until", "verilog", "--loadable", "all"]
+    assert main(["synth", str(tmp_path / "one.onnx"), *args, "-o", str(tmp_path / "out")]) == 0
+    assert len(json.loads((tmp_path / "out/manifest.json").read_text())["held"]) == 3
+    capsys.readouterr()
+    options = ["--weights", str(tmp_path / "other.onnx"), "--frames", "3", "--seed", "1", "--format", "json"]
+    assert main(["sim", str(tmp_path / "out"), *options]) == 0
+    assert json.loads(capsys.readouterr().out)["mismatches"] == 0
+
+
+def test_a_refusal_names_what_differs_alone(tmp_path, capsys) -> None:
+    """A sum's scales are hardware; layers with room for others are no part of the reason."""
+    for seed, name in enumerate(("one", "other")):
+        pooled(seed, joined=True).save(tmp_path, f"{name}.onnx")
+    args = ["--board", "ulx3s_12f", "--fps", "50000", "--until", "verilog", "--loadable", "all"]
+    assert main(["synth", str(tmp_path / "one.onnx"), *args, "-o", str(tmp_path / "out")]) == 0
+    capsys.readouterr()
+    assert main(["sim", str(tmp_path / "out"), "--weights", str(tmp_path / "other.onnx")]) == 1
+    said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error")]
+    assert said and all("'add'" in line or "behind a sum" in line or "quantizelinear" in line for line in said), said
+    assert not any("conv" in line or "dense" in line for line in said)
+
+
 def test_what_is_not_loaded_must_be_the_same(folder, capsys) -> None:
     """Only the dense layer is loaded: another kernel of the convolution is refused, whatever table it stands in."""
     args = ["--board", "ulx3s_12f", "--fps", "20000", "--until", "verilog", "--loadable", "dense"]

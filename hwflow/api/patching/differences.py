@@ -44,22 +44,22 @@ def _modules(path: Path) -> dict[str, str]:
 
 
 def _layers(before: Path, now: Path, differing: list[str]) -> Iterator[Finding]:
-    """Yield a finding for each layer whose facts in the report differ, and for each other one with a module among
-    ``differing``."""
+    """Yield a finding for each layer with a module among ``differing``; without any, for each whose facts in the report
+    differ. (Facts of layers with room for others may differ.)"""
     was, became = (
         {layer["name"]: layer for layer in json.loads((folder / "report.json").read_text())["layers"]}
         for folder in (before, now)
     )
+    different = {name for name in was for module in differing if f"__{name}__" in f"{module}__"}
     for name in dict.fromkeys([*was, *became]):
         where = f"layer {show(name)}"
         if name not in was or name not in became:
             yield _finding(where, "must be in both models" + (", not in the old one only" if name in was else ""))
             continue
         facts = list(_facts(was[name], became[name]))
-        modules = [m for m in differing if f"__{name}__" in f"{m}__"]
-        if facts:
+        if facts and (name in different or not different):
             yield _finding(where, "; ".join(facts))
-        elif modules:
+        elif name in different:
             yield _finding(where, "must be the same hardware for both models, not one that differs in its constants")
 
 
