@@ -144,7 +144,11 @@ class WeightMemory(wiring.Component):
             ]
             wiring.connect(m, queue.o, wiring.flipped(user.output))
 
-        writes, place, loaded_word, loader_wants, crc_good, crc_bad = self._loader(m, serving)
+        # A burst from before a reset ends first: its words are nobody's.
+        longest = self.plan.timing.burst_cycles(self.controller.longest, write=True) + self.plan.timing.rfc
+        settling, settled = Signal(range(2 * longest), init=2 * longest - 1), Signal(name="settled")
+        m.d.sync += [settling.eq(settling - (settling != 0)), settled.eq(settling == 0)]
+        writes, place, loaded_word, loader_wants, crc_good, crc_bad = self._loader(m, serving, settled)
         m.d.comb += controller.write_data.eq(loaded_word)
         if writing:
             m.d.comb += controller.write_data.eq(Mux(serving, reduce(or_, writing), loaded_word))
@@ -152,7 +156,7 @@ class WeightMemory(wiring.Component):
         m.d.comb += looks.eq(~pending & serving)
         with m.FSM():
             with m.State("load"):
-                with m.If(pins.filled | crc_good):
+                with m.If((pins.filled & settled) | crc_good):
                     m.next = "serve"
                 with m.Elif(loader_wants & ~pending):
                     m.d.sync += [
@@ -211,26 +215,22 @@ class WeightMemory(wiring.Component):
         return writer, reader
 
     def _loader(
-        self, m: Module, serving: Signal
+        self, m: Module, serving: Signal, settled: Signal
     ) -> tuple[Signal, Signal, Value, Signal, Signal, Signal]:
-        """Return whether the loader writes or reads back, at which word, what it writes, whether it wants to, and
-        whether what it has read has the CRC that came behind the image, or another one."""
+        """Return whether the loader, which begins once the memory is ``settled``, writes or reads back, at which word,
+        what it writes, whether it wants to, and whether what it has read has the CRC that came behind the image, or
+        another one."""
         chip, controller, pins = self.plan.timing.chip, self.controller, self.pins
         words, halves = image_words(self.plan), 32 // chip.width
         m.submodules.load_queue = queue = SyncFIFOBuffered(width=chip.width, depth=2 * LOADED)
         place, writes = Signal(range(chip.pages * chip.columns)), Signal(init=1)
         asked = Signal()  # a burst is under way
-        # a burst from before a reset ends first
-        longest = self.plan.timing.burst_cycles(self.controller.longest, write=True) + self.plan.timing.rfc
-        settling = Signal(range(2 * longest), init=2 * longest - 1)
-        with m.If(settling != 0):
-            m.d.sync += settling.eq(settling - 1)
         done = Signal(range(LOADED))
         moved = Signal()
         expected, taken = Signal(32), Signal(range(halves + 1))
         m.d.comb += [
             queue.w_data.eq(pins.load), queue.w_en.eq(pins.load_valid & pins.load_ready),
-            pins.load_ready.eq(queue.w_rdy & ~pins.filled & ~serving & (settling == 0)),
+            pins.load_ready.eq(queue.w_rdy & ~pins.filled & ~serving & settled),
             queue.r_en.eq(controller.write_next & ~serving),
             moved.eq(Mux(writes, controller.write_next, controller.read.valid & ~serving)),
         ]

@@ -67,11 +67,12 @@ def queue_word(number: int) -> int:
 
 def streams_bench(
     plan: FetchPlan, stalls: Sequence[int], beats: int, *, filled: bool = True, words: Sequence[int] = (),
-    gaps: Sequence[int] = (),
+    gaps: Sequence[int] = (), resets: Sequence[int] = (),
 ) -> str:
     """Return a bench that takes ``beats`` of each stream, at most one in 256 / (256 - stall) cycles on average, and
     prints "stream value cycle" of each; unless ``filled`` it loads ``words`` first. ``gaps``: of what it sends to each
-    queue, whose outputs are the last streams; word k is :func:`queue_word`."""
+    queue, whose outputs are the last streams; word k is :func:`queue_word`. ``resets``: cycles in which there is one,
+    which prints "reset": all that is sent begins anew, and so does what is counted."""
     regions, count, width = len(plan.regions), len(plan.regions) + len(plan.queues), plan.timing.chip.width
     ports = "".join(
         f", .{name}__payload(data{k}), .{name}__valid(valid{k}), .{name}__ready(ready{k})"
@@ -88,6 +89,7 @@ def streams_bench(
     always @(posedge clk) begin
         if (send{k} && taken{k}) begin $display("s{k} %0d %0d", sent{k}, cycle); sent{k} <= sent{k} + 1; end
         if (!send{k} || taken{k}) send{k} <= !rst && ($urandom & 255) >= {gap};
+        if (rst) begin sent{k} <= 0; send{k} <= 0; end
     end""" for k, gap in enumerate(gaps)
     )
     streams = "".join(
@@ -95,12 +97,17 @@ def streams_bench(
     wire [{width - 1}:0] data{k}; wire valid{k}; reg ready{k}; integer got{k};
     initial begin got{k} = 0; ready{k} = 0; end
     always @(posedge clk) begin
-        if (valid{k} && ready{k}) begin
+        if (valid{k} && ready{k} && !rst) begin
             $display("{k} %0d %0d", data{k}, cycle);
             got{k} <= got{k} + 1;
         end
+        if (rst) got{k} <= 0;
         ready{k} <= ($urandom & 255) >= {stall};
     end""" for k, stall in enumerate(stalls)
+    )
+    again = "".join(
+        f"\n        if (cycle == {cycle}) rst <= 1; if (cycle == {cycle + 1}) begin rst <= 0; $display(\"reset\"); end"
+        for cycle in resets
     )
     done = " && ".join(f"got{k} >= {beats}" for k in range(count))
     chip, rows = plan.timing.chip, max(11, (plan.timing.chip.rows - 1).bit_length())
@@ -112,7 +119,7 @@ module bench;
     always #5 clk = ~clk;
     always @(posedge clk) begin
         cycle <= cycle + 1;
-        if (cycle == 2) rst <= 0;
+        if (cycle == 2) rst <= 0;{again}
         if (cycle > 400000) $fatal(1, "hung");
         if ({done}) begin $display("done"); $finish; end
     end

@@ -129,3 +129,24 @@ def test_queues_in_the_memory(tmp_path: Path) -> None:
                     written = max(max(sent[end - 1], start) + 2 * plan.round, written + plan.round)
                     read = max(written + 2 * plan.round, read + plan.round)
                     assert all(got[k][1] <= read + k - first for k in range(first, end))
+
+
+def test_a_reset_leaves_nothing_of_what_was_under_way(tmp_path: Path) -> None:
+    """Whatever bursts a reset meets: then each region is read from its first word on, and queues are empty."""
+    plan = FetchPlan.of(SdramTiming(CHIP, Fraction(100_000_000)), [(70, 2)], queues=QUEUES)
+    text = memory_verilog(tmp_path, WeightMemory(plan, [16], [2], [16, 16], [4, 4]))
+    (tmp_path / "image.mem").write_text("\n".join(f"{word:04x}" for word in range(image_words(plan))))
+    words = [plan.regions[0].address(k, CHIP.columns) for k in range(70)]
+    resets = np.cumsum(np.random.default_rng(5).integers(600, 640, 60)).tolist()
+    out = run(tmp_path, streams_bench(plan, [0, 60, 0], 200, gaps=[0, 30], resets=resets), text)
+    assert "done" in out, out[-300:]
+    parts = out.split("reset\n")
+    assert len(parts) == 61
+    streamed = 0
+    for part in parts:
+        got = [[int(line.split()[1]) for line in part.splitlines() if line.startswith(f"{k} ")] for k in range(3)]
+        streamed += sum(map(bool, got))
+        assert got[0] == [words[k % 70] for k in range(len(got[0]))]
+        for values in got[1:]:
+            assert values == [queue_word(k) for k in range(len(values))]
+    assert streamed > 150  # most of the runs came as far as the queues
