@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ import numpy.typing as npt
 import onnx
 from onnx import shape_inference
 
-from hwflow.errors import ModelRefused
+from hwflow.display import show
+from hwflow.errors import Finding, ModelRefused
 from hwflow.quantization.bias_correction import corrected_biases
 from hwflow.quantization.calibration import Range, calibrate
 from hwflow.quantization.clipping import MINMAX, Ranges, histograms
@@ -126,6 +128,7 @@ def static_qdq(
         bounded = shape_inference.infer_shapes(bounded, data_prop=True)
         placement = place_quantizers(bounded, [state.source for state in states])
         met = calibrate(bounded, frames, placement.quantized)
+        _refuse_infinite(_without(met, masked))
         clipping = recipe.method != MINMAX
         counted = histograms(bounded, frames, _without(met, masked)) if clipping else {}
         ranges = Ranges(recipe.method, met | masked, counted, _shared_ranges(placement, states))
@@ -144,6 +147,20 @@ def static_qdq(
             layers = layer_errors(bounded, result, activations, weights, target, work.quantized)
     wide = tuple(name for name, kind in activations.items() if kind.bits == MOST_BITS)
     return Quantized(finished(result, model), placement.quantized, wide, layers)
+
+
+def _refuse_infinite(met: Mapping[str, Range]) -> None:
+    """Refuse values that no quantizer has room for: a state that grows with each step, for example."""
+    infinite = [name for name, ends in met.items() if not all(map(isfinite, ends))]
+    if infinite:
+        raise ModelRefused([
+            Finding(
+                "finite-values", f"value {show(name)}",
+                f"must be finite for all calibration data, not from {met[name][0]:g} to {met[name][1]:g}",
+                "leave such frames out, or bound it in the model (a clip, another activation)",
+            )
+            for name in infinite
+        ])
 
 
 def _without(ranges: Mapping[str, Range], masked: Mapping[str, Range]) -> dict[str, Range]:

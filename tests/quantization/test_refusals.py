@@ -162,6 +162,22 @@ def test_results_that_are_not_finite():
     refused(UsageError, message, model="b.onnx", inputs="mixed.npz")
 
 
+def test_values_inside_that_are_not_finite():
+    """The result is: the reciprocal of infinity is 0."""
+    network = Network(["N", 6])
+    product = network.node("MatMul", "x", network.constant(np.eye(6)))
+    grown = network.node("Exp", network.node("Exp", network.node("Exp", product)))
+    sums = network.node("MatMul", grown, network.constant(np.ones((6, 6))))
+    network.save(Path("b.onnx"), network.node("Reciprocal", sums), ["N", 6])
+    np.savez("large.npz", x=np.array([[1.0] * 6, [5.0] * 6]))
+    with pytest.raises(ModelRefused) as raised:
+        hwflow.quantize("b.onnx", "large.npz", "q.onnx")
+    found = [finding for finding in raised.value.findings if finding.rule == "finite-values"]
+    assert found == list(raised.value.findings) and found
+    assert all("must be finite for all calibration data, not from" in finding.message for finding in found)
+    assert not Path("q.onnx").exists()
+
+
 def test_nothing_to_quantize():
     network = Network(["N", 6])
     network.save(Path("b.onnx"), network.node("Sin", "x"), ["N", 6])
