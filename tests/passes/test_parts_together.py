@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
+from math import prod
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 
 from hwflow.api.compiler import compile
 from hwflow.cores.matrix.dot_products import MvuAttributes
+from hwflow.cores.streams.rearrange import RearrangeAttributes
 from hwflow.passes import pipeline
 from tests.agreement import same
 from tests.models import Builder
@@ -61,6 +63,12 @@ def of_one_row(b: Builder) -> None:
     b.output(*[meet(b, split(b, row, [WIDTH] * 3)) for row in rows])
 
 
+def of_the_only_row(b: Builder) -> None:
+    """The product in another shape, as a sequence's only step takes it."""
+    row = b.node("Gather", product(b), b.constant(0, "int64"), axis=1)
+    b.output(meet(b, split(b, b.node("Unsqueeze", row, b.constant([1], "int64")), [WIDTH] * 3)))
+
+
 def split_twice(b: Builder) -> None:
     pair, last = split(b, product(b), [2 * WIDTH, WIDTH])
     b.output(meet(b, [*split(b, pair, [WIDTH] * 2), last]))
@@ -108,7 +116,7 @@ def orders(make: Callable[[Builder], None], folder: Path) -> list[list[int]]:
     return found
 
 
-@pytest.mark.parametrize("make", [gated, of_rows, of_one_row, split_twice, two_products])
+@pytest.mark.parametrize("make", [gated, of_rows, of_one_row, of_the_only_row, split_twice, two_products])
 def test_side_by_side(make: Callable[[Builder], None], tmp_path: Path) -> None:
     found = orders(make, tmp_path)
     assert found == [SIDE_BY_SIDE] * len(found) != []
@@ -117,6 +125,15 @@ def test_side_by_side(make: Callable[[Builder], None], tmp_path: Path) -> None:
 @pytest.mark.parametrize("make", [unequal, apart, also_whole])
 def test_in_their_own_order(make: Callable[[Builder], None], tmp_path: Path) -> None:
     assert orders(make, tmp_path) == [IN_ORDER]
+
+
+@pytest.mark.parametrize("make", [gated, of_the_only_row])
+def test_only_the_parts_are_rearranged(make: Callable[[Builder], None], tmp_path: Path) -> None:
+    b = Builder(19, 9)
+    make(b)
+    graph = pipeline.run(b.load(tmp_path).quantized, pipeline.DATAFLOW)
+    made = [node.outputs[0] for node in graph.nodes if isinstance(node.attributes, RearrangeAttributes)]
+    assert [prod(value.typed.shape) for value in made] == [WIDTH] * 3
 
 
 @pytest.mark.parametrize("fps", [None, 1e5])
