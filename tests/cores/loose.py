@@ -55,7 +55,7 @@ TOGETHER: dict[str, dict[str, float]] = {
     "ecp5": {
         "depthwise": 3.6, "elementwise": 1.94, "fetched_matrix": 2.71, "fifo": 2.42,
         "followed_by": 6.1, "fork": 1.96, "frame_sync": 4.08,
-        "max_pool": 1.5, "mvu": 2, "position_sum": 2.5, "product": 1.36, "quotient": 2.5, "rearrange": 1.96, "relay": 0,
+        "max_pool": 1.5, "mvu": 2, "position_sum": 2.5, "product": 1.36, "quotient": 2.5, "rearrange": 2.04, "relay": 0,
         "repeated": 1.68, "requantize": 1.37, "root": 3.7,
         "running_sum": 3.5, "scaled_add": 2.92, "sliding_window": 2, "stream_concat": 2.5, "stream_delay": 2.94,
         "stream_matrix": 1.61,
@@ -65,7 +65,7 @@ TOGETHER: dict[str, dict[str, float]] = {
     "ice40": {
         "depthwise": 2.5, "elementwise": 1.68, "fetched_matrix": 2.13, "fifo": 1.22, "followed_by": 1.8, "fork": 0.84,
         "frame_sync": 3.04, "max_pool": 2.5, "mvu": 2, "position_sum": 2, "product": 1.62, "quotient": 2.1,
-        "rearrange": 0.78, "relay": 0,
+        "rearrange": 0.79, "relay": 0,
         "repeated": 1.7, "requantize": 1.86, "root": 7,
         "running_sum": 2, "scaled_add": 2.38, "sliding_window": 2, "stream_concat": 0.66, "stream_delay": 1.76,
         "stream_matrix": 1.57,

@@ -104,6 +104,8 @@ class Loop(LogicalOperator[LoopAttributes]):
         for place, port in enumerate(given.body.inputs):
             is_scanned, is_state = place < given.scanned, 0 <= place - given.scanned < len(given.states)
             channels, order = inside.preferred_order(port.value)
+            if is_scanned:
+                order = _with_parts(order, inside.order_of_parts(port.value))
             if is_state and given.first[place - given.scanned] is not None:
                 held = port.value.typed
                 type_ = TensorType((order.size // channels, channels), held.element, held.interval)
@@ -140,6 +142,14 @@ class Loop(LogicalOperator[LoopAttributes]):
         for value, result in zip(node.outputs, results, strict=True):
             stream, order = inside.stream(result)
             context.bind(value, outer[stream], _of_rounds(order, rounds, order.size))
+
+
+def _with_parts(order: IntArray, parts: IntArray) -> IntArray:
+    """Return an order of elements in which those of each row along the last axis come in the order ``parts``; the same
+    where rows do not come one after the other."""
+    rows = order.reshape(-1, parts.size)
+    found: IntArray = rows[:, parts].reshape(-1) if (np.diff(rows, axis=1) == 1).all() else order
+    return found
 
 
 def _of_rounds(order: IntArray, rounds: int, apart: int) -> IntArray:

@@ -1,8 +1,8 @@
 """Reorder the elements of a frame; elements may be repeated or dropped, and constants inserted.
 
-Three forms: wiring, if each result beat is made of one source beat (of several pixels, or a whole frame); a run of
-beats that follow each other, beside which the others are dropped (a Split's part of a vector); and a buffer from which
-whole beats are read in any order (:mod:`hdl_lib.memories.rearrange`).
+Three forms: wiring, if each result beat is made of one source beat (of several pixels, or a whole frame); runs of beats
+that follow each other, one in each period, beside which the others are dropped (a Split's part of each pixel, every
+fourth element); and a buffer from which whole beats are read in any order (:mod:`hdl_lib.memories.rearrange`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from hwflow.cores import costs
 from hwflow.cores.amaranth_shapes import shape_of
 from hwflow.cores.logical.index_map import FILL, IndexMap
 from hwflow.cores.operator import Built, Decision, Device, Folding, HardwareOperator, Resources, beats
-from hwflow.cores.timing import Process, Timing, Wait, beat_by_beat, every
+from hwflow.cores.timing import Cyclic, Process, Timing, Wait, beat_by_beat, every, spaced
 from hwflow.ir.graph import Attributes, IntArray, Node, Stage
 from hwflow.types import Interval, IntType, TensorType
 
@@ -100,7 +100,9 @@ class Rearrange(HardwareOperator[RearrangeAttributes]):
             return beat_by_beat(self.cycles(node, folding), LaneMap.latency)
         run = run_of(node, folding)
         if run is not None:
-            process = Process(run.beats, {0: every(run.beats)}, {0: run.first + every(run.count)})
+            steps = run.periods * run.beats
+            taken = Cyclic(run.first + every(run.count), run.beats, run.periods)
+            process = Process(steps, {0: spaced(steps)}, {0: taken})
             return Timing((process,), (BeatRun.latency,))
         plan = plan_of(node, decision)
         steps = plan.walk.steps
@@ -160,21 +162,28 @@ def wiring_of(node: Node[RearrangeAttributes], folding: Folding) -> tuple[int | 
 
 @dataclass(frozen=True)
 class Run:
-    """``count`` beats from ``first`` on of each ``beats``."""
+    """``count`` beats from ``first`` on of each ``beats``, ``periods`` times in a frame."""
 
     beats: int
     first: int
     count: int
+    periods: int
 
 
 def run_of(node: Node[RearrangeAttributes], folding: Folding) -> Run | None:
-    """Return the run of beats that the result is; None if it is none, or all of them."""
+    """Return the runs of beats that the result is; None if it is none, or all of them."""
     moved: IndexMap = node.attributes.map
     lanes = folding.input_lanes
     words = moved.words(lanes) if folding.output_lanes == lanes else None
-    if words is None or words[0] == FILL or len(words) == moved.elements // lanes or (np.diff(words) != 1).any():
+    if words is None or words[0] == FILL:
         return None
-    return Run(moved.elements // lanes, int(words[0]), len(words))
+    beats, periods = moved.elements // lanes, 1 + int((np.diff(words) != 1).sum())
+    if beats % periods or len(words) % periods:
+        return None
+    run = Run(beats // periods, int(words[0]), len(words) // periods, periods)
+    starts = run.beats * np.arange(periods) + run.first
+    is_periodic = np.array_equal((starts[:, np.newaxis] + np.arange(run.count)).reshape(-1), words)
+    return run if is_periodic and run.count < run.beats and run.first + run.count <= run.beats else None
 
 
 def _fits(shape: tuple[int, ...], lanes: int) -> bool:
