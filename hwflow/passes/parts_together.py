@@ -17,6 +17,7 @@ from hwflow.ir.graph import Graph, IntArray, Node, Value
 from hwflow.ir.node_attributes import (
     DenseAttributes,
     ElementwiseAttributes,
+    LoopAttributes,
     ProductAttributes,
     ReindexAttributes,
     RequantizeAttributes,
@@ -46,16 +47,32 @@ _OTHERS = _Readers(None)
 def orders_of_parts(graph: Graph) -> Mapping[Value, IntArray]:
     """Return, for each value of a quantized graph that is split into equal parts of its last axis which meet again, the
     indices along that axis in the order in which the parts come together. Takes each node once."""
-    read: dict[Value, _Readers] = {port.value: _OTHERS for port in graph.outputs}
-    for node in reversed(graph.nodes):
-        for value in node.inputs:
-            read[value] = _both(read.get(value, _Readers()), _through(node, value, read))
     found = {}
-    for value, readers in read.items():
+    for value, readers in _all_readers(graph).items():
         order = _order(readers.parts, value.typed.shape[-1]) if value.typed.shape else None
         if order is not None:
             found[value] = order
     return found
+
+
+def _all_readers(graph: Graph) -> dict[Value, _Readers]:
+    read: dict[Value, _Readers] = {port.value: _OTHERS for port in graph.outputs}
+    for node in reversed(graph.nodes):
+        if isinstance(node.attributes, LoopAttributes):
+            wanted = _of_loop(node.attributes)
+        else:
+            wanted = [_through(node, value, read) for value in node.inputs]
+        for value, readers in zip(node.inputs, wanted, strict=True):
+            read[value] = _both(read.get(value, _Readers()), readers)
+    return read
+
+
+def _of_loop(loop: LoopAttributes) -> list[_Readers]:
+    """Return what a loop's body wants of each of the rows that it takes, and of the loop's other operands."""
+    read = _all_readers(loop.body)
+    rows = [read.get(port.value, _OTHERS) if port.shape else _OTHERS for port in loop.body.inputs[: loop.scanned]]
+    given = sum(first is None for first in loop.first) + len(loop.body.inputs) - loop.scanned - len(loop.first)
+    return rows + [_OTHERS] * given
 
 
 def _both(some: _Readers, others: _Readers) -> _Readers:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import onnx
+from onnx.numpy_helper import to_array
 
 from hwflow.quantization.sessions import Arrays, open_session, plain
 
@@ -18,14 +20,24 @@ Range: TypeAlias = tuple[float, float]
 _ROUND = re.compile(r"/round_\d+/")
 
 
-def calibrate(model: onnx.ModelProto, frames: Sequence[Arrays], values: Sequence[str]) -> dict[str, Range]:
+def calibrate(
+    model: onnx.ModelProto, frames: Sequence[Arrays], values: Sequence[str],
+    round_constants: Mapping[str, str] = MappingProxyType({}),
+) -> dict[str, Range]:
     """Return the range of each of ``values`` that is no constant of ``model`` on ``frames``; the same in all rounds of
-    a loop that was unrolled."""
+    a loop that was unrolled. ``round_constants``: as :class:`~hwflow.quantization.placement.Placement` has them."""
     ranges: dict[str, Range] = {}
-    for name, array in observed(model, frames, values):
+
+    def meet(name: str, array: npt.NDArray[Any]) -> None:
         low, high = float(array.min()), float(array.max())
         before = ranges.get(name, (low, high))
         ranges[name] = min(low, before[0]), max(high, before[1])
+
+    for name, array in observed(model, frames, values):
+        meet(name, array)
+    constants = {i.name: i for i in model.graph.initializer}
+    for name, source in round_constants.items():
+        meet(source, to_array(constants[name]))
     return _of_all_rounds(ranges)
 
 

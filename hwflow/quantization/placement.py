@@ -54,10 +54,13 @@ class Placement:
     """``quantized``: the values with a quantizer, in the order of the graph, constants among them.
 
     ``sources``: for each value that holds integers, the quantized value whose scale it has, up to a constant factor.
+    ``round_constants``: for each constant of a loop's round that is no constant in others, as what a first round
+    computes of a state of zeros, the quantized value of another round whose integers it has there.
     """
 
     quantized: tuple[str, ...] = ()
     sources: Mapping[str, str] = field(default_factory=dict)
+    round_constants: Mapping[str, str] = field(default_factory=dict)
 
 
 def place_quantizers(model: onnx.ModelProto, states: Iterable[str] = ()) -> Placement:
@@ -73,6 +76,7 @@ def place_quantizers(model: onnx.ModelProto, states: Iterable[str] = ()) -> Plac
     return Placement(
         tuple(name for name in placer.order if name in placer.quantized),
         {name: state.source for name, state in placer.states.items() if state.kind == _Kind.INTEGERS},
+        placer.round_constants(),
     )
 
 
@@ -136,6 +140,15 @@ class _Placer:
         more = {name for name in self.states if of_any_round(name) in shared} - self.quantized
         self.quantized |= more
         return bool(more)
+
+    def round_constants(self) -> dict[str, str]:
+        """Return the sources of constants that hold integers in other rounds."""
+        held = {
+            of_any_round(name): state.source
+            for name, state in self.states.items() if state.kind == _Kind.INTEGERS and not state.scaled
+        }
+        keys = {name: of_any_round(name) for name, tensor in self._constants.items() if tensor.data_type in _FLOATS}
+        return {name: held[key] for name, key in keys.items() if key != name and held.get(key)}
 
     def _set(self, name: str, state: _State | None) -> None:
         if state is None or name not in self._floats or name in self._constants:

@@ -30,11 +30,13 @@ _BIAS_MARGIN = 1.0001  # float32 scales are rounded
 class Scheme:
     """What is quantized, and how: ``activations`` by name (constants that are moved like activations among them, on the
     range of their elements), ``weights`` of linear operators by name. ``sources``: as
-    :class:`~hwflow.quantization.placement.Placement` has them, for biases."""
+    :class:`~hwflow.quantization.placement.Placement` has them, for biases; so are ``round_constants``, which are
+    quantized where their sources are."""
 
     activations: Mapping[str, Grid]
     weights: Mapping[str, IntegerKind] = field(default_factory=dict)
     sources: Mapping[str, str] = field(default_factory=dict)
+    round_constants: Mapping[str, str] = field(default_factory=dict)
 
 
 def with_quantizers(model: onnx.ModelProto, scheme: Scheme) -> onnx.ModelProto:
@@ -93,7 +95,10 @@ class _Writer:
             self._write_weights(name, how)
         for name, grid in scheme.activations.items():
             if name in self._constants and self._constants[name].data_type in _FLOATS:
-                renamed[name] = self._write_constant(name, grid.kind)
+                renamed[name] = self._write_constant(name, self._own_grid(name, grid.kind))
+        for name, source in scheme.round_constants.items():
+            if source in scheme.activations and name not in renamed and name not in self._scales:
+                renamed[name] = self._write_constant(name, scheme.activations[source])
         for info in graph.input:
             if info.name in scheme.activations and info.name not in self._constants:
                 renamed[info.name] = self._write_activation(info.name, info.name, result_of(info.name))
@@ -165,10 +170,13 @@ class _Writer:
         self._scales[name] = scales
         self._write_integers(name, kind.tensor(integers, f"{name}_quantized"), scales, kind, how.axis)
 
-    def _write_constant(self, name: str, kind: IntegerKind) -> str:
-        values = numpy_helper.to_array(self._constants[name]).astype(np.float64)
-        low, high = (float(values.min()), float(values.max())) if values.size else (0.0, 0.0)
-        grid = grid_of((low, high), kind)
+    def _own_grid(self, name: str, kind: IntegerKind) -> Grid:
+        """Return the grid on the range of a constant's elements."""
+        values = numpy_helper.to_array(self._constants[name])
+        return grid_of((float(values.min()), float(values.max())) if values.size else (0.0, 0.0), kind)
+
+    def _write_constant(self, name: str, grid: Grid) -> str:
+        values, kind = numpy_helper.to_array(self._constants[name]).astype(np.float64), grid.kind
         integers = np.clip(np.rint(values / grid.scale) + grid.zero, kind.least, kind.most)
         tensor = kind.tensor(integers, f"{name}_quantized")
         return self._write_integers(name, tensor, np.array([grid.scale]), kind, None, grid.zero)

@@ -127,7 +127,7 @@ def static_qdq(
         masked = bound_masks(bounded, frames)
         bounded = shape_inference.infer_shapes(bounded, data_prop=True)
         placement = place_quantizers(bounded, [state.source for state in states])
-        met = calibrate(bounded, frames, placement.quantized)
+        met = calibrate(bounded, frames, placement.quantized, placement.round_constants)
         _refuse_infinite(_without(met, masked))
         clipping = recipe.method != MINMAX
         counted = histograms(bounded, frames, _without(met, masked)) if clipping else {}
@@ -201,7 +201,8 @@ class _Work:
     def quantized(self, activations: Mapping[str, IntegerKind], weights: Mapping[str, IntegerKind]) -> onnx.ModelProto:
         """Return the QDQ model in which these are quantized, as integers of these kinds."""
         sources = self.placement.sources if weights else {}
-        return with_quantizers(self.model, Scheme(self._grids(activations), weights, sources))
+        scheme = Scheme(self._grids(activations), weights, sources, self.placement.round_constants)
+        return with_quantizers(self.model, scheme)
 
     def kinds(self, recipe: Recipe, target: Target) -> tuple[dict[str, IntegerKind], dict[str, IntegerKind]]:
         """Return the kinds of activations and of weights: those of the recipe, or chosen for its target."""

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from hwflow.api.compiler import compile
+from hwflow.cores.loops.repeated import RepeatedAttributes
 from hwflow.cores.matrix.dot_products import MvuAttributes
 from hwflow.cores.streams.rearrange import RearrangeAttributes
 from hwflow.passes import pipeline
@@ -82,6 +83,18 @@ def two_products(b: Builder) -> None:
     b.output(meet(b, split(b, b.requantize(b.node("Add", product(b), other), 0.25, 0, "int8"), [WIDTH] * 3)))
 
 
+def of_rounds(b: Builder) -> None:
+    """Rows of a product that the rounds of a loop take, each added to a product of the state."""
+    axis, total = b.constant([1], "int64"), product(b, 4)
+    weights = b.weights(np.random.default_rng(4).integers(-100, 101, (WIDTH, 3 * WIDTH)), 2.0**-6)
+    state = b.requantize(b.input("h", ["N", 1, WIDTH]), 0.25, 0, "int8")
+    for k in range(4):
+        row = b.node("Slice", total, b.constant([k], "int64"), b.constant([k + 1], "int64"), axis)
+        other = b.requantize(b.node("MatMul", state, weights), 0.25, 0, "int8")
+        state = meet(b, split(b, b.requantize(b.node("Add", row, other), 0.25, 0, "int8"), [WIDTH] * 3))
+    b.output(state)
+
+
 def unequal(b: Builder) -> None:
     parts = split(b, product(b), [WIDTH, 2 * WIDTH])
     axis, ends = b.constant([2], "int64"), (b.constant([0], "int64"), b.constant([WIDTH], "int64"))
@@ -99,12 +112,14 @@ def also_whole(b: Builder) -> None:
     b.output(meet(b, split(b, total, [WIDTH] * 3)), b.node("Concat", total, total, axis=1))
 
 
-def orders(make: Callable[[Builder], None], folder: Path) -> list[list[int]]:
+def orders(
+    make: Callable[[Builder], None], folder: Path, passes: tuple[pipeline.Pass, ...] = pipeline.DATAFLOW
+) -> list[list[int]]:
     """Return the order of outputs in which each product's stream comes. Results are those of the quantized graph."""
     b = Builder(19, 9)
     make(b)
     quantized = b.load(folder).quantized
-    graph = pipeline.run(quantized, pipeline.DATAFLOW)
+    graph = pipeline.run(quantized, passes)
     rng = np.random.default_rng(1)
     same(quantized, graph, {port.name: rng.integers(-128, 128, (5, *port.shape)) for port in quantized.inputs})
     found = []
@@ -122,6 +137,11 @@ def test_side_by_side(make: Callable[[Builder], None], tmp_path: Path) -> None:
     assert found == [SIDE_BY_SIDE] * len(found) != []
 
 
+def test_rows_of_a_loop(tmp_path: Path) -> None:
+    """What the body wants of a row is wanted of each of the rows outside."""
+    assert orders(of_rounds, tmp_path, pipeline.FORMS[pipeline.ONCE]) == [SIDE_BY_SIDE]
+
+
 @pytest.mark.parametrize("make", [unequal, apart, also_whole])
 def test_in_their_own_order(make: Callable[[Builder], None], tmp_path: Path) -> None:
     assert orders(make, tmp_path) == [IN_ORDER]
@@ -134,6 +154,16 @@ def test_only_the_parts_are_rearranged(make: Callable[[Builder], None], tmp_path
     graph = pipeline.run(b.load(tmp_path).quantized, pipeline.DATAFLOW)
     made = [node.outputs[0] for node in graph.nodes if isinstance(node.attributes, RearrangeAttributes)]
     assert [prod(value.typed.shape) for value in made] == [WIDTH] * 3
+
+
+def test_a_loop_in_hardware(tmp_path: Path) -> None:
+    b = Builder(19, 9)
+    of_rounds(b)
+    design = compile(b.load(tmp_path), "ulx3s_85f", fps=1e5, loops=pipeline.ONCE)
+    check_simulated(design, stalls=(0.0, 0.5))
+    loop = [node for node in design.schedule.graph.nodes if isinstance(node.attributes, RepeatedAttributes)]
+    moved = [node for node in loop if isinstance(node.attributes.node.attributes, RearrangeAttributes)]
+    assert {prod(node.outputs[0].typed.shape) for node in moved} == {4 * WIDTH}  # none is of all three parts
 
 
 @pytest.mark.parametrize("fps", [None, 1e5])

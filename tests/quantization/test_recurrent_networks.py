@@ -14,6 +14,8 @@ from onnx import TensorProto, helper, numpy_helper
 import hwflow
 from hwflow.api.compiler import compile, load
 from hwflow.host.boundary_models import model_outputs, port_inputs
+from hwflow.ir.node_attributes import LoopAttributes
+from hwflow.passes.roll_loops import roll_loops
 from hwflow.verify import golden
 from tests.onnx_node_tests.top_simulation import SimulatedTop
 
@@ -74,6 +76,41 @@ def test_a_classifier_of_sequences(
         if "/round_" in tensor.name and tensor.name.endswith("_scale"):
             scales.setdefault(re.sub(r"/round_\d+/", "/", tensor.name), set()).add(float(numpy_helper.to_array(tensor)))
     assert scales and all(len(each) == 1 for each in scales.values())
+
+
+@pytest.mark.parametrize("activations", ["uint8", "uint16"])
+@pytest.mark.parametrize(("op", "attributes"), [
+    ("LSTM", {}), ("GRU", {}), ("GRU", {"linear_before_reset": 1}), ("RNN", {"direction": "reverse"}),
+])
+def test_the_first_step_is_a_round(op: str, attributes: dict[str, Any], activations: str, tmp_path: Path) -> None:
+    """Products of a state of zeros are constants: they have the quantizers of other steps."""
+    classifier(tmp_path, op, 6, **attributes)
+    hwflow.quantize(tmp_path / "m.onnx", tmp_path / "x.npz", tmp_path / "q.onnx", activations=activations)
+    graph = roll_loops(load(tmp_path / "q.onnx").quantized)
+    assert [n.attributes.rounds for n in graph.nodes if isinstance(n.attributes, LoopAttributes)] == [6]
+
+
+def test_constants_of_a_first_step_are_not_clipped(tmp_path: Path) -> None:
+    """A bias beyond what the other steps' sums with it reach."""
+    classifier(tmp_path, "GRU", 6, linear_before_reset=1)
+    model = onnx.load(tmp_path / "m.onnx")
+    (bias,) = (tensor for tensor in model.graph.initializer if tensor.name == "b")
+    values = numpy_helper.to_array(bias).copy()
+    values[0, -HIDDEN:] = [9, -9, 9, -9]  # of the new gate, behind the reset gate
+    (recurrent,) = (tensor for tensor in model.graph.initializer if tensor.name == "r")
+    rows = numpy_helper.to_array(recurrent).copy()
+    rows[0, -HIDDEN:] = -np.sign(values[0, -HIDDEN:, None]) * np.eye(HIDDEN)
+    bias.CopyFrom(numpy_helper.from_array(values, "b"))
+    recurrent.CopyFrom(numpy_helper.from_array(rows, "r"))
+    onnx.save(model, tmp_path / "m.onnx")
+    hwflow.quantize(tmp_path / "m.onnx", tmp_path / "x.npz", tmp_path / "q.onnx")
+    written = onnx.load(tmp_path / "q.onnx").graph.initializer
+    tensors = {tensor.name: numpy_helper.to_array(tensor) for tensor in written}
+    found = [name.removesuffix("_quantized") for name in tensors if "round_0" in name and name.endswith("_quantized")]
+    shown = [
+        (tensors[f"{n}_quantized"].astype(float) - tensors[f"{n}_zero_point"]) * tensors[f"{n}_scale"] for n in found
+    ]
+    assert any(np.allclose(reals.reshape(-1), [9, -9, 9, -9], atol=0.1) for reals in shown)
 
 
 def test_a_classifier_of_sequences_in_hardware(tmp_path: Path) -> None:
