@@ -26,7 +26,7 @@ TOP = "top"  # module name of the board's top
 BLOCK = "hwflow_axis"  # of a block in a system that others make: a name that nothing else has
 SIMULATION_TOP = "board_simulation"
 CRC_BYTES = 4  # behind the image of a memory
-_CROWDED = 0.75  # of a part's look-up tables: so many look-up tables and flip-flops of a design, beside its link
+_CROWDED = 0.6  # of a part's look-up tables: so many look-up tables and flip-flops of a design, beside its link
 _QUIET_CYCLES = 20_000  # at the least: of what a core does behind its last frame
 
 
