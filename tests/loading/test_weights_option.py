@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -21,26 +23,20 @@ def folder(tmp_path_factory: pytest.TempPathFactory):
     network(made, 1, 0.0191, 2.5, name="other.onnx")
     network(made, 1, 0.5, name="coarse.onnx")
     network(made, 1, 0.0191, side=6, name="larger.onnx")
-    args = ["--board", "ulx3s_12f", "--fps", "100000", "--until", "verilog", "--loadable", "all"]
-    assert main(["synth", str(made / "one.onnx"), *args, "-o", str(made / "out")]) == 0
-    return made
+    return synthesized(made, "--fps", "100000")
 
 
 @pytest.mark.parametrize("stall", ["0", "0.3"])
 def test_simulated(folder, capsys, stall: str) -> None:
-    options = ["--frames", "3", "--seed", "1", "--stall", stall, "--format", "json"]
-    assert main(["sim", str(folder / "out"), "--weights", str(folder / "other.onnx"), *options]) == 0
-    told = json.loads(capsys.readouterr().out)
+    found = told(folder, "sim", "other.onnx", capsys, "--frames", "3", "--stall", stall)
     size = json.loads((folder / "out/manifest.json").read_text())["load"]["bytes"]
-    assert (told["frames"], told["mismatches"], told["verdict"]) == (3 + 3, 0, "equal")
-    assert (told["load"]["frames"], told["load"]["bytes"]) == (3, size)
-    assert size < told["load"]["cycles"]
+    assert (found["frames"], found["mismatches"], found["verdict"]) == (3 + 3, 0, "equal")
+    assert (found["load"]["frames"], found["load"]["bytes"]) == (3, size)
+    assert size < found["load"]["cycles"]
 
 
 def test_compared(folder, capsys) -> None:
-    options = ["--frames", "3", "--seed", "1", "--format", "json"]
-    assert main(["compare", str(folder / "out"), "--weights", str(folder / "other.onnx"), *options]) == 0
-    assert json.loads(capsys.readouterr().out)["unexplained"] == 0
+    assert told(folder, "compare", "other.onnx", capsys, "--frames", "3")["unexplained"] == 0
 
 
 @pytest.mark.parametrize(("name", "code", "text"), [
@@ -53,38 +49,57 @@ def test_what_does_not_fit(folder, capsys, name: str, code: int, text: str) -> N
     assert text in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("stall", ["0", "0.3"])
-def test_depthwise_ties_and_an_output_of_sums(tmp_path, capsys, stall: str) -> None:
-    """Every layer is loaded: other weights, and scales twice as large that are powers of two as well."""
-    separable(tmp_path, 0, name="one.onnx")
-    separable(tmp_path, 1, 0.5, name="other.onnx")
-    args = ["--board", "ulx3s_12f", "--fps", "40000", "--until", "verilog", "--loadable", "all"]
-    assert main(["synth", str(tmp_path / "one.onnx"), *args, "-o", str(tmp_path / "out")]) == 0
-    assert len(json.loads((tmp_path / "out/manifest.json").read_text())["load"]["memories"]) == 6
+def synthesized(folder: Path, *options: str) -> Path:
+    """Make the design of one.onnx with everything loaded; return ``folder``."""
+    args = ["--board", "ulx3s_12f", *options, "--until", "verilog", "--loadable", "all"]
+    assert main(["synth", str(folder / "one.onnx"), *args, "-o", str(folder / "out")]) == 0
+    return folder
+
+
+def told(folder: Path, command: str, other: str, capsys, *options: str) -> Any:
+    """Run a command on the design with other weights; return what it tells."""
     capsys.readouterr()
-    options = ["--weights", str(tmp_path / "other.onnx"), "--frames", "3", "--seed", "1", "--format", "json"]
-    assert main(["sim", str(tmp_path / "out"), *options, "--stall", stall]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert (told["frames"], told["mismatches"], told["verdict"]) == (3 + 3, 0, "equal")
-    assert main(["compare", str(tmp_path / "out"), *options]) == 0
-    assert json.loads(capsys.readouterr().out)["unexplained"] == 0
+    weights = ["--weights", str(folder / other), "--seed", "1", "--format", "json"]
+    assert main([command, str(folder / "out"), *weights, *options]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+@pytest.fixture(scope="module")
+def depthwise(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("depthwise")
+    separable(made, 0, name="one.onnx")
+    separable(made, 1, 0.5, name="other.onnx")
+    return synthesized(made, "--fps", "40000")
 
 
 @pytest.mark.parametrize("stall", ["0", "0.3"])
-def test_one_output_channel(tmp_path, capsys, stall: str) -> None:
-    """The quantizer's parameters are a word, which stands twice in its table."""
+def test_depthwise_ties_and_an_output_of_sums(depthwise, capsys, stall: str) -> None:
+    """Every layer is loaded: other weights, and scales twice as large that are powers of two as well."""
+    assert len(json.loads((depthwise / "out/manifest.json").read_text())["load"]["memories"]) == 6
+    found = told(depthwise, "sim", "other.onnx", capsys, "--frames", "3", "--stall", stall)
+    assert (found["frames"], found["mismatches"], found["verdict"]) == (3 + 3, 0, "equal")
+
+
+def test_depthwise_ties_and_an_output_of_sums_compared(depthwise, capsys) -> None:
+    assert told(depthwise, "compare", "other.onnx", capsys, "--frames", "3")["unexplained"] == 0
+
+
+@pytest.fixture(scope="module")
+def one_channel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("one_channel")
     for seed, name in enumerate(("one", "other")):
         b = Builder()
         x = b.requantize(b.input("x", ("N", 9)), 0.5, 3)
         weights = b.weights(np.random.default_rng(seed).integers(-60, 61, (9, 1)), 0.0173 + 0.001 * seed)
         b.output(b.requantize(b.node("MatMul", x, weights, name="dense"), 1.9, 100))
-        b.save(tmp_path, f"{name}.onnx")
-    args = ["--board", "ulx3s_12f", "--until", "verilog", "--loadable", "all"]
-    assert main(["synth", str(tmp_path / "one.onnx"), *args, "-o", str(tmp_path / "out")]) == 0
-    capsys.readouterr()
-    options = ["--weights", str(tmp_path / "other.onnx"), "--frames", "5", "--seed", "1", "--format", "json"]
-    assert main(["sim", str(tmp_path / "out"), *options, "--stall", stall]) == 0
-    assert json.loads(capsys.readouterr().out)["mismatches"] == 0
+        b.save(made, f"{name}.onnx")
+    return synthesized(made)
+
+
+@pytest.mark.parametrize("stall", ["0", "0.3"])
+def test_one_output_channel(one_channel, capsys, stall: str) -> None:
+    """The quantizer's parameters are a word, which stands twice in its table."""
+    assert told(one_channel, "sim", "other.onnx", capsys, "--frames", "5", "--stall", stall)["mismatches"] == 0
 
 
 def pooled(seed: int, *, joined: bool = False) -> Builder:
@@ -107,26 +122,26 @@ def pooled(seed: int, *, joined: bool = False) -> Builder:
     return b
 
 
-@pytest.mark.parametrize("other", [1, 2])
-def test_a_network_trained_anew_has_other_scales_everywhere(tmp_path, capsys, other: int) -> None:
+@pytest.fixture(scope="module")
+def trained_anew(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("trained_anew")
+    for seed, name in enumerate(("one", "two", "three")):
+        pooled(seed).save(made, f"{name}.onnx")
+    return synthesized(made, "--fps", "50000")
+
+
+@pytest.mark.parametrize("other", ["two", "three"])
+def test_a_network_trained_anew_has_other_scales_everywhere(trained_anew, capsys, other: str) -> None:
     """The mean's quantizer is loaded, too, though it is behind no weights."""
-    for seed, name in ((0, "one"), (other, "other")):
-        pooled(seed).save(tmp_path, f"{name}.onnx")
-    args = ["--board", "ulx3s_12f", "--fps", "50000", "--until", "verilog", "--loadable", "all"]
-    assert main(["synth", str(tmp_path / "one.onnx"), *args, "-o", str(tmp_path / "out")]) == 0
-    assert len(json.loads((tmp_path / "out/manifest.json").read_text())["held"]) == 3
-    capsys.readouterr()
-    options = ["--weights", str(tmp_path / "other.onnx"), "--frames", "3", "--seed", "1", "--format", "json"]
-    assert main(["sim", str(tmp_path / "out"), *options]) == 0
-    assert json.loads(capsys.readouterr().out)["mismatches"] == 0
+    assert len(json.loads((trained_anew / "out/manifest.json").read_text())["held"]) == 3
+    assert told(trained_anew, "sim", f"{other}.onnx", capsys, "--frames", "3")["mismatches"] == 0
 
 
 def test_a_refusal_names_what_differs_alone(tmp_path, capsys) -> None:
     """A sum's scales are hardware; layers with room for others are no part of the reason."""
     for seed, name in enumerate(("one", "other")):
         pooled(seed, joined=True).save(tmp_path, f"{name}.onnx")
-    args = ["--board", "ulx3s_12f", "--fps", "50000", "--until", "verilog", "--loadable", "all"]
-    assert main(["synth", str(tmp_path / "one.onnx"), *args, "-o", str(tmp_path / "out")]) == 0
+    synthesized(tmp_path, "--fps", "50000")
     capsys.readouterr()
     assert main(["sim", str(tmp_path / "out"), "--weights", str(tmp_path / "other.onnx")]) == 1
     said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error")]
