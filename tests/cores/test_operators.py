@@ -49,8 +49,6 @@ GAPS, STALLED, BOTH = STALLS[1:]
 PACES = {1: [STALLED], 2: [BOTH], 5: [GAPS], GENEROUS: []}  # beside the full rate, at every depth of queues
 
 each_case = pytest.mark.parametrize("case", ALL, ids=[name_of(c) for c in ALL])
-NAMES_OF_BUILT = [name_of_built(c, f) for c, f in BUILT]
-each_core = pytest.mark.parametrize(("case", "folding"), BUILT, ids=NAMES_OF_BUILT)
 each_compiled_core = pytest.mark.parametrize(
     "benches", COMPILED, ids=[name_of_built(case, folding) for case, folding, _ in COMPILED], indirect=True,
     scope="module",
@@ -110,18 +108,13 @@ def test_the_interval_is_reached_at_both_ends(case: Case) -> None:
             )
 
 
-@each_core
-def test_cycles_are_those_of_the_timing(case: Case, folding: Folding) -> None:
-    node = case.node()
-    timing = hardware(case.op).timing(node, case.decision(folding, 1))
-    assert hardware(case.op).cycles(node, folding) == timing.cycles
-
-
 @each_compiled_core
 def test_values_and_cycles(benches: list[Bench]) -> None:
     """At full rate every beat comes in its cycle, with queues that throttle and queues that do not; with gaps and
     stalls the values stay."""
     for core in benches:
+        operator = hardware(core.case.op)
+        assert operator.cycles(core.node, core.folding) == operator.timing(core.node, core.decision).cycles
         first = together(random_frames(core.case, FRAMES - 1, 4), [array[:1] for array in extreme_frames(core.case, 5)])
         second = random_frames(core.case, 2, 3)
         predicted, paces = core.predicted(FRAMES), PACES[core.depth]

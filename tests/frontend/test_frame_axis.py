@@ -232,10 +232,6 @@ def test_a_batch_of_matrices_on_both_sides() -> None:
     assert framed.graph.output[0].type.tensor_type.shape.dim[0].dim_value == 1
 
 
-@pytest.mark.parametrize(
-    "operator", sorted(key for key, record in HANDLERS.items() if not record.never),
-    ids=lambda o: f"{o[0] or 'onnx'}-{o[1]}",
-)
-def test_a_rule_for_every_operator(operator: tuple[str, str]) -> None:
+def test_a_rule_for_every_operator() -> None:
     """What becomes of its axes is known, whatever hardware is made of."""
-    assert HANDLERS[operator].frames is not None
+    assert [key for key, record in HANDLERS.items() if not record.never and record.frames is None] == []
