@@ -1,4 +1,4 @@
-"""Parse nextpnr's progress from its output."""
+"""Parse nextpnr's progress, and what it says of a part that is too small, from its output."""
 
 from __future__ import annotations
 
@@ -40,6 +40,15 @@ _PLACER = re.compile(r"at iteration #(\d+)\b")  # the annealing one, and the ana
 _ROUTING = re.compile(r"Routing (\d+) arcs\.")
 _FIRST_ROUTER = re.compile(r"(\d+) \|\s+\d+\s+\d+ \|\s+-?\d+\s+-?\d+ \|\s+(\d+)\|")
 _SECOND_ROUTER = re.compile(r"iter=(\d+) wires=\d+ overused=(\d+) overuse=\d+(?: tmgfail=(\d+))?")
+_UTILIZATION = re.compile(r"(\w+): +(\d+)/ *(\d+) +\d+%")
+
+
+def read_shortage(line: str) -> str | None:
+    """Return what a line of nextpnr's log says of cells that the part has too few of; None if it says no such thing."""
+    found = _UTILIZATION.match(line.removeprefix("Info:").strip())
+    if found is None or int(found[2]) <= int(found[3]):
+        return None
+    return f"{found[1]} must be at most {int(found[3]):,}, not {int(found[2]):,}"
 
 
 def read_progress(line: str) -> PlaceRouteProgress | None:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from hwflow.errors import Finding, ToolError
 from hwflow.sim import programs
-from hwflow.toolchain.place_route_progress import PlaceRouteProgress, read_progress
+from hwflow.toolchain.place_route_progress import PlaceRouteProgress, read_progress, read_shortage
 from hwflow.toolchain.tool import Found, Stop, Tool, run
 
 Heard = Callable[[PlaceRouteProgress], None]
@@ -33,6 +33,7 @@ LONGER = 1.5  # limit of attempts for better timing, relative to the time of the
 NEARLY = 0.03  # share of its clock that a result may miss for more attempts to pay: seeds differ by 5 % and more
 QUICK_SECONDS = 240.0  # a result that took no longer is worth other seeds
 NEARLY_QUICK = 0.08  # where it misses its clock by no more
+TOO_MANY = "ask for fewer frames per second (--fps), or choose a larger board"
 REMEDY = "if the design does not fit, ask for fewer frames per second (--fps) or choose a larger board"
 
 
@@ -65,7 +66,7 @@ class Routed:
 
 
 class NotRouted(ToolError):
-    """No strategy gave a routed design. ``seconds``: spent in vain, by step."""
+    """No strategy gave a routed design, or the part has too few cells. ``seconds``: spent in vain, by step."""
 
     seconds: Mapping[str, float] = {}
 
@@ -119,6 +120,7 @@ class _Attempt:
     start: float = 0.0
     seconds: float = 0.0
     begun: bool = False
+    shortage: str | None = None
 
 
 class _Race:
@@ -169,6 +171,9 @@ class _Race:
 
     def _run(self, attempt: _Attempt) -> float:
         def listen(line: str) -> None:
+            if attempt.shortage is None and (shortage := read_shortage(line)) is not None:
+                attempt.shortage = shortage
+                attempt.stop(shortage)
             progress = read_progress(line)
             if progress is None:
                 return
@@ -178,18 +183,24 @@ class _Race:
             if attempt.watch is not None:
                 attempt.watch.hear(progress)
 
-        files = attempt.files
-        run(
-            self._found, self._command(files, attempt.options), self._out, self._out / files.log,
-            step=f"place_route ({self._tool.name})", remedy=REMEDY, outputs=(files.placed, files.report), heard=listen,
-            stop=attempt.stop,
-        )
+        files, step = attempt.files, f"place_route ({self._tool.name})"
+        try:
+            run(
+                self._found, self._command(files, attempt.options), self._out, self._out / files.log, step=step,
+                remedy=REMEDY, outputs=(files.placed, files.report), heard=listen, stop=attempt.stop,
+            )
+        except ToolError:
+            if attempt.shortage is not None:
+                message = f"{attempt.shortage} (log: {self._out / files.log})"
+                raise NotRouted.of("part-room", step, message, TOO_MANY) from None
+            raise
         return _missed(self._out / files.report)
 
     def _wait(self, seconds: float) -> None:
         """Wait until an attempt ends, or ``seconds``; record its result, and stop attempts that do not converge.
 
-        Raises :class:`ToolError` if no other attempt can help: the tool fails before it places anything.
+        Raises :class:`ToolError` if no other attempt can help: the tool fails before it places anything,
+        :class:`NotRouted` where the part has too few cells.
         """
         done, others = wait(self._running, seconds, FIRST_COMPLETED)
         for future in others:
@@ -203,6 +214,8 @@ class _Race:
                 missed = future.result()
             except ToolError as error:
                 finding = error.findings[0]
+                if isinstance(error, NotRouted):
+                    raise
                 if not attempt.begun and finding.rule != "tool-stopped" and self.best is None:
                     raise
                 self.failures.append(finding)
@@ -236,7 +249,8 @@ def place_route(
     ``say`` is called with a line as each attempt starts or is given up, ``heard`` with the progress of the first one
     running. ``every``: run all ``strategies`` to their ends, and keep the one with the best clock.
 
-    Raises :class:`NotRouted` if no strategy gave a result, :class:`ToolError` if the tool fails before it places
+    Raises :class:`NotRouted` if no strategy gave a result, or the part has too few cells, which is said before anything
+    is placed (``another`` is asked then, too), :class:`ToolError` if the tool fails before it places
     anything, with the end of its log.
     """
     race = _Race(out, tool, found, command, say, every)
@@ -257,6 +271,10 @@ def place_route(
             further = 0 < race.missed <= NEARLY
         if further:
             race.run(attempts[len(first) :], attempts[-1])
+    except NotRouted:
+        if another is not None:
+            another()
+        raise
     finally:
         race.end()
     if race.best is None:

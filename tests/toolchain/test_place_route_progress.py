@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hwflow.toolchain.place_route_progress import PlaceRouteProgress, read_progress
+from hwflow.toolchain.place_route_progress import PlaceRouteProgress, read_progress, read_shortage
 
 
 @pytest.mark.parametrize(
@@ -59,3 +59,14 @@ def test_a_line_that_tells(line, progress, text):
 )
 def test_a_line_that_does_not(line):
     assert read_progress(line) is None
+
+
+@pytest.mark.parametrize(("line", "said"), [
+    ("Info: \t         ICESTORM_LC:    5477/   5280   103%\n", "ICESTORM_LC must be at most 5,280, not 5,477"),
+    ("Info: \t          TRELLIS_FF:   90000/  83640   107%\n", "TRELLIS_FF must be at most 83,640, not 90,000"),
+    ("Info: \t            BSRAM:    26/   26   100%\n", None),
+    ("Info: Device utilisation:\n", None),
+    ("Info:      setup  0.10  23.61 Source a/b: 9/ 8 1%\n", None),
+])  # fmt: skip
+def test_a_shortage(line: str, said: str | None) -> None:
+    assert read_shortage(line) == said

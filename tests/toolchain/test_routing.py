@@ -165,6 +165,21 @@ def test_a_tool_that_fails_before_it_places_is_an_error_at_once(routed):
     assert "exit status must be 0, not 3" in str(error.value) and "no such file" in str(error.value)
 
 
+def test_a_part_with_too_few_cells_is_told_before_placing(routed, tmp_path):
+    """No other way is tried: each has as many cells. An easier design is asked for."""
+    full = (
+        "say('Info: Packing constants..'); say('Info: \t          ICESTORM_LC:    5280/   5280   100%'); "
+        "say('Info: \t         ICESTORM_RAM:      31/     30   103%'); hang()"
+    )
+    asked = []
+    with pytest.raises(NotRouted) as error:
+        routed(full, "reached(100)", "reached(100)", another=lambda: asked.append(1))
+    finding = error.value.findings[0]
+    said = f"ICESTORM_RAM must be at most 30, not 31 (log: {tmp_path / 'route.log'})"
+    assert (finding.rule, finding.message) == ("part-room", said)
+    assert asked == [1]
+
+
 def test_a_way_that_fails_later_is_followed_by_another(routed):
     result, said = routed("lost()", "reached(100)")
     assert result.strategy == ["reached(100)"]
