@@ -36,6 +36,8 @@ class StreamAdd(Joined):
     tables: of ``a`` and of ``b``; needed where multipliers differ between beats (:attr:`table_shapes` tells), else
         None. The words of :meth:`AddPlan.words`: for each lane, lane 0 in the least significant bits, the multiplier in
         two's complement of its shape.
+    held: the shapes of the multiplier of ``a`` and of ``b``, one each for all channels, whatever the tables hold: two
+        equal words of one multiplier.
     turns: (rounds, pixels): there are multipliers, one or one per channel, for so many rounds, which follow each other;
         those of each serve so many pixels before the next ones come.
 
@@ -69,7 +71,10 @@ class StreamAdd(Joined):
         part: int = PART,
         tables: Sequence[Table | None] = (None, None),
         turns: Turns = ONE_TURN,
+        held: tuple[Shape, Shape] | None = None,
     ) -> None:
+        if held is not None and (turns[0] > 1 or any(len(values) > 1 for values in multipliers)):
+            raise ValueError("multipliers that are held must be one for all channels and rounds")
         if multiplier not in FORMS:
             raise ValueError(f"multiplier must be one of {', '.join(FORMS)}, not {multiplier!r}")
         for values in multipliers:
@@ -81,19 +86,17 @@ class StreamAdd(Joined):
         super().__init__(input_shapes, output_shape, lanes=lanes, channels=channels, depth=depth)
         self.turns = turns
         self.plan = AddPlan(
-            self.input_shapes, self.output_shape.width, lanes, channels, multipliers, multiplier, part, turns[0]
+            self.input_shapes, self.output_shape.width, lanes, channels, multipliers, multiplier, part, turns[0], held
         )
         for index, (name, table, shape) in enumerate(zip("ab", tables, self.table_shapes, strict=True)):
             words = len(self.plan.words(index))
             if (table is None) != (shape is None):
                 needed = "no table" if shape is None else "a table"
                 raise ValueError(f"{name} needs {needed} of multipliers")
-            if table is not None and shape is not None and (table.width, table.depth) != (
-                lanes * shape.width, words
-            ):
+            width = 0 if shape is None else self.plan.columns * shape.width
+            if table is not None and (table.width, table.depth) != (width, words):
                 raise ValueError(
-                    f"the table of {name} must have {words} words of {lanes * shape.width} bits, "
-                    f"not {table.depth} of {table.width}"
+                    f"the table of {name} must have {words} words of {width} bits, not {table.depth} of {table.width}"
                 )
         self.table_a, self.table_b = tables
 
@@ -119,7 +122,7 @@ class StreamAdd(Joined):
                 continue
             m.submodules[f"multipliers_{name}"] = rom = Rom.of_table(table, output_register=True)
             blocks = table.depth // rounds
-            turns = rounds, pixels * self.blocks // blocks
+            turns = rounds, max(1, pixels * self.blocks // blocks)
             m.d.comb += rom.addr.eq(count_in_turns(m, f"block_{name}", blocks, turns, step))
             words.append(rom.data)
         for lane in range(self.lanes):
@@ -157,7 +160,7 @@ class StreamAdd(Joined):
         assert multiplier is not None, "a table has a multiplier"
         label = f"{name}_{lane}"
         weight = Signal(multiplier.weight_shape, name=f"{label}_multiplier")
-        m.d.comb += weight.eq(word.word_select(lane, multiplier.weight_shape.width))
+        m.d.comb += weight.eq(word.word_select(lane if plan.columns > 1 else 0, multiplier.weight_shape.width))
         arrived = Term(x, low, high)
         for stage in range(_READ_LATENCY):
             arrived = registered(m, f"{label}_arrived_{stage}", arrived)
@@ -177,7 +180,7 @@ class AddPlan:
     """The structure of a :class:`StreamAdd`: its tables, products and sums of shifted inputs, and their timing.
 
     ``products``: the multiplier of each input that has a table, else None; ``product_latency``: cycles from a step to
-    the summands; ``levels``: of the sum.
+    the summands; ``levels``: of the sum; ``columns``: multipliers in a word of a table.
     """
 
     def __init__(
@@ -190,6 +193,7 @@ class AddPlan:
         form: ProductForm,
         part: int = PART,
         rounds: int = 1,
+        held: tuple[Shape, Shape] | None = None,
     ) -> None:
         self.input_shapes = tuple(input_shapes)
         self.width = width
@@ -197,11 +201,13 @@ class AddPlan:
         self.form = form
         self.part = part
         self.rounds = rounds
+        self.held = held
+        self.columns = lanes if held is None else 1
         blocks = -(-channels // lanes)
         self.multipliers = [
             tuple(values[:1]) if len(set(values)) == 1 else tuple(values) for values in multipliers
         ]
-        self.table_shapes = tuple(
+        self.table_shapes: tuple[Shape | None, ...] = held or tuple(
             None if rounds * blocks == 1 or len(values) == 1 else _shape_holding(values) for values in self.multipliers
         )
         self.products = [
@@ -221,7 +227,9 @@ class AddPlan:
     def words(self, index: int) -> list[tuple[int, ...]]:
         """Return the multipliers of each lane in the words of the table of an input, zeros in lanes without a channel:
         a word for each block of each round, or for each round where channels are alike."""
-        values, lanes = self.multipliers[index], self.lanes
+        values, lanes = self.multipliers[index], self.columns
+        if self.held is not None:
+            return [(values[0],)] * 2  # a table of one word is a constant
         own = len(values) // self.rounds
         if own <= 1:
             return [(value,) * lanes for value in values]

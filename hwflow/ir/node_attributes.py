@@ -73,6 +73,16 @@ class HeldSums:
     loadable: bool = False
 
 
+@dataclass(frozen=True)
+class HeldFactors:
+    """What hardware of a scaled sum holds for other multipliers than its own: signed ones of so many bits, of the first
+    and of the second input, and sums within an interval. ``loadable``: they are written while the design runs."""
+
+    bits: tuple[int, int]
+    sums: Interval
+    loadable: bool = False
+
+
 @dataclass(frozen=True, eq=False)
 class Conv2dAttributes(Attributes):
     """``weights`` int64 [M, C / groups, kh, kw] (weight zero point already subtracted); ``groups`` of channels that are
@@ -281,12 +291,13 @@ class RootAttributes(Attributes):
 class ScaledAddAttributes(Attributes):
     """``multipliers``: of the first and of the second input: integers that are not 0, one or one per channel; ``axis``:
     the channel axis that they vary along. ``rounds`` (of hardware): they are one, or one for each channel of so many
-    frames, which take turns."""
+    frames, which take turns. ``held``: room for others, one of each input."""
 
     op = "scaled_add"
     axis: int
     multipliers: tuple[tuple[int, ...], ...]
     rounds: int = 1
+    held: HeldFactors | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,10 +15,18 @@ import numpy as np
 from hwflow.display import show
 from hwflow.errors import Finding, ModelRefused
 from hwflow.ir.graph import Graph, Node, Recurring
-from hwflow.ir.node_attributes import Conv2dAttributes, DenseAttributes, HeldSums, RequantizeAttributes
+from hwflow.ir.node_attributes import (
+    Conv2dAttributes,
+    DenseAttributes,
+    HeldFactors,
+    HeldSums,
+    RequantizeAttributes,
+)
 from hwflow.numerics.requantizers.held_form import HeldForm
 from hwflow.numerics.requantizers.stages import NoSteps, chain
+from hwflow.passes.hold_sums import hold_sum, quantized_sums
 from hwflow.passes.infer_types import infer_types
+from hwflow.passes.rescale_sums import rescale_sums
 from hwflow.types import Interval, IntType
 
 RULE = "held-layer"
@@ -29,15 +37,19 @@ _FAR = 12  # bits beyond a layer's own sums: all quantizers saturate there
 
 @dataclass(frozen=True)
 class HeldLayer:
-    """What the hardware of a layer holds: its sums, and the forms of the requantizers that read them; of a requantizer
-    behind something else that is no product with constants, its form alone."""
+    """What the hardware of a layer holds: its sums, and the forms of the requantizers that read them; of the sum of two
+    tensors its ``factors`` and the form; of a requantizer behind something else its form alone."""
 
     sums: HeldSums | None
     forms: tuple[HeldForm, ...]
+    factors: HeldFactors | None = None
 
     def table(self) -> dict[str, Any]:
         """Return it as JSON can hold it."""
-        forms = {"requantizers": [form.table() for form in self.forms]}
+        forms: dict[str, Any] = {"requantizers": [form.table() for form in self.forms]}
+        if self.factors is not None:
+            sums = self.factors.sums
+            return {"factor_bits": list(self.factors.bits), "sums": [sums.lo, sums.hi], **forms}
         if self.sums is None:
             return forms
         return {"weight_bits": self.sums.weight_bits, "sums": [self.sums.sums.lo, self.sums.sums.hi], **forms}
@@ -48,6 +60,9 @@ class HeldLayer:
         forms = tuple(HeldForm.of_table(each) for each in table["requantizers"])
         if "sums" not in table:
             return cls(None, forms)
+        if "factor_bits" in table:
+            first, second = table["factor_bits"]
+            return cls(None, forms, HeldFactors((first, second), Interval(*table["sums"])))
         return cls(HeldSums(table["weight_bits"], Interval(*table["sums"])), forms)
 
 
@@ -80,6 +95,8 @@ class Holding:
                 RULE, "option --loadable", "must be given for a model without state: what follows from its state is "
                 "computed before the next frame comes", "leave it out",
             ))
+        added = dict(self._hold_sums(graph, findings))
+        graph = rescale_sums(graph)
         pairs = list(self._pairs(graph, findings))
         sums = {}
         for layer, _ in pairs:
@@ -91,7 +108,7 @@ class Holding:
         if findings:
             raise ModelRefused(findings)
         infer_types(graph)
-        self.found = {}
+        self.found = added
         for layer, requantizers in pairs:
             known = None if self.known is None else self.known.get(layer.name)
             forms = [_form(each, self.loadable) for each in requantizers] if known is None else known.forms
@@ -112,13 +129,32 @@ class Holding:
             raise ModelRefused(findings)
         return infer_types(graph)
 
+    def _hold_sums(self, graph: Graph, findings: list[Finding]) -> Iterator[tuple[str, HeldLayer]]:
+        """Give sums of two tensors that one quantizer alone reads room for other scales, where all layers have some."""
+        if self.names is not None:
+            return
+        for add, requantizer in quantized_sums(graph):
+            known = None if self.known is None else self.known.get(add.name)
+            if self.known is not None and (known is None or known.factors is None):
+                continue
+            room = None if known is None or known.factors is None else (known.factors, known.forms[0])
+            held = hold_sum(add, requantizer, self.loadable, room)
+            if held is not None:
+                yield add.name, HeldLayer(None, (held[1],), held[0])
+            elif known is not None:
+                findings.append(_refusal(
+                    add, "must be a sum of scales that hardware has room for, not of others: "
+                    "at most eight times as large, and no further apart"
+                ))
+
     def _hold_others(self, graph: Graph, held: Set[Node[Any]]) -> Iterator[Finding]:
         """Give the requantizers that are not ``held`` room, too, where all layers have some: other scales of what they
         read change them. Those that are no multiply-add-shift stay as they are."""
         if self.names is not None:
             return
         for node in graph.nodes:
-            if not isinstance(node.attributes, RequantizeAttributes) or node in held:
+            given = node.attributes
+            if not isinstance(given, RequantizeAttributes) or node in held or given.held is not None:
                 continue
             if self.known is None:
                 form = _form(node, self.loadable)

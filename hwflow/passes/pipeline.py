@@ -55,7 +55,7 @@ shape that follow each other."""
 
 def holding(hold: Pass) -> tuple[Pass, ...]:
     """Return the passes for hardware with room for other weights, which ``hold`` makes."""
-    return (*SIMPLER, hold, to_dataflow, insert_forks)
+    return (*SIMPLER[:-1], hold, to_dataflow, insert_forks)  # which shortens multipliers where it has none to hold
 
 
 def run(graph: Graph, passes: tuple[Pass, ...]) -> Graph:

@@ -37,7 +37,7 @@ def rescale_sums(graph: Graph) -> Graph:
     outputs = {p.value for p in graph.outputs}
     for node in graph.nodes:
         (total,) = node.outputs if isinstance(node.attributes, ScaledAddAttributes) else (None,)
-        if total is None or total in outputs or len(consumers[total]) != 1:
+        if total is None or node.attributes.held is not None or total in outputs or len(consumers[total]) != 1:
             continue
         reader, _ = consumers[total][0]
         if isinstance(reader.attributes, RequantizeAttributes):

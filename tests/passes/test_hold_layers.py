@@ -52,6 +52,64 @@ def test_what_is_held_and_what_others_make_of_it(tmp_path) -> None:
     assert (y == expected).all()
 
 
+def joined(folder: Path, scales: tuple[float, float, float], name: str, sign: str = "Add") -> Path:
+    """The sum of two inputs of these scales, quantized by the third one."""
+    b = Builder()
+    operands = [b.requantize(b.input(x, ("N", 3)), scale, 120) for x, scale in zip("ab", scales, strict=False)]
+    total = b.requantize(b.node(sign, *operands, name="sum"), scales[2], 100)
+    b.output(b.requantize(b.node("MatMul", total, b.weights(WEIGHTS[:3], 0.23), name="dense"), 1.9))
+    b.save(folder, name)
+    return folder / name
+
+
+@pytest.mark.parametrize("sign", ["Add", "Sub"])
+@pytest.mark.parametrize("loadable", [False, True])
+def test_sums_of_other_scales(tmp_path, loadable: bool, sign: str) -> None:
+    """The same types at every value, and the right integers for every pair of bytes."""
+    first = Holding(loadable=loadable)
+    graph = held(joined(tmp_path, (0.0371, 0.0523, 0.0619), "m.onnx", sign), first)
+    layer = first.found["sum"]
+    assert layer.factors is not None and layer.factors.loadable == loadable and layer.forms[0].shift == 24
+    assert HeldLayer.of_table(layer.table()).table() == layer.table()
+    a, b = (each.reshape(-1, 1).repeat(3, 1) for each in np.meshgrid(np.arange(256), np.arange(256)))
+    for number, scales in enumerate([(0.0412, 0.0311, 0.0555), (0.0911, 0.0134, 0.0789), (0.0371, 0.0523, 0.0701)]):
+        other = joined(tmp_path, scales, f"o{number}.onnx", sign)
+        second = Holding(known=first.found, loadable=loadable)
+        changed = held(other, second)
+        assert second.found == first.found
+        for one, two in zip(graph.nodes, changed.nodes, strict=True):
+            assert one.op == two.op and [v.typed.element for v in one.outputs] == [v.typed.element for v in two.outputs]
+        names = [port.name for port in load(other).quantized.inputs]
+        inputs = dict(zip(names, (a, b), strict=True))
+        (y,), (expected,) = evaluate(changed, inputs).values(), evaluate(load(other).quantized, inputs).values()
+        assert (y == expected).all()
+
+
+@pytest.mark.parametrize("scales", [(0.9, 0.0523, 0.0619), (0.0371, 0.0523, 0.0019)])
+def test_sums_of_far_other_scales(tmp_path, scales) -> None:
+    first = Holding()
+    held(joined(tmp_path, (0.0371, 0.0523, 0.0619), "m.onnx"), first)
+    with pytest.raises(ModelRefused) as refused:
+        held(joined(tmp_path, scales, "o.onnx"), Holding(known=first.found))
+    (finding,) = refused.value.findings
+    assert finding.where == "node 'sum'" and "must be a sum of scales that hardware has room for" in finding.message
+
+
+def test_sums_that_are_not_held(tmp_path) -> None:
+    """One that is an output, one of products too long to be tried, and those of layers that are not named."""
+    b = Builder()
+    x, y = (b.requantize(b.input(name, ("N", 3)), scale) for name, scale in (("a", 0.0371), ("b", 0.0523)))
+    b.output(b.requantize(b.node("MatMul", x, b.weights(WEIGHTS[:3], 0.23), name="dense"), 1.9))
+    b.output(b.requantize(b.node("Add", x, y, name="sum"), 0.06))
+    b.save(tmp_path, "m.onnx")
+    named = Holding(frozenset({"dense"}))
+    held(tmp_path / "m.onnx", named)
+    assert set(named.found) == {"dense"}
+    every = Holding()
+    held(tmp_path / "m.onnx", every)
+    assert {"dense", "sum"} <= set(every.found)
+
+
 @pytest.mark.parametrize(("weights", "scale", "message"), [
     (WEIGHTS + 3, 0.23, "must have weights of 4 bits, not from -4 to 8"),
     (np.full((4, 3), 7), 0.23, "must have sums within [-3570, 3570], not [0, 7140]: hardware has room for no others"),

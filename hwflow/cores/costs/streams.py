@@ -69,15 +69,18 @@ def stream_add(
                     total += Resources(lut=split_sums(family, x, w) + soft, ff=held)
             continue
         w = IntType(product.weight_shape.width, product.weight_shape.signed)
-        different = lanes * w.bits  # bits of a word that are not alike in all words
+        different = plan.columns * w.bits  # bits of a word that are not alike in all words
         numbers = plan.words(index)
         words = pack_words(np.array(numbers), w.bits)
-        if len(words) * different <= MOST_KNOWN_BITS:
+        if plan.held is not None:
+            table = rom(family, len(words), different, held=True)
+        elif len(words) * different <= MOST_KNOWN_BITS:
             table = filled_rom(family, words, different)
         else:
             table = rom(family, len(words), different, changing_bits(words, different))
         total += table + Resources(ff=2 * lanes * x.bits + different * product.operand_latency)
-        if plan.form == ProductForm.LUT and len(words) <= FEW and min(x.bits, w.bits) > 1:
+        known = plan.held is None and len(words) <= FEW
+        if plan.form == ProductForm.LUT and known and min(x.bits, w.bits) > 1:
             made = Resources()
             for own in zip(*numbers, strict=True):
                 made += multiple_product(family, x, w, [*own])
@@ -87,7 +90,7 @@ def stream_add(
         late = plan.product_latency - plan.tabled_latency(index)
         total += Resources(ff=lanes * late * product_bits(x, w))
     if any(plan.products):  # one address for both tables
-        total += count_up(blocks)
+        total += count_up(blocks if plan.held is None else 2)
     stored = 0
     for lane in range(lanes):
         stored += min(plan.width, plan.registers(lane)[-1].width)  # none below the least digit, none above the sign

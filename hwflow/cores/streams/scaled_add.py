@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
+from amaranth.hdl import Shape
 
 from hdl_lib.arithmetic.multiplier import PART, ProductForm
 from hdl_lib.memories.rom import Table
@@ -30,7 +31,7 @@ from hwflow.cores.operator import (
 from hwflow.cores.streams.joined import Joined, joined_streams, joined_timing
 from hwflow.cores.timing import Timing
 from hwflow.ir.graph import IntArray, Node, Stage
-from hwflow.ir.node_attributes import ScaledAddAttributes
+from hwflow.ir.node_attributes import HeldFactors, ScaledAddAttributes
 from hwflow.types import Interval, IntType, TensorType
 
 
@@ -41,6 +42,8 @@ class ScaledAdd(LogicalOperator[ScaledAddAttributes], Joined[ScaledAddAttributes
     def infer(self, attributes: ScaledAddAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         shape, axis = inputs[0].shape, attributes.axis
         count = shape[axis]
+        if attributes.held is not None:
+            return (TensorType.of(shape, (attributes.held.sums,) * count, axis),)
         ends = []
         for source, values in zip(inputs, attributes.multipliers, strict=True):
             factors = _each(values, count)
@@ -89,7 +92,7 @@ class ScaledAdd(LogicalOperator[ScaledAddAttributes], Joined[ScaledAddAttributes
             multipliers = tuple(
                 values if len(values) == 1 else tuple(values[i] for i in indices) for values in multipliers
             )
-        result = context.add("", streams, ScaledAddAttributes(1, multipliers))
+        result = context.add("", streams, ScaledAddAttributes(1, multipliers, held=node.attributes.held))
         context.bind(node.outputs[0], result, order)
 
     def foldings(self, node: Node[ScaledAddAttributes], device: Device) -> Sequence[Folding]:
@@ -112,6 +115,10 @@ class ScaledAdd(LogicalOperator[ScaledAddAttributes], Joined[ScaledAddAttributes
         blocks = -(-node.outputs[0].typed.shape[1] // folding.output_lanes)
         total = _cost(device.family, types, plan, blocks, decision.depth, folding.output_lanes // plan.lanes)
         turns = node.attributes.rounds, grouped(node.outputs[0].typed.shape, folding.output_lanes)[0]
+        held = node.attributes.held
+        if held is not None:
+            writers = [costs.table_writer(2, bits) for bits in held.bits] if held.loadable else []
+            return sum(writers, total)
         tables = [index for index, shape in enumerate(plan.table_shapes) if shape is not None]
         return sum([costs.taking_turns(len(plan.words(index)) // turns[0], turns) for index in tables], total)
 
@@ -124,7 +131,7 @@ class ScaledAdd(LogicalOperator[ScaledAddAttributes], Joined[ScaledAddAttributes
         multipliers = [_tiled(values, given.rounds, times) for values in given.multipliers]
         plan = AddPlan(
             types, node.outputs[0].typed.element.bits, lanes, channels, multipliers, folding.multiplier,
-            folding.part or PART, given.rounds,
+            folding.part or PART, given.rounds, _held_shapes(given.held),
         )
         files: list[MemoryFile] = []
         tables: list[Table | None] = []
@@ -133,11 +140,15 @@ class ScaledAdd(LogicalOperator[ScaledAddAttributes], Joined[ScaledAddAttributes
                 tables.append(None)
                 continue
             words = pack_words(np.array(plan.words(index), dtype=np.int64), shape.width)
-            files.append(MemoryFile(f"{name}_multipliers_{label}", words, lanes * shape.width))
+            files.append(MemoryFile(
+                f"{name}_multipliers_{label}", words, plan.columns * shape.width, given.held is not None,
+                given.held is not None and given.held.loadable,
+            ))
             tables.append(files[-1].table)
         core = Core(
             types, shape_of(node.outputs[0].typed.element), lanes=lanes, channels=channels, multipliers=multipliers,
             multiplier=folding.multiplier, depth=decision.depth, part=folding.part or PART, tables=tables, turns=turns,
+            held=_held_shapes(given.held),
         )
         return Built(core, [core.a, core.b], [core.o], files)
 
@@ -158,6 +169,10 @@ def _tiled(values: tuple[int, ...], rounds: int, times: int) -> tuple[int, ...]:
     return tuple([number for begin in range(0, len(values), own) for number in values[begin : begin + own] * times])
 
 
+def _held_shapes(held: HeldFactors | None) -> tuple[Shape, Shape] | None:
+    return None if held is None else (Shape(held.bits[0], True), Shape(held.bits[1], True))
+
+
 def _plan(node: Node[ScaledAddAttributes], folding: Folding) -> AddPlan:
     """Return the plan of the core at this folding: of one pixel if a beat holds several, of a single lane if all
     channels are alike."""
@@ -165,17 +180,18 @@ def _plan(node: Node[ScaledAddAttributes], folding: Folding) -> AddPlan:
     multipliers = node.attributes.multipliers
     output = node.outputs[0].typed
     lanes, channels = min(folding.output_lanes, output.shape[1]), output.shape[1]
-    if all(len(set(values)) == 1 for values in multipliers):
+    if node.attributes.held is None and all(len(set(values)) == 1 for values in multipliers):
         lanes, channels, multipliers = 1, 1, tuple(values[:1] for values in multipliers)
     return _planned(
         types, output.element.bits, lanes, channels, multipliers, folding.multiplier, folding.part or PART,
-        node.attributes.rounds,
+        node.attributes.rounds, node.attributes.held,
     )
 
 
 @lru_cache(maxsize=1024)  # the search for foldings asks for the same again and again
 def _planned(
     types: tuple[IntType, ...], width: int, lanes: int, channels: int, multipliers: tuple[tuple[int, ...], ...],
-    form: ProductForm, part: int, rounds: int,
+    form: ProductForm, part: int, rounds: int, held: HeldFactors | None,
 ) -> AddPlan:
-    return AddPlan([shape_of(t) for t in types], width, lanes, channels, multipliers, form, part, rounds)
+    shapes = [shape_of(t) for t in types]
+    return AddPlan(shapes, width, lanes, channels, multipliers, form, part, rounds, _held_shapes(held))

@@ -12,7 +12,7 @@ nearest to a step reject nearly all of them; the others are checked on every poi
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
@@ -85,6 +85,12 @@ class SumShift:
     high: int
     rounding: ShiftRounding
 
+    def shifted_by(self, shift: int) -> SumShift:
+        """Return the same with a shift that is no smaller."""
+        more = shift - self.shift
+        a, b = self.multipliers
+        return replace(self, multipliers=(a << more, b << more), addend=self.addend << more, shift=shift)
+
     def steps(self, lo: int, hi: int) -> StepFunction:
         """Return the value as a function of ``ma * a + mb * b`` from ``lo`` to ``hi``."""
         starts = least_reaching(np.arange(self.low + 1, self.high + 1), self.shift, self.rounding) - self.addend
@@ -94,15 +100,17 @@ class SumShift:
 
 
 def find_sum_shift(
-    grid: Grid, rounding: ShiftRounding, first_shift: int = 0, greatest_shift: int = GREATEST_SHIFT
+    grid: Grid, rounding: ShiftRounding, first_shift: int = 0, greatest_shift: int = GREATEST_SHIFT,
+    clamp: tuple[int, int] | None = None,
 ) -> SumShift | None:
     """Return the form of the smallest shift from ``first_shift`` on that is right on every point of ``grid``; None if
-    there is none up to ``greatest_shift`` among the candidates, or the value takes fewer than three levels."""
+    there is none up to ``greatest_shift`` among the candidates, or the value takes fewer than three levels. ``clamp``:
+    to which it must clamp (default: the least and the greatest value on the grid)."""
     if grid.steps.count < 2:
         return None
     slope = _slope(grid.steps)
     a, b, y = grid.tight
-    low, high = grid.ends
+    low, high = clamp or grid.ends
     for shift in range(max(first_shift, int(rounding != ShiftRounding.FLOOR)), greatest_shift + 1):
         nearest = [round(slope * m * (1 << shift)) for m in grid.multipliers]
         candidates = np.array(

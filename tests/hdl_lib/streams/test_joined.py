@@ -65,6 +65,11 @@ def add(**change: object) -> StreamAdd:
             dict(multipliers=((3, 1, 4, 1), (1,)), tables=(Table.of_words([0, 1, 2], 5), None)),
             "the table of a must have 2 words of 6 bits, not 3 of 5",
         ),
+        (dict(held=(S8, S8)), "a needs a table of multipliers"),
+        (
+            dict(held=(S8, S8), multipliers=((3, 1, 4, 1), (1,))),
+            "multipliers that are held must be one for all channels and rounds",
+        ),
     ],
 )
 def test_sums_refused(change: dict[str, object], message: str) -> None:
