@@ -21,6 +21,7 @@ from hwflow.errors import Finding
 from hwflow.ir.graph import Graph, IntArray, Node, Value, identity_order
 from hwflow.passes import pipeline
 from hwflow.passes.fetch_weights import ANY_TIMING, fetch_weights
+from hwflow.passes.hold_layers import HeldLayer, Holding
 from hwflow.passes.queue_outside import queue_outside
 from hwflow.sim.errors import ManifestError
 from hwflow.sim.taps import Tap, files
@@ -147,15 +148,19 @@ class _Stream:
 def judge(
     model: Model, taps: tuple[Tap, ...], records: Path, inputs: Mapping[str, IntArray], frames: int, *,
     loops: str = pipeline.UNROLLED, fetched: Mapping[str, int] | None = None, waiting: Sequence[str] = (),
+    held: Mapping[str, HeldLayer] | None = None,
 ) -> Layers:
     """Compare what was recorded in folder ``records`` while the design worked on ``inputs`` (integers by port name).
     ``loops``: the form of its loops, of :data:`hwflow.passes.pipeline.FORMS`. ``fetched``: the nodes with weights in
-    memory outside (:func:`hwflow.passes.fetch_weights.fetch_weights`); ``waiting``: the values that wait there.
+    memory outside (:func:`hwflow.passes.fetch_weights.fetch_weights`); ``waiting``: the values that wait there;
+    ``held``: the layers with room for other weights: sums have other factors there.
 
     Raises :class:`ManifestError` if the design has streams that the model, compiled again, has not.
     """
     quantized = model.quantized
-    inside = pipeline.run(quantized, pipeline.FORMS[loops])
+    scaled = any(layer.factors is not None for layer in (held or {}).values())
+    passes = pipeline.holding(Holding(known=held).hold) if scaled else pipeline.FORMS[loops]
+    inside = pipeline.run(quantized, passes)
     dataflow = fetch_weights(inside, fetched or {}, ANY_TIMING)
     dataflow = queue_outside(dataflow, dict.fromkeys(waiting, Fraction(1)), ANY_TIMING)
     streams = _streams(model, dataflow, taps, records)

@@ -16,6 +16,7 @@ from hwflow.api.compiler import Design, Model, Progress
 from hwflow.api.compiler import compile as compile_model
 from hwflow.api.output_folder import room_in
 from hwflow.api.patching.other_weights import with_weights
+from hwflow.api.patching.patched_output import held_in
 from hwflow.display import show, show_path
 from hwflow.errors import Finding, Mismatch, ToolError, UsageError
 from hwflow.exports.wave_views import write_views
@@ -291,7 +292,7 @@ def _run(
                 say(f"comparing {len(taps)} layers with the golden model")
                 inside = judge(
                     model, taps, Path(records), integers, vectors.frames, loops=_loops(out), fetched=_fetched(out),
-                    waiting=_waiting(out),
+                    waiting=_waiting(out), held=held_in(out),
                 )
         elif other is not None:
             emitted, first = load_design(out), compiled_model(out)

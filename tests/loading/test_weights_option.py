@@ -138,6 +138,15 @@ def test_a_network_trained_anew_has_other_scales_everywhere(trained_anew, capsys
     assert told(trained_anew, "sim", f"{other}.onnx", capsys, "--frames", "3", "--stall", stall)["mismatches"] == 0
 
 
+def test_layer_by_layer(trained_anew, capsys) -> None:
+    """The sum has the factors that are in its tables."""
+    capsys.readouterr()
+    options = ["--layers", "--frames", "2", "--seed", "1", "--format", "json"]
+    assert main(["sim", str(trained_anew / "out"), *options]) == 0
+    layers = {layer["core"]: layer for layer in json.loads(capsys.readouterr().out)["layers"]}
+    assert layers["add"]["differing"] == 0 < layers["add"]["elements"]
+
+
 def test_a_refusal_names_what_differs_alone(trained_anew, capsys) -> None:
     """Layers with room for others are no part of the reason."""
     capsys.readouterr()
