@@ -120,15 +120,15 @@ def _apply(f: Elementwise, x: Real) -> Real:
         case power.Pow(exponent):
             return _power(x, exponent)
         case s.Elu(alpha):
-            return x if r >= 0 else _real(alpha) * (mp.exp(r) - 1) if alpha else zero
+            return x if r >= 0 else _real(alpha) * mp.expm1(r) if alpha else zero
         case s.Selu(alpha, gamma):
             if r > 0 and isinstance(x, F):
                 return gamma * x
-            return _exactly(_real(gamma) * (r if r > 0 else _real(alpha) * (mp.exp(r) - 1)), x == 0 or not gamma, zero)
+            return _exactly(_real(gamma) * (r if r > 0 else _real(alpha) * mp.expm1(r)), x == 0 or not gamma, zero)
         case s.Celu(alpha):
             if isinstance(x, F) and r >= 0:
                 return x
-            return max(mpf(0), r) + min(mpf(0), _real(alpha) * (mp.exp(r / _real(alpha)) - 1))
+            return max(mpf(0), r) + min(mpf(0), _real(alpha) * mp.expm1(r / _real(alpha)))
         case s.Exp():
             return _exactly(mp.exp(r), x == 0, one)
         case s.Log():
@@ -138,7 +138,7 @@ def _apply(f: Elementwise, x: Real) -> Real:
         case s.Sigmoid():
             return _exactly(1 / (1 + mp.exp(-r)), x == 0, F(1, 2))
         case s.Tanh():
-            return _exactly((mp.exp(2 * r) - 1) / (mp.exp(2 * r) + 1), x == 0, zero)
+            return _exactly(mp.tanh(r), x == 0, zero)  # which has all digits of small ones, too
         case s.Erf():
             return _exactly(mp.erf(r), x == 0, zero)
         case trigonometric.Sin():
@@ -156,7 +156,7 @@ def _apply(f: Elementwise, x: Real) -> Real:
         case trigonometric.Atan():
             return _exactly(mp.atan(r), x == 0, zero)
         case hyperbolic.Sinh():
-            return _exactly((mp.exp(r) - mp.exp(-r)) / 2, x == 0, zero)
+            return _exactly(mp.sinh(r), x == 0, zero)
         case hyperbolic.Cosh():
             return _exactly((mp.exp(r) + mp.exp(-r)) / 2, x == 0, one)
         case hyperbolic.Asinh():

@@ -7,10 +7,11 @@ from math import inf
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from mpmath import mp
 
+from hwflow.numerics.functions.combination import Combination
 from hwflow.numerics.functions.float_interval import FloatIntervals
 from hwflow.numerics.functions.function import Elementwise, enclose, floats
 from hwflow.numerics.functions.piecewise import Clip, Rational
@@ -46,6 +47,7 @@ def test_functions_that_rise_do_not_fall(function: Elementwise, a: float, b: flo
 
 @settings(max_examples=250, deadline=None)
 @given(st.one_of(smooth.map(lambda f: (f,)), chains), arguments, arguments, st.floats(0, 1))
+@example((Combination("mul", (), ()), Tanh()), 0.0, 1.0034560405681075e-206, 0.0)
 def test_enclosures_contain_the_value(functions: tuple[Elementwise, ...], a: float, b: float, part: float) -> None:
     lo, hi = min(a, b), max(a, b)
     x = min(max(lo + (hi - lo) * part, lo), hi)
