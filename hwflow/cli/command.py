@@ -14,7 +14,6 @@ from hwflow.cli.terminal import print_findings, print_json
 from hwflow.display import show_path
 from hwflow.errors import Finding, HwflowError, ToolError, UsageError
 from hwflow.host.runtime.host_errors import HostError
-from hwflow.processes import rarely_collected
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -27,8 +26,7 @@ def run(arguments: Sequence[str]) -> int:
         parsed = command_line().parse_args(arguments)
         if getattr(parsed, "junit", None) is not None:
             junit.check_file(parsed.junit)
-        with rarely_collected():
-            code: int = parsed.action(parsed)
+        code: int = parsed.action(parsed)
         return code
     except HwflowError as error:
         return _refused(arguments, error.findings, error.exit_code)

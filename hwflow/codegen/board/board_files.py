@@ -17,7 +17,8 @@ from hwflow.codegen.board.carriers import OWN, LinkOptions, Pin, carrier_for
 from hwflow.codegen.board.clock_plan import plan_clock
 from hwflow.codegen.board.identity import Buffers, FramePort, identity
 from hwflow.codegen.board.memory_pins import memory_beside
-from hwflow.codegen.converted.rtlil_text import readable, without_initial_contents
+from hwflow.codegen.converted.initial_contents import without_initial_contents
+from hwflow.codegen.converted.rtlil_text import readable
 
 if TYPE_CHECKING:
     from hwflow.boards.board import Board
@@ -80,7 +81,8 @@ def write_board(
     if board.zynq is not None:
         block = AxiTop(sources, sinks, manifest["top"])
         into, outof = (sum(port.beats for port in ports) for ports in (sources, sinks))
-        text = rtlil.convert(block, name=BLOCK, ports=block.ports, emit_src=False)
+        with without_initial_contents():
+            text = rtlil.convert(block, name=BLOCK, ports=block.ports, emit_src=False)
         (folder / f"{BLOCK}.il").write_text(readable(text))
         description |= {
             "top": BLOCK,
@@ -174,13 +176,14 @@ def _top_files(
 ) -> dict[str, Any]:
     """Write the top with a carrier, its constraints, and what its simulation begins with: the chip beside it, if the
     manifest says that the design has a ``memory``. Return what ``board.json`` says of them."""
-    plan = board.platform().prepare(top, name=TOP, emit_src=False)
+    with without_initial_contents():
+        plan = board.platform().prepare(top, name=TOP, emit_src=False)
     constraints = [f"{TOP}.{ending}" for ending in board.tools.constraints]
     for name in (f"{TOP}.il", *constraints):
         text = plan.files[name]
         text = text if isinstance(text, str) else text.decode()
-        if name.endswith(".il"):
-            text = readable(text) if board.tools.vendor else without_initial_contents(text)
+        if name.endswith(".il") and board.tools.vendor:
+            text = readable(text)
         (folder / name).write_text(text)
     pins = [Pin("clk", f"{board.clock.resource}_{board.clock.number}__io", output=False), *top.carrier.pins]
     beside = "" if memory is None else memory_beside(board, memory["model"], top.clock.frequency_hz)

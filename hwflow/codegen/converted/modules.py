@@ -19,6 +19,7 @@ from amaranth.lib.wiring import Component, Out
 
 from hdl_lib.shared import CommonComponent, SharedComponent
 from hwflow.codegen.converted.equal_cores import NoStructure, structure_of
+from hwflow.codegen.converted.initial_contents import without_initial_contents
 from hwflow.codegen.converted.rtlil_text import legal, readable
 from hwflow.cores.loadable_tables import with_writers
 from hwflow.cores.operator import Decision, MemoryFile
@@ -182,7 +183,7 @@ def _rtlil(component: Component, name: str, itself: SharedComponent | None = Non
     """Return module ``name`` with its submodules and parts as RTLIL, and the shared modules that it lacks. For a shared
     component only the latter, unless it is ``itself`` the module."""
     parts = _Parts(name, itself)
-    with uncollected():
+    with uncollected(), without_initial_contents():
         if isinstance(component, CommonComponent) and component is not itself:
             Fragment.get(component, parts)
             return "", {legal(name): common for common in parts.common.values()}
