@@ -1,13 +1,14 @@
 """Let matrix-vector units take their weights from memory outside. Requires: single-consumer. Ensures it, too.
 
 A unit of N vectors and M outputs becomes one that holds groups of the vectors while the rows of weights pass
-(:mod:`hwflow.cores.external.fetched_matrix`), and a rearranger that brings each vector's results together. One node
-without inputs brings all weights.
+(:mod:`hwflow.cores.external.fetched_matrix`), and a rearranger that brings each vector's results together. A quantizer
+behind the unit comes before the rearranger, row by row, so that a third of the bits wait there. One node without inputs
+brings all weights.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +22,8 @@ from hwflow.cores.matrix.dot_products import MvuAttributes, weight_type
 from hwflow.cores.registry import OPERATORS
 from hwflow.cores.streams.rearrange import RearrangeAttributes
 from hwflow.ir.graph import Graph, IntArray, Names, Node, Value
+from hwflow.ir.node_attributes import RequantizeAttributes
+from hwflow.types import TensorType
 
 ANY_TIMING: MemoryTiming | None = None
 """Of a graph that is only evaluated."""
@@ -46,6 +49,19 @@ def groups_of(node: Node[MvuAttributes]) -> list[int]:
     return [size for size in range(vectors, 0, -1) if vectors % size == 0]
 
 
+def quantizer_of(node: Node, consumers: Consumers) -> Node[RequantizeAttributes] | None:
+    """Return the quantizer that alone reads what a node makes, if it may take its results row by row."""
+    readers = consumers[node.outputs[0]]
+    if len(readers) != 1:
+        return None
+    ((reader, _),) = readers
+    given = reader.attributes
+    if not isinstance(given, RequantizeAttributes) or given.held is not None or given.rounds > 1:
+        return None
+    return reader
+
+
+Consumers = Mapping[Value, Sequence[tuple[Node, int]]]
 Known = dict[tuple[str, int], dict[Any, Any]]
 """What is known of the nodes of a layer (:attr:`Node.kept`), by name and group."""
 
@@ -63,23 +79,34 @@ def fetch_weights(
     made: list[Node] = []
     layers: list[Fetched] = []
     streams: list[Value] = []
+    consumers = graph.consumers()
+    moved: set[Node] = set()  # quantizers that come before a rearranger
     for node in graph.nodes:
         if node.name not in groups:
-            made.append(node)
+            made += [node] if node not in moved else []
             continue
         weights, group = node.attributes.weights, groups[node.name]
         result = node.outputs[0]
-        vectors, outputs = result.typed.shape
+        vectors, channels = result.typed.shape
         layers.append(Fetched(weights, vectors // group))
         streams.append(Value(values.fresh(f"{node.name}_weights"), None, result.origin))
         _without_clipping(producers.get(node.inputs[0]))
         matrix = FetchedMatrixAttributes.of(weights.shape, group, result.typed.interval)
         by_row = Value(values.fresh(f"{node.name}_rows"), None, result.origin)
         made.append(Node(node.name, [streams[-1], node.inputs[0]], [by_row], matrix, node.sources))
-        order = RearrangeAttributes(_vector_by_vector(vectors, outputs, group), outputs, 0)
-        made.append(Node(nodes.fresh(f"{node.name}_vectors"), [by_row], [result], order, node.sources))
+        own = [made[-1]]
+        quantizer = quantizer_of(node, consumers) if group > 1 else None
+        if quantizer is not None:
+            moved.add(quantizer)
+            result, name = quantizer.outputs[0], f"{node.name}_quantized_rows"
+            rows = TensorType((vectors // group * channels, group), result.typed.element, result.typed.interval)
+            source, by_row = by_row, Value(values.fresh(name), rows, result.origin)
+            own.append(Node(quantizer.name, [source], [by_row], _by_row(quantizer, channels), quantizer.sources))
+        order = RearrangeAttributes(_vector_by_vector(vectors, channels, group), channels, 0)
+        own.append(Node(nodes.fresh(f"{node.name}_vectors"), [by_row], [result], order, node.sources))
+        made += own[1:]
         if known is not None:
-            for each in made[-2:]:
+            for each in own:
                 each.kept = known.setdefault((each.name, group), each.kept)
     memory = Node(nodes.fresh(NAME), [], streams, WeightMemoryAttributes(timing, tuple(layers)))
     graph.nodes = [memory, *made]
@@ -98,7 +125,14 @@ def _without_clipping(window: Node | None) -> None:
         window.kept = {}
 
 
-def _vector_by_vector(vectors: int, outputs: int, group: int) -> IndexMap:
+def _by_row(quantizer: Node[RequantizeAttributes], channels: int) -> RequantizeAttributes:
+    """Return the attributes of a quantizer that takes a row for each of the ``channels``, one after the other."""
+    given = quantizer.attributes
+    steps = given.steps if len(given.steps) == channels else given.steps * channels
+    return replace(given, axis=1, steps=steps, rounds=channels, by_row=True)
+
+
+def _vector_by_vector(vectors: int, channels: int, group: int) -> IndexMap:
     """Return where the results of a vector lie among those that come row by row."""
-    places: IntArray = np.arange(vectors * outputs).reshape(vectors // group, outputs, group)
-    return IndexMap(places.swapaxes(1, 2).reshape(-1), vectors * outputs)
+    places: IntArray = np.arange(vectors * channels).reshape(vectors // group, channels, group)
+    return IndexMap(places.swapaxes(1, 2).reshape(-1), vectors * channels)

@@ -20,7 +20,7 @@ import numpy as np
 from hwflow.cores.external.weight_memory import MemoryTiming, lanes_for, words_of
 from hwflow.cores.matrix.dot_products import weight_type
 from hwflow.ir.graph import Graph, Node
-from hwflow.passes.fetch_weights import Known, fetch_weights, groups_of, may_be_fetched
+from hwflow.passes.fetch_weights import Consumers, Known, fetch_weights, groups_of, may_be_fetched, quantizer_of
 from hwflow.schedule.search.bounds import Bounds, block_bits, weight_bits
 from hwflow.schedule.search.folding_search import Budget, Chip, FoldingSearch
 
@@ -62,7 +62,8 @@ def choices(
     candidates = [node for node in graph.nodes if may_be_fetched(node, width)]
     others = sum(bounds.least_of(node, "bram") for node in graph.nodes if node not in candidates)
     block = block_bits(device)
-    options = [_options(node, least[node], width, block, everything=everything) for node in candidates]
+    consumers = graph.consumers()
+    options = [_options(node, least[node], width, block, consumers, everything=everything) for node in candidates]
     smallest = [min(each, key=lambda option: (option.size, option.words)) for each in options]
     most = max(0, int(_PARTS * (_SHARE * budget.bram - others)))
 
@@ -92,13 +93,16 @@ def choices(
             yield groups
 
 
-def _options(node: Node, inside: int, width: int, block: int, *, everything: bool) -> list[_Option]:
+def _options(
+    node: Node, inside: int, width: int, block: int, consumers: Consumers, *, everything: bool
+) -> list[_Option]:
     """Return a node's options of which none is larger than another that fetches no more words."""
     weights, bits = node.attributes.weights, weight_type(node).bits
     words = words_of(weights.shape, lanes_for(width, [bits]))
     vectors, outputs = node.outputs[0].typed.shape
     held = weights.shape[1] * node.inputs[0].typed.element.bits
-    results = outputs * node.outputs[0].typed.element.bits
+    quantizer = quantizer_of(node, consumers)
+    results = outputs * (quantizer or node).outputs[0].typed.element.bits
     found = [] if everything else [_Option(0, _size(inside, block), 0)]
     for group in groups_of(node)[:_MOST_GROUPS]:
         size = _size(_HALVES * group * held, block) + _QUEUE_PARTS

@@ -38,7 +38,7 @@ from hwflow.numerics.requantizers.requantizer import Form, LookupForm, MultiplyA
 from hwflow.numerics.requantizers.stages import NoSteps, StepStage, chain
 from hwflow.numerics.requantizers.stages import Stage as StepsStage
 from hwflow.numerics.requantizers.step_function import StepFunction, all_alike
-from hwflow.types import Interval, TensorType
+from hwflow.types import Interval, IntType, TensorType
 
 
 class Requantize(LogicalOperator[RequantizeAttributes], ImplementedOperator[RequantizeAttributes]):
@@ -49,6 +49,8 @@ class Requantize(LogicalOperator[RequantizeAttributes], ImplementedOperator[Requ
         source, axis = inputs[0], attributes.axis
         intervals = source.channel_intervals(axis)
         stages = attributes.stages
+        if attributes.by_row:
+            intervals = (source.interval,) * len(stages)
         if len(stages) == 1:
             stages = stages * len(intervals)
         pairs = {(id(s), id(i)): (s, i) for s, i in zip(stages, intervals, strict=True)}  # a million share objects
@@ -63,6 +65,9 @@ class Requantize(LogicalOperator[RequantizeAttributes], ImplementedOperator[Requ
         axis = attributes.axis
         steps: tuple[StepFunction, ...] = attributes.steps
         intervals = inputs[0].channel_intervals(axis)
+        if attributes.by_row:
+            reached = Interval.hull_of([Interval(*step.reach(step.lo, step.hi)) for step in steps])
+            return (TensorType(inputs[0].shape, IntType.holding(reached), reached),)
         if attributes.held is not None:
             whole = Interval(attributes.held.low, attributes.held.high)
             return (TensorType.of(inputs[0].shape, (whole,) * len(intervals), axis),)
@@ -76,6 +81,10 @@ class Requantize(LogicalOperator[RequantizeAttributes], ImplementedOperator[Requ
         steps: tuple[StepFunction, ...] = attributes.steps
         if all_alike(steps):
             return (steps[0].evaluate(inputs[0]),)
+        if attributes.by_row:
+            rows = inputs[0].reshape(-1, len(steps), inputs[0].shape[2])
+            made = [step.evaluate(rows[:, row]) for row, step in enumerate(steps)]
+            return (np.stack(made, axis=1).reshape(inputs[0].shape),)
         result = np.empty_like(inputs[0])
         source, target = np.moveaxis(inputs[0], axis, 0), np.moveaxis(result, axis, 0)
         for channel, step in enumerate(steps):
@@ -113,10 +122,13 @@ class Requantize(LogicalOperator[RequantizeAttributes], ImplementedOperator[Requ
 
     def foldings(self, node: Node[RequantizeAttributes], device: Device) -> Sequence[Folding]:
         part = costs.FAMILIES[device.family].dsp_width - 1
-        options = [Folding(lanes, lanes, part=part) for lanes in costs.stream_lanes(node.inputs[0].typed.shape)]
+        shape = node.inputs[0].typed.shape
+        options = [Folding(lanes, lanes, part=part) for lanes in costs.stream_lanes(shape)]
+        if node.attributes.by_row:
+            options = [each for each in options if each.input_lanes <= shape[1]]
         form, in_turns = form_of(node), node.attributes.rounds > 1
         if node.attributes.held is not None:  # whose table is of several words
-            several = [each for each in options if each.input_lanes < max(2, node.inputs[0].typed.shape[1])]
+            several = [each for each in options if each.input_lanes < max(2, shape[1])]
             lut = LookupTableProducts.kind
             return several + [Folding(each.input_lanes, each.output_lanes, multiplier=lut) for each in several]
         if isinstance(form, QuadraticForm):

@@ -57,14 +57,16 @@ class RequantizerCore(Implementation[RequantizeAttributes], Generic[F]):
         self.steps: Sequence[StepFunction] = node.attributes.steps
         self.lanes = folding.input_lanes
         self.own: int = node.inputs[0].typed.shape[1]
-        self.channels = grouped(node.inputs[0].typed.shape, self.lanes)[1]
+        pixels, self.channels = grouped(node.inputs[0].typed.shape, self.lanes)
         rounds: int = node.attributes.rounds
+        if node.attributes.by_row:
+            pixels, self.own, self.channels = -(-self.own // self.lanes), 1, self.lanes
         held = node.attributes.held is not None
         if not held and all_alike(self.steps):
             self.own, self.channels, rounds = 1, self.lanes, 1
         if held and rounds == 1 and self.channels <= self.lanes:
             rounds = 2  # a table of one word is a constant: two frames in turns take the same
-        self.turns = rounds, grouped(node.inputs[0].typed.shape, self.lanes)[0]
+        self.turns = rounds, pixels
         self.words = rounds * -(-self.channels // self.lanes)
         self.changeable = held or (self.tabled and folding.in_block and self.words > 1)
 
@@ -86,6 +88,8 @@ class RequantizerCore(Implementation[RequantizeAttributes], Generic[F]):
             return self.lanes * self.output.bits
         if sum(step.count + 1 for step in self.steps[: self.all]) > costs.MOST_KNOWN_BITS:
             return self.lanes * self.output.bits
+        if self.own == 1:
+            return self.lanes * changing_bits(self.steps[: self.all], 1, self.output.bits)
         return changing_bits(self.steps[: self.all], self.lanes, self.output.bits)
 
     def wrapped(self, base: int) -> int:

@@ -310,3 +310,43 @@ REQUANTIZE += [
     _constants(_keys("thresholds_keys", 3, (1, 2, 1, 1), IntType(20, False)), 4, GATES),
     _constants(_keys("search_keys_of_pixels", 2, (5, 2, 9), IntType(23, False)), 6, GATES),
 ]
+
+
+def _by_row(case: Case, group: int) -> Case:
+    """The case with the functions of its channels in turns: each for a row of ``group`` elements, twice in a frame."""
+    stages = case.attributes["stages"]
+    rows = stream(2 * len(stages), group, case.source.element)
+    attributes = {**case.attributes, "rounds": len(stages), "by_row": True}
+    return replace(
+        case, name=f"{case.name}_by_row", source=rows, attributes=attributes,
+        corners=None if case.corners is None else _row_corners,
+    )
+
+
+def _row_corners(node: Node) -> IntArray:
+    """For each row an input of its least and of its greatest result."""
+    steps, (rows, group) = node.attributes.steps, node.inputs[0].typed.shape
+    frames = []
+    for end in (min, max):
+        column = [(s.lo, *s.breaks)[s.values.index(end(s.values))] for s in steps]
+        frames.append(np.repeat(np.resize(np.array(column, dtype=np.int64), rows)[:, np.newaxis], group, axis=1))
+    return np.stack(frames)
+
+
+REQUANTIZE += [
+    _by_row(case, group)
+    for case, group in (
+        (_requantize("multiply", 3, 5, I18, I8, lambda c: Fraction(97 + 13 * c, 131071), (1, 2, 3, 6)), 6),
+        (_requantize("multiply_deep", 1, 256, I18, I8, _scattered(9999, 26), (1, 2)), 2),
+        (_requantize("multiply_ties", 3, 5, I18, I8, lambda c: Fraction(1 + 2 * c, 512), (2, 3)), 4),
+        (_rows(_requantize("multiply", 3, 5, I18, I8, _scattered(9999, 26), (), zero_point=3), 1, 2), 4),
+        (_serial(_requantize("multiply", 2, 5, I18, I8, _scattered(9999, 22), ()), (1, 1), (2, 2)), 4),
+        (_requantize("thresholds", 4, 5, I12, IntType(2, True), lambda c: Fraction(7 + c, 3000), (1, 2, 5)), 5),
+        (_requantize("table", 4, 3, I4, I8, lambda c: Fraction(31 + 9 * c, 7), (1, 3)), 3),
+        (_function("search", 3, 5, I16, lambda x, c: np.sqrt(x.clip(0) * (1 + c / 7)), (1, 2)), 4),
+        (_function("search_values", 3, 5, I16, lambda x, c: smooth(x, 300 * c, 4000 + 900 * c), (1, 3)), 3),
+        (_one_comparator(_function("search", 3, 5, I16, lambda x, c: np.sqrt(x.clip(0) * (1 + c / 7)), ())), 3),
+        (_one_comparator(_function("search_values", 2, 3, I16, lambda x, c: smooth(x, 300 * c, 4000), ())), 4),
+        (_requantize("multiply_alike", 3, 4, I16, I8, lambda c: Fraction(3, 1001), (1, 3), uniform=True), 3),
+    )
+]
