@@ -99,6 +99,8 @@ def count_in_turns(m: Module, name: str, words: int, turns: Turns, advance: Valu
     groups, times = turns
     if groups == 1:
         return count_up(m, name, words, advance)
+    if words == 1:
+        return count_up(m, name, groups, advance & loop(m, f"{name}_turn", times, advance))
     value = Signal(range(words * groups), name=name)
     begin = Signal.like(value, name=f"{name}_begin")
     word_last = loop(m, f"{name}_word", words, advance)

@@ -26,6 +26,8 @@ class SlidingWindow(wiring.Component):
     kernel, stride, dilation: (vertical, horizontal), each at least 1.
     pads: (top, left, bottom, right), each at least 0.
     pad_value: every lane of a pixel outside the image; a value of ``shape``.
+    segment, times: so many windows of an output row, which they must divide, are sent so often one after the other
+        before the next ones are; by default all of a row, once.
     rows: image rows the buffer holds, at least :meth:`minimum_rows`. More of them let the writer run further ahead.
     depth: beats of the output queue; one beat per cycle needs ``latency + 1``.
     input_shape: of an element that comes in, whose values ``shape`` must hold; ``shape`` by default.
@@ -49,7 +51,7 @@ class SlidingWindow(wiring.Component):
       for the first row: nothing leaves before its frame has come in.)
     - A reader step needs a credit of the output queue.
 
-    Initiation interval: ``out_height * out_width * kernel[0] * kernel[1] * blocks`` cycles per frame, or
+    Initiation interval: ``times * out_height * out_width * kernel[0] * kernel[1] * blocks`` cycles per frame, or
     ``height * width * blocks`` if that is more, both provided that ``rows`` lets the two overlap. Under backpressure
     the reader stops, then the writer when the buffer is full.
 
@@ -74,11 +76,19 @@ class SlidingWindow(wiring.Component):
         pads: tuple[int, int, int, int] = (0, 0, 0, 0),
         dilation: tuple[int, int] = (1, 1),
         pad_value: int = 0,
+        segment: int | None = None,
+        times: int = 1,
         rows: int,
         depth: int,
         input_shape: Shape | None = None,
     ) -> None:
         self.geometry = WindowGeometry(height, width, kernel, stride, pads, dilation)
+        self.segment, self.times = segment or self.geometry.out_width, times
+        if times < 1 or self.segment < 1 or self.geometry.out_width % self.segment:
+            raise ValueError(
+                f"times must be at least 1, and segment divide {self.geometry.out_width}, the windows of a row, not be "
+                f"{times} and {self.segment}"
+            )
         self.blocks = block_count(channels, lanes)
         self.shape = Shape.cast(shape)
         self.lanes = lanes
@@ -205,7 +215,13 @@ class SlidingWindow(wiring.Component):
         tap_last = loop(m, "block", self.blocks, issue)
         kernel_row_last = tap_last & loop(m, "kernel_column", kw, tap_done)
         window_last = kernel_row_last & loop(m, "kernel_row", kh, kernel_row_done)
-        row_last = window_last & loop(m, "column", geometry.out_width, window_done)
+        segment_last = window_last & loop(m, "column", self.segment, window_done)
+        turn_last = row_last = segment_last  # of a segment, of its last turn, of its row
+        if self.times > 1:
+            segment_done, turn_done = issue & segment_last, Signal(name="turn_done")
+            turn_last = segment_last & loop(m, "turn", self.times, segment_done)
+            m.d.comb += turn_done.eq(issue & turn_last)
+            row_last = turn_last & loop(m, "segment", geometry.out_width // self.segment, turn_done)
         m.d.comb += [
             tap_done.eq(issue & tap_last),
             kernel_row_done.eq(issue & kernel_row_last),
@@ -219,9 +235,20 @@ class SlidingWindow(wiring.Component):
         column = Signal(range(start, max(rightmost, 0) + 1), init=start)
         window_column = Signal(range(start, max(rightmost, 0) + 1), init=start)
         next_column = Signal(range(start, max(rightmost, 0) + shift + 1), init=start + shift)
+        segment_column: Value = Const(start, column.shape())
+        if self.times > 1 and self.segment < geometry.out_width:
+            segment_column = Signal.like(column, name="segment_column")
+            with m.If(turn_done):
+                m.d.sync += segment_column.eq(Mux(row_last, start, next_column))
         with m.If(issue):
             with m.If(row_last):
                 m.d.sync += [column.eq(start), window_column.eq(start), next_column.eq(start + shift)]
+            if self.times > 1:
+                with m.Elif(segment_last & ~turn_last):
+                    m.d.sync += [
+                        column.eq(segment_column), window_column.eq(segment_column),
+                        next_column.eq(segment_column + shift),
+                    ]
             with m.Elif(window_last):
                 m.d.sync += [
                     column.eq(next_column), window_column.eq(next_column), next_column.eq(next_column + shift)

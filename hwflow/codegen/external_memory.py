@@ -11,6 +11,7 @@ import numpy as np
 from hdl_lib.memories.weight_memory import image_words
 from hwflow.codegen.emitted.packaging import OWN_NAMES, Packaging
 from hwflow.cores.external.fetched_matrix import FetchedMatrixAttributes
+from hwflow.cores.external.fetched_row import FetchedRowAttributes
 from hwflow.cores.external.memory_queue import MemoryQueueAttributes
 from hwflow.cores.external.weight_memory import WeightMemoryAttributes, image_of, plan_of, timing_of
 from hwflow.ir.graph import Graph, Node
@@ -67,8 +68,8 @@ def memory_table(
             for queue in (node.attributes for node in graph.nodes) if isinstance(queue, MemoryQueueAttributes)
         ],
         "groups": {
-            node.name: node.attributes.rounds.outer
-            for node in graph.nodes if isinstance(node.attributes, FetchedMatrixAttributes)
+            node.name: node.attributes.group
+            for node in graph.nodes if isinstance(node.attributes, FetchedMatrixAttributes | FetchedRowAttributes)
         },
         "model": {
             "BANKS": chip.banks, "ROWS": chip.rows, "COLUMNS": chip.columns, "WIDTH": chip.width, "PAGES": plan.pages,

@@ -7,6 +7,7 @@ from typing import Any
 from hwflow.cores.beat_movers import Fifo, Fork, FrameSync, Relay, WidthConverter
 from hwflow.cores.chain import Chain
 from hwflow.cores.external.fetched_matrix import FetchedMatrix
+from hwflow.cores.external.fetched_row import FetchedRow
 from hwflow.cores.external.memory_delay import MemoryDelay
 from hwflow.cores.external.memory_queue import MemoryQueue
 from hwflow.cores.external.weight_memory import WeightMemory
@@ -63,6 +64,7 @@ OPERATORS: dict[str, Operator[Any]] = {
         Depthwise(),
         Elementwise(),
         FetchedMatrix(),
+        FetchedRow(),
         Fifo(),
         FollowedBy(),
         Fork(),

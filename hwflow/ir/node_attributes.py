@@ -257,8 +257,8 @@ class RequantizeAttributes(Attributes):
     """``axis``: of channels; ``stages``: one entry, or one per channel: a chain of stages. Derived: ``steps``, one step
     function per channel, exact. ``epsilon``: by how much, in output steps, the real number that is rounded may be off,
     because the integers are approximations; 0 where they are exact. ``rounds`` (of hardware): there are stages and
-    steps for the channels of so many frames, which take turns. ``by_row`` (of hardware): each row of a frame is such a
-    round, of one channel. ``held``: what hardware has room for, in which the steps are a multiply-add-shift."""
+    steps for the channels of so many frames, which take turns. ``row`` (of hardware): a round is a row of so many
+    elements, of one channel. ``held``: what hardware has room for, in which the steps are a multiply-add-shift."""
 
     op = "requantize"
     axis: int
@@ -266,7 +266,7 @@ class RequantizeAttributes(Attributes):
     steps: tuple[StepFunction, ...] = ()
     epsilon: Fraction = Fraction(0)
     rounds: int = 1
-    by_row: bool = False
+    row: int = 0
     held: HeldForm | None = None
 
 

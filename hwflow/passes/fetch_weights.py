@@ -1,7 +1,8 @@
 """Let matrix-vector units take their weights from memory outside. Requires: single-consumer. Ensures it, too.
 
 A unit of N vectors and M outputs becomes one that holds groups of the vectors while the rows of weights pass
-(:mod:`hwflow.cores.external.fetched_matrix`), and a rearranger that brings each vector's results together. A quantizer
+(:mod:`hwflow.cores.external.fetched_matrix`), or to which a line buffer sends a group of windows again for each row
+(:mod:`hwflow.cores.external.fetched_row`), and a rearranger that brings each vector's results together. A quantizer
 behind the unit comes before the rearranger, row by row, so that a third of the bits wait there. One node without inputs
 brings all weights.
 """
@@ -15,13 +16,15 @@ from typing import Any
 import numpy as np
 
 from hwflow.cores.external.fetched_matrix import FetchedMatrixAttributes
+from hwflow.cores.external.fetched_row import FetchedRowAttributes
 from hwflow.cores.external.weight_memory import Fetched, MemoryTiming, WeightMemoryAttributes, lanes_for
 from hwflow.cores.logical.image_windows import Clipping
 from hwflow.cores.logical.index_map import IndexMap
 from hwflow.cores.matrix.dot_products import MvuAttributes, weight_type
 from hwflow.cores.registry import OPERATORS
 from hwflow.cores.streams.rearrange import RearrangeAttributes
-from hwflow.ir.graph import Graph, IntArray, Names, Node, Value
+from hwflow.cores.windows.sliding_window import SlidingWindowAttributes
+from hwflow.ir.graph import Attributes, Graph, IntArray, Names, Node, Value
 from hwflow.ir.node_attributes import RequantizeAttributes
 from hwflow.types import TensorType
 
@@ -49,6 +52,17 @@ def groups_of(node: Node[MvuAttributes]) -> list[int]:
     return [size for size in range(vectors, 0, -1) if vectors % size == 0]
 
 
+def window_of(node: Node[MvuAttributes], group: int, producer: Node | None) -> Node[SlidingWindowAttributes] | None:
+    """Return the line buffer in front of a node, if it can send a group of windows again for each row of weights: a
+    segment of an output row. With fewer channels than twice the group a row of weights takes longer to use than to
+    come, as the line buffer sends a pixel a cycle at the most."""
+    if producer is None or not isinstance(producer.attributes, SlidingWindowAttributes):
+        return None
+    window = producer.attributes.geometry
+    fast = producer.outputs[0].typed.shape[1] >= _CHANNELS * group
+    return producer if fast and window.taps > 1 and window.output[1] % group == 0 else None
+
+
 def quantizer_of(node: Node, consumers: Consumers) -> Node[RequantizeAttributes] | None:
     """Return the quantizer that alone reads what a node makes, if it may take its results row by row."""
     readers = consumers[node.outputs[0]]
@@ -61,6 +75,7 @@ def quantizer_of(node: Node, consumers: Consumers) -> Node[RequantizeAttributes]
     return reader
 
 
+_CHANNELS = 2  # of a window for each of a group
 Consumers = Mapping[Value, Sequence[tuple[Node, int]]]
 Known = dict[tuple[str, int], dict[Any, Any]]
 """What is known of the nodes of a layer (:attr:`Node.kept`), by name and group."""
@@ -90,24 +105,31 @@ def fetch_weights(
         vectors, channels = result.typed.shape
         layers.append(Fetched(weights, vectors // group))
         streams.append(Value(values.fresh(f"{node.name}_weights"), None, result.origin))
-        _without_clipping(producers.get(node.inputs[0]))
-        matrix = FetchedMatrixAttributes.of(weights.shape, group, result.typed.interval)
         by_row = Value(values.fresh(f"{node.name}_rows"), None, result.origin)
-        made.append(Node(node.name, [streams[-1], node.inputs[0]], [by_row], matrix, node.sources))
-        own = [made[-1]]
+        producer = producers.get(node.inputs[0])
+        _without_clipping(producer)
+        window = window_of(node, group, producer)
+        rows, operands = (vectors // group * channels, group), [streams[-1], node.inputs[0]]
+        matrix: Attributes = FetchedMatrixAttributes.of(weights.shape, group, result.typed.interval)
+        if window is not None:
+            window.attributes = replace(window.attributes, segment=group, times=channels)
+            window.outputs[0].type = None
+            rows, operands = (vectors * channels, 1), operands[::-1]
+            matrix = FetchedRowAttributes.of(weights.shape, group, result.typed.interval)
+        own = [Node(node.name, operands, [by_row], matrix, node.sources)]
         quantizer = quantizer_of(node, consumers) if group > 1 else None
         if quantizer is not None:
             moved.add(quantizer)
             result, name = quantizer.outputs[0], f"{node.name}_quantized_rows"
-            rows = TensorType((vectors // group * channels, group), result.typed.element, result.typed.interval)
-            source, by_row = by_row, Value(values.fresh(name), rows, result.origin)
-            own.append(Node(quantizer.name, [source], [by_row], _by_row(quantizer, channels), quantizer.sources))
+            type_ = TensorType(rows, result.typed.element, result.typed.interval)
+            source, by_row = by_row, Value(values.fresh(name), type_, result.origin)
+            attributes = _by_row(quantizer, channels, group)
+            own.append(Node(quantizer.name, [source], [by_row], attributes, quantizer.sources))
         order = RearrangeAttributes(_vector_by_vector(vectors, channels, group), channels, 0)
         own.append(Node(nodes.fresh(f"{node.name}_vectors"), [by_row], [result], order, node.sources))
-        made += own[1:]
-        if known is not None:
-            for each in own:
-                each.kept = known.setdefault((each.name, group), each.kept)
+        made += own
+        for each in own if window is None else (window, *own):
+            each.kept = {} if known is None else known.setdefault((each.name, group), {})
     memory = Node(nodes.fresh(NAME), [], streams, WeightMemoryAttributes(timing, tuple(layers)))
     graph.nodes = [memory, *made]
     for node in graph.nodes:
@@ -125,11 +147,12 @@ def _without_clipping(window: Node | None) -> None:
         window.kept = {}
 
 
-def _by_row(quantizer: Node[RequantizeAttributes], channels: int) -> RequantizeAttributes:
-    """Return the attributes of a quantizer that takes a row for each of the ``channels``, one after the other."""
+def _by_row(quantizer: Node[RequantizeAttributes], channels: int, row: int) -> RequantizeAttributes:
+    """Return the attributes of a quantizer that takes a row of so many elements for each of the ``channels``, one after
+    the other."""
     given = quantizer.attributes
     steps = given.steps if len(given.steps) == channels else given.steps * channels
-    return replace(given, axis=1, steps=steps, rounds=channels, by_row=True)
+    return replace(given, axis=1, steps=steps, rounds=channels, row=row)
 
 
 def _vector_by_vector(vectors: int, channels: int, group: int) -> IndexMap:

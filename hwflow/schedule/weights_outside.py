@@ -20,13 +20,20 @@ import numpy as np
 from hwflow.cores.external.weight_memory import MemoryTiming, lanes_for, words_of
 from hwflow.cores.matrix.dot_products import weight_type
 from hwflow.ir.graph import Graph, Node
-from hwflow.passes.fetch_weights import Consumers, Known, fetch_weights, groups_of, may_be_fetched, quantizer_of
+from hwflow.passes.fetch_weights import (
+    Known,
+    fetch_weights,
+    groups_of,
+    may_be_fetched,
+    quantizer_of,
+    window_of,
+)
 from hwflow.schedule.search.bounds import Bounds, block_bits, weight_bits
 from hwflow.schedule.search.folding_search import Budget, Chip, FoldingSearch
 
 _PARTS = 4  # of a block RAM: the unit of sizes
 _SHARE = 0.94  # of the block RAM: queues take some of it
-_STEPS = 24  # from what the bounds leave at the most to nothing
+_STEPS = 48  # from what the bounds leave at the most to nothing
 _QUEUE_PARTS = 1  # of a layer's prefetch queue, which lies in look-up tables where block RAM is scarce
 _MOST_GROUPS = 24  # sizes that are considered for a layer, greatest first
 _HALVES = 2  # of a memory that is written while it is read
@@ -62,8 +69,14 @@ def choices(
     candidates = [node for node in graph.nodes if may_be_fetched(node, width)]
     others = sum(bounds.least_of(node, "bram") for node in graph.nodes if node not in candidates)
     block = block_bits(device)
-    consumers = graph.consumers()
-    options = [_options(node, least[node], width, block, consumers, everything=everything) for node in candidates]
+    producers, consumers = graph.producers(), graph.consumers()
+    options = [
+        _options(
+            node, least[node], width, block, producers.get(node.inputs[0]), quantizer_of(node, consumers),
+            everything=everything,
+        )
+        for node in candidates
+    ]
     smallest = [min(each, key=lambda option: (option.size, option.words)) for each in options]
     most = max(0, int(_PARTS * (_SHARE * budget.bram - others)))
 
@@ -94,18 +107,19 @@ def choices(
 
 
 def _options(
-    node: Node, inside: int, width: int, block: int, consumers: Consumers, *, everything: bool
+    node: Node, inside: int, width: int, block: int, producer: Node | None, quantizer: Node | None, *, everything: bool
 ) -> list[_Option]:
-    """Return a node's options of which none is larger than another that fetches no more words."""
+    """Return a node's options of which none is larger than another that fetches no more words. ``producer``: of its
+    vectors; ``quantizer``: that reads its results."""
     weights, bits = node.attributes.weights, weight_type(node).bits
     words = words_of(weights.shape, lanes_for(width, [bits]))
     vectors, outputs = node.outputs[0].typed.shape
-    held = weights.shape[1] * node.inputs[0].typed.element.bits
-    quantizer = quantizer_of(node, consumers)
     results = outputs * (quantizer or node).outputs[0].typed.element.bits
     found = [] if everything else [_Option(0, _size(inside, block), 0)]
     for group in groups_of(node)[:_MOST_GROUPS]:
-        size = _size(_HALVES * group * held, block) + _QUEUE_PARTS
+        again = window_of(node, group, producer) is not None  # then rows of weights are held, else vectors
+        held = bits if again else group * node.inputs[0].typed.element.bits
+        size = _size(_HALVES * weights.shape[1] * held, block) + _QUEUE_PARTS
         size += _size(_HALVES * group * results, block) if group > 1 else 0
         option = _Option(group, size, words * (vectors // group))
         if not found or option.size < found[-1].size:

@@ -12,12 +12,17 @@ LOOSE: dict[str, dict[str, dict[str, float]]] = {
         # Bits that are alike for several weights of one bit are counted for each.
         "mvu": {"bits": 0.2},
         "root": {"fractions": 0.15, "with_an_addend": 0.15},
-        # The mapper takes a slice's multiplexers for the OR of many bits where that saves levels, or does not.
-        "requantize": {"multiply_ties_late": 0.17, "multiply_negated_alike": 0.16},
+        # The mapper takes a slice's multiplexers for the OR of many bits where that saves levels, or does not. The
+        # address of a table, or of a few words, that goes on every few beats, beside a small core.
+        "requantize": {
+            "multiply_ties_late": 0.17, "multiply_negated_alike": 0.16, "multiply_deep_by_row": 0.13,
+            "multiply_serial_by_row": 0.11, "multiply_serial_by_row_apart": 0.11,
+        },
         # All inputs of a lane together are so few bits that its whole sum is a table a bit.
         "scaled_add": {"bits": 0.33},
         # One output row: the mapper makes 29 tables more where the sums of its next place have registers.
-        "sliding_window": {"random_6": 0.13},
+        # Columns of two or three bits whose next one is chosen in a table or two more, or less.
+        "sliding_window": {"random_6": 0.13, "segments_of_a_row": 0.2, "segments_of_one": 0.12},
         # A divisor whose highest bit is always 0.
         "quotient": {"of_a_signed_type": 0.17},
         # What chooses among the blocks of the memory and of the first beats.
@@ -33,7 +38,12 @@ LOOSE: dict[str, dict[str, dict[str, float]]] = {
         "depthwise": {"by_pixel_strided": 0.13, "in_parts": 0.18},
         # A constant first row takes no tables beside the others' multiplexers.
         "followed_by": {"constant": 0.3},
-        "sliding_window": {"centred_unsigned": 0.11, "in_parts": 0.31},  # the longest addresses, as of depthwise
+        # The longest addresses, as of depthwise; columns of two or three bits.
+        "sliding_window": {
+            "centred_unsigned": 0.11, "in_parts": 0.31, "segments_of_a_row": 0.13, "segments_of_one": 0.13,
+        },
+        # An address that goes on every few beats, beside a small core.
+        "requantize": {"multiply_deep_by_row": 0.12, "table_by_row": 0.16, "multiply_serial_by_row_apart": 0.11},
         "root": {"squares": 0.22, "fractions": 0.16, "with_an_addend": 0.19},
         "scaled_add": {"bits": 0.33},
         # Products of parts of which only bits above the wrapped result are left are counted.
@@ -53,17 +63,18 @@ LOOSE: dict[str, dict[str, dict[str, float]]] = {
 # rounded up: a model that gets worse has a reason.
 TOGETHER: dict[str, dict[str, float]] = {
     "ecp5": {
-        "depthwise": 3.6, "elementwise": 1.94, "fetched_matrix": 2.71, "fifo": 2.42,
+        "depthwise": 3.6, "elementwise": 1.94, "fetched_matrix": 2.71, "fetched_row": 2.12, "fifo": 2.42,
         "followed_by": 6.1, "fork": 1.96, "frame_sync": 4.08,
         "max_pool": 1.5, "mvu": 2, "position_sum": 2.5, "product": 1.36, "quotient": 2.5, "rearrange": 2.04, "relay": 0,
         "repeated": 1.68, "requantize": 1.37, "root": 3.7,
-        "running_sum": 3.5, "scaled_add": 2.92, "sliding_window": 2, "stream_concat": 2.5, "stream_delay": 2.94,
+        "running_sum": 3.5, "scaled_add": 2.92, "sliding_window": 2.05, "stream_concat": 2.5, "stream_delay": 2.94,
         "stream_matrix": 1.61,
         "stream_top_k": 3.3,
         "sum_pool": 1.5, "table_rows": 4, "tree_ensemble": 2.14, "weighted_pool": 2.5, "width_converter": 5.6,
     },
     "ice40": {
-        "depthwise": 2.5, "elementwise": 1.68, "fetched_matrix": 2.13, "fifo": 1.22, "followed_by": 1.8, "fork": 0.84,
+        "depthwise": 2.5, "elementwise": 1.68, "fetched_matrix": 2.13, "fetched_row": 1.71, "fifo": 1.22,
+        "followed_by": 1.8, "fork": 0.84,
         "frame_sync": 3.04, "max_pool": 2.5, "mvu": 2, "position_sum": 2, "product": 1.62, "quotient": 2.1,
         "rearrange": 0.79, "relay": 0,
         "repeated": 1.7, "requantize": 1.86, "root": 7,

@@ -61,6 +61,21 @@ def dense_network(path: Path, widths: tuple[int, ...] = (12, 8, 4), seed: int = 
     return path
 
 
+def two_convolutions(folder: Path, side: int = 6, seed: int = 3) -> Path:
+    """Convolutions 3x3 with pads of 3, 16 and 6 channels, the second one with stride 2 in rows, each with a Relu in
+    QDQ: uint8 activations, int8 weights per channel."""
+    rng = np.random.default_rng(seed)
+    made = Builder()
+    value, before = made.requantize(made.input("x", ["N", 3, side, side]), 0.03, 128), 3
+    for number, (channels, strides) in enumerate(((16, [1, 1]), (6, [2, 1]))):
+        weights = made.weights(rng.integers(-127, 128, (channels, before, 3, 3)), 0.01)
+        value = made.node("Relu", made.node("Conv", value, weights, pads=[1, 1, 1, 1], strides=strides))
+        value = made.requantize(value, (0.03, 0.11)[number])
+        before = channels
+    made.output(value)
+    return made.save(folder)
+
+
 def conv_network(path: Path, side: int = 8, channels: int = 6, outputs: int = 5, seed: int = 2) -> Path:
     """A convolution 3x3 with pads, Relu, a 2x2 maximum pool and a dense layer in QDQ, of ``side`` x ``side`` images
     with 2 channels: uint8 activations, int8 weights per channel; float input ``x`` and output ``y``."""

@@ -13,9 +13,10 @@ from hwflow.api.compiler import compile, dataflow, load
 from hwflow.cli import main
 from hwflow.errors import ModelRefused, UsageError
 from hwflow.passes.fetch_weights import ANY_TIMING, fetch_weights, groups_of, may_be_fetched
+from hwflow.schedule import queues, weights_outside
 from hwflow.sim import digests
 from hwflow.verify import golden
-from tests.flow.networks import conv_network, dense_network
+from tests.flow.networks import conv_network, dense_network, two_convolutions
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +60,49 @@ def test_simulated(out: Path, stall: str, capsys: pytest.CaptureFixture[str]) ->
 
 def test_layer_by_layer(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sim", str(out), "--frames", "2", "--layers"]) == 0
+    assert "layers equal the golden model" in capsys.readouterr().out
+
+
+@pytest.fixture(scope="module")
+def sent_again(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The second convolution has so many channels that its line buffer sends windows again."""
+    return two_convolutions(tmp_path_factory.mktemp("sent_again"))
+
+
+def test_windows_sent_again_give_the_same_integers(sent_again: Path) -> None:
+    streams = dataflow(load(sent_again).quantized)
+    first, second = [node for node in streams.nodes if may_be_fetched(node, 16)]
+    port = streams.inputs[0]
+    ends = port.value.typed.interval
+    frames = {port.name: np.random.default_rng(3).integers(ends.lo, ends.hi + 1, (3, *port.shape))}
+    expected = golden.evaluate(streams, frames)
+    rows = {}
+    for group in groups_of(second):
+        fetched = fetch_weights(streams, {first.name: 2, second.name: group}, ANY_TIMING)
+        found = golden.evaluate(fetched, frames)
+        for name, values in expected.items():
+            np.testing.assert_array_equal(found[name], values)
+        rows[group] = [node.op for node in fetched.nodes].count("fetched_row")
+    assert rows == {18: 0, 9: 0, 6: 1, 3: 1, 2: 1, 1: 1}  # rows of six windows; the first one has 3 channels
+
+
+@pytest.mark.parametrize("even", [False, True])
+def test_windows_sent_again(
+    sent_again: Path, tmp_path: Path, even: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Small frames, and such as count as large: no output comes later than said, and all are right, layer by layer."""
+    if even:
+        monkeypatch.setattr(queues, "MOST_BEATS", 0)
+    monkeypatch.setattr(weights_outside, "groups_of", lambda node: [6, 3, 1])
+    design = compile(sent_again, "ulx3s_85f", memory="all", clock_mhz=100)
+    (row,) = [node for node in design.schedule.graph.nodes if node.op == "fetched_row"]
+    assert row.attributes.group == 6
+    design.write(tmp_path / "out")
+    for stall in ("0", "0.3"):
+        arguments = ["--frames", "3", "--stall", stall, "--seed", "2", "--format", "json"]
+        assert main(["sim", str(tmp_path / "out"), *arguments]) == 0
+        assert json.loads(capsys.readouterr().out)["mismatches"] == 0
+    assert main(["sim", str(tmp_path / "out"), "--frames", "2", "--layers"]) == 0
     assert "layers equal the golden model" in capsys.readouterr().out
 
 

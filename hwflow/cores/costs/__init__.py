@@ -98,6 +98,7 @@ from hwflow.cores.costs.windows.clipped_windows import clipped_walk as clipped_w
 from hwflow.cores.costs.windows.clipped_windows import clipped_window as clipped_window
 from hwflow.cores.costs.windows.sliding_windows import max_pool as max_pool
 from hwflow.cores.costs.windows.sliding_windows import running_sum as running_sum
+from hwflow.cores.costs.windows.sliding_windows import segments_again as segments_again
 from hwflow.cores.costs.windows.sliding_windows import sliding_window as sliding_window
 from hwflow.cores.costs.windows.sliding_windows import sum_pool as sum_pool
 from hwflow.cores.costs.windows.weighted import position_sum as position_sum

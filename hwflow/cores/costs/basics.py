@@ -129,5 +129,7 @@ def taking_turns(words: int, turns: tuple[int, int]) -> Resources:
     begin, and loops that say when to return there."""
     if turns[0] == 1:
         return Resources()
+    if words == 1:
+        return loop(turns[1])
     width = (words * turns[0] - 1).bit_length()
     return sum(map(loop, (words, turns[1], turns[0])), Resources(lut=2 * width, ff=width))

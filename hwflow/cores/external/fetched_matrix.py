@@ -34,6 +34,11 @@ class FetchedMatrixAttributes(StreamMatrixAttributes):
         outputs, inputs = shape
         return cls(MatrixRounds(inputs, group, outputs), (0, 0), sums)
 
+    @property
+    def group(self) -> int:
+        """Return the vectors that share a row of weights."""
+        return self.rounds.outer
+
 
 class FetchedMatrix(StreamMatrix):
     """Inputs: the rows of weights, the vectors. Result: [groups * rows, vectors of a group].

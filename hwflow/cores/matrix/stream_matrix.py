@@ -21,7 +21,7 @@ from hdl_lib.matrices.stream_matrix import StreamMatrix as Core
 from hwflow.cores import costs
 from hwflow.cores.amaranth_shapes import shape_of
 from hwflow.cores.operator import Built, Decision, Device, Folding, HardwareOperator, Resources, exact_product
-from hwflow.cores.timing import Cyclic, Process, Timing, Wait, every
+from hwflow.cores.timing import Cyclic, Process, Timing, Wait, every, spaced
 from hwflow.ir.graph import Attributes, IntArray, Node, Stage, Value
 from hwflow.types import Interval, IntType, TensorType
 
@@ -122,7 +122,7 @@ class StreamMatrix(HardwareOperator[StreamMatrixAttributes]):
         makes = Cyclic(synapse * every(neuron) + synapse - 1, of_vector, vectors)
         ends = every(rounds) - 1
         writer = Process(
-            rounds * folded.beats, {1: every(rounds * folded.beats)}, {},
+            rounds * folded.beats, {1: spaced(rounds * folded.beats)}, {},
             (Wait(1, ends * folded.steps - 1, Core.release_lag(row, folded), folded.beats),),
         )
         reader = Process(

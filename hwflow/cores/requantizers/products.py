@@ -95,20 +95,28 @@ class _Products(RequantizerCore[MultiplyAddShift]):
 
     def _known(self, family: str) -> costs.Parameters | None:
         """Return the table if it is so small that its values matter."""
-        bits = self.channels * (self.multiplier.bits + self.addend.bits)
-        if self.turns[0] > 1 or self.changeable or bits > costs.MOST_KNOWN_BITS:
+        own, lanes = self._alike
+        bits = max(own, self.channels) * (self.multiplier.bits + self.addend.bits)
+        if not own or self.changeable or bits > costs.MOST_KNOWN_BITS:
             return None
         if self.words == 1 and self.digits is None:
-            constants = tuple(zip(self.form.multipliers[: self.own], self.form.addends[: self.own], strict=True))
-            return costs.Parameters(Resources(), constants=constants, pixels=self.lanes // self.own)
-        held = self.parameters.bits(self.own, digits=self.digits is not None)
-        lanes = min(self.lanes, self.own)
+            constants = tuple(zip(self.form.multipliers[:own], self.form.addends[:own], strict=True))
+            return costs.Parameters(Resources(), constants=constants, pixels=self.lanes // own)
+        held = self.parameters.bits(own, digits=self.digits is not None)
         filled = costs.filled_table(family, held.table(lanes))
         if filled.bram:
             return None
         addends = costs.filled_table(family, held.addends_table(lanes))
         zeros = tuple(held.addend_zeros(lanes))
         return costs.Parameters(filled, addends.ff // 2, zeros=zeros, pixels=self.lanes // lanes)
+
+    @property
+    def _alike(self) -> tuple[int, int]:
+        """Return the channels of a table, and the lanes that read different words of it: of rows all lanes read the
+        same ones. No channels, where rounds have several."""
+        if self.turns[0] == 1:
+            return self.own, min(self.lanes, self.own)
+        return (self.all, 1) if self.own == 1 else (0, 1)
 
 
 class LookupTableProducts(_Products):
@@ -124,10 +132,10 @@ class LookupTableProducts(_Products):
         return 0
 
     def rows(self, family: str) -> costs.Rows:
-        if self.words > costs.FEW or self.turns[0] > 1 or self.changeable:
+        own, lanes = self._alike
+        if self.words > costs.FEW or not own or self.changeable:
             return costs.Rows(self.digits)
-        lanes = min(self.lanes, self.own)
-        made = self.parameters.row_products(family, self.own, lanes)
+        made = self.parameters.row_products(family, own, lanes)
         return costs.Rows(self.digits, made.times(self.lanes // lanes))
 
 

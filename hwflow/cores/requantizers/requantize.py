@@ -49,7 +49,7 @@ class Requantize(LogicalOperator[RequantizeAttributes], ImplementedOperator[Requ
         source, axis = inputs[0], attributes.axis
         intervals = source.channel_intervals(axis)
         stages = attributes.stages
-        if attributes.by_row:
+        if attributes.row:
             intervals = (source.interval,) * len(stages)
         if len(stages) == 1:
             stages = stages * len(intervals)
@@ -65,7 +65,7 @@ class Requantize(LogicalOperator[RequantizeAttributes], ImplementedOperator[Requ
         axis = attributes.axis
         steps: tuple[StepFunction, ...] = attributes.steps
         intervals = inputs[0].channel_intervals(axis)
-        if attributes.by_row:
+        if attributes.row:
             reached = Interval.hull_of([Interval(*step.reach(step.lo, step.hi)) for step in steps])
             return (TensorType(inputs[0].shape, IntType.holding(reached), reached),)
         if attributes.held is not None:
@@ -81,8 +81,8 @@ class Requantize(LogicalOperator[RequantizeAttributes], ImplementedOperator[Requ
         steps: tuple[StepFunction, ...] = attributes.steps
         if all_alike(steps):
             return (steps[0].evaluate(inputs[0]),)
-        if attributes.by_row:
-            rows = inputs[0].reshape(-1, len(steps), inputs[0].shape[2])
+        if attributes.row:
+            rows = inputs[0].reshape(-1, len(steps), attributes.row)
             made = [step.evaluate(rows[:, row]) for row, step in enumerate(steps)]
             return (np.stack(made, axis=1).reshape(inputs[0].shape),)
         result = np.empty_like(inputs[0])
@@ -122,10 +122,10 @@ class Requantize(LogicalOperator[RequantizeAttributes], ImplementedOperator[Requ
 
     def foldings(self, node: Node[RequantizeAttributes], device: Device) -> Sequence[Folding]:
         part = costs.FAMILIES[device.family].dsp_width - 1
-        shape = node.inputs[0].typed.shape
+        shape, row = node.inputs[0].typed.shape, node.attributes.row
         options = [Folding(lanes, lanes, part=part) for lanes in costs.stream_lanes(shape)]
-        if node.attributes.by_row:
-            options = [each for each in options if each.input_lanes <= shape[1]]
+        if row:  # beats of a row alone
+            options = [each for each in options if each.input_lanes <= shape[1] or row % each.input_lanes == 0]
         form, in_turns = form_of(node), node.attributes.rounds > 1
         if node.attributes.held is not None:  # whose table is of several words
             several = [each for each in options if each.input_lanes < max(2, shape[1])]

@@ -59,8 +59,8 @@ class RequantizerCore(Implementation[RequantizeAttributes], Generic[F]):
         self.own: int = node.inputs[0].typed.shape[1]
         pixels, self.channels = grouped(node.inputs[0].typed.shape, self.lanes)
         rounds: int = node.attributes.rounds
-        if node.attributes.by_row:
-            pixels, self.own, self.channels = -(-self.own // self.lanes), 1, self.lanes
+        if node.attributes.row:
+            pixels, self.own, self.channels = -(-node.attributes.row // self.lanes), 1, self.lanes
         held = node.attributes.held is not None
         if not held and all_alike(self.steps):
             self.own, self.channels, rounds = 1, self.lanes, 1

@@ -44,11 +44,14 @@ class LineBufferAttributes(Attributes):
 @dataclass(frozen=True, eq=False)
 class SlidingWindowAttributes(LineBufferAttributes):
     """Of :class:`SlidingWindow`. ``centred``: what is sent counts from ``pad_value`` on, a negative power of two that
-    no element is below."""
+    no element is below. ``times``: so often ``segment`` windows of an output row are sent, before the next ones; 1: all
+    are sent once."""
 
     op = "sliding_window"
     centred: bool = False
     clipping: Clipping = Clipping.NONE
+    segment: int = 1
+    times: int = 1
 
     @property
     def clipped(self) -> bool:
@@ -65,6 +68,7 @@ class SlidingWindow(HardwareOperator[SlidingWindowAttributes]):
         pixels = window.output[0] * window.output[1] * window.taps
         if attributes.clipped:
             pixels = int(window.inside().sum())
+        pixels *= attributes.times
         ranges = inputs[0].channel_intervals(1)
         if window.touches_padding():
             ranges = tuple(r.hull(Interval(attributes.pad_value, attributes.pad_value)) for r in ranges)
@@ -84,6 +88,9 @@ class SlidingWindow(HardwareOperator[SlidingWindowAttributes]):
         windows = window.windows(images, attributes.pad_value).reshape(frames, -1, channels)
         if attributes.centred:
             windows = windows - attributes.pad_value
+        if attributes.times > 1:
+            segments = windows.reshape(frames, -1, 1, attributes.segment * window.taps, channels)
+            windows = np.repeat(segments, attributes.times, axis=2).reshape(frames, -1, channels)
         return (windows[:, window.inside()] if attributes.clipped else windows,)
 
     def as_chosen(
@@ -95,7 +102,7 @@ class SlidingWindow(HardwareOperator[SlidingWindowAttributes]):
         window = node.attributes.geometry
         channels = node.inputs[0].typed.shape[1]
         found = [Folding(lanes, lanes) for lanes in costs.useful_lanes(channels)]
-        if node.attributes.clipped:
+        if node.attributes.clipped or node.attributes.times > 1:
             return found
         if node.attributes.clipping == Clipping.OFFERED:
             found += [replace(each, clipped=True) for each in found]
@@ -126,7 +133,7 @@ class SlidingWindow(HardwareOperator[SlidingWindowAttributes]):
     def _serial_timing(self, node: Node[SlidingWindowAttributes], decision: Decision) -> Timing:
         window = node.attributes.geometry
         blocks = -(-node.inputs[0].typed.shape[1] // decision.folding.input_lanes)
-        per_row = np.full(window.output[0], window.output[1] * window.taps * blocks)
+        per_row = np.full(window.output[0], node.attributes.times * window.output[1] * window.taps * blocks)
         if node.attributes.clipped:
             rows, columns = (core_geometry(window).inside(axis) for axis in (0, 1))
             per_row = np.array([count for _, count in rows]) * sum(count for _, count in columns) * blocks
@@ -146,7 +153,8 @@ class SlidingWindow(HardwareOperator[SlidingWindowAttributes]):
         words = line_buffer_rows(node, decision) * window.width * blocks
         width = folding.input_lanes * result.bits
         cost = costs.clipped_window if node.attributes.clipped else costs.sliding_window
-        return cost(device.family, window, blocks, words, width, depth)
+        again = costs.segments_again(window, blocks, node.attributes.segment, node.attributes.times)
+        return cost(device.family, window, blocks, words, width, depth) + again
 
     def build(self, node: Node[SlidingWindowAttributes], decision: Decision, name: str) -> Built:
         folding = decision.folding
@@ -154,13 +162,15 @@ class SlidingWindow(HardwareOperator[SlidingWindowAttributes]):
         if not is_serial(node, folding):
             return self._build_parallel(node, decision)
         kind = ClippedWindow if node.attributes.clipped else Core
+        given = node.attributes
+        again = {"segment": given.segment, "times": given.times} if given.times > 1 else {}
         shape, arriving = (shape_of(value.typed.element) for value in (*node.outputs, *node.inputs))
         core = kind(
             shape,
             window.height, window.width, node.inputs[0].typed.shape[1], folding.input_lanes,
             kernel=window.kernel, stride=window.strides, pads=window.pads, dilation=window.dilations,
             pad_value=core_pad_value(node), rows=line_buffer_rows(node, decision), depth=decision.depth,
-            input_shape=shape if node.attributes.centred else arriving,
+            input_shape=shape if node.attributes.centred else arriving, **again,
         )
         return _built(node, core)
 

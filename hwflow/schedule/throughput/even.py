@@ -206,14 +206,7 @@ class EvenSchedule:
 
     def _depth(self, value: Value) -> int:
         produced, consumed = self._produced(value), self._consumed(value)
-        between = self.starts[produced.process] - self._start(value)
-        return max(
-            1,
-            *(
-                int((beats + 1 - consumed.done(produced.cycles(beats) + between - 1)).max())
-                for beats in _chunks(len(produced.steps))
-            ),
-        )
+        return _backlog(produced, consumed, self.starts[produced.process] - self._start(value))
 
     # --- ends of queues --------------------------------------------------------------------------------------------
 
@@ -300,6 +293,23 @@ def _separation_of_parts(first: _QueueEnd, second: _QueueEnd, back: int, times: 
     spacing = first.spacing
     rest = (spacing.period << spacing.shift) - times * first.of_part(times) if back else 0
     return -(-(later + moves + rest) >> spacing.shift)
+
+
+def _backlog(produced: _QueueEnd, consumed: _QueueEnd, between: int) -> int:
+    """Return the most beats that are in a queue at once, whose producer starts ``between`` cycles after its consumer;
+    where both repeat in a frame, a bound of them, from the first part: in later ones the consumer is later by what the
+    rates' last bits make, and by up to two cycles that are rounded down, or left of a frame behind its parts."""
+    times = gcd(produced.times, consumed.times)
+    if times > 1:
+        moves = (times - 1) * max(0, consumed.of_part(times) - produced.of_part(times))
+        between -= 2 - (-moves >> produced.spacing.shift)
+    return max(
+        1,
+        *(
+            int((beats + 1 - consumed.done(produced.cycles(beats) + between - 1)).max())
+            for beats in _chunks(len(produced.steps) // times)
+        ),
+    )
 
 
 def _chunks(count: int) -> Iterator[Steps]:

@@ -36,7 +36,7 @@ from tests.cores.cases.position_sum_cases import POSITION_SUM
 from tests.cores.cases.rearrange_cases import REARRANGE
 from tests.cores.cases.requantize_cases import REQUANTIZE
 from tests.cores.cases.running_sum_cases import RUNNING_SUM
-from tests.cores.cases.stream_matrix_cases import FETCHED_MATRIX, STREAM_MATRIX
+from tests.cores.cases.stream_matrix_cases import FETCHED_MATRIX, FETCHED_ROW, STREAM_MATRIX
 from tests.cores.cases.table_rows_cases import TABLE_ROWS
 from tests.cores.cases.top_k_cases import STREAM_TOP_K
 from tests.cores.cases.tree_cases import TREE_ENSEMBLES
@@ -428,6 +428,7 @@ CASES: dict[str, list[Case]] = {
     "depthwise": DEPTHWISE,
     "elementwise": ELEMENTWISE,
     "fetched_matrix": FETCHED_MATRIX,
+    "fetched_row": FETCHED_ROW,
     "fifo": FIFO,
     "relay": RELAY,
     "followed_by": FOLLOWED_BY,

@@ -312,24 +312,27 @@ REQUANTIZE += [
 ]
 
 
-def _by_row(case: Case, group: int) -> Case:
-    """The case with the functions of its channels in turns: each for a row of ``group`` elements, twice in a frame."""
+def _by_row(case: Case, group: int, *, apart: bool = False) -> Case:
+    """The case with the functions of its channels in turns: each for a row of ``group`` elements, twice in a frame.
+    ``apart``: the stream has pixels of one element."""
     stages = case.attributes["stages"]
-    rows = stream(2 * len(stages), group, case.source.element)
-    attributes = {**case.attributes, "rounds": len(stages), "by_row": True}
+    rows = 2 * len(stages)
+    source = stream(rows * group, 1, case.source.element) if apart else stream(rows, group, case.source.element)
+    attributes = {**case.attributes, "rounds": len(stages), "row": group}
     return replace(
-        case, name=f"{case.name}_by_row", source=rows, attributes=attributes,
+        case, name=f"{case.name}_by_row{'_apart' if apart else ''}", source=source, attributes=attributes,
         corners=None if case.corners is None else _row_corners,
     )
 
 
 def _row_corners(node: Node) -> IntArray:
     """For each row an input of its least and of its greatest result."""
-    steps, (rows, group) = node.attributes.steps, node.inputs[0].typed.shape
+    given, shape = node.attributes, node.inputs[0].typed.shape
     frames = []
     for end in (min, max):
-        column = [(s.lo, *s.breaks)[s.values.index(end(s.values))] for s in steps]
-        frames.append(np.repeat(np.resize(np.array(column, dtype=np.int64), rows)[:, np.newaxis], group, axis=1))
+        column = [(s.lo, *s.breaks)[s.values.index(end(s.values))] for s in given.steps]
+        rows = np.resize(np.array(column, dtype=np.int64), shape[0] * shape[1] // given.row)
+        frames.append(np.repeat(rows, given.row).reshape(shape))
     return np.stack(frames)
 
 
@@ -348,5 +351,14 @@ REQUANTIZE += [
         (_one_comparator(_function("search", 3, 5, I16, lambda x, c: np.sqrt(x.clip(0) * (1 + c / 7)), ())), 3),
         (_one_comparator(_function("search_values", 2, 3, I16, lambda x, c: smooth(x, 300 * c, 4000), ())), 4),
         (_requantize("multiply_alike", 3, 4, I16, I8, lambda c: Fraction(3, 1001), (1, 3), uniform=True), 3),
+    )
+]
+
+REQUANTIZE += [
+    _by_row(case, 6, apart=True)
+    for case in (
+        _requantize("multiply", 3, 5, I18, I8, lambda c: Fraction(97 + 13 * c, 131071), (1, 2, 3, 6)),
+        _serial(_requantize("multiply", 2, 5, I18, I8, _scattered(9999, 22), ()), (1, 1), (2, 2)),
+        _function("search_values", 3, 5, I16, lambda x, c: smooth(x, 300 * c, 4000 + 900 * c), (1, 3)),
     )
 ]

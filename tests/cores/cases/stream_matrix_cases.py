@@ -53,6 +53,18 @@ def _fetched(name: str, shape: tuple[int, int], group: int, frame: int, lanes: t
     return Case(name, "fetched_matrix", attributes, sources[0], foldings, paired_corners, (sources[1],))
 
 
+def _fetched_rows(
+    name: str, shape: tuple[int, int], segment: int, frame: int, lanes: tuple[int, ...], kinds: tuple[str, ...]
+) -> Case:
+    """Weights of ``shape`` for segments of windows, of which a frame has several."""
+    outputs, inputs = shape
+    rounds = MatrixRounds(inputs, 1, segment)
+    sources = stream(frame * outputs * segment, inputs, U8), stream(frame * outputs, inputs, I8)
+    foldings = tuple(Folding(simd, 1, simd, kind) for simd in lanes for kind in kinds)
+    attributes = {"rounds": rounds, "offsets": (0, 0), "sums": Interval(-128 * 255 * inputs, 127 * 255 * inputs)}
+    return Case(name, "fetched_row", attributes, sources[0], foldings, paired_corners, (sources[1],))
+
+
 def _corners(node: Node) -> list[IntArray]:
     """For each channel of the results the factors of the least and of the greatest sum: each product by itself."""
     rounds, offsets = node.attributes.rounds, node.attributes.offsets
@@ -112,4 +124,10 @@ STREAM_MATRIX = [
 FETCHED_MATRIX = [
     _fetched("groups", (4, 5), 3, 2, ((1, 2), (3, 5), (2, 3))),
     _fetched("a_vector", (6, 4), 1, 1, ((1, 1), (1, 4))),
+]
+
+FETCHED_ROW = [
+    _fetched_rows("segments", (4, 6), 3, 2, (1, 2, 6), ("dsp", "lut")),
+    _fetched_rows("uneven", (3, 5), 2, 2, (2, 3), ("lut",)),
+    _fetched_rows("a_window", (5, 4), 1, 3, (1, 4), ("lut",)),
 ]

@@ -29,12 +29,15 @@ def _window(
     rows: int | None = None,
     clipped: bool = False,
     centred: bool = False,
+    again: tuple[int, int] = (1, 1),
 ) -> Case:
+    """``again``: windows of a segment, and how often it is sent."""
     attributes = {"geometry": WindowGeometry(*size, kernel, strides, pads, dilations), "pad_value": pad_value}
     if clipped:
         attributes["clipping"] = Clipping.CLIPPED
     if centred:
         attributes["centred"] = True
+    attributes["segment"], attributes["times"] = again
     source = stream(size[0] * size[1], channels, element)
     return Case(name, "sliding_window", attributes, source, tuple(Folding(n, n) for n in lanes), rows=rows)
 
@@ -63,6 +66,16 @@ SLIDING_WINDOW += [
     _window("clipped_centred", (4, 4), 2, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), (1, 2), pad_value=-128, centred=True,
             clipped=True),
     _window("clipped_8x8", (12, 16), 1, (8, 8), (1, 1), (3, 3, 4, 4), (1, 1), (1,), clipped=True),
+]
+
+SLIDING_WINDOW += [
+    _window("segments", (4, 6), 3, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), (1, 2, 3), pad_value=-5, again=(2, 3)),
+    _window("segments_of_a_row", (4, 4), 2, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), (1, 2), rows=3, again=(4, 2)),
+    _window("segments_of_one", (3, 4), 2, (2, 2), (1, 1), (0, 0, 1, 1), (1, 1), (2,), again=(1, 5)),
+    _window("segments_stride_2", (6, 8), 2, (3, 3), (2, 2), (1, 1, 0, 0), (1, 1), (1, 2), again=(2, 4)),
+    _window("segments_centred", (4, 4), 2, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), (2,), pad_value=-128, centred=True,
+            again=(2, 2)),
+    _window("segments_dilated", (7, 6), 1, (2, 3), (1, 2), (2, 0, 1, 3), (3, 2), (1,), element=U4, again=(1, 3)),
 ]
 
 

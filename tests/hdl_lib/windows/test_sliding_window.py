@@ -243,6 +243,9 @@ def test_no_combinational_path():
         (dict(lanes=0), "lanes must be at least 1, not 0"),
         (dict(height=0), "height must be at least 1, not 0"),
         (dict(depth=0), "depth must be an integer of at least 1, not 0"),
+        (dict(segment=2, times=3),
+         "times must be at least 1, and segment divide 3, the windows of a row, not be 3 and 2"),
+        (dict(times=0), "times must be at least 1, and segment divide 3, the windows of a row, not be 0 and 3"),
     ],
 )  # fmt: skip
 def test_refused(change, message):

@@ -19,7 +19,7 @@ from hwflow.schedule.plan import Plan
 from hwflow.schedule.schedule import Schedule, planned, schedule
 from hwflow.schedule.search.folding_search import Budget
 from hwflow.schedule.throughput.evaluate import evaluate
-from hwflow.schedule.throughput.even import EvenSchedule, EvenSteps, _QueueEnd, _separation
+from hwflow.schedule.throughput.even import EvenSchedule, EvenSteps, _backlog, _QueueEnd, _separation
 from hwflow.types import IntType
 from tests.schedule.cycles import ANY, LANE, Timed, simulate
 from tests.schedule.graphs import Builder, dataflow
@@ -108,6 +108,10 @@ def test_a_part_of_a_frame_bounds_all(seed: int) -> None:
         exact = _separation(plain[0], plain[1], back)
         assert exact <= _separation(first, second, back) <= exact + 1
         assert _separation(first, first, 0) == 0
+    for between in (0, -7, -period // 2, -2 * period):
+        exact, bound = _backlog(*plain, between), _backlog(first, second, between)
+        # a beat takes a cycle at the least
+        assert exact <= bound <= exact + 3, (exact, bound)
 
 
 @pytest.mark.usefixtures("timings_from_attributes")

@@ -26,6 +26,20 @@ def sliding_window(family: str, window: WindowGeometry, blocks: int, words: int,
     return store + pipeline + control + queue(family, width, depth)
 
 
+def segments_again(window: WindowGeometry, blocks: int, segment: int, times: int) -> Resources:
+    """What sends segments of an output row several times: loops of turns and of segments instead of one over a row,
+    where a segment begins, and a choice of columns."""
+    if times == 1:
+        return Resources()
+    core, columns = _core(window), window.output[1]
+    start = -core.pads[1] * blocks
+    column = _width(start, start + (core.stride[1] * (columns - 1) + core.reach[1]) * blocks - 1)
+    loops = loop(segment) + loop(times) + loop(columns // segment)
+    row = loop(columns)
+    again = Resources(lut=2 * column, ff=column if segment < columns else 0)
+    return again + Resources(lut=loops.lut - row.lut, ff=loops.ff - row.ff)
+
+
 def _next_places(window: WindowGeometry, blocks: int, words: int) -> int:
     """Return the bits of the two sums of which the place of the next output row is chosen."""
     core = _core(window)
