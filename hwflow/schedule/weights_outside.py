@@ -37,6 +37,7 @@ _STEPS = 48  # from what the bounds leave at the most to nothing
 _QUEUE_PARTS = 1  # of a layer's prefetch queue, which lies in look-up tables where block RAM is scarce
 _MOST_GROUPS = 24  # sizes that are considered for a layer, greatest first
 _HALVES = 2  # of a memory that is written while it is read
+_COMPARED = 3  # choices whose intervals are looked at
 _NEVER = np.iinfo(np.int64).max // 4
 
 
@@ -62,17 +63,18 @@ def choices(
     """Yield for a memory the groups of the nodes whose weights lie outside, by name
     (:func:`hwflow.passes.fetch_weights.fetch_weights`): first the choice with the fewest words for which there are
     foldings within the budget (with at most ``interval`` cycles a frame), then those that leave more and more block
-    RAM to what a search of foldings does not know. ``everything``: of all layers that may. Where nothing fits, the one
-    choice takes the least block RAM."""
+    RAM to what a search of foldings does not know. Without an ``interval`` the fastest of the first few comes first:
+    with little room bursts are short, and take more of the memory's time than words that are fetched once more.
+    ``everything``: of all layers that may. Where nothing fits, the one choice takes the least block RAM."""
     bounds = Bounds(graph, device, executor)
-    least, width = bounds.least_bits(), timing.chip.width
+    inside, width = bounds.least_bits(), timing.chip.width
     candidates = [node for node in graph.nodes if may_be_fetched(node, width)]
     others = sum(bounds.least_of(node, "bram") for node in graph.nodes if node not in candidates)
     block = block_bits(device)
     producers, consumers = graph.producers(), graph.consumers()
     options = [
         _options(
-            node, least[node], width, block, producers.get(node.inputs[0]), quantizer_of(node, consumers),
+            node, inside[node], width, block, producers.get(node.inputs[0]), quantizer_of(node, consumers),
             everything=everything,
         )
         for node in candidates
@@ -87,13 +89,20 @@ def choices(
 
     within = replace(budget, bram=int(_SHARE * budget.bram))
     known: Known = {}
-    searches: list[FoldingSearch] = []
+    searches: list[FoldingSearch] = []  # the latest one, which others share what they look at with
+
+    def searched(groups: Mapping[str, int]) -> FoldingSearch:
+        fetched = fetch_weights(graph, groups, timing, known)
+        searches[:] = [FoldingSearch(fetched, device, within, executor, searches[0] if searches else None)]
+        return searches[0]
 
     def fits(step: int) -> bool:
         groups = chosen(step)
-        fetched = fetch_weights(graph, groups, timing, known)
-        searches.append(FoldingSearch(fetched, device, within, executor, searches[-1] if searches else None))
-        return bool(groups) and searches[-1].is_feasible(interval)
+        return bool(groups) and searched(groups).is_feasible(interval)
+
+    def least(groups: Mapping[str, int]) -> int:
+        search = searched(groups)
+        return search.least() if search.is_feasible() else _NEVER
 
     first = 0
     if not fits(0):
@@ -103,7 +112,8 @@ def choices(
         groups = chosen(step)
         if groups and groups not in seen:
             seen.append(groups)
-            yield groups
+    compared = seen[:_COMPARED] if interval is None and len(seen) > 1 else []
+    yield from (*sorted(compared, key=least), *seen[len(compared) :])
 
 
 def _options(
