@@ -31,6 +31,9 @@ from hwflow.types import TensorType
 ANY_TIMING: MemoryTiming | None = None
 """Of a graph that is only evaluated."""
 
+MANY = 1 << 16
+"""Weights that pass in a frame, beyond which they are very many."""
+
 NAME = "memory"
 """Of the node that brings the weights."""
 
@@ -95,6 +98,10 @@ def fetch_weights(
     layers: list[Fetched] = []
     streams: list[Value] = []
     consumers = graph.consumers()
+    many = sum(
+        node.attributes.weights.size * (node.outputs[0].typed.shape[0] // groups[node.name])
+        for node in graph.nodes if node.name in groups
+    ) > MANY
     moved: set[Node] = set()  # quantizers that come before a rearranger
     for node in graph.nodes:
         if node.name not in groups:
@@ -110,7 +117,7 @@ def fetch_weights(
         _without_clipping(producer)
         window = window_of(node, group, producer)
         rows, operands = (vectors // group * channels, group), [streams[-1], node.inputs[0]]
-        matrix: Attributes = FetchedMatrixAttributes.of(weights.shape, group, result.typed.interval)
+        matrix: Attributes = FetchedMatrixAttributes.of(weights.shape, group, result.typed.interval, many=many)
         if window is not None:
             window.attributes = replace(window.attributes, segment=group, times=channels)
             window.outputs[0].type = None

@@ -82,13 +82,23 @@ def _room(plan: Plan, even: EvenSchedule) -> PeriodicSchedule | EvenSchedule | N
     """Return a schedule with unbounded queues."""
     streamed = streamed_beats(plan)
     most = min(MOST_BEATS, _MOST_BESIDE_MEMORY) if has_sources(plan.graph) else MOST_BEATS
-    if streamed > most and even.settle():
-        return even
+    if streamed > most:
+        _give_pace(plan, even)
+        if even.settle():
+            return even
     even.release()
     if streamed > _MOST_EVENTS:
         return None
     schedule = PeriodicSchedule(event_graph(plan), even.period)
     return schedule if schedule.settle(_fixed_depths(plan, schedule.graph)) else None
+
+
+def _give_pace(plan: Plan, even: EvenSchedule) -> None:
+    """Let buffers whose frames come and go in a part of the period, one after the other, have room for frames that take
+    all of it, where an even schedule wants that."""
+    for node in plan.graph.nodes:
+        if isinstance(node.attributes, RearrangeAttributes) and not even.allows(node):
+            plan[node] = replace(plan[node], interval=None)
 
 
 def _without_room(plan: Plan, period: int) -> NoReturn:

@@ -11,9 +11,9 @@ import pytest
 
 from hwflow.api.compiler import compile
 from hwflow.cli import main
-from hwflow.cores.external import fetched_matrix
 from hwflow.cores.external.weight_memory import WeightMemoryAttributes, plan_of
 from hwflow.cores.matrix.depthwise import DepthwiseAttributes, released_by_pixel
+from hwflow.passes import fetch_weights
 from hwflow.schedule import queues
 from tests.models import Builder
 
@@ -42,7 +42,7 @@ def bottleneck(folder: Path, side: int = 8, channels: int = 9, wide: int = 96) -
 def large_frames(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every frame counts as one of many beats."""
     monkeypatch.setattr(queues, "MOST_BEATS", 0)
-    monkeypatch.setattr(fetched_matrix, "_MANY", 0)
+    monkeypatch.setattr(fetch_weights, "MANY", 0)
 
 
 @pytest.mark.usefixtures("large_frames")

@@ -87,6 +87,7 @@ from hwflow.cores.costs.streams import frame_sync as frame_sync
 from hwflow.cores.costs.streams import interleave as interleave
 from hwflow.cores.costs.streams import stream_add as stream_add
 from hwflow.cores.costs.streams import stream_product as stream_product
+from hwflow.cores.costs.streams import whole_rows as whole_rows
 from hwflow.cores.costs.streams import width_converter as width_converter
 from hwflow.cores.costs.table_rows import table_rows as table_rows
 from hwflow.cores.costs.top_k import top_k as top_k

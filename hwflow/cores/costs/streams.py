@@ -9,8 +9,9 @@ import numpy as np
 
 from hdl_lib.arithmetic.adder_tree import shape_of
 from hdl_lib.arithmetic.multiplier import ProductForm
+from hdl_lib.matrices.whole_rows import WholeRows
 from hdl_lib.streams.stream_add import AddPlan
-from hwflow.cores.costs.basics import FEW, MOST_KNOWN_BITS, adders, bits, chain, count_up, joint_step, skid_buffer
+from hwflow.cores.costs.basics import FEW, MOST_KNOWN_BITS, adders, bits, chain, count_up, joint_step, loop, skid_buffer
 from hwflow.cores.costs.changing import changing_bits
 from hwflow.cores.costs.family import FAMILIES
 from hwflow.cores.costs.memory import block_queue, filled_rom, queue, rom
@@ -144,6 +145,11 @@ def fork(family: str, width: int, depths: Sequence[int], blocks: Sequence[bool])
     for depth, block in zip(depths, blocks, strict=True):
         total += (block_queue if block else queue)(family, width, depth)
     return total
+
+
+def whole_rows(family: str, width: int, beats: int) -> Resources:
+    """Two rows in a queue, and counts of beats and of rows."""
+    return block_queue(family, width, WholeRows.depth_of(beats)) + loop(beats) + loop(beats) + Resources(lut=12, ff=5)
 
 
 def width_converter(family: str, element: int, folding: Folding, depth: int, channels: int = 0) -> Resources:

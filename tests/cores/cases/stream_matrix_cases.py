@@ -43,13 +43,16 @@ def _case(
     return Case(name, "stream_matrix", attributes, sources[0], foldings, extremes, (sources[1],))
 
 
-def _fetched(name: str, shape: tuple[int, int], group: int, frame: int, lanes: tuple[tuple[int, int], ...]) -> Case:
-    """Weights of ``shape`` for groups of vectors, of which a frame has several."""
+def _fetched(
+    name: str, shape: tuple[int, int], group: int, frame: int, lanes: tuple[tuple[int, int], ...], *, many: bool = False
+) -> Case:
+    """Weights of ``shape`` for groups of vectors, of which a frame has several; ``many``: rows of them are held."""
     outputs, inputs = shape
     rounds = MatrixRounds(inputs, group, outputs)
     sources = stream(frame * outputs, inputs, I4), stream(frame * group, inputs, U4)
     foldings = tuple(Folding(simd, pe, pe * simd, "lut") for pe, simd in lanes)
-    attributes = {"rounds": rounds, "offsets": (0, 0), "sums": Interval(-8 * 15 * inputs, 7 * 15 * inputs)}
+    sums = Interval(-8 * 15 * inputs, 7 * 15 * inputs)
+    attributes = {"rounds": rounds, "offsets": (0, 0), "sums": sums, "many": many}
     return Case(name, "fetched_matrix", attributes, sources[0], foldings, paired_corners, (sources[1],))
 
 
@@ -124,6 +127,7 @@ STREAM_MATRIX = [
 FETCHED_MATRIX = [
     _fetched("groups", (4, 5), 3, 2, ((1, 2), (3, 5), (2, 3))),
     _fetched("a_vector", (6, 4), 1, 1, ((1, 1), (1, 4))),
+    _fetched("whole_rows", (4, 5), 3, 2, ((1, 1), (2, 2), (1, 3), (1, 5), (3, 5)), many=True),
 ]
 
 FETCHED_ROW = [
