@@ -51,7 +51,7 @@ class WholeRows(wiring.Component):
         m = Module()
         m.submodules.queue = queue = Fifo(self.i.payload.shape(), self.depth_of(self.beats), style="block")
         enters, leaves, comes, goes = (Signal(name=name) for name in ("enters", "leaves", "comes", "goes"))
-        # Rows that may leave, less one: the sign says that there is none. Their last beats come through the memory in time.
+        # Rows that may leave, less one: the sign says that there is none. Their last beats are through the memory then.
         whole = Signal(range(-1, self.HELD), init=-1)
         inside, room = Signal(range(self.HELD + 1)), Signal(init=1)  # rows, and whether another one may come
         m.d.comb += [
