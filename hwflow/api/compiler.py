@@ -50,6 +50,7 @@ from hwflow.onnxspec.reading.map_ends import NO_MAPS, MapEnds, separated
 from hwflow.onnxspec.reading.old_dialects import modernize
 from hwflow.passes import pipeline
 from hwflow.passes.hold_layers import Holding
+from hwflow.schedule.queues import MOST_BEATS, streamed_beats
 from hwflow.schedule.schedule import OutOfReach, Schedule, schedule
 from hwflow.schedule.search.folding_search import Budget, free_text, price
 
@@ -137,8 +138,11 @@ class Design:
     @property
     def is_crowded(self) -> bool:
         """Tell whether cores, not multiplier blocks, keep it from being faster: most look-up tables are taken, and less
-        than half of the blocks."""
+        than half of the blocks. Not of frames of so many beats that their schedule is an even one: layers that share
+        cores have circuits, which such schedules do not know."""
         used = self.schedule.resources
+        if streamed_beats(self.schedule.plan) > MOST_BEATS:
+            return False
         return any(used.lut > _MOST_TABLES * most.lut and used.dsp < most.dsp / 2 for most in self.budgets)
 
     @property
