@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from hdl_lib.memories.sdram import SdramChip, SdramTiming
+from hdl_lib.external.memory_timing import MemoryTiming
+from hdl_lib.external.sdram import SdramChip, SdramTiming
+from hdl_lib.external.spram import SpramChip, SpramTiming
 
 from .serial_chips import SerialChip
 
@@ -27,8 +29,7 @@ class Part:
     bram: int  # block RAMs
     bram_bits: int  # bits of one block RAM
     source: str
-    spram: int = 0  # single-port RAMs without initial contents
-    spram_bits: int = 0  # bits of one of them
+    spram: SpramChip | None = None  # single-port RAM without initial contents, all of it as one memory
     database: str = ""  # what nextpnr and the packer call the die, where the device does not say it: "GW1N-9C"
     clock_mhz: float | None = None  # of a design that is made for the part; None: any
 
@@ -138,7 +139,8 @@ class Board:
     ``clock_mhz`` is the default target of the design's clock. ``platform`` makes a fresh amaranth-boards platform (one
     can be used only once); ``program`` is the command that loads the bitstream, with ``{bitstream}`` in it (or two of
     them, with && between), and ``other_programs`` are others that do. A board has a serial port (``uart``) or a
-    processor system (``zynq``) to talk to, and perhaps Ethernet or a USB socket besides.
+    processor system (``zynq``) to talk to, and perhaps Ethernet or a USB socket besides. ``memory``: one beside the
+    part.
     """
 
     name: str  # what --board takes: lower case, digits, underscores
@@ -160,6 +162,19 @@ class Board:
     def tools(self) -> Toolchain:
         """The tools that :attr:`toolchain` names."""
         return TOOLCHAINS[self.toolchain]
+
+    def memory_timing(self, clock_hz: Fraction) -> MemoryTiming | None:
+        """Return the timing at a clock of what weights and streams may wait in: the memory beside the part, else the
+        single-port RAM within it; None: there is neither."""
+        if self.memory is not None:
+            return self.memory.timing(clock_hz)
+        return None if self.part.spram is None else SpramTiming(self.part.spram, clock_hz)
+
+    @property
+    def memory_bytes(self) -> int:
+        """Return the size of that memory."""
+        chip = self.part.spram if self.memory is None else self.memory.chip
+        return 0 if chip is None else chip.bytes
 
     @property
     def transport(self) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from hdl_lib.external.spram import SpramChip
+
 from .board import Part
 
 _ECP5_SOURCE = "Lattice FPGA-DS-02012, ECP5 family data sheet; LUTs and flip-flops as nextpnr-ecp5 counts them"
@@ -27,7 +29,8 @@ def ecp5(size: str, package: str, speed_grade: str, series: str = "LFE5U") -> Pa
 
 ICE40_UP5K = Part(
     family="ice40", device="iCE40UP5K", package="sg48", speed_grade="",
-    lut=5280, ff=5280, dsp=8, dsp_width=16, bram=30, bram_bits=4096, spram=4, spram_bits=262_144,
+    lut=5280, ff=5280, dsp=8, dsp_width=16, bram=30, bram_bits=4096,
+    spram=SpramChip("UP5K SPRAM", width=16, words=65_536),
     source="Lattice FPGA-DS-02008, iCE40 UltraPlus family data sheet; agrees with nextpnr-ice40",
 )
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from hdl_lib.memories.sdram import SdramChip
+from hdl_lib.external.sdram import SdramChip
 
 IS42S16160 = SdramChip(
     "IS42S16160", banks=4, rows=8192, columns=512, width=16, rcd=20, rp=20, ras=45, rc=70, wr=20, rfc=70,

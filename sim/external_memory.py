@@ -7,11 +7,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-MODEL = Path(__file__).resolve().parent / "verilog" / "sdram.v"
+_MODELS = Path(__file__).resolve().parent / "verilog"
 FILE = "testbench/memory.v"
 SUFFIX = "_with_memory"
-_PREFIX = "sdram__"
-_MODEL_PINS = ("cke", "cs_n", "ras_n", "cas_n", "we_n", "ba", "a", "dqm", "dq_oe")
+_PREFIX = "mem__"
+_WIRES = ("filled", "load", "load_valid", "load_ready", "loaded")  # of its ports those that no memory has
+_TAKEN = """
+    reg [{}:0] taken;
+    always @(negedge clk) taken <= data;"""
 
 
 def write_memory(out: Path, table: Mapping[str, Any]) -> dict[str, Any]:
@@ -20,7 +23,8 @@ def write_memory(out: Path, table: Mapping[str, Any]) -> dict[str, Any]:
     memory, layers = table["memory"], dict(table["layers"])
     core = (out / table["sources"][0]).read_text()
     around = _around(core, str(table["top"]), memory)
-    (out / FILE).write_text(f"// {table['top']} with its memory, for simulation.\n{around}\n{MODEL.read_text()}")
+    model = (_MODELS / f"{memory['kind']}.v").read_text()
+    (out / FILE).write_text(f"// {table['top']} with its memory, for simulation.\n{around}\n{model}")
     source = out / layers["source"]
     text = source.read_text()
     source.write_text(f"{text}\n{_around(text, layers['top'], memory)}")
@@ -39,19 +43,21 @@ def _around(text: str, module: str, memory: Mapping[str, Any]) -> str:
     wires = "\n".join(f"    wire {width}{name};" for width, name in inner)
     joined = ", ".join(f".{name}({name})" for *_, name in ports)
     parameters = ", ".join(f".{name}({value})" for name, value in memory["model"].items())
-    pins = ", ".join(f".{pin}({_PREFIX}{pin})" for pin in _MODEL_PINS)
+    taken = [*_WIRES, "dq_o", "dq_i"]
+    pins = ", ".join(
+        f".{pin}({name})" for _, name in inner if (pin := name.removeprefix(_PREFIX)) not in taken
+    )
+    outside = memory["kind"] == "sdram"  # its clock is the design's, inverted, and words are taken at a falling edge
     return f"""module {module}{SUFFIX}(
 {heads}
 );
 {wires}
-    wire [{memory["model"]["WIDTH"] - 1}:0] data;
-    reg [{memory["model"]["WIDTH"] - 1}:0] taken;
-    always @(negedge clk) taken <= data;
-    assign {_PREFIX}dq_i = taken;
+    wire [{memory["model"]["WIDTH"] - 1}:0] data;{_TAKEN.format(memory["model"]["WIDTH"] - 1) if outside else ""}
+    assign {_PREFIX}dq_i = {"taken" if outside else "data"};
     assign {_PREFIX}filled = 1'b1, {_PREFIX}load = 0, {_PREFIX}load_valid = 1'b0;
     {module} core({joined});
-    hwflow_sdram #({parameters}, .FILE("{memory["image"]}")) memory(
-        .clk(~clk), {pins}, .dq_i({_PREFIX}dq_o), .dq_o(data)
+    hwflow_{memory["kind"]} #({parameters}, .FILE("{memory["image"]}")) memory(
+        .clk({"~clk" if outside else "clk"}), {pins}, .dq_i({_PREFIX}dq_o), .dq_o(data)
     );
 endmodule
 """

@@ -433,10 +433,9 @@ def _compiled(
     def compiled(graph: Graph) -> Design:
         return _compiled_streams(model, form, graph, request, imported, say, executor, keep_defaults=keep_defaults)
 
-    memory = request.board.memory
-    if memory is None:
+    timing = request.board.memory_timing(request.clock.frequency_hz)
+    if timing is None:
         return compiled(streams)
-    timing = memory.timing(request.clock.frequency_hz)
     return MemoryOutside(streams, timing, request, compiled, say, executor).design()
 
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Literal
 
 from hwflow.api.budget import Amounts, amounts, beyond_part
-from hwflow.boards import Board, UnknownBoard, find_board
+from hwflow.boards import Board, UnknownBoard, all_boards, find_board
 from hwflow.codegen.board.carriers import OWN, LinkOptions, carrier_for, carrier_name
 from hwflow.codegen.board.clock_plan import ClockPlan
 from hwflow.codegen.clock import check_positive, clock_for
@@ -196,10 +196,11 @@ def requested(
             message = f"must be one of {', '.join(MEMORIES)}, not {show(memory)}"
             remedy = f"{did_you_mean(memory, MEMORIES)}choose one"
             raise UsageError.of("known-memory", "option --memory", message, remedy)
-        if memory == ALL and known is not None and known.memory is None:
+        if memory == ALL and known is not None and not known.memory_bytes:
+            others = ", ".join(board.name for board in all_boards() if board.memory_bytes)
             raise UsageError.of(
                 "external-memory", "option --memory", f"{known.name} must have a memory, but hwflow knows of none",
-                "leave the option out, or choose another board: 'hwflow boards' lists them",
+                f"leave the option out, or choose another board: {others}",
             )
     with gathered.check():
         if interleave != AUTO and (not isinstance(interleave, int) or not 1 <= interleave <= MOST_INTERLEAVED):

@@ -32,7 +32,7 @@ class Core:
     any; ``rtlil``: its separate module, if any, with the shared modules that it is the first to instantiate. ``pins``:
     what leads out of the design, by name, and whether it is an output. ``load``: the members of
     :class:`hdl_lib.loading.table_writer.LoadableCore`, by name; empty if it has none that are loaded. ``memory``: the
-    members that join a queue's ends to the memory that it lies in (:mod:`hdl_lib.memories.queue_ends`), by name."""
+    members that join a queue's ends to the memory that it lies in (:mod:`hdl_lib.external.queue_ends`), by name."""
 
     body: Elaboratable
     inputs: list[Stream]

@@ -8,13 +8,24 @@ from typing import Any
 
 import numpy as np
 
-from hdl_lib.memories.weight_memory import image_words
+from hdl_lib.external.sdram import SdramTiming
+from hdl_lib.external.spram import SpramTiming
+from hdl_lib.external.weight_memory import image_words
 from hwflow.codegen.emitted.packaging import OWN_NAMES, Packaging
 from hwflow.cores.external.fetched_matrix import FetchedMatrixAttributes
 from hwflow.cores.external.fetched_row import FetchedRowAttributes
 from hwflow.cores.external.memory_queue import MemoryQueueAttributes
-from hwflow.cores.external.weight_memory import WeightMemoryAttributes, image_of, plan_of, timing_of
+from hwflow.cores.external.weight_memory import (
+    MemoryPlan,
+    MemoryTiming,
+    WeightMemoryAttributes,
+    image_of,
+    plan_of,
+    timing_of,
+)
 from hwflow.ir.graph import Graph, Node
+
+_SDRAM, _SPRAM = "sdram", "spram"  # kinds of memories, and the models of simulations
 
 IMAGE = "memory_image"
 """The table that the memory holds."""
@@ -29,8 +40,7 @@ def memory_of(graph: Graph) -> Node[WeightMemoryAttributes] | None:
 
 def ready_cycles(memory: Node[WeightMemoryAttributes]) -> int:
     """Return the cycles from reset until a memory that has its image has been set up and its streams wait."""
-    timing, plan = timing_of(memory), plan_of(memory)
-    return timing.cycles(timing.chip.power_up) + 20 * timing.rfc + _INITIAL_ROUNDS * plan.round
+    return timing_of(memory).setup_cycles + _INITIAL_ROUNDS * plan_of(memory).round
 
 
 def image_text(memory: Node[WeightMemoryAttributes]) -> str:
@@ -49,12 +59,9 @@ def memory_table(
     for how many vectors each node's weights are fetched, and the parameters of the model for simulators."""
     timing, plan = timing_of(memory), plan_of(memory)
     chip = timing.chip
-    times = {
-        "RCD": chip.rcd, "RP": chip.rp, "RAS": chip.ras, "RC": chip.rc, "WR": chip.wr, "RFC": chip.rfc,
-        "REFRESH": chip.refresh, "POWER_UP": chip.power_up,
-    }
     return {
         "chip": chip.name,
+        "kind": _SPRAM if isinstance(timing, SpramTiming) else _SDRAM,
         "image": packaging.weights(IMAGE),
         "words": image_words(plan),
         "word_bits": chip.width,
@@ -71,9 +78,22 @@ def memory_table(
             node.name: node.attributes.group
             for node in graph.nodes if isinstance(node.attributes, FetchedMatrixAttributes | FetchedRowAttributes)
         },
-        "model": {
-            "BANKS": chip.banks, "ROWS": chip.rows, "COLUMNS": chip.columns, "WIDTH": chip.width, "PAGES": plan.pages,
-            "CAS": timing.cas, "CLOCK_PS": ceil(Fraction(10**12) / timing.clock_hz),
-            **{f"T_{name}": round(1000 * value) for name, value in times.items()},
-        },
+        "model": _parameters(timing, plan),
+    }
+
+
+def _parameters(timing: MemoryTiming, plan: MemoryPlan) -> dict[str, int]:
+    """Return the parameters of the memory's model."""
+    if isinstance(timing, SpramTiming):
+        return {"WIDTH": timing.chip.width, "WORDS": timing.chip.words, "IMAGE": image_words(plan)}
+    assert isinstance(timing, SdramTiming), "there are two kinds"
+    chip = timing.chip
+    times = {
+        "RCD": chip.rcd, "RP": chip.rp, "RAS": chip.ras, "RC": chip.rc, "WR": chip.wr, "RFC": chip.rfc,
+        "REFRESH": chip.refresh, "POWER_UP": chip.power_up,
+    }
+    return {
+        "BANKS": chip.banks, "ROWS": chip.rows, "COLUMNS": chip.columns, "WIDTH": chip.width, "PAGES": plan.pages,
+        "CAS": timing.cas, "CLOCK_PS": ceil(Fraction(10**12) / timing.clock_hz),
+        **{f"T_{name}": round(1000 * value) for name, value in times.items()},
     }

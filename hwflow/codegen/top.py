@@ -26,7 +26,7 @@ from hwflow.ir.graph import Port, Value
 from hwflow.schedule.plan import Plan
 from hwflow.types import TensorType
 
-PIN_PREFIX = "sdram__"
+PIN_PREFIX = "mem__"
 """Of the names of ports that lead to memory outside; no instance has its name."""
 
 LOAD_INPUT, LOAD_OUTPUT = "s_load_axis", "m_load_axis"

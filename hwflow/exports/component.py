@@ -18,7 +18,8 @@ class CoreComponent(wiring.Component):  # type: ignore[misc]  # Amaranth carries
     Members: the streams, by the names of their ports in the Verilog: ``s_axis`` (In) and ``m_axis`` (Out), with several
     ``s0_axis``, ... Payload: ``data``, an array of ``lanes`` elements, ``signed(bits)`` or ``unsigned(bits)``, in the
     order that the manifest's `order` says, of a pixel's last beat some without a meaning; ``last``: the frame's last
-    beat. ``error`` (Out): an input frame had the wrong length, since reset. ``inputs``, ``outputs``: the streams as
+    beat. ``error`` (Out): an input frame had the wrong length, since reset. ``mem__*``: of a design beside a memory, as
+    in the Verilog. ``inputs``, ``outputs``: the streams as
     :class:`hwflow.codegen.top.StreamPort` describes them.
 
     Timing: the design's; domain ``sync``, whose reset takes one cycle or more. Any beat may wait on either side.
@@ -31,6 +32,7 @@ class CoreComponent(wiring.Component):  # type: ignore[misc]  # Amaranth carries
         self.outputs: list[StreamPort] = list(top.outputs)
         members = {port.prefix: In(stream.Signature(_beat(port))) for port in self.inputs}
         members |= {port.prefix: Out(stream.Signature(_beat(port))) for port in self.outputs}
+        members |= {pin.name: (Out if out else In)(len(pin)) for pin, out in top.pins.values()}
         super().__init__({**members, "error": Out(1)})
 
     def elaborate(self, platform: object) -> Module:
@@ -41,6 +43,9 @@ class CoreComponent(wiring.Component):  # type: ignore[misc]  # Amaranth carries
         m.submodules.top = top.in_domain()
         pins = {signal.name: signal for signal in top.ports}
         m.d.comb += self.error.eq(top.error)
+        for pin, out in top.pins.values():
+            member = getattr(self, pin.name)
+            m.d.comb += member.eq(pin) if out else pin.eq(member)
         for port in (*self.inputs, *self.outputs):
             member, bits = getattr(self, port.prefix), 8 * port.element_bytes
             word, last, valid, ready = (pins[f"{port.prefix}_t{name}"] for name in ("data", "last", "valid", "ready"))

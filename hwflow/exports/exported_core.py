@@ -85,6 +85,13 @@ def core_in(out: Path, reset: str) -> ExportedCore:
         interval, latency = int(timing["initiation_interval"]), int(timing["latency"])
     except (ManifestError, OSError, ValueError, KeyError, TypeError) as error:
         raise _not_whole(out, str(error)) from None
+    if "memory" in table:
+        raise UsageError.of(
+            "export-memory", f"folder {show_path(out)}",
+            "must be of a design without a memory beside it",
+            "make it with 'hwflow synth --memory none'; or instantiate the module in design.v, with the ports to "
+            "its memory (docs/reference/ports.md)",
+        )
     missing = next((file for file in (*design.sources, *design.weights) if not file.is_file()), None)
     if missing is not None:
         raise _not_whole(out, f"{missing.name} is missing")

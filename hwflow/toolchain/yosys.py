@@ -67,8 +67,8 @@ def mapping(command: str, top: str, folder: Path, below: str = ".", *, memories:
     (folder / below / RAM_MAP.name).write_text(RAM_MAP.read_text())
     return (
         f"{command} -top {top} -run :map_ram",
-        "memory_libmap -lib +/ice40/brams.txt",
-        f"techmap -map {(PurePosixPath(below) / RAM_MAP.name).as_posix()}",
+        "memory_libmap -lib +/ice40/brams.txt -lib +/ice40/spram.txt -no-auto-huge",
+        f"techmap -map {(PurePosixPath(below) / RAM_MAP.name).as_posix()} -map +/ice40/spram_map.v",
         *(() if memories else (f"{command} -top {top} -run map_ffram:",)),
     )
 

@@ -106,6 +106,11 @@ def test_json(hwflow, monkeypatch):
     ulx = next(board for board in boards if board["name"] == "ulx3s_85f")
     assert (ulx["lut"], ulx["dsp"], ulx["vendor"], ulx["baud"]) == (83640, 156, False, 3_000_000)
     assert ulx["host"] == "serial, USB"
+    assert {board["name"]: board["memory_bytes"] for board in boards if board["memory_bytes"]} == {
+        **dict.fromkeys(("colorlight_i5", "colorlight_i9"), 8 << 20), "colorlight_5a_75b": 4 << 20,
+        **dict.fromkeys(("icebreaker", "icesugar", "upduino_3"), 128 << 10),
+        **{f"ulx3s_{size}f": 32 << 20 for size in (12, 25, 45, 85)},
+    }
     assert ulx["carriers"] == {"serial": "serial, USB, 3 Mbaud", "usb": "USB serial device"}
     monkeypatch.setattr("hwflow.toolchain.doctor.all_tools", lambda: (ICARUS,))
     (tool,) = json.loads(hwflow("doctor", "--format", "json").out)["tools"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zlib
+
 import numpy as np
 import pytest
 from amaranth.hdl import ClockDomain, Module
@@ -9,17 +11,22 @@ from amaranth.lib import wiring
 from amaranth.sim import Simulator
 
 import hwflow
+from hdl_lib.external.spram import SinglePortRam
 from hdl_lib.streams.skid_buffer import SkidBuffer
+from hwflow.codegen.external_memory import memory_of
+from hwflow.cores.external.weight_memory import image_of
 from hwflow.verify import golden
 from tests.exports.cores import FPS
 from tests.flow.networks import dense_network
 
+MEMORY = {"board": "icebreaker", "memory": "all", "budget": {"lut": "100%", "ff": "100%"}}
 
-@pytest.mark.parametrize("name", FPS)
-def test_it_computes_in_a_design(name, tmp_path):
+
+@pytest.mark.parametrize("options", [*({"board": "ulx3s_85f", "fps": fps} for fps in FPS.values()), MEMORY])
+def test_it_computes_in_a_design(options, tmp_path):
     """Behind a register stage in the same domain, with pauses on both sides, and after a reset of one cycle in the
-    middle of a frame."""
-    design = hwflow.compile(dense_network(tmp_path / "model.onnx", (7, 5, 5)), "ulx3s_85f", fps=FPS[name])
+    middle of a frame; also beside a memory, which is loaded after each reset."""
+    design = hwflow.compile(dense_network(tmp_path / "model.onnx", (7, 5, 5)), **options)
     core = hwflow.component(design)
     (source,), (sink,) = core.inputs, core.outputs
     domain = ClockDomain("sync")
@@ -72,10 +79,30 @@ def test_it_computes_in_a_design(name, tmp_path):
                 assert payload.last == (len(found) % 5 == 0)
         errors.append(context.get(core.error))
 
+    words: list[int] = []
+    if "memory" in options:
+        ram = m.submodules.ram = SinglePortRam(16, 65_536)
+        m.d.comb += [
+            ram.en.eq(core.mem__en), ram.we.eq(core.mem__we), ram.a.eq(core.mem__a), ram.dq_i.eq(core.mem__dq_o),
+            core.mem__dq_i.eq(ram.dq_o),
+        ]
+        image = image_of(memory_of(design.schedule.graph)).astype("<u2")
+        crc = zlib.crc32(image.tobytes())
+        words += [*map(int, image), crc & 0xFFFF, crc >> 16]
+
+    async def load(context):
+        place = 0
+        async for _, resets, takes, gives in context.tick().sample(core.mem__load_ready, core.mem__load_valid):
+            place = 0 if resets else place + (takes & gives)
+            context.set(core.mem__load_valid, int(place < len(words) and rng.integers(0, 4) > 0))
+            context.set(core.mem__load, words[place % len(words)])
+
     simulator = Simulator(m)
+    if words:
+        simulator.add_testbench(load, background=True)
     simulator.add_clock(1e-6)
     simulator.add_testbench(feed)
     simulator.add_testbench(drain)
-    simulator.run_until(2e-3)
+    simulator.run_until(2e-2 if words else 2e-3)
     assert found == rows.reshape(-1).tolist()
     assert errors == [0]

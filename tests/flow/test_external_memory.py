@@ -160,7 +160,37 @@ def test_images_share_no_fetch(network: Path, capsys: pytest.CaptureFixture[str]
 
 
 def test_a_board_without_a_memory_is_refused() -> None:
-    with pytest.raises(UsageError, match="icebreaker must have a memory"):
-        compile("none.onnx", "icebreaker", memory="all")
+    with pytest.raises(UsageError, match="tinyfpga_bx must have a memory"):
+        compile("none.onnx", "tinyfpga_bx", memory="all")
     with pytest.raises(UsageError, match="must be one of auto, none, all, not 'some'"):
         compile("none.onnx", "ulx3s_85f", memory="some")
+
+
+@pytest.fixture(scope="module")
+def within(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """More weights than an UP5K has block RAM, beside the single-port RAM within it."""
+    folder = tmp_path_factory.mktemp("within")
+    path = dense_network(folder / "model.onnx", (96, 192, 16))
+    with pytest.raises(ModelRefused, match="bram must be at most"):
+        compile(path, "icebreaker", memory="none", budget={"lut": "100%", "ff": "100%"})
+    design = compile(path, "icebreaker", budget={"lut": "100%", "ff": "100%"})
+    assert [node.op for node in design.schedule.graph.nodes].count("fetched_matrix") == 1
+    design.write(folder / "out")
+    return folder / "out"
+
+
+@pytest.mark.parametrize("more", [(), ("--stall", "0.4"), ("--simulator", "icarus"), ("--layers",)])
+def test_memory_within_the_part(within: Path, more: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    """All results are right, no later than said, and the words come at nearly the rate of the RAM: one a cycle."""
+    assert main(["sim", str(within), "--frames", "3", "--seed", "1", *more, "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["mismatches"] == 0
+    table = json.loads((within / "manifest.json").read_text())
+    (region,) = table["memory"]["regions"]
+    assert (table["memory"]["kind"], region["words"]) == ("spram", 96 * 192 // 2)
+    assert table["timing"]["initiation_interval"] < 1.1 * region["words"]
+
+
+def test_it_is_not_exported(within: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The model that simulations have is no memory."""
+    assert main(["export", str(within), "--to", "verilog"]) == 2
+    assert "must be of a design without a memory beside it" in capsys.readouterr().err

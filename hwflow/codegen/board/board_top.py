@@ -20,9 +20,9 @@ from hdl_lib.links.link_shell import RESET_STAGES, LinkShell
 from hwflow.codegen.board.carriers import Carrier
 from hwflow.codegen.board.clock_plan import FAMILIES, ClockPlan
 from hwflow.codegen.board.identity import Buffers, FramePort
-from hwflow.codegen.board.memory_pins import connect_pins
+from hwflow.codegen.board.memory_pins import connect_memory
 from hwflow.codegen.emitted.packaging import TOP
-from hwflow.codegen.top import LOAD_INPUT, LOAD_OUTPUT
+from hwflow.codegen.top import LOAD_INPUT, LOAD_OUTPUT, PIN_PREFIX
 from hwflow.cores.costs.memory import block_rams
 
 if TYPE_CHECKING:
@@ -195,11 +195,10 @@ class BoardTop(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annot
             image, load = (more, []) if image else ([], more)
         memory: dict[str, Any] = {}
         if image:
-            assert self.board.memory is not None, "which the image is for"
             mhz = float(self.clock.frequency_hz / 1_000_000)
-            memory = connect_pins(m, platform, self.board.memory, core_clk, mhz) | {
-                "i_sdram__filled": Const(0, 1), "i_sdram__load": image[0].payload.data,
-                "i_sdram__load_valid": image[0].valid, "o_sdram__load_ready": image[0].ready,
+            memory = connect_memory(m, platform, self.board, core_clk, mhz) | {
+                f"i_{PIN_PREFIX}filled": Const(0, 1), f"i_{PIN_PREFIX}load": image[0].payload.data,
+                f"i_{PIN_PREFIX}load_valid": image[0].valid, f"o_{PIN_PREFIX}load_ready": image[0].ready,
             }
         m.submodules.hwflow_top = Instance(
             self.core,

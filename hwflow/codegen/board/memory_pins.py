@@ -1,6 +1,6 @@
-"""The pins of a board's SDRAM, between the design and the chip.
+"""A board's memory: the pins of an SDRAM, between the design and the chip, or the single-port RAM within the part.
 
-The memory's clock is the design's, inverted, so that what leaves registers at a rising edge has half a cycle until the
+An SDRAM's clock is the design's, inverted, so that what leaves registers at a rising edge has half a cycle until the
 memory takes it. A word that it sends comes ``cas`` cycles after that, plus the way out of the device and back: at slow
 clocks the falling edge before the design's own register lies in the middle of a word, at fast ones that register does.
 No board has been tried: see docs/how-to/memory.md.
@@ -12,8 +12,11 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from amaranth import ClockDomain, ClockSignal, Module, Signal
+from amaranth import ClockDomain, ClockSignal, DomainRenamer, Module, Signal
 from amaranth.lib import io
+
+from hdl_lib.external.spram import SinglePortRam, SpramChip
+from hwflow.codegen.top import PIN_PREFIX
 
 if TYPE_CHECKING:
     from hwflow.boards.board import Board, Memory
@@ -25,12 +28,30 @@ _OPTIONAL = {"clk_en": "cke", "cs": "cs_n", "dqm": "dqm"}
 _OUTPUTS = {"we": "we_n", "ras": "ras_n", "cas": "cas_n", "ba": "ba", "a": "a"}
 
 
-def connect_pins(m: Module, platform: Any, memory: Memory, clock: Signal, mhz: float) -> dict[str, Any]:
-    """Connect the chip; return the ports of the design's instance for it. ``clock``: the design's, of ``mhz``."""
-    chip = memory.chip
+def connect_memory(m: Module, platform: Any, board: Board, clock: Signal, mhz: float) -> dict[str, Any]:
+    """Connect a board's memory; return the ports of the design's instance for it. ``clock``: the design's, of
+    ``mhz``."""
     m.domains.memory = ClockDomain(reset_less=True, local=True)
+    m.d.comb += ClockSignal("memory").eq(clock)
+    if board.memory is None:
+        assert board.part.spram is not None, "the design has a memory"
+        return _connect_spram(m, board.part.spram)
+    return _connect_chip(m, platform, board.memory, clock, mhz)
+
+
+def _connect_spram(m: Module, chip: SpramChip) -> dict[str, Any]:
+    ram = SinglePortRam(chip.width, chip.words)
+    m.submodules.memory = DomainRenamer("memory")(ram)
+    return {
+        f"o_{PIN_PREFIX}en": ram.en, f"o_{PIN_PREFIX}we": ram.we, f"o_{PIN_PREFIX}a": ram.a,
+        f"o_{PIN_PREFIX}dq_o": ram.dq_i, f"i_{PIN_PREFIX}dq_i": ram.dq_o,
+    }
+
+
+def _connect_chip(m: Module, platform: Any, memory: Memory, clock: Signal, mhz: float) -> dict[str, Any]:
+    chip = memory.chip
     m.domains.memory_falling = ClockDomain(reset_less=True, local=True, clk_edge="neg")
-    m.d.comb += [ClockSignal("memory").eq(clock), ClockSignal("memory_falling").eq(clock)]
+    m.d.comb += ClockSignal("memory_falling").eq(clock)
     resource = platform.request(memory.resource, memory.number, dir="-")
     m.submodules.memory_clock = driver = io.DDRBuffer("o", resource.clk, o_domain="memory")
     m.d.comb += [driver.o[0].eq(0), driver.o[1].eq(1)]  # low while the design's clock is high
@@ -40,7 +61,7 @@ def connect_pins(m: Module, platform: Any, memory: Memory, clock: Signal, mhz: f
     }
     for pin, name in {**_OUTPUTS, **_OPTIONAL}.items():
         value = Signal(widths.get(name, 1), name=f"memory_{name}")
-        ports[f"o_sdram__{name}"] = value
+        ports[f"o_{PIN_PREFIX}{name}"] = value
         if pin in _OPTIONAL and not hasattr(resource, pin):
             continue
         m.submodules[f"memory_{name}_pins"] = buffer = io.Buffer("o", getattr(resource, pin))
@@ -52,14 +73,17 @@ def connect_pins(m: Module, platform: Any, memory: Memory, clock: Signal, mhz: f
         m.d.memory_falling += data_in.eq(buffer.i)
     else:
         m.d.comb += data_in.eq(buffer.i)
-    return ports | {"o_sdram__dq_o": data_out, "o_sdram__dq_oe": enable, "i_sdram__dq_i": data_in}
+    return ports | {
+        f"o_{PIN_PREFIX}dq_o": data_out, f"o_{PIN_PREFIX}dq_oe": enable, f"i_{PIN_PREFIX}dq_i": data_in
+    }
 
 
 def memory_beside(board: Board, model: Mapping[str, Any], clock_hz: Fraction) -> str:
     """Return the Verilog of the chip's model beside the board's top, whose pins it names; ``model``: its parameters. At
-    clocks at which the design takes words later, they come later."""
+    clocks at which the design takes words later, they come later. Nothing where the memory is in the part."""
     memory = board.memory
-    assert memory is not None, "which the design has its weights in"
+    if memory is None:
+        return ""
     chip, prefix = memory.chip, f"{memory.resource}_{memory.number}__"
     width = chip.width
     there = {each.name for each in board.platform().resources[memory.resource, memory.number].ios}

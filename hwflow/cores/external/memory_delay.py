@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from amaranth.lib.data import ArrayLayout
 
+from hdl_lib.external.queue_ends import QueueEnds
 from hdl_lib.memories.first_beats import FirstBeats
-from hdl_lib.memories.queue_ends import QueueEnds
 from hwflow.cores import costs
 from hwflow.cores.amaranth_shapes import shape_of
 from hwflow.cores.external.memory_queue import MemoryQueueAttributes, WaitsOutside, queue_timing, words_of_beat

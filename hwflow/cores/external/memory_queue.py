@@ -1,6 +1,6 @@
 """A queue that lies in the board's memory: values pass unchanged, in the order in which they came.
 
-Its core only leads to the memory's (:mod:`hdl_lib.memories.weight_memory`), which writes bursts of its words and reads
+Its core only leads to the memory's (:mod:`hdl_lib.external.weight_memory`), which writes bursts of its words and reads
 them again. Its timing is that of the worst case, as of :mod:`hwflow.cores.external.weight_memory`: a burst is written
 at most two rounds after its last word has come, and read at most two rounds after that.
 """
@@ -14,12 +14,12 @@ from typing import TypeVar
 import numpy as np
 from amaranth.lib.data import ArrayLayout
 
-from hdl_lib.memories.fetch_plan import FetchPlan, QueueRegion
-from hdl_lib.memories.queue_ends import QueueEnds
-from hdl_lib.memories.weight_memory import WeightMemory as Core
+from hdl_lib.external.fetch_plan import FetchPlan, QueueRegion
+from hdl_lib.external.queue_ends import QueueEnds
+from hdl_lib.external.weight_memory import WeightMemory as Core
 from hwflow.cores import costs
 from hwflow.cores.amaranth_shapes import shape_of
-from hwflow.cores.external.weight_memory import REGION, lanes_for
+from hwflow.cores.external.weight_memory import controller_and_region, lanes_for
 from hwflow.cores.operator import Built, Decision, Device, Folding, HardwareOperator, Resources, beats
 from hwflow.cores.timing import Process, Timing, Wait, every, spaced
 from hwflow.ir.graph import Attributes, IntArray, Node, Stage
@@ -87,7 +87,8 @@ class WaitsOutside(HardwareOperator[Q]):
         bits, words = decision.folding.output_lanes * typed.element.bits, words_of_beat(typed, node.attributes.width)
         width = word_bits(typed, node.attributes.width)
         depths = Core.intake_of(region), Core.depth_of(region, words_behind(region))
-        total = sum([costs.block_queue(device.family, width, depth) for depth in depths], REGION + REGION)
+        _, each = controller_and_region(node.attributes.planned.timing)  # it is one that writes, and one that reads
+        total = sum([costs.block_queue(device.family, width, depth) for depth in depths], each + each)
         if words > 1:  # a beat's words on either side, and counters
             total += Resources(lut=2 * bits, ff=5 * bits)
         return total

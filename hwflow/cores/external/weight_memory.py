@@ -1,7 +1,7 @@
 """Weights in the board's memory: a node without inputs whose outputs bring each layer's weights, over and over.
 
 Its timing is that of the worst case: each output has a burst a round, however many refreshes and other bursts come
-before it (:mod:`hdl_lib.memories.fetch_plan`). Hardware is never later, so a run that counts with it is a bound.
+before it (:mod:`hdl_lib.external.fetch_plan`). Hardware is never later, so a run that counts with it is a bound.
 """
 
 from __future__ import annotations
@@ -12,24 +12,26 @@ from math import ceil
 
 import numpy as np
 
-from hdl_lib.memories.fetch_plan import FetchPlan, Region, longest_bursts
-from hdl_lib.memories.sdram import SdramTiming
-from hdl_lib.memories.weight_memory import WeightMemory as Core
-from hdl_lib.memories.weight_memory import image_words
+from hdl_lib.external import memory_timing
+from hdl_lib.external.fetch_plan import FetchPlan, Region, longest_bursts
+from hdl_lib.external.spram import SpramTiming
+from hdl_lib.external.weight_memory import WeightMemory as Core
+from hdl_lib.external.weight_memory import image_words
 from hwflow.cores import costs
 from hwflow.cores.operator import Built, Decision, Device, Folding, HardwareOperator, Resources
 from hwflow.cores.timing import Cyclic, Process, Timing, every
 from hwflow.ir.graph import Attributes, IntArray, Node, Stage
 from hwflow.types import Interval, IntType, TensorType
 
-MemoryTiming = SdramTiming
+MemoryTiming = memory_timing.MemoryTiming
 """What is known of a memory at the design's clock."""
 
 MemoryPlan = FetchPlan
 """Where what lies in a memory has its place, and when its bursts come."""
 
-# Of the controller with its loader, and of each region besides its queue; yosys' figures for an ECP5.
-_CONTROLLER, REGION = Resources(lut=620, ff=320), Resources(lut=180, ff=45)
+# Of the controller with its loader, and of each region besides its queue; yosys' figures for an ECP5, and for an UP5K.
+_SDRAM = Resources(lut=620, ff=320), Resources(lut=180, ff=45)
+_SPRAM = Resources(lut=405, ff=230, bram=1), Resources(lut=75, ff=35)
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +57,7 @@ class WeightMemoryAttributes(Attributes):
     of the longest burst (0: of the fastest plan). ``queues`` that lie in it as well, :class:`Waiting`."""
 
     op = "weight_memory"
-    timing: SdramTiming | None
+    timing: MemoryTiming | None
     layers: tuple[Fetched, ...]
     longest: int = 0
     queues: tuple[Waiting, ...] = ()
@@ -107,11 +109,11 @@ class WeightMemory(HardwareOperator[WeightMemoryAttributes]):
         return Timing(tuple(processes), (1,) * len(processes))
 
     def resources(self, node: Node[WeightMemoryAttributes], decision: Decision, device: Device) -> Resources:
-        total = _CONTROLLER
+        total = controller_and_region(timing_of(node))[0]
         for index, (region, value) in enumerate(zip(plan_of(node).regions, node.outputs, strict=True)):
             width = lanes_of_words(node) * value.typed.element.bits
             depth = Core.depth_of(region, counted_depth(node, index))
-            total += REGION + costs.block_queue(device.family, width, depth)
+            total += controller_and_region(timing_of(node))[1] + costs.block_queue(device.family, width, depth)
         return total
 
     def build(self, node: Node[WeightMemoryAttributes], decision: Decision, name: str) -> Built:
@@ -124,6 +126,11 @@ class WeightMemory(HardwareOperator[WeightMemoryAttributes]):
         return Built(core, [], core.streams)
 
 
+def controller_and_region(timing: MemoryTiming) -> tuple[Resources, Resources]:
+    """Return what a memory's controller takes, and what each region does besides its queue."""
+    return _SPRAM if isinstance(timing, SpramTiming) else _SDRAM
+
+
 def lanes_of_words(node: Node[WeightMemoryAttributes]) -> int:
     """Return the weights of a word."""
     return lanes_for(timing_of(node).chip.width, [value.typed.element.bits for value in node.outputs])
@@ -134,7 +141,7 @@ def lanes_for(width: int, bits: Sequence[int]) -> int:
     return max(1, width // max(bits, default=width))
 
 
-def timing_of(node: Node[WeightMemoryAttributes]) -> SdramTiming:
+def timing_of(node: Node[WeightMemoryAttributes]) -> MemoryTiming:
     """Return the timing of the memory."""
     timing = node.attributes.timing
     assert timing is not None, "of a node that becomes hardware"

@@ -1,4 +1,4 @@
-"""The two ends of a queue that lies in a memory elsewhere (:mod:`hdl_lib.memories.weight_memory`)."""
+"""The two ends of a queue that lies in a memory elsewhere (:mod:`hdl_lib.external.weight_memory`)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A controller of a single data rate SDRAM for bursts within a page, one after the other.
 
 Every burst opens its page and closes it again, so that the cycles of each are known beforehand, as are those of
-refreshes: that is what the worst case of a stream from the memory is computed of (:mod:`hdl_lib.memories.fetch_plan`).
+refreshes: that is what the worst case of a stream from the memory is computed of (:mod:`hdl_lib.external.fetch_plan`).
 
 It stands here instead of LiteDRAM's core, whose bank machines and arbiters decide at run time, so that no worst case
 follows from its settings. On an ECP5 yosys makes 786 look-up tables and 462 flip-flops of that core for the same chip
@@ -16,10 +16,10 @@ from fractions import Fraction
 from math import ceil
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
-from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hdl_lib.blocks import delayed
+from hdl_lib.external.memory_timing import MemoryController, MemoryTiming
 
 INITIAL_REFRESHES = 8
 MODE_CYCLES = 2  # from setting the mode to the next command
@@ -58,7 +58,7 @@ class SdramChip:
 
 
 @dataclass(frozen=True)
-class SdramTiming:
+class SdramTiming(MemoryTiming):
     """The timing of a ``chip`` in cycles of ``clock_hz``."""
 
     chip: SdramChip
@@ -91,30 +91,38 @@ class SdramTiming:
         return self.cycles(self.chip.wr)
 
     @property
-    def rfc(self) -> int:
+    def refresh_cycles(self) -> int:
         return self.cycles(self.chip.rfc)
 
     @property
+    def first_access(self) -> int:
+        return self.rcd
+
+    @property
     def read_latency(self) -> int:
-        """Return the cycles from a read inside the controller to ``read.valid``: registers at both ends of the pins,
-        and a cycle for the memory's later clock and for the way to it and back."""
+        """Registers at both ends of the pins, and a cycle for the memory's later clock and for the way to it and
+        back."""
         return self.cas + 2
 
+    @property
+    def setup_cycles(self) -> int:
+        return self.cycles(self.chip.power_up) + (INITIAL_REFRESHES + 2) * self.refresh_cycles
+
     def burst_cycles(self, length: int, *, write: bool = False) -> int:
-        """Return the cycles from the command of a burst to the next one's."""
         return max(self.ras, self.rcd + length + (self.wr - 1 if write else 0)) + self.rp
 
     def refresh_period(self, longest: int) -> int:
-        """Return the cycles after which the next refresh is due, if bursts of up to ``longest`` words may be in its
-        way. Raises :class:`ValueError` where the clock is too slow for them."""
         most = int(Fraction(self.chip.refresh) * self.clock_hz / 1_000_000_000)
-        left = most - self.burst_cycles(longest, write=True) - self.rfc - 2
-        if left < 2 * self.rfc:
+        left = most - self.burst_cycles(longest, write=True) - self.refresh_cycles - 2
+        if left < 2 * self.refresh_cycles:
             raise ValueError(f"bursts must leave time for refreshes every {most} cycles, not have {longest} words")
         return left
 
+    def controller(self, longest: int) -> MemoryController:
+        return SdramController(self, longest)
 
-class SdramController(wiring.Component):
+
+class SdramController(MemoryController):
     """Runs bursts of reads or writes within a page, and refreshes.
 
     Parameters
@@ -124,12 +132,10 @@ class SdramController(wiring.Component):
 
     Members
     -------
-    ``command`` (in, stream): ``page`` (bank in its upper bits), first ``column``, ``length`` less one, ``write``.
-    ``write_data`` (in), ``write_next`` (out 1): the word that is written in a cycle with ``write_next``.
-    ``read`` (out): ``valid`` and ``data`` of each word read, in order; there must be room.
-    ``cke``, ``cs_n``, ``ras_n``, ``cas_n``, ``we_n``, ``ba``, ``a``, ``dqm``, ``dq_o``, ``dq_oe`` (out), ``dq_i``
-    (in): pins, with registers in front of and behind them. The memory's clock rises half a cycle later than this one,
-    and a word may take half a cycle, or a whole one, from there to ``dq_i``.
+    ``pins``: ``cke``, ``cs_n``, ``ras_n``, ``cas_n``, ``we_n``, ``ba``, ``a``, ``dqm``, ``dq_o``, ``dq_oe`` (out),
+    ``dq_i`` (in), with registers in front of and behind them. The memory's clock rises half a cycle later than this
+    one, and a word may take half a cycle, or a whole one, from there to ``dq_i``. The rest as of
+    :class:`MemoryController`; the bank is in a page's upper bits.
 
     Timing
     ------
@@ -141,30 +147,23 @@ class SdramController(wiring.Component):
 
     def __init__(self, timing: SdramTiming, longest: int) -> None:
         chip = timing.chip
-        if not 1 <= longest <= chip.columns:
-            raise ValueError(f"bursts must have 1 to {chip.columns} words, not {longest}")
-        self.timing, self.longest = timing, longest
+        self.timing = timing
         self.row_bits = (chip.rows - 1).bit_length()
-        command = data.StructLayout(
-            {"page": range(chip.pages), "column": range(chip.columns), "length": range(longest), "write": 1}
-        )
         super().__init__(
+            chip,
+            longest,
             {
-                "command": In(stream.Signature(command)),
-                "write_data": In(chip.width),
-                "write_next": Out(1),
-                "read": Out(data.StructLayout({"valid": 1, "data": chip.width})),
                 "cke": Out(1), "cs_n": Out(1, init=1), "ras_n": Out(1, init=1), "cas_n": Out(1, init=1),
                 "we_n": Out(1, init=1), "ba": Out((chip.banks - 1).bit_length()), "a": Out(max(11, self.row_bits)),
                 "dqm": Out(chip.width // 8), "dq_o": Out(chip.width), "dq_oe": Out(1), "dq_i": In(chip.width),
-            }
+            },
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        timing, chip = self.timing, self.timing.chip
+        timing, chip, pins = self.timing, self.timing.chip, self.pins
         power_up = timing.cycles(chip.power_up)
-        pause = Signal(range(max(power_up, timing.rfc, timing.ras) + 1), init=power_up)
+        pause = Signal(range(max(power_up, timing.refresh_cycles, timing.ras) + 1), init=power_up)
         left = Signal(range(max(self.longest, INITIAL_REFRESHES)), init=INITIAL_REFRESHES - 1)
         opened = Signal(range(timing.ras + 1))  # cycles that the page must still be open
         page, column, write = Signal(range(chip.pages)), Signal(range(chip.columns)), Signal()
@@ -179,7 +178,7 @@ class SdramController(wiring.Component):
 
         nop, active, reads, writes, precharge, refresh, mode = 0b111, 0b011, 0b101, 0b100, 0b010, 0b001, 0b000
         command = Signal(3, init=nop)  # ras_n, cas_n, we_n
-        address, bank = Signal(len(self.a)), Signal(len(self.ba))
+        address, bank = Signal(len(pins.a)), Signal(len(pins.ba))
         reading, writing = Signal(), Signal()
         m.d.comb += command.eq(nop)
         m.d.comb += [bank.eq(page[self.row_bits :]), self.write_next.eq(writing)]
@@ -195,7 +194,7 @@ class SdramController(wiring.Component):
                 m.next = "first refreshes"
             with m.State("first refreshes"), m.If(go):
                 m.d.comb += command.eq(refresh)
-                m.d.sync += [pause.eq(timing.rfc - 1), left.eq(left - 1)]
+                m.d.sync += [pause.eq(timing.refresh_cycles - 1), left.eq(left - 1)]
                 with m.If(left == 0):
                     m.next = "mode"
             with m.State("mode"), m.If(go):
@@ -207,7 +206,7 @@ class SdramController(wiring.Component):
                 given = self.command.payload
                 with m.If(due):
                     m.d.comb += [command.eq(refresh), refreshes.eq(1)]
-                    m.d.sync += pause.eq(timing.rfc - 1)
+                    m.d.sync += pause.eq(timing.refresh_cycles - 1)
                 with m.Elif(self.command.valid):
                     m.d.comb += [
                         self.command.ready.eq(1), command.eq(active), address.eq(given.page[: self.row_bits]),
@@ -234,8 +233,8 @@ class SdramController(wiring.Component):
         valid = delayed(m, "read_valid", reading, timing.read_latency)
         arrived = Signal(chip.width, reset_less=True)
         m.d.sync += [
-            Cat(self.we_n, self.cas_n, self.ras_n).eq(command), self.a.eq(address), self.ba.eq(bank), self.cs_n.eq(0),
-            self.cke.eq(1), self.dq_o.eq(self.write_data), self.dq_oe.eq(writing), arrived.eq(self.dq_i),
+            Cat(pins.we_n, pins.cas_n, pins.ras_n).eq(command), pins.a.eq(address), pins.ba.eq(bank), pins.cs_n.eq(0),
+            pins.cke.eq(1), pins.dq_o.eq(self.write_data), pins.dq_oe.eq(writing), arrived.eq(pins.dq_i),
         ]
-        m.d.comb += [self.dqm.eq(Const(0)), self.read.valid.eq(valid), self.read.data.eq(arrived)]
+        m.d.comb += [pins.dqm.eq(Const(0)), self.read.valid.eq(valid), self.read.data.eq(arrived)]
         return m

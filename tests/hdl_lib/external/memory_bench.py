@@ -1,4 +1,4 @@
-"""The streams of a weight memory beside the timing-checking model of an SDRAM, in Icarus Verilog."""
+"""The streams of a weight memory beside the model of its memory, in Icarus Verilog."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from pathlib import Path
 
 from amaranth.back import rtlil
 
-from hdl_lib.memories.fetch_plan import FetchPlan
-from hdl_lib.memories.sdram import SdramChip
-from hdl_lib.memories.weight_memory import WeightMemory
+from hdl_lib.external.fetch_plan import FetchPlan
+from hdl_lib.external.sdram import SdramChip
+from hdl_lib.external.spram import SpramChip, SpramTiming
+from hdl_lib.external.weight_memory import WeightMemory, image_words
 from hwflow.toolchain.yosys import YOSYS
 
-MODEL = Path(__file__).resolve().parents[3] / "sim/verilog/sdram.v"
+MODELS = [Path(__file__).resolve().parents[3] / f"sim/verilog/{name}.v" for name in ("sdram", "spram")]
 
 # Small, and so slow that tREF comes often: 8 us between refreshes.
 CHIP = SdramChip(
@@ -23,10 +24,38 @@ CHIP = SdramChip(
     two_mhz=100, source="made up", power_up=2000,
 )
 
+RAM = SpramChip("bench", width=16, words=4096)
+
+
+def beside(plan: FetchPlan, file: str) -> tuple[str, str]:
+    """Return the Verilog of the memory, and what connects the core to it."""
+    chip, width = plan.timing.chip, plan.timing.chip.width
+    model = parameters(plan, plan.pages, file)
+    if isinstance(plan.timing, SpramTiming):
+        pins = {"en": 1, "we": 1, "a": (chip.words - 1).bit_length(), "dq_o": width, "dq_i": width}
+        memory = f"""
+    hwflow_spram #({model}) memory(.clk(clk), .en(en), .we(we), .a(a), .dq_i(dq_o), .dq_o(dq_i));"""
+    else:
+        pins = dict.fromkeys(("cke", "cs_n", "ras_n", "cas_n", "we_n", "dq_oe"), 1)
+        pins |= {"ba": (chip.banks - 1).bit_length(), "a": max(11, (chip.rows - 1).bit_length()), "dqm": width // 8}
+        pins |= {"dq_o": width, "dq_i": width}
+        memory = f"""
+    wire [{width - 1}:0] data;
+    reg [{width - 1}:0] taken;
+    assign dq_i = taken;
+    always @(negedge clk) taken <= data;
+    hwflow_sdram #({model}) memory(
+        .clk(~clk), .cke(cke), .cs_n(cs_n), .ras_n(ras_n), .cas_n(cas_n), .we_n(we_n), .ba(ba), .a(a), .dqm(dqm),
+        .dq_i(dq_o), .dq_oe(dq_oe), .dq_o(data));"""
+    wires = "".join(f"\n    wire [{bits - 1}:0] {pin};" for pin, bits in pins.items())
+    return wires + memory, "".join(f", .pins__{pin}({pin})" for pin in pins)
+
 
 def parameters(plan: FetchPlan, pages: int, file: str = "") -> str:
     """Return the model's parameters."""
     chip, timing = plan.timing.chip, plan.timing
+    if isinstance(timing, SpramTiming):
+        return f'.WIDTH({chip.width}), .WORDS({chip.words}), .IMAGE({image_words(plan)}), .FILE("{file}")'
     times = {
         "RCD": chip.rcd, "RP": chip.rp, "RAS": chip.ras, "RC": chip.rc, "WR": chip.wr, "RFC": chip.rfc,
         "REFRESH": chip.refresh, "POWER_UP": chip.power_up,
@@ -44,7 +73,7 @@ def run(folder: Path, bench: str, *sources: str) -> str:
     (folder / "bench.v").write_text(bench)
     for number, text in enumerate(sources):
         (folder / f"source{number}.v").write_text(text)
-    files = ["bench.v", *(f"source{number}.v" for number in range(len(sources))), str(MODEL)]
+    files = ["bench.v", *(f"source{number}.v" for number in range(len(sources))), *map(str, MODELS)]
     command = ["iverilog", "-g2012", "-s", "bench", "-o", "bench.vvp", *files]
     built = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stderr
@@ -110,7 +139,7 @@ def streams_bench(
         for cycle in resets
     )
     done = " && ".join(f"got{k} >= {beats}" for k in range(count))
-    chip, rows = plan.timing.chip, max(11, (plan.timing.chip.rows - 1).bit_length())
+    memory, pins = beside(plan, "image.mem" if filled else "")
     feed = "\n".join(f"        image[{n}] = {word};" for n, word in enumerate(words))
     return f"""
 module bench;
@@ -125,13 +154,7 @@ module bench;
     end
     {streams}
     {sending}
-    wire cke, cs_n, ras_n, cas_n, we_n, dq_oe, error, load_ready;
-    wire [{(chip.banks - 1).bit_length() - 1}:0] ba;
-    wire [{rows - 1}:0] a;
-    wire [{width // 8 - 1}:0] dqm;
-    wire [{width - 1}:0] dq_o, data;
-    reg [{width - 1}:0] dq_i;
-    always @(negedge clk) dq_i <= data;
+    wire error, load_ready;{memory}
     reg [{width - 1}:0] image [0:{max(1, len(words)) - 1}];
     integer next = 0;
     initial begin
@@ -144,12 +167,7 @@ module bench;
         if (load_valid && load_ready) next <= next + 1;
         if (error) begin $display("error"); $finish; end
     end
-    weight_memory dut(.clk(clk), .rst(rst){ports}, .pins__cke(cke), .pins__cs_n(cs_n), .pins__ras_n(ras_n),
-        .pins__cas_n(cas_n), .pins__we_n(we_n), .pins__ba(ba), .pins__a(a), .pins__dqm(dqm), .pins__dq_o(dq_o),
-        .pins__dq_oe(dq_oe), .pins__dq_i(dq_i), .pins__filled(1'd{int(filled)}),
+    weight_memory dut(.clk(clk), .rst(rst){ports}{pins}, .pins__filled(1'd{int(filled)}),
         .pins__load(image[next]), .pins__load_valid(load_valid), .pins__load_ready(load_ready), .error(error));
-    hwflow_sdram #({parameters(plan, plan.pages, "image.mem" if filled else "")}) memory(
-        .clk(~clk), .cke(cke), .cs_n(cs_n), .ras_n(ras_n), .cas_n(cas_n), .we_n(we_n), .ba(ba), .a(a), .dqm(dqm),
-        .dq_i(dq_o), .dq_oe(dq_oe), .dq_o(data));
 endmodule
 """

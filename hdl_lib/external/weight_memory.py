@@ -13,14 +13,11 @@ from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 
 from hdl_lib.blocks import delayed, loop
-from hdl_lib.memories.fetch_plan import BURSTS_HELD, Bursts, FetchPlan, QueueRegion, Region
-from hdl_lib.memories.sdram import SdramController
+from hdl_lib.external.fetch_plan import BURSTS_HELD, Bursts, FetchPlan, QueueRegion, Region
 from hdl_lib.streams.fifo import Fifo
 
 LOADED = 16
 """Words that are written, and checked, at a time: the image has a multiple of them."""
-
-PINS = ("cke", "cs_n", "ras_n", "cas_n", "we_n", "ba", "a", "dqm", "dq_o", "dq_oe", "dq_i")
 
 
 def image_words(plan: FetchPlan) -> int:
@@ -29,7 +26,7 @@ def image_words(plan: FetchPlan) -> int:
 
 
 class WeightMemory(wiring.Component):
-    """Reads regions of an SDRAM over and over, each into a queue of its own; before that it is loaded. Streams may wait
+    """Reads regions of a memory over and over, each into a queue of its own; before that it is loaded. Streams may wait
     in it as in a queue.
 
     Parameters
@@ -37,7 +34,7 @@ class WeightMemory(wiring.Component):
     plan : of the regions.
     widths : bits of each region's words that its stream has, from the lowest on.
     depths : beats of each stream that its reader's schedule counts with; the queue has room for
-        :data:`hdl_lib.memories.fetch_plan.BURSTS_HELD` bursts more.
+        :data:`hdl_lib.external.fetch_plan.BURSTS_HELD` bursts more.
     queue_widths, queue_depths : the same of the plan's queues; depths are of their outputs.
 
     Members
@@ -45,7 +42,7 @@ class WeightMemory(wiring.Component):
     ``o0``, ``o1``, ... (out, streams of bits): a word a beat.
     ``memory_i0``, ``memory_o0``, ... (in and out, streams of bits): the ends of each queue, a word a beat. A frame's
         words leave when all of their burst have come, :meth:`intake_of` of them wait in front.
-    ``pins``: of the memory, as of :class:`hdl_lib.memories.sdram.SdramController`, and
+    ``pins``: of the memory, as of its controller (:meth:`hdl_lib.external.memory_timing.MemoryTiming.controller`), and
         ``filled`` (in 1): the memory has its image, as in a simulation that reads it from a file: nothing is loaded.
         ``load`` (in, with ``load_valid``, ``load_ready``): the image, :func:`image_words` words from address 0 on, then
         its CRC-32 (ISO HDLC, of bytes, the lowest of a word first) in 16-bit halves, or a whole word.
@@ -74,9 +71,9 @@ class WeightMemory(wiring.Component):
             raise ValueError(f"streams must have at most the {chip.width} bits of a word, not {widest}")
         self.plan, self.widths, self.depths = plan, tuple(widths), tuple(depths)
         self.queue_widths, self.queue_depths = tuple(queue_widths), tuple(queue_depths)
-        self.controller = SdramController(plan.timing, max(plan.longest, LOADED))
-        members = {name: self.controller.signature.members[name] for name in PINS}
-        members |= {
+        self.controller = plan.timing.controller(max(plan.longest, LOADED))
+        members = {
+            **self.controller.pins.signature.members,
             "filled": In(1), "load": In(chip.width), "load_valid": In(1), "load_ready": Out(1), "loaded": Out(1),
         }
         super().__init__(
@@ -111,9 +108,9 @@ class WeightMemory(wiring.Component):
         m.d.comb += ClockSignal("kept").eq(ClockSignal())
         controller = self.controller
         m.submodules.controller = DomainRenamer("kept")(controller)
-        for name in PINS:
-            pin, inner = getattr(self.pins, name), getattr(controller, name)
-            m.d.comb += inner.eq(pin) if name == "dq_i" else pin.eq(inner)
+        for name, member in controller.pins.signature.members.items():
+            pin, inner = getattr(self.pins, name), getattr(controller.pins, name)
+            m.d.comb += inner.eq(pin) if member.flow == In else pin.eq(inner)
         pins, chip = self.pins, self.plan.timing.chip
 
         # Commands wait in a register for the controller.
@@ -137,7 +134,7 @@ class WeightMemory(wiring.Component):
         for k, user in enumerate(users):
             if user.output is None:
                 continue
-            m.submodules[f"queue{user.name}"] = queue = Fifo(len(user.output.payload), user.depth)
+            m.submodules[f"queue{user.name}"] = queue = self._fifo(user.output, user.depth)
             m.d.comb += [
                 queue.i.payload.eq(controller.read.data[: len(user.output.payload)]),
                 queue.i.valid.eq(serving & controller.read.valid & (arrived == k)),
@@ -145,7 +142,7 @@ class WeightMemory(wiring.Component):
             wiring.connect(m, queue.o, wiring.flipped(user.output))
 
         # A burst from before a reset ends first: its words are nobody's.
-        longest = self.plan.timing.burst_cycles(self.controller.longest, write=True) + self.plan.timing.rfc
+        longest = self.plan.timing.burst_cycles(self.controller.longest, write=True) + self.plan.timing.refresh_cycles
         settling, settled = Signal(range(2 * longest), init=2 * longest - 1), Signal(name="settled")
         m.d.sync += [settling.eq(settling - (settling != 0)), settled.eq(settling == 0)]
         writes, place, loaded_word, loader_wants, crc_good, crc_bad = self._loader(m, serving, settled)
@@ -178,6 +175,9 @@ class WeightMemory(wiring.Component):
             m.d.comb += user.take.eq(looks & (turn == k) & user.wants)
         return m
 
+    def _fifo(self, words: stream.Interface, depth: int) -> Fifo:
+        return Fifo(len(words.payload), depth, style=self.plan.timing.queue_style)
+
     def _region(self, m: Module, name: str, region: Region, depth: int, output: stream.Interface) -> _User:
         """Build the reader of a region."""
         user = _User(m, self, name, region, region.bursts, self.depth_of(region, depth), output)
@@ -195,7 +195,7 @@ class WeightMemory(wiring.Component):
         stored = Signal(range(region.slots + 1), name=f"stored{number}")
         source, output = getattr(self, f"memory_i{number}"), getattr(self, f"memory_o{number}")
         intake = self.intake_of(region)
-        m.submodules[f"intake{number}"] = queue = Fifo(len(source.payload), intake)
+        m.submodules[f"intake{number}"] = queue = self._fifo(source, intake)
         wiring.connect(m, wiring.flipped(source), queue.i)
         writer = _User(m, self, f"{number}_in", region, region.slots)
         depth = self.depth_of(region, self.queue_depths[number])
@@ -223,6 +223,8 @@ class WeightMemory(wiring.Component):
         chip, controller, pins = self.plan.timing.chip, self.controller, self.pins
         words, halves = image_words(self.plan), 32 // chip.width
         m.submodules.load_queue = queue = SyncFIFOBuffered(width=chip.width, depth=2 * LOADED)
+        takes = Signal()  # there is room for this word, and for one more: the link's logic hangs on it
+        m.d.sync += takes.eq(~pins.filled & ~serving & settled & (queue.level < queue.depth - 1))
         place, writes = Signal(range(chip.pages * chip.columns)), Signal(init=1)
         asked = Signal()  # a burst is under way
         done = Signal(range(LOADED))
@@ -230,7 +232,7 @@ class WeightMemory(wiring.Component):
         expected, taken = Signal(32), Signal(range(halves + 1))
         m.d.comb += [
             queue.w_data.eq(pins.load), queue.w_en.eq(pins.load_valid & pins.load_ready),
-            pins.load_ready.eq(queue.w_rdy & ~pins.filled & ~serving & settled),
+            pins.load_ready.eq(takes),
             queue.r_en.eq(controller.write_next & ~serving),
             moved.eq(Mux(writes, controller.write_next, controller.read.valid & ~serving)),
         ]

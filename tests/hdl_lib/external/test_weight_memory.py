@@ -1,4 +1,5 @@
-"""Streams from an SDRAM beside its timing-checking model: every word in its place, never later than the plan says."""
+"""Streams from a memory beside its model, an SDRAM's checks its timing: every word in its place, never later than the
+plan says."""
 
 from __future__ import annotations
 
@@ -9,21 +10,27 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hdl_lib.memories.fetch_plan import FetchPlan
-from hdl_lib.memories.sdram import SdramTiming
-from hdl_lib.memories.weight_memory import WeightMemory, image_words
-from tests.hdl_lib.memories.sdram_bench import CHIP, memory_verilog, queue_word, run, streams_bench
+from hdl_lib.external.fetch_plan import FetchPlan
+from hdl_lib.external.memory_timing import MemoryTiming
+from hdl_lib.external.sdram import SdramTiming
+from hdl_lib.external.spram import SpramTiming
+from hdl_lib.external.weight_memory import WeightMemory, image_words
+from tests.hdl_lib.external.memory_bench import CHIP, RAM, memory_verilog, queue_word, run, streams_bench
 
 SIZES = [(70, 2), (33, 1), (200, 1)]
 DEPTHS = [2, 3, 4]
 BEATS = 500
+SDRAM = SdramTiming(CHIP, Fraction(100_000_000))
+SPRAM = SpramTiming(RAM, Fraction(42_000_000))
+MEMORIES = pytest.mark.parametrize("timing", [SDRAM, SPRAM], ids=["sdram", "spram"])
 
 
-@pytest.fixture(scope="module", params=[50, 117])
+@pytest.fixture(scope="module", params=[50, 117, "spram"])
 def memory(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[FetchPlan, str]:
-    """At clocks with two and three cycles to a word."""
+    """An SDRAM at clocks with two and three cycles to a word, and a part's own RAM."""
     folder = tmp_path_factory.mktemp("memory")
-    plan = FetchPlan.of(SdramTiming(CHIP, Fraction(request.param * 1_000_000)), SIZES)
+    timing = SPRAM if request.param == "spram" else SdramTiming(CHIP, Fraction(request.param * 1_000_000))
+    plan = FetchPlan.of(timing, SIZES)
     return plan, memory_verilog(folder, WeightMemory(plan, [16] * len(SIZES), DEPTHS))
 
 
@@ -36,7 +43,7 @@ def arrivals(plan: FetchPlan, out: str, words: np.ndarray) -> list[list[int]]:
     found = []
     for number, region in enumerate(plan.regions):
         beats = [line.split() for line in out.splitlines() if line.startswith(f"{number} ")]
-        wanted = [int(words[region.address(k % region.words, CHIP.columns)]) for k in range(len(beats))]
+        wanted = [int(words[region.address(k % region.words, plan.timing.chip.columns)]) for k in range(len(beats))]
         assert [int(beat[1]) for beat in beats] == wanted
         assert len(beats) >= BEATS
         found.append([int(beat[2]) for beat in beats])
@@ -73,7 +80,7 @@ def test_loading_is_checked(tmp_path: Path, memory: tuple[FetchPlan, str], damag
 
 
 def test_bursts_stay_within_pages_and_take_their_share() -> None:
-    plan = FetchPlan.of(SdramTiming(CHIP, Fraction(100_000_000)), SIZES)
+    plan = FetchPlan.of(SDRAM, SIZES)
     longest = max(plan.regions, key=lambda region: region.words * region.times)
     assert longest.words == 200
     for region in plan.regions:
@@ -103,10 +110,11 @@ def test_streams_wider_than_a_word_are_refused(memory: tuple[FetchPlan, str]) ->
 QUEUES = [(50, 100), (16, 40)]  # words of a frame, held
 
 
-def test_queues_in_the_memory(tmp_path: Path) -> None:
+@MEMORIES
+def test_queues_in_the_memory(tmp_path: Path, timing: MemoryTiming) -> None:
     """Beside a region that is read all the time: words leave in order, at most as long after the last word of their
     burst as schedules count with, and as many as asked for wait inside."""
-    plan = FetchPlan.of(SdramTiming(CHIP, Fraction(100_000_000)), [(70, 2)], queues=QUEUES)
+    plan = FetchPlan.of(timing, [(70, 2)], queues=QUEUES)
     text = memory_verilog(tmp_path, WeightMemory(plan, [16], [2], [16, 16], [4, 4]))
     (tmp_path / "image.mem").write_text("\n".join(f"{word:04x}" for word in range(image_words(plan))))
     for gaps, stalls in (([0, 0], [0, 0, 0]), ([240, 100], [0, 0, 50]), ([0, 0], [0, 250, 253])):
@@ -131,12 +139,13 @@ def test_queues_in_the_memory(tmp_path: Path) -> None:
                     assert all(got[k][1] <= read + k - first for k in range(first, end))
 
 
-def test_a_reset_leaves_nothing_of_what_was_under_way(tmp_path: Path) -> None:
+@MEMORIES
+def test_a_reset_leaves_nothing_of_what_was_under_way(tmp_path: Path, timing: MemoryTiming) -> None:
     """Whatever bursts a reset meets: then each region is read from its first word on, and queues are empty."""
-    plan = FetchPlan.of(SdramTiming(CHIP, Fraction(100_000_000)), [(70, 2)], queues=QUEUES)
+    plan = FetchPlan.of(timing, [(70, 2)], queues=QUEUES)
     text = memory_verilog(tmp_path, WeightMemory(plan, [16], [2], [16, 16], [4, 4]))
     (tmp_path / "image.mem").write_text("\n".join(f"{word:04x}" for word in range(image_words(plan))))
-    words = [plan.regions[0].address(k, CHIP.columns) for k in range(70)]
+    words = [plan.regions[0].address(k, timing.chip.columns) for k in range(70)]
     resets = np.cumsum(np.random.default_rng(5).integers(600, 640, 60)).tolist()
     out = run(tmp_path, streams_bench(plan, [0, 60, 0], 200, gaps=[0, 30], resets=resets), text)
     assert "done" in out, out[-300:]
@@ -150,3 +159,14 @@ def test_a_reset_leaves_nothing_of_what_was_under_way(tmp_path: Path) -> None:
         for values in got[1:]:
             assert values == [queue_word(k) for k in range(len(values))]
     assert streamed > 150  # most of the runs came as far as the queues
+
+
+def test_a_word_must_be_written_before_it_is_read(tmp_path: Path) -> None:
+    """Which the model of a part's RAM sees to: here the image has a page less than regions take."""
+    plan = FetchPlan.of(SPRAM, SIZES)
+    text = memory_verilog(tmp_path, WeightMemory(plan, [16] * len(SIZES), DEPTHS))
+    words = image_words(plan) - SPRAM.chip.columns
+    (tmp_path / "image.mem").write_text("0000\n" * words)
+    bench = streams_bench(plan, [0, 0, 0], BEATS).replace(f".IMAGE({image_words(plan)})", f".IMAGE({words})")
+    out = run(tmp_path, bench, text)
+    assert f"SPRAM: word {words} must be written before it is read" in out, out[-300:]

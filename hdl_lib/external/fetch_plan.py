@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from hdl_lib.memories.sdram import SdramTiming
+from hdl_lib.external.memory_timing import MemoryTiming
 
 BURSTS_HELD = 3
 """Bursts for which a region's queue has room beside the beats that its reader's schedule counts with."""
@@ -23,7 +23,7 @@ _LEAST = 8  # words of a burst: shorter ones take hardly less time
 _ARRIVAL = 8  # cycles from a word inside the controller to the queue's end, and from there to a request, at the most
 
 
-def longest_bursts(timing: SdramTiming) -> list[int]:
+def longest_bursts(timing: MemoryTiming) -> list[int]:
     """Return what the words of a plan's longest burst may be, ascending. Raises ValueError if the clock leaves no time
     for any between refreshes."""
     found = []
@@ -96,13 +96,13 @@ class QueueRegion(Bursts):
 class FetchPlan:
     """The ``regions`` of a memory, and behind them its ``queues``."""
 
-    timing: SdramTiming
+    timing: MemoryTiming
     regions: tuple[Region, ...]
     queues: tuple[QueueRegion, ...] = ()
 
     @classmethod
     def of(
-        cls, timing: SdramTiming, sizes: Sequence[tuple[int, int]], longest: int = 0,
+        cls, timing: MemoryTiming, sizes: Sequence[tuple[int, int]], longest: int = 0,
         queues: Sequence[tuple[int, int]] = (),
     ) -> FetchPlan:
         """Return the plan that reads regions of (words, times a frame) in bursts of at most ``longest`` words, one of
@@ -151,22 +151,23 @@ class FetchPlan:
     def round(self) -> int:
         """Return the most cycles between two bursts of a region that has room.
 
-        In between every region has at most one burst, each with a cycle to look for it, and refreshes become due
-        every ``refresh_period``: the least number of cycles that holds as many refreshes as become due in it. A region
-        that had no room until now may find two bursts before it that came earlier, one of them of a region whose turn
-        comes again; its queue, which has room for :data:`BURSTS_HELD`, lasts for as long.
+        In between every region has at most one burst, each with a cycle to look for it, and refreshes, if there are
+        any, become due every ``refresh_period``: the least number of cycles that holds as many refreshes as become due
+        in it. A region that had no room until now may find two bursts before it that came earlier, one of them of a
+        region whose turn comes again; its queue, which has room for :data:`BURSTS_HELD`, lasts for as long.
         """
         timing = self.timing
         bursts = [timing.burst_cycles(each.burst) + 2 for each in (*self.regions, *self.queues)]
         bursts += [timing.burst_cycles(each.burst, write=True) + 2 for each in self.queues]
         period = timing.refresh_period(self.longest)
         cycles = sum(bursts)
-        while True:
-            needed = sum(bursts) + timing.rfc * -(-cycles // period)
+        while period is not None:
+            needed = sum(bursts) + timing.refresh_cycles * -(-cycles // period)
             if needed <= cycles:
                 break
             cycles = needed
-        wait = max(bursts) + 2 * timing.rfc + self.longest + timing.rcd + timing.read_latency + _ARRIVAL
+        arrival = self.longest + timing.first_access + timing.read_latency + _ARRIVAL
+        wait = max(bursts) + 2 * timing.refresh_cycles + arrival
         return max(cycles, -(-wait // (BURSTS_HELD - 1)))
 
     def cycles_of(self, region: Region) -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.hdl_lib.memories.sdram_bench import run
+from tests.hdl_lib.external.memory_bench import run
 
 NOP, ACTIVE, READ, WRITE, PRECHARGE, REFRESH, MODE = 0b111, 0b011, 0b101, 0b100, 0b010, 0b001, 0b000
 ALL, TWO_CYCLES = 1 << 10, 1 << 9 | 2 << 4
