@@ -32,7 +32,7 @@ def longest_bursts(timing: MemoryTiming) -> list[int]:
             timing.refresh_period(largest)
         except ValueError:
             break
-        if largest <= timing.chip.columns:
+        if largest <= timing.longest_burst:
             found.append(largest)
     if not found:
         raise ValueError(f"the clock must leave time for bursts of {_LARGEST[0]} words between refreshes")
@@ -106,9 +106,9 @@ class FetchPlan:
         queues: Sequence[tuple[int, int]] = (),
     ) -> FetchPlan:
         """Return the plan that reads regions of (words, times a frame) in bursts of at most ``longest`` words, one of
-        :func:`longest_bursts`, or (0) in the fewest cycles: the more of a frame's words a region has, the longer its
-        bursts, of equal length if that is hardly less. ``queues``: the words of a frame, and how many of them a queue
-        must hold at a time."""
+        :func:`longest_bursts`, or (0) in the fewest cycles of those that fit the memory: the more of a frame's words a
+        region has, the longer its bursts, of equal length if that is hardly less. ``queues``: the words of a frame, and
+        how many of them a queue must hold at a time."""
         most = max(words * times for words, times in (*sizes, *((words, 1) for words, _ in queues)))
         found = []
         for largest in [longest] if longest else longest_bursts(timing):
@@ -131,7 +131,12 @@ class FetchPlan:
                 waiting.append(QueueRegion(words, burst, page, timing.chip.columns // burst, slots))
                 page += waiting[-1].pages
             found.append(cls(timing, tuple(regions), tuple(waiting)))
-        return min(found, key=lambda plan: plan.cycles)
+        return min(found, key=lambda plan: (not plan.fits, plan.cycles))
+
+    @property
+    def fits(self) -> bool:
+        """Tell whether the memory has as many pages."""
+        return self.pages <= self.timing.chip.pages
 
     @property
     def longest(self) -> int:

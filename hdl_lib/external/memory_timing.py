@@ -79,6 +79,11 @@ class MemoryTiming(ABC):
         """Return the cycles from the command of a burst to the next one's."""
 
     @property
+    def longest_burst(self) -> int:
+        """Return the words beyond which longer bursts save no time to speak of."""
+        return self.chip.columns
+
+    @property
     def queue_style(self) -> str:
         """Return the storage of queues beside the controller, as of :class:`hdl_lib.streams.fifo.Fifo`."""
         return "auto"

@@ -62,6 +62,11 @@ class SpramTiming(MemoryTiming):
         return 0
 
     @property
+    def longest_burst(self) -> int:
+        """Two cycles between bursts are 3 % of these, and longer ones leave more of a page empty."""
+        return 64
+
+    @property
     def queue_style(self) -> str:
         """Parts with such RAM have no memories in look-up tables."""
         return "block"

@@ -63,7 +63,7 @@ class WeightMemory(wiring.Component):
         queue_depths: Sequence[int] = (),
     ) -> None:
         chip = plan.timing.chip
-        if plan.pages > chip.pages:
+        if not plan.fits:
             raise ValueError(f"regions must have at most {chip.pages} pages, not {plan.pages}")
         if chip.width not in (16, 32) or chip.columns % LOADED:
             raise ValueError(f"words must have 16 or 32 bits and pages whole bursts, not {chip.width} bits")

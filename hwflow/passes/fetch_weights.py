@@ -17,7 +17,14 @@ import numpy as np
 
 from hwflow.cores.external.fetched_matrix import FetchedMatrixAttributes
 from hwflow.cores.external.fetched_row import FetchedRowAttributes
-from hwflow.cores.external.weight_memory import Fetched, MemoryTiming, WeightMemoryAttributes, lanes_for
+from hwflow.cores.external.weight_memory import (
+    Fetched,
+    MemoryTiming,
+    WeightMemoryAttributes,
+    lanes_for,
+    plan_of,
+    require_room,
+)
 from hwflow.cores.logical.image_windows import Clipping
 from hwflow.cores.logical.index_map import IndexMap
 from hwflow.cores.matrix.dot_products import MvuAttributes, weight_type
@@ -88,7 +95,8 @@ def fetch_weights(
     graph: Graph, groups: Mapping[str, int], timing: MemoryTiming | None, known: Known | None = None
 ) -> Graph:
     """Return a copy of a dataflow graph in which the nodes named in ``groups`` have their weights in a memory, and use
-    a row for so many vectors at a time. ``known``: of other such copies, which share what is computed once."""
+    a row for so many vectors at a time. ``known``: of other such copies, which share what is computed once. Raises
+    :class:`ModelRefused` where the memory is too small."""
     graph = graph.copy()
     if not groups:
         return graph
@@ -144,6 +152,8 @@ def fetch_weights(
             types = OPERATORS[node.op].infer(node.attributes, [value.typed for value in node.inputs])
             for value, type_ in zip(node.outputs, types, strict=True):
                 value.type = type_
+    if timing is not None:
+        require_room(plan_of(memory), graph.name)
     return graph
 
 

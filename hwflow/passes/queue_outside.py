@@ -14,10 +14,15 @@ from math import ceil
 
 from hwflow.cores.external.memory_delay import MemoryDelayAttributes
 from hwflow.cores.external.memory_queue import MemoryQueueAttributes, queue_words, word_bits
-from hwflow.cores.external.weight_memory import MemoryPlan, MemoryTiming, Waiting, WeightMemoryAttributes, plan_of
+from hwflow.cores.external.weight_memory import (
+    MemoryPlan,
+    MemoryTiming,
+    Waiting,
+    WeightMemoryAttributes,
+    plan_of,
+    require_room,
+)
 from hwflow.cores.streams.delay import StreamDelayAttributes
-from hwflow.display import show
-from hwflow.errors import ModelRefused
 from hwflow.ir.graph import Graph, Names, Node, Value
 
 NAME = "memory"
@@ -81,10 +86,7 @@ def _planned(graph: Graph, held: Mapping[str, Fraction], timing: MemoryTiming, l
             waiting.append(Waiting(words, ceil(room * words), word_bits(value.typed, width)))
         memory.attributes, memory.kept = replace(memory.attributes, queues=tuple(waiting), longest=longest), {}
         plan = plan_of(memory)
-        if plan.pages <= timing.chip.pages:
-            return plan
-    raise ModelRefused.of(
-        "device-budget", f"model {show(graph.name)}",
-        f"what waits in the board's memory must have at most {timing.chip.pages} pages, not {plan.pages}",
-        "use a board with more memory or more block RAM, or a smaller model",
-    )
+        if plan.fits:
+            break
+    require_room(plan, graph.name)
+    return plan

@@ -19,6 +19,7 @@ import numpy as np
 
 from hwflow.cores.external.weight_memory import MemoryTiming, lanes_for, words_of
 from hwflow.cores.matrix.dot_products import weight_type
+from hwflow.errors import ModelRefused
 from hwflow.ir.graph import Graph, Node
 from hwflow.passes.fetch_weights import (
     Known,
@@ -91,6 +92,13 @@ def choices(
     known: Known = {}
     searches: list[FoldingSearch] = []  # the latest one, which others share what they look at with
 
+    def overflows(step: int) -> bool:
+        try:
+            fetch_weights(graph, chosen(step), timing, known)
+        except ModelRefused:  # the memory is too small
+            return True
+        return False
+
     def searched(groups: Mapping[str, int]) -> FoldingSearch:
         fetched = fetch_weights(graph, groups, timing, known)
         searches[:] = [FoldingSearch(fetched, device, within, executor, searches[0] if searches else None)]
@@ -104,11 +112,14 @@ def choices(
         search = searched(groups)
         return search.least() if search.is_feasible() else _NEVER
 
+    last = _STEPS  # the more lies outside, the less the memory has room for it
+    if overflows(last):
+        last = max(0, bisect_left(range(_STEPS), True, key=overflows) - 1)
     first = 0
-    if not fits(0):
-        first = _STEPS if not fits(_STEPS) else bisect_left(range(_STEPS), True, lo=1, key=fits)
+    if overflows(0) or not fits(0):
+        first = last if not last or not fits(last) else bisect_left(range(last), True, lo=1, key=fits)
     seen: list[Mapping[str, int]] = []
-    for step in dict.fromkeys(min(first + (1 << k) - 1, _STEPS) for k in range(_STEPS)):
+    for step in dict.fromkeys(min(first + (1 << k) - 1, last) for k in range(_STEPS)):
         groups = chosen(step)
         if groups and groups not in seen:
             seen.append(groups)

@@ -194,3 +194,16 @@ def test_it_is_not_exported(within: Path, capsys: pytest.CaptureFixture[str]) ->
     """The model that simulations have is no memory."""
     assert main(["export", str(within), "--to", "verilog"]) == 2
     assert "must be of a design without a memory beside it" in capsys.readouterr().err
+
+
+def test_the_memory_has_an_end(tmp_path: Path) -> None:
+    """What exceeds it is refused; layers stay inside where it has no room for all."""
+    budget = {"lut": "100%", "ff": "100%"}
+    path = dense_network(tmp_path / "large.onnx", (784, 180, 16))
+    with pytest.raises(ModelRefused, match="UP5K SPRAM must take at most 131,072 bytes, not 14"):
+        compile(path, "icebreaker", budget=budget)
+    nearly = dense_network(tmp_path / "nearly.onnx", (784, 160, 32, 10))
+    with pytest.raises(ModelRefused, match="at most 131,072 bytes, not 13"):
+        compile(nearly, "icebreaker", budget=budget, memory="all")
+    design = compile(nearly, "icebreaker", budget=budget)
+    assert [node.op for node in design.schedule.graph.nodes].count("fetched_matrix") == 2

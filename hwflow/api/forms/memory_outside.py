@@ -84,7 +84,11 @@ class MemoryOutside:
             interval=self.request.interval, executor=self.executor,
         ):
             self.say(f"scheduling with the weights of {len(groups)} layers in memory outside")
-            fetched = queue_outside(fetch_weights(self.streams, groups, self.timing), self._states, self.timing)
+            try:
+                fetched = queue_outside(fetch_weights(self.streams, groups, self.timing), self._states, self.timing)
+            except ModelRefused as why:  # the memory is too small
+                tried = tried or why
+                continue
             try:
                 return self.compiled(fetched)
             except ModelRefused as why:

@@ -20,6 +20,8 @@ from hdl_lib.external.weight_memory import image_words
 from hwflow.cores import costs
 from hwflow.cores.operator import Built, Decision, Device, Folding, HardwareOperator, Resources
 from hwflow.cores.timing import Cyclic, Process, Timing, every
+from hwflow.display import show
+from hwflow.errors import ModelRefused
 from hwflow.ir.graph import Attributes, IntArray, Node, Stage
 from hwflow.types import Interval, IntType, TensorType
 
@@ -85,7 +87,11 @@ class WeightMemory(HardwareOperator[WeightMemoryAttributes]):
         lanes = lanes_of_words(node)
         if node.attributes.queues:  # whose nodes know the plan
             return [Folding(lanes, lanes)]
-        return [Folding(lanes, lanes, part=longest) for longest in longest_bursts(timing_of(node))]
+        sizes, timing = _sizes(node), timing_of(node)
+        return [
+            Folding(lanes, lanes, part=longest)
+            for longest in longest_bursts(timing) if FetchPlan.of(timing, sizes, longest).fits
+        ]
 
     def as_chosen(
         self, node: Node[WeightMemoryAttributes], folding: Folding
@@ -166,10 +172,25 @@ def plan_of(node: Node[WeightMemoryAttributes]) -> FetchPlan:
 
 
 def _plan(node: Node[WeightMemoryAttributes]) -> FetchPlan:
-    lanes = lanes_of_words(node)
-    sizes = [(words_of(layer.weights.shape, lanes), layer.times) for layer in node.attributes.layers]
     queues = [(queue.words, queue.held) for queue in node.attributes.queues]
-    return FetchPlan.of(timing_of(node), sizes, node.attributes.longest, queues)
+    return FetchPlan.of(timing_of(node), _sizes(node), node.attributes.longest, queues)
+
+
+def _sizes(node: Node[WeightMemoryAttributes]) -> list[tuple[int, int]]:
+    lanes = lanes_of_words(node)
+    return [(words_of(layer.weights.shape, lanes), layer.times) for layer in node.attributes.layers]
+
+
+def require_room(plan: FetchPlan, model: str) -> None:
+    """Raise :class:`ModelRefused` where the memory is too small for a plan of a ``model``."""
+    if not plan.fits:
+        chip = plan.timing.chip
+        page = chip.columns * chip.width // 8
+        raise ModelRefused.of(
+            "device-budget", f"model {show(model)}",
+            f"what lies in the {chip.name} must take at most {chip.pages * page:,} bytes, not {plan.pages * page:,}",
+            "use a board with more memory or more block RAM, or a smaller model",
+        )
 
 
 def image_of(node: Node[WeightMemoryAttributes]) -> IntArray:
