@@ -63,8 +63,8 @@ class SpramTiming(MemoryTiming):
 
     @property
     def longest_burst(self) -> int:
-        """Two cycles between bursts are 3 % of these, and longer ones leave more of a page empty."""
-        return 64
+        """Of these a round is 5 % longer than its words, and longer ones leave more of a page empty."""
+        return 128
 
     @property
     def queue_style(self) -> str:

@@ -53,7 +53,7 @@ def test_a_queue_has_as_much_room_as_there_is(tmp_path: Path, rows: int, times: 
 
 def test_a_memory_that_is_too_small_is_refused(tmp_path: Path) -> None:
     graph = dataflow(load(excited().save(tmp_path)).quantized)
-    with pytest.raises(ModelRefused, match=r"must have at most 16 pages, not 3[0-9]") as refused:
+    with pytest.raises(ModelRefused, match=r"must take at most 16,384 bytes, not 3[0-9],") as refused:
         queue_outside(graph, {image(graph): Fraction(1)}, timing(4))
     assert "a board with more memory" in refused.value.findings[0].remedy
 
@@ -66,7 +66,7 @@ def test_a_delay_has_room_for_its_frames(tmp_path: Path) -> None:
     (delay,) = [node.attributes for node in made.nodes if isinstance(node.attributes, MemoryDelayAttributes)]
     assert delay.region.slots >= CHANNELS * delay.region.bursts + 2 and delay.region.words == SIZE // 2
     assert delay.first_frames.shape == (CHANNELS, 1, SIZE)
-    with pytest.raises(ModelRefused, match="must have at most 4 pages"):
+    with pytest.raises(ModelRefused, match="must take at most [0-9],096 bytes"):
         queue_outside(graph, states, timing(1))
 
 
