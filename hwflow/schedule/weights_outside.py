@@ -11,7 +11,7 @@ which move memories between block RAM and look-up tables: so the room is found b
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 
@@ -58,15 +58,16 @@ def exceeds_block_ram(graph: Graph, device: Chip) -> bool:
 
 
 def choices(
-    graph: Graph, device: Chip, budget: Budget, timing: MemoryTiming, *, everything: bool = False,
+    graph: Graph, device: Chip, budgets: Sequence[Budget], timing: MemoryTiming, *, everything: bool = False,
     interval: int | None = None, executor: Executor | None = None,
 ) -> Iterator[Mapping[str, int]]:
     """Yield for a memory the groups of the nodes whose weights lie outside, by name
     (:func:`hwflow.passes.fetch_weights.fetch_weights`): first the choice with the fewest words for which there are
-    foldings within the budget (with at most ``interval`` cycles a frame), then those that leave more and more block
-    RAM to what a search of foldings does not know. Without an ``interval`` the fastest of the first few comes first:
-    with little room bursts are short, and take more of the memory's time than words that are fetched once more.
-    ``everything``: of all layers that may. Where nothing fits, the one choice takes the least block RAM."""
+    foldings within one of the ``budgets``, of equal block RAM (with at most ``interval`` cycles a frame), then those
+    that leave more and more block RAM to what a search of foldings does not know. Without an ``interval`` the fastest
+    of the first few comes first: with little room bursts are short, and take more of the memory's time than words that
+    are fetched once more. ``everything``: of all layers that may. Where nothing fits, the one choice takes the least
+    block RAM."""
     bounds = Bounds(graph, device, executor)
     inside, width = bounds.least_bits(), timing.chip.width
     candidates = [node for node in graph.nodes if may_be_fetched(node, width)]
@@ -81,14 +82,14 @@ def choices(
         for node in candidates
     ]
     smallest = [min(each, key=lambda option: (option.size, option.words)) for each in options]
-    most = max(0, int(_PARTS * (_SHARE * budget.bram - others)))
+    most = max(0, int(_PARTS * (_SHARE * budgets[0].bram - others)))
 
     def chosen(step: int) -> Mapping[str, int]:
         """Return the choice of one of the steps from the greatest room to none."""
         found = _fewest_words(options, most * (_STEPS - step) // _STEPS) or smallest
         return {node.name: option.group for node, option in zip(candidates, found, strict=True) if option.group}
 
-    within = replace(budget, bram=int(_SHARE * budget.bram))
+    within = [replace(budget, bram=int(_SHARE * budget.bram)) for budget in budgets]
     known: Known = {}
     searches: list[FoldingSearch] = []  # the latest one, which others share what they look at with
 
@@ -99,18 +100,18 @@ def choices(
             return True
         return False
 
-    def searched(groups: Mapping[str, int]) -> FoldingSearch:
+    def searched(groups: Mapping[str, int]) -> Iterator[FoldingSearch]:
         fetched = fetch_weights(graph, groups, timing, known)
-        searches[:] = [FoldingSearch(fetched, device, within, executor, searches[0] if searches else None)]
-        return searches[0]
+        for budget in within:
+            searches[:] = [FoldingSearch(fetched, device, budget, executor, searches[0] if searches else None)]
+            yield searches[0]
 
     def fits(step: int) -> bool:
         groups = chosen(step)
-        return bool(groups) and searched(groups).is_feasible(interval)
+        return bool(groups) and any(search.is_feasible(interval) for search in searched(groups))
 
     def least(groups: Mapping[str, int]) -> int:
-        search = searched(groups)
-        return search.least() if search.is_feasible() else _NEVER
+        return min(search.least() if search.is_feasible() else _NEVER for search in searched(groups))
 
     last = _STEPS  # the more lies outside, the less the memory has room for it
     if overflows(last):

@@ -66,7 +66,7 @@ def test_a_delay_has_room_for_its_frames(tmp_path: Path) -> None:
     (delay,) = [node.attributes for node in made.nodes if isinstance(node.attributes, MemoryDelayAttributes)]
     assert delay.region.slots >= CHANNELS * delay.region.bursts + 2 and delay.region.words == SIZE // 2
     assert delay.first_frames.shape == (CHANNELS, 1, SIZE)
-    with pytest.raises(ModelRefused, match="must take at most [0-9],096 bytes"):
+    with pytest.raises(ModelRefused, match=r"must take at most [0-9],096 bytes"):
         queue_outside(graph, states, timing(1))
 
 

@@ -80,7 +80,7 @@ class MemoryOutside:
         """Compile with weights in memory, more and more, and with the deep queues where these alone do not do."""
         tried: ModelRefused | None = None
         for groups in choices(
-            self._waiting, self._part, self._budget, self.timing, everything=self.request.memory == ALL,
+            self._waiting, self._part, self._budgets, self.timing, everything=self.request.memory == ALL,
             interval=self.request.interval, executor=self.executor,
         ):
             self.say(f"scheduling with the weights of {len(groups)} layers in memory outside")
@@ -107,12 +107,12 @@ class MemoryOutside:
         return replace(self.request.board.part, clock_mhz=float(clock / 1_000_000))
 
     @cached_property
-    def _budget(self) -> Budget:
-        budget, *_ = budgets_for(
+    def _budgets(self) -> list[Budget]:
+        found = budgets_for(
             self.request.board, self.streams, self.request.budget, for_rate=True, carrier=self.request.carrier,
             whole=not self.request.budget,
         )
-        return budget.of_whole_designs
+        return [budget.of_whole_designs for budget in found]
 
     @cached_property
     def _states(self) -> Mapping[str, Fraction]:
@@ -127,10 +127,12 @@ class MemoryOutside:
         """Return the values whose queues are deep, and the share of a frame that waits there; none where cores alone do
         not fit."""
         interval = self.request.interval
-        if not FoldingSearch(graph, self._part, self._budget, self.executor).is_feasible(interval):
+        searches = (FoldingSearch(graph, self._part, budget, self.executor) for budget in self._budgets)
+        if not any(search.is_feasible(interval) for search in searches):
             return {}
+        first, *others = [replace(budget, bram=_BOUNDLESS) for budget in self._budgets]
         try:
-            made = schedule(graph, self._part, replace(self._budget, bram=_BOUNDLESS), interval, (), self.executor)
+            made = schedule(graph, self._part, first, interval, others, self.executor)
         except ModelRefused:
             return {}
         return {queue.value: queue.share for queue in deep_queues(graph, made)}
