@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from hwflow.api.compiler import Design, Progress
 
 _BOUNDLESS = 1 << 20  # block RAMs
+_SLOWER = 1.25  # times as slow as its cores need be: a design that waits for block RAM of its queues
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,25 @@ class MemoryOutside:
                 return self._with_queues(self._waiting, refused)
         return self._with_weights(refused)
 
+    def _either(self, graph: Graph) -> Design:
+        """Compile with the deep queues inside; or in memory, where that is refused, or where they leave so little block
+        RAM that the design is much slower than its cores need be, and it is faster so."""
+        try:
+            made = self.compiled(graph)
+        except ModelRefused as refused:
+            try:
+                return self._with_queues(graph, refused)
+            except ModelRefused:
+                raise refused from None
+        search = made.schedule.search
+        if self.request.asks_rate or search is None or made.schedule.initiation_interval <= _SLOWER * search.least():
+            return made
+        try:
+            other = self._with_queues(graph, ModelRefused([]))
+        except ModelRefused:
+            return made
+        return min(made, other, key=lambda design: design.schedule.initiation_interval)
+
     def _with_queues(self, graph: Graph, refused: ModelRefused) -> Design:
         """Compile with the deep queues in memory, too; raise as without them where there are none."""
         if isinstance(refused, FarBeyond):
@@ -90,13 +110,9 @@ class MemoryOutside:
                 tried = tried or why
                 continue
             try:
-                return self.compiled(fetched)
+                return self._either(fetched)
             except ModelRefused as why:
-                first = why
-            try:
-                return self._with_queues(fetched, first)
-            except ModelRefused:
-                tried = tried or first  # of the choice that is nearest to fitting
+                tried = tried or why  # of the choice that is nearest to fitting
         if tried is None and refused is None:
             return self.compiled(self._waiting)  # no layer has weights that may lie there
         raise tried or refused or AssertionError("one of them")
