@@ -36,7 +36,7 @@ def insert_relays(plan: Plan, device: Chip) -> None:
     }
     if sum(blocks.values()) <= _SHARE * device.dsp:
         return
-    ends = {node for node in graph.nodes if blocks[node] or len(node.inputs) > 1 or len(node.outputs) > 1}
+    ends = {node for node in graph.nodes if blocks[node] or len(node.inputs) != 1 or len(node.outputs) > 1}
     producers = graph.producers()
     paths = list(_paths(graph, ends, producers))
 

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
+from hwflow.api.compiler import dataflow as api_dataflow
+from hwflow.api.compiler import load
 from hwflow.boards import find_board
 from hwflow.boards.board import Part
 from hwflow.cores.chain import ChainAttributes
 from hwflow.cores.registry import hardware
 from hwflow.ir.graph import Graph, Node
+from hwflow.passes.fetch_weights import fetch_weights, may_be_fetched
 from hwflow.schedule.plan import Plan
 from hwflow.schedule.schedule import Schedule, schedule
 from hwflow.schedule.search.folding_search import Budget
+from tests.flow.networks import dense_network
 from tests.schedule.graphs import dataflow, meeting_graph, random_graph
 from tests.schedule.mixed import mixed_graph
 
@@ -85,3 +91,15 @@ def test_none_where_wires_across_the_part_take_little_of_a_cycle(clock_mhz: floa
     found = scheduled_on(make(seed), replace(SCARCE, clock_mhz=clock_mhz))
     assert found.resources.dsp > 4, "the graph must take more than half of the blocks"
     assert ("relay" in [node.op for node in found.graph.nodes]) == stand
+
+
+def test_a_memory_with_one_stream_is_an_end(tmp_path: Path) -> None:
+    """Ways lead back to what has no inputs."""
+    streams = api_dataflow(load(dense_network(tmp_path / "model.onnx", (64, 16, 8))).quantized)
+    timing = find_board("ulx3s_85f").memory_timing(Fraction(125_000_000))
+    first = next(node.name for node in streams.nodes if may_be_fetched(node, 16))
+    part = replace(SCARCE, dsp=2, bram=30, clock_mhz=125.0)
+    made = schedule(fetch_weights(streams, {first: 1}, timing), part, Budget(part.lut, part.ff, part.dsp, part.bram))
+    assert any(node.op == "relay" for node in made.graph.nodes)
+    for way in ways(made.plan, part):
+        assert len(way) >= 2
