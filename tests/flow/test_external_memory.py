@@ -207,3 +207,16 @@ def test_the_memory_has_an_end(tmp_path: Path) -> None:
         compile(nearly, "icebreaker", budget=budget, memory="all")
     design = compile(nearly, "icebreaker", budget=budget)
     assert [node.op for node in design.schedule.graph.nodes].count("fetched_matrix") == 2
+
+
+def test_weights_go_outside_where_only_block_ram_is_short(tmp_path: Path) -> None:
+    """Also those that all block RAM of the part would hold: here they exceed what the budget has, and queues of a
+    design for which it is enough would be refused."""
+    path = dense_network(tmp_path / "model.onnx", (256, 160, 16))
+    design = compile(path, "ulx3s_85f", budget={"bram": 10})
+    assert [node.op for node in design.schedule.graph.nodes].count("fetched_matrix") == 1
+    assert design.schedule.resources.bram <= 10
+    with pytest.raises(ModelRefused, match="bram must be at most 10"):
+        compile(path, "ulx3s_85f", budget={"bram": 10}, memory="none")
+    with pytest.raises(ModelRefused, match="lut must be at most 200"):  # the memory has none
+        compile(path, "ulx3s_85f", budget={"lut": 200})

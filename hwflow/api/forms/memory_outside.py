@@ -62,7 +62,11 @@ class MemoryOutside:
                 except ModelRefused as why:
                     refused = why
             if not exceeds_block_ram(self.streams, self._part):
-                return self._with_queues(self._waiting, refused)
+                try:
+                    return self._with_queues(self._waiting, refused)
+                except ModelRefused:
+                    if not self._lacks_block_ram:
+                        raise
         return self._with_weights(refused)
 
     def _either(self, graph: Graph) -> Design:
@@ -116,6 +120,13 @@ class MemoryOutside:
         if tried is None and refused is None:
             return self.compiled(self._waiting)  # no layer has weights that may lie there
         raise tried or refused or AssertionError("one of them")
+
+    @property
+    def _lacks_block_ram(self) -> bool:
+        """Tell whether there are foldings with any number of block RAMs."""
+        budgets = (replace(budget, bram=_BOUNDLESS) for budget in self._budgets)
+        searches = (FoldingSearch(self._waiting, self._part, budget, self.executor) for budget in budgets)
+        return any(search.is_feasible(self.request.interval) for search in searches)
 
     @cached_property
     def _part(self) -> Part:
