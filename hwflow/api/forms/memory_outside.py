@@ -64,9 +64,14 @@ class MemoryOutside:
             if not exceeds_block_ram(self.streams, self._part):
                 try:
                     return self._with_queues(self._waiting, refused)
-                except ModelRefused:
+                except ModelRefused as why:
                     if not self._lacks_block_ram:
                         raise
+                    refused = why
+                try:
+                    return self._with_weights(refused)
+                except ModelRefused:  # what the memory does not help with is said of the network as it is
+                    raise refused from None
         return self._with_weights(refused)
 
     def _either(self, graph: Graph) -> Design:
