@@ -41,6 +41,10 @@ def macs_of_data(nodes: Sequence[Node]) -> dict[Node, int]:
     for node in nodes:
         mask = masks.get(node.inputs[0]) if node.inputs else None
         match node.attributes:
+            case SlidingWindowAttributes(geometry=geometry, images=images, stacked=stacked) if images * stacked > 1:
+                whole = np.ones((1, geometry.height, geometry.width, 1), np.int64)
+                taps = geometry.windows(whole, 0).reshape(-1, 1) > 0
+                mask = np.tile(np.repeat(taps, stacked, axis=0), (images, 1))
             case LineBufferAttributes(geometry=geometry) if mask is not None or geometry.touches_padding():
                 mask = np.ones((geometry.height * geometry.width, 1), np.bool_) if mask is None else mask
                 image = mask.reshape(1, geometry.height, geometry.width, -1)

@@ -10,6 +10,7 @@ from hwflow.cores.external.fetched_matrix import FetchedMatrix
 from hwflow.cores.external.fetched_row import FetchedRow
 from hwflow.cores.external.memory_delay import MemoryDelay
 from hwflow.cores.external.memory_queue import MemoryQueue
+from hwflow.cores.external.side_by_side import SideBySide
 from hwflow.cores.external.weight_memory import WeightMemory
 from hwflow.cores.logical.conv2d import Conv2d
 from hwflow.cores.logical.cumulative_sum import CumulativeSum
@@ -75,6 +76,7 @@ OPERATORS: dict[str, Operator[Any]] = {
         MaxPool(),
         MaxPool2d(),
         MemoryQueue(),
+        SideBySide(),
         MemoryDelay(),
         Mvu(),
         Neurons(),

@@ -22,11 +22,19 @@ LOOSE: dict[str, dict[str, dict[str, float]]] = {
         "scaled_add": {"bits": 0.33},
         # One output row: the mapper makes 29 tables more where the sums of its next place have registers.
         # Columns of two or three bits whose next one is chosen in a table or two more, or less.
-        "sliding_window": {"random_6": 0.13, "segments_of_a_row": 0.2, "segments_of_one": 0.12},
+        # What says which of several inputs take part is shared or repeated, beside a small core.
+        "side_by_side": {"same": 0.26, "some_rows": 0.15},
+        # Small images of one column, whose rows are counted in few bits.
+        "sliding_window": {
+            "random_6": 0.13, "segments_of_a_row": 0.2, "segments_of_one": 0.12, "stacked": 0.18,
+            "images_stacked": 0.14, "images_stacked_centred": 0.17,
+        },
         # A divisor whose highest bit is always 0.
         "quotient": {"of_a_signed_type": 0.17},
         # What chooses among the blocks of the memory and of the first beats.
         "stream_delay": {"in_block_ram": 0.18},
+        # What fifteen runs send is chosen for each lane anew.
+        "rearrange": {"pad": 0.19},
         # What chooses between the inputs is repeated for each of the queue's registers.
         "followed_by": {"rows": 0.23},
         # A single product of four bits by four, folded into what is around it.
@@ -41,7 +49,9 @@ LOOSE: dict[str, dict[str, dict[str, float]]] = {
         # The longest addresses, as of depthwise; columns of two or three bits.
         "sliding_window": {
             "centred_unsigned": 0.11, "in_parts": 0.31, "segments_of_a_row": 0.13, "segments_of_one": 0.13,
+            "images_stacked_dilated": 0.12, "images_stacked_centred": 0.11,
         },
+        "side_by_side": {"same_of_many_channels": 0.13, "some_rows": 0.12},
         # An address that goes on every few beats, beside a small core.
         "requantize": {"multiply_deep_by_row": 0.12, "table_by_row": 0.16, "multiply_serial_by_row_apart": 0.11},
         "root": {"squares": 0.22, "fractions": 0.16, "with_an_addend": 0.19},
@@ -67,7 +77,8 @@ TOGETHER: dict[str, dict[str, float]] = {
         "followed_by": 6.1, "fork": 1.96, "frame_sync": 4.08,
         "max_pool": 1.5, "mvu": 2, "position_sum": 2.5, "product": 1.36, "quotient": 2.5, "rearrange": 2.04, "relay": 0,
         "repeated": 1.68, "requantize": 1.37, "root": 3.7,
-        "running_sum": 3.5, "scaled_add": 2.92, "sliding_window": 2.05, "stream_concat": 2.5, "stream_delay": 2.94,
+        "running_sum": 3.5, "scaled_add": 2.92, "side_by_side": 3.9,
+        "sliding_window": 2.32, "stream_concat": 2.5, "stream_delay": 2.94,
         "stream_matrix": 1.61,
         "stream_top_k": 3.3,
         "sum_pool": 1.5, "table_rows": 4, "tree_ensemble": 2.14, "weighted_pool": 2.5, "width_converter": 5.6,
@@ -76,9 +87,10 @@ TOGETHER: dict[str, dict[str, float]] = {
         "depthwise": 2.5, "elementwise": 1.68, "fetched_matrix": 2.13, "fetched_row": 1.71, "fifo": 1.22,
         "followed_by": 1.8, "fork": 0.84,
         "frame_sync": 3.04, "max_pool": 2.5, "mvu": 2, "position_sum": 2, "product": 1.62, "quotient": 2.1,
-        "rearrange": 0.79, "relay": 0,
-        "repeated": 1.7, "requantize": 1.86, "root": 7,
-        "running_sum": 2, "scaled_add": 2.38, "sliding_window": 2, "stream_concat": 0.66, "stream_delay": 1.76,
+        "rearrange": 0.82, "relay": 0,
+        "repeated": 1.84, "requantize": 1.86, "root": 7,
+        "running_sum": 2, "scaled_add": 2.38, "side_by_side": 1.38,
+        "sliding_window": 2, "stream_concat": 0.66, "stream_delay": 1.76,
         "stream_matrix": 1.57,
         "stream_top_k": 1.8,
         "sum_pool": 1, "table_rows": 4, "tree_ensemble": 2.46, "weighted_pool": 2, "width_converter": 3.02,

@@ -8,6 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hdl_lib.memories.address_walk import AddressWalk, LoopAxis
+from hdl_lib.memories.pad_crop import Part
 from hdl_lib.memories.rearrange import RearrangePlan
 from hwflow.cores.logical.index_map import FILL, IndexMap, as_loops
 
@@ -147,3 +148,30 @@ def test_a_whole_frame_needs_a_second_one_only_as_long_as_they_overlap() -> None
     walk = as_loops(np.arange(12)[::-1])
     rows = {slower: RearrangePlan(walk, 12, 12 + slower).sustaining_rows for slower in (0, 1, 2, 13, 14)}
     assert rows == {0: 25, 1: 24, 2: 23, 13: 12, 14: 12}
+
+
+@given(st.lists(st.integers(-1, 11), min_size=1, max_size=24))
+@example([-1, 0, 1, -1])
+@example([-1, -1, 3, 4, -1, 9])
+@example([11])
+@example(list(range(12)))
+def test_a_frame_in_order_is_what_its_parts_say(order: list[int]) -> None:
+    """Part by part: what passes are the frame's beats in order, of which cropped ones are left out."""
+    words = np.array(order)
+    if words.max() < 0:
+        return
+    frame = IndexMap(words, 12).frame(1)
+    known = [at for at in order if at >= 0]
+    ascends = known == sorted(set(known))
+    if frame is None:
+        assert not ascends or len(order) > 8  # of many parts
+        return
+    assert ascends
+    found: list[int] = []
+    beats = iter(range(12))
+    for count, part in frame.parts:
+        for _ in range(count):
+            at = FILL if part == Part.PAD else next(beats)
+            found += [] if part == Part.CROP else [at]
+    assert found == order
+    assert not list(beats)

@@ -65,6 +65,7 @@ from hwflow.cores.costs.products.row_sums import digit_products as digit_product
 from hwflow.cores.costs.products.stream_matrix import stream_matrix as stream_matrix
 from hwflow.cores.costs.rearranged import beat_run as beat_run
 from hwflow.cores.costs.rearranged import lane_map as lane_map
+from hwflow.cores.costs.rearranged import pad_crop as pad_crop
 from hwflow.cores.costs.rearranged import rearrange as rearrange
 from hwflow.cores.costs.requantizers.constant_lanes import constant_lane as constant_lane
 from hwflow.cores.costs.requantizers.constant_lanes import constant_requantizer as constant_requantizer
@@ -85,6 +86,7 @@ from hwflow.cores.costs.streams import concat as concat
 from hwflow.cores.costs.streams import fork as fork
 from hwflow.cores.costs.streams import frame_sync as frame_sync
 from hwflow.cores.costs.streams import interleave as interleave
+from hwflow.cores.costs.streams import side_by_side as side_by_side
 from hwflow.cores.costs.streams import stream_add as stream_add
 from hwflow.cores.costs.streams import stream_product as stream_product
 from hwflow.cores.costs.streams import whole_rows as whole_rows

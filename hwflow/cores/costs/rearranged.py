@@ -8,6 +8,7 @@ from functools import cache
 from amaranth.hdl import Shape
 
 from hdl_lib.memories.address_walk import AddressWalk
+from hdl_lib.memories.pad_crop import Frame, Sent
 from hdl_lib.memories.rearrange import RearrangePlan
 from hdl_lib.memories.storage import REGISTER_DEPTH
 from hwflow.cores.costs.basics import adder, bits, chain, count_up, difference, loop, trailing_zeros
@@ -42,6 +43,31 @@ def beat_run(family: str, width: int, beats: int, depth: int) -> Resources:
     # Where carry cells have tables of their own, the counter keeps what compares it apart; more so without a wrap.
     spread = 0 if FAMILIES[family].carry_bits == 1 else 4 if beats & (beats - 1) else 12
     return count_up(beats) + Resources(lut=compared + 4 + spread, ff=1) + queue(family, width, depth)
+
+
+def pad_crop(
+    family: str, frame: Frame, lanes: int, source: IntType, result: IntType, depth: int
+) -> Resources:
+    """A count of the steps of each run, a choice of what is sent, a queue. ``source``, ``result``: an element before
+    and behind."""
+    runs, width, flat = frame.runs, lanes * result.bits, FAMILIES[family].lutram is None
+    counter = bits(max(run.steps for run in runs) - 1)
+    index = bits(len(runs) - 1)
+    # What is loaded into the counter: up to four runs a table of two levels a bit; of more, multiplexers.
+    if flat:
+        control = 4 * counter + 6 + len(runs)
+    elif len(runs) <= 4:
+        control = 2 * counter + 12
+    else:
+        control = 7 * counter + 3 + 5 * (len(runs) - 5) // 2
+    chosen = 0
+    if any(run.sends == Sent.PADDING for run in runs):
+        in_registers = depth <= REGISTER_DEPTH
+        # A queue in registers has tables that choose, too.
+        chosen = width * (1 + (frame.holds_first and in_registers)) // (1 + (flat and in_registers))
+    held = lanes * source.bits if frame.holds_first else 0
+    total = Resources(lut=control + chosen, ff=counter + 1 + index + held)
+    return total + queue(family, width, depth)
 
 
 def rearrange(

@@ -130,6 +130,20 @@ def concat(family: str, width: int, inputs: int, longest: int, depth: int) -> Re
     return control + Resources(lut=width * (inputs - 1), ff=width) + queue(family, width, depth)
 
 
+def side_by_side(
+    family: str, widths: tuple[int, int], rows: int, width: int, spans: Sequence[range], blocks: int, depth: int
+) -> Resources:
+    """As :func:`concat`, of beats of so many bits before and behind, with counts of pixels and rows, and which inputs
+    take part."""
+    absent = [span for span in spans if len(span) < rows]
+    control = loop(blocks) + Resources(lut=4 * len(spans) + 2, ff=len(spans) + 1)
+    if absent:
+        each = 6 if FAMILIES[family].lutram is None else 12
+        control += loop(width) + count_up(rows) + Resources(lut=each * len(absent), ff=len(absent))
+    chosen = Resources(lut=widths[1] * (len(spans) - 1) + len(absent), ff=widths[1])
+    return control + chosen + queue(family, widths[1], depth)
+
+
 def interleave(family: str, inputs: Sequence[int], width: int, depth: int) -> Resources:
     """A skid buffer behind each input, of so many bits, and a step that waits for all of them."""
     total = Resources(lut=joint_step(family, len(inputs)))

@@ -7,10 +7,13 @@ from functools import cached_property
 import numpy as np
 
 from hdl_lib.memories.address_walk import AddressWalk, LoopAxis
+from hdl_lib.memories.pad_crop import Frame, Part
 from hwflow.ir.graph import IntArray
 
 FILL = -1
 """In an index map: no element, but the fill value."""
+
+_MOST_PARTS = 16  # of a frame that a core with a run of steps for each makes in order
 
 
 class IndexMap:
@@ -28,6 +31,7 @@ class IndexMap:
             raise ValueError(f"index must be of {elements} elements or {FILL}, some of it not {FILL}")
         self._words: dict[int, IntArray | None] = {}
         self._walks: dict[int, AddressWalk] = {}
+        self._frames: dict[int, Frame | None] = {}
 
     @property
     def has_fill(self) -> bool:
@@ -63,6 +67,14 @@ class IndexMap:
             self._walks[lanes] = as_loops(words)
         return self._walks[lanes]
 
+    def frame(self, lanes: int) -> Frame | None:
+        """Return the map of beats of ``lanes`` as parts of a frame in order; None if there is none, or the order is
+        another one, or there are many parts."""
+        if lanes not in self._frames:
+            words = self.words(lanes)
+            self._frames[lanes] = None if words is None else _in_order(words, self.elements // lanes)
+        return self._frames[lanes]
+
     @cached_property
     def least_wiring(self) -> tuple[int, tuple[int | None, ...]]:
         """Return the smallest source beat from which one beat of the result is always wired in the same way: its
@@ -79,6 +91,30 @@ class IndexMap:
             else:
                 return beat, tuple(None if at == FILL else int(at) for at in relative[0])
         raise AssertionError("a whole frame is one beat")
+
+
+def _in_order(words: IntArray, beats: int) -> Frame | None:
+    """Return ``words`` of a frame of ``beats`` as parts of it, if they are in order and few."""
+    known = words[words != FILL]
+    if (np.diff(known) < 1).any():
+        return None
+    filled = np.diff(words == FILL)
+    starts = np.flatnonzero(filled | (~filled & (words[1:] != FILL) & (np.diff(words) != 1))) + 1
+    if len(starts) >= _MOST_PARTS:
+        return None
+    parts: list[tuple[int, Part]] = []
+    taken = 0
+    if words[0] == FILL and known[0]:  # what is cropped at the beginning is so before any padding
+        parts.append((int(known[0]), Part.CROP))
+        taken = int(known[0])
+    for run in np.split(words, starts):
+        first, count = int(run[0]), len(run)
+        if first != FILL:
+            parts += [(first - taken, Part.CROP)] if first > taken else []
+            taken = first + count
+        parts.append((count, Part.PAD if first == FILL else Part.PASS))
+    parts += [(beats - taken, Part.CROP)] if beats > taken else []
+    return Frame(tuple(parts)) if len(parts) <= _MOST_PARTS else None
 
 
 def as_loops(words: IntArray) -> AddressWalk:

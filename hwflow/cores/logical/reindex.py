@@ -77,4 +77,6 @@ def _buffered(moved: IndexMap, channels: int) -> int:
     if moved.is_identity:
         return 0
     lanes = max(n for n in range(1, channels + 1) if channels % n == 0 and moved.words(n) is not None)
+    if moved.frame(lanes) is not None:
+        return lanes
     return lanes * RearrangePlan(moved.walk(lanes), moved.elements // lanes).least_rows

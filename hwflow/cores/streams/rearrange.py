@@ -1,8 +1,9 @@
 """Reorder the elements of a frame; elements may be repeated or dropped, and constants inserted.
 
-Three forms: wiring, if each result beat is made of one source beat (of several pixels, or a whole frame); runs of beats
+Four forms: wiring, if each result beat is made of one source beat (of several pixels, or a whole frame); runs of beats
 that follow each other, one in each period, beside which the others are dropped (a Split's part of each pixel, every
-fourth element); and a buffer from which whole beats are read in any order (:mod:`hdl_lib.memories.rearrange`).
+fourth element); parts of a frame in order, with padding between them (:mod:`hdl_lib.memories.pad_crop`); and a buffer
+from which whole beats are read in any order (:mod:`hdl_lib.memories.rearrange`).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hdl_lib.memories.beat_run import BeatRun
+from hdl_lib.memories.pad_crop import Frame, PadCrop, Sent
 from hdl_lib.memories.rearrange import Rearrange as Core
 from hdl_lib.memories.rearrange import RearrangePlan
 from hdl_lib.streams.lane_map import LaneMap
@@ -91,6 +93,9 @@ class Rearrange(HardwareOperator[RearrangeAttributes]):
         return list(dict.fromkeys(found))
 
     def cycles(self, node: Node[RearrangeAttributes], folding: Folding) -> int:
+        frame = frame_of(node, folding)
+        if frame is not None:
+            return sum(run.steps for run in frame.runs)
         sides = zip((node.inputs[0], node.outputs[0]), (folding.input_lanes, folding.output_lanes), strict=True)
         return max(beats(value.typed.shape, lanes) for value, lanes in sides)
 
@@ -104,6 +109,9 @@ class Rearrange(HardwareOperator[RearrangeAttributes]):
             taken = Cyclic(run.first + every(run.count), run.beats, run.periods)
             process = Process(steps, {0: spaced(steps)}, {0: taken})
             return Timing((process,), (BeatRun.latency,))
+        in_order = frame_of(node, folding)
+        if in_order is not None:
+            return _in_order(in_order)
         plan = plan_of(node, decision)
         steps = plan.walk.steps
         need_write = np.repeat(np.array(plan.needed) - 1, plan.steps)
@@ -126,6 +134,9 @@ class Rearrange(HardwareOperator[RearrangeAttributes]):
         run = run_of(node, folding)
         if run is not None:
             return costs.beat_run(device.family, folding.input_lanes * elements[0].bits, run.beats, decision.depth)
+        frame = frame_of(node, folding)
+        if frame is not None:
+            return costs.pad_crop(device.family, frame, folding.input_lanes, *elements, decision.depth)
         return costs.rearrange(device.family, plan_of(node, decision), folding.input_lanes, *elements, decision.depth)
 
     def build(self, node: Node[RearrangeAttributes], decision: Decision, name: str) -> Built:
@@ -133,11 +144,13 @@ class Rearrange(HardwareOperator[RearrangeAttributes]):
         source, result = (shape_of(value.typed.element) for value in (node.inputs[0], node.outputs[0]))
         fill = node.attributes.fill if node.attributes.map.has_fill else 0
         wiring = wiring_of(node, folding)
-        core: Core | LaneMap | BeatRun
+        core: Core | LaneMap | BeatRun | PadCrop
         if wiring is not None:
             core = LaneMap(source, folding.input_lanes, wiring, result, fill=fill, depth=decision.depth)
         elif (run := run_of(node, folding)) is not None:
             core = BeatRun(source, folding.input_lanes, run.beats, run.first, run.count, depth=decision.depth)
+        elif (frame := frame_of(node, folding)) is not None:
+            core = PadCrop(source, folding.input_lanes, frame, result, fill=fill, depth=decision.depth)
         else:
             core = Core(source, folding.input_lanes, plan_of(node, decision), result, fill=fill, depth=decision.depth)
         return Built(core, [core.i], [core.o])
@@ -184,6 +197,22 @@ def run_of(node: Node[RearrangeAttributes], folding: Folding) -> Run | None:
     starts = run.beats * np.arange(periods) + run.first
     is_periodic = np.array_equal((starts[:, np.newaxis] + np.arange(run.count)).reshape(-1), words)
     return run if is_periodic and run.count < run.beats and run.first + run.count <= run.beats else None
+
+
+def frame_of(node: Node[RearrangeAttributes], folding: Folding) -> Frame | None:
+    """Return the parts of a frame that the result is in order; None if it is none, or wiring or a run."""
+    if folding.input_lanes != folding.output_lanes or wiring_of(node, folding) is not None:
+        return None
+    return node.attributes.map.frame(folding.input_lanes) if run_of(node, folding) is None else None
+
+
+def _in_order(frame: Frame) -> Timing:
+    """Return the timing of :mod:`hdl_lib.memories.pad_crop`."""
+    counts = [run.steps for run in frame.runs]
+    takes = np.repeat([run.takes for run in frame.runs], counts)
+    sends = np.repeat([run.sends != Sent.NOTHING for run in frame.runs], counts)
+    process = Process(sum(counts), {0: np.flatnonzero(takes)}, {0: np.flatnonzero(sends)})
+    return Timing((process,), (PadCrop.latency,))
 
 
 def _fits(shape: tuple[int, ...], lanes: int) -> bool:

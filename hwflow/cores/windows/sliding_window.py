@@ -1,6 +1,7 @@
 """Sliding window: an image stream to the stream of its windows' pixels, tap by tap.
 
-Lanes up to a pixel send one tap after the other. More output lanes are whole windows: as many as divide an output row,
+Lanes up to a pixel send one tap after the other: so do all of frames of several images, and of pixels that hold some
+that are sent one after the other. More output lanes are whole windows: as many as divide an output row,
 from whole pixels that divide an image row; or all windows, from the whole image.
 
 The schedule decides the rows of the line buffer.
@@ -8,7 +9,7 @@ The schedule decides the rows of the line buffer.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import gcd
@@ -26,7 +27,7 @@ from hwflow.cores import costs
 from hwflow.cores.amaranth_shapes import shape_of
 from hwflow.cores.logical.image_windows import Clipping, WindowGeometry
 from hwflow.cores.operator import Built, Decision, Device, Folding, HardwareOperator, Resources, beats
-from hwflow.cores.timing import Process, Timing, Wait, beat_by_beat, every, spaced
+from hwflow.cores.timing import Beats, Cyclic, Process, Timing, Wait, beat_by_beat, every, spaced
 from hwflow.ir.graph import Attributes, IntArray, Node, Stage, Value
 from hwflow.types import Interval, IntType, TensorType
 
@@ -45,18 +46,26 @@ class LineBufferAttributes(Attributes):
 class SlidingWindowAttributes(LineBufferAttributes):
     """Of :class:`SlidingWindow`. ``centred``: what is sent counts from ``pad_value`` on, a negative power of two that
     no element is below. ``times``: so often ``segment`` windows of an output row are sent, before the next ones; 1: all
-    are sent once."""
+    are sent once. ``images``: of a frame, one after the other. ``stacked``: pixels of the result in one that comes, one
+    after the other. Windows of several images or of stacked pixels are neither clipped nor sent again."""
 
     op = "sliding_window"
     centred: bool = False
     clipping: Clipping = Clipping.NONE
     segment: int = 1
     times: int = 1
+    images: int = 1
+    stacked: int = 1
 
     @property
     def clipped(self) -> bool:
         """Tell whether only the pixels inside the image are sent."""
         return self.clipping == Clipping.CLIPPED
+
+    @property
+    def is_plain(self) -> bool:
+        """Tell whether a frame is an image whose windows are sent once, pixel by pixel."""
+        return self.times == self.images == self.stacked == 1
 
 
 class SlidingWindow(HardwareOperator[SlidingWindowAttributes]):
@@ -68,14 +77,16 @@ class SlidingWindow(HardwareOperator[SlidingWindowAttributes]):
         pixels = window.output[0] * window.output[1] * window.taps
         if attributes.clipped:
             pixels = int(window.inside().sum())
-        pixels *= attributes.times
-        ranges = inputs[0].channel_intervals(1)
+        pixels *= attributes.times * attributes.images * attributes.stacked
+        channels = inputs[0].shape[1] // attributes.stacked
+        above = inputs[0].channel_intervals(1)
+        ranges = tuple(Interval.hull_of(above[channel::channels]) for channel in range(channels))
         if window.touches_padding():
             ranges = tuple(r.hull(Interval(attributes.pad_value, attributes.pad_value)) for r in ranges)
         if attributes.centred:
             ranges = tuple(each.plus(-attributes.pad_value) for each in ranges)
-            return (TensorType.of((pixels, inputs[0].shape[1]), ranges, 1),)
-        result = TensorType.of((pixels, inputs[0].shape[1]), ranges, 1)
+            return (TensorType.of((pixels, channels), ranges, 1),)
+        result = TensorType.of((pixels, channels), ranges, 1)
         element = inputs[0].element
         if not (element.interval.includes(result.interval.lo) and element.interval.includes(result.interval.hi)):
             element = IntType.holding(inputs[0].interval.hull(result.interval))
@@ -84,7 +95,8 @@ class SlidingWindow(HardwareOperator[SlidingWindowAttributes]):
     def evaluate(self, attributes: SlidingWindowAttributes, inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
         window = attributes.geometry
         frames, _, channels = inputs[0].shape
-        images = inputs[0].reshape(frames, window.height, window.width, channels)
+        images = inputs[0].reshape(-1, window.height, window.width, channels)
+        channels //= attributes.stacked
         windows = window.windows(images, attributes.pad_value).reshape(frames, -1, channels)
         if attributes.centred:
             windows = windows - attributes.pad_value
@@ -100,9 +112,11 @@ class SlidingWindow(HardwareOperator[SlidingWindowAttributes]):
 
     def foldings(self, node: Node[SlidingWindowAttributes], device: Device) -> Sequence[Folding]:
         window = node.attributes.geometry
-        channels = node.inputs[0].typed.shape[1]
+        channels = node.outputs[0].typed.shape[1]
         found = [Folding(lanes, lanes) for lanes in costs.useful_lanes(channels)]
-        if node.attributes.clipped or node.attributes.times > 1:
+        if node.attributes.stacked > 1:
+            found = [each for each in found if channels % each.input_lanes == 0]
+        if node.attributes.clipped or not node.attributes.is_plain:
             return found
         if node.attributes.clipping == Clipping.OFFERED:
             found += [replace(each, clipped=True) for each in found]
@@ -137,7 +151,8 @@ class SlidingWindow(HardwareOperator[SlidingWindowAttributes]):
         if node.attributes.clipped:
             rows, columns = (core_geometry(window).inside(axis) for axis in (0, 1))
             per_row = np.array([count for _, count in rows]) * sum(count for _, count in columns) * blocks
-        return Timing(serial_processes(window, blocks, per_row, 1, line_buffer_rows(node, decision)), (Core.latency,))
+        processes = serial_processes(window, blocks, per_row, 1, line_buffer_rows(node, decision))
+        return Timing(tuple(repeated(each, node.attributes.images, processes) for each in processes), (Core.latency,))
 
     def resources(self, node: Node[SlidingWindowAttributes], decision: Decision, device: Device) -> Resources:
         folding = decision.folding
@@ -244,6 +259,28 @@ def serial_processes(
         waits = Wait(0, np.repeat(need_write, per_row_out))
     reader = Process(reads, {}, {0: produces}, (waits,))
     return writer, reader
+
+
+def repeated(process: Process, times: int, processes: Sequence[Process]) -> Process:
+    """Return a process whose frame is so many of those of ``process``, one of ``processes``, beside the others' alike.
+    Its steps are cyclic, alike from wait to wait."""
+    if times == 1:
+        return process
+
+    def more(beats: Mapping[int, Beats]) -> Mapping[int, Beats]:
+        return {place: _again(each, process.steps, times) for place, each in beats.items()}
+
+    waits = [
+        replace(wait, need=(every(times)[:, np.newaxis] * processes[wait.process].steps + wait.need).reshape(-1))
+        for wait in process.waits
+    ]
+    return Process(process.steps * times, more(process.consumes), more(process.produces), tuple(waits))
+
+
+def _again(beats: Beats, period: int, times: int) -> Beats:
+    """Return beats of frames of ``period`` steps, so many times."""
+    assert isinstance(beats, Cyclic) and beats.period * beats.times == period, "the steps of a line buffer"
+    return replace(beats, times=beats.times * times)
 
 
 def _rows_timing(steps: WindowSteps, rows: int) -> Timing:

@@ -40,7 +40,7 @@ from tests.cores.cases.stream_matrix_cases import FETCHED_MATRIX, FETCHED_ROW, S
 from tests.cores.cases.table_rows_cases import TABLE_ROWS
 from tests.cores.cases.top_k_cases import STREAM_TOP_K
 from tests.cores.cases.tree_cases import TREE_ENSEMBLES
-from tests.cores.cases.two_stream_cases import PRODUCT, SCALED_ADD, STREAM_CONCAT
+from tests.cores.cases.two_stream_cases import PRODUCT, SCALED_ADD, SIDE_BY_SIDE, STREAM_CONCAT
 from tests.cores.cases.weighted_pool_cases import WEIGHTED_POOL
 from tests.cores.cases.window_cases import SLIDING_WINDOW
 from tests.cores.harness import Case
@@ -445,6 +445,7 @@ CASES: dict[str, list[Case]] = {
     "requantize": REQUANTIZE,
     "running_sum": RUNNING_SUM,
     "scaled_add": SCALED_ADD,
+    "side_by_side": SIDE_BY_SIDE,
     "sliding_window": SLIDING_WINDOW,
     "stream_concat": STREAM_CONCAT,
     "stream_delay": STREAM_DELAY,

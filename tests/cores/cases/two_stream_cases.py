@@ -111,3 +111,25 @@ STREAM_CONCAT = [
         axis=1,
     ),
 ]
+
+
+def _side_by_side(
+    name: str, rows: int, width: int, channels: int, spans: tuple[range, ...], lanes: tuple[int, ...],
+    element: IntType = I8, fill: int = 0,
+) -> Case:
+    attributes = {"rows": rows, "width": width, "spans": spans, "fill": fill}
+    streams = [stream(len(span) * width, channels, element) for span in spans]
+    foldings = tuple(Folding(n, n) for n in lanes)
+    return Case(name, "side_by_side", attributes, streams[0], foldings, None, tuple(streams[1:]))
+
+
+SIDE_BY_SIDE = [
+    _side_by_side("same", 5, 4, 2, (range(4), range(5), range(1, 5)), (1, 2), fill=-5),
+    _side_by_side("same_of_many_channels", 4, 3, 12, (range(3), range(4), range(1, 4)), (1, 4, 12), fill=-128),
+    _side_by_side("valid", 3, 5, 2, (range(3), range(3), range(3)), (2,)),
+    _side_by_side("two", 4, 3, 3, (range(4), range(1, 4)), (1, 3), U4, 3),
+    _side_by_side("beyond_the_type", 4, 2, 2, (range(3), range(4)), (2,), U4, -1),
+    _side_by_side("some_rows", 6, 2, 1, (range(2), range(1, 6), range(3, 5), range(6), range(5, 6)), (1,), fill=7),
+    _side_by_side("a_row", 1, 4, 2, (range(1), range(1)), (1, 2)),
+    _side_by_side("a_large_image", 24, 40, 4, (range(23), range(24), range(1, 24)), (1, 4), fill=-128),
+]

@@ -30,15 +30,19 @@ def _window(
     clipped: bool = False,
     centred: bool = False,
     again: tuple[int, int] = (1, 1),
+    images: int = 1,
+    stacked: int = 1,
 ) -> Case:
-    """``again``: windows of a segment, and how often it is sent."""
+    """``again``: windows of a segment, and how often it is sent; ``images``: of a frame; ``stacked``: so many
+    times the channels come."""
     attributes = {"geometry": WindowGeometry(*size, kernel, strides, pads, dilations), "pad_value": pad_value}
     if clipped:
         attributes["clipping"] = Clipping.CLIPPED
     if centred:
         attributes["centred"] = True
     attributes["segment"], attributes["times"] = again
-    source = stream(size[0] * size[1], channels, element)
+    attributes["images"], attributes["stacked"] = images, stacked
+    source = stream(images * size[0] * size[1], stacked * channels, element)
     return Case(name, "sliding_window", attributes, source, tuple(Folding(n, n) for n in lanes), rows=rows)
 
 
@@ -76,6 +80,18 @@ SLIDING_WINDOW += [
     _window("segments_centred", (4, 4), 2, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), (2,), pad_value=-128, centred=True,
             again=(2, 2)),
     _window("segments_dilated", (7, 6), 1, (2, 3), (1, 2), (2, 0, 1, 3), (3, 2), (1,), element=U4, again=(1, 3)),
+]
+
+SLIDING_WINDOW += [
+    _window("images", (5, 1), 3, (3, 1), (1, 1), (1, 0, 1, 0), (1, 1), (1, 2, 3), pad_value=-5, images=4),
+    _window("images_of_rows", (3, 4), 2, (2, 2), (1, 2), (1, 0, 0, 0), (1, 1), (1, 2), images=3),
+    _window("images_of_a_pixel", (1, 1), 2, (1, 1), (1, 1), (0, 0, 0, 0), (1, 1), (2,), images=5),
+    _window("stacked", (6, 1), 2, (3, 1), (2, 1), (1, 0, 0, 0), (1, 1), (1, 2), pad_value=3, stacked=3),
+    _window("images_stacked", (6, 1), 4, (3, 1), (1, 1), (1, 0, 1, 0), (1, 1), (1, 2, 4), images=3, stacked=3),
+    _window("images_stacked_dilated", (7, 1), 2, (2, 1), (2, 1), (1, 0, 2, 0), (3, 1), (1,), element=U4, pad_value=-1,
+            images=2, stacked=2),
+    _window("images_stacked_centred", (4, 1), 2, (3, 1), (1, 1), (1, 0, 1, 0), (1, 1), (1, 2), pad_value=-128,
+            centred=True, images=3, stacked=2),
 ]
 
 
