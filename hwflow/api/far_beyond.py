@@ -8,11 +8,13 @@ from math import prod
 
 from hwflow.boards import all_boards
 from hwflow.boards.board import Part
+from hwflow.cores.loops.followed_by import FollowedByAttributes
 from hwflow.cores.registry import hardware
 from hwflow.display import show
 from hwflow.errors import Finding, ModelRefused
 from hwflow.ir.graph import Graph, Node
 from hwflow.schedule.search.bounds import Bounds, weight_bits
+from hwflow.schedule.search.circuit_nodes import circuit_nodes
 from hwflow.schedule.search.folding_search import RESOURCES, Budget, free_text
 
 LARGE = 1 << 22
@@ -33,6 +35,16 @@ def refuse_far_beyond(
     """Raise :class:`ModelRefused` if by lower bounds no folding fits any of the ``budgets``, or none with an initiation
     interval of ``interval`` cycles does. ``clock_hz``: of the design's clock; ``free``: what the part has for it."""
     weights = sum(map(weight_bits, graph.nodes))
+    turning = _turning_bits(graph)
+    if turning:
+        most = max(Bounds(graph, device, executor).held_bits(budget.of_whole_designs) for budget in budgets)
+        if weights + sum(turning.values()) > most:
+            raise FarBeyond.of(
+                "device-budget", f"model {show(graph.name)}",
+                f"its weights and what goes round must have at most {most:,} bits, not "
+                f"{weights + sum(turning.values()):,} ({_most(turning)})",
+                "give each round cores of its own ('--loops unrolled'), choose a larger board, or use smaller images",
+            )
     streamed = sum(prod(value.typed.shape) for node in graph.nodes for value in node.inputs)
     if max(weights, streamed) < LARGE:
         return
@@ -46,6 +58,18 @@ def refuse_far_beyond(
             aim = max(interval, bounds.intervals[0])
             roomiest = min(budgets, key=lambda budget: bounds.missing_luts(budget, aim))
             raise FarBeyond(_too_fast(graph, bounds, roomiest, interval, nearest, clock_hz, free))
+
+
+def _turning_bits(graph: Graph) -> Mapping[Node, int]:
+    """Return the bits of a round of each loop, where they are fewest: in a circuit of cores that work for all rounds in
+    turn, so much is on its way or waits."""
+    circuit = circuit_nodes(graph)
+    bits = [
+        prod(value.typed.shape) * value.typed.element.bits for node in graph.nodes if node in circuit
+        for value in node.outputs
+    ]
+    rounds = {node: node.attributes.rounds for node in circuit if isinstance(node.attributes, FollowedByAttributes)}
+    return {node: min(bits) // count for node, count in rounds.items()}
 
 
 def _too_large(graph: Graph, bounds: Bounds, budget: Budget, free: Budget) -> Finding:
