@@ -16,10 +16,11 @@ from hwflow.boards.board import Part
 from hwflow.cores.chain import ChainAttributes
 from hwflow.cores.registry import hardware
 from hwflow.ir.graph import Graph, Node
-from hwflow.passes.fetch_weights import fetch_weights, may_be_fetched
+from hwflow.passes.outside.fetch_weights import fetch_weights, may_be_fetched
 from hwflow.schedule.plan import Plan
 from hwflow.schedule.schedule import Schedule, schedule
 from hwflow.schedule.search.folding_search import Budget
+from hwflow.schedule.throughput.even import EvenSchedule
 from tests.flow.networks import dense_network
 from tests.schedule.graphs import dataflow, meeting_graph, random_graph
 from tests.schedule.mixed import mixed_graph
@@ -103,3 +104,23 @@ def test_a_memory_with_one_stream_is_an_end(tmp_path: Path) -> None:
     assert any(node.op == "relay" for node in made.graph.nodes)
     for way in ways(made.plan, part):
         assert len(way) >= 2
+
+
+@pytest.mark.parametrize(("make", "seed"), GRAPHS[:-1])  # the last one has no even schedule
+def test_even_schedules_have_relays(
+    make: Callable[[int], Graph], seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A relay follows the core in front of it, but in front of the first core it follows nothing that follows it."""
+    monkeypatch.setattr("hwflow.schedule.queues.MOST_BEATS", 0)
+    made = scheduled_on(make(seed), SCARCE)
+    assert not made.run.exact
+    schedule = EvenSchedule(made.plan, made.initiation_interval)
+    assert schedule.settle()
+    producers = made.graph.producers()
+    relays = [node for node in made.graph.nodes if node.op == "relay"]
+    assert relays
+    for relay in relays:
+        source = producers[relay.inputs[0]]
+        apart = schedule.starts[relay, 0] - schedule.starts[source, len(made.plan.timing(source).processes) - 1]
+        latency = made.plan.timing(source).latency[source.outputs.index(relay.inputs[0])]
+        assert source.op == "frame_sync" or apart == latency

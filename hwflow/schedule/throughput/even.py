@@ -19,7 +19,7 @@ from math import gcd
 
 import numpy as np
 
-from hwflow.cores.beat_movers import FifoAttributes, FrameSyncAttributes
+from hwflow.cores.beat_movers import FifoAttributes, FrameSyncAttributes, RelayAttributes
 from hwflow.cores.timing import Beats, Cyclic, Steps, every
 from hwflow.ir.graph import Node, Value
 from hwflow.schedule.fixed_depths import fixed_depths
@@ -127,8 +127,8 @@ class _QueueEnd:
 
 class EvenSchedule:
     """The even schedule of a plan, whose depths may be open, with one frame every ``period`` cycles. The period must be
-    at least the steps per frame of every process. A frame synchroniser follows its consumer and a FIFO in a node of its
-    own follows its producer: neither has steps of its own.
+    at least the steps per frame of every process. A frame synchroniser follows its consumer, a FIFO in a node of its
+    own and a relay behind a core follow their producers: none of these has steps of its own.
 
     ``starts``: the cycle in which each process begins, once :meth:`settle` has found them.
     """
@@ -247,9 +247,16 @@ class EvenSchedule:
     def _spacing(self, node: Node, process: int) -> EvenSteps:
         if isinstance(node.attributes, FrameSyncAttributes) and node.outputs[0] in self._consumers:
             return self._consumed(node.outputs[0]).followed()
-        if isinstance(node.attributes, FifoAttributes):
+        if isinstance(node.attributes, FifoAttributes) or self._is_relay_of_a_core(node):
             return self._produced(node.inputs[0]).followed()
         return EvenSteps(self.period, self._timing(node).processes[process].steps)
+
+    def _is_relay_of_a_core(self, node: Node) -> bool:
+        """Tell whether a node is a relay, but not of a frame synchroniser, which follows the relay."""
+        source = node
+        while isinstance(source.attributes, RelayAttributes):
+            source = self._producers[source.inputs[0]]
+        return source is not node and not isinstance(source.attributes, FrameSyncAttributes)
 
 
 def least_starts(processes: Sequence[_Process], constraints: Sequence[_Constraint]) -> dict[_Process, int] | None:
