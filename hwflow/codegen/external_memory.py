@@ -23,6 +23,7 @@ from hwflow.cores.external.weight_memory import (
     plan_of,
     timing_of,
 )
+from hwflow.cores.windows.sliding_window import SlidingWindowAttributes
 from hwflow.ir.graph import Graph, Node
 
 _SDRAM, _SPRAM = "sdram", "spram"  # kinds of memories, and the models of simulations
@@ -56,7 +57,8 @@ def memory_table(
     graph: Graph, memory: Node[WeightMemoryAttributes], packaging: Packaging = OWN_NAMES
 ) -> dict[str, Any]:
     """Return the manifest's `memory`: the chip, the image, which stream has how many words, the queues that lie there,
-    for how many vectors each node's weights are fetched, and the parameters of the model for simulators."""
+    the line buffers whose rows are among them, for how many vectors each node's weights are fetched, and the parameters
+    of the model for simulators."""
     timing, plan = timing_of(memory), plan_of(memory)
     chip = timing.chip
     return {
@@ -73,6 +75,10 @@ def memory_table(
         "queues": [
             {"value": queue.value} | {name: getattr(queue.region, name) for name in ("words", "slots", "burst", "page")}
             for queue in (node.attributes for node in graph.nodes) if isinstance(queue, MemoryQueueAttributes)
+        ],
+        "rows": [
+            node.name for node in graph.nodes
+            if isinstance(node.attributes, SlidingWindowAttributes) and node.attributes.stacked > 1
         ],
         "groups": {
             node.name: node.attributes.group

@@ -21,7 +21,7 @@ from hwflow.cores.external.weight_memory import MemoryTiming, lanes_for, words_o
 from hwflow.cores.matrix.dot_products import weight_type
 from hwflow.errors import ModelRefused
 from hwflow.ir.graph import Graph, Node
-from hwflow.passes.fetch_weights import (
+from hwflow.passes.outside.fetch_weights import (
     Known,
     fetch_weights,
     groups_of,
@@ -62,12 +62,12 @@ def choices(
     interval: int | None = None, executor: Executor | None = None,
 ) -> Iterator[Mapping[str, int]]:
     """Yield for a memory the groups of the nodes whose weights lie outside, by name
-    (:func:`hwflow.passes.fetch_weights.fetch_weights`): first the choice with the fewest words for which there are
-    foldings within one of the ``budgets``, of equal block RAM (with at most ``interval`` cycles a frame), then those
-    that leave more and more block RAM to what a search of foldings does not know. Without an ``interval`` the fastest
-    of the first few comes first: with little room bursts are short, and take more of the memory's time than words that
-    are fetched once more. ``everything``: of all layers that may. Where nothing fits, the one choice takes the least
-    block RAM."""
+    (:func:`hwflow.passes.outside.fetch_weights.fetch_weights`): first the choice with the fewest words for which there
+    are foldings within one of the ``budgets``, of equal block RAM (with at most ``interval`` cycles a frame), then
+    those that leave more and more block RAM to what a search of foldings does not know. Without an ``interval`` the
+    fastest of the first few comes first: with little room bursts are short, and take more of the memory's time than
+    words that are fetched once more. ``everything``: of all layers that may. Where nothing fits, the one choice takes
+    the least block RAM."""
     bounds = Bounds(graph, device, executor)
     inside, width = bounds.least_bits(), timing.chip.width
     candidates = [node for node in graph.nodes if may_be_fetched(node, width)]

@@ -20,9 +20,10 @@ from hwflow.display import show
 from hwflow.errors import Finding
 from hwflow.ir.graph import Graph, IntArray, Node, Value, identity_order
 from hwflow.passes import pipeline
-from hwflow.passes.fetch_weights import ANY_TIMING, fetch_weights
 from hwflow.passes.hold_layers import HeldLayer, Holding
-from hwflow.passes.queue_outside import queue_outside
+from hwflow.passes.outside.fetch_weights import ANY_TIMING, fetch_weights
+from hwflow.passes.outside.queue_outside import queue_outside
+from hwflow.passes.outside.rows_outside import rows_outside
 from hwflow.sim.errors import ManifestError
 from hwflow.sim.taps import Tap, files
 from hwflow.verify import golden
@@ -148,12 +149,13 @@ class _Stream:
 def judge(
     model: Model, taps: tuple[Tap, ...], records: Path, inputs: Mapping[str, IntArray], frames: int, *,
     loops: str = pipeline.UNROLLED, fetched: Mapping[str, int] | None = None, waiting: Sequence[str] = (),
-    held: Mapping[str, HeldLayer] | None = None,
+    rows: Sequence[str] = (), held: Mapping[str, HeldLayer] | None = None,
 ) -> Layers:
     """Compare what was recorded in folder ``records`` while the design worked on ``inputs`` (integers by port name).
     ``loops``: the form of its loops, of :data:`hwflow.passes.pipeline.FORMS`. ``fetched``: the nodes with weights in
-    memory outside (:func:`hwflow.passes.fetch_weights.fetch_weights`); ``waiting``: the values that wait there;
-    ``held``: the layers with room for other weights: sums have other factors there.
+    memory outside (:func:`hwflow.passes.outside.fetch_weights.fetch_weights`); ``waiting``: the values that wait there;
+    ``rows``: the line buffers whose rows do (:func:`hwflow.passes.outside.rows_outside.rows_outside`); ``held``: the
+    layers with room for other weights: sums have other factors there.
 
     Raises :class:`ManifestError` if the design has streams that the model, compiled again, has not.
     """
@@ -161,7 +163,7 @@ def judge(
     scaled = any(layer.factors is not None for layer in (held or {}).values())
     passes = pipeline.holding(Holding(known=held).hold) if scaled else pipeline.FORMS[loops]
     inside = pipeline.run(quantized, passes)
-    dataflow = fetch_weights(inside, fetched or {}, ANY_TIMING)
+    dataflow = fetch_weights(rows_outside(inside, rows)[0], fetched or {}, ANY_TIMING)
     dataflow = queue_outside(dataflow, dict.fromkeys(waiting, Fraction(1)), ANY_TIMING)
     streams = _streams(model, dataflow, taps, records)
     per_frame = sum(prod(v.typed.shape) for graph in (quantized, dataflow) for v in graph.values())

@@ -260,6 +260,12 @@ def _fetched(out: Path) -> Mapping[str, int]:
     return groups
 
 
+def _rows(out: Path) -> list[str]:
+    """Return the line buffers whose rows wait in memory outside."""
+    rows: list[str] = json.loads((out / "manifest.json").read_text()).get("memory", {}).get("rows", [])
+    return rows
+
+
 def _waiting(out: Path) -> list[str]:
     """Return the values that wait in memory outside."""
     queues = json.loads((out / "manifest.json").read_text()).get("memory", {}).get("queues", ())
@@ -292,7 +298,7 @@ def _run(
                 say(f"comparing {len(taps)} layers with the golden model")
                 inside = judge(
                     model, taps, Path(records), integers, vectors.frames, loops=_loops(out), fetched=_fetched(out),
-                    waiting=_waiting(out), held=held_in(out),
+                    waiting=_waiting(out), rows=_rows(out), held=held_in(out),
                 )
         elif other is not None:
             emitted, first = load_design(out), compiled_model(out)

@@ -46,9 +46,11 @@ def test_the_faster_one(
         return SimpleNamespace(schedule=SimpleNamespace(initiation_interval=interval, search=search))
 
     board = find_board("ulx3s_85f")
+    clock = SimpleNamespace(frequency_hz=Fraction(100_000_000))
+    request = SimpleNamespace(asks_rate=asks_rate, board=board, clock=clock)
     memory = MemoryOutside(
-        graph, board.memory_timing(Fraction(100_000_000)), SimpleNamespace(asks_rate=asks_rate), made,
-        lambda text: None, None, [{image(graph): Fraction(1)}],
+        graph, board.memory_timing(clock.frequency_hz), request, made, lambda text: None, None,
+        _queues=[{image(graph): Fraction(1)}],
     )
     assert memory._either(graph).schedule.initiation_interval == taken
     assert tried == [False, True][:compiled]

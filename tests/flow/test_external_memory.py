@@ -12,7 +12,7 @@ import pytest
 from hwflow.api.compiler import compile, dataflow, load
 from hwflow.cli import main
 from hwflow.errors import ModelRefused, UsageError
-from hwflow.passes.fetch_weights import ANY_TIMING, fetch_weights, groups_of, may_be_fetched
+from hwflow.passes.outside.fetch_weights import ANY_TIMING, fetch_weights, groups_of, may_be_fetched
 from hwflow.schedule import queues, weights_outside
 from hwflow.sim import digests
 from hwflow.verify import golden
@@ -93,7 +93,7 @@ def test_windows_sent_again(
     """Small frames, and such as count as large: no output comes later than said, and all are right, layer by layer."""
     if even:
         monkeypatch.setattr(queues, "MOST_BEATS", 0)
-        monkeypatch.setattr("hwflow.passes.fetch_weights.MANY", 0)
+        monkeypatch.setattr("hwflow.passes.outside.fetch_weights.MANY", 0)
     monkeypatch.setattr(weights_outside, "groups_of", lambda node: [6, 3, 1])
     design = compile(sent_again, "ulx3s_85f", memory="all", clock_mhz=100)
     (row,) = [node for node in design.schedule.graph.nodes if node.op == "fetched_row"]

@@ -16,7 +16,7 @@ from hwflow.cores.external.weight_memory import MemoryTiming
 from hwflow.errors import ModelRefused
 from hwflow.frontend.states.ties import States
 from hwflow.ir.graph import Graph
-from hwflow.passes.queue_outside import queue_outside
+from hwflow.passes.outside.queue_outside import queue_outside
 from hwflow.schedule.queues_outside import deep_delays
 from tests.flow.test_queues_outside import excited
 from tests.flow.test_states_outside import CHANNELS, SIZE, smoothed

@@ -13,7 +13,7 @@ import pytest
 
 from hwflow.api.compiler import dataflow, load
 from hwflow.boards import find_board
-from hwflow.passes.fetch_weights import fetch_weights
+from hwflow.passes.outside.fetch_weights import fetch_weights
 from hwflow.schedule.search.folding_search import Budget, FoldingSearch
 from hwflow.schedule.weights_outside import _fewest_words, _Option, choices
 from tests.flow.networks import dense_network

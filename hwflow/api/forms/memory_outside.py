@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from hwflow.api.budget import budgets_for
@@ -16,11 +17,12 @@ from hwflow.boards.board import Part
 from hwflow.cores.external.weight_memory import MemoryTiming
 from hwflow.errors import ModelRefused
 from hwflow.ir.graph import Graph
-from hwflow.passes.fetch_weights import fetch_weights
-from hwflow.passes.queue_outside import queue_outside
+from hwflow.passes.outside.fetch_weights import fetch_weights, may_be_fetched
+from hwflow.passes.outside.queue_outside import queue_outside
+from hwflow.passes.outside.rows_outside import row_queues, rows_outside
 from hwflow.schedule.queues_outside import deep_delays, deep_queues
 from hwflow.schedule.schedule import schedule
-from hwflow.schedule.search.bounds import block_bits
+from hwflow.schedule.search.bounds import Bounds, block_bits
 from hwflow.schedule.search.folding_search import Budget, FoldingSearch
 from hwflow.schedule.weights_outside import choices, exceeds_block_ram
 
@@ -28,13 +30,14 @@ if TYPE_CHECKING:
     from hwflow.api.compiler import Design, Progress
 
 _BOUNDLESS = 1 << 20  # block RAMs
+_ENDS = 2  # block RAMs of a queue's words on their way to memory outside, and from there
 _SLOWER = 1.25  # times as slow as its cores need be: a design that waits for block RAM of its queues
 
 
 @dataclass(frozen=True)
 class MemoryOutside:
     """Compiles the dataflow graph ``streams`` for a board with a memory of this ``timing``; ``compiled`` makes a design
-    of a graph, or refuses it."""
+    of a graph, or refuses it. ``rows``: the values that wait in the memory in any case, in place of line buffers."""
 
     streams: Graph
     timing: MemoryTiming
@@ -42,15 +45,32 @@ class MemoryOutside:
     compiled: Callable[[Graph], Design]
     say: Progress
     executor: Executor | None
+    rows: Mapping[str, Fraction] = field(default_factory=dict)
     _queues: list[Mapping[str, Fraction]] = field(default_factory=list)  # of the first graph that was asked for them
 
     def design(self) -> Design:
         """Return the design with the least outside: nothing; states; the deep queues, too; weights, of as few words as
-        must be. Raises :class:`ModelRefused`."""
+        must be; the rows of line buffers. Raises :class:`ModelRefused`."""
+        try:
+            return self._with_line_buffers()
+        except ModelRefused:
+            if self.request.memory == NONE or not self._lacks_block_ram:
+                raise
+            for names in self._line_buffers():
+                self.say(f"scheduling with the rows of {len(names)} line buffers in memory outside")
+                streams, rows = rows_outside(self.streams, names)
+                try:
+                    return replace(self, streams=streams, rows=rows, _queues=[])._with_line_buffers()
+                except ModelRefused:  # what the memory does not help with is said of the network as it is
+                    continue
+            raise
+
+    def _with_line_buffers(self) -> Design:
+        """Return the design with the line buffers that :attr:`streams` has."""
         refused = None
         if self.request.memory != ALL:
             try:
-                return self.compiled(self.streams)
+                return self._inside()
             except ModelRefused as why:
                 if self.request.memory == NONE:
                     raise
@@ -63,7 +83,7 @@ class MemoryOutside:
                     refused = why
             if not exceeds_block_ram(self.streams, self._part):
                 try:
-                    return self._with_queues(self._waiting, refused)
+                    return self._with_queues(self.streams, refused)
                 except ModelRefused as why:
                     if not self._lacks_block_ram:
                         raise
@@ -74,11 +94,39 @@ class MemoryOutside:
                     raise refused from None
         return self._with_weights(refused)
 
+    def _inside(self) -> Design:
+        """Compile with no more outside than the rows that must be. Where there are some, what does not fit is not
+        looked at any closer: the refusal is of the network as it is."""
+        graph = queue_outside(self.streams, self.rows, self.timing)
+        if self.rows and not self._is_feasible(graph, self._budgets):
+            raise ModelRefused([])
+        return self.compiled(graph)
+
+    def _line_buffers(self) -> Iterator[list[str]]:
+        """Yield line buffers whose rows may wait outside: those that save most block RAM, of which as many as leave
+        room for the rest at the best; then more and more."""
+        bounds = Bounds(self.streams, self._part, self.executor)
+        bits, block = bounds.least_bits(), block_bits(self._part)
+        queues = row_queues(self.streams)
+        least = {
+            node.name: bits[node] // block if node.name in queues else bounds.least_of(node, "bram")
+            for node in self.streams.nodes
+        }
+        saved = {name: least[name] - _ENDS * count for name, count in queues.items() if least[name] > _ENDS * count}
+        names = sorted(saved, key=lambda name: -saved[name])
+        width = self.timing.chip.width
+        left = sum(least[node.name] for node in self.streams.nodes if not may_be_fetched(node, width))
+        count = 1
+        while count < len(names) and left - sum(saved[name] for name in names[:count]) > self._budgets[0].bram:
+            count += 1
+        for more in dict.fromkeys(min(count << k, len(names)) for k in range(len(names))):
+            yield names[:more]
+
     def _either(self, graph: Graph) -> Design:
         """Compile with the deep queues inside; or in memory, where that is refused, or where they leave so little block
         RAM that the design is much slower than its cores need be, and it is faster so."""
         try:
-            made = self.compiled(graph)
+            made = self.compiled(self._queued(graph))
         except ModelRefused as refused:
             try:
                 return self._with_queues(graph, refused)
@@ -98,12 +146,12 @@ class MemoryOutside:
         if isinstance(refused, FarBeyond):
             raise refused
         if not self._queues:
-            self._queues.append(self._deep_queues(graph))
+            self._queues.append(self._deep_queues(self._queued(graph)))
         (held,) = self._queues
         if not held:
             raise refused
         self.say(f"scheduling with {len(held)} queues in memory outside")
-        return self.compiled(queue_outside(graph, held, self.timing))
+        return self.compiled(self._queued(graph, held))
 
     def _with_weights(self, refused: ModelRefused | None) -> Design:
         """Compile with weights in memory, more and more, and with the deep queues where these alone do not do."""
@@ -114,9 +162,12 @@ class MemoryOutside:
         ):
             self.say(f"scheduling with the weights of {len(groups)} layers in memory outside")
             try:
-                fetched = queue_outside(fetch_weights(self.streams, groups, self.timing), self._states, self.timing)
+                fetched = fetch_weights(self.streams, groups, self.timing)
+                queued = self._queued(fetched)
             except ModelRefused as why:  # the memory is too small
                 tried = tried or why
+                continue
+            if self.rows and not self._is_feasible(queued, self._budgets):
                 continue
             try:
                 return self._either(fetched)
@@ -129,8 +180,11 @@ class MemoryOutside:
     @property
     def _lacks_block_ram(self) -> bool:
         """Tell whether there are foldings with any number of block RAMs."""
-        budgets = (replace(budget, bram=_BOUNDLESS) for budget in self._budgets)
-        searches = (FoldingSearch(self._waiting, self._part, budget, self.executor) for budget in budgets)
+        return self._is_feasible(self._waiting, [replace(budget, bram=_BOUNDLESS) for budget in self._budgets])
+
+    def _is_feasible(self, graph: Graph, budgets: Sequence[Budget]) -> bool:
+        """Tell whether there are foldings within one of the budgets that are as fast as asked."""
+        searches = (FoldingSearch(graph, self._part, budget, self.executor) for budget in budgets)
         return any(search.is_feasible(self.request.interval) for search in searches)
 
     @cached_property
@@ -153,18 +207,20 @@ class MemoryOutside:
     @cached_property
     def _waiting(self) -> Graph:
         """The graph with its states outside."""
-        return queue_outside(self.streams, self._states, self.timing)
+        return self._queued(self.streams)
+
+    def _queued(self, graph: Graph, more: Mapping[str, Fraction] = MappingProxyType({})) -> Graph:
+        """Return a graph with its states outside, and the rows and ``more`` values that wait there."""
+        return queue_outside(graph, {**self.rows, **self._states, **more}, self.timing)
 
     def _deep_queues(self, graph: Graph) -> Mapping[str, Fraction]:
         """Return the values whose queues are deep, and the share of a frame that waits there; none where cores alone do
         not fit."""
-        interval = self.request.interval
-        searches = (FoldingSearch(graph, self._part, budget, self.executor) for budget in self._budgets)
-        if not any(search.is_feasible(interval) for search in searches):
+        if not self._is_feasible(graph, self._budgets):
             return {}
         first, *others = [replace(budget, bram=_BOUNDLESS) for budget in self._budgets]
         try:
-            made = schedule(graph, self._part, first, interval, others, self.executor)
+            made = schedule(graph, self._part, first, self.request.interval, others, self.executor)
         except ModelRefused:
             return {}
         return {queue.value: queue.share for queue in deep_queues(graph, made)}

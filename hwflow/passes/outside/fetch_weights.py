@@ -68,6 +68,8 @@ def window_of(node: Node[MvuAttributes], group: int, producer: Node | None) -> N
     come, as the line buffer sends a pixel a cycle at the most."""
     if producer is None or not isinstance(producer.attributes, SlidingWindowAttributes):
         return None
+    if producer.attributes.images * producer.attributes.stacked > 1:
+        return None
     window = producer.attributes.geometry
     fast = producer.outputs[0].typed.shape[1] >= _CHANNELS * group
     return producer if fast and window.taps > 1 and window.output[1] % group == 0 else None

@@ -1,0 +1,1 @@
+"""What lies in a board's memory outside: weights, streams, rows of images."""
