@@ -21,8 +21,9 @@ json_file.write_json = schemas.checked(json_file.write_json)  # every design's r
 routing.ALONE_SECONDS = 3600.0  # nor start a second place and route beside the first
 # Workers take the cores already; a second process for each design imported the compiler anew, a second of its time.
 processes.core_count = lambda: 1
-# Most of what tests make, cases and netlists, stays, or goes at once: looking through it took a tenth of the time.
-gc.set_threshold(200_000, 20, 50)
+# Most of what tests make, cases and netlists, stays, or goes at once: looking through all of it again and again took a
+# tenth of the time. What is young is looked at while it is still in the processor's cache, which takes half as long.
+gc.set_threshold(20_000, 10, 50)
 
 
 @pytest.fixture(scope="session", autouse=True)
