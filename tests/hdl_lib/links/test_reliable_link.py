@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 
 import pytest
-from amaranth.sim import Simulator
 
 from hdl_lib.links.reliable_link import ReliableLink
+from tests.hdl_lib.coroutines import Coroutines
 from tests.hdl_lib.links.link_host import (
     BOARD_DATA,
     COUNTERS,
@@ -98,12 +98,7 @@ class Board:
 
     def run(self, script):
         """Run ``script(ctx)`` beside the rest."""
-        simulator = Simulator(self.dut)
-        simulator.add_clock(1e-6)
-        for process in (self.carrier_in, self.carrier_out, self.core):
-            simulator.add_testbench(process, background=True)
-        simulator.add_testbench(script)
-        simulator.run()
+        Coroutines(self.dut).run(self.carrier_in, self.carrier_out, self.core, script)
 
     async def ask(self, ctx, *packets, cycles=400):
         """Say packets, and return what comes back until it is quiet."""

@@ -7,10 +7,10 @@ from fractions import Fraction
 
 import pytest
 from amaranth import Module, ResetInserter, Signal
-from amaranth.sim import Simulator
 
 from hdl_lib.links.uart import UartRx, UartTx, divisor_for
 from tests.hdl_lib.bench import STALLS, drive
+from tests.hdl_lib.coroutines import Coroutines
 
 
 def levels(byte: int) -> list[int]:
@@ -55,10 +55,7 @@ def receive(dut, line: list[int], *, take=lambda cycle: True, rx=None):
             if overflow:
                 overflows.append(cycle - 4)
 
-    simulator = Simulator(dut)
-    simulator.add_clock(1e-6)
-    simulator.add_testbench(bench)
-    simulator.run()
+    Coroutines(dut).run(bench)
     return data, framing, overflows
 
 
@@ -76,10 +73,7 @@ def test_transmitter_waveform_is_the_bits_back_to_back():
             if ready and len(accepted) < 4:
                 accepted.append(cycle)
 
-    simulator = Simulator(dut)
-    simulator.add_clock(1e-6)
-    simulator.add_testbench(bench)
-    simulator.run()
+    Coroutines(dut).run(bench)
     assert accepted == [0, 50, 100, 150]
     bits = "0101010101" "0000000001" "0111111111" "0110001011"  # 0x55, 0x00, 0xff, 0xa3 written by hand
     assert line == [1] + [int(b) for b in bits for _ in range(5)] + [1] * 19
@@ -161,10 +155,7 @@ def test_reset_in_mid_byte():
             if valid:
                 got.append(byte)
 
-    simulator = Simulator(top)
-    simulator.add_clock(1e-6)
-    simulator.add_testbench(bench)
-    simulator.run()
+    Coroutines(top).run(bench)
     assert got == [0x42]
 
 
@@ -180,10 +171,7 @@ def test_the_bits_of_a_fractional_divisor():
             _, _, tx = await ctx.tick().sample(dut.tx)
             line.append(tx)
 
-    simulator = Simulator(dut)
-    simulator.add_clock(1e-6)
-    simulator.add_testbench(bench)
-    simulator.run()
+    Coroutines(dut).run(bench)
     edges = [k for k in range(1, len(line)) if line[k] != line[k - 1]]
     # by hand: 4.75, 9.5, 14.25, 19, 23.75, ... behind the cycle that accepts the byte
     assert edges[:9] == [1, 6, 11, 15, 20, 25, 30, 34, 39]

@@ -6,9 +6,9 @@ import random
 
 import pytest
 from amaranth.hdl import Module, Signal
-from amaranth.sim import Simulator
 
 from hdl_lib.memories.buffer_memory import BufferMemory, memory_parts
+from tests.hdl_lib.coroutines import Coroutines
 
 
 @pytest.mark.parametrize(
@@ -66,8 +66,5 @@ def test_each_word_comes_from_where_it_was_written(depth: int, enabled: bool) ->
             for found, expected in ((word, second[0]), (soon, (first, second)[delay - 1][1])):
                 assert expected is None or sim.get(found) == expected
 
-    simulator = Simulator(m)
-    simulator.add_clock(1e-6)
-    simulator.add_testbench(bench)
-    simulator.run()
+    Coroutines(m).run(bench)
     assert sum(place is not None for place in stored) > depth // 4
