@@ -13,7 +13,7 @@ from hwflow.api.compiler import compile
 from hwflow.cli import main
 from hwflow.cores.external.weight_memory import WeightMemoryAttributes, plan_of
 from hwflow.cores.matrix.depthwise import DepthwiseAttributes, released_by_pixel
-from hwflow.passes import fetch_weights
+from hwflow.passes.outside import fetch_weights
 from hwflow.schedule import queues
 from tests.models import Builder
 
