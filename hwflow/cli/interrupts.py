@@ -61,8 +61,11 @@ class Interrupts:
             return
         from threading import Timer
 
-        signal.signal(signal.SIGINT, self._raise)
-        Timer(_ONCE_MORE, os.kill, (os.getpid(), signal.SIGINT)).start()
+        try:
+            signal.signal(signal.SIGINT, self._raise)
+            Timer(_ONCE_MORE, os.kill, (os.getpid(), signal.SIGINT)).start()
+        except KeyboardInterrupt:  # on a busy machine the time is over before the start is
+            self._not_raised(what)
 
     def _programs(self, function: str) -> None:
         programs = sys.modules.get("hwflow.sim.programs")  # where nobody has imported it there are no programs

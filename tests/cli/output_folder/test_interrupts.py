@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -152,6 +153,21 @@ def test_where_no_exception_can_pass(capsys):
         code()
     assert interrupts.came
     assert capsys.readouterr().err == ""
+
+
+def test_where_it_comes_again_before_it_can_pass(monkeypatch, capsys):
+    class Hasty(threading.Timer):
+        starts = 0
+
+        def start(self):
+            Hasty.starts += 1
+            if Hasty.starts == 1:
+                signal.raise_signal(signal.SIGINT)
+            super().start()
+
+    monkeypatch.setattr(threading, "Timer", Hasty)
+    test_where_no_exception_can_pass(capsys)
+    assert Hasty.starts == 2
 
 
 def test_a_second_one_does_not_disturb_the_end(monkeypatch, capsys):
