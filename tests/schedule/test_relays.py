@@ -110,17 +110,18 @@ def test_a_memory_with_one_stream_is_an_end(tmp_path: Path) -> None:
 def test_even_schedules_have_relays(
     make: Callable[[int], Graph], seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A relay follows the core in front of it, but in front of the first core it follows nothing that follows it."""
+    """Where relays follow the cores before them, those in front of the first core follow nothing that follows them."""
     monkeypatch.setattr("hwflow.schedule.queues.MOST_BEATS", 0)
     made = scheduled_on(make(seed), SCARCE)
     assert not made.run.exact
     schedule = EvenSchedule(made.plan, made.initiation_interval)
+    schedule._relays_follow = True
     assert schedule.settle()
     producers = made.graph.producers()
     relays = [node for node in made.graph.nodes if node.op == "relay"]
     assert relays
     for relay in relays:
         source = producers[relay.inputs[0]]
-        apart = schedule.starts[relay, 0] - schedule.starts[source, len(made.plan.timing(source).processes) - 1]
-        latency = made.plan.timing(source).latency[source.outputs.index(relay.inputs[0])]
-        assert source.op == "frame_sync" or apart == latency
+        timing = made.plan.timing(source)
+        apart = schedule.starts[relay, 0] - schedule.starts[source, len(timing.processes) - 1]
+        assert source.op == "frame_sync" or apart == timing.latency[source.outputs.index(relay.inputs[0])]

@@ -201,9 +201,12 @@ def run_of(node: Node[RearrangeAttributes], folding: Folding) -> Run | None:
 
 def frame_of(node: Node[RearrangeAttributes], folding: Folding) -> Frame | None:
     """Return the parts of a frame that the result is in order; None if it is none, or wiring or a run."""
-    if folding.input_lanes != folding.output_lanes or wiring_of(node, folding) is not None:
+    if folding.input_lanes != folding.output_lanes:
         return None
-    return node.attributes.map.frame(folding.input_lanes) if run_of(node, folding) is None else None
+    frame = node.attributes.map.frame(folding.input_lanes)  # which is computed once
+    if frame is None or wiring_of(node, folding) is not None or run_of(node, folding) is not None:
+        return None
+    return frame
 
 
 def _in_order(frame: Frame) -> Timing:

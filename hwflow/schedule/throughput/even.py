@@ -127,8 +127,8 @@ class _QueueEnd:
 
 class EvenSchedule:
     """The even schedule of a plan, whose depths may be open, with one frame every ``period`` cycles. The period must be
-    at least the steps per frame of every process. A frame synchroniser follows its consumer, a FIFO in a node of its
-    own and a relay behind a core follow their producers: none of these has steps of its own.
+    at least the steps per frame of every process. A frame synchroniser follows its consumer and a FIFO in a node of its
+    own follows its producer: neither has steps of its own.
 
     ``starts``: the cycle in which each process begins, once :meth:`settle` has found them.
     """
@@ -139,10 +139,18 @@ class EvenSchedule:
         self._consumers = {value: readers[0][0] for value, readers in plan.graph.consumers().items() if readers}
         self._timing = lru_cache(_KEPT)(plan.timing)
         self._fixed_depths = fixed_depths(plan.graph)
+        self._relays_follow = False
         self.starts: Mapping[_Process, int] = {}
 
     def settle(self) -> bool:
-        """Find the starts; return False if there are none."""
+        """Find the starts; return False if there are none. Relays spread their steps, too, or else follow the cores
+        before them: those of streams that end early in a frame must, and others need not."""
+        if self._settle():
+            return True
+        self._relays_follow = any(isinstance(node.attributes, RelayAttributes) for node in self._graph.nodes)
+        return self._relays_follow and self._settle()
+
+    def _settle(self) -> bool:
         processes: list[_Process] = []
         constraints: list[_Constraint] = []
         for node in self._graph.nodes:
@@ -247,11 +255,11 @@ class EvenSchedule:
     def _spacing(self, node: Node, process: int) -> EvenSteps:
         if isinstance(node.attributes, FrameSyncAttributes) and node.outputs[0] in self._consumers:
             return self._consumed(node.outputs[0]).followed()
-        if isinstance(node.attributes, FifoAttributes) or self._is_relay_of_a_core(node):
+        if isinstance(node.attributes, FifoAttributes) or (self._relays_follow and self._is_behind_a_core(node)):
             return self._produced(node.inputs[0]).followed()
         return EvenSteps(self.period, self._timing(node).processes[process].steps)
 
-    def _is_relay_of_a_core(self, node: Node) -> bool:
+    def _is_behind_a_core(self, node: Node) -> bool:
         """Tell whether a node is a relay, but not of a frame synchroniser, which follows the relay."""
         source = node
         while isinstance(source.attributes, RelayAttributes):
