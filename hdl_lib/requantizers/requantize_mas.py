@@ -13,7 +13,7 @@ from hdl_lib.arithmetic.wide_product import Part, part_product, parts_of
 from hdl_lib.blocks import ONE_TURN, Turns
 from hdl_lib.memories.rom import Table, lies_in_block
 from hdl_lib.requantizers.per_channel import PerChannel, limited
-from hdl_lib.requantizers.shift_and_clamp import ShiftRounding, check_clamp, checked_rounding
+from hdl_lib.requantizers.shift_and_clamp import ShiftRounding, check_clamp, checked_rounding, quotient
 
 
 def _is_shift(constant: int) -> bool:
@@ -231,8 +231,8 @@ class MultiplyAddShift(PerChannel):
             m.d.comb += Cat(multiplier, addend).eq(fields)
             build = self._multiply_add if self.digits is None else self._add_rows
             total = build(m, lane, x, multiplier, addend)
-            quotient = self._quotient(m, lane, total)
-            m.d.comb += queue.payload[lane].eq(limited(m, lane, quotient, self.low, self.high, self.output_shape))
+            shifted = quotient(m, str(lane), total, self.shift, self.rounding)
+            m.d.comb += queue.payload[lane].eq(limited(m, lane, shifted, self.low, self.high, self.output_shape))
         return m
 
     @property
@@ -290,26 +290,3 @@ class MultiplyAddShift(PerChannel):
             terms.append(Term(bits.shift_left(base), term_low, term_high))
         total = adder_tree(m, f"sum_{lane}", terms, shape.width).value[: shape.width]
         return Term(total.as_signed() if shape.signed else total, low, high)
-
-    def _quotient(self, m: Module, lane: int, total: Term) -> Term:
-        """Return the shifted sum, rounded to nearest in a register of its own.
-
-        Adds 1 to the quotient rounded down if the remainder is more than half, or exactly half and the quotient has the
-        wrong parity: an adder of the quotient's width only.
-        """
-        shift = self.shift
-        if self.rounding == ShiftRounding.FLOOR:
-            return Term(total.value.shift_right(shift), total.low >> shift, total.high >> shift)
-        half, odd = 1 << (shift - 1), self.rounding == ShiftRounding.HALF_ODD
-
-        def rounded(value: int) -> int:
-            return (value + half - 1 + (value >> shift & 1 ^ odd)) >> shift
-
-        # Wide enough that the bits of the remainder and the last one of the quotient are there.
-        wide = Signal(Shape(max(len(total.value), shift + 1), total.value.shape().signed), name=f"total_{lane}")
-        m.d.comb += wide.eq(total.value)
-        wrong = ~wide[shift] if odd else wide[shift]
-        up = Signal(name=f"up_{lane}")
-        m.d.comb += up.eq(wide[shift - 1] & (wide[: shift - 1].any() | wrong))
-        quotient = Term(wide.shift_right(shift) + up, rounded(total.low), rounded(total.high))
-        return registered(m, f"quotient_{lane}", quotient)

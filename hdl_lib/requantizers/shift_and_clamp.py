@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from amaranth.hdl import Shape
+from amaranth.hdl import Module, Shape, Signal
 
+from hdl_lib.arithmetic.adder_tree import Term, registered
 from hdl_lib.arithmetic.multiplier import interval
 
 
@@ -35,3 +36,27 @@ def check_clamp(low: int, high: int, shape: Shape) -> None:
             f"low and high must be in {least}..{greatest}, the range of {shape}, and in this order, "
             f"not {low} and {high}"
         )
+
+
+def quotient(m: Module, name: str, total: Term, shift: int, rounding: str) -> Term:
+    """Return ``total`` shifted, and unless it is rounded down, rounded to nearest in a register of its own, a cycle
+    later. ``name`` is at the end of its signals' names.
+
+    Adds 1 to the quotient rounded down if the remainder is more than half, or exactly half and the quotient has the
+    wrong parity: an adder of the quotient's width only.
+    """
+    if rounding == ShiftRounding.FLOOR:
+        return Term(total.value.shift_right(shift), total.low >> shift, total.high >> shift)
+    half, odd = 1 << (shift - 1), rounding == ShiftRounding.HALF_ODD
+
+    def rounded(value: int) -> int:
+        return (value + half - 1 + (value >> shift & 1 ^ odd)) >> shift
+
+    # Wide enough that the bits of the remainder and the last one of the quotient are there.
+    wide = Signal(Shape(max(len(total.value), shift + 1), total.value.shape().signed), name=f"total_{name}")
+    m.d.comb += wide.eq(total.value)
+    wrong = ~wide[shift] if odd else wide[shift]
+    up = Signal(name=f"up_{name}")
+    m.d.comb += up.eq(wide[shift - 1] & (wide[: shift - 1].any() | wrong))
+    nearest = Term(wide.shift_right(shift) + up, rounded(total.low), rounded(total.high))
+    return registered(m, f"quotient_{name}", nearest)
