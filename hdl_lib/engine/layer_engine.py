@@ -1,0 +1,350 @@
+"""An engine that computes one layer after the other on the same multipliers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from dataclasses import fields as names_of
+
+from amaranth.hdl import Cat, Const, Module, Mux, Shape, Signal, Value, signed
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl_lib.arithmetic.lane_sums import gathered
+from hdl_lib.blocks import delayed, loop
+from hdl_lib.engine.fields import Fields
+from hdl_lib.engine.finish import elements, first_stage, second_stage
+from hdl_lib.engine.program import BYTE, READ, Program
+from hdl_lib.engine.weight_ring import WeightRing
+from hdl_lib.engine.window_walk import count_down, onward, window_walk
+from hdl_lib.matrices.mvu_rows import connect_rows, parts_of
+from hdl_lib.memories.buffer_memory import BufferMemory
+from hdl_lib.memories.rom import Rom
+from hdl_lib.memories.storage import check_depth
+from hdl_lib.streams.output_queue import OutputQueue
+
+
+@dataclass(frozen=True)
+class _Phases:
+    """What happens in a cycle. ``loading``: a word of the image comes; ``setting``: a layer begins; ``begin``: a block
+    does; ``heading``: a word of multipliers and addends is read; ``running``: a step of a window; ``tap``: a word of it
+    is read; ``pixel``: its last step; ``block_end``: the block ends; ``sending``: a word of the result is read."""
+
+    loading: Signal
+    setting: Signal
+    begin: Signal
+    heading: Signal
+    running: Signal
+    tap: Signal
+    pixel: Signal
+    block_end: Signal
+    sending: Signal
+
+
+class LayerEngine(wiring.Component):
+    """Runs a program: takes an image, computes its layers in order, and sends what the last one made.
+
+    Parameters
+    ----------
+    program: the layers, and what is where (:class:`hdl_lib.engine.program.Program`).
+    input_shape, output_shape: of elements that come and leave, integer shapes of at most 8 bits.
+    input_lanes, output_lanes: elements per beat, at most the program's ``lanes``; each beat is a word.
+    depth: beats of the output queue; one beat per cycle needs ``latency + 1``.
+
+    Members
+    -------
+    i: In(stream). The image's ``program.loaded`` words.
+    w: In(stream of 8-bit weights, as many as ``program.width`` has). For each word of the target's pixels of each layer
+    ``program.header`` words, whose rows have a channel's multiplier and above it its addend, then the weights word by
+    word, as windows are gone through: those of a row for all lanes, row after row.
+    o: Out(stream). The words that are sent.
+
+    Timing
+    ------
+    One process, instruction by instruction, each after three cycles. A load takes a word per cycle. A layer takes for
+    each word of its target's pixels: two cycles (for the first one: one), in the last of which all weights of this
+    block are there; ``program.header`` cycles; ``program.steps`` for each pixel; ``program.gap``. What is sent is read
+    at a word per cycle with a credit of the output queue, and shows ``latency`` cycles later. Weights are taken
+    whenever the ring has room, whatever happens else: the words of a block are free when it ends.
+    :meth:`Program.pace` has all of it.
+
+    Ordering
+    --------
+    Frames leave in the order they came; the weights of a frame follow those of the one before it.
+    """
+
+    latency = READ + 1
+    """Cycles from the step that reads a word of the result to ``o.valid``."""
+
+    def __init__(
+        self, program: Program, input_shape: Shape, output_shape: Shape, *, input_lanes: int, output_lanes: int,
+        depth: int,
+    ) -> None:
+        check_depth(depth)
+        self.program, self.depth = program, depth
+        self.shapes = Shape.cast(input_shape), Shape.cast(output_shape)
+        for name, shape, lanes in zip(("input", "output"), self.shapes, (input_lanes, output_lanes), strict=True):
+            if shape.width > BYTE or not 1 <= lanes <= program.lanes:
+                raise ValueError(
+                    f"{name} must have at most {BYTE} bits and 1 to {program.lanes} lanes, "
+                    f"not {shape.width} and {lanes}"
+                )
+        super().__init__(
+            {
+                "i": In(stream.Signature(data.ArrayLayout(input_shape, input_lanes))),
+                "w": In(stream.Signature(data.ArrayLayout(signed(BYTE), program.width // BYTE))),
+                "o": Out(stream.Signature(data.ArrayLayout(output_shape, output_lanes))),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        program, lanes = self.program, self.program.lanes
+        fields = Fields(program)
+        m.submodules.program = rom = Rom.of_table(fields.table, output_register=True)
+        m.submodules.queue = queue = OutputQueue(self.o.payload.shape(), self.depth)
+        memory = BufferMemory("words", lanes * BYTE, program.words)
+        ring = WeightRing(program.ring, program.beats_of_word, program.width)
+        now = fields.of(rom.data)
+        phases = _Phases(*(Signal(name=each.name) for each in names_of(_Phases)))
+        block, offset = (Signal(range(max(layer.out_blocks for layer in program.layers)), name=name)
+                         for name in ("block", "source_block"))
+        with m.If(phases.setting):
+            m.d.sync += [block.eq(0), offset.eq(0)]
+        with m.Elif(phases.block_end):
+            m.d.sync += [block.eq(block + 1), offset.eq(offset + now["diagonal"])]
+        step = window_walk(m, now, phases.begin, offset, phases.tap, phases.pixel)
+        taps_last = Signal(name="taps_last_now")
+        m.d.comb += taps_last.eq(phases.tap & step.taps_last)
+        enough = ring.write(m, self.w, now["needed"], phases.block_end)
+        self._elaborate_phases(m, phases, now, step.pixel_last, enough, rom.addr, queue)
+
+        # Steps of a window: its words, the one that is added, and none until the next window.
+        taps_done = Signal()
+        with m.If(phases.pixel | phases.begin):
+            m.d.sync += taps_done.eq(0)
+        with m.Elif(taps_last):
+            m.d.sync += taps_done.eq(1)
+        m.d.comb += phases.tap.eq(phases.running & ~taps_done)
+
+        # The word of a step, READ cycles later; beside it its weights.
+        adding = Signal(name="adding")
+        address, outside = Signal(memory.address_width, name="read_address"), Signal()
+        sent = Signal.like(now["source_place"], name="sent_place")
+        with m.If(phases.setting):
+            m.d.sync += sent.eq(now["source_place"])
+        with m.Elif(phases.sending):
+            m.d.sync += sent.eq(onward(sent, Const(1), now["source_words"]))
+        m.d.comb += outside.eq(phases.tap & step.outside)
+        m.d.sync += address.eq(now["source_first"] + Mux(phases.sending, sent, step.place))
+        if program.forms.adds:
+            m.d.sync += adding.eq(taps_last & now["added"])
+            other = _walked(m, "other", now, block, phases.begin, phases.pixel)
+            with m.If(adding):
+                m.d.sync += address.eq(now["other_first"] + other)
+        # A large memory is many block RAMs: the choice among them has a cycle to itself.
+        chosen, word = (Signal(lanes * BYTE, name=name, reset_less=True) for name in ("chosen", "word"))
+        padding = now["padding"].replicate(lanes)
+        m.d.sync += [
+            chosen.eq(memory.read(m, address)), word.eq(Mux(delayed(m, "outside", outside, READ - 1), padding, chosen))
+        ]
+        self._elaborate_output(m, queue, phases.sending, word)
+        weights = self._elaborate_weights(m, ring, phases, step.pixel_last)
+        results = self._elaborate_sums(m, now, phases.tap, taps_last, word, weights)
+        parameters = self._elaborate_parameters(m, phases.heading, weights)
+        added = Signal.like(word, name="added_word")
+        with m.If(delayed(m, "adding", adding, READ)):
+            m.d.sync += added.eq(word)
+        captured = delayed(m, "captured", taps_last, program.sums)
+        done, made = self._elaborate_results(m, now, captured, results, parameters, added)
+        self._elaborate_writes(m, memory, phases, now, block, done, made)
+        return m
+
+    def _elaborate_phases(
+        self, m: Module, phases: _Phases, now: Mapping[str, Value], pixel_last: Value, enough: Value, number: Value,
+        queue: OutputQueue,
+    ) -> None:
+        """Go through the instructions; ``number``: of the one that is carried out."""
+        program = self.program
+        head_last = loop(m, "head", program.header, phases.heading)
+        gap, gap_last, ended = Signal(name="gap"), Signal(), Signal(name="ended")
+        m.d.comb += gap_last.eq(loop(m, "gap", program.gap, gap))
+        words_last = count_down(m, "words", now["words_left"], phases.setting, phases.loading | phases.sending)
+        steps_last = count_down(m, "steps", now["steps_left"], phases.begin, phases.running)
+        channels_last = count_down(m, "channels", now["channels_left"], phases.setting, phases.block_end)
+        present = Signal.like(number, name="instruction")
+        m.d.comb += number.eq(present)
+        with m.If(ended):
+            m.d.sync += present.eq(Mux(now["is_last"], 0, present + 1))
+        with m.FSM(name="phase"):
+            with m.State("fetch"):
+                m.next = "fetched"
+            with m.State("fetched"):
+                m.next = "set"
+            with m.State("set"):
+                m.d.comb += phases.setting.eq(1)
+                m.next = "wait"
+                with m.If(now["loads"]):
+                    m.next = "load"
+                with m.If(now["sends"]):
+                    m.next = "send"
+            with m.State("load"):
+                m.d.comb += [self.i.ready.eq(1), phases.loading.eq(self.i.valid), ended.eq(self.i.valid & words_last)]
+                with m.If(ended):
+                    m.next = "fetch"
+            with m.State("wait"):
+                m.d.comb += phases.begin.eq(enough)
+                with m.If(enough):
+                    m.next = "head"
+            with m.State("head"):
+                m.d.comb += phases.heading.eq(1)
+                with m.If(head_last):
+                    m.next = "run"
+            with m.State("run"):
+                m.d.comb += [phases.running.eq(1), phases.pixel.eq(steps_last)]
+                with m.If(steps_last & pixel_last):
+                    m.next = "gap"
+            with m.State("gap"):
+                m.d.comb += [gap.eq(1), phases.block_end.eq(gap_last), ended.eq(gap_last & channels_last)]
+                with m.If(gap_last):
+                    m.next = "wait"
+                with m.If(ended):
+                    m.next = "fetch"
+            with m.State("send"):
+                m.d.comb += [phases.sending.eq(queue.available), ended.eq(queue.available & words_last)]
+                with m.If(ended):
+                    m.next = "fetch"
+
+    def _elaborate_output(self, m: Module, queue: OutputQueue, sending: Value, word: Value) -> None:
+        """Send words that are read."""
+        m.d.comb += [queue.reserve.eq(sending), queue.push.eq(delayed(m, "sending", sending, READ))]
+        for lane in range(len(queue.payload)):
+            m.d.comb += Value.cast(queue.payload[lane]).eq(word.word_select(lane, BYTE))
+        wiring.connect(m, wiring.flipped(self.o), queue.o)
+
+    def _elaborate_weights(self, m: Module, ring: WeightRing, phases: _Phases, pixel_last: Value) -> Value:
+        """Return the word of weights of a step, READ cycles later: those of a block over and over, for each window."""
+        place, first = (Signal(range(self.program.ring), name=name) for name in ("weight_step", "weight_first"))
+        with m.If(phases.heading):
+            m.d.sync += first.eq(place + 1)
+        with m.If(phases.pixel & ~pixel_last):
+            m.d.sync += place.eq(first)
+        with m.Elif(phases.heading | phases.tap):
+            m.d.sync += place.eq(place + 1)
+        read = ring.read(m, delayed(m, "weight_step", place, READ - 3, reset=False))
+        near = Signal(len(read), name="weights_near", reset_less=True)
+        m.d.sync += near.eq(read)
+        return near
+
+    def _elaborate_sums(
+        self, m: Module, now: Mapping[str, Value], tap: Value, taps_last: Value, word: Value, weights: Value
+    ) -> list[Value]:
+        """Return the sums of a window, ``program.sums`` cycles after its last step."""
+        program, hard, soft = self.program, self.program.row, self.program.soft_row
+        inputs = elements(word, program.lanes, now["signed"])
+        stages = program.sums - 1
+        update, last = delayed(m, "update", tap, stages - 1), delayed(m, "last", taps_last, stages - 1)
+        # Products in look-up tables are ready sooner: what they are made of waits.
+        sooner = hard.operand_latency + hard.latency - soft.operand_latency - soft.latency
+        later = sooner + hard.weight_lead - soft.weight_lead + soft.operand_latency - hard.operand_latency
+        of_hard = (program.lanes - program.soft) * program.lanes * BYTE
+        results: list[Value] = []
+        for name, row, count, cycles, part in (
+            ("hard", hard, program.lanes - program.soft, (0, 0), weights[:of_hard]),
+            ("soft", soft, program.soft, (sooner, later), weights[of_hard:]),
+        ):
+            if not count:
+                continue
+            m.submodules[name] = rows = Module()
+            xs = [delayed(m, f"{name}_{lane}", x, cycles[0], reset=False) for lane, x in enumerate(inputs)]
+            taken = gathered(m, [row.operand(m, f"{name}_input{lane}", x) for lane, x in enumerate(xs)])
+            layouts = {each: value.shape() for each, value in taken.items()}
+            parts = parts_of(row, count, layouts, signed(BYTE), signed(program.forms.sum_bits), True, None)
+            there = delayed(m, f"{name}_weights", part, cycles[1], reset=False)
+            results += connect_rows(rows, parts, taken, there, update, last)
+        return results
+
+    def _elaborate_parameters(self, m: Module, heading: Value, weights: Value) -> list[Signal]:
+        """Return the parameters of each row, in the words in front of a block's weights, in registers that what takes
+        them may move."""
+        program = self.program
+        bits = program.lanes * BYTE  # of a row in a word
+        size = program.header * bits
+        rows = [Signal(size, name=f"parameters_{row}", reset_less=True) for row in range(program.lanes)]
+        with m.If(delayed(m, "heading", heading, READ)):
+            m.d.sync += [row.eq(Cat(row[bits:], weights.word_select(place, bits))) for place, row in enumerate(rows)]
+        return rows
+
+    def _elaborate_results(
+        self, m: Module, now: Mapping[str, Value], captured: Value, results: list[Value], parameters: list[Signal],
+        added: Signal,
+    ) -> tuple[Value, Value]:
+        """Send the ``results`` of a cycle with ``captured``, one after the other, through both stages; return whether
+        a word is complete, and that word."""
+        program, forms, lanes = self.program, self.program.forms, self.program.lanes
+        together = program.together
+        chain = Signal(lanes * forms.sum_bits, name="sums", reset_less=True)
+        left = Signal(lanes // together, name="sums_left")
+        with m.If(captured):
+            m.d.sync += [chain.eq(Cat(*(Value.cast(result) for result in results))), left.eq(~0)]
+        with m.Else():
+            m.d.sync += [chain.eq(chain >> together * forms.sum_bits), left.eq(left >> 1)]
+        # Each result takes its channel's parameters, which go round.
+        bits, size = forms.multiplier_bits, forms.multiplier_bits + forms.addend_bits
+        all_of = Cat(*(row[:size] for row in parameters))
+        with m.If(left[0]):
+            m.d.sync += all_of.eq(all_of.rotate_right(together * size))
+        others = Signal.like(added, name="added_left")
+        m.d.sync += others.eq(Mux(captured, added, others >> together * BYTE))
+        made = []
+        for place in range(together):
+            total = chain.word_select(place, forms.sum_bits).as_signed()
+            multiplier, addend = (parameters[place][:bits].as_signed(), parameters[place][bits:size].as_signed())
+            result = first_stage(m, f"_{place}", program, now, total, multiplier, addend)
+            if program.forms.adds:
+                (other,) = elements(others.word_select(place, BYTE), 1, now["other_signed"])
+                later = delayed(m, f"other_{place}", other, program.first_stage, reset=False)
+                result = second_stage(m, f"_{place}", program, now, result, later)
+            made.append(result[:BYTE])
+        word = Signal(lanes * BYTE, name="made", reset_less=True)
+        m.d.sync += word.eq(Cat(word[together * BYTE :], *made))
+        last = left[0] & ~left[1] if len(left) > 1 else left[0]
+        return delayed(m, "made_last", last, program.finish + 1), word
+
+    def _elaborate_writes(
+        self, m: Module, memory: BufferMemory, phases: _Phases, now: Mapping[str, Value], block: Value, done: Value,
+        made: Value,
+    ) -> None:
+        """Write words of the image, and those that layers make."""
+        program = self.program
+        place = _walked(m, "target", now, block, phases.begin, done)
+        loaded = Signal.like(now["target_place"], name="loaded_place")
+        with m.If(phases.setting):
+            m.d.sync += loaded.eq(now["target_place"])
+        with m.Elif(phases.loading):
+            m.d.sync += loaded.eq(onward(loaded, Const(1), now["target_words"]))
+        written = Signal(program.lanes * BYTE, name="write_word", reset_less=True)
+        image = Signal.like(written, name="image_word")
+        for lane in range(len(self.i.payload)):
+            element = Signal(signed(BYTE + 1), name=f"image_{lane}")
+            m.d.comb += [element.eq(self.i.payload[lane]), image.word_select(lane, BYTE).eq(element[:BYTE])]
+        enable, address = Signal(name="write"), Signal(memory.address_width, name="write_address")
+        m.d.sync += [
+            enable.eq(done | phases.loading),
+            address.eq(now["target_first"] + Mux(phases.loading, loaded, place)),
+            written.eq(Mux(phases.loading, image, made)),
+        ]
+        memory.write(m, enable, address, written)
+
+
+def _walked(
+    m: Module, name: str, now: Mapping[str, Value], block: Value, begin: Value, advance: Value
+) -> Signal:
+    """Return the place in a region of a word of the target's pixels: that of the number ``block`` in the first pixel
+    after a cycle with ``begin``, and in the next one after each with ``advance``."""
+    place = Signal.like(now[f"{name}_place"], name=f"{name}_place")
+    with m.If(begin):
+        m.d.sync += place.eq(now[f"{name}_place"] + block)
+    with m.Elif(advance):
+        m.d.sync += place.eq(onward(place, now["out_blocks"], now[f"{name}_words"]))
+    return place

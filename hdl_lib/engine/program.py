@@ -1,0 +1,307 @@
+"""What a layer engine does, step by step, and in how many cycles: plain integers, no hardware.
+
+Feature maps lie in regions of one memory, pixel by pixel, in words of ``lanes`` elements of 8 bits. A region is a ring:
+of a map that is larger than its region the latest rows are there. A layer makes each word of its target from windows
+over its source: ``lanes`` sums of products at a time, each over ``lanes`` elements a cycle. Its weights come as a
+stream, for one word's channels after the other; all windows are gone through while they are there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from amaranth.hdl import signed
+
+from hdl_lib.arithmetic.multiplier import PART, Multiplier, ProductForm
+from hdl_lib.matrices.dot_product import ProductSum
+from hdl_lib.requantizers.shift_and_clamp import ShiftRounding
+from hdl_lib.windows.window_geometry import WindowGeometry
+
+BYTE = 8
+"""Bits of an element, of a weight."""
+
+READ = 5
+"""Cycles from the step that reads a word to its elements."""
+
+_SETTING = 3  # cycles in front of an instruction: its word of the program, its addresses
+_WAIT = 2  # cycles in front of a block, at least; one of a layer's first block
+_WRITE = 3  # cycles from a word's last result until it can be read
+_ARRIVAL = 5  # cycles from the last beat of a block's weights to its first step
+
+
+@dataclass(frozen=True)
+class Region:
+    """``words`` of the memory from word ``first`` on. Word n of a map is word ``n % words`` of its region."""
+
+    first: int
+    words: int
+
+
+@dataclass(frozen=True)
+class Load:
+    """Take ``words`` of the image, from its word ``begin`` on, to its region."""
+
+    region: Region
+    begin: int
+    words: int
+
+
+@dataclass(frozen=True)
+class Send:
+    """Send ``words`` of a map, from its word ``begin`` on, from its region."""
+
+    region: Region
+    begin: int
+    words: int
+
+
+@dataclass(frozen=True)
+class Added:
+    """A second stage: ``clamp((result * factors[0] + other * factors[1] + addend) >> shift, low, high)``. ``other``:
+    the element of a map in ``region`` that has the target's place; ``signed`` or not."""
+
+    region: Region
+    signed: bool
+    factors: tuple[int, int]
+    addend: int
+    low: int
+    high: int
+
+
+@dataclass(frozen=True)
+class Layer:
+    """``clamp((sum * multiplier + addend) >> shift, low, high)`` for each window in some ``rows`` of ``geometry`` and
+    each channel.
+
+    ``blocks``, ``out_blocks``: words of a pixel of the source, and of the target. ``diagonal``: a word of the target
+    sees the word of the same number of each pixel of the source alone, as in depthwise convolutions (then there are
+    equally many). ``signed``: elements of the source are. ``pad_value``: of elements outside. ``added``: what follows.
+    """
+
+    geometry: WindowGeometry
+    rows: range
+    blocks: int
+    out_blocks: int
+    source: Region
+    target: Region
+    diagonal: bool
+    signed: bool
+    pad_value: int
+    low: int
+    high: int
+    added: Added | None = None
+
+    @property
+    def taps(self) -> int:
+        """Return the words of a window that a word of the target is made of."""
+        kh, kw = self.geometry.kernel
+        return kh * kw * (1 if self.diagonal else self.blocks)
+
+    @property
+    def pixels(self) -> int:
+        """Return the windows."""
+        return len(self.rows) * self.geometry.out_width
+
+
+Instruction = Load | Layer | Send
+
+
+@dataclass(frozen=True)
+class Forms:
+    """What all layers share: bits of sums (with sign), of multipliers and addends (with sign), the shift and how it
+    rounds; of the second stage bits of factors (0: there is none), of the addend, its shift and how that rounds."""
+
+    sum_bits: int
+    multiplier_bits: int
+    addend_bits: int
+    shift: int
+    rounding: ShiftRounding = ShiftRounding.FLOOR
+    factor_bits: int = 0
+    added_bits: int = 1
+    added_shift: int = 0
+    added_rounding: ShiftRounding = ShiftRounding.FLOOR
+
+    @property
+    def scaling(self) -> Multiplier:
+        """Return what multiplies a sum by its channel's multiplier."""
+        return Multiplier(signed(self.sum_bits), signed(self.multiplier_bits), ProductForm.DSP, PART)
+
+    @property
+    def weighing(self) -> Multiplier:
+        """Return what multiplies a result, or what is added to it, by a factor."""
+        return Multiplier(signed(BYTE + 1), signed(self.factor_bits), ProductForm.DSP, PART)
+
+    @property
+    def adds(self) -> bool:
+        """Tell whether there is a second stage."""
+        return self.factor_bits > 0
+
+    @property
+    def multipliers(self) -> int:
+        """Return the multiplier blocks of both stages, for one result at a time."""
+        return self.scaling.blocks + (2 * self.weighing.blocks if self.adds else 0)
+
+
+@dataclass(frozen=True)
+class Program:
+    """``instructions`` of a frame, on an engine of ``lanes``, of which ``together`` results leave in a cycle, and
+    ``soft`` of whose rows multiply in look-up tables.
+    ``words``: of the memory; ``ring``: of the memory of weights, a power of two, each of ``lanes ** 2``; ``width``:
+    bits of a beat of weights, whole weights that divide those of a word."""
+
+    lanes: int
+    together: int
+    instructions: tuple[Instruction, ...]
+    forms: Forms
+    words: int
+    ring: int
+    width: int
+    soft: int = 0
+
+    def __post_init__(self) -> None:
+        if self.lanes % self.together:
+            raise ValueError(f"together must divide the {self.lanes} lanes, not be {self.together}")
+        if self.width % BYTE or self.lanes**2 * BYTE % self.width:
+            raise ValueError(
+                f"width must be whole bytes that divide the {self.lanes**2} weights of a word, not {self.width} bits"
+            )
+        if not 0 <= self.soft <= self.lanes:
+            raise ValueError(f"soft must be 0 to {self.lanes} rows, not {self.soft}")
+        if not self.layers:
+            raise ValueError("there must be a layer")
+        needed = max(map(self.needed, self.layers))
+        if self.ring & (self.ring - 1) or self.ring < needed:
+            raise ValueError(f"ring must be a power of two and have room for {needed} words, not {self.ring}")
+
+    @cached_property
+    def layers(self) -> list[Layer]:
+        """Return the layers, in order."""
+        return [each for each in self.instructions if isinstance(each, Layer)]
+
+    @property
+    def loaded(self) -> int:
+        """Return the words of the image."""
+        return sum(each.words for each in self.instructions if isinstance(each, Load))
+
+    @property
+    def sent(self) -> int:
+        """Return the words of the result."""
+        return sum(each.words for each in self.instructions if isinstance(each, Send))
+
+    @property
+    def row(self) -> ProductSum:
+        """Return the sum over the lanes of a word."""
+        return row_of(self.lanes, ProductForm.DSP)
+
+    @property
+    def soft_row(self) -> ProductSum:
+        """Return the same in look-up tables, which takes no longer."""
+        return row_of(self.lanes, ProductForm.LUT)
+
+    @property
+    def sums(self) -> int:
+        """Return the cycles from a step to the sum that it ends, in its register."""
+        return READ + self.row.operand_latency + self.row.latency + 1
+
+    @property
+    def header(self) -> int:
+        """Return the words in front of a block's weights, with multipliers and addends."""
+        return -(-(self.forms.multiplier_bits + self.forms.addend_bits) // (self.lanes * BYTE))
+
+    def needed(self, layer: Layer) -> int:
+        """Return the words that come for a word's channels."""
+        return self.header + layer.taps
+
+    def steps(self, layer: Layer) -> int:
+        """Return the cycles from one window to the next: its words, what is added to it, and no fewer than results take
+        to leave."""
+        steps = max(layer.taps + bool(layer.added), self.lanes // self.together)
+        return max(steps, self.sums - READ - 1) if layer.added else steps
+
+    @cached_property
+    def gap(self) -> int:
+        """Return the cycles behind a block, in which the last results are written."""
+        return self.sums + self.lanes // self.together + self.finish + _WRITE
+
+    @property
+    def finish(self) -> int:
+        """Return the cycles from a sum, in the chain from which it leaves, to the result of both stages."""
+        return self.first_stage + (self.second_stage if self.forms.adds else 0)
+
+    @property
+    def first_stage(self) -> int:
+        """Return the cycles of the first stage: product, sum, the rounded quotient, limits."""
+        rounds = self.forms.rounding != ShiftRounding.FLOOR
+        return self.forms.scaling.operand_latency + self.forms.scaling.latency + 3 + rounds
+
+    @property
+    def second_stage(self) -> int:
+        """Return the cycles of the second stage: products, their sum, that with the addend, the rounded quotient,
+        limits."""
+        rounds = self.forms.added_rounding != ShiftRounding.FLOOR
+        return self.forms.weighing.operand_latency + self.forms.weighing.latency + 4 + rounds
+
+    @property
+    def multipliers(self) -> int:
+        """Return the multiplier blocks."""
+        return self.lanes * (self.lanes - self.soft) + self.together * self.forms.multipliers
+
+    @property
+    def beats_of_word(self) -> int:
+        """Return the beats of a word of weights."""
+        return self.lanes**2 * BYTE // self.width
+
+    @cached_property
+    def beats(self) -> int:
+        """Return the beats of weights of a frame."""
+        return self.beats_of_word * sum(layer.out_blocks * self.needed(layer) for layer in self.layers)
+
+    def pace(self, burst: int, interval: int) -> Pace:
+        """Return when beats of weights may come, ``burst`` at a time and ``interval`` cycles from one burst to the
+        next at least, and how long a frame takes then."""
+        starts: list[int] = []
+        ends: list[tuple[int, int]] = []  # of each block: its words up to there, when they are free
+        loads: list[tuple[int, int]] = []
+        sends: list[tuple[int, int]] = []
+        oldest, freed = 0, 0  # block whose words the next beat may have to wait for; when those before it are free
+        word, step, total = 0, 0, self.beats
+        for each in self.instructions:
+            step += _SETTING
+            if not isinstance(each, Layer):
+                (loads if isinstance(each, Load) else sends).append((step, each.words))
+                step += each.words
+                continue
+            busy = self.header + each.pixels * self.steps(each) + self.gap
+            for block in range(each.out_blocks):
+                word += self.needed(each)
+                last = word * self.beats_of_word - 1
+                while len(starts) * burst <= last:
+                    end = min((len(starts) + 1) * burst, total) - 1
+                    while oldest < len(ends) and end // self.beats_of_word - self.ring >= (
+                        ends[oldest - 1][0] if oldest else 0
+                    ):
+                        freed, oldest = ends[oldest][1], oldest + 1
+                    starts.append(max(starts[-1] + interval if starts else 0, freed))
+                arrived = starts[last // burst] + last % burst + _ARRIVAL
+                step = max(step + (_WAIT if block else 1), arrived) + busy
+                ends.append((word, step))
+        return Pace(burst, tuple(starts), tuple(loads), tuple(sends), step)
+
+
+def row_of(lanes: int, form: ProductForm) -> ProductSum:
+    """Return the sum of so many products of an element, signed or not, and a weight."""
+    return ProductSum(Multiplier(signed(BYTE + 1), signed(BYTE), form, PART), lanes)
+
+
+@dataclass(frozen=True, eq=False)
+class Pace:
+    """When bursts of ``burst`` beats of weights begin, in cycles of a frame; (first cycle, words) of what is loaded and
+    sent, a word per cycle; ``cycles`` of the frame."""
+
+    burst: int
+    starts: tuple[int, ...]
+    loads: tuple[tuple[int, int], ...]
+    sends: tuple[tuple[int, int], ...]
+    cycles: int
+

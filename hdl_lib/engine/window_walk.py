@@ -1,0 +1,102 @@
+"""The words under each window of a layer whose geometry is not known until the engine runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from amaranth.hdl import Module, Mux, Shape, Signal, Value
+
+from hdl_lib.blocks import less
+
+
+def count_down(m: Module, name: str, most: Value, begin: Value, advance: Value) -> Signal:
+    """Count from ``most`` to 0 and again, a step in every cycle with ``advance``, from the beginning after one with
+    ``begin``; return "it is 0", a register."""
+    left = Signal(len(most), name=f"{name}_left")
+    last = Signal(name=f"{name}_last")
+    with m.If(begin | (advance & last)):
+        m.d.sync += [left.eq(most), last.eq(most == 0)]
+    with m.Elif(advance):
+        m.d.sync += [left.eq(left - 1), last.eq(left == 1)]
+    return last
+
+
+def onward(place: Value, move: Value, words: Value) -> Value:
+    """Return a place in a region of so many words, some words on: ``move``, less than there are."""
+    return _round(place + move, place + move - words)
+
+
+def _round(reached: Value, wrapped: Value) -> Value:
+    """Return the sum that is within the region: both at once, the choice last."""
+    return Mux(wrapped.as_signed()[-1], reached, wrapped)
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a step is, in registers or a few gates behind them. ``place``: of its word in the source's region;
+    ``outside``: that lies in the padding; ``taps_last``: it is the last word of its window; ``pixel_last``: the window
+    is the last one."""
+
+    place: Value
+    outside: Value
+    taps_last: Value
+    pixel_last: Value
+
+
+def window_walk(m: Module, layer: Mapping[str, Value], begin: Value, block: Value, tap: Value, pixel: Value) -> Step:
+    """Walk the windows of a layer with the numbers ``layer`` (:mod:`hdl_lib.engine.fields`): from the beginning after a
+    cycle with ``begin``, of the word that is ``block`` words behind the first one; one word on after each with ``tap``,
+    and one window on after each with ``pixel``."""
+    block_last = count_down(m, "block", layer["blocks_left"], begin, tap)
+    column_tap_last = count_down(m, "kernel_column", layer["kernel_columns_left"], begin, tap & block_last)
+    row_tap_last = count_down(
+        m, "kernel_row", layer["kernel_rows_left"], begin, tap & block_last & column_tap_last
+    )
+    column_last = count_down(m, "column", layer["columns_left"], begin, pixel)
+    row_last = count_down(m, "row", layer["rows_left"], begin, pixel & column_last)
+
+    # Places in the region: of the step, of its window, of the first window of its row.
+    shape = layer["source_words"].shape()
+    place, window, first = (Signal(shape, name=f"place{suffix}") for suffix in ("", "_window", "_row"))
+
+    def moved(place: Value, name: str) -> Value:
+        return _round(place + layer[name], place + layer[f"{name}_round"])
+
+    origin, next_row, next_window = (Signal(shape, name=name) for name in ("origin", "next_row", "next_window"))
+    m.d.comb += [
+        origin.eq(onward(layer["source_place"], block, layer["source_words"])), next_row.eq(moved(first, "row")),
+        next_window.eq(Mux(column_last, next_row, moved(window, "pixel"))),
+    ]
+    with m.If(begin):
+        m.d.sync += [each.eq(origin) for each in (place, window, first)]
+    with m.Elif(pixel):
+        m.d.sync += [place.eq(next_window), window.eq(next_window)]
+        with m.If(column_last):
+            m.d.sync += first.eq(next_row)
+    with m.Elif(tap):
+        move = Mux(column_tap_last, layer["kernel_row"], layer["tap"])
+        back = Mux(column_tap_last, layer["kernel_row_round"], layer["tap_round"])
+        word = _round(place + Mux(block_last, move, 1), place + Mux(block_last, back, 1 - layer["source_words"]))
+        m.d.sync += place.eq(word)
+
+    # The same in rows and columns of the image.
+    reach = max(len(layer[name]) for name in ("column_first", "row_first", "column_back", "width", "height"))
+    column, column_window, row, row_window = (
+        Signal(Shape(reach + 2, True), name=name) for name in ("column", "column_window", "row", "row_window")
+    )
+    with m.If(begin):
+        m.d.sync += [each.eq(layer["column_first"]) for each in (column, column_window)]
+        m.d.sync += [each.eq(layer["row_first"]) for each in (row, row_window)]
+    with m.Elif(pixel):
+        next_column = Mux(column_last, layer["column_first"], column_window + layer["column_pixel"])
+        m.d.sync += [column.eq(next_column), column_window.eq(next_column)]
+        below = row_window + Mux(column_last, layer["row_pixel"], 0)
+        m.d.sync += [row.eq(below), row_window.eq(below)]
+    with m.Elif(tap & block_last):
+        with m.If(column_tap_last):
+            m.d.sync += [column.eq(column - layer["column_back"]), row.eq(row + layer["row_tap"])]
+        with m.Else():
+            m.d.sync += column.eq(column + layer["column_tap"])
+    outside = (column < 0) | (row < 0) | ~less(column, layer["width"]) | ~less(row, layer["height"])
+    return Step(place, outside, block_last & column_tap_last & row_tap_last, column_last & row_last)

@@ -1,0 +1,195 @@
+"""A second implementation of what an engine computes, and the stream of its weights: numpy, written for reading."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from hdl_lib.engine.program import Added, Forms, Instruction, Layer, Load, Program, Region, Send
+from hdl_lib.requantizers.shift_and_clamp import ShiftRounding
+from hdl_lib.windows.window_geometry import WindowGeometry
+
+CHAIN = [
+    ((3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 5, False, None),
+    ((3, 3), (2, 2), (1, 1, 1, 1), (1, 1), 0, True, None),
+    ((1, 1), (1, 1), (0, 0, 0, 0), (1, 1), 7, True, None),
+    ((1, 3), (1, 1), (0, 1, 0, 1), (1, 1), 5, True, 2),
+    ((2, 2), (1, 1), (0, 1, 1, 0), (1, 2), 3, False, None),
+    ((3, 2), (1, 1), (0, 0, 0, 0), (1, 1), 0, True, None),
+]
+"""Kernel, stride, pads, dilation, outputs (0: diagonal), whether results have a sign, the map (0: the image) that is
+added, or None."""
+
+
+@dataclass
+class Numbers:
+    """Of a layer: weights [outputs, rows, columns, inputs] (diagonal: [channels, rows, columns]), multipliers and
+    addends [outputs]."""
+
+    weights: np.ndarray
+    multipliers: np.ndarray
+    addends: np.ndarray
+
+
+@dataclass
+class Case:
+    """``layers`` over whole maps, one after the other, with their ``numbers``; the ``program``, and of which layer each
+    of its layers is."""
+
+    layers: list[Layer]
+    sources: list[int]
+    numbers: list[Numbers]
+    program: Program
+    of: list[int]
+
+    def beats(self) -> list[int]:
+        """The weights of a frame, as beats."""
+        lanes, forms = self.program.lanes, self.program.forms
+        found: list[int] = []
+        for which, layer in zip(self.of, self.program.layers, strict=True):
+            own = self.numbers[which]
+            for block in range(layer.out_blocks):
+                rows = range(block * lanes, (block + 1) * lanes)
+                parameters = []
+                for row in rows:
+                    m, b = (int(each[row]) if row < len(each) else 0 for each in (own.multipliers, own.addends))
+                    bits = forms.multiplier_bits
+                    parameters.append(m & ((1 << bits) - 1) | (b & ((1 << forms.addend_bits) - 1)) << bits)
+                for word in range(self.program.header):
+                    found += [row >> 8 * (word * lanes + lane) & 255 for row in parameters for lane in range(lanes)]
+                kh, kw = layer.geometry.kernel
+                found += [
+                    self._weight(layer, own.weights, row, lane, (y, x), source) & 255
+                    for y in range(kh) for x in range(kw) for source in range(1 if layer.diagonal else layer.blocks)
+                    for row in rows for lane in range(lanes)
+                ]
+        step = self.program.width // 8
+        return [sum(byte << 8 * k for k, byte in enumerate(found[n : n + step])) for n in range(0, len(found), step)]
+
+    def _weight(self, layer: Layer, weights, row: int, lane: int, tap: tuple[int, int], source: int) -> int:
+        if row >= len(weights):
+            return 0
+        if layer.diagonal:
+            return int(weights[row, *tap]) if row % self.program.lanes == lane else 0
+        column = source * self.program.lanes + lane
+        return int(weights[row, *tap, column]) if column < weights.shape[3] else 0
+
+    def run(self, image: np.ndarray) -> np.ndarray:
+        """The result [pixels, channels] of an image [height, width, channels]."""
+        maps, forms = [image], self.program.forms
+        for layer, source, own in zip(self.layers, self.sources, self.numbers, strict=True):
+            g = layer.geometry
+            top, left, bottom, right = g.pads
+            padded = np.pad(
+                maps[source], ((top, bottom), (left, right), (0, 0)), constant_values=layer.pad_value
+            )
+            out = np.zeros((g.out_height, g.out_width, len(own.multipliers)), dtype=np.int64)
+            for oy in range(g.out_height):
+                for ox in range(g.out_width):
+                    for y in range(g.kernel[0]):
+                        for x in range(g.kernel[1]):
+                            seen = padded[oy * g.stride[0] + y * g.dilation[0], ox * g.stride[1] + x * g.dilation[1]]
+                            part = own.weights[:, y, x] * seen if layer.diagonal else own.weights[:, y, x] @ seen
+                            out[oy, ox] += part
+            out = _shifted(out * own.multipliers + own.addends, forms.shift, forms.rounding)
+            out = np.clip(out, layer.low, layer.high)
+            if layer.added:
+                a = layer.added
+                place = next(k for k, other in enumerate(self.layers) if other.target == a.region)
+                total = out * a.factors[0] + maps[place + 1] * a.factors[1] + a.addend
+                out = np.clip(_shifted(total, forms.added_shift, forms.added_rounding), a.low, a.high)
+            maps.append(out)
+        return maps[-1].reshape(-1, maps[-1].shape[2])
+
+
+def _shifted(values: np.ndarray, shift: int, rounding: str) -> np.ndarray:
+    """Values over ``2**shift``, in halves rounded to even or odd."""
+    if rounding == "floor":
+        return values >> shift
+    twice, rest = values >> (shift - 1), values & ((1 << (shift - 1)) - 1)
+    floor, half = twice >> 1, twice & 1
+    tie = floor & 1 if rounding == "half_even" else 1 - (floor & 1)
+    return floor + half * np.where(rest > 0, 1, tie)
+
+
+def words_of(pixels: np.ndarray, lanes: int) -> list[int]:
+    """Pixels [n, channels] as beats of 8-bit lanes; surplus lanes 0."""
+    pixels = np.pad(pixels, ((0, 0), (0, -pixels.shape[1] % lanes))).reshape(-1, lanes)
+    return [sum((int(v) & 255) << 8 * k for k, v in enumerate(word)) for word in pixels]
+
+
+def case_of(
+    rng, lanes: int, image: tuple[int, int, int], shapes=CHAIN, *, together: int = 1, width: int = 16, spare: int = 9,
+    rounding: tuple[str, str] = ("floor", "floor"), soft: int = 0,
+) -> Case:
+    """Layers one after the other, whole maps in regions of their own but for results of sums, which take the place of
+    what is added."""
+    height, columns, channels = image
+    regions, signs = [Region(0, height * columns * -(-channels // lanes))], [True]
+    first = regions[0].words
+    layers: list[Layer] = []
+    numbers = []
+    forms = Forms(23, 11, 26, 19, ShiftRounding(rounding[0]))
+    if any(shape[6] is not None for shape in shapes):
+        forms = replace(forms, factor_bits=9, added_bits=18, added_shift=8, added_rounding=ShiftRounding(rounding[1]))
+    for kernel, stride, pads, dilation, outputs, is_signed, added in shapes:
+        g = WindowGeometry(height, columns, kernel, stride, pads, dilation)
+        made = outputs or channels
+        low, high = (-128, 127) if is_signed else (0, 255)
+        target, more = Region(first, g.out_height * g.out_width * -(-made // lanes)), None
+        if added is None:
+            first += target.words
+        else:
+            target = regions[added]
+            factors = int(rng.integers(-200, 200)), int(rng.integers(-200, 200))
+            more = Added(target, signs[added], factors, int(rng.integers(-4000, 4000)), low, high)
+            low, high = -128, 127
+        layers.append(
+            Layer(
+                g, range(g.out_height), -(-channels // lanes), -(-made // lanes), regions[-1], target, not outputs,
+                signs[-1], int(rng.integers(0, 100)), low, high, more,
+            )
+        )
+        shape = (made, *kernel, channels) if outputs else (made, *kernel)
+        weights = rng.integers(-128, 128, shape)
+        numbers.append(Numbers(weights, rng.integers(-900, 1000, made), rng.integers(-(1 << 24), 1 << 24, made)))
+        regions.append(target)
+        signs.append(is_signed)
+        height, columns, channels = g.out_height, g.out_width, made
+    last = layers[-1].target
+    instructions: list[Instruction] = [Load(regions[0], 0, regions[0].words), *layers, Send(last, 0, last.words)]
+    program = Program(lanes, together, tuple(instructions), forms, first, 1 << 12, width, soft)
+    needed = max(map(program.needed, layers)) + spare
+    program = replace(program, ring=1 << (needed - 1).bit_length())
+    return Case(layers, list(range(len(layers))), numbers, program, list(range(len(layers))))
+
+
+def in_strips(case: Case) -> Case:
+    """The same of two layers of 3 x 3 windows with pads, row by row, with three rows of either map they see there."""
+    first, second = case.layers
+    load, *_, send = case.program.instructions
+    height = first.geometry.height
+    row, middle = load.words // height, first.target.words // height
+    image, between = Region(0, 3 * row), Region(3 * row, 3 * middle)
+    result = Region(3 * (row + middle), second.target.words)
+    instructions: list[Instruction] = []
+    of: list[int] = []
+    made = [0, 0]
+
+    def make(number: int) -> None:
+        source, target = ((image, between), (between, result))[number]
+        rows = range(made[number], made[number] + 1)
+        instructions.append(replace(case.layers[number], rows=rows, source=source, target=target))
+        of.append(number)
+        made[number] += 1
+
+    for step in range(height):
+        instructions.append(Load(image, step * row, row))
+        while made[0] < (height if step == height - 1 else step):
+            make(0)
+            while made[1] < (height if made[0] == height else made[0] - 1):
+                make(1)
+    instructions.append(replace(send, region=result))
+    words = result.first + result.words
+    return replace(case, program=replace(case.program, instructions=tuple(instructions), words=words), of=of)

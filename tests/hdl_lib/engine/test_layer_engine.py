@@ -1,0 +1,134 @@
+"""LayerEngine: layers of all kinds against a second implementation, in the cycles that its program says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+
+import numpy as np
+import pytest
+from amaranth.hdl import signed
+
+from hdl_lib.engine.layer_engine import LayerEngine
+from hdl_lib.engine.program import Program
+from tests.hdl_lib.bench import STALLS, Trace, drive
+from tests.hdl_lib.engine.engine_model import CHAIN, Case, case_of, in_strips, words_of
+
+IMAGE = (5, 6, 3)
+TWO = [((3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 5, False, None), ((3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 0, True, None)]
+FRAMES = 2
+
+
+def run(case: Case, gap: float = 0.0, stall: float = 0.0, program: Program | None = None) -> tuple[Trace, list, list]:
+    """What leaves, and what should; beats have lanes beyond the channels masked."""
+    program = program or case.program
+    lanes, rng = program.lanes, np.random.default_rng(7)
+    taken = min(lanes, IMAGE[2])
+    core = LayerEngine(
+        program, signed(8), signed(8), input_lanes=taken, output_lanes=lanes, depth=LayerEngine.latency + 1
+    )
+    frames = [rng.integers(-128, 128, IMAGE) for _ in range(FRAMES)]
+    images = [word for frame in frames for word in words_of(frame.reshape(-1, IMAGE[2]), taken)]
+    results = [case.run(frame) for frame in frames]
+    wanted = [word for result in results for word in words_of(result, lanes)]
+    trace = drive(
+        core, images, len(wanted), gap=gap, stall=stall, i=core.i, more=[(core.w, case.beats() * FRAMES)],
+    )
+    channels = results[0].shape[1]
+    blocks = -(-channels // lanes)
+    masks = [(1 << 8 * min(lanes, channels - block * lanes)) - 1 for block in range(blocks)]
+    found = [beat & masks[number % blocks] for number, beat in enumerate(trace.beats)]
+    return trace, found, wanted
+
+
+@pytest.mark.parametrize(("lanes", "together", "soft"), [(2, 1, 0), (4, 1, 1), (4, 4, 4), (6, 3, 0)])
+@pytest.mark.parametrize("layers", range(1, len(CHAIN) + 1))
+def test_layers(layers: int, lanes: int, together: int, soft: int) -> None:
+    case = case_of(np.random.default_rng(layers), lanes, IMAGE, CHAIN[:layers], together=together, soft=soft)
+    trace, found, wanted = run(case)
+    assert found == wanted
+    # Weights come a beat a cycle: the first frame is as early as the program says, later ones are no later.
+    pace = case.program.pace(1, 1)
+    sent = pace.sends[0][0] + LayerEngine.latency
+    assert trace.out_cycles[0] == sent
+    assert trace.out_cycles[len(wanted) // FRAMES] <= sent + pace.cycles
+
+
+@pytest.mark.parametrize(("gap", "stall"), STALLS[1:])
+def test_with_gaps_and_stalls(gap: float, stall: float) -> None:
+    _, found, wanted = run(case_of(np.random.default_rng(3), 4, IMAGE, CHAIN), gap, stall)
+    assert found == wanted
+
+
+@pytest.mark.parametrize("rounding", [("half_even", "half_odd"), ("half_odd", "half_even"), ("floor", "half_even")])
+def test_rounding(rounding: tuple[str, str]) -> None:
+    case = case_of(np.random.default_rng(5), 4, IMAGE, CHAIN[:4], rounding=rounding)
+    for own in case.numbers:  # ties are frequent: multiples of half a step
+        own.multipliers[:] = np.sign(own.multipliers) << 9
+        own.addends[:] = own.addends >> 9 << 9
+    program = replace(case.program, forms=replace(case.program.forms, shift=16))
+    _, found, wanted = run(replace(case, program=program))
+    assert found == wanted
+
+
+@pytest.mark.parametrize(("gap", "stall"), STALLS)
+def test_rings_of_rows(gap: float, stall: float) -> None:
+    case = in_strips(case_of(np.random.default_rng(9), 4, IMAGE, TWO))
+    assert case.program.words < case_of(np.random.default_rng(9), 4, IMAGE, TWO).program.words
+    _, found, wanted = run(case, gap, stall)
+    assert found == wanted
+
+
+class Hasty(Program):
+    """Goes on before the last results of a block are written."""
+
+    @cached_property
+    def gap(self) -> int:
+        return 1
+
+
+def test_a_broken_twin_is_found() -> None:
+    case = case_of(np.random.default_rng(3), 4, IMAGE, CHAIN[:3])
+    twin = Hasty(**{name: getattr(case.program, name) for name in case.program.__dataclass_fields__})
+    _, found, wanted = run(case, program=twin)
+    assert found != wanted
+
+
+def test_rows_that_have_been_replaced_are_found() -> None:
+    case = in_strips(case_of(np.random.default_rng(9), 4, IMAGE, TWO))
+    load = case.program.instructions[0]
+    few = replace(load.region, words=load.region.words * 2 // 3)
+
+    def fewer(each):
+        if getattr(each, "region", None) == load.region:
+            return replace(each, region=few)
+        return replace(each, source=few) if getattr(each, "source", None) == load.region else each
+
+    program = replace(case.program, instructions=tuple(map(fewer, case.program.instructions)))
+    _, found, wanted = run(case, program=program)
+    assert found != wanted
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"together": 3}, "together must divide the 4 lanes, not be 3"),
+        ({"width": 12}, "width must be whole bytes that divide the 16 weights of a word, not 12 bits"),
+        ({"ring": 24}, "ring must be a power of two and have room for 11 words, not 24"),
+        ({"ring": 8}, "ring must be a power of two and have room for 11 words, not 8"),
+        ({"instructions": ()}, "there must be a layer"),
+        ({"soft": 5}, "soft must be 0 to 4 rows, not 5"),
+    ],
+)
+def test_what_a_program_cannot_be(change, message: str) -> None:
+    program = case_of(np.random.default_rng(1), 4, IMAGE, CHAIN[:1]).program
+    with pytest.raises(ValueError, match=message):
+        replace(program, **change)
+
+
+def test_what_an_engine_cannot_be() -> None:
+    program = case_of(np.random.default_rng(1), 4, IMAGE, CHAIN[:1]).program
+    with pytest.raises(ValueError, match="input must have at most 8 bits and 1 to 4 lanes, not 9 and 3"):
+        LayerEngine(program, signed(9), signed(8), input_lanes=3, output_lanes=4, depth=6)
+    with pytest.raises(ValueError, match="output must have at most 8 bits and 1 to 4 lanes, not 8 and 5"):
+        LayerEngine(program, signed(8), signed(8), input_lanes=3, output_lanes=5, depth=6)
