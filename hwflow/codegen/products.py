@@ -10,6 +10,8 @@ import numpy.typing as npt
 
 from hdl_lib.arithmetic.multiplier import ProductForm
 from hwflow.cores.beat_movers import ForkAttributes, ViewAttributes
+from hwflow.cores.engine.engine_layers import macs_of_data as macs_of_layers
+from hwflow.cores.engine.layer_engine import LayerEngineAttributes
 from hwflow.cores.logical.index_map import FILL
 from hwflow.cores.loops.repeated import core_of
 from hwflow.cores.registry import OPERATORS, hardware
@@ -45,6 +47,9 @@ def macs_of_data(nodes: Sequence[Node]) -> dict[Node, int]:
                 whole = np.ones((1, geometry.height, geometry.width, 1), np.int64)
                 taps = geometry.windows(whole, 0).reshape(-1, 1) > 0
                 mask = np.tile(np.repeat(taps, stacked, axis=0), (images, 1))
+            case LayerEngineAttributes(layers=layers):
+                result[node] = macs_of_layers(layers)
+                continue
             case LineBufferAttributes(geometry=geometry) if mask is not None or geometry.touches_padding():
                 mask = np.ones((geometry.height * geometry.width, 1), np.bool_) if mask is None else mask
                 image = mask.reshape(1, geometry.height, geometry.width, -1)
@@ -73,9 +78,9 @@ def multipliers_by_kind(schedule: Schedule, macs: dict[Node, int]) -> dict[str, 
             count["requantizer"] += blocks
             made["requantizer"] += blocks * hardware(node.op).cycles(node, folding)
         elif folding.multipliers:
-            kind = KINDS[folding.multiplier]
-            count[kind] += folding.multipliers
-            made[kind] += macs[node]
+            for form, number in hardware(node.op).multipliers_by_form(node, folding).items():
+                count[KINDS[form]] += number
+                made[KINDS[form]] += macs[node] * number // folding.multipliers
     cycles = schedule.initiation_interval
     return {
         kind: {"multipliers": number, "busy": made[kind] / (cycles * number) if number else None}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
@@ -304,6 +304,10 @@ class HardwareOperator(Operator[A]):
     def lanes_of(self, node: Node[A], index: int, folding: Folding) -> int:
         """Return the lanes of input ``index``; overridden if inputs differ."""
         return folding.input_lanes
+
+    def multipliers_by_form(self, node: Node[A], folding: Folding) -> Mapping[ProductForm, int]:
+        """Return the multipliers by what makes their products; overridden if a core has several kinds."""
+        return {folding.multiplier: folding.multipliers}
 
     def in_turns(self, each: Sequence[A]) -> A | None:
         """Return the attributes of one core whose frames have these in turns; None if there is no such core."""

@@ -6,6 +6,7 @@ from typing import Any
 
 from hwflow.cores.beat_movers import Fifo, Fork, FrameSync, Relay, WidthConverter
 from hwflow.cores.chain import Chain
+from hwflow.cores.engine.layer_engine import LayerEngine
 from hwflow.cores.external.fetched_matrix import FetchedMatrix
 from hwflow.cores.external.fetched_row import FetchedRow
 from hwflow.cores.external.memory_delay import MemoryDelay
@@ -71,6 +72,7 @@ OPERATORS: dict[str, Operator[Any]] = {
         Fork(),
         FrameSync(),
         Interpolate(),
+        LayerEngine(),
         Loop(),
         MatrixProduct(),
         MaxPool(),

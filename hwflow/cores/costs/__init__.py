@@ -31,6 +31,7 @@ from hwflow.cores.costs.memory import BitArray as BitArray
 from hwflow.cores.costs.memory import bits_of_words as bits_of_words
 from hwflow.cores.costs.memory import block_queue as block_queue
 from hwflow.cores.costs.memory import block_ram_shape as block_ram_shape
+from hwflow.cores.costs.memory import buffer_memory as buffer_memory
 from hwflow.cores.costs.memory import cheapest_style as cheapest_style
 from hwflow.cores.costs.memory import delay as delay
 from hwflow.cores.costs.memory import filled_numbers as filled_numbers
@@ -52,6 +53,7 @@ from hwflow.cores.costs.products.depthwise import depthwise_weights as depthwise
 from hwflow.cores.costs.products.fixed_factors import FixedFactor as FixedFactor
 from hwflow.cores.costs.products.fixed_factors import blocks_of as blocks_of
 from hwflow.cores.costs.products.fixed_factors import blocks_of_tables as blocks_of_tables
+from hwflow.cores.costs.products.layer_engine import layer_engine as layer_engine
 from hwflow.cores.costs.products.matrix import MOST_CHOSEN_BITS as MOST_CHOSEN_BITS
 from hwflow.cores.costs.products.matrix import FewWords as FewWords
 from hwflow.cores.costs.products.matrix import Matrix as Matrix

@@ -12,6 +12,7 @@ from math import ceil
 
 import numpy as np
 
+from hdl_lib.engine.program import Pace
 from hdl_lib.external import memory_timing
 from hdl_lib.external.fetch_plan import FetchPlan, Region, longest_bursts
 from hdl_lib.external.spram import SpramTiming
@@ -38,10 +39,13 @@ _SPRAM = Resources(lut=405, ff=230, bram=1), Resources(lut=75, ff=35)
 
 @dataclass(frozen=True, eq=False)
 class Fetched:
-    """The weights [outputs, inputs] of a layer, which are fetched ``times`` in a frame."""
+    """The weights [outputs, inputs] of a layer, which are fetched ``times`` in a frame; as ``element``, whatever they
+    are. ``pace``: when, where that is not evenly over the frame (None: it is)."""
 
     weights: IntArray
     times: int
+    element: IntType | None = None
+    pace: Pace | None = None
 
 
 @dataclass(frozen=True)
@@ -77,15 +81,16 @@ class WeightMemory(HardwareOperator[WeightMemoryAttributes]):
         for layer in attributes.layers:
             outputs, length = layer.weights.shape
             interval = Interval(int(layer.weights.min()), int(layer.weights.max()))
-            found.append(TensorType((layer.times * outputs, length), IntType.holding(interval), interval))
+            element = layer.element or IntType.holding(interval)
+            found.append(TensorType((layer.times * outputs, length), element, interval))
         return tuple(found)
 
     def evaluate(self, attributes: WeightMemoryAttributes, inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
         return tuple(np.tile(layer.weights, (layer.times, 1))[np.newaxis] for layer in attributes.layers)
 
     def foldings(self, node: Node[WeightMemoryAttributes], device: Device) -> Sequence[Folding]:
-        lanes = lanes_of_words(node)
-        if node.attributes.queues:  # whose nodes know the plan
+        lanes, given = lanes_of_words(node), node.attributes
+        if given.queues or any(layer.pace for layer in given.layers):  # whose nodes know the plan
             return [Folding(lanes, lanes)]
         sizes, timing = _sizes(node), timing_of(node)
         return [
@@ -102,13 +107,17 @@ class WeightMemory(HardwareOperator[WeightMemoryAttributes]):
         return Node(node.name, node.inputs, node.outputs, attributes, node.sources), replace(folding, part=0)
 
     def cycles(self, node: Node[WeightMemoryAttributes], folding: Folding) -> int:
-        return plan_of(node).cycles
+        return max([plan_of(node).cycles, *(layer.pace.cycles for layer in node.attributes.layers if layer.pace)])
 
     def timing(self, node: Node[WeightMemoryAttributes], decision: Decision) -> Timing:
         plan = plan_of(node)
         processes = []
-        for index, region in enumerate(plan.regions):
+        for index, (region, layer) in enumerate(zip(plan.regions, node.attributes.layers, strict=True)):
             burst, place = np.divmod(every(region.words), region.burst)
+            if layer.pace is not None:
+                steps = np.asarray(layer.pace.starts, dtype=np.int64)[burst] + place
+                processes.append(Process(layer.pace.cycles, {}, {index: steps}))
+                continue
             once = burst * plan.round + place
             words = Cyclic(once, region.bursts * plan.round, region.times)
             processes.append(Process(plan.cycles_of(region), {}, {index: words}))

@@ -1,0 +1,66 @@
+"""An engine that computes layers in turn."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from hdl_lib.arithmetic.multiplier import PART, ProductForm
+from hdl_lib.engine.fields import Fields
+from hdl_lib.engine.program import BYTE, Program
+from hdl_lib.engine.weight_ring import WeightRing
+from hwflow.cores.costs.basics import adder, bits, loop
+from hwflow.cores.costs.memory import buffer_memory, filled_rom, queue
+from hwflow.cores.costs.products.matrix import Matrix
+from hwflow.cores.operator import Resources
+from hwflow.types import IntType
+
+_WALK = Resources(lut=160, ff=60)  # of places, phases, loops besides their bits
+_PLACES = (9.0, 6.0)  # look-up tables and flip-flops per bit of a place in a region
+_COUNTS = (2.4, 1.0)  # per bit of what counts down
+_LIMITS = 70  # look-up tables of a result's limits
+
+
+@lru_cache(maxsize=256)
+def layer_engine(family: str, program: Program, width: int, depth: int) -> Resources:
+    """Return the resources of an engine; ``width``: bits of a beat that it sends."""
+    forms, lanes, word = program.forms, program.lanes, program.lanes * BYTE
+    types = (IntType(BYTE + 1, True), IntType(BYTE, True), IntType(forms.sum_bits, True))
+    total = Resources()
+    for form, rows in ((ProductForm.DSP, lanes - program.soft), (ProductForm.LUT, program.soft)):
+        if rows:
+            total += Matrix(family, *types, form, PART, lanes, 2).of_any_matrix(rows, 1, 1)
+            total += Resources(ff=2 * rows * word if form == ProductForm.LUT else 0)  # weights wait
+    total += buffer_memory(family, program.words, word) + queue(family, width, depth)
+    total += Resources(lut=2 * word, ff=6 * word)  # words that are read, written, gathered, added
+    ring = WeightRing(program.ring, program.beats_of_word, program.width)
+    total += buffer_memory(family, ring.depth, ring.together * ring.width).times(len(ring.columns))
+    total += Resources(ff=lanes * word + 2 * program.beats_of_word + 2 * program.width) + loop(program.beats_of_word)
+    size = forms.multiplier_bits + forms.addend_bits
+    total += Resources(lut=lanes * (forms.sum_bits + 2 * size), ff=lanes * (forms.sum_bits + size))
+    total += _stages(family, program).times(program.together)
+    table = Fields(program)
+    total += filled_rom(family, table.words, sum(shape.width for shape in table.shapes.values()), output_register=False)
+    counted = sum(shape.width for name, shape in table.shapes.items() if name.endswith("_left"))
+    places = bits(program.words - 1)
+    return total + _WALK + Resources(
+        lut=round(_COUNTS[0] * counted + _PLACES[0] * places), ff=round(_COUNTS[1] * counted + _PLACES[1] * places)
+    )
+
+
+def _stages(family: str, program: Program) -> Resources:
+    """What multiplies, adds and limits one result after the other."""
+    forms = program.forms
+    whole = max(forms.sum_bits + forms.multiplier_bits, forms.addend_bits) + 1
+    products, later = program.forms.scaling, program.forms.scaling.latency + 1
+    total = Resources(
+        lut=adder(family, whole) + _LIMITS + whole * (products.blocks > 1),
+        ff=whole * (1 + (products.blocks > 1)) + forms.addend_bits * later + 3 * (BYTE + 1), dsp=products.blocks,
+    )
+    if program.forms.adds:
+        whole = BYTE + 2 + max(forms.factor_bits, forms.added_bits)
+        delays = (BYTE + 1) * (program.first_stage + program.second_stage)
+        total += Resources(
+            lut=2 * adder(family, whole) + _LIMITS + BYTE, ff=2 * whole + delays + 3 * (BYTE + 1),
+            dsp=2 * program.forms.weighing.blocks,
+        )
+    return total

@@ -1,0 +1,85 @@
+"""The layers of an engine as numbers, and what they compute."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hwflow.cores.logical.image_windows import WindowGeometry
+from hwflow.cores.operator import exact_matmul
+from hwflow.ir.graph import IntArray
+from hwflow.numerics.requantizers.multiply_add_shift import MultiplyAddShift
+from hwflow.types import Interval
+
+BYTE = Interval(-128, 127)
+"""Of weights."""
+
+
+@dataclass(frozen=True, eq=False)
+class AddedMap:
+    """A scaled sum behind a layer's requantizer, and the requantizer of that, one function for all channels. ``map``:
+    what is added; ``factors``: of the layer's own result, of the other."""
+
+    map: int
+    factors: tuple[int, int]
+    form: MultiplyAddShift
+
+
+@dataclass(frozen=True, eq=False)
+class EngineLayer:
+    """A convolution and its requantizer. Maps are numbered: 0 is the image, then come those that layers make.
+
+    ``window`` over the map ``source``, with elements of ``pad_value`` outside; ``weights`` [outputs, taps * inputs], or
+    (``diagonal``) [taps, channels]; ``sums``: the interval of what is requantized; ``form``: of the requantizer.
+    """
+
+    window: WindowGeometry
+    source: int
+    pad_value: int
+    weights: IntArray
+    diagonal: bool
+    sums: Interval
+    form: MultiplyAddShift
+    added: AddedMap | None = None
+
+    @property
+    def inputs(self) -> int:
+        """Return the channels of the source."""
+        return int(self.weights.shape[1]) // (1 if self.diagonal else self.window.taps)
+
+    @property
+    def outputs(self) -> int:
+        """Return the channels of the map that this makes."""
+        return int(self.weights.shape[1 if self.diagonal else 0])
+
+    @property
+    def limits(self) -> Interval:
+        """Return the interval of the elements of the map that this makes."""
+        form = self.added.form if self.added else self.form
+        return Interval(form.low, form.high)
+
+
+def macs_of_data(layers: Sequence[EngineLayer]) -> int:
+    """Return the multiply-accumulates per frame, without those of padding."""
+    return sum(int(layer.window.inside().sum()) * layer.weights.size // layer.window.taps for layer in layers)
+
+
+def evaluate(layers: Sequence[EngineLayer], image: IntArray) -> IntArray:
+    """Return the last layer's map [frames, pixels, channels] of an image of such a shape."""
+    maps = [image]
+    for layer in layers:
+        window, frames = layer.window, len(image)
+        source = maps[layer.source].reshape(frames, window.height, window.width, layer.inputs)
+        taps = window.windows(source, layer.pad_value).reshape(frames, -1, window.taps, layer.inputs)
+        if layer.diagonal:
+            sums = (taps * layer.weights).sum(axis=2)
+        else:
+            sums = exact_matmul(taps.reshape(*taps.shape[:2], -1), layer.weights)
+        result = layer.form.evaluate(sums, np.arange(layer.outputs))
+        if layer.added is not None:
+            own, other = layer.added.factors
+            result = layer.added.form.evaluate(own * result + other * maps[layer.added.map])
+        maps.append(result)
+    return maps[-1]

@@ -1,0 +1,130 @@
+"""Layers in turn on the same multipliers, with weights from memory outside.
+
+Its timing is a program's (:meth:`hdl_lib.engine.program.Program.pace`): a frame at a time, with weights that come as
+the memory's plan guarantees. Hardware is never later, so a run that counts with it is a bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from hdl_lib.arithmetic.multiplier import ProductForm
+from hdl_lib.engine.layer_engine import LayerEngine as Core
+from hdl_lib.engine.program import BYTE, Pace, Program
+from hwflow.cores import costs
+from hwflow.cores.amaranth_shapes import shape_of
+from hwflow.cores.engine.engine_layers import EngineLayer, evaluate
+from hwflow.cores.operator import Built, Decision, Device, Folding, HardwareOperator, Resources
+from hwflow.cores.timing import Process, Steps, Timing, every
+from hwflow.ir.graph import Attributes, IntArray, Node, Stage
+from hwflow.types import TensorType
+
+
+@dataclass(frozen=True)
+class Made:
+    """How a graph got its engine: the name of the stream that it reads; its lanes, how many results leave together,
+    bits of a beat of weights, and how many rows multiply in look-up tables; (first layer, layer behind the last one,
+    strips) of each group of layers."""
+
+    source: str
+    engine: tuple[int, int, int, int]
+    strips: tuple[tuple[int, int, int], ...]
+
+    def table(self) -> dict[str, Any]:
+        """Return it as JSON can hold it."""
+        lanes, together, width, soft = self.engine
+        return {
+            "source": self.source, "lanes": lanes, "together": together, "weight_bits": width, "soft": soft,
+            "strips": [list(each) for each in self.strips],
+        }
+
+    @classmethod
+    def of_table(cls, table: Mapping[str, Any]) -> Made:
+        """Return what :meth:`table` says."""
+        strips = tuple((begin, end, count) for begin, end, count in table["strips"])
+        engine = (table["lanes"], table["together"], table["weight_bits"], table["soft"])
+        return cls(table["source"], engine, strips)
+
+
+@dataclass(frozen=True, eq=False)
+class LayerEngineAttributes(Attributes):
+    """``layers`` of an image, the last of which makes what has the type ``result``; the ``program`` that computes them,
+    how it was ``made``, and its ``pace`` (None: not known yet)."""
+
+    op = "layer_engine"
+    layers: tuple[EngineLayer, ...]
+    result: TensorType
+    program: Program
+    made: Made
+    pace: Pace | None = None
+
+    @property
+    def paced(self) -> Pace:
+        """Return the pace."""
+        assert self.pace is not None, "of a node that becomes hardware"
+        return self.pace
+
+
+class LayerEngine(HardwareOperator[LayerEngineAttributes]):
+    """Inputs: the image, the weights. Lanes are those of the program, or the channels where there are fewer."""
+
+    attributes = LayerEngineAttributes
+    stages = frozenset({Stage.DATAFLOW, Stage.SCHEDULED})
+
+    def infer(self, attributes: LayerEngineAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        return (attributes.result,)
+
+    def evaluate(self, attributes: LayerEngineAttributes, inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
+        return (evaluate(attributes.layers, inputs[0]),)
+
+    def macs(self, node: Node[LayerEngineAttributes]) -> int:
+        return sum(prod(layer.window.output) * layer.weights.size for layer in node.attributes.layers)
+
+    def foldings(self, node: Node[LayerEngineAttributes], device: Device) -> Sequence[Folding]:
+        lanes = node.attributes.program.lanes
+        taken, made = (min(lanes, value.typed.shape[1]) for value in (node.inputs[0], *node.outputs))
+        return [Folding(taken, made, lanes**2, ProductForm.DSP)]
+
+    def multipliers_by_form(self, node: Node[LayerEngineAttributes], folding: Folding) -> Mapping[ProductForm, int]:
+        soft = node.attributes.program.soft * node.attributes.program.lanes
+        return {ProductForm.DSP: folding.multipliers - soft, ProductForm.LUT: soft}
+
+    def lanes_of(self, node: Node[LayerEngineAttributes], index: int, folding: Folding) -> int:
+        return node.attributes.program.width // BYTE if index else folding.input_lanes
+
+    def cycles(self, node: Node[LayerEngineAttributes], folding: Folding) -> int:
+        return node.attributes.paced.cycles
+
+    def timing(self, node: Node[LayerEngineAttributes], decision: Decision) -> Timing:
+        pace = node.attributes.paced
+        takes = {0: _spans(pace.loads), 1: weight_steps(node.attributes.program, pace)}
+        return Timing((Process(pace.cycles, takes, {0: _spans(pace.sends)}),), (Core.latency,))
+
+    def resources(self, node: Node[LayerEngineAttributes], decision: Decision, device: Device) -> Resources:
+        width = decision.folding.output_lanes * node.outputs[0].typed.element.bits
+        return costs.layer_engine(device.family, node.attributes.program, width, decision.depth)
+
+    def build(self, node: Node[LayerEngineAttributes], decision: Decision, name: str) -> Built:
+        folding = decision.folding
+        core = Core(
+            node.attributes.program, shape_of(node.inputs[0].typed.element), shape_of(node.outputs[0].typed.element),
+            input_lanes=folding.input_lanes, output_lanes=folding.output_lanes, depth=decision.depth,
+        )
+        return Built(core, [core.i, core.w], [core.o])
+
+
+def weight_steps(program: Program, pace: Pace) -> Steps:
+    """Return the cycle of a frame in which each beat of weights comes."""
+    burst, place = np.divmod(every(program.beats), pace.burst)
+    result: Steps = np.asarray(pace.starts, dtype=np.int64)[burst] + place
+    return result
+
+
+def _spans(spans: Sequence[tuple[int, int]]) -> Steps:
+    """Return the cycles of words that come or leave in spans of (first cycle, words)."""
+    return np.concatenate([first + every(words) for first, words in spans])

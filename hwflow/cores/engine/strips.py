@@ -1,0 +1,429 @@
+"""In which order an engine computes the rows of its layers, and where they lie: a program.
+
+Layers are computed in groups, between maps that everything behind them depends on alone: these are whole in the memory.
+Where the maps within a group are too large, it is computed in strips: of some more rows of its first map each layer
+makes the rows that it can make. Only rows that are still to be read stay in the memory (depth-first order, as M. Alwani
+et al., "Fused-Layer CNN Accelerators", 2016, without computing anything twice), but weights are fetched again for each
+strip in which a layer has rows to make. The image comes strip by strip, so it need not be whole.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from amaranth.utils import ceil_log2
+
+from hdl_lib.engine.program import Added, Forms, Instruction, Layer, Load, Program, Region, Send
+from hdl_lib.requantizers.shift_and_clamp import ShiftRounding
+from hwflow.cores.engine.engine_layers import EngineLayer
+from hwflow.cores.logical.image_windows import WindowGeometry
+from hwflow.cores.windows.sliding_window import core_geometry
+from hwflow.numerics.accumulator_bounds import width_of
+from hwflow.types import Interval, IntType
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Of a map: ``rows`` of ``columns`` pixels of so many ``channels``."""
+
+    rows: int
+    columns: int
+    channels: int
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """Layers over an image of a ``shape``, whose elements have this ``type``."""
+
+    layers: tuple[EngineLayer, ...]
+    shape: Shape
+    element: IntType
+
+    @cached_property
+    def shapes(self) -> list[Shape]:
+        """Return the shapes of all maps, the image first."""
+        return [self.shape, *(Shape(*layer.window.output, layer.outputs) for layer in self.layers)]
+
+    @property
+    def weights(self) -> int:
+        """Return the weights of all layers."""
+        return sum(layer.weights.size for layer in self.layers)
+
+    @cached_property
+    def readers(self) -> list[list[int]]:
+        """Return for each map the layers that read it."""
+        found: list[list[int]] = [[] for _ in self.shapes]
+        for number, layer in enumerate(self.layers):
+            found[layer.source].append(number)
+            if layer.added is not None and layer.added.map != layer.source:
+                found[layer.added.map].append(number)
+        return found
+
+    def is_signed(self, number: int) -> bool:
+        """Tell whether the elements of a map are stored with a sign."""
+        return self.element.signed if number == 0 else self.layers[number - 1].limits.lo < 0
+
+    @cached_property
+    def forms(self) -> Forms:
+        """Return the widths that hold every layer's numbers."""
+        parts = [layer.form for layer in self.layers]
+        multipliers = [number for form in parts for number in form.multipliers]
+        addends = [number for form in parts for number in form.addends]
+        sums = Interval.hull_of([layer.sums for layer in self.layers])
+        forms = Forms(
+            _signed(sums.lo, sums.hi), _signed(min(multipliers), max(multipliers)), _signed(min(addends), max(addends)),
+            parts[0].shift, ShiftRounding(parts[0].rounding),
+        )
+        adds = [layer.added for layer in self.layers if layer.added is not None]
+        if not adds:
+            return forms
+        factors = [factor for added in adds for factor in factors_of(added.form.multipliers[0], added.factors)]
+        more = [added.form.addends[0] for added in adds]
+        return replace(
+            forms, factor_bits=_signed(min(factors), max(factors)), added_bits=_signed(min(more), max(more)),
+            added_shift=adds[0].form.shift, added_rounding=ShiftRounding(adds[0].form.rounding),
+        )
+
+
+def factors_of(multiplier: int, factors: tuple[int, int]) -> tuple[int, int]:
+    """Return what both operands of a sum are multiplied by, whose sum a requantizer multiplies."""
+    return multiplier * factors[0], multiplier * factors[1]
+
+
+def _signed(low: int, high: int) -> int:
+    """Return the bits with a sign that hold an interval."""
+    return width_of(min(low, -1), high)[0]
+
+
+@dataclass(frozen=True)
+class Engine:
+    """The hardware for a program: ``lanes``, of which ``together`` results leave in a cycle, and ``soft`` of whose rows
+    multiply in look-up tables; beats of weights of ``width`` bits, at most ``spare`` words of which are on their way at
+    a time."""
+
+    lanes: int
+    together: int
+    width: int
+    spare: int
+    soft: int = 0
+
+    def header(self, forms: Forms) -> int:
+        """Return the words in front of a block's weights."""
+        return -(-(forms.multiplier_bits + forms.addend_bits) // (self.lanes * 8))
+
+    def ring(self, network: Network) -> int:
+        """Return the words of the ring of weights: those of the largest block, and of a burst that ends in the next
+        one, as a power of two."""
+        taps = max(self.taps(layer) for layer in network.layers)
+        return int(1 << ceil_log2(taps + self.header(network.forms) + self.spare))
+
+    def taps(self, layer: EngineLayer) -> int:
+        """Return the words of a window that a word of a layer's map is made of."""
+        return layer.window.taps * (1 if layer.diagonal else -(-layer.inputs // self.lanes))
+
+    def within(self, network: Network, blocks: int) -> Engine | None:
+        """Return the engine with as many rows in look-up tables as must be for so many multiplier blocks; None if what
+        requantizes takes more."""
+        left = blocks - self.together * network.forms.multipliers
+        return replace(self, soft=max(0, self.lanes - left // self.lanes)) if left >= 0 else None
+
+    def words(self, shape: Shape, rows: int | None = None) -> int:
+        """Return the words of so many rows of a map; of all."""
+        return (shape.rows if rows is None else rows) * shape.columns * -(-shape.channels // self.lanes)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Layers from ``begin`` to before ``end`` in ``strips``, from the map ``first``."""
+
+    network: Network
+    begin: int
+    end: int
+    strips: int
+    first: int
+
+    @property
+    def last(self) -> int:
+        """Return the map that leaves."""
+        return self.end
+
+    @cached_property
+    def maps(self) -> list[int]:
+        """Return the maps that are read or made, in order."""
+        return [self.first, *range(self.begin + 1, self.end + 1)]
+
+    @cached_property
+    def done(self) -> list[dict[int, int]]:
+        """Return for each strip how many rows of each map are there behind it."""
+        found = []
+        for strip in range(self.strips):
+            rows = {self.first: -(-self.network.shapes[self.first].rows * (strip + 1) // self.strips)}
+            for number in range(self.begin, self.end):
+                layer = self.network.layers[number]
+                made = _computable(layer.window, rows[layer.source])
+                rows[number + 1] = made if layer.added is None else min(made, rows[layer.added.map])
+            found.append(rows)
+        return found
+
+    def _first_read(self, number: int, strip: int) -> int:
+        """Return the first row of a map that is read after so many strips, or behind the group."""
+        if number == self.last:
+            return 0
+        found = [self.network.shapes[number].rows]
+        for reader in self.network.readers[number]:
+            layer, row = self.network.layers[reader], self.done[strip - 1][reader + 1] if strip else 0
+            if row < self.network.shapes[reader + 1].rows:
+                if layer.source == number:
+                    found.append(max(0, row * layer.window.strides[0] - layer.window.pads[0]))
+                if layer.added is not None and layer.added.map == number:
+                    found.append(row)
+        return min(found)
+
+    @cached_property
+    def homes(self) -> dict[int, int]:
+        """Return for each map that in whose region it lies: its own, or that of the map that is added to it."""
+        homes = {number: number for number in self.maps}
+        for number in range(self.begin, self.end):
+            added = self.network.layers[number].added
+            if added is not None and self._may_replace(added.map, number):
+                homes[number + 1] = homes[added.map]
+        return homes
+
+    def _may_replace(self, number: int, by: int) -> bool:
+        """Tell whether a layer's rows may take the place of those of a map that is added to them: nobody reads these
+        later."""
+        others = [reader for reader in self.network.readers[number] if reader != by]
+        if any(reader > by for reader in others) or self.network.layers[by].source == number:
+            return False
+        # Of a layer with all of its rows nothing is read any more.
+        return all(
+            rows[other + 1] == self.network.shapes[other + 1].rows
+            or _first_row(self.network.layers[other].window, rows[other + 1]) >= rows[by + 1]
+            for rows in self.done for other in others
+        )
+
+    def _members(self, home: int) -> list[int]:
+        return [number for number, own in self.homes.items() if own == home]
+
+    def rows(self, home: int) -> int:
+        """Return the rows for which a region has room: all of maps that are there before, or behind."""
+        members, whole = self._members(home), self.network.shapes[home].rows
+        if self.last in members or (self.first in members and self.first):
+            return whole
+        needed = 1
+        for strip, rows in enumerate(self.done):
+            there = max(rows[number] for number in members)
+            needed = max(needed, there - min(self._first_read(number, strip) for number in members))
+        return min(whole, needed)
+
+    def _life(self, home: int) -> tuple[int, int]:
+        """Return from which layer to which a region is used in a strip: from the first to the last where rows stay
+        there from one strip to the next."""
+        members = self._members(home)
+        if (self.strips > 1 and self.first in members and self.first) or any(
+            self._first_read(number, strip) < rows[number]
+            for strip, rows in enumerate(self.done[:-1], 1) for number in members
+        ):
+            return self.begin - 1, self.end
+        begin = min(number - 1 if number != self.first else self.begin - 1 for number in members)
+        ends = [reader for number in members for reader in self.network.readers[number] if reader < self.end]
+        return begin, self.end if self.last in members else max(ends, default=begin)
+
+    def regions(self, engine: Engine) -> tuple[dict[int, Region], int]:
+        """Return the region of each map, and the words of all, with the first map at the beginning and the last one at
+        the end. Of the others the largest are placed first, each at the lowest word that is free for as long as it is
+        needed."""
+        sizes = {home: engine.words(self.network.shapes[home], self.rows(home)) for home in set(self.homes.values())}
+        lives = {home: self._life(home) for home in sizes}
+        placed: dict[int, Region] = {}
+        ending = self.homes[self.last]
+        for home in sorted(sizes, key=lambda home: (home != self.first, -sizes[home], home)):
+            if home == ending and home != self.first:
+                continue
+            first = 0
+            for region in sorted(_beside(placed, lives, home), key=lambda region: region.first):
+                if first + sizes[home] <= region.first:
+                    break
+                first = max(first, region.first + region.words)
+            placed[home] = Region(first, sizes[home])
+        words = max((each.first + each.words for each in placed.values()), default=0)
+        if ending not in placed:
+            below = max((each.first + each.words for each in _beside(placed, lives, ending)), default=0)
+            words = max(words, below + sizes[ending])
+            placed[ending] = Region(words - sizes[ending], sizes[ending])
+        return {number: placed[home] for number, home in self.homes.items()}, words
+
+    def words(self, engine: Engine) -> int:
+        """Return the words of all regions, and of the strip of the image that waits in front of the engine."""
+        waiting = engine.words(self.network.shape, -(-self.network.shape.rows // self.strips)) if not self.first else 0
+        return self.regions(engine)[1] + waiting
+
+    def steps(self) -> Iterator[tuple[int, range]]:
+        """Yield the rows of maps that come (of the image) or are made, in order."""
+        before = dict.fromkeys(self.maps, 0)
+        for rows in self.done:
+            for number in self.maps if self.first == 0 else self.maps[1:]:
+                if rows[number] > before[number]:
+                    yield number, range(before[number], rows[number])
+            before = rows
+
+
+def _beside(placed: Mapping[int, Region], lives: Mapping[int, tuple[int, int]], home: int) -> list[Region]:
+    """Return the regions that are used while that of ``home`` is."""
+    begin, end = lives[home]
+    return [region for other, region in placed.items() if lives[other][0] <= end and begin <= lives[other][1]]
+
+
+@dataclass(frozen=True)
+class Order:
+    """``groups`` that are computed one after the other, each from where the one before it ends."""
+
+    network: Network
+    groups: tuple[Group, ...]
+
+    @classmethod
+    def of(cls, network: Network, strips: Sequence[tuple[int, int, int]]) -> Order:
+        """Return the order of (first layer, layer behind the last one, strips)."""
+        cuts = _cuts(network)
+        return cls(network, tuple(Group(network, begin, end, count, cuts[begin]) for begin, end, count in strips))
+
+    @property
+    def strips(self) -> tuple[tuple[int, int, int], ...]:
+        """Return the first layer of each group, the layer behind its last one, and its strips."""
+        return tuple((group.begin, group.end, group.strips) for group in self.groups)
+
+    def words(self, engine: Engine) -> int:
+        """Return the words of the memory."""
+        return max(group.regions(engine)[1] for group in self.groups)
+
+    def steps(self) -> Iterator[tuple[int, range]]:
+        """Yield the rows of maps that come or are made, in order."""
+        for group in self.groups:
+            yield from group.steps()
+
+    def program(self, engine: Engine) -> Program:
+        """Return the program."""
+        words = self.words(engine)
+        shapes, forms = self.network.shapes, self.network.forms
+        instructions: list[Instruction] = []
+        turned = False  # the map between two groups is at the end of the memory, and is the first one's last
+        for group in self.groups:
+            regions, _ = group.regions(engine)
+            found = {}
+            for number, region in regions.items():
+                # Those at the end of a group's words are so at the end of all.
+                at_end = group.homes[number] == group.homes[group.last] != group.first
+                first = words - region.words if at_end else region.first
+                found[number] = Region(words - first - region.words if turned else first, region.words)
+            for number, rows in group.steps():
+                each = engine.words(shapes[number], 1)
+                if number == 0:
+                    instructions.append(Load(found[0], rows.start * each, len(rows) * each))
+                else:
+                    instructions.append(self._layer(number - 1, rows, engine, found))
+            sent = Send(found[group.last], 0, engine.words(shapes[-1]))
+            turned ^= group.homes[group.last] != group.first
+        instructions.append(sent)
+        ring = engine.ring(self.network)
+        return Program(
+            engine.lanes, engine.together, tuple(instructions), forms, words, ring, engine.width, engine.soft
+        )
+
+    def cycles(self, engine: Engine, cycles_of_beat: float) -> float:
+        """Return about how many cycles a frame takes."""
+        return sum(_cycles(group, engine, cycles_of_beat) for group in self.groups)
+
+    def _layer(self, number: int, rows: range, engine: Engine, regions: Mapping[int, Region]) -> Layer:
+        layer = self.network.layers[number]
+        blocks, out_blocks = (-(-count // engine.lanes) for count in (layer.inputs, layer.outputs))
+        added = None
+        if layer.added is not None:
+            more = layer.added.form
+            added = Added(
+                regions[layer.added.map], self.network.is_signed(layer.added.map),
+                factors_of(more.multipliers[0], layer.added.factors), more.addends[0], more.low, more.high,
+            )
+        return Layer(
+            core_geometry(layer.window), rows, blocks, out_blocks, regions[layer.source], regions[number + 1],
+            layer.diagonal, self.network.is_signed(layer.source), layer.pad_value, layer.form.low, layer.form.high,
+            added,
+        )
+
+
+def _computable(window: WindowGeometry, rows: int) -> int:
+    """Return the rows of windows for which so many rows of the image suffice."""
+    if rows == window.height:
+        return window.output[0]
+    reach = (window.kernel[0] - 1) * window.dilations[0] - window.pads[0]
+    return max(0, (rows - 1 - reach) // window.strides[0] + 1)
+
+
+def _first_row(window: WindowGeometry, row: int) -> int:
+    """Return the first row of the image that a row of windows and those below it see."""
+    return max(0, row * window.strides[0] - window.pads[0])
+
+
+_STRIPS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 160, 224)
+
+
+def fastest(network: Network, engine: Engine, words: int, cycles_of_beat: float) -> Order | None:
+    """Return the order that takes the fewest cycles of those whose maps have room in so many words; None if there is
+    none. ``cycles_of_beat``: of weights, from one to the next.
+
+    The best order up to a map is that up to an earlier one, and a group from there in as few strips as have room
+    (dynamic programming): more strips only fetch more.
+    """
+    cuts = _cuts(network)
+    best: dict[int, tuple[float, tuple[Group, ...]]] = {0: (0.0, ())}
+    for begin, first in cuts.items():
+        if begin not in best:
+            continue
+        least = 0  # longer groups need no fewer strips
+        for end in [end for end in cuts if end > begin]:
+            groups = [
+                Group(network, begin, end, strips, first)
+                for strips in _STRIPS[least:] if strips <= network.shapes[first].rows
+            ]
+            fits = bisect_left(groups, True, key=lambda group: group.words(engine) <= words)
+            if fits == len(groups):
+                continue
+            least += fits
+            before, others = best[begin]
+            cycles = before + _cycles(groups[fits], engine, cycles_of_beat)
+            if end not in best or cycles < best[end][0]:
+                best[end] = cycles, (*others, groups[fits])
+    whole = best.get(len(network.layers))
+    return Order(network, whole[1]) if whole else None
+
+
+def _cuts(network: Network) -> dict[int, int]:
+    """Return the numbers of layers behind which a single map is read, or leaves, with that map."""
+    found = {}
+    for before in range(len(network.layers) + 1):
+        live = [
+            number for number in range(before + 1)
+            if number == len(network.layers) or any(reader >= before for reader in network.readers[number])
+        ]
+        if live == [before] or (not before and live == [0]):
+            found[before] = live[0]
+    return found
+
+
+def _cycles(group: Group, engine: Engine, cycles_of_beat: float) -> float:
+    """Return about how many cycles a group takes, if weights come one by one in ``cycles_of_beat``."""
+    total, header = 0.0, engine.header(group.network.forms)
+    for number, rows in group.steps():
+        if not number:
+            continue
+        layer = group.network.layers[number - 1]
+        taps, out_blocks = engine.taps(layer), -(-layer.outputs // engine.lanes)
+        steps = max(taps + (layer.added is not None), engine.lanes // engine.together)
+        fetched = (header + taps) * (engine.lanes**2 * 8 // engine.width) * cycles_of_beat
+        total += out_blocks * max(len(rows) * layer.window.output[1] * steps + _AROUND, fetched)
+    return total
+
+
+_AROUND = 45  # cycles of a block besides its windows

@@ -1,0 +1,139 @@
+"""Programs of engines: every word that a layer reads is the one that it wants, whatever room there is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from hdl_lib.engine.program import Load, Program, Send
+from hwflow.cores.engine.engine_layers import AddedMap, EngineLayer
+from hwflow.cores.engine.strips import Engine, Network, Order, Shape, fastest
+from hwflow.cores.logical.image_windows import WindowGeometry
+from hwflow.numerics.requantizers.multiply_add_shift import MultiplyAddShift
+from hwflow.types import Interval, IntType
+
+BYTE = Interval(-128, 127)
+
+
+def network(seed: int) -> Network:
+    """Layers as networks have them: convolutions, depthwise ones, residual blocks, whole windows at the end."""
+    rng = np.random.default_rng(seed)
+    shape = Shape(int(rng.integers(5, 11)), int(rng.integers(2, 5)), int(rng.integers(1, 7)))
+    shapes, layers = [shape], []
+
+    def add(source: int, outputs: int, kernel: int, stride: int = 1, *, diagonal: bool = False, added: int = -1) -> int:
+        rows, columns, channels = (getattr(shapes[source], name) for name in ("rows", "columns", "channels"))
+        outputs, pad = (channels if diagonal else outputs), (kernel - 1) // 2
+        window = WindowGeometry(rows, columns, (kernel, kernel), (stride, stride), (pad,) * 4, (1, 1))
+        form = MultiplyAddShift((1,) * outputs, (0,) * outputs, 4, -128, 127)
+        more = AddedMap(added, (1, 1), replace(form, multipliers=(1,), addends=(0,))) if added >= 0 else None
+        weights = np.ones((kernel**2, channels) if diagonal else (outputs, kernel**2 * channels), dtype=np.int64)
+        layers.append(EngineLayer(window, source, 0, weights, diagonal, BYTE, form, more))
+        shapes.append(Shape(*window.output, outputs))
+        return len(layers)
+
+    last = 0
+    for _ in range(int(rng.integers(1, 4))):
+        match rng.integers(4):
+            case 0:
+                last = add(last, int(rng.integers(1, 12)), 3, int(rng.integers(1, 3)))
+            case 1:
+                last = add(last, 0, 3, int(rng.integers(1, 3)), diagonal=True)
+            case 2:  # inverted residual
+                wide = add(add(last, 2 * shapes[last].channels, 1), 0, 3, diagonal=True)
+                last = add(wide, shapes[last].channels, 1, added=last)
+            case _:  # with a projection
+                outputs, deep = int(rng.integers(1, 12)), add(last, 5, 3)
+                deep = add(deep, outputs, 3)
+                last = add(last, outputs, 1, added=deep)
+    return Network(tuple(layers), shape, IntType(8, True))
+
+
+def wrong_words(order: Order, program: Program) -> Iterator[tuple]:
+    """Follow which word of which map lies where; yield reads of others."""
+    there: dict[int, tuple[int, int]] = {}
+    steps = order.steps()
+
+    def place(region, word: int) -> int:
+        return region.first + word % region.words
+
+    for each in program.instructions:
+        if isinstance(each, Send):
+            for word in range(each.begin, each.begin + each.words):
+                if there.get(place(each.region, word)) != (len(order.network.layers), word):
+                    yield "sent", word
+            continue
+        number, rows = next(steps)
+        if isinstance(each, Load):
+            there.update((place(each.region, word), (0, word)) for word in range(each.begin, each.begin + each.words))
+            continue
+        layer = order.network.layers[number - 1]
+        g = layer.window
+        for block in range(each.out_blocks):
+            for row in rows:
+                for column in range(g.output[1]):
+                    for tap in range(g.taps):
+                        y = row * g.strides[0] + tap // g.kernel[1] - g.pads[0]
+                        x = column * g.strides[1] + tap % g.kernel[1] - g.pads[1]
+                        if not (0 <= y < g.height and 0 <= x < g.width):
+                            continue
+                        for source in [block] if layer.diagonal else range(each.blocks):
+                            word = (y * g.width + x) * each.blocks + source
+                            if there.get(place(each.source, word)) != (layer.source, word):
+                                yield "read", number, word
+                    word = (row * g.output[1] + column) * each.out_blocks + block
+                    if each.added is not None and there.get(place(each.added.region, word)) != (layer.added.map, word):
+                        yield "added", number, word
+                    there[place(each.target, word)] = number, word
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_every_word_is_the_one_that_is_wanted(seed: int) -> None:
+    net = network(seed)
+    strips = set()
+    engine = Engine(2 + seed % 2 * 2, 1, 16, 4)
+    largest = max(map(engine.words, net.shapes))
+    for share in (0.5, 0.8, 1.1, 1.5, 2.0, 4.0):
+        order = fastest(net, engine, int(share * largest), 1.0)
+        if order is None:
+            continue
+        program = order.program(engine)
+        assert program.words <= share * largest
+        assert list(wrong_words(order, program)) == []
+        assert program.loaded == engine.words(net.shape)
+        assert program.sent == engine.words(net.shapes[-1])
+        strips.update(group.strips for group in order.groups)
+    assert strips
+
+
+def test_less_room_takes_more_strips() -> None:
+    """Three 3 x 3 layers on 24 rows: whole maps where there is room, a few rows of each where there is not."""
+    form = MultiplyAddShift((1,) * 4, (0,) * 4, 4, -128, 127)
+    window = WindowGeometry(24, 4, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1))
+    weights = np.ones((4, 36), dtype=np.int64)
+    layers = tuple(EngineLayer(window, number, 0, weights, False, BYTE, form) for number in range(3))
+    net, engine = Network(layers, Shape(24, 4, 4), IntType(8, True)), Engine(4, 1, 16, 4)
+    roomy, narrow = (fastest(net, engine, words, 1.0) for words in (300, 160))
+    assert roomy is not None
+    assert {group.strips for group in roomy.groups} == {1}
+    assert narrow is not None
+    assert max(group.strips for group in narrow.groups) > 1
+    # 24 rows of 4 words leave; of the others there are those that three rows of windows see, and new ones.
+    assert narrow.words(engine) < 160 < roomy.words(engine)
+    assert fastest(net, engine, 100, 1.0) is None  # the last map alone is 96
+    # What has no room is found.
+    (group, *_) = narrow.groups
+    region = next(each.source for each in narrow.program(engine).layers if each.source.words < 96)
+    few = replace(region, words=region.words - 4)
+    program = narrow.program(engine)
+    smaller = tuple(
+        replace(each, source=few) if getattr(each, "source", None) == region else
+        replace(each, target=few) if getattr(each, "target", None) == region else
+        replace(each, region=few) if getattr(each, "region", None) == region else each
+        for each in program.instructions
+    )
+    assert group.strips > 1
+    assert list(wrong_words(narrow, replace(program, instructions=smaller)))
