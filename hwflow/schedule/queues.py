@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
-from math import prod
+from math import ceil, prod
 from typing import NoReturn
 
 from hwflow.cores import costs
@@ -30,6 +30,7 @@ from hwflow.ir.graph import Node, Value
 from hwflow.schedule.converters import FreshNames, insert
 from hwflow.schedule.fixed_depths import fixed_depths, has_sources
 from hwflow.schedule.plan import Plan
+from hwflow.schedule.shares import shares
 from hwflow.schedule.throughput.circuits import circuit_interval, has_delays, held_frames
 from hwflow.schedule.throughput.evaluate import Run, evaluate
 from hwflow.schedule.throughput.even import EvenSchedule
@@ -140,8 +141,10 @@ def _found(schedule: PeriodicSchedule) -> dict[Value, int]:
 
 
 def slowest(plan: Plan) -> int:
-    """Return the cycles per frame of the slowest core: the interval that queues must sustain."""
-    return max(plan.cycles(node) for node in plan.graph.nodes)
+    """Return the cycles per frame of the slowest core, which may have but a share of these: the interval that queues
+    must sustain."""
+    less = shares(plan.graph)
+    return max(ceil(plan.cycles(node) / less.get(node, 1)) for node in plan.graph.nodes)
 
 
 def streamed_beats(plan: Plan) -> int:

@@ -24,6 +24,7 @@ from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
+from math import ceil
 from typing import Any, Protocol
 
 import numpy as np
@@ -39,6 +40,7 @@ from hwflow.schedule.search.circuit_nodes import circuit_nodes
 from hwflow.schedule.search.elimination import IntArray, Selection, Table
 from hwflow.schedule.search.exploration import Explored, explore, graph_inputs, inserted, resources
 from hwflow.schedule.search.selection import cheapest, pareto_rows
+from hwflow.schedule.shares import shares
 
 RESOURCES = Resources._fields
 # Look-up tables slow routing down most. (A quarter for flip-flops makes a search at the limits ten times as long.)
@@ -121,6 +123,7 @@ class FoldingSearch:
             np.array([round(PRICE_UNITS * each[n] / max(1, getattr(device, n))) for n in RESOURCES], dtype=np.int64)
             for each in (WEIGHTS, EVEN)
         )
+        self._shares = shares(graph)
         self._lanes: list[list[_Lanes]] = []  # the values of each variable
         self._outputs: dict[Node, int] = {}  # the variable of a node's output lanes
         self._inputs: dict[Node, int] = {}
@@ -215,6 +218,8 @@ class FoldingSearch:
 
     def _options_of(self, node: Node, explored: Explored) -> _Options:
         foldings, needs, cycles = explored
+        if node in self._shares:  # it has less time
+            cycles = np.array([ceil(each / self._shares[node]) for each in cycles.tolist()], dtype=np.int64)
         left_out = [_left_out(node, folding) for folding in foldings]
         inside = [
             (_lanes_inside(node, f), f.whole_vector, less) for f, (less, _) in zip(foldings, left_out, strict=True)

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from math import gcd
+from math import ceil, gcd
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from hwflow.cores.timing import Beats, Cyclic, Steps, every
 from hwflow.ir.graph import Node, Value
 from hwflow.schedule.fixed_depths import fixed_depths
 from hwflow.schedule.plan import Plan
+from hwflow.schedule.shares import shares
 from hwflow.schedule.throughput.evaluate import Run
 from hwflow.schedule.throughput.events import distinct_waits
 
@@ -39,15 +40,19 @@ _Constraint = tuple[_Process, _Process, int]  # the second starts at least so ma
 @dataclass(frozen=True, eq=False)
 class EvenSteps:
     """The cycles of a process with ``steps`` per frame after its start, spaced by ``period / steps`` and rounded down.
-    ``at_these``: if given, only these are steps of the process, in order."""
+    ``at_these``: if given, only these are steps of the process, in order; ``taken``: if given, only so many are, the
+    first ones."""
 
     period: int
     steps: int
     at_these: Steps | None = None
+    taken: int | None = None
 
     @property
     def count(self) -> int:
         """Return the number of steps per frame."""
+        if self.taken is not None:
+            return self.taken
         return self.steps if self.at_these is None else len(self.at_these)
 
     @cached_property
@@ -71,7 +76,7 @@ class EvenSteps:
     def done(self, cycles: Steps) -> Steps:
         """Return, for each of ``cycles`` (ascending), how many steps since the start of the frame are no later."""
         frame, cycle = _in_frames(cycles, self.period)
-        step = np.minimum((((cycle + 1) << self.shift) - 1) // self.rate, self.steps - 1)
+        step = np.minimum((((cycle + 1) << self.shift) - 1) // self.rate, (self.taken or self.steps) - 1)
         if self.at_these is not None:
             step = self.at_these.searchsorted(step, side="right") - 1
         result: Steps = frame * self.count + step + 1
@@ -88,7 +93,9 @@ class _QueueEnd:
 
     @property
     def times(self) -> int:
-        """Return how often in a frame the steps repeat, in equal parts of the process."""
+        """Return how often in a frame the steps repeat, in equal parts of the process; once where it pauses."""
+        if self.spacing.taken is not None:
+            return 1
         whole = isinstance(self.steps, Cyclic) and self.steps.period * self.steps.times == self.spacing.count
         return self.steps.times if isinstance(self.steps, Cyclic) and whole and self.spacing.at_these is None else 1
 
@@ -138,7 +145,7 @@ class EvenSchedule:
         self._producers = plan.graph.producers()
         self._consumers = {value: readers[0][0] for value, readers in plan.graph.consumers().items() if readers}
         self._timing = lru_cache(_KEPT)(plan.timing)
-        self._fixed_depths = fixed_depths(plan.graph)
+        self._fixed_depths, self._shares = fixed_depths(plan.graph), shares(plan.graph)
         self._relays_follow = False
         self.starts: Mapping[_Process, int] = {}
 
@@ -257,7 +264,11 @@ class EvenSchedule:
             return self._consumed(node.outputs[0]).followed()
         if isinstance(node.attributes, FifoAttributes) or (self._relays_follow and self._is_behind_a_core(node)):
             return self._produced(node.inputs[0]).followed()
-        return EvenSteps(self.period, self._timing(node).processes[process].steps)
+        steps = self._timing(node).processes[process].steps
+        share = self._shares.get(node)
+        if share is None:
+            return EvenSteps(self.period, steps)
+        return EvenSteps(self.period, max(steps, min(self.period, ceil(steps / share))), taken=steps)
 
     def _is_behind_a_core(self, node: Node) -> bool:
         """Tell whether a node is a relay, but not of a frame synchroniser, which follows the relay."""

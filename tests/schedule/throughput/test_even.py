@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import tracemalloc
 from dataclasses import replace
+from fractions import Fraction
 from itertools import pairwise
+from math import ceil
 
 import numpy as np
 import pytest
@@ -43,6 +45,11 @@ def test_a_pace_by_hand() -> None:
     pace = EvenSteps(10, 4)
     assert pace.cycles(np.arange(-4, 8)).tolist() == [-10, -8, -5, -3, 0, 2, 5, 7, 10, 12, 15, 17]
     assert pace.done(np.arange(-3, 11)).tolist() == [0, 0, 0, 1, 1, 2, 2, 2, 3, 3, 4, 4, 4, 5]
+    half = EvenSteps(20, 8, taken=4)  # the same in the first half of twenty
+    assert half.count == 4
+    assert half.cycles(np.arange(-4, 8)).tolist() == [-20, -18, -15, -13, 0, 2, 5, 7, 20, 22, 25, 27]
+    assert half.done(np.arange(-3, 9)).tolist() == [0, 0, 0, 1, 1, 2, 2, 2, 3, 3, 4, 4]
+    assert half.done(np.array([19, 20])).tolist() == [4, 5]
     some = EvenSteps(10, 4, np.array([1, 2]))  # cycles 2 and 5
     assert some.cycles(np.arange(-1, 3)).tolist() == [-5, 2, 5, 12]
     assert some.done(np.arange(-5, 13)).tolist() == [0] * 7 + [1] * 3 + [2] * 7 + [3]
@@ -112,6 +119,42 @@ def test_a_part_of_a_frame_bounds_all(seed: int) -> None:
         exact, bound = _backlog(*plain, between), _backlog(first, second, between)
         # a beat takes a cycle at the least
         assert exact <= bound <= exact + 3, (exact, bound)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_share_of_a_frame(seed: int) -> None:
+    """Ends that pause at the end of each frame: as every beat says, one by one, over frames before and behind."""
+    rng = np.random.default_rng(seed)
+    times, beats = (int(n) for n in rng.integers(2, 9, 2))
+    share = Fraction(int(rng.integers(2, 9)), 9)
+    parts = [
+        Cyclic(np.sort(rng.choice(beats + 9, beats, replace=False)), beats + int(rng.integers(9, 20)), times)
+        for _ in range(2)
+    ]
+    period = ceil(max(part.period * times for part in parts) / share) + int(rng.integers(0, 30))
+    first, second = (
+        _QueueEnd(
+            (Node("n", [], [], Timed(None)), k),
+            EvenSteps(period, ceil(part.period * times / share), taken=part.period * times), part,
+        )
+        for k, part in enumerate(parts)
+    )
+
+    def cycle(end: _QueueEnd, beat: int) -> int:
+        frame, within = divmod(beat, len(end.steps))
+        return frame * period + int(np.asarray(end.steps)[within]) * period // end.spacing.steps
+
+    count = times * beats
+    for back in (0, 1, beats, count):
+        slowest = max(cycle(first, beat - back) - cycle(second, beat) for beat in range(count))
+        assert abs(_separation(first, second, back) - slowest) <= 1
+    for between in (0, -7, -period // 2):
+        there = 1
+        for beat in range(count):
+            now = cycle(first, beat) + between - 1
+            taken = sum(cycle(second, other) <= now for other in range(-2 * count, 2 * count)) - 2 * count
+            there = max(there, beat + 1 - taken)
+        assert abs(_backlog(first, second, between) - there) <= 1
 
 
 @pytest.mark.usefixtures("timings_from_attributes")
