@@ -12,6 +12,7 @@ from hdl_lib.external.sdram import SdramTiming
 from hdl_lib.external.spram import SpramTiming
 from hdl_lib.external.weight_memory import image_words
 from hwflow.codegen.emitted.packaging import OWN_NAMES, Packaging
+from hwflow.cores.engine.layer_engine import LayerEngineAttributes
 from hwflow.cores.external.fetched_matrix import FetchedMatrixAttributes
 from hwflow.cores.external.fetched_row import FetchedRowAttributes
 from hwflow.cores.external.memory_queue import MemoryQueueAttributes
@@ -57,8 +58,8 @@ def memory_table(
     graph: Graph, memory: Node[WeightMemoryAttributes], packaging: Packaging = OWN_NAMES
 ) -> dict[str, Any]:
     """Return the manifest's `memory`: the chip, the image, which stream has how many words, the queues that lie there,
-    the line buffers whose rows are among them, for how many vectors each node's weights are fetched, and the parameters
-    of the model for simulators."""
+    the line buffers whose rows are among them, for how many vectors each node's weights are fetched, the engines for
+    layers in turn, and the parameters of the model for simulators."""
     timing, plan = timing_of(memory), plan_of(memory)
     chip = timing.chip
     return {
@@ -84,6 +85,10 @@ def memory_table(
             node.name: node.attributes.group
             for node in graph.nodes if isinstance(node.attributes, FetchedMatrixAttributes | FetchedRowAttributes)
         },
+        "engines": [
+            node.attributes.made.table() | {"layers": len(node.attributes.layers)}
+            for node in graph.nodes if isinstance(node.attributes, LayerEngineAttributes)
+        ],
         "model": _parameters(timing, plan),
     }
 

@@ -57,6 +57,14 @@ def exceeds_block_ram(graph: Graph, device: Chip) -> bool:
     return sum(map(weight_bits, graph.nodes)) > device.bram * block_bits(device)
 
 
+def fewest_words(graph: Graph, device: Chip, budgets: Sequence[Budget], timing: MemoryTiming) -> int:
+    """Return a lower bound of the words that pass a memory in a frame, if as many weights as must be lie there: of the
+    choice with all the block RAM that other nodes need not have."""
+    _, options, most = _problem(graph, device, budgets, timing.chip.width, None, everything=False)
+    found = _fewest_words(options, most)
+    return _NEVER if found is None else sum(option.words for option in found)
+
+
 def choices(
     graph: Graph, device: Chip, budgets: Sequence[Budget], timing: MemoryTiming, *, everything: bool = False,
     interval: int | None = None, executor: Executor | None = None,
@@ -68,21 +76,8 @@ def choices(
     fastest of the first few comes first: with little room bursts are short, and take more of the memory's time than
     words that are fetched once more. ``everything``: of all layers that may. Where nothing fits, the one choice takes
     the least block RAM."""
-    bounds = Bounds(graph, device, executor)
-    inside, width = bounds.least_bits(), timing.chip.width
-    candidates = [node for node in graph.nodes if may_be_fetched(node, width)]
-    others = sum(bounds.least_of(node, "bram") for node in graph.nodes if node not in candidates)
-    block = block_bits(device)
-    producers, consumers = graph.producers(), graph.consumers()
-    options = [
-        _options(
-            node, inside[node], width, block, producers.get(node.inputs[0]), quantizer_of(node, consumers),
-            everything=everything,
-        )
-        for node in candidates
-    ]
+    candidates, options, most = _problem(graph, device, budgets, timing.chip.width, executor, everything=everything)
     smallest = [min(each, key=lambda option: (option.size, option.words)) for each in options]
-    most = max(0, int(_PARTS * (_SHARE * budgets[0].bram - others)))
 
     def chosen(step: int) -> Mapping[str, int]:
         """Return the choice of one of the steps from the greatest room to none."""
@@ -126,6 +121,26 @@ def choices(
             seen.append(groups)
     compared = seen[:_COMPARED] if interval is None and len(seen) > 1 else []
     yield from (*sorted(compared, key=least), *seen[len(compared) :])
+
+
+def _problem(
+    graph: Graph, device: Chip, budgets: Sequence[Budget], width: int, executor: Executor | None, *, everything: bool
+) -> tuple[list[Node], list[list[_Option]], int]:
+    """Return the nodes whose weights may lie outside, the options of each, and the greatest room for these."""
+    bounds = Bounds(graph, device, executor)
+    inside = bounds.least_bits()
+    candidates = [node for node in graph.nodes if may_be_fetched(node, width)]
+    others = sum(bounds.least_of(node, "bram") for node in graph.nodes if node not in candidates)
+    block = block_bits(device)
+    producers, consumers = graph.producers(), graph.consumers()
+    options = [
+        _options(
+            node, inside[node], width, block, producers.get(node.inputs[0]), quantizer_of(node, consumers),
+            everything=everything,
+        )
+        for node in candidates
+    ]
+    return candidates, options, max(0, int(_PARTS * (_SHARE * budgets[0].bram - others)))
 
 
 def _options(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hwflow.cores.engine.layer_engine import Made
 from hwflow.cores.windows.sliding_window import SlidingWindowAttributes
 from hwflow.display import show
 from hwflow.errors import Finding
@@ -22,6 +23,7 @@ from hwflow.ir.graph import Graph, IntArray, Node, Value, identity_order
 from hwflow.passes import pipeline
 from hwflow.passes.hold_layers import HeldLayer, Holding
 from hwflow.passes.outside.fetch_weights import ANY_TIMING, fetch_weights
+from hwflow.passes.outside.layers_in_turn import layers_as_made
 from hwflow.passes.outside.queue_outside import queue_outside
 from hwflow.passes.outside.rows_outside import rows_outside
 from hwflow.sim.errors import ManifestError
@@ -149,13 +151,13 @@ class _Stream:
 def judge(
     model: Model, taps: tuple[Tap, ...], records: Path, inputs: Mapping[str, IntArray], frames: int, *,
     loops: str = pipeline.UNROLLED, fetched: Mapping[str, int] | None = None, waiting: Sequence[str] = (),
-    rows: Sequence[str] = (), held: Mapping[str, HeldLayer] | None = None,
+    rows: Sequence[str] = (), engine: Made | None = None, held: Mapping[str, HeldLayer] | None = None,
 ) -> Layers:
     """Compare what was recorded in folder ``records`` while the design worked on ``inputs`` (integers by port name).
     ``loops``: the form of its loops, of :data:`hwflow.passes.pipeline.FORMS`. ``fetched``: the nodes with weights in
     memory outside (:func:`hwflow.passes.outside.fetch_weights.fetch_weights`); ``waiting``: the values that wait there;
-    ``rows``: the line buffers whose rows do (:func:`hwflow.passes.outside.rows_outside.rows_outside`); ``held``: the
-    layers with room for other weights: sums have other factors there.
+    ``rows``: the line buffers whose rows do (:func:`hwflow.passes.outside.rows_outside.rows_outside`); ``engine``: that
+    computes layers in turn; ``held``: the layers with room for other weights: sums have other factors there.
 
     Raises :class:`ManifestError` if the design has streams that the model, compiled again, has not.
     """
@@ -164,6 +166,7 @@ def judge(
     passes = pipeline.holding(Holding(known=held).hold) if scaled else pipeline.FORMS[loops]
     inside = pipeline.run(quantized, passes)
     dataflow = fetch_weights(rows_outside(inside, rows)[0], fetched or {}, ANY_TIMING)
+    dataflow = layers_as_made(dataflow, engine)
     dataflow = queue_outside(dataflow, dict.fromkeys(waiting, Fraction(1)), ANY_TIMING)
     streams = _streams(model, dataflow, taps, records)
     per_frame = sum(prod(v.typed.shape) for graph in (quantized, dataflow) for v in graph.values())

@@ -17,6 +17,7 @@ from hwflow.api.compiler import compile as compile_model
 from hwflow.api.output_folder import room_in
 from hwflow.api.patching.other_weights import with_weights
 from hwflow.api.patching.patched_output import held_in
+from hwflow.cores.engine.layer_engine import Made
 from hwflow.display import show, show_path
 from hwflow.errors import Finding, Mismatch, ToolError, UsageError
 from hwflow.exports.wave_views import write_views
@@ -266,6 +267,12 @@ def _rows(out: Path) -> list[str]:
     return rows
 
 
+def _engine(out: Path) -> Made | None:
+    """Return how the design got an engine for layers in turn; None if it has none."""
+    engines = json.loads((out / "manifest.json").read_text()).get("memory", {}).get("engines", ())
+    return Made.of_table(engines[0]) if engines else None
+
+
 def _waiting(out: Path) -> list[str]:
     """Return the values that wait in memory outside."""
     queues = json.loads((out / "manifest.json").read_text()).get("memory", {}).get("queues", ())
@@ -298,7 +305,7 @@ def _run(
                 say(f"comparing {len(taps)} layers with the golden model")
                 inside = judge(
                     model, taps, Path(records), integers, vectors.frames, loops=_loops(out), fetched=_fetched(out),
-                    waiting=_waiting(out), rows=_rows(out), held=held_in(out),
+                    waiting=_waiting(out), rows=_rows(out), engine=_engine(out), held=held_in(out),
                 )
         elif other is not None:
             emitted, first = load_design(out), compiled_model(out)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -18,19 +19,22 @@ from hwflow.cores.external.weight_memory import MemoryTiming
 from hwflow.errors import ModelRefused
 from hwflow.ir.graph import Graph
 from hwflow.passes.outside.fetch_weights import fetch_weights, may_be_fetched
+from hwflow.passes.outside.layers_in_turn import paced
 from hwflow.passes.outside.queue_outside import queue_outside
 from hwflow.passes.outside.rows_outside import row_queues, rows_outside
+from hwflow.schedule.engine_graphs import engine_graphs
 from hwflow.schedule.queues_outside import deep_delays, deep_queues
 from hwflow.schedule.schedule import schedule
 from hwflow.schedule.search.bounds import Bounds, block_bits
 from hwflow.schedule.search.folding_search import Budget, FoldingSearch
-from hwflow.schedule.weights_outside import choices, exceeds_block_ram
+from hwflow.schedule.weights_outside import choices, exceeds_block_ram, fewest_words
 
 if TYPE_CHECKING:
     from hwflow.api.compiler import Design, Progress
 
 _BOUNDLESS = 1 << 20  # block RAMs
 _ENDS = 2  # block RAMs of a queue's words on their way to memory outside, and from there
+_AS_FAST = 1.1  # times as slow as cores for each layer: an engine, which is much smaller
 _SLOWER = 1.25  # times as slow as its cores need be: a design that waits for block RAM of its queues
 
 
@@ -50,9 +54,50 @@ class MemoryOutside:
 
     def design(self) -> Design:
         """Return the design with the least outside: nothing; states; the deep queues, too; weights, of as few words as
-        must be; the rows of line buffers. Raises :class:`ModelRefused`."""
+        must be; the rows of line buffers. Where not even states suffice, an engine for layers in turn may be faster
+        than all of these. Raises :class:`ModelRefused`."""
+        refused = None
+        if self.request.memory != ALL:
+            try:
+                return self._with_states()
+            except ModelRefused as why:
+                if self.request.memory == NONE:
+                    raise
+                refused = why
+        engine = self._with_engine() if self.request.memory != ALL else None
+        if engine is not None:
+            words = fewest_words(self._waiting, self._part, self._budgets, self.timing)
+            if engine.schedule.initiation_interval <= words:
+                return engine
         try:
-            return self._with_line_buffers()
+            other = self._without_engine(refused)
+        except ModelRefused:
+            if engine is None:
+                raise
+            return engine
+        if engine is not None and engine.schedule.initiation_interval <= _AS_FAST * other.schedule.initiation_interval:
+            return engine
+        return other
+
+    def _with_engine(self) -> Design | None:
+        """Return the fastest design in which an engine computes layers in turn; None where there is none."""
+        best: Design | None = None
+        for cycles, graph in engine_graphs(self.streams, self._part, self._budgets[0], self.timing):
+            if best is not None and cycles >= best.schedule.initiation_interval:
+                break
+            queued = self._queued(graph)
+            if self._is_feasible(queued, self._budgets):
+                self.say("scheduling with layers in turn on one engine")
+                with suppress(ModelRefused):
+                    made = self.compiled(queued)
+                    if best is None or made.schedule.initiation_interval < best.schedule.initiation_interval:
+                        best = made
+        return best
+
+    def _without_engine(self, refused: ModelRefused | None) -> Design:
+        """Return the design with each layer on cores of its own; ``refused``: why not with less outside."""
+        try:
+            return self._with_line_buffers(refused)
         except ModelRefused:
             if self.request.memory == NONE or not self._lacks_block_ram:
                 raise
@@ -60,38 +105,44 @@ class MemoryOutside:
                 self.say(f"scheduling with the rows of {len(names)} line buffers in memory outside")
                 streams, rows = rows_outside(self.streams, names)
                 try:
-                    return replace(self, streams=streams, rows=rows, _queues=[])._with_line_buffers()
+                    return replace(self, streams=streams, rows=rows, _queues=[])._with_rows()
                 except ModelRefused:  # what the memory does not help with is said of the network as it is
                     continue
             raise
 
-    def _with_line_buffers(self) -> Design:
-        """Return the design with the line buffers that :attr:`streams` has."""
+    def _with_rows(self) -> Design:
+        """Return the design with the rows in memory that :attr:`rows` has."""
         refused = None
         if self.request.memory != ALL:
             try:
-                return self._inside()
+                return self._with_states()
             except ModelRefused as why:
-                if self.request.memory == NONE:
+                refused = why
+        return self._with_line_buffers(refused)
+
+    def _with_states(self) -> Design:
+        """Return the design with nothing outside but :attr:`rows`, or with states as well."""
+        try:
+            return self._inside()
+        except ModelRefused:
+            if self.request.memory == NONE or not self._states:
+                raise
+        self.say(f"scheduling with {len(self._states)} states in memory outside")
+        return self.compiled(self._waiting)
+
+    def _with_line_buffers(self, refused: ModelRefused | None) -> Design:
+        """Return the design with the line buffers that :attr:`streams` has, and queues or weights outside."""
+        if refused is not None and not exceeds_block_ram(self.streams, self._part):
+            try:
+                return self._with_queues(self.streams, refused)
+            except ModelRefused as why:
+                if not self._lacks_block_ram:
                     raise
                 refused = why
-            if self._states:
-                self.say(f"scheduling with {len(self._states)} states in memory outside")
-                try:
-                    return self.compiled(self._waiting)
-                except ModelRefused as why:
-                    refused = why
-            if not exceeds_block_ram(self.streams, self._part):
-                try:
-                    return self._with_queues(self.streams, refused)
-                except ModelRefused as why:
-                    if not self._lacks_block_ram:
-                        raise
-                    refused = why
-                try:
-                    return self._with_weights(refused)
-                except ModelRefused:  # what the memory does not help with is said of the network as it is
-                    raise refused from None
+            try:
+                return self._with_weights(refused)
+            except ModelRefused:  # what the memory does not help with is said of the network as it is
+                raise refused from None
         return self._with_weights(refused)
 
     def _inside(self) -> Design:
@@ -211,7 +262,7 @@ class MemoryOutside:
 
     def _queued(self, graph: Graph, more: Mapping[str, Fraction] = MappingProxyType({})) -> Graph:
         """Return a graph with its states outside, and the rows and ``more`` values that wait there."""
-        return queue_outside(graph, {**self.rows, **self._states, **more}, self.timing)
+        return paced(queue_outside(graph, {**self.rows, **self._states, **more}, self.timing))
 
     def _deep_queues(self, graph: Graph) -> Mapping[str, Fraction]:
         """Return the values whose queues are deep, and the share of a frame that waits there; none where cores alone do

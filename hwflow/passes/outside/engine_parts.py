@@ -1,0 +1,330 @@
+"""Find what an engine can compute: a part of a graph with one stream in and one out, as layers.
+
+Windows, sums of products over them, and requantizers of these with a multiplication, an addition and a shift are
+layers; a sum with another map behind one, and its requantizer, belong to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from hwflow.cores.beat_movers import ForkAttributes
+from hwflow.cores.engine.engine_layers import BYTE, AddedMap, EngineLayer
+from hwflow.cores.engine.strips import Network, Shape
+from hwflow.cores.logical.image_windows import Clipping, WindowGeometry
+from hwflow.cores.matrix.depthwise import DepthwiseAttributes
+from hwflow.cores.matrix.dot_products import MvuAttributes
+from hwflow.cores.windows.sliding_window import SlidingWindowAttributes
+from hwflow.cores.windows.sum_pool import SumPoolAttributes
+from hwflow.cores.windows.weighted_pool import WeightedPoolAttributes
+from hwflow.ir.graph import Graph, IntArray, Node, Value
+from hwflow.ir.node_attributes import RequantizeAttributes, ScaledAddAttributes
+from hwflow.numerics.requantizers.multiply_add_shift import (
+    MultiplyAddShift,
+    find_multiply_add_shift,
+    find_rounding_multiply_add_shift,
+    multiply_add_shift_at,
+)
+from hwflow.numerics.requantizers.shift_rounding import ShiftRounding
+from hwflow.numerics.requantizers.step_function import StepFunction
+
+MOST_BITS = 8  # of an element of a map
+_MORE_SHIFTS = 4  # that are tried: functions without ties may need more for a form that rounds to nearest
+
+
+@dataclass
+class _Requantizer:
+    """The step functions of channels, and their form of least shift."""
+
+    steps: Sequence[StepFunction]
+    least: MultiplyAddShift
+
+    @classmethod
+    def of(cls, steps: Sequence[StepFunction]) -> _Requantizer | None:
+        """Return that of step functions; None where they have no such form."""
+        least = find_multiply_add_shift(steps) or find_rounding_multiply_add_shift(steps)
+        return None if least is None else cls(steps, least)
+
+
+def _alike(some: Sequence[_Requantizer]) -> list[MultiplyAddShift] | None:
+    """Return forms of one shift that round alike; None if none was found."""
+    modes = {each.least.rounding for each in some} - {ShiftRounding.FLOOR} or {ShiftRounding.FLOOR}
+    least = max(each.least.shift for each in some)
+    for rounding in sorted(modes):
+        for shift in range(least, least + _MORE_SHIFTS):
+            forms = [
+                multiply_add_shift_at(each.steps, shift, each.least.low, each.least.high, rounding)
+                if shift or rounding == ShiftRounding.FLOOR else None
+                for each in some
+            ]
+            found = [form for form in forms if form is not None]
+            if len(found) == len(some):
+                return found
+    return None
+
+
+@dataclass
+class _Windows:
+    """Windows over a map: ``centred``: elements count from ``pad_value`` on."""
+
+    map: int
+    geometry: WindowGeometry
+    pad_value: int
+    centred: bool = False
+
+
+@dataclass
+class _Sums:
+    """A layer without its requantizer."""
+
+    windows: _Windows
+    weights: IntArray
+    diagonal: bool
+    value: Value
+
+
+@dataclass
+class _Layer:
+    sums: _Sums
+    requantizer: _Requantizer
+    value: Value
+    added: tuple[int, tuple[int, int], _Requantizer] | None = None
+
+
+@dataclass
+class EnginePart:
+    """``nodes`` of a graph between the streams ``source`` and ``result``, as ``network``."""
+
+    source: Value
+    result: Value
+    nodes: frozenset[Node]
+    network: Network
+
+
+def engine_part(graph: Graph, source: Value) -> EnginePart | None:
+    """Return the greatest part behind a stream that everything behind it depends on; None where there is none."""
+    if source.typed.element.bits > MOST_BITS or len(source.typed.shape) != 2:
+        return None
+    found = _Reader(graph, source)
+    found.read()
+    return found.part()
+
+
+def sources(graph: Graph) -> list[Value]:
+    """Return the streams that everything behind them depends on, alone."""
+    consumers = graph.consumers()
+    left = {value: len(users) for value, users in consumers.items()}
+    for port in graph.outputs:
+        left[port.value] = left.get(port.value, 0) + 1
+    live = {port.value for port in graph.inputs}
+    found = list(live) if len(live) == 1 else []
+    for node in graph.nodes:
+        for value in node.inputs:
+            left[value] -= 1
+            if not left[value]:
+                live.discard(value)
+        live.update(value for value in node.outputs if left.get(value))
+        if len(live) == 1 and (only := next(iter(live))) not in found:
+            found.append(only)
+    return found
+
+
+@dataclass
+class _Reader:
+    """Reads the nodes behind ``source``, as far as they are layers."""
+
+    graph: Graph
+    source: Value
+    layers: list[_Layer] = field(default_factory=list)
+    maps: dict[Value, int] = field(default_factory=dict)
+    shapes: list[Shape | None] = field(default_factory=list)
+    windows: dict[Value, _Windows] = field(default_factory=dict)
+    sums: dict[Value, _Sums] = field(default_factory=dict)
+    added: dict[Value, tuple[int, int, tuple[int, int]]] = field(default_factory=dict)
+    taken: list[Node] = field(default_factory=list)
+    end: tuple[Value, int, int] | None = None  # of a part: its result, its layers, its nodes
+
+    def read(self) -> None:
+        consumers = self.graph.consumers()
+        self.left = {value: len(users) for value, users in consumers.items()}
+        for port in self.graph.outputs:
+            self.left[port.value] = self.left.get(port.value, 0) + 1
+        self.readers = dict(self.left)
+        self.maps[self.source] = 0
+        self.shapes.append(None)
+        live = {self.source}
+        for node in self.graph.nodes:
+            if not any(value in live for value in node.inputs):
+                if self.taken:
+                    return  # something else has begun
+                continue
+            if not all(value in live for value in node.inputs) or not self._takes(node):
+                return
+            self.taken.append(node)
+            for value in node.inputs:
+                self.left[value] -= 1
+                if not self.left[value]:
+                    live.discard(value)
+            live.update(value for value in node.outputs if self.left.get(value))
+            only = next(iter(live)) if len(live) == 1 else None
+            if only is not None and only in self.maps and self.maps[only] == len(self.layers):
+                self.end = only, len(self.layers), len(self.taken)
+
+    def part(self) -> EnginePart | None:
+        """Return what was read."""
+        if self.end is None or not self.end[1]:
+            return None
+        result, count, nodes = self.end
+        layers = self.layers[:count]
+        forms = _alike([layer.requantizer for layer in layers])
+        adds = [layer.added for layer in layers if layer.added is not None]
+        later = _alike([requantizer for _, _, requantizer in adds]) if adds else []
+        if forms is None or later is None:
+            return None
+        left = iter(later)
+        made = tuple(
+            self._layer(layer, form, next(left) if layer.added else None)
+            for layer, form in zip(layers, forms, strict=True)
+        )
+        shape = self._shape(0)
+        network = Network(made, shape, self.source.typed.element)
+        return EnginePart(self.source, result, frozenset(self.taken[:nodes]), network)
+
+    def _layer(self, layer: _Layer, form: MultiplyAddShift, later: MultiplyAddShift | None) -> EngineLayer:
+        sums = layer.sums
+        windows = sums.windows
+        interval = sums.value.typed.interval
+        if windows.centred:  # elements as they are: sums are greater by pad_value times all weights
+            axis = 0 if sums.diagonal else 1
+            more = windows.pad_value * sums.weights.sum(axis=axis)
+            addends = [addend - m * int(n) for addend, m, n in zip(form.addends, form.multipliers, more, strict=True)]
+            form = replace(form, addends=tuple(addends))
+            interval = interval.hull(interval.plus(int(more.min()))).hull(interval.plus(int(more.max())))
+        added = None
+        if layer.added is not None and later is not None:
+            other, factors, _ = layer.added
+            added = AddedMap(other, factors, later)
+        return EngineLayer(
+            windows.geometry, windows.map, windows.pad_value, sums.weights, sums.diagonal, interval, form, added
+        )
+
+    def _shape(self, number: int) -> Shape:
+        """Return a map's shape; an image whose rows nobody has asked for is one column."""
+        found = self.shapes[number]
+        if found is None:
+            pixels, channels = self.source.typed.shape
+            found = self.shapes[number] = Shape(pixels, 1, channels)
+        return found
+
+    def _takes(self, node: Node) -> bool:
+        """Take a node, if it is part of a layer."""
+        first = node.inputs[0] if node.inputs else None
+        match node.attributes:
+            case ForkAttributes() if first in self.maps:
+                self.maps.update(dict.fromkeys(node.outputs, self.maps[first]))
+                return True
+            case SlidingWindowAttributes() as given if first in self.maps and given.is_plain:
+                if given.clipping == Clipping.CLIPPED or not self._fits(self.maps[first], given.geometry):
+                    return False
+                self.windows[node.outputs[0]] = _Windows(
+                    self.maps[first], given.geometry, given.pad_value, given.centred
+                )
+                return True
+            case MvuAttributes() | DepthwiseAttributes() | SumPoolAttributes() | WeightedPoolAttributes():
+                found = self._sums(node)
+                if found is None or not (BYTE.lo <= found.weights.min() and found.weights.max() <= BYTE.hi):
+                    return False
+                self.sums[node.outputs[0]] = found
+                return True
+            case RequantizeAttributes() as given:
+                return self._requantizer(node, given)
+            case ScaledAddAttributes() as given:
+                return self._sum(node, given)
+        return False
+
+    def _fits(self, number: int, geometry: WindowGeometry) -> bool:
+        """Tell whether windows are over a map as it is; an image whose rows are not known has theirs."""
+        if self.shapes[number] is None:
+            self.shapes[number] = Shape(geometry.height, geometry.width, self.source.typed.shape[1])
+        shape = self._shape(number)
+        return (shape.rows, shape.columns) == (geometry.height, geometry.width)
+
+    def _sums(self, node: Node) -> _Sums | None:
+        given, source = node.attributes, node.inputs[0]
+        if isinstance(given, DepthwiseAttributes):
+            if source not in self.maps or given.weights.ndim > 2 or given.held is not None:
+                return None
+            if not self._fits(self.maps[source], given.geometry):
+                return None
+            windows = _Windows(self.maps[source], given.geometry, given.pad_value)
+            return _Sums(windows, given.weights, True, node.outputs[0])
+        channels = source.typed.shape[1]
+        if isinstance(given, MvuAttributes):
+            if given.binary or given.held is not None or given.weights.ndim > 2 or given.clipped is not None:
+                return None
+            weights, diagonal, taps = given.weights, False, given.weights.shape[1] // channels
+        elif isinstance(given, WeightedPoolAttributes):
+            if len(given.weights) > 1 or given.held is not None:
+                return None
+            weights, diagonal, taps = given.weights[0], True, given.weights.shape[1]
+        else:
+            weights, diagonal, taps = np.ones((given.window, channels), dtype=np.int64), True, given.window
+        if source in self.windows:
+            found = self.windows[source]
+            return _Sums(found, weights, diagonal, node.outputs[0]) if taps == found.geometry.taps else None
+        if source not in self.maps:
+            return None
+        shape = self._shape(self.maps[source])
+        kernel = (1, 1) if taps == 1 else (shape.rows, shape.columns)
+        if taps != kernel[0] * kernel[1]:
+            return None
+        geometry = WindowGeometry(shape.rows, shape.columns, kernel, (1, 1), (0, 0, 0, 0), (1, 1))
+        return _Sums(_Windows(self.maps[source], geometry, 0), weights, diagonal, node.outputs[0])
+
+    def _requantizer(self, node: Node, given: RequantizeAttributes) -> bool:
+        (source,), (result,) = node.inputs, node.outputs
+        if given.axis != 1 or given.rounds > 1 or given.held is not None or result.typed.element.bits > MOST_BITS:
+            return False
+        if source in self.added:
+            number, other, factors = self.added[source]
+            steps = list(dict.fromkeys(given.steps))
+            requantizer = _Requantizer.of(steps)
+            if len(steps) > 1 or requantizer is None or self.layers[number].added is not None:
+                return False
+            self.layers[number].added = other, factors, requantizer
+            self.maps[result] = number + 1
+            return True
+        if source not in self.sums:
+            return False
+        channels = source.typed.shape[1]
+        steps = list(given.steps) * (channels if len(given.steps) == 1 else 1)
+        requantizer = _Requantizer.of(steps)
+        if requantizer is None or len(steps) != channels:
+            return False
+        sums = self.sums[source]
+        self.layers.append(_Layer(sums, requantizer, result))
+        self.shapes.append(Shape(*sums.windows.geometry.output, channels))
+        self.maps[result] = len(self.layers)
+        return True
+
+    def _sum(self, node: Node, given: ScaledAddAttributes) -> bool:
+        """Take a sum, if one of its operands is what a layer makes for it alone."""
+        if given.held is not None or not all(value in self.maps for value in node.inputs):
+            return False
+        if any(len(set(each)) > 1 for each in given.multipliers):
+            return False
+        own, other = sorted(range(2), key=lambda place: -self.maps[node.inputs[place]])
+        number = self.maps[node.inputs[own]]
+        if number == self.maps[node.inputs[other]] or number != len(self.layers):
+            return False
+        if self.readers[node.inputs[own]] > 1 or self.layers[-1].value is not node.inputs[own]:
+            return False
+        shapes = [self._shape(self.maps[value]) for value in node.inputs]
+        if shapes[0] != shapes[1]:
+            return False
+        factors = int(given.multipliers[own][0]), int(given.multipliers[other][0])
+        self.added[node.outputs[0]] = number - 1, self.maps[node.inputs[other]], factors
+        return True

@@ -1,0 +1,94 @@
+"""Let an engine compute a part of a graph, layer by layer, with weights from memory outside. Requires and ensures:
+single-consumer.
+
+The part becomes one node (:mod:`hwflow.cores.engine.layer_engine`), and another one brings its weights. When these can
+come depends on all that lies in the memory: :func:`paced` says it to both, last of all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hwflow.cores.engine.layer_engine import LayerEngineAttributes, Made
+from hwflow.cores.engine.strips import Engine, Order
+from hwflow.cores.engine.weight_stream import weight_stream
+from hwflow.cores.external.weight_memory import (
+    Fetched,
+    MemoryTiming,
+    WeightMemoryAttributes,
+    plan_of,
+    require_room,
+)
+from hwflow.cores.registry import OPERATORS
+from hwflow.ir.graph import Graph, Names, Node, Value
+from hwflow.passes.outside.engine_parts import EnginePart, engine_part, sources
+from hwflow.types import IntType
+
+ENGINE, MEMORY = "engine", "memory"
+"""Of the node that computes the layers, and of the one that brings their weights."""
+
+_LONGEST_BURST = 255  # words
+
+
+def engine_of(lanes: int, together: int, width: int, soft: int = 0) -> Engine:
+    """Return an engine that takes weights from a memory with words of ``width`` bits."""
+    return Engine(lanes, together, width, 2 + _LONGEST_BURST * width // (lanes**2 * 8), soft)
+
+
+def layers_in_turn(graph: Graph, part: EnginePart, engine: Engine, order: Order, timing: MemoryTiming | None) -> Graph:
+    """Return a copy of a dataflow graph in which an ``engine`` computes a ``part``, in this ``order``. ``timing``: of
+    the memory (None: the graph is only evaluated). Its pace is open (:func:`paced`). Raises :class:`ModelRefused` where
+    the memory is too small."""
+    program = order.program(engine)
+    graph, names = graph.copy(), {node.name for node in part.nodes}
+    origins: list[str] = []
+    values = {value.name: value for value in graph.values()}
+    for node in graph.nodes:
+        origins += node.sources if node.name in names else []
+    graph.nodes = [node for node in graph.nodes if node.name not in names]
+    used = Names([node.name for node in graph.nodes] + list(values))
+    stream = Value(used.fresh(f"{ENGINE}_weights"), None, part.result.origin)
+    weights = weight_stream(program, part.network.layers, [number - 1 for number, _ in order.steps() if number])
+    fetched = Fetched(weights[None], 1, IntType(8, True))
+    memory = Node(used.fresh(MEMORY), [], [stream], WeightMemoryAttributes(timing, (fetched,)))
+    (stream.type,) = OPERATORS[memory.op].infer(memory.attributes, [])
+    source, result = values[part.source.name], values[part.result.name]
+    made = Made(part.source.name, (engine.lanes, engine.together, engine.width, engine.soft), order.strips)
+    attributes = LayerEngineAttributes(part.network.layers, part.result.typed, program, made)
+    node = Node(used.fresh(ENGINE), [source, stream], [result], attributes, tuple(dict.fromkeys(origins)))
+    place = next((index + 1 for index, each in enumerate(graph.nodes) if source in each.outputs), 0)
+    graph.nodes[place:place] = [memory, node]
+    if timing is not None:
+        require_room(plan_of(memory), graph.name)
+    return graph
+
+
+def layers_as_made(graph: Graph, made: Made | None) -> Graph:
+    """Return a copy of a dataflow graph with the engine that another one of the same model has; None: it has none."""
+    if made is None:
+        return graph
+    part = next(
+        (part for source in sources(graph) if source.name == made.source and (part := engine_part(graph, source))), None
+    )
+    if part is None:
+        return graph
+    return layers_in_turn(graph, part, engine_of(*made.engine), Order.of(part.network, made.strips), None)
+
+
+def paced(graph: Graph) -> Graph:
+    """Return a graph, or a copy, in which the memory and the engine know when weights come. Nothing else goes to the
+    memory from here on."""
+    if not any(isinstance(node.attributes, LayerEngineAttributes) for node in graph.nodes):
+        return graph
+    graph = graph.copy()
+    producers = graph.producers()
+    for node in graph.nodes:
+        if isinstance(node.attributes, LayerEngineAttributes):
+            memory = producers[node.inputs[1]]
+            index, given = memory.outputs.index(node.inputs[1]), memory.attributes
+            plan = plan_of(memory)
+            pace = node.attributes.program.pace(plan.regions[index].burst, plan.round)
+            layers = [replace(each, pace=pace) if k == index else each for k, each in enumerate(given.layers)]
+            memory.attributes, memory.kept = replace(given, layers=tuple(layers), longest=plan.longest), {}
+            node.attributes, node.kept = replace(node.attributes, pace=pace), {}
+    return graph

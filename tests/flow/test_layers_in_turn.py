@@ -1,0 +1,77 @@
+"""Layers in turn on one engine where block RAM has room for nothing else: simulated beside the model of the memory that
+checks its timing, and no later than predicted."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hwflow.api.compiler import compile
+from hwflow.cli import main
+from tests.models import Builder
+
+BUDGET = "bram=20,lut=9000,ff=9000,dsp=24"
+
+
+def deep() -> Builder:
+    """Convolutions of 32 channels around a pool: weights of 83 KB, and maps of 8 KB."""
+    rng = np.random.default_rng(4)
+    b = Builder(19, 9)
+    x = b.requantize(b.input("x", ["N", 4, 24, 24]), 0.05, 128)
+
+    def convolution(x: str, shape: tuple[int, ...], scale: float, **attributes) -> str:
+        return b.node("Conv", x, b.weights(rng.integers(-90, 91, shape), scale), pads=[1, 1, 1, 1], **attributes)
+
+    x = b.requantize(b.node("Relu", convolution(x, (32, 4, 3, 3), 0.0021)), 0.0513, 0)
+    x = b.node("MaxPool", x, kernel_shape=[2, 2], strides=[2, 2])
+    for _ in range(4):
+        y = b.requantize(b.node("Relu", convolution(x, (32, 32, 3, 3), 0.0013)), 0.0417, 0)
+        y = b.requantize(convolution(y, (32, 32, 3, 3), 0.0011), 0.0311, 128)
+        x = b.requantize(b.node("Relu", b.node("Add", y, x)), 0.0613, 0)
+    x = b.node("Flatten", b.requantize(b.node("GlobalAveragePool", x), 0.0217, 0))
+    b.output(b.requantize(b.node("MatMul", x, b.weights(rng.integers(-90, 91, (32, 10)), 0.01)), 0.11, 128))
+    return b
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("engine")
+    path = deep().save(folder)
+    arguments = ["--board", "ulx3s_85f", "--clock", "100", "--budget", BUDGET, "--until", "verilog"]
+    assert main(["synth", str(path), *arguments, "-o", str(folder / "out")]) == 0
+    return folder / "out"
+
+
+@pytest.mark.parametrize("stall", ["0", "0.4"])
+def test_simulated(out: Path, stall: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sim", str(out), "--frames", "2", "--stall", stall, "--seed", "1", "--format", "json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["mismatches"] == 0
+    if stall == "0":
+        report = json.loads((out / "report.json").read_text())
+        assert told["latency"] <= told["expected"]["latency"]
+        assert told["initiation_interval"] <= report["timing"]["initiation_interval"]
+
+
+def test_layer_by_layer(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sim", str(out), "--frames", "1", "--layers"]) == 0
+    assert "layers equal the golden model" in capsys.readouterr().out
+
+
+def test_what_is_said_of_it(out: Path) -> None:
+    memory = json.loads((out / "manifest.json").read_text())["memory"]
+    (engine,) = memory["engines"]
+    assert engine["layers"] == 10
+    assert engine["lanes"] ** 2 <= 24
+    report = json.loads((out / "report.json").read_text())
+    assert not report["timing"]["exact"]
+    assert report["resources"]["bram"]["predicted"] <= 20
+
+
+def test_only_where_nothing_else_fits_or_it_is_faster(tmp_path: Path) -> None:
+    path = deep().save(tmp_path)
+    roomy = compile(path, "ulx3s_85f", clock_mhz=100)
+    assert not any(node.op == "layer_engine" for node in roomy.schedule.graph.nodes)

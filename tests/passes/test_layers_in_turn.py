@@ -1,0 +1,91 @@
+"""Engines in place of cores: the same integers, whatever the engine and its room."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hwflow.api.compiler import dataflow
+from hwflow.cores.engine.strips import fastest
+from hwflow.ir.graph import Graph
+from hwflow.passes.outside.engine_parts import EnginePart, engine_part, sources
+from hwflow.passes.outside.layers_in_turn import engine_of, layers_in_turn
+from hwflow.verify.golden import evaluate
+from tests.models import Builder
+
+
+def convolution(b: Builder, rng, x: str, shape: tuple[int, ...], scale: float, zero: int = 128, **attributes) -> str:
+    """A convolution with weights of this shape, and its requantizer."""
+    y = b.node("Conv", x, b.weights(rng.integers(-127, 128, shape), 0.003), **attributes)
+    return b.requantize(y, scale, zero)
+
+
+def residual(scales: tuple[float, float], zero: int = 128) -> Builder:
+    """A stem with strides, a residual block, a depthwise layer, means, and a layer over all of them."""
+    rng = np.random.default_rng(1)
+    b = Builder(19, 9)
+    x = b.requantize(b.input("x", ["N", 3, 9, 8]), 0.05, zero)
+    x = convolution(b, rng, x, (6, 3, 3, 3), 0.04, zero, pads=[1, 1, 1, 1], strides=[2, 2])
+    y = convolution(b, rng, x, (5, 6, 3, 3), 0.03, 17, pads=[1, 1, 1, 1])
+    y = convolution(b, rng, y, (6, 5, 1, 1), scales[0], zero)
+    x = b.requantize(b.node("Relu", b.node("Add", y, x)), scales[1], 0)
+    x = convolution(b, rng, x, (6, 1, 3, 3), 0.02, zero, group=6, pads=[1, 1, 1, 1])
+    x = b.node("Flatten", b.requantize(b.node("GlobalAveragePool", x), 0.0117, zero))
+    b.output(b.requantize(b.node("MatMul", x, b.weights(rng.integers(-127, 128, (6, 4)), 0.01)), 0.02, 128))
+    return b
+
+
+def part_of(graph: Graph) -> EnginePart:
+    part = engine_part(graph, sources(graph)[0])
+    assert part is not None
+    return part
+
+
+@pytest.mark.parametrize("lanes", [2, 4, 6])
+@pytest.mark.parametrize(
+    ("scales", "zero"),
+    [((0.0417, 0.0531), 128), ((0.04, 0.05), 128), ((0.04, 0.08), 0), ((0.03, 0.05), 131)],
+    ids=["any scales", "scales with ties", "dyadic", "odd zero point"],
+)
+def test_the_same_integers(scales: tuple[float, float], zero: int, lanes: int, tmp_path: Path) -> None:
+    graph = dataflow(residual(scales, zero).load(tmp_path).quantized)
+    part = part_of(graph)
+    assert len(part.network.layers) >= 2
+    port = graph.inputs[0]
+    ends = port.value.typed.interval
+    x = {port.name: np.random.default_rng(5).integers(ends.lo, ends.hi + 1, (4, *port.shape))}
+    (wanted,) = evaluate(graph, x).values()
+    engine = engine_of(lanes, 1, 16)
+    for words in (150, 400, 4000):
+        order = fastest(part.network, engine, words, 1.0)
+        if order is not None:
+            made = layers_in_turn(graph, part, engine, order, None)
+            assert sum(node.op == "layer_engine" for node in made.nodes) == 1
+            np.testing.assert_array_equal(next(iter(evaluate(made, x).values())), wanted)
+            found = order
+    assert found.words(engine) <= 4000
+
+
+def test_all_layers_are_taken(tmp_path: Path) -> None:
+    graph = dataflow(residual((0.0417, 0.0531)).load(tmp_path).quantized)
+    part = part_of(graph)
+    assert part.nodes == frozenset(graph.nodes)
+    layers = part.network.layers
+    assert [layer.diagonal for layer in layers] == [False, False, False, True, True, False]
+    assert [layer.added is not None for layer in layers] == [False, False, True, False, False, False]
+    assert layers[4].window.kernel == (5, 4)  # means over all of a map
+
+
+def test_what_is_no_layer_ends_a_part(tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    b = Builder(19, 9)
+    x = b.requantize(b.input("x", ["N", 3, 8, 8]), 0.05, 128)
+    x = convolution(b, rng, x, (4, 3, 3, 3), 0.04, pads=[1, 1, 1, 1])
+    x = b.node("MaxPool", x, kernel_shape=[2, 2], strides=[2, 2])
+    x = convolution(b, rng, x, (5, 4, 3, 3), 0.04, pads=[1, 1, 1, 1])
+    b.output(convolution(b, rng, x, (6, 5, 3, 3), 0.04))
+    graph = dataflow(b.load(tmp_path).quantized)
+    parts = [part for source in sources(graph) if (part := engine_part(graph, source)) is not None]
+    assert sorted({len(part.network.layers) for part in parts}) == [1, 2]
