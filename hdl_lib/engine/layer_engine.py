@@ -55,8 +55,9 @@ class LayerEngine(wiring.Component):
     -------
     i: In(stream). The image's ``program.loaded`` words.
     w: In(stream of 8-bit weights, as many as ``program.width`` has). For each word of the target's pixels of each layer
-    ``program.header`` words, whose rows have a channel's multiplier and above it its addend, then the weights word by
-    word, as windows are gone through: those of a row for all lanes, row after row.
+    a block, as :class:`hdl_lib.engine.weight_ring.WeightRing` has it: in its header, of ``program.header`` words, rows
+    have a channel's multiplier and above it its addend; then come weights word by word, as windows are gone through:
+    those of a row for all lanes, row after row.
     o: Out(stream). The words that are sent.
 
     Timing
@@ -104,7 +105,7 @@ class LayerEngine(wiring.Component):
         m.submodules.program = rom = Rom.of_table(fields.table, output_register=True)
         m.submodules.queue = queue = OutputQueue(self.o.payload.shape(), self.depth)
         memory = BufferMemory("words", lanes * BYTE, program.words)
-        ring = WeightRing(program.ring, program.beats_of_word, program.width)
+        ring = WeightRing(program)
         now = fields.of(rom.data)
         phases = _Phases(*(Signal(name=each.name) for each in names_of(_Phases)))
         block, offset = (Signal(range(max(layer.out_blocks for layer in program.layers)), name=name)

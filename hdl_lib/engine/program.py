@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 
 from amaranth.hdl import signed
 
@@ -148,7 +149,7 @@ class Program:
     """``instructions`` of a frame, on an engine of ``lanes``, of which ``together`` results leave in a cycle, and
     ``soft`` of whose rows multiply in look-up tables.
     ``words``: of the memory; ``ring``: of the memory of weights, a power of two, each of ``lanes ** 2``; ``width``:
-    bits of a beat of weights, whole weights that divide those of a word."""
+    bits of a beat of weights, whole weights that divide those of a row."""
 
     lanes: int
     together: int
@@ -162,10 +163,8 @@ class Program:
     def __post_init__(self) -> None:
         if self.lanes % self.together:
             raise ValueError(f"together must divide the {self.lanes} lanes, not be {self.together}")
-        if self.width % BYTE or self.lanes**2 * BYTE % self.width:
-            raise ValueError(
-                f"width must be whole bytes that divide the {self.lanes**2} weights of a word, not {self.width} bits"
-            )
+        if self.width % BYTE or self.lanes * BYTE % self.width:
+            raise ValueError(f"width must be whole bytes that divide the {self.lanes} of a row, not {self.width} bits")
         if not 0 <= self.soft <= self.lanes:
             raise ValueError(f"soft must be 0 to {self.lanes} rows, not {self.soft}")
         if not self.layers:
@@ -252,20 +251,39 @@ class Program:
         """Return the beats of a word of weights."""
         return self.lanes**2 * BYTE // self.width
 
+    @property
+    def beats_of_diagonal(self) -> int:
+        """Return the beats of a word that is diagonal."""
+        return self.lanes * BYTE // self.width
+
+    def beats_of(self, layer: Layer) -> int:
+        """Return the beats of weights of a block: its first one, the header, the words of a window."""
+        each = self.beats_of_diagonal if layer.diagonal else self.beats_of_word
+        return 1 + self.header * self.beats_of_word + layer.taps * each
+
+    def _word_of(self, layer: Layer, beat: int) -> int:
+        """Return the word of a block that a beat belongs to."""
+        heads = self.header * self.beats_of_word
+        if beat <= heads:
+            return max(0, beat - 1) // self.beats_of_word
+        return self.header + (beat - 1 - heads) // (self.beats_of_diagonal if layer.diagonal else self.beats_of_word)
+
     @cached_property
     def beats(self) -> int:
         """Return the beats of weights of a frame."""
-        return self.beats_of_word * sum(layer.out_blocks * self.needed(layer) for layer in self.layers)
+        return sum(layer.out_blocks * self.beats_of(layer) for layer in self.layers)
 
     def pace(self, burst: int, interval: int) -> Pace:
         """Return when beats of weights may come, ``burst`` at a time and ``interval`` cycles from one burst to the
         next at least, and how long a frame takes then."""
+        blocks = [layer for layer in self.layers for _ in range(layer.out_blocks)]
+        beats = list(accumulate(map(self.beats_of, blocks), initial=0))  # in front of each block
+        words = list(accumulate(map(self.needed, blocks), initial=0))
         starts: list[int] = []
-        ends: list[tuple[int, int]] = []  # of each block: its words up to there, when they are free
+        ends: list[int] = []  # of each block: when its words are free
         loads: list[tuple[int, int]] = []
         sends: list[tuple[int, int]] = []
-        oldest, freed = 0, 0  # block whose words the next beat may have to wait for; when those before it are free
-        word, step, total = 0, 0, self.beats
+        latest = oldest = freed = step = 0  # blocks: of a burst's last beat; whose words that may have to wait for
         for each in self.instructions:
             step += _SETTING
             if not isinstance(each, Layer):
@@ -274,18 +292,18 @@ class Program:
                 continue
             busy = self.header + each.pixels * self.steps(each) + self.gap
             for block in range(each.out_blocks):
-                word += self.needed(each)
-                last = word * self.beats_of_word - 1
+                last = beats[len(ends) + 1] - 1
                 while len(starts) * burst <= last:
-                    end = min((len(starts) + 1) * burst, total) - 1
-                    while oldest < len(ends) and end // self.beats_of_word - self.ring >= (
-                        ends[oldest - 1][0] if oldest else 0
-                    ):
-                        freed, oldest = ends[oldest][1], oldest + 1
+                    end = min((len(starts) + 1) * burst, self.beats) - 1
+                    while beats[latest + 1] <= end:
+                        latest += 1
+                    word = words[latest] + self._word_of(blocks[latest], end - beats[latest])
+                    while oldest < len(ends) and words[oldest] <= word - self.ring:
+                        freed, oldest = ends[oldest], oldest + 1
                     starts.append(max(starts[-1] + interval if starts else 0, freed))
                 arrived = starts[last // burst] + last % burst + _ARRIVAL
                 step = max(step + (_WAIT if block else 1), arrived) + busy
-                ends.append((word, step))
+                ends.append(step)
         return Pace(burst, tuple(starts), tuple(loads), tuple(sends), step)
 
 

@@ -2,55 +2,113 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Module, Signal, Value
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import stream
 
-from hdl_lib.blocks import delayed, loop
+from hdl_lib.blocks import delayed
+from hdl_lib.engine.program import BYTE, Program
 from hdl_lib.memories.buffer_memory import BufferMemory
 
-_SHALLOW = 512  # words of a block RAM of 36 bits
+SHALLOW = 512
+"""Words of a block RAM of 36 bits."""
 
 
 class WeightRing:
-    """A ring of ``depth`` words (a power of two) of ``beats`` beats, each of ``width`` bits. Beats lie in memories of
-    their own, two in one where block RAMs are wide enough."""
+    """A ring of a program's ``ring`` words. Beats lie in memories of their own, two in one where block RAMs are wide
+    enough.
 
-    def __init__(self, depth: int, beats: int, width: int) -> None:
-        self.depth, self.beats, self.width = depth, beats, width
-        self.together = 2 if depth <= _SHALLOW and beats % 2 == 0 else 1
+    Of each block there come, in this order: a beat with the number of words behind its header, and in its highest bit
+    whether they are diagonal; the header's words; the others. Of a diagonal word only the diagonal comes.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self.program, self.beats, self.width = program, program.beats_of_word, program.width
+        self.together = 2 if program.ring <= SHALLOW and self.beats % 2 == 0 else 1
         self.columns = [
-            BufferMemory(f"weights_{column}", self.together * width, depth) for column in range(beats // self.together)
+            BufferMemory(f"weights_{column}", self.together * self.width, program.ring)
+            for column in range(self.beats // self.together)
         ]
 
     def write(self, m: Module, source: stream.Interface, needed: Value, freed: Value) -> Value:
         """Take beats while there is room; ``freed``: the oldest ``needed`` words are of no use any more. Return whether
         as many words are there, two cycles after some became free, or ``needed`` changed, and later."""
+        depth = self.program.ring
         accept, word_done = Signal(name="weight_accept"), Signal(name="weight_word_done")
-        space = Signal(range(self.depth + 1), init=self.depth)
-        filled = Signal(range(self.depth + 1))
-        place = Signal(range(self.depth), name="weight_place")
-        last = loop(m, "weight_beat", self.beats, accept)
-        m.d.comb += [source.ready.eq(space != 0), accept.eq(source.valid & source.ready), word_done.eq(accept & last)]
+        space, filled = Signal(range(depth + 1), init=depth), Signal(range(depth + 1))
+        m.d.comb += [source.ready.eq(space != 0), accept.eq(source.valid & source.ready)]
         back = Signal.like(needed, name="words_freed")
         m.d.comb += back.eq(needed & freed.replicate(len(needed)))
         written = delayed(m, "word_written", word_done, 2)
         m.d.sync += [space.eq(space + back - word_done), filled.eq(filled - back + written)]
-
-        beat = Signal(self.width, name="weight_beat_taken", reset_less=True)
-        former = Signal(self.width, name="weight_beat_before", reset_less=True)
-        column = Signal(self.beats, name="weight_column", init=1)
-        enable = Signal(self.beats, name="weight_enable")
-        with m.If(accept):
-            m.d.sync += [beat.eq(Value.cast(source.payload)), former.eq(beat), column.eq(column.rotate_left(1))]
-        m.d.sync += enable.eq(column & accept.replicate(self.beats))
+        place = Signal(range(depth), name="weight_place")
         with m.If(delayed(m, "word_ended", word_done, 1)):
             m.d.sync += place.eq(place + 1)
-        for number, memory in enumerate(self.columns):
-            data = beat if self.together == 1 else Cat(former, beat)
-            memory.write(m, enable[(number + 1) * self.together - 1], place, data)
+
+        payload = Value.cast(source.payload)
+        diagonal = self._words(m, accept, payload, word_done)
+        was_diagonal = Signal(name="word_was_diagonal")
+        beat, former = (Signal(self.width, name=f"weight_beat_{name}", reset_less=True) for name in ("taken", "before"))
+        line = Signal(self.program.lanes * BYTE, name="diagonal_weights", reset_less=True)
+        taking = accept & self.inside
+        column, enable = Signal(self.beats, name="weight_column", init=1), Signal(self.beats, name="weight_enable")
+        with m.If(accept):
+            m.d.sync += [beat.eq(payload), former.eq(beat), line.eq(Cat(line[self.width :], payload))]
+        with m.If(word_done | ~self.inside):
+            m.d.sync += column.eq(1)
+        with m.Elif(accept):
+            m.d.sync += column.eq(column.rotate_left(1))
+        m.d.sync += [
+            was_diagonal.eq(diagonal),
+            enable.eq(Mux(diagonal, word_done.replicate(self.beats), column & taking.replicate(self.beats))),
+        ]
+        self._store(m, enable, place, beat if self.together == 1 else Cat(former, beat), was_diagonal, line)
         enough = Signal(name="weights_enough")  # in a register, and not of words that have just become free
         m.d.sync += enough.eq((filled >= needed) & ~freed)
         return enough
+
+    def _words(self, m: Module, accept: Value, payload: Value, word_done: Signal) -> Value:
+        """Count the beats of words, and the words of a block; return whether the present word is diagonal."""
+        program = self.program
+        self.inside = Signal(name="weight_inside")  # a block: its first beat has come
+        heads = Signal(range(program.header + 1), name="heads_left")
+        words = Signal(self.width - 1, name="words_left")
+        is_diagonal, diagonal = Signal(name="block_diagonal"), Signal(name="word_diagonal")
+        index = Signal(range(self.beats), name="weight_beat")
+        last = Signal(name="weight_beat_last")
+        m.d.comb += [
+            diagonal.eq(is_diagonal & (heads == 0)),
+            last.eq(index == Mux(diagonal, program.beats_of_diagonal - 1, self.beats - 1)),
+            word_done.eq(accept & self.inside & last),
+        ]
+        with m.If(accept & self.inside):
+            m.d.sync += index.eq(Mux(last, 0, index + 1))
+        with m.If(word_done):
+            with m.If(heads != 0):
+                m.d.sync += heads.eq(heads - 1)
+            with m.Else():
+                m.d.sync += words.eq(words - 1)
+                with m.If(words == 1):
+                    m.d.sync += self.inside.eq(0)
+        with m.Elif(accept & ~self.inside):
+            m.d.sync += [
+                self.inside.eq(1), heads.eq(program.header), words.eq(payload[:-1]), is_diagonal.eq(payload[-1])
+            ]
+        return diagonal
+
+    def _store(
+        self, m: Module, enable: Value, place: Value, data: Value, is_diagonal: Value, line: Value
+    ) -> None:
+        """Write ``data`` to a column, or the diagonal in ``line`` and zeros to all of them."""
+        lanes = self.program.lanes
+        elsewhere = Signal(len(data), name="weight_elsewhere")
+        m.d.comb += elsewhere.eq(data & ~is_diagonal.replicate(len(data)))
+        for number, memory in enumerate(self.columns):
+            parts = []
+            for byte in range(len(data) // BYTE):
+                row, lane = divmod(number * len(data) // BYTE + byte, lanes)
+                own = elsewhere.word_select(byte, BYTE)
+                parts.append(Mux(is_diagonal, line.word_select(row, BYTE), own) if row == lane else own)
+            memory.write(m, enable[(number + 1) * self.together - 1], place, Cat(*parts))
 
     def read(self, m: Module, address: Value) -> Value:
         """Return the word at ``address``, two cycles later."""

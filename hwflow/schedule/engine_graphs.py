@@ -37,7 +37,7 @@ def engine_graphs(graph: Graph, device: Chip, budget: Budget, timing: MemoryTimi
     for lanes in _LANES:
         for together in (each for each in _TOGETHER if lanes % each == 0):
             engine = engine_of(lanes, together, timing.chip.width).within(part.network, budget.dsp - blocks)
-            if engine is None or lanes**2 * 8 % engine.width or engine.soft > _MOST_SOFT * lanes:
+            if engine is None or lanes * 8 % engine.width or engine.soft > _MOST_SOFT * lanes:
                 continue
             room = words_of_maps(engine, part.network, device.family, int(_SHARE * budget.bram) - others)
             pace = cycles_of_beat(engine, part.network, timing)

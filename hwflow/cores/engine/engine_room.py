@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
-from hdl_lib.engine.weight_ring import WeightRing
+from hdl_lib.engine.weight_ring import SHALLOW
 from hdl_lib.external.fetch_plan import FetchPlan
 from hwflow.cores import costs
 from hwflow.cores.engine.strips import Engine, Network
@@ -15,9 +15,9 @@ _ROWS = 512  # words by which a memory grows
 
 def words_of_maps(engine: Engine, network: Network, family: str, blocks: int) -> int:
     """Return the words of maps for which so many block RAMs have room beside the ring of weights."""
-    ring = WeightRing(engine.ring(network), engine.lanes**2 * 8 // engine.width, engine.width)
-    column = costs.buffer_memory(family, ring.depth, ring.together * ring.width).bram
-    left = blocks - column * len(ring.columns)
+    ring = engine.ring(network)
+    width = 2 * engine.width if ring <= SHALLOW and engine.lanes > engine.width // 8 else engine.width
+    left = blocks - costs.buffer_memory(family, ring, width).bram * (engine.lanes**2 * 8 // width)
     sizes = range(_ROWS, 1 << 16, _ROWS)
     count = bisect_right(sizes, left, key=lambda words: costs.buffer_memory(family, words, engine.lanes * 8).bram)
     return sizes[count - 1] if count else 0

@@ -421,7 +421,8 @@ def _cycles(group: Group, engine: Engine, cycles_of_beat: float) -> float:
         layer = group.network.layers[number - 1]
         taps, out_blocks = engine.taps(layer), -(-layer.outputs // engine.lanes)
         steps = max(taps + (layer.added is not None), engine.lanes // engine.together)
-        fetched = (header + taps) * (engine.lanes**2 * 8 // engine.width) * cycles_of_beat
+        size = engine.lanes if layer.diagonal else engine.lanes**2
+        fetched = (header * engine.lanes**2 + taps * size) * 8 // engine.width * cycles_of_beat
         total += out_blocks * max(len(rows) * layer.window.output[1] * steps + _AROUND, fetched)
     return total
 

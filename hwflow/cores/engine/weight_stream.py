@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hdl_lib.engine.program import Program
+from hdl_lib.engine.program import BYTE, Program
 from hwflow.cores.engine.engine_layers import EngineLayer
 from hwflow.ir.graph import IntArray
 
@@ -20,19 +20,22 @@ def weight_stream(program: Program, layers: Sequence[EngineLayer], order: Sequen
 def _bytes_of(program: Program, layer: EngineLayer) -> IntArray:
     lanes = program.lanes
     blocks = -(-layer.outputs // lanes)
-    parameters = np.zeros((blocks * lanes, program.header * lanes), dtype=np.int8)
+    parameters: IntArray = np.zeros((blocks * lanes, program.header * lanes), dtype=np.int8)
     multiplier_bits, addend_bits = program.forms.multiplier_bits, program.forms.addend_bits
     for channel, (multiplier, addend) in enumerate(zip(layer.form.multipliers, layer.form.addends, strict=True)):
         number = (addend & ((1 << addend_bits) - 1)) << multiplier_bits | multiplier & ((1 << multiplier_bits) - 1)
         parameters[channel] = np.frombuffer(number.to_bytes(program.header * lanes, "little"), dtype=np.int8)
     header = parameters.reshape(blocks, lanes, program.header, lanes).swapaxes(1, 2)
+    words: IntArray
     if layer.diagonal:
-        taps = _padded(layer.weights, 1, lanes).reshape(-1, blocks, lanes).swapaxes(0, 1)
-        words = taps[..., np.newaxis] * np.eye(lanes, dtype=np.int8)
+        words = _padded(layer.weights, 1, lanes).reshape(-1, blocks, lanes).swapaxes(0, 1)
     else:
         rows = _padded(layer.weights, 0, lanes).reshape(blocks, lanes, layer.window.taps, layer.inputs)
         words = _padded(rows, 3, lanes).reshape(blocks, lanes, -1, lanes).swapaxes(1, 2)
-    return np.concatenate([header, words], axis=1).reshape(-1)
+    taps = words.shape[1] | int(layer.diagonal) << program.width - 1
+    first = np.frombuffer(taps.to_bytes(program.width // BYTE, "little"), dtype=np.int8)
+    firsts: IntArray = np.broadcast_to(first, (blocks, len(first)))
+    return np.concatenate([firsts, header.reshape(blocks, -1), words.reshape(blocks, -1)], axis=1).reshape(-1)
 
 
 def _padded(weights: IntArray, axis: int, lanes: int) -> IntArray:

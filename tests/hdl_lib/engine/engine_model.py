@@ -49,7 +49,9 @@ class Case:
         found: list[int] = []
         for which, layer in zip(self.of, self.program.layers, strict=True):
             own = self.numbers[which]
+            taps = layer.taps | int(layer.diagonal) << self.program.width - 1
             for block in range(layer.out_blocks):
+                found += taps.to_bytes(self.program.width // 8, "little")
                 rows = range(block * lanes, (block + 1) * lanes)
                 parameters = []
                 for row in rows:
@@ -62,7 +64,7 @@ class Case:
                 found += [
                     self._weight(layer, own.weights, row, lane, (y, x), source) & 255
                     for y in range(kh) for x in range(kw) for source in range(1 if layer.diagonal else layer.blocks)
-                    for row in rows for lane in range(lanes)
+                    for row in rows for lane in range(lanes) if not layer.diagonal or lane == row % lanes
                 ]
         step = self.program.width // 8
         return [sum(byte << 8 * k for k, byte in enumerate(found[n : n + step])) for n in range(0, len(found), step)]
@@ -71,7 +73,7 @@ class Case:
         if row >= len(weights):
             return 0
         if layer.diagonal:
-            return int(weights[row, *tap]) if row % self.program.lanes == lane else 0
+            return int(weights[row, *tap])
         column = source * self.program.lanes + lane
         return int(weights[row, *tap, column]) if column < weights.shape[3] else 0
 

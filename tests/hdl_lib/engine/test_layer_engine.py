@@ -113,7 +113,7 @@ def test_rows_that_have_been_replaced_are_found() -> None:
     ("change", "message"),
     [
         ({"together": 3}, "together must divide the 4 lanes, not be 3"),
-        ({"width": 12}, "width must be whole bytes that divide the 16 weights of a word, not 12 bits"),
+        ({"width": 12}, "width must be whole bytes that divide the 4 of a row, not 12 bits"),
         ({"ring": 24}, "ring must be a power of two and have room for 11 words, not 24"),
         ({"ring": 8}, "ring must be a power of two and have room for 11 words, not 8"),
         ({"instructions": ()}, "there must be a layer"),

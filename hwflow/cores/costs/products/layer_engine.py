@@ -32,8 +32,8 @@ def layer_engine(family: str, program: Program, width: int, depth: int) -> Resou
             total += Resources(ff=2 * rows * word if form == ProductForm.LUT else 0)  # weights wait
     total += buffer_memory(family, program.words, word) + queue(family, width, depth)
     total += Resources(lut=2 * word, ff=6 * word)  # words that are read, written, gathered, added
-    ring = WeightRing(program.ring, program.beats_of_word, program.width)
-    total += buffer_memory(family, ring.depth, ring.together * ring.width).times(len(ring.columns))
+    ring = WeightRing(program)
+    total += buffer_memory(family, program.ring, ring.together * ring.width).times(len(ring.columns))
     total += Resources(ff=lanes * word + 2 * program.beats_of_word + 2 * program.width) + loop(program.beats_of_word)
     size = forms.multiplier_bits + forms.addend_bits
     total += Resources(lut=lanes * (forms.sum_bits + 2 * size), ff=lanes * (forms.sum_bits + size))
