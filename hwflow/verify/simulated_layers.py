@@ -165,8 +165,8 @@ def judge(
     scaled = any(layer.factors is not None for layer in (held or {}).values())
     passes = pipeline.holding(Holding(known=held).hold) if scaled else pipeline.FORMS[loops]
     inside = pipeline.run(quantized, passes)
-    dataflow = fetch_weights(rows_outside(inside, rows)[0], fetched or {}, ANY_TIMING)
-    dataflow = layers_as_made(dataflow, engine)
+    dataflow = layers_as_made(rows_outside(inside, rows)[0], engine)
+    dataflow = fetch_weights(dataflow, fetched or {}, ANY_TIMING)
     dataflow = queue_outside(dataflow, dict.fromkeys(waiting, Fraction(1)), ANY_TIMING)
     streams = _streams(model, dataflow, taps, records)
     per_frame = sum(prod(v.typed.shape) for graph in (quantized, dataflow) for v in graph.values())

@@ -16,8 +16,8 @@ from tests.models import Builder
 BUDGET = "bram=20,lut=9000,ff=9000,dsp=24"
 
 
-def deep() -> Builder:
-    """Convolutions of 32 channels around a pool: weights of 83 KB, and maps of 8 KB."""
+def deep(outputs: int = 10, *, quantized: bool = True) -> Builder:
+    """Convolutions of 32 channels around a pool: weights of 83 KB, and maps of 8 KB; a dense layer, maybe quantized."""
     rng = np.random.default_rng(4)
     b = Builder(19, 9)
     x = b.requantize(b.input("x", ["N", 4, 24, 24]), 0.05, 128)
@@ -32,7 +32,8 @@ def deep() -> Builder:
         y = b.requantize(convolution(y, (32, 32, 3, 3), 0.0011), 0.0311, 128)
         x = b.requantize(b.node("Relu", b.node("Add", y, x)), 0.0613, 0)
     x = b.node("Flatten", b.requantize(b.node("GlobalAveragePool", x), 0.0217, 0))
-    b.output(b.requantize(b.node("MatMul", x, b.weights(rng.integers(-90, 91, (32, 10)), 0.01)), 0.11, 128))
+    x = b.node("MatMul", x, b.weights(rng.integers(-90, 91, (32, outputs)), 0.01))
+    b.output(b.requantize(x, 0.11, 128) if quantized else x)
     return b
 
 
@@ -75,3 +76,17 @@ def test_only_where_nothing_else_fits_or_it_is_faster(tmp_path: Path) -> None:
     path = deep().save(tmp_path)
     roomy = compile(path, "ulx3s_85f", clock_mhz=100)
     assert not any(node.op == "layer_engine" for node in roomy.schedule.graph.nodes)
+
+
+def test_a_dense_layer_beside_the_engine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Sums that leave as they are: no layer of an engine, but their weights come from the same memory."""
+    path = deep(300, quantized=False).save(tmp_path)
+    arguments = ["--board", "ulx3s_85f", "--clock", "100", "--budget", BUDGET, "--until", "verilog"]
+    assert main(["synth", str(path), *arguments, "-o", str(tmp_path / "out")]) == 0
+    memory = json.loads((tmp_path / "out" / "manifest.json").read_text())["memory"]
+    assert [engine["layers"] for engine in memory["engines"]] == [9]
+    assert list(memory["groups"].values()) == [1]
+    assert len(memory["regions"]) == 2
+    capsys.readouterr()
+    assert main(["sim", str(tmp_path / "out"), "--frames", "1", "--layers"]) == 0
+    assert "layers equal the golden model" in capsys.readouterr().out

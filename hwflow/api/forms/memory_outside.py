@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
+from itertools import islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 _BOUNDLESS = 1 << 20  # block RAMs
 _ENDS = 2  # block RAMs of a queue's words on their way to memory outside, and from there
+_ENGINES = 3  # that are tried
 _AS_FAST = 1.1  # times as slow as cores for each layer: an engine, which is much smaller
 _SLOWER = 1.25  # times as slow as its cores need be: a design that waits for block RAM of its queues
 
@@ -67,7 +69,7 @@ class MemoryOutside:
         engine = self._with_engine() if self.request.memory != ALL else None
         if engine is not None:
             words = fewest_words(self._waiting, self._part, self._budgets, self.timing)
-            if engine.schedule.initiation_interval <= words:
+            if engine.schedule.initiation_interval <= _AS_FAST * words:
                 return engine
         try:
             other = self._without_engine(refused)
@@ -82,7 +84,8 @@ class MemoryOutside:
     def _with_engine(self) -> Design | None:
         """Return the fastest design in which an engine computes layers in turn; None where there is none."""
         best: Design | None = None
-        for cycles, graph in engine_graphs(self.streams, self._part, self._budgets[0], self.timing):
+        graphs = engine_graphs(self.streams, self._part, self._budgets[0], self.timing)
+        for cycles, graph in islice(graphs, _ENGINES):
             if best is not None and cycles >= best.schedule.initiation_interval:
                 break
             queued = self._queued(graph)

@@ -97,8 +97,8 @@ def fetch_weights(
     graph: Graph, groups: Mapping[str, int], timing: MemoryTiming | None, known: Known | None = None
 ) -> Graph:
     """Return a copy of a dataflow graph in which the nodes named in ``groups`` have their weights in a memory, and use
-    a row for so many vectors at a time. ``known``: of other such copies, which share what is computed once. Raises
-    :class:`ModelRefused` where the memory is too small."""
+    a row for so many vectors at a time; in the same memory as those that lie there already. ``known``: of other such
+    copies, which share what is computed once. Raises :class:`ModelRefused` where the memory is too small."""
     graph = graph.copy()
     if not groups:
         return graph
@@ -147,7 +147,13 @@ def fetch_weights(
         made += own
         for each in own if window is None else (window, *own):
             each.kept = {} if known is None else known.setdefault((each.name, group), {})
-    memory = Node(nodes.fresh(NAME), [], streams, WeightMemoryAttributes(timing, tuple(layers)))
+    there = next((node for node in made if isinstance(node.attributes, WeightMemoryAttributes)), None)
+    if there is None:
+        memory = Node(nodes.fresh(NAME), [], streams, WeightMemoryAttributes(timing, tuple(layers)))
+    else:
+        attributes = replace(there.attributes, layers=(*there.attributes.layers, *layers))
+        memory = Node(there.name, [], [*there.outputs, *streams], attributes)
+        made.remove(there)
     graph.nodes = [memory, *made]
     for node in graph.nodes:
         if any(value.type is None for value in node.outputs):
