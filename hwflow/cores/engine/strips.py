@@ -18,7 +18,7 @@ from amaranth.utils import ceil_log2
 
 from hdl_lib.engine.program import Added, Forms, Instruction, Layer, Load, Program, Region, Send
 from hdl_lib.requantizers.shift_and_clamp import ShiftRounding
-from hwflow.cores.engine.engine_layers import EngineLayer
+from hwflow.cores.engine.engine_layers import BYTE, EngineLayer
 from hwflow.cores.logical.image_windows import WindowGeometry
 from hwflow.cores.windows.sliding_window import core_geometry
 from hwflow.numerics.accumulator_bounds import width_of
@@ -62,9 +62,24 @@ class Network:
                 found[layer.added.map].append(number)
         return found
 
+    def ends(self, number: int) -> Interval:
+        """Return what the elements of a map are within, and those outside that layers see beside it."""
+        found = [self.layers[number - 1].limits if number else self.element.interval]
+        for reader in self.readers[number]:
+            layer = self.layers[reader]
+            if layer.source == number and layer.window.touches_padding():
+                found.append(Interval(layer.pad_value, layer.pad_value))
+        return Interval.hull_of(found)
+
     def is_signed(self, number: int) -> bool:
         """Tell whether the elements of a map are stored with a sign."""
-        return self.element.signed if number == 0 else self.layers[number - 1].limits.lo < 0
+        return self.ends(number).lo < 0
+
+    @property
+    def is_of_bytes(self) -> bool:
+        """Tell whether all maps are of bytes, with a sign or without one."""
+        ends = [self.ends(number) for number in range(len(self.shapes))]
+        return all(each.lo >= BYTE.lo and each.hi <= (BYTE.hi if each.lo < 0 else 2 * BYTE.hi + 1) for each in ends)
 
     @cached_property
     def forms(self) -> Forms:

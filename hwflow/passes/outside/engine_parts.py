@@ -191,6 +191,8 @@ class _Reader:
         )
         shape = self._shape(0)
         network = Network(made, shape, self.source.typed.element)
+        if not network.is_of_bytes:
+            return None
         return EnginePart(self.source, result, frozenset(self.taken[:nodes]), network)
 
     def _layer(self, layer: _Layer, form: MultiplyAddShift, later: MultiplyAddShift | None) -> EngineLayer:

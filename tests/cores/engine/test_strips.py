@@ -137,3 +137,20 @@ def test_less_room_takes_more_strips() -> None:
     )
     assert group.strips > 1
     assert list(wrong_words(narrow, replace(program, instructions=smaller)))
+
+
+def test_what_is_outside_may_need_a_sign() -> None:
+    """Elements of 5 to 127 beside padding of -128 are stored with a sign; those up to 200 cannot be beside it."""
+    window = WindowGeometry(3, 3, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1))
+    weights = np.ones((1, 9), dtype=np.int64)
+
+    def two(high: int, pad: int) -> Network:
+        first = EngineLayer(window, 0, 0, weights, False, BYTE, MultiplyAddShift((1,), (0,), 0, 5, high))
+        second = EngineLayer(window, 1, pad, weights, False, BYTE, MultiplyAddShift((1,), (0,), 0, -128, 127))
+        return Network((first, second), Shape(3, 3, 1), IntType(8, False))
+
+    assert [two(127, 0).is_signed(number) for number in range(3)] == [False, False, True]
+    assert two(127, -128).is_signed(1)
+    assert two(127, -128).is_of_bytes
+    assert two(200, 0).is_of_bytes
+    assert not two(200, -128).is_of_bytes
