@@ -25,7 +25,7 @@ from hwflow.passes.outside.queue_outside import queue_outside
 from hwflow.passes.outside.rows_outside import row_queues, rows_outside
 from hwflow.schedule.engine_graphs import engine_graphs
 from hwflow.schedule.queues_outside import deep_delays, deep_queues
-from hwflow.schedule.schedule import schedule
+from hwflow.schedule.schedule import Schedule, schedule
 from hwflow.schedule.search.bounds import Bounds, block_bits
 from hwflow.schedule.search.folding_search import Budget, FoldingSearch
 from hwflow.schedule.weights_outside import choices, exceeds_block_ram, fewest_words
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _BOUNDLESS = 1 << 20  # block RAMs
 _ENDS = 2  # block RAMs of a queue's words on their way to memory outside, and from there
 _ENGINES = 3  # that are tried
-_AS_FAST = 1.1  # times as slow as cores for each layer: an engine, which is much smaller
+_AS_FAST, _SMALL = 1.1, 0.5  # times as slow as cores for each layer, in so many of their look-up tables: as good
 _SLOWER = 1.25  # times as slow as its cores need be: a design that waits for block RAM of its queues
 
 
@@ -69,7 +69,7 @@ class MemoryOutside:
         engine = self._with_engine() if self.request.memory != ALL else None
         if engine is not None:
             words = fewest_words(self._waiting, self._part, self._budgets, self.timing)
-            if engine.schedule.initiation_interval <= _AS_FAST * words:
+            if engine.schedule.initiation_interval <= words:
                 return engine
         try:
             other = self._without_engine(refused)
@@ -77,9 +77,7 @@ class MemoryOutside:
             if engine is None:
                 raise
             return engine
-        if engine is not None and engine.schedule.initiation_interval <= _AS_FAST * other.schedule.initiation_interval:
-            return engine
-        return other
+        return other if engine is None or not _is_better(engine.schedule, other.schedule) else engine
 
     def _with_engine(self) -> Design | None:
         """Return the fastest design in which an engine computes layers in turn; None where there is none."""
@@ -278,3 +276,9 @@ class MemoryOutside:
         except ModelRefused:
             return {}
         return {queue.value: queue.share for queue in deep_queues(graph, made)}
+
+
+def _is_better(engine: Schedule, other: Schedule) -> bool:
+    """Tell whether an engine is faster than cores for each layer, or about as fast and much smaller."""
+    small = engine.resources.lut <= _SMALL * other.resources.lut
+    return engine.initiation_interval < (_AS_FAST if small else 1) * other.initiation_interval
