@@ -22,7 +22,7 @@ _SHARE = 0.88  # of the block RAM: the program and queues take some
 _LEAST_LAYERS = 2
 _LARGE = 1 << 16  # bits of a dense layer beside an engine that does not stay in block RAM
 _FETCHED = 6  # block RAMs of one that does not, about
-_MOST_SOFT = 0.5  # of the rows multiply in look-up tables: larger engines wait for weights
+_MOST_SOFT = 0.1  # of the rows multiply in look-up tables: with half of them a tenth faster, but hardly routable
 
 
 def engine_graphs(graph: Graph, device: Chip, budget: Budget, timing: MemoryTiming) -> Iterator[tuple[int, Graph]]:
