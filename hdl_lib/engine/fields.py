@@ -48,6 +48,8 @@ def numbers_of(program: Program, each: Instruction, is_last: bool) -> dict[str, 
         "column_pixel": sw, "row_pixel": sh, "width": window.width, "height": window.height,
         "low": each.low, "high": each.high,
     }
+    if each.maximum:
+        found["maximum"] = 1
     added = each.added
     if added is not None:
         found |= _region("other", added.region, each.rows.start * window.out_width * each.out_blocks)

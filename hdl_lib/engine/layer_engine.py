@@ -151,7 +151,10 @@ class LayerEngine(wiring.Component):
         ]
         self._elaborate_output(m, queue, phases.sending, word)
         weights = self._elaborate_weights(m, ring, phases, step.pixel_last)
-        results = self._elaborate_sums(m, now, phases.tap, taps_last, word, weights)
+        update = Signal(name="multiplied_now")
+        m.d.comb += update.eq(phases.tap & (step.taps_last | ~now["maximum"]) if program.maxima else phases.tap)
+        multiplied = self._elaborate_maxima(m, now, phases, word)
+        results = self._elaborate_sums(m, now, update, taps_last, multiplied, weights)
         parameters = self._elaborate_parameters(m, phases.heading, weights)
         added = Signal.like(word, name="added_word")
         with m.If(delayed(m, "adding", adding, READ)):
@@ -223,8 +226,29 @@ class LayerEngine(wiring.Component):
             m.d.comb += Value.cast(queue.payload[lane]).eq(word.word_select(lane, BYTE))
         wiring.connect(m, wiring.flipped(self.o), queue.o)
 
+    def _elaborate_maxima(self, m: Module, now: Mapping[str, Value], phases: _Phases, word: Value) -> Value:
+        """Return the word whose elements are multiplied: in a layer of maxima the greatest ones so far of a window, a
+        cycle later."""
+        program = self.program
+        if not program.maxima:
+            return word
+        first = Signal(name="tap_first", init=1)
+        with m.If(phases.begin | phases.pixel):
+            m.d.sync += first.eq(1)
+        with m.Elif(phases.tap):
+            m.d.sync += first.eq(0)
+        alone = Signal(name="word_alone")
+        m.d.comb += alone.eq(delayed(m, "tap_first", first, READ) | ~now["maximum"])
+        best = Signal.like(word, name="greatest")
+        both = (elements(each, program.lanes, now["signed"]) for each in (word, best))
+        for lane, (new, old) in enumerate(zip(*both, strict=True)):
+            with m.If(alone | (new > old)):
+                m.d.sync += best.word_select(lane, BYTE).eq(new[:BYTE])
+        return best
+
     def _elaborate_weights(self, m: Module, ring: WeightRing, phases: _Phases, pixel_last: Value) -> Value:
-        """Return the word of weights of a step, READ cycles later: those of a block over and over, for each window."""
+        """Return the word of weights of a step, ``program.read`` cycles later: those of a block over and over, for each
+        window."""
         place, first = (Signal(range(self.program.ring), name=name) for name in ("weight_step", "weight_first"))
         with m.If(phases.heading):
             m.d.sync += first.eq(place + 1)
@@ -232,19 +256,19 @@ class LayerEngine(wiring.Component):
             m.d.sync += place.eq(first)
         with m.Elif(phases.heading | phases.tap):
             m.d.sync += place.eq(place + 1)
-        read = ring.read(m, delayed(m, "weight_step", place, READ - 3, reset=False))
+        read = ring.read(m, delayed(m, "weight_step", place, self.program.read - 3, reset=False))
         near = Signal(len(read), name="weights_near", reset_less=True)
         m.d.sync += near.eq(read)
         return near
 
     def _elaborate_sums(
-        self, m: Module, now: Mapping[str, Value], tap: Value, taps_last: Value, word: Value, weights: Value
+        self, m: Module, now: Mapping[str, Value], updating: Value, taps_last: Value, word: Value, weights: Value
     ) -> list[Value]:
         """Return the sums of a window, ``program.sums`` cycles after its last step."""
         program, hard, soft = self.program, self.program.row, self.program.soft_row
         inputs = elements(word, program.lanes, now["signed"])
         stages = program.sums - 1
-        update, last = delayed(m, "update", tap, stages - 1), delayed(m, "last", taps_last, stages - 1)
+        update, last = delayed(m, "update", updating, stages - 1), delayed(m, "last", taps_last, stages - 1)
         # Products in look-up tables are ready sooner: what they are made of waits.
         sooner = hard.operand_latency + hard.latency - soft.operand_latency - soft.latency
         later = sooner + hard.weight_lead - soft.weight_lead + soft.operand_latency - hard.operand_latency
@@ -272,7 +296,7 @@ class LayerEngine(wiring.Component):
         bits = program.lanes * BYTE  # of a row in a word
         size = program.header * bits
         rows = [Signal(size, name=f"parameters_{row}", reset_less=True) for row in range(program.lanes)]
-        with m.If(delayed(m, "heading", heading, READ)):
+        with m.If(delayed(m, "heading", heading, program.read)):
             m.d.sync += [row.eq(Cat(row[bits:], weights.word_select(place, bits))) for place, row in enumerate(rows)]
         return rows
 

@@ -78,6 +78,8 @@ class Layer:
     ``blocks``, ``out_blocks``: words of a pixel of the source, and of the target. ``diagonal``: a word of the target
     sees the word of the same number of each pixel of the source alone, as in depthwise convolutions (then there are
     equally many). ``signed``: elements of the source are. ``pad_value``: of elements outside. ``added``: what follows.
+    ``maximum``, of a diagonal layer: of each channel the window's greatest element alone is multiplied, by the weight
+    of the last tap.
     """
 
     geometry: WindowGeometry
@@ -92,6 +94,7 @@ class Layer:
     low: int
     high: int
     added: Added | None = None
+    maximum: bool = False
 
     @property
     def taps(self) -> int:
@@ -169,6 +172,8 @@ class Program:
             raise ValueError(f"soft must be 0 to {self.lanes} rows, not {self.soft}")
         if not self.layers:
             raise ValueError("there must be a layer")
+        if any(layer.maximum and not layer.diagonal for layer in self.layers):
+            raise ValueError("layers of maxima must be diagonal")
         needed = max(map(self.needed, self.layers))
         if self.ring & (self.ring - 1) or self.ring < needed:
             raise ValueError(f"ring must be a power of two and have room for {needed} words, not {self.ring}")
@@ -198,10 +203,20 @@ class Program:
         """Return the same in look-up tables, which takes no longer."""
         return row_of(self.lanes, ProductForm.LUT)
 
+    @cached_property
+    def maxima(self) -> bool:
+        """Tell whether a layer takes maxima."""
+        return any(layer.maximum for layer in self.layers)
+
+    @property
+    def read(self) -> int:
+        """Return the cycles from the step that reads a word to the elements that are multiplied."""
+        return READ + self.maxima
+
     @property
     def sums(self) -> int:
         """Return the cycles from a step to the sum that it ends, in its register."""
-        return READ + self.row.operand_latency + self.row.latency + 1
+        return self.read + self.row.operand_latency + self.row.latency + 1
 
     @property
     def header(self) -> int:

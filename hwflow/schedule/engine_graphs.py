@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from math import ceil
 
 from hwflow.cores.engine.engine_room import cycles_of_beat, words_of_maps
 from hwflow.cores.engine.strips import Engine, Order, fastest
 from hwflow.cores.external.weight_memory import MemoryTiming
+from hwflow.cores.registry import OPERATORS
 from hwflow.errors import ModelRefused
-from hwflow.ir.graph import Graph
-from hwflow.passes.outside.engine_parts import engine_part, sources
+from hwflow.ir.graph import Graph, Node
+from hwflow.passes.outside.engine_parts import EnginePart, engine_part, sources
 from hwflow.passes.outside.fetch_weights import fetch_weights, may_be_fetched
 from hwflow.passes.outside.layers_in_turn import engine_of, layers_in_turn
 from hwflow.schedule.search.bounds import Bounds, block_bits
@@ -20,19 +22,64 @@ _LANES = (16, 14, 12, 10, 8, 6, 4, 2)
 _TOGETHER = (4, 2, 1)
 _SHARE = 0.88  # of the block RAM: the program and queues take some
 _LEAST_LAYERS = 2
+_MOST_IN_FRONT = 0.1  # of all multiply-accumulates, on cores of their own
+_LUT_IN_FRONT = 1280  # look-up tables of the budget for each multiplier in front of an engine
 _LARGE = 1 << 16  # bits of a dense layer beside an engine that does not stay in block RAM
 _FETCHED = 6  # block RAMs of one that does not, about
 _MOST_SOFT = 0.1  # of the rows multiply in look-up tables: with half of them a tenth faster, but hardly routable
 
 
 def engine_graphs(graph: Graph, device: Chip, budget: Budget, timing: MemoryTiming) -> Iterator[tuple[int, Graph]]:
-    """Yield about how many cycles a frame takes, and a dataflow graph in which an engine computes what it can, for each
-    engine that has room: the fastest first. Dense layers beside it have their weights in the memory, too."""
+    """Yield about how many cycles a frame takes, and a dataflow graph in which an engine computes what it can, or all
+    behind some first layers, for each engine that has room: the fastest first. Dense layers beside it have their
+    weights in the memory, too."""
     parts = [part for source in sources(graph) if (part := engine_part(graph, source)) is not None]
-    part = max(parts, key=lambda part: part.network.weights, default=None)
-    if part is None or len(part.network.layers) < _LEAST_LAYERS:
-        return
     bounds = Bounds(graph, device, None)
+    found: list[tuple[float, int, _Choice]] = []
+    for part in _worthwhile(graph, parts):
+        choices = _choices(graph, part, bounds, device, budget, timing)
+        found += [(choice.cycles, -choice.engine.lanes, choice) for choice in choices]
+    for cycles, _, choice in sorted(found, key=lambda each: each[:2]):
+        try:
+            made = layers_in_turn(graph, choice.part, choice.engine, choice.order, timing)
+            yield int(cycles), fetch_weights(made, choice.dense, timing)
+        except ModelRefused:  # the memory is too small
+            continue
+
+
+def _worthwhile(graph: Graph, parts: Sequence[EnginePart]) -> Iterator[EnginePart]:
+    """Yield the part that has most weights, and those without some first layers of it that have little to compute."""
+    largest = max(parts, key=lambda part: part.network.weights, default=None)
+    most = _MOST_IN_FRONT * sum(_macs(graph.nodes))
+    for part in parts:
+        if len(part.network.layers) >= _LEAST_LAYERS and largest is not None and part.result is largest.result:
+            if part is largest or sum(_macs(_in_front(graph, part))) <= most:
+                yield part
+
+
+def _in_front(graph: Graph, part: EnginePart) -> Sequence[Node]:
+    return graph.nodes[: next(number for number, node in enumerate(graph.nodes) if node in part.nodes)]
+
+
+def _macs(nodes: Sequence[Node]) -> Iterator[int]:
+    return (OPERATORS[node.op].macs(node) for node in nodes)
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """An engine for a part, about how many ``cycles`` a frame takes with it, and the dense layers beside it."""
+
+    part: EnginePart
+    engine: Engine
+    order: Order
+    cycles: float
+    dense: Mapping[str, int]
+
+
+def _choices(
+    graph: Graph, part: EnginePart, bounds: Bounds, device: Chip, budget: Budget, timing: MemoryTiming
+) -> Iterator[_Choice]:
+    """Yield the engines that have room for a part, one for each number of lanes."""
     bits, beside = bounds.least_bits(), [node for node in graph.nodes if node not in part.nodes]
     dense = {
         node.name: 1 for node in beside
@@ -41,7 +88,7 @@ def engine_graphs(graph: Graph, device: Chip, budget: Budget, timing: MemoryTimi
     others = ceil(sum(bits[node] for node in beside if node.name not in dense) / block_bits(device))
     others += _FETCHED * len(dense)
     blocks = sum(bounds.least_of(node, "dsp") for node in beside)
-    found: list[tuple[float, int, Engine, Order]] = []
+    in_front = sum(_macs(_in_front(graph, part))) * _LUT_IN_FRONT / max(1, budget.lut)
     for lanes in _LANES:
         for together in (each for each in _TOGETHER if lanes % each == 0):
             engine = engine_of(lanes, together, timing.chip.width).within(part.network, budget.dsp - blocks)
@@ -51,11 +98,5 @@ def engine_graphs(graph: Graph, device: Chip, budget: Budget, timing: MemoryTimi
             pace = cycles_of_beat(engine, part.network, timing)
             order = fastest(part.network, engine, room, pace) if room else None
             if order is not None:
-                cycles = order.cycles(engine, pace)
-                found.append((cycles, -lanes, engine, order))
+                yield _Choice(part, engine, order, in_front + order.cycles(engine, pace), dense)
                 break  # fewer together are slower
-    for cycles, _, engine, order in sorted(found, key=lambda each: each[:2]):
-        try:
-            yield int(cycles), fetch_weights(layers_in_turn(graph, part, engine, order, timing), dense, timing)
-        except ModelRefused:  # the memory is too small
-            continue

@@ -17,10 +17,12 @@ BUDGET = "bram=20,lut=9000,ff=9000,dsp=24"
 
 
 def deep(outputs: int = 10, *, quantized: bool = True) -> Builder:
-    """Convolutions of 32 channels around a pool: weights of 83 KB, and maps of 8 KB; a dense layer, maybe quantized."""
+    """An image made larger, which is no layer of an engine, convolutions of 32 channels around a pool: weights of 83 KB,
+    and maps of 18 KB; a dense layer, maybe quantized."""
     rng = np.random.default_rng(4)
     b = Builder(19, 9)
-    x = b.requantize(b.input("x", ["N", 4, 24, 24]), 0.05, 128)
+    x = b.requantize(b.input("x", ["N", 4, 12, 12]), 0.05, 128)
+    x = b.node("Resize", x, "", b.constant([1, 1, 2, 2]), mode="nearest", coordinate_transformation_mode="asymmetric")
 
     def convolution(x: str, shape: tuple[int, ...], scale: float, **attributes) -> str:
         return b.node("Conv", x, b.weights(rng.integers(-90, 91, shape), scale), pads=[1, 1, 1, 1], **attributes)
@@ -65,7 +67,7 @@ def test_layer_by_layer(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_what_is_said_of_it(out: Path) -> None:
     memory = json.loads((out / "manifest.json").read_text())["memory"]
     (engine,) = memory["engines"]
-    assert engine["layers"] == 10
+    assert engine["layers"] == 12
     assert engine["lanes"] ** 2 <= 24
     report = json.loads((out / "report.json").read_text())
     assert not report["timing"]["exact"]
@@ -84,7 +86,7 @@ def test_a_dense_layer_beside_the_engine(tmp_path: Path, capsys: pytest.CaptureF
     arguments = ["--board", "ulx3s_85f", "--clock", "100", "--budget", BUDGET, "--until", "verilog"]
     assert main(["synth", str(path), *arguments, "-o", str(tmp_path / "out")]) == 0
     memory = json.loads((tmp_path / "out" / "manifest.json").read_text())["memory"]
-    assert [engine["layers"] for engine in memory["engines"]] == [9]
+    assert [engine["layers"] for engine in memory["engines"]] == [11]
     assert list(memory["groups"].values()) == [1]
     assert len(memory["regions"]) == 2
     capsys.readouterr()

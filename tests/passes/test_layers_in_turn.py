@@ -78,12 +78,46 @@ def test_all_layers_are_taken(tmp_path: Path) -> None:
     assert layers[4].window.kernel == (5, 4)  # means over all of a map
 
 
+@pytest.mark.parametrize("zero", [0, 128, 200])
+@pytest.mark.parametrize("lanes", [2, 4])
+def test_maxima_are_layers(zero: int, lanes: int, tmp_path: Path) -> None:
+    """Overlapping and padded windows, whole maps; behind sums of two maps, and with one that is added."""
+    rng = np.random.default_rng(6)
+    b = Builder(19, 9)
+    x = b.requantize(b.input("x", ["N", 3, 9, 8]), 0.05, 128)
+    x = convolution(b, rng, x, (4, 3, 3, 3), 0.011, zero, pads=[1, 1, 1, 1])
+    y = b.node("MaxPool", x, kernel_shape=[3, 3], strides=[1, 1], pads=[1, 1, 1, 1])
+    x = b.requantize(b.node("Add", y, x), 0.017, zero)
+    x = b.node("MaxPool", x, kernel_shape=[3, 2], strides=[2, 2], pads=[1, 0, 1, 0])
+    x = convolution(b, rng, x, (5, 4, 3, 3), 0.013, zero, pads=[1, 1, 1, 1])
+    x = b.node("Flatten", b.node("GlobalMaxPool", x))
+    b.output(b.requantize(b.node("MatMul", x, b.weights(rng.integers(-127, 128, (5, 4)), 0.01)), 0.02, 128))
+    graph = dataflow(b.load(tmp_path).quantized)
+    part = part_of(graph)
+    assert part.nodes == frozenset(graph.nodes)
+    layers = part.network.layers
+    assert [layer.maximum for layer in layers] == [False, True, True, False, True, False]
+    port = graph.inputs[0]
+    ends = port.value.typed.interval
+    image = {port.name: rng.integers(ends.lo, ends.hi + 1, (6, *port.shape))}
+    (wanted,) = evaluate(graph, image).values()
+    assert len(np.unique(wanted)) > 6
+    engine = engine_of(lanes, 1, 16)
+    few, many = 4 * max(map(engine.words, part.network.shapes)), 4000
+    for words in (few, many):
+        order = fastest(part.network, engine, words, 1.0)
+        assert order is not None
+        made = layers_in_turn(graph, part, engine, order, None)
+        np.testing.assert_array_equal(next(iter(evaluate(made, image).values())), wanted)
+
+
 def test_what_is_no_layer_ends_a_part(tmp_path: Path) -> None:
+    """A requantizer that both falls and rises, for example."""
     rng = np.random.default_rng(2)
     b = Builder(19, 9)
     x = b.requantize(b.input("x", ["N", 3, 8, 8]), 0.05, 128)
     x = convolution(b, rng, x, (4, 3, 3, 3), 0.04, pads=[1, 1, 1, 1])
-    x = b.node("MaxPool", x, kernel_shape=[2, 2], strides=[2, 2])
+    x = b.requantize(b.node("HardSwish", x), 0.03, 20)
     x = convolution(b, rng, x, (5, 4, 3, 3), 0.04, pads=[1, 1, 1, 1])
     b.output(convolution(b, rng, x, (6, 5, 3, 3), 0.04))
     graph = dataflow(b.load(tmp_path).quantized)

@@ -33,6 +33,8 @@ class EngineLayer:
 
     ``window`` over the map ``source``, with elements of ``pad_value`` outside; ``weights`` [outputs, taps * inputs], or
     (``diagonal``) [taps, channels]; ``sums``: the interval of what is requantized; ``form``: of the requantizer.
+    ``maximum``, of a diagonal layer: of each channel the window's greatest element alone is multiplied, by the weight
+    of the last tap.
     """
 
     window: WindowGeometry
@@ -43,6 +45,7 @@ class EngineLayer:
     sums: Interval
     form: MultiplyAddShift
     added: AddedMap | None = None
+    maximum: bool = False
 
     @property
     def inputs(self) -> int:
@@ -63,7 +66,10 @@ class EngineLayer:
 
 def macs_of_data(layers: Sequence[EngineLayer]) -> int:
     """Return the multiply-accumulates per frame, without those of padding."""
-    return sum(int(layer.window.inside().sum()) * layer.weights.size // layer.window.taps for layer in layers)
+    return sum(
+        int(layer.window.inside().sum()) * layer.weights.size // layer.window.taps
+        for layer in layers if not layer.maximum
+    )
 
 
 def evaluate(layers: Sequence[EngineLayer], image: IntArray) -> IntArray:
@@ -73,7 +79,9 @@ def evaluate(layers: Sequence[EngineLayer], image: IntArray) -> IntArray:
         window, frames = layer.window, len(image)
         source = maps[layer.source].reshape(frames, window.height, window.width, layer.inputs)
         taps = window.windows(source, layer.pad_value).reshape(frames, -1, window.taps, layer.inputs)
-        if layer.diagonal:
+        if layer.maximum:
+            sums = taps.max(axis=2) * layer.weights[-1]
+        elif layer.diagonal:
             sums = (taps * layer.weights).sum(axis=2)
         else:
             sums = exact_matmul(taps.reshape(*taps.shape[:2], -1), layer.weights)

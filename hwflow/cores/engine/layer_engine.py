@@ -83,7 +83,8 @@ class LayerEngine(HardwareOperator[LayerEngineAttributes]):
         return (evaluate(attributes.layers, inputs[0]),)
 
     def macs(self, node: Node[LayerEngineAttributes]) -> int:
-        return sum(prod(layer.window.output) * layer.weights.size for layer in node.attributes.layers)
+        layers = node.attributes.layers
+        return sum(prod(layer.window.output) * layer.weights.size for layer in layers if not layer.maximum)
 
     def foldings(self, node: Node[LayerEngineAttributes], device: Device) -> Sequence[Folding]:
         lanes = node.attributes.program.lanes

@@ -364,7 +364,7 @@ class Order:
         return Layer(
             core_geometry(layer.window), rows, blocks, out_blocks, regions[layer.source], regions[number + 1],
             layer.diagonal, self.network.is_signed(layer.source), layer.pad_value, layer.form.low, layer.form.high,
-            added,
+            added, layer.maximum,
         )
 
 

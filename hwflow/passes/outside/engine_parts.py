@@ -1,7 +1,7 @@
 """Find what an engine can compute: a part of a graph with one stream in and one out, as layers.
 
 Windows, sums of products over them, and requantizers of these with a multiplication, an addition and a shift are
-layers; a sum with another map behind one, and its requantizer, belong to it.
+layers; a sum with another map behind one, and its requantizer, belong to it. So are maxima over windows.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from hwflow.cores.engine.strips import Network, Shape
 from hwflow.cores.logical.image_windows import Clipping, WindowGeometry
 from hwflow.cores.matrix.depthwise import DepthwiseAttributes
 from hwflow.cores.matrix.dot_products import MvuAttributes
+from hwflow.cores.windows.max_pool import MaxPoolAttributes
 from hwflow.cores.windows.sliding_window import SlidingWindowAttributes
 from hwflow.cores.windows.sum_pool import SumPoolAttributes
 from hwflow.cores.windows.weighted_pool import WeightedPoolAttributes
@@ -30,8 +31,10 @@ from hwflow.numerics.requantizers.multiply_add_shift import (
 )
 from hwflow.numerics.requantizers.shift_rounding import ShiftRounding
 from hwflow.numerics.requantizers.step_function import StepFunction
+from hwflow.types import Interval
 
 MOST_BITS = 8  # of an element of a map
+_FACTOR = 6  # of maxima: they are multiplied by 2**6, so that the requantizer's multiplier is no longer than others
 _MORE_SHIFTS = 4  # that are tried: functions without ties may need more for a form that rounds to nearest
 
 
@@ -51,6 +54,8 @@ class _Requantizer:
 
 def _alike(some: Sequence[_Requantizer]) -> list[MultiplyAddShift] | None:
     """Return forms of one shift that round alike; None if none was found."""
+    if not some:
+        return []
     modes = {each.least.rounding for each in some} - {ShiftRounding.FLOOR} or {ShiftRounding.FLOOR}
     least = max(each.least.shift for each in some)
     for rounding in sorted(modes):
@@ -64,6 +69,16 @@ def _alike(some: Sequence[_Requantizer]) -> list[MultiplyAddShift] | None:
             if len(found) == len(some):
                 return found
     return None
+
+
+def _unchanged(sums: _Sums, like: MultiplyAddShift) -> MultiplyAddShift:
+    """Return the form, with the shift and rounding of another one, that takes maxima to themselves."""
+    ends = sums.value.typed.interval
+    channels = sums.value.typed.shape[1]
+    multiplier = 1 << like.shift - min(_FACTOR, like.shift)
+    return replace(
+        like, multipliers=(multiplier,) * channels, addends=(0,) * channels, low=ends.lo, high=ends.hi
+    )
 
 
 @dataclass
@@ -88,8 +103,10 @@ class _Sums:
 
 @dataclass
 class _Layer:
+    """``requantizer``: None of maxima, which stay as they are."""
+
     sums: _Sums
-    requantizer: _Requantizer
+    requantizer: _Requantizer | None
     value: Value
     added: tuple[int, tuple[int, int], _Requantizer] | None = None
 
@@ -179,15 +196,18 @@ class _Reader:
             return None
         result, count, nodes = self.end
         layers = self.layers[:count]
-        forms = _alike([layer.requantizer for layer in layers])
+        alike = _alike([layer.requantizer for layer in layers if layer.requantizer is not None])
         adds = [layer.added for layer in layers if layer.added is not None]
-        later = _alike([requantizer for _, _, requantizer in adds]) if adds else []
-        if forms is None or later is None:
+        later = _alike([requantizer for _, _, requantizer in adds])
+        if not alike or later is None:
             return None
-        left = iter(later)
+        forms, left = iter(alike), iter(later)
         made = tuple(
-            self._layer(layer, form, next(left) if layer.added else None)
-            for layer, form in zip(layers, forms, strict=True)
+            self._layer(
+                layer, _unchanged(layer.sums, alike[0]) if layer.requantizer is None else next(forms),
+                next(left) if layer.added else None,
+            )
+            for layer in layers
         )
         shape = self._shape(0)
         network = Network(made, shape, self.source.typed.element)
@@ -209,8 +229,12 @@ class _Reader:
         if layer.added is not None and later is not None:
             other, factors, _ = layer.added
             added = AddedMap(other, factors, later)
+        weights, maximum = sums.weights, layer.requantizer is None
+        if maximum:
+            factor = 1 << min(_FACTOR, form.shift)
+            weights, interval = weights * factor, Interval(min(0, factor * interval.lo), factor * interval.hi)
         return EngineLayer(
-            windows.geometry, windows.map, windows.pad_value, sums.weights, sums.diagonal, interval, form, added
+            windows.geometry, windows.map, windows.pad_value, weights, sums.diagonal, interval, form, added, maximum
         )
 
     def _shape(self, number: int) -> Shape:
@@ -235,6 +259,8 @@ class _Reader:
                     self.maps[first], given.geometry, given.pad_value, given.centred
                 )
                 return True
+            case MaxPoolAttributes() as given if not given.least:
+                return self._maxima(node, given.window)
             case MvuAttributes() | DepthwiseAttributes() | SumPoolAttributes() | WeightedPoolAttributes():
                 found = self._sums(node)
                 if found is None or not (BYTE.lo <= found.weights.min() and found.weights.max() <= BYTE.hi):
@@ -274,9 +300,14 @@ class _Reader:
             weights, diagonal, taps = given.weights[0], True, given.weights.shape[1]
         else:
             weights, diagonal, taps = np.ones((given.window, channels), dtype=np.int64), True, given.window
+        windows = self._over(source, taps)
+        return None if windows is None else _Sums(windows, weights, diagonal, node.outputs[0])
+
+    def _over(self, source: Value, taps: int) -> _Windows | None:
+        """Return windows of so many taps that a stream has, or whose pixels or whole map it is; None: of other ones."""
         if source in self.windows:
             found = self.windows[source]
-            return _Sums(found, weights, diagonal, node.outputs[0]) if taps == found.geometry.taps else None
+            return found if taps == found.geometry.taps else None
         if source not in self.maps:
             return None
         shape = self._shape(self.maps[source])
@@ -284,7 +315,22 @@ class _Reader:
         if taps != kernel[0] * kernel[1]:
             return None
         geometry = WindowGeometry(shape.rows, shape.columns, kernel, (1, 1), (0, 0, 0, 0), (1, 1))
-        return _Sums(_Windows(self.maps[source], geometry, 0), weights, diagonal, node.outputs[0])
+        return _Windows(self.maps[source], geometry, 0)
+
+    def _maxima(self, node: Node, taps: int) -> bool:
+        """Take maxima over windows, or over all of a map."""
+        found = self._over(node.inputs[0], taps)
+        if found is None or found.centred:
+            return False
+        channels = node.outputs[0].typed.shape[1]
+        weights = np.ones((taps, channels), dtype=np.int64)
+        self._append(_Layer(_Sums(found, weights, True, node.outputs[0]), None, node.outputs[0]))
+        return True
+
+    def _append(self, layer: _Layer) -> None:
+        self.layers.append(layer)
+        self.shapes.append(Shape(*layer.sums.windows.geometry.output, layer.value.typed.shape[1]))
+        self.maps[layer.value] = len(self.layers)
 
     def _requantizer(self, node: Node, given: RequantizeAttributes) -> bool:
         (source,), (result,) = node.inputs, node.outputs
@@ -306,10 +352,7 @@ class _Reader:
         requantizer = _Requantizer.of(steps)
         if requantizer is None or len(steps) != channels:
             return False
-        sums = self.sums[source]
-        self.layers.append(_Layer(sums, requantizer, result))
-        self.shapes.append(Shape(*sums.windows.geometry.output, channels))
-        self.maps[result] = len(self.layers)
+        self._append(_Layer(self.sums[source], requantizer, result))
         return True
 
     def _sum(self, node: Node, given: ScaledAddAttributes) -> bool:

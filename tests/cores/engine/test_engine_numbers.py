@@ -26,3 +26,13 @@ def test_a_row_of_three_pixels() -> None:
     np.testing.assert_array_equal(evaluate([first, second], image).reshape(-1), [3, 5, 6])  # 15, 21, 33 over 4
     assert macs_of_data([first, second]) == 7 + 3
     assert (second.limits.lo, second.limits.hi) == (0, 6)
+
+
+def test_maxima() -> None:
+    """Of pairs of 3, -7, -2, -5, -9, -4: 3, -2, -4; four times as much over 4 is the same, and no product counts."""
+    window = WindowGeometry(1, 6, (1, 2), (1, 2), (0, 0, 0, 0), (1, 1))
+    form = MultiplyAddShift((1,), (0,), 2, -128, 127)
+    pool = EngineLayer(window, 0, 0, np.full((2, 1), 4), True, SUMS, form, maximum=True)
+    image = np.array([3, -7, -2, -5, -9, -4]).reshape(1, 6, 1)
+    np.testing.assert_array_equal(evaluate([pool], image).reshape(-1), [3, -2, -4])
+    assert macs_of_data([pool]) == 0

@@ -24,23 +24,28 @@ def network(seed: int) -> Network:
     shape = Shape(int(rng.integers(5, 11)), int(rng.integers(2, 5)), int(rng.integers(1, 7)))
     shapes, layers = [shape], []
 
-    def add(source: int, outputs: int, kernel: int, stride: int = 1, *, diagonal: bool = False, added: int = -1) -> int:
+    def add(
+        source: int, outputs: int, kernel: int, stride: int = 1, *, diagonal: bool = False, added: int = -1,
+        maximum: bool = False,
+    ) -> int:
         rows, columns, channels = (getattr(shapes[source], name) for name in ("rows", "columns", "channels"))
         outputs, pad = (channels if diagonal else outputs), (kernel - 1) // 2
         window = WindowGeometry(rows, columns, (kernel, kernel), (stride, stride), (pad,) * 4, (1, 1))
         form = MultiplyAddShift((1,) * outputs, (0,) * outputs, 4, -128, 127)
         more = AddedMap(added, (1, 1), replace(form, multipliers=(1,), addends=(0,))) if added >= 0 else None
         weights = np.ones((kernel**2, channels) if diagonal else (outputs, kernel**2 * channels), dtype=np.int64)
-        layers.append(EngineLayer(window, source, 0, weights, diagonal, BYTE, form, more))
+        layers.append(EngineLayer(window, source, 0, weights, diagonal, BYTE, form, more, maximum))
         shapes.append(Shape(*window.output, outputs))
         return len(layers)
 
     last = 0
     for _ in range(int(rng.integers(1, 4))):
-        match rng.integers(4):
+        match rng.integers(5):
             case 0:
                 last = add(last, int(rng.integers(1, 12)), 3, int(rng.integers(1, 3)))
-            case 1:
+            case 1 if min(shapes[last].rows, shapes[last].columns) > 1:
+                last = add(last, 0, 2, 2, diagonal=True, maximum=True)
+            case 1 | 4:
                 last = add(last, 0, 3, int(rng.integers(1, 3)), diagonal=True)
             case 2:  # inverted residual
                 wide = add(add(last, 2 * shapes[last].channels, 1), 0, 3, diagonal=True)

@@ -18,8 +18,17 @@ CHAIN = [
     ((2, 2), (1, 1), (0, 1, 1, 0), (1, 2), 3, False, None),
     ((3, 2), (1, 1), (0, 0, 0, 0), (1, 1), 0, True, None),
 ]
-"""Kernel, stride, pads, dilation, outputs (0: diagonal), whether results have a sign, the map (0: the image) that is
-added, or None."""
+"""Kernel, stride, pads, dilation, outputs (0: diagonal, -1: of maxima), whether results have a sign, the map (0: the
+image) that is added, or None."""
+
+MAXIMA = [
+    ((3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 5, True, None),
+    ((1, 1), (1, 1), (0, 0, 0, 0), (1, 1), 5, True, None),
+    ((3, 2), (1, 1), (1, 0, 1, 1), (1, 1), -1, True, 1),
+    ((1, 1), (1, 1), (0, 0, 0, 0), (1, 1), 3, False, None),
+    ((2, 3), (2, 1), (0, 0, 0, 1), (1, 1), -1, True, None),
+]
+"""The same with maxima: of elements with a sign, with a map that is added to them, of elements without one."""
 
 
 @dataclass
@@ -87,13 +96,20 @@ class Case:
                 maps[source], ((top, bottom), (left, right), (0, 0)), constant_values=layer.pad_value
             )
             out = np.zeros((g.out_height, g.out_width, len(own.multipliers)), dtype=np.int64)
+            if layer.maximum:
+                out -= 128
             for oy in range(g.out_height):
                 for ox in range(g.out_width):
                     for y in range(g.kernel[0]):
                         for x in range(g.kernel[1]):
                             seen = padded[oy * g.stride[0] + y * g.dilation[0], ox * g.stride[1] + x * g.dilation[1]]
+                            if layer.maximum:
+                                out[oy, ox] = np.maximum(out[oy, ox], seen)
+                                continue
                             part = own.weights[:, y, x] * seen if layer.diagonal else own.weights[:, y, x] @ seen
                             out[oy, ox] += part
+            if layer.maximum:
+                out *= own.weights[:, -1, -1]
             out = _shifted(out * own.multipliers + own.addends, forms.shift, forms.rounding)
             out = np.clip(out, layer.low, layer.high)
             if layer.added:
@@ -137,7 +153,7 @@ def case_of(
         forms = replace(forms, factor_bits=9, added_bits=18, added_shift=8, added_rounding=ShiftRounding(rounding[1]))
     for kernel, stride, pads, dilation, outputs, is_signed, added in shapes:
         g = WindowGeometry(height, columns, kernel, stride, pads, dilation)
-        made = outputs or channels
+        made = channels if outputs < 1 else outputs
         low, high = (-128, 127) if is_signed else (0, 255)
         target, more = Region(first, g.out_height * g.out_width * -(-made // lanes)), None
         if added is None:
@@ -149,11 +165,11 @@ def case_of(
             low, high = -128, 127
         layers.append(
             Layer(
-                g, range(g.out_height), -(-channels // lanes), -(-made // lanes), regions[-1], target, not outputs,
-                signs[-1], int(rng.integers(0, 100)), low, high, more,
+                g, range(g.out_height), -(-channels // lanes), -(-made // lanes), regions[-1], target, outputs < 1,
+                signs[-1], int(rng.integers(0, 100)), low, high, more, outputs < 0,
             )
         )
-        shape = (made, *kernel, channels) if outputs else (made, *kernel)
+        shape = (made, *kernel, channels) if outputs > 0 else (made, *kernel)
         weights = rng.integers(-128, 128, shape)
         numbers.append(Numbers(weights, rng.integers(-900, 1000, made), rng.integers(-(1 << 24), 1 << 24, made)))
         regions.append(target)

@@ -12,7 +12,7 @@ from amaranth.hdl import signed
 from hdl_lib.engine.layer_engine import LayerEngine
 from hdl_lib.engine.program import Program
 from tests.hdl_lib.bench import STALLS, Trace, drive
-from tests.hdl_lib.engine.engine_model import CHAIN, Case, case_of, in_strips, words_of
+from tests.hdl_lib.engine.engine_model import CHAIN, MAXIMA, Case, case_of, in_strips, words_of
 
 IMAGE = (5, 6, 3)
 TWO = [((3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 5, False, None), ((3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 0, True, None)]
@@ -54,9 +54,27 @@ def test_layers(layers: int, lanes: int, together: int, soft: int) -> None:
     assert trace.out_cycles[len(wanted) // FRAMES] <= sent + pace.cycles
 
 
+@pytest.mark.parametrize(("lanes", "soft"), [(2, 0), (4, 1)])
+@pytest.mark.parametrize("layers", range(3, len(MAXIMA) + 1))
+def test_maxima(layers: int, lanes: int, soft: int) -> None:
+    case = case_of(np.random.default_rng(layers), lanes, IMAGE, MAXIMA[:layers], soft=soft)
+    trace, found, wanted = run(case)
+    assert found == wanted
+    assert trace.out_cycles[0] == case.program.pace(1, 1).sends[0][0] + LayerEngine.latency
+
+
+def test_sums_in_place_of_maxima_are_found() -> None:
+    case = case_of(np.random.default_rng(3), 2, IMAGE, MAXIMA[:3])
+    *others, pool, send = case.program.instructions
+    program = replace(case.program, instructions=(*others, replace(pool, maximum=False), send))
+    _, found, wanted = run(case, program=program)
+    assert found != wanted
+
+
+@pytest.mark.parametrize("shapes", [CHAIN, MAXIMA], ids=["chain", "maxima"])
 @pytest.mark.parametrize(("gap", "stall"), STALLS[1:])
-def test_with_gaps_and_stalls(gap: float, stall: float) -> None:
-    _, found, wanted = run(case_of(np.random.default_rng(3), 4, IMAGE, CHAIN), gap, stall)
+def test_with_gaps_and_stalls(gap: float, stall: float, shapes) -> None:
+    _, found, wanted = run(case_of(np.random.default_rng(3), 4, IMAGE, shapes), gap, stall)
     assert found == wanted
 
 
@@ -124,6 +142,13 @@ def test_what_a_program_cannot_be(change, message: str) -> None:
     program = case_of(np.random.default_rng(1), 4, IMAGE, CHAIN[:1]).program
     with pytest.raises(ValueError, match=message):
         replace(program, **change)
+
+
+def test_maxima_are_diagonal() -> None:
+    program = case_of(np.random.default_rng(1), 4, IMAGE, CHAIN[:1]).program
+    load, layer, send = program.instructions
+    with pytest.raises(ValueError, match="layers of maxima must be diagonal"):
+        replace(program, instructions=(load, replace(layer, maximum=True), send))
 
 
 def test_what_an_engine_cannot_be() -> None:

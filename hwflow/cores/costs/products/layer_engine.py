@@ -17,6 +17,7 @@ from hwflow.types import IntType
 _WALK = Resources(lut=160, ff=60)  # of places, phases, loops besides their bits
 _PLACES = (9.0, 6.0)  # look-up tables and flip-flops per bit of a place in a region
 _COUNTS = (2.4, 1.0)  # per bit of what counts down
+_GREATER = 14  # look-up tables of a greatest element
 _LIMITS = 70  # look-up tables of a result's limits
 
 
@@ -32,6 +33,8 @@ def layer_engine(family: str, program: Program, width: int, depth: int) -> Resou
             total += Resources(ff=2 * rows * word if form == ProductForm.LUT else 0)  # weights wait
     total += buffer_memory(family, program.words, word) + queue(family, width, depth)
     total += Resources(lut=2 * word, ff=6 * word)  # words that are read, written, gathered, added
+    if program.maxima:
+        total += Resources(lut=lanes * _GREATER, ff=word)
     ring = WeightRing(program)
     total += buffer_memory(family, program.ring, ring.together * ring.width).times(len(ring.columns))
     total += Resources(ff=lanes * word + 2 * program.beats_of_word + 2 * program.width) + loop(program.beats_of_word)
