@@ -23,6 +23,7 @@ _TOGETHER = (4, 2, 1)
 _SHARE = 0.88  # of the block RAM: the program and queues take some
 _LEAST_LAYERS = 2
 _MOST_IN_FRONT = 0.1  # of all multiply-accumulates, on cores of their own
+_FASTER = 0.9  # times the cycles: what cores in front must save, which make a design larger and harder to route
 _LUT_IN_FRONT = 1280  # look-up tables of the budget for each multiplier in front of an engine
 _LARGE = 1 << 16  # bits of a dense layer beside an engine that does not stay in block RAM
 _FETCHED = 6  # block RAMs of one that does not, about
@@ -30,31 +31,26 @@ _MOST_SOFT = 0.1  # of the rows multiply in look-up tables: with half of them a 
 
 
 def engine_graphs(graph: Graph, device: Chip, budget: Budget, timing: MemoryTiming) -> Iterator[tuple[int, Graph]]:
-    """Yield about how many cycles a frame takes, and a dataflow graph in which an engine computes what it can, or all
-    behind some first layers, for each engine that has room: the fastest first. Dense layers beside it have their
-    weights in the memory, too."""
+    """Yield about how many cycles a frame takes, and a dataflow graph in which an engine computes what it can, for each
+    engine that has room: the fastest first; or all behind some first layers, with more cycles than it takes, as such
+    designs are larger. Dense layers beside an engine have their weights in the memory, too."""
     parts = [part for source in sources(graph) if (part := engine_part(graph, source)) is not None]
-    bounds = Bounds(graph, device, None)
+    largest = max(parts, key=lambda part: part.network.weights, default=None)
+    if largest is None or len(largest.network.layers) < _LEAST_LAYERS:
+        return
+    bounds, most = Bounds(graph, device, None), _MOST_IN_FRONT * sum(_macs(graph.nodes))
     found: list[tuple[float, int, _Choice]] = []
-    for part in _worthwhile(graph, parts):
-        choices = _choices(graph, part, bounds, device, budget, timing)
-        found += [(choice.cycles, -choice.engine.lanes, choice) for choice in choices]
+    for part in parts:
+        if part is largest or (part.result is largest.result and sum(_macs(_in_front(graph, part))) <= most):
+            worth = 1 if part is largest else _FASTER
+            choices = _choices(graph, part, bounds, device, budget, timing)
+            found += [(choice.cycles / worth, -choice.engine.lanes, choice) for choice in choices]
     for cycles, _, choice in sorted(found, key=lambda each: each[:2]):
         try:
             made = layers_in_turn(graph, choice.part, choice.engine, choice.order, timing)
             yield int(cycles), fetch_weights(made, choice.dense, timing)
         except ModelRefused:  # the memory is too small
             continue
-
-
-def _worthwhile(graph: Graph, parts: Sequence[EnginePart]) -> Iterator[EnginePart]:
-    """Yield the part that has most weights, and those without some first layers of it that have little to compute."""
-    largest = max(parts, key=lambda part: part.network.weights, default=None)
-    most = _MOST_IN_FRONT * sum(_macs(graph.nodes))
-    for part in parts:
-        if len(part.network.layers) >= _LEAST_LAYERS and largest is not None and part.result is largest.result:
-            if part is largest or sum(_macs(_in_front(graph, part))) <= most:
-                yield part
 
 
 def _in_front(graph: Graph, part: EnginePart) -> Sequence[Node]:

@@ -17,8 +17,8 @@ BUDGET = "bram=20,lut=9000,ff=9000,dsp=24"
 
 
 def deep(outputs: int = 10, *, quantized: bool = True) -> Builder:
-    """An image made larger, which is no layer of an engine, convolutions of 32 channels around a pool: weights of 83 KB,
-    and maps of 18 KB; a dense layer, maybe quantized."""
+    """An image made larger, which is no layer of an engine; convolutions of 32 channels around a pool, with weights of
+    83 KB, and maps of 18 KB; a dense layer, maybe quantized."""
     rng = np.random.default_rng(4)
     b = Builder(19, 9)
     x = b.requantize(b.input("x", ["N", 4, 12, 12]), 0.05, 128)

@@ -300,8 +300,8 @@ class _Reader:
             weights, diagonal, taps = given.weights[0], True, given.weights.shape[1]
         else:
             weights, diagonal, taps = np.ones((given.window, channels), dtype=np.int64), True, given.window
-        windows = self._over(source, taps)
-        return None if windows is None else _Sums(windows, weights, diagonal, node.outputs[0])
+        found = self._over(source, taps)
+        return None if found is None else _Sums(found, weights, diagonal, node.outputs[0])
 
     def _over(self, source: Value, taps: int) -> _Windows | None:
         """Return windows of so many taps that a stream has, or whose pixels or whole map it is; None: of other ones."""
