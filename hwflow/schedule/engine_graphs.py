@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 
-from hwflow.cores.engine.engine_room import cycles_of_beat, words_of_maps
-from hwflow.cores.engine.strips import Engine, Order, fastest
+from hwflow.cores.engine.engine_room import cycles_of_beat, order_within
+from hwflow.cores.engine.strips import Engine, Order
 from hwflow.cores.external.weight_memory import MemoryTiming
 from hwflow.cores.registry import OPERATORS
 from hwflow.errors import ModelRefused
@@ -20,13 +20,13 @@ from hwflow.schedule.search.folding_search import Budget, Chip
 
 _LANES = (16, 14, 12, 10, 8, 6, 4, 2)
 _TOGETHER = (4, 2, 1)
-_SHARE = 0.88  # of the block RAM: the program and queues take some
 _LEAST_LAYERS = 2
 _MOST_IN_FRONT = 0.1  # of all multiply-accumulates, on cores of their own
 _FASTER = 0.9  # times the cycles: what cores in front must save, which make a design larger and harder to route
 _LUT_IN_FRONT = 1280  # look-up tables of the budget for each multiplier in front of an engine
 _LARGE = 1 << 16  # bits of a dense layer beside an engine that does not stay in block RAM
 _FETCHED = 6  # block RAMs of one that does not, about
+_QUEUES = 4  # block RAMs of weights on their way, and of the result
 _MOST_SOFT = 0.1  # of the rows multiply in look-up tables: with half of them a tenth faster, but hardly routable
 
 
@@ -82,7 +82,7 @@ def _choices(
         if may_be_fetched(node, timing.chip.width) and node.outputs[0].typed.shape[0] == 1 and bits[node] > _LARGE
     }
     others = ceil(sum(bits[node] for node in beside if node.name not in dense) / block_bits(device))
-    others += _FETCHED * len(dense)
+    others += _FETCHED * len(dense) + _QUEUES
     blocks = sum(bounds.least_of(node, "dsp") for node in beside)
     in_front = sum(_macs(_in_front(graph, part))) * _LUT_IN_FRONT / max(1, budget.lut)
     for lanes in _LANES:
@@ -90,9 +90,8 @@ def _choices(
             engine = engine_of(lanes, together, timing.chip.width).within(part.network, budget.dsp - blocks)
             if engine is None or lanes * 8 % engine.width or engine.soft > _MOST_SOFT * lanes:
                 continue
-            room = words_of_maps(engine, part.network, device.family, int(_SHARE * budget.bram) - others)
             pace = cycles_of_beat(engine, part.network, timing)
-            order = fastest(part.network, engine, room, pace) if room else None
+            order = order_within(engine, part.network, device.family, budget.bram - others, pace)
             if order is not None:
                 yield _Choice(part, engine, order, in_front + order.cycles(engine, pace), dense)
                 break  # fewer together are slower

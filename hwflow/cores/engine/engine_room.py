@@ -1,4 +1,4 @@
-"""What an engine has room for, and how fast its weights come."""
+"""The fastest order of layers for which an engine has room, and how fast its weights come."""
 
 from __future__ import annotations
 
@@ -7,13 +7,32 @@ from bisect import bisect_right
 from hdl_lib.engine.weight_ring import SHALLOW
 from hdl_lib.external.fetch_plan import FetchPlan
 from hwflow.cores import costs
-from hwflow.cores.engine.strips import Engine, Network
+from hwflow.cores.engine.strips import Engine, Network, Order, fastest
 from hwflow.cores.external.weight_memory import MemoryTiming
 
 _ROWS = 512  # words by which a memory grows
+_TRIES = 8  # of less and less room for maps
 
 
-def words_of_maps(engine: Engine, network: Network, family: str, blocks: int) -> int:
+def order_within(engine: Engine, network: Network, family: str, blocks: int, cycles_of_beat: float) -> Order | None:
+    """Return the fastest order whose maps, weights, program, and the strip of the image that waits have room in so many
+    block RAMs; None if none was found."""
+    left = blocks
+    for _ in range(_TRIES):
+        words = _words_of_maps(engine, network, family, left)
+        order = fastest(network, engine, words, cycles_of_beat) if words else None
+        if order is None:
+            return None
+        width = engine.lanes * 8
+        waiting = costs.buffer_memory(family, order.groups[0].waiting(engine), width).bram
+        excess = costs.layer_engine(family, order.program(engine), width, 1).bram + waiting - blocks
+        if excess <= 0:
+            return order
+        left -= excess
+    return None
+
+
+def _words_of_maps(engine: Engine, network: Network, family: str, blocks: int) -> int:
     """Return the words of maps for which so many block RAMs have room beside the ring of weights."""
     ring = engine.ring(network)
     width = 2 * engine.width if ring <= SHALLOW and engine.lanes > engine.width // 8 else engine.width

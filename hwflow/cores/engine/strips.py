@@ -75,6 +75,27 @@ class Network:
         """Tell whether the elements of a map are stored with a sign."""
         return self.ends(number).lo < 0
 
+    @cached_property
+    def cuts(self) -> dict[int, int]:
+        """Return the numbers of layers behind which a single map is read, or leaves, with that map."""
+        found = {}
+        for before in range(len(self.layers) + 1):
+            live = [
+                number for number in range(before + 1)
+                if number == len(self.layers) or any(reader >= before for reader in self.readers[number])
+            ]
+            if live == [before] or (not before and live == [0]):
+                found[before] = live[0]
+        return found
+
+    def group(self, begin: int, end: int, strips: int) -> Group:
+        """Return the group of layers from one cut to another; the same one whenever it is asked for."""
+        return self._groups.setdefault((begin, end, strips), Group(self, begin, end, strips, self.cuts[begin]))
+
+    @cached_property
+    def _groups(self) -> dict[tuple[int, int, int], Group]:
+        return {}
+
     @property
     def is_of_bytes(self) -> bool:
         """Tell whether all maps are of bytes, with a sign or without one."""
@@ -223,8 +244,12 @@ class Group:
     def _members(self, home: int) -> list[int]:
         return [number for number, own in self.homes.items() if own == home]
 
-    def rows(self, home: int) -> int:
-        """Return the rows for which a region has room: all of maps that are there before, or behind."""
+    @cached_property
+    def rows(self) -> dict[int, int]:
+        """Return the rows for which each region has room: all of maps that are there before, or behind."""
+        return {home: self._rows(home) for home in set(self.homes.values())}
+
+    def _rows(self, home: int) -> int:
         members, whole = self._members(home), self.network.shapes[home].rows
         if self.last in members or (self.first in members and self.first):
             return whole
@@ -234,9 +259,13 @@ class Group:
             needed = max(needed, there - min(self._first_read(number, strip) for number in members))
         return min(whole, needed)
 
-    def _life(self, home: int) -> tuple[int, int]:
-        """Return from which layer to which a region is used in a strip: from the first to the last where rows stay
+    @cached_property
+    def lives(self) -> dict[int, tuple[int, int]]:
+        """Return from which layer to which each region is used in a strip: from the first to the last where rows stay
         there from one strip to the next."""
+        return {home: self._life(home) for home in self.rows}
+
+    def _life(self, home: int) -> tuple[int, int]:
         members = self._members(home)
         if (self.strips > 1 and self.first in members and self.first) or any(
             self._first_read(number, strip) < rows[number]
@@ -251,8 +280,8 @@ class Group:
         """Return the region of each map, and the words of all, with the first map at the beginning and the last one at
         the end. Of the others the largest are placed first, each at the lowest word that is free for as long as it is
         needed."""
-        sizes = {home: engine.words(self.network.shapes[home], self.rows(home)) for home in set(self.homes.values())}
-        lives = {home: self._life(home) for home in sizes}
+        sizes = {home: engine.words(self.network.shapes[home], rows) for home, rows in self.rows.items()}
+        lives = self.lives
         placed: dict[int, Region] = {}
         ending = self.homes[self.last]
         for home in sorted(sizes, key=lambda home: (home != self.first, -sizes[home], home)):
@@ -273,8 +302,11 @@ class Group:
 
     def words(self, engine: Engine) -> int:
         """Return the words of all regions, and of the strip of the image that waits in front of the engine."""
-        waiting = engine.words(self.network.shape, -(-self.network.shape.rows // self.strips)) if not self.first else 0
-        return self.regions(engine)[1] + waiting
+        return self.regions(engine)[1] + self.waiting(engine)
+
+    def waiting(self, engine: Engine) -> int:
+        """Return the words of the strip of the image that waits in front of the engine."""
+        return engine.words(self.network.shape, -(-self.network.shape.rows // self.strips)) if not self.first else 0
 
     def steps(self) -> Iterator[tuple[int, range]]:
         """Yield the rows of maps that come (of the image) or are made, in order."""
@@ -302,8 +334,7 @@ class Order:
     @classmethod
     def of(cls, network: Network, strips: Sequence[tuple[int, int, int]]) -> Order:
         """Return the order of (first layer, layer behind the last one, strips)."""
-        cuts = _cuts(network)
-        return cls(network, tuple(Group(network, begin, end, count, cuts[begin]) for begin, end, count in strips))
+        return cls(network, tuple(network.group(*each) for each in strips))
 
     @property
     def strips(self) -> tuple[tuple[int, int, int], ...]:
@@ -391,7 +422,7 @@ def fastest(network: Network, engine: Engine, words: int, cycles_of_beat: float)
     The best order up to a map is that up to an earlier one, and a group from there in as few strips as have room
     (dynamic programming): more strips only fetch more.
     """
-    cuts = _cuts(network)
+    cuts = network.cuts
     best: dict[int, tuple[float, tuple[Group, ...]]] = {0: (0.0, ())}
     for begin, first in cuts.items():
         if begin not in best:
@@ -399,7 +430,7 @@ def fastest(network: Network, engine: Engine, words: int, cycles_of_beat: float)
         least = 0  # longer groups need no fewer strips
         for end in [end for end in cuts if end > begin]:
             groups = [
-                Group(network, begin, end, strips, first)
+                network.group(begin, end, strips)
                 for strips in _STRIPS[least:] if strips <= network.shapes[first].rows
             ]
             fits = bisect_left(groups, True, key=lambda group: group.words(engine) <= words)
@@ -412,19 +443,6 @@ def fastest(network: Network, engine: Engine, words: int, cycles_of_beat: float)
                 best[end] = cycles, (*others, groups[fits])
     whole = best.get(len(network.layers))
     return Order(network, whole[1]) if whole else None
-
-
-def _cuts(network: Network) -> dict[int, int]:
-    """Return the numbers of layers behind which a single map is read, or leaves, with that map."""
-    found = {}
-    for before in range(len(network.layers) + 1):
-        live = [
-            number for number in range(before + 1)
-            if number == len(network.layers) or any(reader >= before for reader in network.readers[number])
-        ]
-        if live == [before] or (not before and live == [0]):
-            found[before] = live[0]
-    return found
 
 
 def _cycles(group: Group, engine: Engine, cycles_of_beat: float) -> float:
