@@ -31,19 +31,20 @@ def numbers_of(program: Program, each: Instruction, is_last: bool) -> dict[str, 
     top, left = window.pads[:2]
     first = each.rows.start * sh - top
     walked = 1 if each.diagonal else blocks  # words of a pixel that are gone through
+    pixel = each.source.pixel or blocks
     moves = {
-        "tap": dw * blocks - (walked - 1), "kernel_row": (dh * window.width - (kw - 1) * dw) * blocks - (walked - 1),
-        "pixel": sw * blocks, "row": sh * window.width * blocks,
+        "tap": dw * pixel - (walked - 1), "kernel_row": (dh * window.width - (kw - 1) * dw) * pixel - (walked - 1),
+        "pixel": sw * pixel, "row": sh * window.width * pixel,
     }
-    found |= _region("source", each.source, (first * window.width - left) * blocks)
+    found |= _region("source", each.source, (first * window.width - left) * pixel)
     found |= {name: move % each.source.words for name, move in moves.items()}
     found |= {f"{name}_round": move % each.source.words - each.source.words for name, move in moves.items()}
-    found |= _region("target", each.target, each.rows.start * window.out_width * each.out_blocks)
+    found |= _walked("target", each.target, each)
     found |= {
         "diagonal": int(each.diagonal), "signed": int(each.signed), "padding": each.pad_value & ((1 << BYTE) - 1),
         "blocks_left": walked - 1, "kernel_columns_left": kw - 1, "kernel_rows_left": kh - 1,
         "columns_left": window.out_width - 1, "rows_left": len(each.rows) - 1, "channels_left": each.out_blocks - 1,
-        "steps_left": program.steps(each) - 1, "needed": program.needed(each), "out_blocks": each.out_blocks,
+        "steps_left": program.steps(each) - 1, "needed": program.needed(each),
         "column_first": -left, "row_first": first, "column_tap": dw, "column_back": (kw - 1) * dw, "row_tap": dh,
         "column_pixel": sw, "row_pixel": sh, "width": window.width, "height": window.height,
         "low": each.low, "high": each.high,
@@ -52,7 +53,7 @@ def numbers_of(program: Program, each: Instruction, is_last: bool) -> dict[str, 
         found["maximum"] = 1
     added = each.added
     if added is not None:
-        found |= _region("other", added.region, each.rows.start * window.out_width * each.out_blocks)
+        found |= _walked("other", added.region, each)
         found |= {
             "added": 1, "other_signed": int(added.signed), "factor_own": added.factors[0],
             "factor_other": added.factors[1], "addend": added.addend, "added_low": added.low,
@@ -62,7 +63,14 @@ def numbers_of(program: Program, each: Instruction, is_last: bool) -> dict[str, 
 
 
 def _region(side: str, region: Region, begin: int) -> dict[str, int]:
-    return {f"{side}_first": region.first, f"{side}_words": region.words, f"{side}_place": begin % region.words}
+    place = (begin + region.block) % region.words
+    return {f"{side}_first": region.first, f"{side}_words": region.words, f"{side}_place": place}
+
+
+def _walked(side: str, region: Region, layer: Layer) -> dict[str, int]:
+    """Return the numbers of a map that is walked pixel by pixel."""
+    pixel = region.pixel or layer.out_blocks
+    return _region(side, region, layer.rows.start * layer.geometry.out_width * pixel) | {f"{side}_pixel": pixel}
 
 
 class Fields:

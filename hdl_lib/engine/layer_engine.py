@@ -371,5 +371,5 @@ def _walked(
     with m.If(begin):
         m.d.sync += place.eq(now[f"{name}_place"] + block)
     with m.Elif(advance):
-        m.d.sync += place.eq(onward(place, now["out_blocks"], now[f"{name}_words"]))
+        m.d.sync += place.eq(onward(place, now[f"{name}_pixel"], now[f"{name}_words"]))
     return place

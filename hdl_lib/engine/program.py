@@ -33,10 +33,14 @@ _ARRIVAL = 5  # cycles from the last beat of a block's weights to its first step
 
 @dataclass(frozen=True)
 class Region:
-    """``words`` of the memory from word ``first`` on. Word n of a map is word ``n % words`` of its region."""
+    """``words`` of the memory from word ``first`` on. Word n of a map is word ``n % words`` of its region. It may be
+    that of a greater map, of which this is a part: a pixel has ``pixel`` words there, those of the part from word
+    ``block`` on."""
 
     first: int
     words: int
+    pixel: int = 0
+    block: int = 0
 
 
 @dataclass(frozen=True)

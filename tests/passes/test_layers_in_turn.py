@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from hwflow.api.compiler import dataflow
+from hwflow.cores.engine.engine_layers import JoinedMaps
 from hwflow.cores.engine.strips import fastest
 from hwflow.ir.graph import Graph
 from hwflow.passes.outside.engine_parts import EnginePart, engine_part, sources
@@ -109,6 +110,36 @@ def test_maxima_are_layers(zero: int, lanes: int, tmp_path: Path) -> None:
         assert order is not None
         made = layers_in_turn(graph, part, engine, order, None)
         np.testing.assert_array_equal(next(iter(evaluate(made, image).values())), wanted)
+
+
+@pytest.mark.parametrize("lanes", [2, 4])
+def test_joined_maps(lanes: int, tmp_path: Path) -> None:
+    """Two maps that are joined, with a third one behind them; scaled, seen by windows of all kinds, and added."""
+    rng = np.random.default_rng(8)
+    b = Builder(19, 9)
+    x = b.requantize(b.input("x", ["N", 3, 8, 7]), 0.05, 128)
+    x = convolution(b, rng, x, (3, 3, 3, 3), 0.012, pads=[1, 1, 1, 1])
+    y = convolution(b, rng, x, (5, 3, 3, 3), 0.012, 0, pads=[1, 1, 1, 1])
+    x = b.requantize(b.node("Concat", x, y, axis=1), 0.014, 100)
+    y = convolution(b, rng, x, (8, 1, 3, 3), 0.006, group=8, pads=[1, 1, 1, 1])
+    y = b.node("MaxPool", y, kernel_shape=[3, 3], strides=[1, 1], pads=[1, 1, 1, 1])
+    z = b.requantize(b.node("Add", x, y), 0.016, 90)
+    z = convolution(b, rng, z, (1, 8, 3, 3), 0.016, 90, pads=[1, 1, 1, 1])
+    x = b.node("Concat", z, convolution(b, rng, z, (2, 1, 1, 1), 0.016, 90), axis=1)
+    b.output(convolution(b, rng, x, (4, 3, 3, 3), 0.01))
+    graph = dataflow(b.load(tmp_path).quantized)
+    part = part_of(graph)
+    assert part.nodes == frozenset(graph.nodes)
+    assert sum(isinstance(layer, JoinedMaps) for layer in part.network.layers) == 2
+    port = graph.inputs[0]
+    ends = port.value.typed.interval
+    image = {port.name: rng.integers(ends.lo, ends.hi + 1, (5, *port.shape))}
+    (wanted,) = evaluate(graph, image).values()
+    assert len(np.unique(wanted)) > 10
+    order = fastest(part.network, engine_of(lanes, 1, 16), 4000, 1.0)
+    assert order is not None
+    made = layers_in_turn(graph, part, engine_of(lanes, 1, 16), order, None)
+    np.testing.assert_array_equal(next(iter(evaluate(made, image).values())), wanted)
 
 
 def test_what_is_no_layer_ends_a_part(tmp_path: Path) -> None:

@@ -82,7 +82,8 @@ class MemoryOutside:
     def _with_engine(self) -> Design | None:
         """Return the fastest design in which an engine computes layers in turn; None where there is none."""
         best: Design | None = None
-        graphs = engine_graphs(self.streams, self._part, self._budgets[0], self.timing)
+        within = self._within(whole=False)[0]  # as the design is compiled
+        graphs = engine_graphs(self.streams, self._part, within, self.timing)
         for cycles, graph in islice(graphs, _ENGINES):
             if best is not None and cycles >= best.schedule.initiation_interval:
                 break
@@ -246,9 +247,13 @@ class MemoryOutside:
 
     @cached_property
     def _budgets(self) -> list[Budget]:
+        return self._within(whole=not self.request.budget)
+
+    def _within(self, *, whole: bool) -> list[Budget]:
+        """Return the budgets that are asked for, or the default ones; ``whole``: or all of the part."""
         found = budgets_for(
             self.request.board, self.streams, self.request.budget, for_rate=True, carrier=self.request.carrier,
-            whole=not self.request.budget,
+            whole=whole,
         )
         return [budget.of_whole_designs for budget in found]
 

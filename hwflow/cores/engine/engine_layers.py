@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,18 +64,36 @@ class EngineLayer:
         return Interval(form.low, form.high)
 
 
-def macs_of_data(layers: Sequence[EngineLayer]) -> int:
+@dataclass(frozen=True)
+class JoinedMaps:
+    """``maps`` side by side, channel behind channel: no layer, but it is numbered as one. What makes them writes to its
+    region."""
+
+    maps: tuple[int, ...]
+
+
+Layers = Sequence[EngineLayer | JoinedMaps]
+
+
+def multiplying(layers: Layers) -> Iterator[EngineLayer]:
+    """Yield the layers that multiply more than to scale."""
+    return (layer for layer in layers if isinstance(layer, EngineLayer) and not layer.maximum)
+
+
+def macs_of_data(layers: Layers) -> int:
     """Return the multiply-accumulates per frame, without those of padding."""
     return sum(
-        int(layer.window.inside().sum()) * layer.weights.size // layer.window.taps
-        for layer in layers if not layer.maximum
+        int(layer.window.inside().sum()) * layer.weights.size // layer.window.taps for layer in multiplying(layers)
     )
 
 
-def evaluate(layers: Sequence[EngineLayer], image: IntArray) -> IntArray:
+def evaluate(layers: Layers, image: IntArray) -> IntArray:
     """Return the last layer's map [frames, pixels, channels] of an image of such a shape."""
     maps = [image]
     for layer in layers:
+        if isinstance(layer, JoinedMaps):
+            maps.append(np.concatenate([maps[number] for number in layer.maps], axis=2))
+            continue
         window, frames = layer.window, len(image)
         source = maps[layer.source].reshape(frames, window.height, window.width, layer.inputs)
         taps = window.windows(source, layer.pad_value).reshape(frames, -1, window.taps, layer.inputs)

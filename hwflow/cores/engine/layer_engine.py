@@ -18,7 +18,7 @@ from hdl_lib.engine.layer_engine import LayerEngine as Core
 from hdl_lib.engine.program import BYTE, Pace, Program
 from hwflow.cores import costs
 from hwflow.cores.amaranth_shapes import shape_of
-from hwflow.cores.engine.engine_layers import EngineLayer, evaluate
+from hwflow.cores.engine.engine_layers import EngineLayer, JoinedMaps, evaluate, multiplying
 from hwflow.cores.operator import Built, Decision, Device, Folding, HardwareOperator, Resources
 from hwflow.cores.timing import Process, Steps, Timing, every
 from hwflow.ir.graph import Attributes, IntArray, Node, Stage
@@ -57,7 +57,7 @@ class LayerEngineAttributes(Attributes):
     how it was ``made``, and its ``pace`` (None: not known yet)."""
 
     op = "layer_engine"
-    layers: tuple[EngineLayer, ...]
+    layers: tuple[EngineLayer | JoinedMaps, ...]
     result: TensorType
     program: Program
     made: Made
@@ -83,8 +83,8 @@ class LayerEngine(HardwareOperator[LayerEngineAttributes]):
         return (evaluate(attributes.layers, inputs[0]),)
 
     def macs(self, node: Node[LayerEngineAttributes]) -> int:
-        layers = node.attributes.layers
-        return sum(prod(layer.window.output) * layer.weights.size for layer in layers if not layer.maximum)
+        layers = multiplying(node.attributes.layers)
+        return sum(prod(layer.window.output) * layer.weights.size for layer in layers)
 
     def foldings(self, node: Node[LayerEngineAttributes], device: Device) -> Sequence[Folding]:
         lanes = node.attributes.program.lanes

@@ -18,8 +18,7 @@ from amaranth.utils import ceil_log2
 
 from hdl_lib.engine.program import Added, Forms, Instruction, Layer, Load, Program, Region, Send
 from hdl_lib.requantizers.shift_and_clamp import ShiftRounding
-from hwflow.cores.engine.engine_layers import BYTE, EngineLayer
-from hwflow.cores.logical.image_windows import WindowGeometry
+from hwflow.cores.engine.engine_layers import BYTE, EngineLayer, JoinedMaps
 from hwflow.cores.windows.sliding_window import core_geometry
 from hwflow.numerics.accumulator_bounds import width_of
 from hwflow.types import Interval, IntType
@@ -27,70 +26,118 @@ from hwflow.types import Interval, IntType
 
 @dataclass(frozen=True)
 class Shape:
-    """Of a map: ``rows`` of ``columns`` pixels of so many ``channels``."""
+    """Of a map: ``rows`` of ``columns`` pixels with the channels of its ``parts``. In memory each part begins with a
+    word."""
 
     rows: int
     columns: int
-    channels: int
+    parts: tuple[int, ...]
+
+    @property
+    def channels(self) -> int:
+        """Return the channels of all parts."""
+        return sum(self.parts)
 
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """Layers over an image of a ``shape``, whose elements have this ``type``."""
+    """Layers over an image of a ``shape``, whose elements have this ``type``. The image is map 0, layer n makes map
+    n + 1. No map is joined to others twice, nor the image; the last one has one part."""
 
-    layers: tuple[EngineLayer, ...]
+    layers: tuple[EngineLayer | JoinedMaps, ...]
     shape: Shape
     element: IntType
 
     @cached_property
     def shapes(self) -> list[Shape]:
         """Return the shapes of all maps, the image first."""
-        return [self.shape, *(Shape(*layer.window.output, layer.outputs) for layer in self.layers)]
+        found = [self.shape]
+        for layer in self.layers:
+            if isinstance(layer, JoinedMaps):
+                parts = tuple(part for number in layer.maps for part in found[number].parts)
+                found.append(replace(found[layer.maps[0]], parts=parts))
+            else:
+                parts = found[layer.source].parts if layer.diagonal else (layer.outputs,)
+                found.append(Shape(*layer.window.output, parts))
+        return found
+
+    @cached_property
+    def computed(self) -> list[EngineLayer]:
+        """Return the layers that compute something."""
+        return [layer for layer in self.layers if isinstance(layer, EngineLayer)]
+
+    def layer(self, number: int) -> EngineLayer:
+        """Return the layer that computes a map."""
+        found = self.layers[number - 1]
+        assert number and isinstance(found, EngineLayer)
+        return found
 
     @property
     def weights(self) -> int:
         """Return the weights of all layers."""
-        return sum(layer.weights.size for layer in self.layers)
+        return sum(layer.weights.size for layer in self.computed)
 
     @cached_property
     def readers(self) -> list[list[int]]:
         """Return for each map the layers that read it."""
         found: list[list[int]] = [[] for _ in self.shapes]
         for number, layer in enumerate(self.layers):
-            found[layer.source].append(number)
-            if layer.added is not None and layer.added.map != layer.source:
-                found[layer.added.map].append(number)
+            for source in dict.fromkeys(_sources(layer)):
+                found[source].append(number)
         return found
 
+    @cached_property
+    def wholes(self) -> dict[int, tuple[int, tuple[int, ...]]]:
+        """Return of each map that is joined to others the map that they make together, which no other one has a part
+        of, and the parts in front of it."""
+        found: dict[int, tuple[int, tuple[int, ...]]] = {}
+        for index in reversed(range(len(self.layers))):
+            layer = self.layers[index]
+            if isinstance(layer, JoinedMaps):
+                whole, parts = found.get(index + 1, (index + 1, ()))
+                for number in layer.maps:
+                    found[number] = whole, parts
+                    parts += self.shapes[number].parts
+        return found
+
+    def whole(self, number: int) -> int:
+        """Return the map that a map is a part of, in the end; itself if of none."""
+        return self.wholes.get(number, (number, ()))[0]
+
     def ends(self, number: int) -> Interval:
-        """Return what the elements of a map are within, and those outside that layers see beside it."""
-        found = [self.layers[number - 1].limits if number else self.element.interval]
-        for reader in self.readers[number]:
-            layer = self.layers[reader]
-            if layer.source == number and layer.window.touches_padding():
-                found.append(Interval(layer.pad_value, layer.pad_value))
-        return Interval.hull_of(found)
+        """Return what the elements of a map are within, those of others that it is joined to, and those outside that
+        layers see beside them."""
+        return Interval.hull_of(self._ends[self.whole(number)])
+
+    @cached_property
+    def _ends(self) -> dict[int, list[Interval]]:
+        found: dict[int, list[Interval]] = {0: [self.element.interval]}
+        for number, layer in enumerate(self.layers, 1):
+            if isinstance(layer, EngineLayer):
+                found.setdefault(self.whole(number), []).append(layer.limits)
+                if layer.window.touches_padding():
+                    found[self.whole(layer.source)].append(Interval(layer.pad_value, layer.pad_value))
+        return found
 
     def is_signed(self, number: int) -> bool:
         """Tell whether the elements of a map are stored with a sign."""
         return self.ends(number).lo < 0
 
     @cached_property
-    def cuts(self) -> dict[int, int]:
-        """Return the numbers of layers behind which a single map is read, or leaves, with that map."""
-        found = {}
-        for before in range(len(self.layers) + 1):
-            live = [
-                number for number in range(before + 1)
-                if number == len(self.layers) or any(reader >= before for reader in self.readers[number])
-            ]
-            if live == [before] or (not before and live == [0]):
-                found[before] = live[0]
+    def cuts(self) -> list[int]:
+        """Return the maps, joined to no others, that are there when no other one is read, or leaves, any more."""
+        last = [max(readers, default=-1) for readers in self.readers]  # who reads a map
+        last[-1] = len(self.layers)
+        found, latest = [], -1
+        for number, reader in enumerate(last):
+            if latest < number and number not in self.wholes:
+                found.append(number)
+            latest = max(latest, reader)
         return found
 
     def group(self, begin: int, end: int, strips: int) -> Group:
         """Return the group of layers from one cut to another; the same one whenever it is asked for."""
-        return self._groups.setdefault((begin, end, strips), Group(self, begin, end, strips, self.cuts[begin]))
+        return self._groups.setdefault((begin, end, strips), Group(self, begin, end, strips))
 
     @cached_property
     def _groups(self) -> dict[tuple[int, int, int], Group]:
@@ -105,15 +152,15 @@ class Network:
     @cached_property
     def forms(self) -> Forms:
         """Return the widths that hold every layer's numbers."""
-        parts = [layer.form for layer in self.layers]
+        parts = [layer.form for layer in self.computed]
         multipliers = [number for form in parts for number in form.multipliers]
         addends = [number for form in parts for number in form.addends]
-        sums = Interval.hull_of([layer.sums for layer in self.layers])
+        sums = Interval.hull_of([layer.sums for layer in self.computed])
         forms = Forms(
             _signed(sums.lo, sums.hi), _signed(min(multipliers), max(multipliers)), _signed(min(addends), max(addends)),
             parts[0].shift, ShiftRounding(parts[0].rounding),
         )
-        adds = [layer.added for layer in self.layers if layer.added is not None]
+        adds = [layer.added for layer in self.computed if layer.added is not None]
         if not adds:
             return forms
         factors = [factor for added in adds for factor in factors_of(added.form.multipliers[0], added.factors)]
@@ -153,12 +200,16 @@ class Engine:
     def ring(self, network: Network) -> int:
         """Return the words of the ring of weights: those of the largest block, and of a burst that ends in the next
         one, as a power of two."""
-        taps = max(self.taps(layer) for layer in network.layers)
+        taps = max(self.taps(network, layer) for layer in network.computed)
         return int(1 << ceil_log2(taps + self.header(network.forms) + self.spare))
 
-    def taps(self, layer: EngineLayer) -> int:
+    def taps(self, network: Network, layer: EngineLayer) -> int:
         """Return the words of a window that a word of a layer's map is made of."""
-        return layer.window.taps * (1 if layer.diagonal else -(-layer.inputs // self.lanes))
+        return layer.window.taps * (1 if layer.diagonal else self.blocks(network.shapes[layer.source].parts))
+
+    def blocks(self, parts: Sequence[int]) -> int:
+        """Return the words of a pixel of such parts."""
+        return sum(-(-channels // self.lanes) for channels in parts)
 
     def within(self, network: Network, blocks: int) -> Engine | None:
         """Return the engine with as many rows in look-up tables as must be for so many multiplier blocks; None if what
@@ -168,18 +219,22 @@ class Engine:
 
     def words(self, shape: Shape, rows: int | None = None) -> int:
         """Return the words of so many rows of a map; of all."""
-        return (shape.rows if rows is None else rows) * shape.columns * -(-shape.channels // self.lanes)
+        return (shape.rows if rows is None else rows) * shape.columns * self.blocks(shape.parts)
 
 
 @dataclass(frozen=True)
 class Group:
-    """Layers from ``begin`` to before ``end`` in ``strips``, from the map ``first``."""
+    """Layers from ``begin`` to before ``end`` in ``strips``."""
 
     network: Network
     begin: int
     end: int
     strips: int
-    first: int
+
+    @property
+    def first(self) -> int:
+        """Return the map that comes."""
+        return self.begin
 
     @property
     def last(self) -> int:
@@ -198,9 +253,7 @@ class Group:
         for strip in range(self.strips):
             rows = {self.first: -(-self.network.shapes[self.first].rows * (strip + 1) // self.strips)}
             for number in range(self.begin, self.end):
-                layer = self.network.layers[number]
-                made = _computable(layer.window, rows[layer.source])
-                rows[number + 1] = made if layer.added is None else min(made, rows[layer.added.map])
+                rows[number + 1] = _computable(self.network.layers[number], rows)
             found.append(rows)
         return found
 
@@ -210,21 +263,21 @@ class Group:
             return 0
         found = [self.network.shapes[number].rows]
         for reader in self.network.readers[number]:
-            layer, row = self.network.layers[reader], self.done[strip - 1][reader + 1] if strip else 0
+            row = self.done[strip - 1][reader + 1] if strip else 0
             if row < self.network.shapes[reader + 1].rows:
-                if layer.source == number:
-                    found.append(max(0, row * layer.window.strides[0] - layer.window.pads[0]))
-                if layer.added is not None and layer.added.map == number:
-                    found.append(row)
+                found.append(_first_row(self.network.layers[reader], number, row))
         return min(found)
 
     @cached_property
     def homes(self) -> dict[int, int]:
-        """Return for each map that in whose region it lies: its own, or that of the map that is added to it."""
-        homes = {number: number for number in self.maps}
+        """Return for each map that in whose region it lies: its own, that of the whole it is a part of, or that of the
+        map that is added to it."""
+        homes = {number: self.network.whole(number) for number in self.maps}
+        joined = {*self.network.wholes, *(whole for whole, _ in self.network.wholes.values())}
         for number in range(self.begin, self.end):
-            added = self.network.layers[number].added
-            if added is not None and self._may_replace(added.map, number):
+            layer = self.network.layers[number]
+            added = layer.added if isinstance(layer, EngineLayer) else None
+            if added is not None and not joined & {added.map, number + 1} and self._may_replace(added.map, number):
                 homes[number + 1] = homes[added.map]
         return homes
 
@@ -232,12 +285,12 @@ class Group:
         """Tell whether a layer's rows may take the place of those of a map that is added to them: nobody reads these
         later."""
         others = [reader for reader in self.network.readers[number] if reader != by]
-        if any(reader > by for reader in others) or self.network.layers[by].source == number:
+        if any(reader > by for reader in others) or self.network.layer(by + 1).source == number:
             return False
         # Of a layer with all of its rows nothing is read any more.
         return all(
             rows[other + 1] == self.network.shapes[other + 1].rows
-            or _first_row(self.network.layers[other].window, rows[other + 1]) >= rows[by + 1]
+            or _first_row(self.network.layers[other], number, rows[other + 1]) >= rows[by + 1]
             for rows in self.done for other in others
         )
 
@@ -298,7 +351,14 @@ class Group:
             below = max((each.first + each.words for each in _beside(placed, lives, ending)), default=0)
             words = max(words, below + sizes[ending])
             placed[ending] = Region(words - sizes[ending], sizes[ending])
-        return {number: placed[home] for number, home in self.homes.items()}, words
+        return {number: self._place(engine, number, placed[home]) for number, home in self.homes.items()}, words
+
+    def _place(self, engine: Engine, number: int, region: Region) -> Region:
+        """Return where a map is in the region of its home."""
+        if number not in self.network.wholes:
+            return region
+        whole, before = self.network.wholes[number]
+        return replace(region, pixel=engine.blocks(self.network.shapes[whole].parts), block=engine.blocks(before))
 
     def words(self, engine: Engine) -> int:
         """Return the words of all regions, and of the strip of the image that waits in front of the engine."""
@@ -309,10 +369,14 @@ class Group:
         return engine.words(self.network.shape, -(-self.network.shape.rows // self.strips)) if not self.first else 0
 
     def steps(self) -> Iterator[tuple[int, range]]:
-        """Yield the rows of maps that come (of the image) or are made, in order."""
+        """Yield the rows of maps that come (of the image) or are computed, in order."""
         before = dict.fromkeys(self.maps, 0)
+        steps = [
+            number for number in (self.maps if self.first == 0 else self.maps[1:])
+            if not number or isinstance(self.network.layers[number - 1], EngineLayer)
+        ]
         for rows in self.done:
-            for number in self.maps if self.first == 0 else self.maps[1:]:
+            for number in steps:
                 if rows[number] > before[number]:
                     yield number, range(before[number], rows[number])
             before = rows
@@ -346,7 +410,7 @@ class Order:
         return max(group.regions(engine)[1] for group in self.groups)
 
     def steps(self) -> Iterator[tuple[int, range]]:
-        """Yield the rows of maps that come or are made, in order."""
+        """Yield the rows of maps that come or are computed, in order."""
         for group in self.groups:
             yield from group.steps()
 
@@ -363,13 +427,13 @@ class Order:
                 # Those at the end of a group's words are so at the end of all.
                 at_end = group.homes[number] == group.homes[group.last] != group.first
                 first = words - region.words if at_end else region.first
-                found[number] = Region(words - first - region.words if turned else first, region.words)
+                found[number] = replace(region, first=words - first - region.words if turned else first)
             for number, rows in group.steps():
                 each = engine.words(shapes[number], 1)
                 if number == 0:
                     instructions.append(Load(found[0], rows.start * each, len(rows) * each))
                 else:
-                    instructions.append(self._layer(number - 1, rows, engine, found))
+                    instructions.append(self._layer(number, rows, engine, found))
             sent = Send(found[group.last], 0, engine.words(shapes[-1]))
             turned ^= group.homes[group.last] != group.first
         instructions.append(sent)
@@ -383,8 +447,8 @@ class Order:
         return sum(_cycles(group, engine, cycles_of_beat) for group in self.groups)
 
     def _layer(self, number: int, rows: range, engine: Engine, regions: Mapping[int, Region]) -> Layer:
-        layer = self.network.layers[number]
-        blocks, out_blocks = (-(-count // engine.lanes) for count in (layer.inputs, layer.outputs))
+        layer = self.network.layer(number)
+        blocks, out_blocks = (engine.blocks(self.network.shapes[each].parts) for each in (layer.source, number))
         added = None
         if layer.added is not None:
             more = layer.added.form
@@ -393,23 +457,39 @@ class Order:
                 factors_of(more.multipliers[0], layer.added.factors), more.addends[0], more.low, more.high,
             )
         return Layer(
-            core_geometry(layer.window), rows, blocks, out_blocks, regions[layer.source], regions[number + 1],
+            core_geometry(layer.window), rows, blocks, out_blocks, regions[layer.source], regions[number],
             layer.diagonal, self.network.is_signed(layer.source), layer.pad_value, layer.form.low, layer.form.high,
             added, layer.maximum,
         )
 
 
-def _computable(window: WindowGeometry, rows: int) -> int:
-    """Return the rows of windows for which so many rows of the image suffice."""
-    if rows == window.height:
-        return window.output[0]
-    reach = (window.kernel[0] - 1) * window.dilations[0] - window.pads[0]
-    return max(0, (rows - 1 - reach) // window.strides[0] + 1)
+def _sources(layer: EngineLayer | JoinedMaps) -> tuple[int, ...]:
+    """Return the maps that a layer reads."""
+    if isinstance(layer, JoinedMaps):
+        return layer.maps
+    return (layer.source,) if layer.added is None else (layer.source, layer.added.map)
 
 
-def _first_row(window: WindowGeometry, row: int) -> int:
-    """Return the first row of the image that a row of windows and those below it see."""
-    return max(0, row * window.strides[0] - window.pads[0])
+def _computable(layer: EngineLayer | JoinedMaps, rows: Mapping[int, int]) -> int:
+    """Return the rows that a layer can make of so many rows of each map."""
+    if isinstance(layer, JoinedMaps):
+        return min(rows[number] for number in layer.maps)
+    window, there = layer.window, rows[layer.source]
+    made = window.output[0]
+    if there < window.height:
+        reach = (window.kernel[0] - 1) * window.dilations[0] - window.pads[0]
+        made = max(0, (there - 1 - reach) // window.strides[0] + 1)
+    return made if layer.added is None else min(made, rows[layer.added.map])
+
+
+def _first_row(layer: EngineLayer | JoinedMaps, number: int, row: int) -> int:
+    """Return the first row of a map that a layer reads for this row and those below it."""
+    if isinstance(layer, JoinedMaps):
+        return row
+    found = [max(0, row * layer.window.strides[0] - layer.window.pads[0])] if layer.source == number else []
+    if layer.added is not None and layer.added.map == number:
+        found.append(row)
+    return min(found)
 
 
 _STRIPS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 160, 224)
@@ -424,14 +504,14 @@ def fastest(network: Network, engine: Engine, words: int, cycles_of_beat: float)
     """
     cuts = network.cuts
     best: dict[int, tuple[float, tuple[Group, ...]]] = {0: (0.0, ())}
-    for begin, first in cuts.items():
+    for begin in cuts:
         if begin not in best:
             continue
         least = 0  # longer groups need no fewer strips
         for end in [end for end in cuts if end > begin]:
             groups = [
                 network.group(begin, end, strips)
-                for strips in _STRIPS[least:] if strips <= network.shapes[first].rows
+                for strips in _STRIPS[least:] if strips <= network.shapes[begin].rows
             ]
             fits = bisect_left(groups, True, key=lambda group: group.words(engine) <= words)
             if fits == len(groups):
@@ -451,8 +531,8 @@ def _cycles(group: Group, engine: Engine, cycles_of_beat: float) -> float:
     for number, rows in group.steps():
         if not number:
             continue
-        layer = group.network.layers[number - 1]
-        taps, out_blocks = engine.taps(layer), -(-layer.outputs // engine.lanes)
+        layer = group.network.layer(number)
+        taps, out_blocks = engine.taps(group.network, layer), engine.blocks(group.network.shapes[number].parts)
         steps = max(taps + (layer.added is not None), engine.lanes // engine.together)
         size = engine.lanes if layer.diagonal else engine.lanes**2
         fetched = (header * engine.lanes**2 + taps * size) * 8 // engine.width * cycles_of_beat

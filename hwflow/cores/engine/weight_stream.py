@@ -7,38 +7,47 @@ from collections.abc import Sequence
 import numpy as np
 
 from hdl_lib.engine.program import BYTE, Program
-from hwflow.cores.engine.engine_layers import EngineLayer
+from hwflow.cores.engine.strips import Network, Shape
 from hwflow.ir.graph import IntArray
 
 
-def weight_stream(program: Program, layers: Sequence[EngineLayer], order: Sequence[int]) -> IntArray:
-    """Return the bytes of a frame, as signed numbers; ``order``: the number of each of the program's layers."""
-    known = {number: _bytes_of(program, layers[number]) for number in dict.fromkeys(order)}
+def weight_stream(program: Program, network: Network, order: Sequence[int]) -> IntArray:
+    """Return the bytes of a frame, as signed numbers; ``order``: the map that each of the program's layers makes."""
+    known = {number: _bytes_of(program, network, number) for number in dict.fromkeys(order)}
     return np.concatenate([known[number] for number in order]).astype(np.int64)
 
 
-def _bytes_of(program: Program, layer: EngineLayer) -> IntArray:
-    lanes = program.lanes
-    blocks = -(-layer.outputs // lanes)
+def _bytes_of(program: Program, network: Network, number: int) -> IntArray:
+    layer, lanes = network.layer(number), program.lanes
+    source = _places(network.shapes[layer.source], lanes)
+    target = _places(network.shapes[number], lanes)
+    blocks = int(target[-1]) // lanes + 1
     parameters: IntArray = np.zeros((blocks * lanes, program.header * lanes), dtype=np.int8)
     multiplier_bits, addend_bits = program.forms.multiplier_bits, program.forms.addend_bits
-    for channel, (multiplier, addend) in enumerate(zip(layer.form.multipliers, layer.form.addends, strict=True)):
-        number = (addend & ((1 << addend_bits) - 1)) << multiplier_bits | multiplier & ((1 << multiplier_bits) - 1)
-        parameters[channel] = np.frombuffer(number.to_bytes(program.header * lanes, "little"), dtype=np.int8)
+    for place, multiplier, addend in zip(target, layer.form.multipliers, layer.form.addends, strict=True):
+        bits = (addend & ((1 << addend_bits) - 1)) << multiplier_bits | multiplier & ((1 << multiplier_bits) - 1)
+        parameters[place] = np.frombuffer(bits.to_bytes(program.header * lanes, "little"), dtype=np.int8)
     header = parameters.reshape(blocks, lanes, program.header, lanes).swapaxes(1, 2)
     words: IntArray
     if layer.diagonal:
-        words = _padded(layer.weights, 1, lanes).reshape(-1, blocks, lanes).swapaxes(0, 1)
+        words = np.zeros((layer.window.taps, blocks * lanes), dtype=np.int8)
+        words[:, target] = layer.weights
+        words = words.reshape(-1, blocks, lanes).swapaxes(0, 1)
     else:
-        rows = _padded(layer.weights, 0, lanes).reshape(blocks, lanes, layer.window.taps, layer.inputs)
-        words = _padded(rows, 3, lanes).reshape(blocks, lanes, -1, lanes).swapaxes(1, 2)
+        width = (int(source[-1]) // lanes + 1) * lanes
+        words = np.zeros((blocks * lanes, layer.window.taps, width), dtype=np.int8)
+        words[:layer.outputs, :, source] = layer.weights.reshape(layer.outputs, layer.window.taps, layer.inputs)
+        words = words.reshape(blocks, lanes, -1, lanes).swapaxes(1, 2)
     taps = words.shape[1] | int(layer.diagonal) << program.width - 1
     first = np.frombuffer(taps.to_bytes(program.width // BYTE, "little"), dtype=np.int8)
     firsts: IntArray = np.broadcast_to(first, (blocks, len(first)))
     return np.concatenate([firsts, header.reshape(blocks, -1), words.reshape(blocks, -1)], axis=1).reshape(-1)
 
 
-def _padded(weights: IntArray, axis: int, lanes: int) -> IntArray:
-    """Return weights with zeros behind the others of an axis, to whole words."""
-    more = [(0, -size % lanes if number == axis else 0) for number, size in enumerate(weights.shape)]
-    return np.pad(weights.astype(np.int8), more)
+def _places(shape: Shape, lanes: int) -> IntArray:
+    """Return where in a pixel's words the channels of a map are: each part begins with a word."""
+    found, first = [], 0
+    for channels in shape.parts:
+        found.append(np.arange(first, first + channels))
+        first += -(-channels // lanes) * lanes
+    return np.concatenate(found)

@@ -1,7 +1,8 @@
 """Find what an engine can compute: a part of a graph with one stream in and one out, as layers.
 
 Windows, sums of products over them, and requantizers of these with a multiplication, an addition and a shift are
-layers; a sum with another map behind one, and its requantizer, belong to it. So are maxima over windows.
+layers; a sum with another map behind one, and its requantizer, belong to it. So are maxima over windows, and
+requantizers of maps as they are. Maps may be joined, channel behind channel.
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from hwflow.cores.beat_movers import ForkAttributes
-from hwflow.cores.engine.engine_layers import BYTE, AddedMap, EngineLayer
+from hwflow.cores.engine.engine_layers import BYTE, AddedMap, EngineLayer, JoinedMaps
 from hwflow.cores.engine.strips import Network, Shape
 from hwflow.cores.logical.image_windows import Clipping, WindowGeometry
 from hwflow.cores.matrix.depthwise import DepthwiseAttributes
 from hwflow.cores.matrix.dot_products import MvuAttributes
+from hwflow.cores.streams.concat import StreamConcatAttributes
 from hwflow.cores.windows.max_pool import MaxPoolAttributes
 from hwflow.cores.windows.sliding_window import SlidingWindowAttributes
 from hwflow.cores.windows.sum_pool import SumPoolAttributes
@@ -155,7 +157,7 @@ class _Reader:
 
     graph: Graph
     source: Value
-    layers: list[_Layer] = field(default_factory=list)
+    layers: list[_Layer | JoinedMaps] = field(default_factory=list)
     maps: dict[Value, int] = field(default_factory=dict)
     shapes: list[Shape | None] = field(default_factory=list)
     windows: dict[Value, _Windows] = field(default_factory=dict)
@@ -187,8 +189,9 @@ class _Reader:
                     live.discard(value)
             live.update(value for value in node.outputs if self.left.get(value))
             only = next(iter(live)) if len(live) == 1 else None
-            if only is not None and only in self.maps and self.maps[only] == len(self.layers):
-                self.end = only, len(self.layers), len(self.taken)
+            number = None if only is None else self.maps.get(only)
+            if only is not None and number == len(self.layers) and len(self._shape(number).parts) == 1:
+                self.end = only, number, len(self.taken)
 
     def part(self) -> EnginePart | None:
         """Return what was read."""
@@ -196,14 +199,15 @@ class _Reader:
             return None
         result, count, nodes = self.end
         layers = self.layers[:count]
-        alike = _alike([layer.requantizer for layer in layers if layer.requantizer is not None])
-        adds = [layer.added for layer in layers if layer.added is not None]
+        computed = [layer for layer in layers if isinstance(layer, _Layer)]
+        alike = _alike([layer.requantizer for layer in computed if layer.requantizer is not None])
+        adds = [layer.added for layer in computed if layer.added is not None]
         later = _alike([requantizer for _, _, requantizer in adds])
         if not alike or later is None:
             return None
         forms, left = iter(alike), iter(later)
         made = tuple(
-            self._layer(
+            layer if isinstance(layer, JoinedMaps) else self._layer(
                 layer, _unchanged(layer.sums, alike[0]) if layer.requantizer is None else next(forms),
                 next(left) if layer.added else None,
             )
@@ -242,7 +246,7 @@ class _Reader:
         found = self.shapes[number]
         if found is None:
             pixels, channels = self.source.typed.shape
-            found = self.shapes[number] = Shape(pixels, 1, channels)
+            found = self.shapes[number] = Shape(pixels, 1, (channels,))
         return found
 
     def _takes(self, node: Node) -> bool:
@@ -271,12 +275,14 @@ class _Reader:
                 return self._requantizer(node, given)
             case ScaledAddAttributes() as given:
                 return self._sum(node, given)
+            case StreamConcatAttributes(axis=1):
+                return self._joined(node)
         return False
 
     def _fits(self, number: int, geometry: WindowGeometry) -> bool:
         """Tell whether windows are over a map as it is; an image whose rows are not known has theirs."""
         if self.shapes[number] is None:
-            self.shapes[number] = Shape(geometry.height, geometry.width, self.source.typed.shape[1])
+            self.shapes[number] = Shape(geometry.height, geometry.width, (self.source.typed.shape[1],))
         shape = self._shape(number)
         return (shape.rows, shape.columns) == (geometry.height, geometry.width)
 
@@ -328,9 +334,26 @@ class _Reader:
         return True
 
     def _append(self, layer: _Layer) -> None:
+        windows, channels = layer.sums.windows, layer.value.typed.shape[1]
+        parts = self._shape(windows.map).parts if layer.sums.diagonal else (channels,)
         self.layers.append(layer)
-        self.shapes.append(Shape(*layer.sums.windows.geometry.output, layer.value.typed.shape[1]))
+        self.shapes.append(Shape(*windows.geometry.output, parts))
         self.maps[layer.value] = len(self.layers)
+
+    def _joined(self, node: Node) -> bool:
+        """Take maps that are joined, if each is so once, and there is room beside its words for the others'."""
+        numbers = tuple(self.maps.get(value, 0) for value in node.inputs)
+        before = [number for layer in self.layers if isinstance(layer, JoinedMaps) for number in layer.maps]
+        if not all(numbers) or len({*numbers, *before}) < len(numbers) + len(before):
+            return False
+        shapes = [self._shape(number) for number in numbers]
+        parts = tuple(part for shape in shapes for part in shape.parts)
+        if any((shape.rows, shape.columns) != (shapes[0].rows, shapes[0].columns) for shape in shapes):
+            return False
+        self.layers.append(JoinedMaps(numbers))
+        self.shapes.append(replace(shapes[0], parts=parts))
+        self.maps[node.outputs[0]] = len(self.layers)
+        return True
 
     def _requantizer(self, node: Node, given: RequantizeAttributes) -> bool:
         (source,), (result,) = node.inputs, node.outputs
@@ -340,14 +363,19 @@ class _Reader:
             number, other, factors = self.added[source]
             steps = list(dict.fromkeys(given.steps))
             requantizer = _Requantizer.of(steps)
-            if len(steps) > 1 or requantizer is None or self.layers[number].added is not None:
+            layer = self.layers[number]
+            if len(steps) > 1 or requantizer is None or isinstance(layer, JoinedMaps) or layer.added is not None:
                 return False
-            self.layers[number].added = other, factors, requantizer
+            layer.added = other, factors, requantizer
             self.maps[result] = number + 1
             return True
+        channels = source.typed.shape[1]
+        if source in self.maps and source not in self.sums:
+            windows = self._over(source, 1)
+            assert windows is not None, "a map has pixels"
+            self.sums[source] = _Sums(windows, np.ones((1, channels), dtype=np.int64), True, source)
         if source not in self.sums:
             return False
-        channels = source.typed.shape[1]
         steps = list(given.steps) * (channels if len(given.steps) == 1 else 1)
         requantizer = _Requantizer.of(steps)
         if requantizer is None or len(steps) != channels:
@@ -365,7 +393,8 @@ class _Reader:
         number = self.maps[node.inputs[own]]
         if number == self.maps[node.inputs[other]] or number != len(self.layers):
             return False
-        if self.readers[node.inputs[own]] > 1 or self.layers[-1].value is not node.inputs[own]:
+        last = self.layers[-1]
+        if self.readers[node.inputs[own]] > 1 or isinstance(last, JoinedMaps) or last.value is not node.inputs[own]:
             return False
         shapes = [self._shape(self.maps[value]) for value in node.inputs]
         if shapes[0] != shapes[1]:

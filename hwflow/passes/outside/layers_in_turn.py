@@ -48,7 +48,7 @@ def layers_in_turn(graph: Graph, part: EnginePart, engine: Engine, order: Order,
     graph.nodes = [node for node in graph.nodes if node.name not in names]
     used = Names([node.name for node in graph.nodes] + list(values))
     stream = Value(used.fresh(f"{ENGINE}_weights"), None, part.result.origin)
-    weights = weight_stream(program, part.network.layers, [number - 1 for number, _ in order.steps() if number])
+    weights = weight_stream(program, part.network, [number for number, _ in order.steps() if number])
     fetched = Fetched(weights[None], 1, IntType(8, True))
     memory = Node(used.fresh(MEMORY), [], [stream], WeightMemoryAttributes(timing, (fetched,)))
     (stream.type,) = OPERATORS[memory.op].infer(memory.attributes, [])

@@ -183,6 +183,25 @@ def case_of(
     return Case(layers, list(range(len(layers))), numbers, program, list(range(len(layers))))
 
 
+def in_parts(case: Case) -> Case:
+    """The same with each map between layers as the second of three parts of a greater one; the others have a word."""
+    first, regions = case.program.words, {}
+    for layer in case.layers[:-1]:
+        if layer.target not in regions:
+            pixel = layer.out_blocks + 2
+            words = layer.target.words // layer.out_blocks * pixel
+            regions[layer.target], first = Region(first, words, pixel, 1), first + words
+
+    def moved(each: Layer) -> Layer:
+        added = each.added and replace(each.added, region=regions.get(each.added.region, each.added.region))
+        source, target = (regions.get(region, region) for region in (each.source, each.target))
+        return replace(each, source=source, target=target, added=added)
+
+    load, *layers, send = case.program.instructions
+    instructions = (load, *map(moved, layers), replace(send, region=regions.get(send.region, send.region)))
+    return replace(case, program=replace(case.program, instructions=instructions, words=first))
+
+
 def in_strips(case: Case) -> Case:
     """The same of two layers of 3 x 3 windows with pads, row by row, with three rows of either map they see there."""
     first, second = case.layers

@@ -12,7 +12,7 @@ from amaranth.hdl import signed
 from hdl_lib.engine.layer_engine import LayerEngine
 from hdl_lib.engine.program import Program
 from tests.hdl_lib.bench import STALLS, Trace, drive
-from tests.hdl_lib.engine.engine_model import CHAIN, MAXIMA, Case, case_of, in_strips, words_of
+from tests.hdl_lib.engine.engine_model import CHAIN, MAXIMA, Case, case_of, in_parts, in_strips, words_of
 
 IMAGE = (5, 6, 3)
 TWO = [((3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 5, False, None), ((3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 0, True, None)]
@@ -95,6 +95,25 @@ def test_rings_of_rows(gap: float, stall: float) -> None:
     assert case.program.words < case_of(np.random.default_rng(9), 4, IMAGE, TWO).program.words
     _, found, wanted = run(case, gap, stall)
     assert found == wanted
+
+
+@pytest.mark.parametrize(("gap", "stall"), STALLS)
+@pytest.mark.parametrize("shapes", [CHAIN, MAXIMA], ids=["chain", "maxima"])
+def test_parts_of_greater_maps(gap: float, stall: float, shapes) -> None:
+    case = in_parts(case_of(np.random.default_rng(9), 2, IMAGE, shapes))
+    assert any(layer.source.block for layer in case.program.layers)
+    assert any(layer.target.block for layer in case.program.layers)
+    _, found, wanted = run(case, gap, stall)
+    assert found == wanted
+
+
+def test_another_part_is_found() -> None:
+    case = in_parts(case_of(np.random.default_rng(9), 2, IMAGE, CHAIN[:3]))
+    load, first, second, *others = case.program.instructions
+    other = replace(second, source=replace(second.source, block=0))
+    program = replace(case.program, instructions=(load, first, other, *others))
+    _, found, wanted = run(case, program=program)
+    assert found != wanted
 
 
 class Hasty(Program):
