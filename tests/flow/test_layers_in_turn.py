@@ -18,7 +18,7 @@ BUDGET = "bram=20,lut=9000,ff=9000,dsp=24"
 
 def deep(outputs: int = 10, *, quantized: bool = True) -> Builder:
     """An image made larger, which is no layer of an engine; convolutions of 32 channels around a pool, with weights of
-    79 KB, maps of 18 KB, two of which are joined; a dense layer, maybe quantized."""
+    79 KB, and maps of 18 KB; maybe two that are joined, and a dense layer that is quantized."""
     rng = np.random.default_rng(4)
     b = Builder(19, 9)
     x = b.requantize(b.input("x", ["N", 4, 12, 12]), 0.05, 128)
@@ -33,9 +33,10 @@ def deep(outputs: int = 10, *, quantized: bool = True) -> Builder:
         y = b.requantize(b.node("Relu", convolution(x, (32, 32, 3, 3), 0.0013)), 0.0417, 0)
         y = b.requantize(convolution(y, (32, 32, 3, 3), 0.0011), 0.0311, 128)
         x = b.requantize(b.node("Relu", b.node("Add", y, x)), 0.0613, 0)
-    y = b.requantize(convolution(x, (10, 32, 3, 3), 0.0011), 0.0511, 30)
-    x = b.node("Concat", y, b.requantize(convolution(y, (22, 10, 3, 3), 0.0021), 0.0417, 128), axis=1)
-    x = b.requantize(x, 0.0613, 99)
+    if quantized:
+        y = b.requantize(convolution(x, (10, 32, 3, 3), 0.0011), 0.0511, 30)
+        x = b.node("Concat", y, b.requantize(convolution(y, (22, 10, 3, 3), 0.0021), 0.0417, 128), axis=1)
+        x = b.requantize(x, 0.0613, 99)
     x = b.node("Flatten", b.requantize(b.node("GlobalAveragePool", x), 0.0217, 0))
     x = b.node("MatMul", x, b.weights(rng.integers(-90, 91, (32, outputs)), 0.01))
     b.output(b.requantize(x, 0.11, 128) if quantized else x)
@@ -89,7 +90,7 @@ def test_a_dense_layer_beside_the_engine(tmp_path: Path, capsys: pytest.CaptureF
     arguments = ["--board", "ulx3s_85f", "--clock", "100", "--budget", BUDGET, "--until", "verilog"]
     assert main(["synth", str(path), *arguments, "-o", str(tmp_path / "out")]) == 0
     memory = json.loads((tmp_path / "out" / "manifest.json").read_text())["memory"]
-    assert [engine["layers"] for engine in memory["engines"]] == [13]
+    assert [engine["layers"] for engine in memory["engines"]] == [9]
     assert list(memory["groups"].values()) == [1]
     assert len(memory["regions"]) == 2
     capsys.readouterr()
