@@ -25,7 +25,8 @@ from hwflow.cores.matrix.depthwise import DepthwiseAttributes, least_pixels, rel
 from hwflow.cores.operator import Device, Folding
 from hwflow.cores.streams.rearrange import RearrangeAttributes
 from hwflow.cores.windows.sliding_window import has_line_buffer, least_rows
-from hwflow.errors import InternalError
+from hwflow.display import show
+from hwflow.errors import InternalError, ModelRefused
 from hwflow.ir.graph import Node, Value
 from hwflow.schedule.converters import FreshNames, insert
 from hwflow.schedule.fixed_depths import fixed_depths, has_sources
@@ -103,6 +104,13 @@ def _give_pace(plan: Plan, even: EvenSchedule) -> None:
 
 
 def _without_room(plan: Plan, period: int) -> NoReturn:
+    if (beats := streamed_beats(plan)) > _MOST_EVENTS:
+        raise ModelRefused.of(
+            "even-schedule", f"model {show(plan.graph.name)}",
+            f"frames of {beats:,} beats must have an even schedule, and none was found at {period:,} cycles per frame "
+            f"(up to {_MOST_EVENTS:,} beats any schedule does)",
+            "use smaller images or a smaller model, or a larger --budget",
+        )
     raise InternalError.of(
         "interval-kept",
         f"cores {', '.join(repr(node.name) for node in plan.graph.nodes)}",

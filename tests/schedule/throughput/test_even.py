@@ -15,6 +15,7 @@ from hwflow.boards import find_board
 from hwflow.cores.operator import Decision
 from hwflow.cores.registry import hardware
 from hwflow.cores.timing import Cyclic, Process, Timing, Wait, every
+from hwflow.errors import ModelRefused
 from hwflow.ir.graph import Graph, Node, Port, Stage, Value, identity_order
 from hwflow.schedule import queues
 from hwflow.schedule.plan import Plan
@@ -229,3 +230,16 @@ def test_large_frames_take_little_memory(monkeypatch: pytest.MonkeyPatch) -> Non
         tracemalloc.stop()
     assert run.initiation_interval == queues.slowest(plan)
     assert peak < 60 * beats
+
+
+def test_frames_too_long_for_any_other_schedule_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = dataflow(skip_graph(KINDS[0]))
+    foldings = {n: min(hardware(n.op).foldings(n, PART), key=lambda f: f.input_lanes) for n in graph.nodes}
+    plan = planned(graph, foldings)
+    monkeypatch.setattr(queues, "MOST_BEATS", 1)
+    monkeypatch.setattr(EvenSchedule, "settle", lambda self: False)
+    assert queues.make_room(plan)  # there is another one
+    monkeypatch.setattr(queues, "_MOST_EVENTS", 2)
+    beats = queues.streamed_beats(plan)
+    with pytest.raises(ModelRefused, match=f"frames of {beats:,} beats must have an even schedule, and none was found"):
+        queues.make_room(plan)
