@@ -142,6 +142,22 @@ def test_joined_maps(lanes: int, tmp_path: Path) -> None:
     np.testing.assert_array_equal(next(iter(evaluate(made, image).values())), wanted)
 
 
+@pytest.mark.parametrize(("kind", "taken"), [("uint8", True), ("int8", False)])
+def test_joined_maps_have_one_sign(kind: str, taken: bool, tmp_path: Path) -> None:
+    """Elements of -128 to 127 beside those of 0 to 255 have nine bits: a part ends in front of them."""
+    rng = np.random.default_rng(3)
+    b = Builder(19, 9)
+    x = b.requantize(b.input("x", ["N", 3, 6, 6]), 0.05, 128)
+    x = convolution(b, rng, x, (4, 3, 1, 1), 0.003)
+    y = b.requantize(b.node("Conv", x, b.weights(rng.integers(-127, 128, (3, 4, 1, 1)), 0.003)), 0.003, 0, kind)
+    x = b.node("Concat", convolution(b, rng, x, (3, 4, 1, 1), 0.003), y, axis=1)
+    b.output(convolution(b, rng, x, (4, 6, 1, 1), 0.01))
+    graph = dataflow(b.load(tmp_path).quantized)
+    part = part_of(graph)
+    assert (part.nodes == frozenset(graph.nodes)) is taken
+    assert len(part.network.layers) == (5 if taken else 1)
+
+
 def test_what_is_no_layer_ends_a_part(tmp_path: Path) -> None:
     """A requantizer that both falls and rises, for example."""
     rng = np.random.default_rng(2)

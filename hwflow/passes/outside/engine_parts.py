@@ -341,10 +341,12 @@ class _Reader:
         self.maps[layer.value] = len(self.layers)
 
     def _joined(self, node: Node) -> bool:
-        """Take maps that are joined, if each is so once, and there is room beside its words for the others'."""
+        """Take maps that are joined, if each is so once, and elements of all have a place in the same bits."""
         numbers = tuple(self.maps.get(value, 0) for value in node.inputs)
         before = [number for layer in self.layers if isinstance(layer, JoinedMaps) for number in layer.maps]
         if not all(numbers) or len({*numbers, *before}) < len(numbers) + len(before):
+            return False
+        if node.outputs[0].typed.element.bits > MOST_BITS:
             return False
         shapes = [self._shape(number) for number in numbers]
         parts = tuple(part for shape in shapes for part in shape.parts)
