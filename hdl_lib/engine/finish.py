@@ -1,4 +1,4 @@
-"""What becomes of sums: one by one through a requantizer, and through a second stage that adds another element."""
+"""What becomes of sums: one by one through a requantizer, a second stage that adds another element, and a table."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from amaranth.hdl import Cat, Module, Mux, Shape, Signal, Value, signed
 from hdl_lib.arithmetic.adder_tree import Term, registered
 from hdl_lib.arithmetic.multiplier import interval
 from hdl_lib.blocks import delayed
-from hdl_lib.engine.program import BYTE, Program
+from hdl_lib.engine.program import BYTE, LOOKED_UP, Program
+from hdl_lib.memories.rom import Rom, Table
 from hdl_lib.requantizers.shift_and_clamp import quotient
 
 RESULT = signed(BYTE + 1)
@@ -52,6 +53,15 @@ def second_stage(
     result = _limited(m, f"added{name}", Value.cast(shifted.value), now["added_low"], now["added_high"])
     alone = delayed(m, f"alone{name}", own, program.second_stage, reset=False)
     return Mux(now["added"], result, alone)
+
+
+def looked_up(m: Module, name: str, program: Program, now: Mapping[str, Value], result: Value) -> Value:
+    """Return what a layer's table has for a result, or the result where it has none, ``LOOKED_UP`` cycles later."""
+    words = [byte for table in program.tables for byte in table]
+    m.submodules[f"table{name}"] = rom = Rom.of_table(Table.of_words(words, BYTE), output_register=True)
+    m.d.comb += rom.addr.eq(Cat(result[:BYTE], now["table"]))
+    alone = delayed(m, f"not_looked_up{name}", result[:BYTE], LOOKED_UP, reset=False)
+    return Mux(now["looks_up"], rom.data, alone)
 
 
 def _limited(m: Module, name: str, value: Value, low: Value, high: Value) -> Value:

@@ -13,7 +13,7 @@ from amaranth.lib.wiring import In, Out
 from hdl_lib.arithmetic.lane_sums import gathered
 from hdl_lib.blocks import delayed, loop
 from hdl_lib.engine.fields import Fields
-from hdl_lib.engine.finish import elements, first_stage, second_stage
+from hdl_lib.engine.finish import elements, first_stage, looked_up, second_stage
 from hdl_lib.engine.program import BYTE, READ, Program
 from hdl_lib.engine.weight_ring import WeightRing
 from hdl_lib.engine.window_walk import count_down, onward, window_walk
@@ -330,6 +330,8 @@ class LayerEngine(wiring.Component):
                 (other,) = elements(others.word_select(place, BYTE), 1, now["other_signed"])
                 later = delayed(m, f"other_{place}", other, program.first_stage, reset=False)
                 result = second_stage(m, f"_{place}", program, now, result, later)
+            if program.tables:
+                result = looked_up(m, f"_{place}", program, now, result)
             made.append(result[:BYTE])
         word = Signal(lanes * BYTE, name="made", reset_less=True)
         m.d.sync += word.eq(Cat(word[together * BYTE :], *made))

@@ -25,6 +25,9 @@ BYTE = 8
 READ = 5
 """Cycles from the step that reads a word to its elements."""
 
+LOOKED_UP = 2
+"""Cycles from a result to what a table has for it."""
+
 _SETTING = 3  # cycles in front of an instruction: its word of the program, its addresses
 _WAIT = 2  # cycles in front of a block, at least; one of a layer's first block
 _WRITE = 3  # cycles from a word's last result until it can be read
@@ -83,7 +86,8 @@ class Layer:
     sees the word of the same number of each pixel of the source alone, as in depthwise convolutions (then there are
     equally many). ``signed``: elements of the source are. ``pad_value``: of elements outside. ``added``: what follows.
     ``maximum``, of a diagonal layer: of each channel the window's greatest element alone is multiplied, by the weight
-    of the last tap.
+    of the last tap. ``table``: the number of the program's table that takes the place of results, last of all; -1: none
+    does.
     """
 
     geometry: WindowGeometry
@@ -99,6 +103,7 @@ class Layer:
     high: int
     added: Added | None = None
     maximum: bool = False
+    table: int = -1
 
     @property
     def taps(self) -> int:
@@ -156,7 +161,8 @@ class Program:
     """``instructions`` of a frame, on an engine of ``lanes``, of which ``together`` results leave in a cycle, and
     ``soft`` of whose rows multiply in look-up tables.
     ``words``: of the memory; ``ring``: of the memory of weights, a power of two, each of ``lanes ** 2``; ``width``:
-    bits of a beat of weights, whole weights that divide those of a row."""
+    bits of a beat of weights, whole weights that divide those of a row. ``tables``: of each the bytes that take
+    the place of results, by their own bytes."""
 
     lanes: int
     together: int
@@ -166,6 +172,7 @@ class Program:
     ring: int
     width: int
     soft: int = 0
+    tables: tuple[tuple[int, ...], ...] = ()
 
     def __post_init__(self) -> None:
         if self.lanes % self.together:
@@ -178,6 +185,8 @@ class Program:
             raise ValueError("there must be a layer")
         if any(layer.maximum and not layer.diagonal for layer in self.layers):
             raise ValueError("layers of maxima must be diagonal")
+        if any(len(table) != 1 << BYTE for table in self.tables):
+            raise ValueError(f"tables must have {1 << BYTE} words")
         needed = max(map(self.needed, self.layers))
         if self.ring & (self.ring - 1) or self.ring < needed:
             raise ValueError(f"ring must be a power of two and have room for {needed} words, not {self.ring}")
@@ -244,8 +253,8 @@ class Program:
 
     @property
     def finish(self) -> int:
-        """Return the cycles from a sum, in the chain from which it leaves, to the result of both stages."""
-        return self.first_stage + (self.second_stage if self.forms.adds else 0)
+        """Return the cycles from a sum, in the chain from which it leaves, to the result of all stages."""
+        return self.first_stage + (self.second_stage if self.forms.adds else 0) + (LOOKED_UP if self.tables else 0)
 
     @property
     def first_stage(self) -> int:

@@ -17,8 +17,9 @@ BUDGET = "bram=20,lut=9000,ff=9000,dsp=24"
 
 
 def deep(outputs: int = 10, *, quantized: bool = True) -> Builder:
-    """An image made larger, which is no layer of an engine; convolutions of 32 channels around a pool, with weights of
-    79 KB, and maps of 18 KB; maybe two that are joined, and a dense layer that is quantized."""
+    """An image made larger, which is no layer of an engine; convolutions of 32 channels around a pool, a table behind
+    one of them, with weights of 79 KB, and maps of 18 KB; maybe two that are joined, and a dense layer that is
+    quantized."""
     rng = np.random.default_rng(4)
     b = Builder(19, 9)
     x = b.requantize(b.input("x", ["N", 4, 12, 12]), 0.05, 128)
@@ -27,7 +28,8 @@ def deep(outputs: int = 10, *, quantized: bool = True) -> Builder:
     def convolution(x: str, shape: tuple[int, ...], scale: float, **attributes) -> str:
         return b.node("Conv", x, b.weights(rng.integers(-90, 91, shape), scale), pads=[1, 1, 1, 1], **attributes)
 
-    x = b.requantize(b.node("Relu", convolution(x, (32, 4, 3, 3), 0.0021)), 0.0513, 0)
+    x = b.requantize(convolution(x, (32, 4, 3, 3), 0.0021), 0.0513, 128)
+    x = b.requantize(b.node("HardSwish", x), 0.0313, 12)
     x = b.node("MaxPool", x, kernel_shape=[2, 2], strides=[2, 2])
     for _ in range(3):
         y = b.requantize(b.node("Relu", convolution(x, (32, 32, 3, 3), 0.0013)), 0.0417, 0)

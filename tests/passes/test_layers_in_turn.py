@@ -112,6 +112,35 @@ def test_maxima_are_layers(zero: int, lanes: int, tmp_path: Path) -> None:
         np.testing.assert_array_equal(next(iter(evaluate(made, image).values())), wanted)
 
 
+def test_functions_of_elements(tmp_path: Path) -> None:
+    """A table behind a convolution, behind a sum of two maps, and of a map that another layer reads, too."""
+    rng = np.random.default_rng(4)
+    b = Builder(19, 9)
+    x = b.requantize(b.input("x", ["N", 3, 6, 5]), 0.05, 128)
+    x = convolution(b, rng, x, (4, 3, 3, 3), 0.011, 128, pads=[1, 1, 1, 1])
+    x = b.requantize(b.node("HardSwish", x), 0.04, 40)
+    y = b.requantize(b.node("LeakyRelu", x, alpha=0.1), 0.01, 60, "int8")
+    x = b.requantize(b.node("Add", convolution(b, rng, y, (4, 4, 1, 1), 0.0417), x), 0.0531, 120)
+    x = b.requantize(b.node("Sigmoid", x), 0.005, 0)
+    b.output(convolution(b, rng, x, (3, 4, 3, 3), 0.01))
+    graph = dataflow(b.load(tmp_path).quantized)
+    part = part_of(graph)
+    assert part.nodes == frozenset(graph.nodes)
+    assert [layer.table is not None for layer in part.network.computed] == [True, True, True, False]
+    assert [layer.maximum for layer in part.network.computed] == [False, True, False, False]
+    port = graph.inputs[0]
+    ends = port.value.typed.interval
+    image = {port.name: rng.integers(ends.lo, ends.hi + 1, (5, *port.shape))}
+    (wanted,) = evaluate(graph, image).values()
+    assert len(np.unique(wanted)) > 10
+    engine = engine_of(4, 1, 16)
+    order = fastest(part.network, engine, 4000, 1.0)
+    assert order is not None
+    made = layers_in_turn(graph, part, engine, order, None)
+    np.testing.assert_array_equal(next(iter(evaluate(made, image).values())), wanted)
+    assert len(order.program(engine).tables) == 3
+
+
 @pytest.mark.parametrize("lanes", [2, 4])
 def test_joined_maps(lanes: int, tmp_path: Path) -> None:
     """Two maps that are joined, with a third one behind them; scaled, seen by windows of all kinds, and added."""
@@ -159,11 +188,11 @@ def test_joined_maps_have_one_sign(kind: str, taken: bool, tmp_path: Path) -> No
 
 
 def test_what_is_no_layer_ends_a_part(tmp_path: Path) -> None:
-    """A requantizer that both falls and rises, for example."""
+    """A function of sums that no multiplication is, for example."""
     rng = np.random.default_rng(2)
     b = Builder(19, 9)
     x = b.requantize(b.input("x", ["N", 3, 8, 8]), 0.05, 128)
-    x = convolution(b, rng, x, (4, 3, 3, 3), 0.04, pads=[1, 1, 1, 1])
+    x = b.node("Conv", x, b.weights(rng.integers(-127, 128, (4, 3, 3, 3)), 0.003), pads=[1, 1, 1, 1])
     x = b.requantize(b.node("HardSwish", x), 0.03, 20)
     x = convolution(b, rng, x, (5, 4, 3, 3), 0.04, pads=[1, 1, 1, 1])
     b.output(convolution(b, rng, x, (6, 5, 3, 3), 0.04))

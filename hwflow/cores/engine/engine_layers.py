@@ -34,7 +34,7 @@ class EngineLayer:
     ``window`` over the map ``source``, with elements of ``pad_value`` outside; ``weights`` [outputs, taps * inputs], or
     (``diagonal``) [taps, channels]; ``sums``: the interval of what is requantized; ``form``: of the requantizer.
     ``maximum``, of a diagonal layer: of each channel the window's greatest element alone is multiplied, by the weight
-    of the last tap.
+    of the last tap. ``table``: what becomes of results, last of all: of each byte, an element.
     """
 
     window: WindowGeometry
@@ -46,6 +46,7 @@ class EngineLayer:
     form: MultiplyAddShift
     added: AddedMap | None = None
     maximum: bool = False
+    table: tuple[int, ...] | None = None
 
     @property
     def inputs(self) -> int:
@@ -61,7 +62,10 @@ class EngineLayer:
     def limits(self) -> Interval:
         """Return the interval of the elements of the map that this makes."""
         form = self.added.form if self.added else self.form
-        return Interval(form.low, form.high)
+        if self.table is None:
+            return Interval(form.low, form.high)
+        found = [self.table[result % len(self.table)] for result in range(form.low, form.high + 1)]
+        return Interval(min(found), max(found))
 
 
 @dataclass(frozen=True)
@@ -107,5 +111,7 @@ def evaluate(layers: Layers, image: IntArray) -> IntArray:
         if layer.added is not None:
             own, other = layer.added.factors
             result = layer.added.form.evaluate(own * result + other * maps[layer.added.map])
+        if layer.table is not None:
+            result = np.array(layer.table, dtype=np.int64)[result % len(layer.table)]
         maps.append(result)
     return maps[-1]

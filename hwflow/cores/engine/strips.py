@@ -72,6 +72,11 @@ class Network:
         assert number and isinstance(found, EngineLayer)
         return found
 
+    @cached_property
+    def tables(self) -> list[tuple[int, ...]]:
+        """Return the tables of all layers."""
+        return list(dict.fromkeys(layer.table for layer in self.computed if layer.table is not None))
+
     @property
     def weights(self) -> int:
         """Return the weights of all layers."""
@@ -439,7 +444,8 @@ class Order:
         instructions.append(sent)
         ring = engine.ring(self.network)
         return Program(
-            engine.lanes, engine.together, tuple(instructions), forms, words, ring, engine.width, engine.soft
+            engine.lanes, engine.together, tuple(instructions), forms, words, ring, engine.width, engine.soft,
+            tuple(tuple(element % (1 << 8) for element in table) for table in self.network.tables),
         )
 
     def cycles(self, engine: Engine, cycles_of_beat: float) -> float:
@@ -459,7 +465,7 @@ class Order:
         return Layer(
             core_geometry(layer.window), rows, blocks, out_blocks, regions[layer.source], regions[number],
             layer.diagonal, self.network.is_signed(layer.source), layer.pad_value, layer.form.low, layer.form.high,
-            added, layer.maximum,
+            added, layer.maximum, -1 if layer.table is None else self.network.tables.index(layer.table),
         )
 
 

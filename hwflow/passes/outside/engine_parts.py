@@ -2,12 +2,12 @@
 
 Windows, sums of products over them, and requantizers of these with a multiplication, an addition and a shift are
 layers; a sum with another map behind one, and its requantizer, belong to it. So are maxima over windows, and
-requantizers of maps as they are. Maps may be joined, channel behind channel.
+requantizers of maps as they are, and functions of a map's elements, the same for all channels. Maps may be joined,
+channel behind channel.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -25,62 +25,12 @@ from hwflow.cores.windows.sum_pool import SumPoolAttributes
 from hwflow.cores.windows.weighted_pool import WeightedPoolAttributes
 from hwflow.ir.graph import Graph, IntArray, Node, Value
 from hwflow.ir.node_attributes import RequantizeAttributes, ScaledAddAttributes
-from hwflow.numerics.requantizers.multiply_add_shift import (
-    MultiplyAddShift,
-    find_multiply_add_shift,
-    find_rounding_multiply_add_shift,
-    multiply_add_shift_at,
-)
-from hwflow.numerics.requantizers.shift_rounding import ShiftRounding
+from hwflow.numerics.requantizers.multiply_add_shift import MultiplyAddShift
 from hwflow.numerics.requantizers.step_function import StepFunction
+from hwflow.passes.outside.engine_forms import Requantizer, alike, table_of, unchanged
 from hwflow.types import Interval
 
 MOST_BITS = 8  # of an element of a map
-_FACTOR = 6  # of maxima: they are multiplied by 2**6, so that the requantizer's multiplier is no longer than others
-_MORE_SHIFTS = 4  # that are tried: functions without ties may need more for a form that rounds to nearest
-
-
-@dataclass
-class _Requantizer:
-    """The step functions of channels, and their form of least shift."""
-
-    steps: Sequence[StepFunction]
-    least: MultiplyAddShift
-
-    @classmethod
-    def of(cls, steps: Sequence[StepFunction]) -> _Requantizer | None:
-        """Return that of step functions; None where they have no such form."""
-        least = find_multiply_add_shift(steps) or find_rounding_multiply_add_shift(steps)
-        return None if least is None else cls(steps, least)
-
-
-def _alike(some: Sequence[_Requantizer]) -> list[MultiplyAddShift] | None:
-    """Return forms of one shift that round alike; None if none was found."""
-    if not some:
-        return []
-    modes = {each.least.rounding for each in some} - {ShiftRounding.FLOOR} or {ShiftRounding.FLOOR}
-    least = max(each.least.shift for each in some)
-    for rounding in sorted(modes):
-        for shift in range(least, least + _MORE_SHIFTS):
-            forms = [
-                multiply_add_shift_at(each.steps, shift, each.least.low, each.least.high, rounding)
-                if shift or rounding == ShiftRounding.FLOOR else None
-                for each in some
-            ]
-            found = [form for form in forms if form is not None]
-            if len(found) == len(some):
-                return found
-    return None
-
-
-def _unchanged(sums: _Sums, like: MultiplyAddShift) -> MultiplyAddShift:
-    """Return the form, with the shift and rounding of another one, that takes maxima to themselves."""
-    ends = sums.value.typed.interval
-    channels = sums.value.typed.shape[1]
-    multiplier = 1 << like.shift - min(_FACTOR, like.shift)
-    return replace(
-        like, multipliers=(multiplier,) * channels, addends=(0,) * channels, low=ends.lo, high=ends.hi
-    )
 
 
 @dataclass
@@ -105,12 +55,13 @@ class _Sums:
 
 @dataclass
 class _Layer:
-    """``requantizer``: None of maxima, which stay as they are."""
+    """``requantizer``: None of maxima, which stay as they are. ``table``: what becomes of results, last of all."""
 
     sums: _Sums
-    requantizer: _Requantizer | None
+    requantizer: Requantizer | None
     value: Value
-    added: tuple[int, tuple[int, int], _Requantizer] | None = None
+    added: tuple[int, tuple[int, int], Requantizer] | None = None
+    table: tuple[int, ...] | None = None
 
 
 @dataclass
@@ -200,16 +151,15 @@ class _Reader:
         result, count, nodes = self.end
         layers = self.layers[:count]
         computed = [layer for layer in layers if isinstance(layer, _Layer)]
-        alike = _alike([layer.requantizer for layer in computed if layer.requantizer is not None])
+        found = alike([layer.requantizer for layer in computed if layer.requantizer is not None])
         adds = [layer.added for layer in computed if layer.added is not None]
-        later = _alike([requantizer for _, _, requantizer in adds])
-        if not alike or later is None:
+        later = alike([requantizer for _, _, requantizer in adds])
+        if not found or later is None:
             return None
-        forms, left = iter(alike), iter(later)
+        forms, left = iter(found), iter(later)
         made = tuple(
             layer if isinstance(layer, JoinedMaps) else self._layer(
-                layer, _unchanged(layer.sums, alike[0]) if layer.requantizer is None else next(forms),
-                next(left) if layer.added else None,
+                layer, found[0] if layer.requantizer is None else next(forms), next(left) if layer.added else None
             )
             for layer in layers
         )
@@ -220,6 +170,7 @@ class _Reader:
         return EnginePart(self.source, result, frozenset(self.taken[:nodes]), network)
 
     def _layer(self, layer: _Layer, form: MultiplyAddShift, later: MultiplyAddShift | None) -> EngineLayer:
+        """Return a layer with its requantizer's ``form``; that of maxima is like this one."""
         sums = layer.sums
         windows = sums.windows
         interval = sums.value.typed.interval
@@ -235,10 +186,11 @@ class _Reader:
             added = AddedMap(other, factors, later)
         weights, maximum = sums.weights, layer.requantizer is None
         if maximum:
-            factor = 1 << min(_FACTOR, form.shift)
+            form, factor = unchanged(interval, sums.value.typed.shape[1], form)
             weights, interval = weights * factor, Interval(min(0, factor * interval.lo), factor * interval.hi)
         return EngineLayer(
-            windows.geometry, windows.map, windows.pad_value, weights, sums.diagonal, interval, form, added, maximum
+            windows.geometry, windows.map, windows.pad_value, weights, sums.diagonal, interval, form, added, maximum,
+            layer.table,
         )
 
     def _shape(self, number: int) -> Shape:
@@ -363,26 +315,44 @@ class _Reader:
             return False
         if source in self.added:
             number, other, factors = self.added[source]
-            steps = list(dict.fromkeys(given.steps))
-            requantizer = _Requantizer.of(steps)
             layer = self.layers[number]
-            if len(steps) > 1 or requantizer is None or isinstance(layer, JoinedMaps) or layer.added is not None:
+            if len(set(given.steps)) > 1 or isinstance(layer, JoinedMaps) or layer.added or layer.table:
                 return False
-            layer.added = other, factors, requantizer
+            first = replace(given, steps=given.steps[:1], stages=given.stages[:1])
+            if (requantizer := Requantizer.of(first, 1)) is None:
+                return False
+            layer.added, layer.table, layer.value = (other, factors, requantizer), requantizer.table, result
             self.maps[result] = number + 1
             return True
         channels = source.typed.shape[1]
         if source in self.maps and source not in self.sums:
+            if len(set(given.steps)) == 1 and Requantizer.of(given, len(given.steps)) is None:
+                return self._function(node, given.steps[0])
             windows = self._over(source, 1)
             assert windows is not None, "a map has pixels"
             self.sums[source] = _Sums(windows, np.ones((1, channels), dtype=np.int64), True, source)
         if source not in self.sums:
             return False
-        steps = list(given.steps) * (channels if len(given.steps) == 1 else 1)
-        requantizer = _Requantizer.of(steps)
-        if requantizer is None or len(steps) != channels:
+        requantizer = Requantizer.of(given, channels)
+        if requantizer is None:
             return False
-        self._append(_Layer(self.sums[source], requantizer, result))
+        self._append(_Layer(self.sums[source], requantizer, result, table=requantizer.table))
+        return True
+
+    def _function(self, node: Node, step: StepFunction) -> bool:
+        """Take a function of a map's elements: as a table behind the layer that makes the map for it alone, or else as
+        a layer of its own, of the maxima of single elements."""
+        (source,), (result,) = node.inputs, node.outputs
+        last = self.layers[-1] if self.layers else None
+        alone = self.readers[source] == 1
+        if isinstance(last, _Layer) and last.value is source and alone and last.table is None:
+            last.table, last.value = table_of(step), result
+            self.maps[result] = len(self.layers)
+            return True
+        windows = self._over(source, 1)
+        assert windows is not None, "a map has pixels"
+        weights = np.ones((1, source.typed.shape[1]), dtype=np.int64)
+        self._append(_Layer(_Sums(windows, weights, True, source), None, result, table=table_of(step)))
         return True
 
     def _sum(self, node: Node, given: ScaledAddAttributes) -> bool:

@@ -28,6 +28,16 @@ def test_a_row_of_three_pixels() -> None:
     assert (second.limits.lo, second.limits.hi) == (0, 6)
 
 
+def test_a_table() -> None:
+    """Squares of -2, -1, 3, up to 7: 4, 1, 7."""
+    point = WindowGeometry(1, 3, (1, 1), (1, 1), (0, 0, 0, 0), (1, 1))
+    table = tuple(min(7, (byte - 256 * (byte > 127)) ** 2) for byte in range(256))
+    form = MultiplyAddShift((1,), (0,), 0, -2, 3)
+    layer = EngineLayer(point, 0, 0, np.array([[1]]), True, SUMS, form, table=table)
+    np.testing.assert_array_equal(evaluate([layer], np.array([-5, -1, 9]).reshape(1, 3, 1)).reshape(-1), [4, 1, 7])
+    assert (layer.limits.lo, layer.limits.hi) == (0, 7)
+
+
 def test_maxima() -> None:
     """Of pairs of 3, -7, -2, -5, -9, -4: 3, -2, -4; four times as much over 4 is the same, and no product counts."""
     window = WindowGeometry(1, 6, (1, 2), (1, 2), (0, 0, 0, 0), (1, 1))

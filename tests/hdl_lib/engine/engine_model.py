@@ -117,6 +117,8 @@ class Case:
                 place = next(k for k, other in enumerate(self.layers) if other.target == a.region)
                 total = out * a.factors[0] + maps[place + 1] * a.factors[1] + a.addend
                 out = np.clip(_shifted(total, forms.added_shift, forms.added_rounding), a.low, a.high)
+            if layer.table >= 0:
+                out = np.array(self.program.tables[layer.table])[out & 255]
             maps.append(out)
         return maps[-1].reshape(-1, maps[-1].shape[2])
 
@@ -181,6 +183,15 @@ def case_of(
     needed = max(map(program.needed, layers)) + spare
     program = replace(program, ring=1 << (needed - 1).bit_length())
     return Case(layers, list(range(len(layers))), numbers, program, list(range(len(layers))))
+
+
+def with_tables(case: Case, rng) -> Case:
+    """The same with a table behind every second layer, of elements that are the same with a sign and without one."""
+    tables = tuple(tuple(int(byte) for byte in rng.integers(0, 128, 256)) for _ in range(2))
+    layers = [replace(each, table=k // 2 % 2) if k % 2 else each for k, each in enumerate(case.layers, 1)]
+    load, *_, send = case.program.instructions
+    program = replace(case.program, instructions=(load, *layers, send), tables=tables)
+    return replace(case, layers=layers, program=program)
 
 
 def in_parts(case: Case) -> Case:

@@ -12,7 +12,7 @@ from amaranth.hdl import signed
 from hdl_lib.engine.layer_engine import LayerEngine
 from hdl_lib.engine.program import Program
 from tests.hdl_lib.bench import STALLS, Trace, drive
-from tests.hdl_lib.engine.engine_model import CHAIN, MAXIMA, Case, case_of, in_parts, in_strips, words_of
+from tests.hdl_lib.engine.engine_model import CHAIN, MAXIMA, Case, case_of, in_parts, in_strips, with_tables, words_of
 
 IMAGE = (5, 6, 3)
 TWO = [((3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 5, False, None), ((3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 0, True, None)]
@@ -107,6 +107,24 @@ def test_parts_of_greater_maps(gap: float, stall: float, shapes) -> None:
     assert found == wanted
 
 
+@pytest.mark.parametrize(("gap", "stall"), STALLS)
+@pytest.mark.parametrize("together", [1, 2])
+def test_tables(gap: float, stall: float, together: int) -> None:
+    rng = np.random.default_rng(9)
+    case = with_tables(case_of(rng, 4, IMAGE, CHAIN[:5], together=together), rng)
+    trace, found, wanted = run(case, gap, stall)
+    assert found == wanted
+    if gap == stall == 0:
+        assert trace.out_cycles[0] == case.program.pace(1, 1).sends[0][0] + LayerEngine.latency
+
+
+def test_another_table_is_found() -> None:
+    rng = np.random.default_rng(9)
+    case = with_tables(case_of(rng, 4, IMAGE, CHAIN[:1]), rng)
+    _, found, wanted = run(case, program=replace(case.program, tables=case.program.tables[::-1]))
+    assert found != wanted
+
+
 def test_another_part_is_found() -> None:
     case = in_parts(case_of(np.random.default_rng(9), 2, IMAGE, CHAIN[:3]))
     load, first, second, *others = case.program.instructions
@@ -155,6 +173,7 @@ def test_rows_that_have_been_replaced_are_found() -> None:
         ({"ring": 8}, "ring must be a power of two and have room for 11 words, not 8"),
         ({"instructions": ()}, "there must be a layer"),
         ({"soft": 5}, "soft must be 0 to 4 rows, not 5"),
+        ({"tables": ((1, 2),)}, "tables must have 256 words"),
     ],
 )
 def test_what_a_program_cannot_be(change, message: str) -> None:

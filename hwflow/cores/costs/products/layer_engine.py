@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from hdl_lib.arithmetic.multiplier import PART, ProductForm
 from hdl_lib.engine.fields import Fields
-from hdl_lib.engine.program import BYTE, Program
+from hdl_lib.engine.program import BYTE, LOOKED_UP, Program
 from hdl_lib.engine.weight_ring import WeightRing
 from hwflow.cores.costs.basics import adder, bits, loop
 from hwflow.cores.costs.memory import buffer_memory, filled_rom, queue
@@ -41,6 +41,10 @@ def layer_engine(family: str, program: Program, width: int, depth: int) -> Resou
     size = forms.multiplier_bits + forms.addend_bits
     total += Resources(lut=lanes * (forms.sum_bits + 2 * size), ff=lanes * (forms.sum_bits + size))
     total += _stages(family, program).times(program.together)
+    if program.tables:
+        words = [byte for table in program.tables for byte in table]
+        once = filled_rom(family, words, BYTE) + Resources(lut=BYTE, ff=LOOKED_UP * BYTE)
+        total += once.times(program.together)
     table = Fields(program)
     total += filled_rom(family, table.words, sum(shape.width for shape in table.shapes.values()), output_register=False)
     counted = sum(shape.width for name, shape in table.shapes.items() if name.endswith("_left"))
