@@ -100,6 +100,10 @@ class FetchPlan:
     regions: tuple[Region, ...]
     queues: tuple[QueueRegion, ...] = ()
 
+    def __post_init__(self) -> None:
+        if self.queues and self.timing.read_only:
+            raise ValueError(f"the {self.timing.chip.name} must be written where queues wait, but is only read")
+
     @classmethod
     def of(
         cls, timing: MemoryTiming, sizes: Sequence[tuple[int, int]], longest: int = 0,
@@ -171,7 +175,7 @@ class FetchPlan:
             if needed <= cycles:
                 break
             cycles = needed
-        arrival = self.longest + timing.first_access + timing.read_latency + _ARRIVAL
+        arrival = self.longest * timing.word_cycles + timing.first_access + timing.read_latency + _ARRIVAL
         wait = max(bursts) + 2 * timing.refresh_cycles + arrival
         return max(cycles, -(-wait // (BURSTS_HELD - 1)))
 

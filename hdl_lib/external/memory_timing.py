@@ -79,6 +79,16 @@ class MemoryTiming(ABC):
         """Return the cycles from the command of a burst to the next one's."""
 
     @property
+    def word_cycles(self) -> int:
+        """Return the cycles from a word of a burst to the next one."""
+        return 1
+
+    @property
+    def read_only(self) -> bool:
+        """Tell whether nothing is written: the memory has its image from elsewhere, and no queues."""
+        return False
+
+    @property
     def longest_burst(self) -> int:
         """Return the words beyond which longer bursts save no time to speak of."""
         return self.chip.columns

@@ -46,7 +46,7 @@ class WeightMemory(wiring.Component):
         ``filled`` (in 1): the memory has its image, as in a simulation that reads it from a file: nothing is loaded.
         ``load`` (in, with ``load_valid``, ``load_ready``): the image, :func:`image_words` words from address 0 on, then
         its CRC-32 (ISO HDLC, of bytes, the lowest of a word first) in 16-bit halves, or a whole word.
-        ``loaded`` (out 1): the streams have begun.
+        Of a memory that is only read the CRC alone is loaded. ``loaded`` (out 1): the streams have begun.
     ``error`` (out 1): what was read back after loading has another CRC; the streams never begin.
 
     A reset begins anew with loading; the memory's own controller, and so its contents, go on.
@@ -222,25 +222,35 @@ class WeightMemory(wiring.Component):
         another one."""
         chip, controller, pins = self.plan.timing.chip, self.controller, self.pins
         words, halves = image_words(self.plan), 32 // chip.width
-        m.submodules.load_queue = queue = SyncFIFOBuffered(width=chip.width, depth=2 * LOADED)
         takes = Signal()  # there is room for this word, and for one more: the link's logic hangs on it
-        m.d.sync += takes.eq(~pins.filled & ~serving & settled & (queue.level < queue.depth - 1))
-        place, writes = Signal(range(chip.pages * chip.columns)), Signal(init=1)
+        place, writes = Signal(range(chip.pages * chip.columns)), Signal(init=not self.plan.timing.read_only)
         asked = Signal()  # a burst is under way
         done = Signal(range(LOADED))
         moved = Signal()
         expected, taken = Signal(32), Signal(range(halves + 1))
         m.d.comb += [
-            queue.w_data.eq(pins.load), queue.w_en.eq(pins.load_valid & pins.load_ready),
             pins.load_ready.eq(takes),
-            queue.r_en.eq(controller.write_next & ~serving),
             moved.eq(Mux(writes, controller.write_next, controller.read.valid & ~serving)),
         ]
         wants, good, bad = Signal(), Signal(), Signal()
         checks, checked = Signal(), Signal()
-        m.d.comb += wants.eq(
-            ~asked & (Mux(writes, queue.level >= LOADED, (taken == halves) & ~checked))
-        )
+        takes_crc, reads = Signal(), Signal()
+        m.d.comb += reads.eq((taken == halves) & ~checked)
+        word: Value
+        if self.plan.timing.read_only:  # no more than the CRC comes
+            word = pins.load
+            m.d.sync += takes.eq(~pins.filled & ~serving & settled)
+            m.d.comb += [takes_crc.eq(pins.load_valid & takes & (taken != halves)), wants.eq(~asked & reads)]
+        else:
+            m.submodules.load_queue = queue = SyncFIFOBuffered(width=chip.width, depth=2 * LOADED)
+            word = queue.r_data
+            m.d.sync += takes.eq(~pins.filled & ~serving & settled & (queue.level < queue.depth - 1))
+            m.d.comb += [
+                queue.w_data.eq(pins.load), queue.w_en.eq(pins.load_valid & pins.load_ready),
+                queue.r_en.eq((controller.write_next & ~serving) | takes_crc),
+                takes_crc.eq(~writes & ~asked & (taken != halves) & queue.r_rdy),
+                wants.eq(~asked & Mux(writes, queue.level >= LOADED, reads)),
+            ]
         with m.If(wants):
             m.d.sync += asked.eq(1)
         with m.If(moved):
@@ -249,17 +259,16 @@ class WeightMemory(wiring.Component):
                 m.d.sync += [asked.eq(0), place.eq(place + LOADED)]
                 with m.If(place == words - LOADED):
                     m.d.sync += [place.eq(0), writes.eq(0), checked.eq(~writes)]
-        with m.If(~writes & ~asked & (taken != halves) & queue.r_rdy):
-            m.d.comb += queue.r_en.eq(1)
-            m.d.sync += [taken.eq(taken + 1), expected.eq(Cat(expected, queue.r_data)[chip.width :])]
+        with m.If(takes_crc):
+            m.d.sync += [taken.eq(taken + 1), expected.eq(Cat(expected, word)[chip.width :])]
         m.submodules.crc = crc = CRC32_ISO_HDLC(data_width=chip.width).create()
         m.d.comb += [
-            crc.start.eq(writes), crc.data.eq(controller.read.data),
+            crc.start.eq(taken != halves), crc.data.eq(controller.read.data),
             crc.valid.eq(~writes & ~serving & controller.read.valid),
         ]
         m.d.sync += checks.eq(checked)  # when the last word is in the sum
         m.d.comb += [good.eq(checks & (crc.crc == expected)), bad.eq(checks & (crc.crc != expected))]
-        return writes, place, queue.r_data, wants, good, bad
+        return writes, place, word, wants, good, bad
 
 
 class _User:

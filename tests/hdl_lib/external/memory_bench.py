@@ -12,11 +12,12 @@ from amaranth.back import rtlil
 
 from hdl_lib.external.fetch_plan import FetchPlan
 from hdl_lib.external.sdram import SdramChip
+from hdl_lib.external.spi_flash import SpiFlashChip, SpiFlashTiming
 from hdl_lib.external.spram import SpramChip, SpramTiming
 from hdl_lib.external.weight_memory import WeightMemory, image_words
 from hwflow.toolchain.yosys import YOSYS
 
-MODELS = [Path(__file__).resolve().parents[3] / f"sim/verilog/{name}.v" for name in ("sdram", "spram")]
+MODELS = [Path(__file__).resolve().parents[3] / f"sim/verilog/{name}.v" for name in ("sdram", "spram", "flash")]
 
 # Small, and so slow that tREF comes often: 8 us between refreshes.
 CHIP = SdramChip(
@@ -25,6 +26,8 @@ CHIP = SdramChip(
 )
 
 RAM = SpramChip("bench", width=16, words=4096)
+
+FLASH = SpiFlashChip("bench", size=1 << 22, source="made up", power_up=2000)
 
 
 def beside(plan: FetchPlan, file: str) -> tuple[str, str]:
@@ -35,6 +38,20 @@ def beside(plan: FetchPlan, file: str) -> tuple[str, str]:
         pins = {"en": 1, "we": 1, "a": (chip.words - 1).bit_length(), "dq_o": width, "dq_i": width}
         memory = f"""
     hwflow_spram #({model}) memory(.clk(clk), .en(en), .we(we), .a(a), .dq_i(dq_o), .dq_o(dq_i));"""
+    elif isinstance(plan.timing, SpiFlashTiming):
+        pins = {"cs_n": 1, "dq_o": 1, "dq_oe": 1, "hold": 1, "dq_i": 4}
+        memory = f"""
+    reg selected_n = 1, sent = 0, drives = 0, holds = 0;
+    wire [3:0] data;
+    reg [3:0] taken;
+    assign dq_i = taken;
+    always @(posedge clk) begin
+        selected_n <= cs_n; sent <= dq_o; drives <= dq_oe; holds <= hold;
+        taken <= data;
+    end
+    hwflow_flash #({model}) memory(
+        .clk(~clk), .cs_n(selected_n), .dq_i({{holds, holds, 1'b0, sent}}), .dq_oe({{holds, holds, 1'b0, drives}}),
+        .dq_o(data), .sends());"""
     else:
         pins = dict.fromkeys(("cke", "cs_n", "ras_n", "cas_n", "we_n", "dq_oe"), 1)
         pins |= {"ba": (chip.banks - 1).bit_length(), "a": max(11, (chip.rows - 1).bit_length()), "dqm": width // 8}
@@ -56,6 +73,11 @@ def parameters(plan: FetchPlan, pages: int, file: str = "") -> str:
     chip, timing = plan.timing.chip, plan.timing
     if isinstance(timing, SpramTiming):
         return f'.WIDTH({chip.width}), .WORDS({chip.words}), .IMAGE({image_words(plan)}), .FILE("{file}")'
+    if isinstance(timing, SpiFlashTiming):
+        return (
+            f".WORDS({image_words(plan)}), .OFFSET({chip.offset}), .T_RES1({round(1000 * chip.wake)}), "
+            f'.T_CSH({round(1000 * chip.deselect)}), .CLOCK_PS({ceil(10**12 / timing.clock_hz)}), .FILE("{file}")'
+        )
     times = {
         "RCD": chip.rcd, "RP": chip.rp, "RAS": chip.ras, "RC": chip.rc, "WR": chip.wr, "RFC": chip.rfc,
         "REFRESH": chip.refresh, "POWER_UP": chip.power_up,
@@ -99,9 +121,10 @@ def streams_bench(
     gaps: Sequence[int] = (), resets: Sequence[int] = (),
 ) -> str:
     """Return a bench that takes ``beats`` of each stream, at most one in 256 / (256 - stall) cycles on average, and
-    prints "stream value cycle" of each; unless ``filled`` it loads ``words`` first. ``gaps``: of what it sends to each
-    queue, whose outputs are the last streams; word k is :func:`queue_word`. ``resets``: cycles in which there is one,
-    which prints "reset": all that is sent begins anew, and so does what is counted."""
+    prints "stream value cycle" of each; unless ``filled`` it loads ``words`` first; a flash has its file in any case.
+    ``gaps``: of what it sends to each queue, whose outputs are the last streams; word k is :func:`queue_word`.
+    ``resets``: cycles in which there is one, which prints "reset": all that is sent begins anew, and so does what is
+    counted."""
     regions, count, width = len(plan.regions), len(plan.regions) + len(plan.queues), plan.timing.chip.width
     ports = "".join(
         f", .{name}__payload(data{k}), .{name}__valid(valid{k}), .{name}__ready(ready{k})"
@@ -139,7 +162,7 @@ def streams_bench(
         for cycle in resets
     )
     done = " && ".join(f"got{k} >= {beats}" for k in range(count))
-    memory, pins = beside(plan, "image.mem" if filled else "")
+    memory, pins = beside(plan, "image.mem" if filled or plan.timing.read_only else "")
     feed = "\n".join(f"        image[{n}] = {word};" for n, word in enumerate(words))
     return f"""
 module bench;

@@ -13,9 +13,10 @@ import pytest
 from hdl_lib.external.fetch_plan import FetchPlan
 from hdl_lib.external.memory_timing import MemoryTiming
 from hdl_lib.external.sdram import SdramTiming
+from hdl_lib.external.spi_flash import SpiFlashTiming
 from hdl_lib.external.spram import SpramTiming
 from hdl_lib.external.weight_memory import WeightMemory, image_words
-from tests.hdl_lib.external.memory_bench import CHIP, RAM, memory_verilog, queue_word, run, streams_bench
+from tests.hdl_lib.external.memory_bench import CHIP, FLASH, RAM, memory_verilog, queue_word, run, streams_bench
 
 SIZES = [(70, 2), (33, 1), (200, 1)]
 DEPTHS = [2, 3, 4]
@@ -25,11 +26,12 @@ SPRAM = SpramTiming(RAM, Fraction(42_000_000))
 MEMORIES = pytest.mark.parametrize("timing", [SDRAM, SPRAM], ids=["sdram", "spram"])
 
 
-@pytest.fixture(scope="module", params=[50, 117, "spram"])
+@pytest.fixture(scope="module", params=[50, 117, "spram", "flash"])
 def memory(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[FetchPlan, str]:
-    """An SDRAM at clocks with two and three cycles to a word, and a part's own RAM."""
+    """An SDRAM at clocks with two and three cycles to a word, a part's own RAM, and a flash."""
     folder = tmp_path_factory.mktemp("memory")
-    timing = SPRAM if request.param == "spram" else SdramTiming(CHIP, Fraction(request.param * 1_000_000))
+    timings = {"spram": SPRAM, "flash": SpiFlashTiming(FLASH, Fraction(24_000_000))}
+    timing = timings.get(request.param) or SdramTiming(CHIP, Fraction(request.param * 1_000_000))
     plan = FetchPlan.of(timing, SIZES)
     return plan, memory_verilog(folder, WeightMemory(plan, [16] * len(SIZES), DEPTHS))
 
@@ -71,7 +73,8 @@ def test_loading_is_checked(tmp_path: Path, memory: tuple[FetchPlan, str], damag
     plan, text = memory
     words = image(plan)
     crc = zlib.crc32(words.astype("<u2").tobytes()) ^ damage
-    sent = [*words.tolist(), crc & 0xFFFF, crc >> 16]
+    sent = [*([] if plan.timing.read_only else words.tolist()), crc & 0xFFFF, crc >> 16]
+    (tmp_path / "image.mem").write_text("\n".join(f"{word:04x}" for word in words))  # of a flash
     out = run(tmp_path, streams_bench(plan, [0, 0, 0], BEATS, filled=False, words=sent), text)
     if damage:
         assert out.strip() == "error"
@@ -102,7 +105,7 @@ def test_streams_wider_than_a_word_are_refused(memory: tuple[FetchPlan, str]) ->
     """Their upper bits would be lost."""
     with pytest.raises(ValueError, match="at most the 16 bits of a word, not 17"):
         WeightMemory(memory[0], [16, 17, 16], DEPTHS)
-    plan = FetchPlan.of(memory[0].timing, [], queues=[(16, 40)])
+    plan = FetchPlan.of(SPRAM, [], queues=[(16, 40)])
     with pytest.raises(ValueError, match="at most the 16 bits of a word, not 20"):
         WeightMemory(plan, [], [], [20], [16])
 
