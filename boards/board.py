@@ -9,6 +9,7 @@ from typing import Any
 
 from hdl_lib.external.memory_timing import MemoryTiming
 from hdl_lib.external.sdram import SdramChip, SdramTiming
+from hdl_lib.external.spi_flash import SpiFlashChip, SpiFlashTiming
 from hdl_lib.external.spram import SpramChip, SpramTiming
 
 from .serial_chips import SerialChip
@@ -100,6 +101,17 @@ class Memory:
 
 
 @dataclass(frozen=True)
+class Flash:
+    """The flash that the bitstream is in, on four wires: the platform's resource and the chip. ``programs``: for each
+    of the board's own, the command that writes the file ``{image}`` from byte ``{offset}`` on."""
+
+    resource: str
+    number: int
+    chip: SpiFlashChip
+    programs: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class ZynqSystem:
     """A design beside the processors of a Zynq, on AXI4-Streams to a DMA engine.
 
@@ -140,7 +152,7 @@ class Board:
     can be used only once); ``program`` is the command that loads the bitstream, with ``{bitstream}`` in it (or two of
     them, with && between), and ``other_programs`` are others that do. A board has a serial port (``uart``) or a
     processor system (``zynq``) to talk to, and perhaps Ethernet or a USB socket besides. ``memory``: one beside the
-    part.
+    part; ``flash``: one that weights can be read from.
     """
 
     name: str  # what --board takes: lower case, digits, underscores
@@ -156,6 +168,7 @@ class Board:
     ethernet: Ethernet | None = None
     usb: Usb | None = None
     memory: Memory | None = None
+    flash: Flash | None = None
     other_programs: tuple[str, ...] = ()
 
     @property
@@ -169,6 +182,10 @@ class Board:
         if self.memory is not None:
             return self.memory.timing(clock_hz)
         return None if self.part.spram is None else SpramTiming(self.part.spram, clock_hz)
+
+    def flash_timing(self, clock_hz: Fraction) -> SpiFlashTiming | None:
+        """Return the timing at a clock of the flash, which weights alone may be read from; None: there is none."""
+        return None if self.flash is None else SpiFlashTiming(self.flash.chip, clock_hz)
 
     @property
     def memory_bytes(self) -> int:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .board import Board, ClockInput, Uart
+from .board import Board, ClockInput, Flash, Uart
+from .flash_chips import W25Q128JV
 from .parts import ICE40_UP5K
 from .serial_chips import FT2232H
 
@@ -27,5 +28,9 @@ BOARDS = (
         platform=_platform,
         program="iceprog {bitstream}",
         other_programs=("openFPGALoader -b ice40_generic {bitstream}",),
+        flash=Flash(
+            "spi_flash_4x", 0, W25Q128JV,
+            ("iceprog -o {offset} {image}", "openFPGALoader -b ice40_generic -o {offset} {image}"),
+        ),
     ),
 )

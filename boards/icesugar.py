@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .board import Board, ClockInput, Uart
+from .board import Board, ClockInput, Flash, Uart
+from .flash_chips import W25Q64JV
 from .parts import ICE40_UP5K
 from .serial_chips import ICELINK
 
@@ -26,5 +27,6 @@ BOARDS = (
         toolchain="icestorm",
         platform=_platform,
         program="icesprog {bitstream}",
+        flash=Flash("spi_flash_4x", 0, W25Q64JV, ("icesprog -o {offset:#x} {image}",)),
     ),
 )

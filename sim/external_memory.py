@@ -12,9 +12,30 @@ FILE = "testbench/memory.v"
 SUFFIX = "_with_memory"
 _PREFIX = "mem__"
 _WIRES = ("filled", "load", "load_valid", "load_ready", "loaded")  # of its ports those that no memory has
-_TAKEN = """
-    reg [{}:0] taken;
-    always @(negedge clk) taken <= data;"""
+# What is between a design and the pins of its memory, whose words are wire data; and how the model is connected.
+_SDRAM = """
+    wire [{high}:0] data;
+    reg [{high}:0] taken;
+    always @(negedge clk) taken <= data;  // its clock is the design's, inverted
+    assign mem__dq_i = taken;
+    hwflow_sdram #({parameters}) memory(.clk(~clk), {pins}, .dq_i(mem__dq_o), .dq_o(data));"""
+_SPRAM = """
+    hwflow_spram #({parameters}) memory(.clk(clk), {pins}, .dq_i(mem__dq_o), .dq_o(mem__dq_i));"""
+_FLASH = """
+    reg selected_n = 1'b1, sent = 1'b0, drives = 1'b0, holds = 1'b0;
+    wire sends;
+    wire [3:0] data;
+    reg [3:0] taken;
+    always @(posedge clk) begin
+        selected_n <= mem__cs_n; sent <= mem__dq_o; drives <= mem__dq_oe; holds <= mem__hold;
+        taken <= data;
+    end
+    assign mem__dq_i = taken;
+    hwflow_flash #({parameters}) memory(
+        .clk(~clk), .cs_n(selected_n), .dq_i({{holds, holds, 1'b0, sent}}), .dq_oe({{holds, holds, 1'b0, drives}}),
+        .dq_o(data), .sends(sends)
+    );"""
+_BESIDE = {"sdram": _SDRAM, "spram": _SPRAM, "flash": _FLASH}
 
 
 def write_memory(out: Path, table: Mapping[str, Any]) -> dict[str, Any]:
@@ -47,17 +68,15 @@ def _around(text: str, module: str, memory: Mapping[str, Any]) -> str:
     pins = ", ".join(
         f".{pin}({name})" for _, name in inner if (pin := name.removeprefix(_PREFIX)) not in taken
     )
-    outside = memory["kind"] == "sdram"  # its clock is the design's, inverted, and words are taken at a falling edge
+    file = f'.FILE("{memory["image"]}")'
+    beside = _BESIDE[memory["kind"]].format(
+        high=memory["word_bits"] - 1, parameters=f"{parameters}, {file}", pins=pins
+    )
     return f"""module {module}{SUFFIX}(
 {heads}
 );
 {wires}
-    wire [{memory["model"]["WIDTH"] - 1}:0] data;{_TAKEN.format(memory["model"]["WIDTH"] - 1) if outside else ""}
-    assign {_PREFIX}dq_i = {"taken" if outside else "data"};
     assign {_PREFIX}filled = 1'b1, {_PREFIX}load = 0, {_PREFIX}load_valid = 1'b0;
-    {module} core({joined});
-    hwflow_{memory["kind"]} #({parameters}, .FILE("{memory["image"]}")) memory(
-        .clk({"~clk" if outside else "clk"}), {pins}, .dq_i({_PREFIX}dq_o), .dq_o(data)
-    );
+    {module} core({joined});{beside}
 endmodule
 """

@@ -39,7 +39,8 @@ def write_simulation(out: Path) -> None:
         if file.name not in others:
             shutil.copyfile(file, folder / file.name)
     shutil.copyfile(_PRIMITIVES.parent / "verilator" / "waivers.vlt", folder / "waivers.vlt")
-    models = [f"{board['part']['family']}.v", *(["sdram.v"] if board["simulation"].get("memory") else [])]
+    memory = board["simulation"].get("memory")  # the kind of one beside the part
+    models = [f"{board['part']['family']}.v", *([f"{memory}.v"] if memory else [])]
     (folder / "primitives.v").write_text("\n".join((_PRIMITIVES / name).read_text() for name in models))
     verilog = [board["simulation"]["source"], "board/top.v", *board["sources"], f"{FOLDER}/primitives.v"]
     (folder / "sources.f").write_text("".join(f"../../{name}\n" for name in verilog))

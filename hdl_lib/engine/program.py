@@ -301,9 +301,9 @@ class Program:
         """Return the beats of weights of a frame."""
         return sum(layer.out_blocks * self.beats_of(layer) for layer in self.layers)
 
-    def pace(self, burst: int, interval: int) -> Pace:
-        """Return when beats of weights may come, ``burst`` at a time and ``interval`` cycles from one burst to the
-        next at least, and how long a frame takes then."""
+    def pace(self, burst: int, interval: int, beat: int = 1) -> Pace:
+        """Return when beats of weights may come, ``burst`` at a time, one in ``beat`` cycles, and ``interval`` cycles
+        from one burst to the next at least, and how long a frame takes then."""
         blocks = [layer for layer in self.layers for _ in range(layer.out_blocks)]
         beats = list(accumulate(map(self.beats_of, blocks), initial=0))  # in front of each block
         words = list(accumulate(map(self.needed, blocks), initial=0))
@@ -329,10 +329,10 @@ class Program:
                     while oldest < len(ends) and words[oldest] <= word - self.ring:
                         freed, oldest = ends[oldest], oldest + 1
                     starts.append(max(starts[-1] + interval if starts else 0, freed))
-                arrived = starts[last // burst] + last % burst + _ARRIVAL
+                arrived = starts[last // burst] + beat * (last % burst) + _ARRIVAL
                 step = max(step + (_WAIT if block else 1), arrived) + busy
                 ends.append(step)
-        return Pace(burst, tuple(starts), tuple(loads), tuple(sends), step)
+        return Pace(burst, beat, tuple(starts), tuple(loads), tuple(sends), step)
 
 
 def row_of(lanes: int, form: ProductForm) -> ProductSum:
@@ -342,10 +342,11 @@ def row_of(lanes: int, form: ProductForm) -> ProductSum:
 
 @dataclass(frozen=True, eq=False)
 class Pace:
-    """When bursts of ``burst`` beats of weights begin, in cycles of a frame; (first cycle, words) of what is loaded and
-    sent, a word per cycle; ``cycles`` of the frame."""
+    """When bursts of ``burst`` beats of weights begin, one in ``beat`` cycles, in cycles of a frame; (first cycle,
+    words) of what is loaded and sent, a word per cycle; ``cycles`` of the frame."""
 
     burst: int
+    beat: int
     starts: tuple[int, ...]
     loads: tuple[tuple[int, int], ...]
     sends: tuple[tuple[int, int], ...]

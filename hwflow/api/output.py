@@ -21,7 +21,7 @@ from hwflow.codegen import verilog
 from hwflow.codegen.board.board_files import write_board
 from hwflow.codegen.converted.conversion import Conversion
 from hwflow.codegen.cores import separate
-from hwflow.codegen.external_memory import IMAGE, image_text, memory_of
+from hwflow.codegen.external_memory import FLASH_IMAGE, IMAGE, image_bytes, image_text, memory_of
 from hwflow.codegen.host_models import HostModel, host_table
 from hwflow.codegen.manifest import manifest
 from hwflow.codegen.report import add_synthesis, report, with_limit
@@ -218,6 +218,8 @@ def _write_verilog(
         clock_mhz = design.clock.frequency_hz / 1_000_000
         asked = design.request
         link = write_board(folder, board, clock_mhz, asked.link)["link"]
+        if memory is not None and "flash" in table["memory"]:
+            (folder / FLASH_IMAGE).write_bytes(image_bytes(memory))
         toolchain_build.write_top_verilog(folder, yosys)
         toolchain_build.write_vendor_project(folder)
         if board.zynq:
@@ -231,7 +233,7 @@ def _write_verilog(
     integers = port_inputs(design.model, frames)
     write_testbench(folder, golden_vectors(design.model, folder, integers), TESTBENCH_FRAMES)
     simulated = () if memory is None else (packaging.weights(IMAGE), *table["simulation"]["sources"])
-    read = (*table["sources"], *simulated, *table["weights"], table["layers"]["source"], VECTORS, *_MODELS)
+    read = (*table["sources"], *simulated, *table["weights"], table["layers"]["source"], VECTORS, FLASH_IMAGE, *_MODELS)
     write_json(folder / "manifest.json", table | {digests.KEY: digests.digests(folder, read)}, indent=None)
     design.seconds.steps["verilog"] = time.perf_counter() - begin
     available = {key: getattr(board.part, key) for key in ("lut", "ff", "dsp", "bram")}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
 from math import ceil
 from typing import Any
@@ -9,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from hdl_lib.external.sdram import SdramTiming
+from hdl_lib.external.spi_flash import SpiFlashTiming
 from hdl_lib.external.spram import SpramTiming
-from hdl_lib.external.weight_memory import image_words
+from hdl_lib.external.weight_memory import LOADED, image_words
 from hwflow.codegen.emitted.packaging import OWN_NAMES, Packaging
 from hwflow.cores.engine.layer_engine import LayerEngineAttributes
 from hwflow.cores.external.fetched_matrix import FetchedMatrixAttributes
@@ -27,12 +29,17 @@ from hwflow.cores.external.weight_memory import (
 from hwflow.cores.windows.sliding_window import SlidingWindowAttributes
 from hwflow.ir.graph import Graph, Node
 
-_SDRAM, _SPRAM = "sdram", "spram"  # kinds of memories, and the models of simulations
+_KINDS: Mapping[type[MemoryTiming], str] = {SdramTiming: "sdram", SpramTiming: "spram", SpiFlashTiming: "flash"}
+"""Kinds of memories, and the models of simulations."""
 
 IMAGE = "memory_image"
 """The table that the memory holds."""
 
+FLASH_IMAGE = "board/flash.bin"
+"""The same as what is written to a flash, byte by byte."""
+
 _INITIAL_ROUNDS = 4  # in which every queue has its bursts
+_BETWEEN = 16  # cycles at the most between two bursts that are read to be compared
 
 
 def memory_of(graph: Graph) -> Node[WeightMemoryAttributes] | None:
@@ -54,18 +61,25 @@ def image_text(memory: Node[WeightMemoryAttributes]) -> str:
     return lines.tobytes().decode()
 
 
+def image_bytes(memory: Node[WeightMemoryAttributes]) -> bytes:
+    """Return the image byte by byte, the lowest of a word first."""
+    return image_of(memory).astype(f"<u{timing_of(memory).chip.width // 8}").tobytes()
+
+
 def memory_table(
     graph: Graph, memory: Node[WeightMemoryAttributes], packaging: Packaging = OWN_NAMES
 ) -> dict[str, Any]:
-    """Return the manifest's `memory`: the chip, the image, which stream has how many words, the queues that lie there,
-    the line buffers whose rows are among them, for how many vectors each node's weights are fetched, the engines for
-    layers in turn, and the parameters of the model for simulators."""
+    """Return the manifest's `memory`: the chip, the image, where a flash has it and after how many cycles it has been
+    read back, which stream has how many words, the queues that lie there, the line buffers whose rows are among them,
+    for how many vectors each node's weights are fetched, the engines for layers in turn, and the parameters of the
+    model for simulators."""
     timing, plan = timing_of(memory), plan_of(memory)
     chip = timing.chip
     return {
         "chip": chip.name,
-        "kind": _SPRAM if isinstance(timing, SpramTiming) else _SDRAM,
+        "kind": _KINDS[type(timing)],
         "image": packaging.weights(IMAGE),
+        **({"flash": _flash_table(timing, plan)} if isinstance(timing, SpiFlashTiming) else {}),
         "words": image_words(plan),
         "word_bits": chip.width,
         "round": plan.round,
@@ -93,11 +107,23 @@ def memory_table(
     }
 
 
+def _flash_table(timing: SpiFlashTiming, plan: MemoryPlan) -> dict[str, Any]:
+    bursts = image_words(plan) // LOADED
+    cycles = timing.setup_cycles + bursts * (timing.burst_cycles(LOADED) + _BETWEEN)
+    return {"file": FLASH_IMAGE, "offset": timing.chip.offset, "check_cycles": cycles}
+
+
 def _parameters(timing: MemoryTiming, plan: MemoryPlan) -> dict[str, int]:
     """Return the parameters of the memory's model."""
     if isinstance(timing, SpramTiming):
         return {"WIDTH": timing.chip.width, "WORDS": timing.chip.words, "IMAGE": image_words(plan)}
-    assert isinstance(timing, SdramTiming), "there are two kinds"
+    clock_ps = ceil(Fraction(10**12) / timing.clock_hz)
+    if isinstance(timing, SpiFlashTiming):
+        return {
+            "WORDS": image_words(plan), "OFFSET": timing.chip.offset, "CLOCK_PS": clock_ps,
+            "T_RES1": round(1000 * timing.chip.wake), "T_CSH": round(1000 * timing.chip.deselect),
+        }
+    assert isinstance(timing, SdramTiming), "there are three kinds"
     chip = timing.chip
     times = {
         "RCD": chip.rcd, "RP": chip.rp, "RAS": chip.ras, "RC": chip.rc, "WR": chip.wr, "RFC": chip.rfc,
@@ -105,6 +131,6 @@ def _parameters(timing: MemoryTiming, plan: MemoryPlan) -> dict[str, int]:
     }
     return {
         "BANKS": chip.banks, "ROWS": chip.rows, "COLUMNS": chip.columns, "WIDTH": chip.width, "PAGES": plan.pages,
-        "CAS": timing.cas, "CLOCK_PS": ceil(Fraction(10**12) / timing.clock_hz),
+        "CAS": timing.cas, "CLOCK_PS": clock_ps,
         **{f"T_{name}": round(1000 * value) for name, value in times.items()},
     }

@@ -7,8 +7,9 @@
 /* verilator lint_off UNUSEDPARAM */
 /* verilator lint_off UNUSEDSIGNAL */
 
-// PIN_TYPE[5:2]: 0000 no output, 0110 output, 1010 output with enable; PIN_TYPE[1:0]: 01 input.
-// The registered and double-rate types of the part are not modelled.
+// PIN_TYPE[5:2]: 0000 no output, 0110 output, 1010 output with enable, 1101 both with registers, 1100 with registers of
+// which D_OUT_1's is clocked at the falling edge and seen from then on; PIN_TYPE[1:0]: 01 input, 00 with a register.
+// Inputs at double rate, and the other types, are not modelled.
 module SB_IO #(
   parameter [5:0] PIN_TYPE = 6'b000000,
   parameter PULLUP = 0,
@@ -20,15 +21,29 @@ module SB_IO #(
   input wire OUTPUT_ENABLE, input wire D_OUT_0, input wire D_OUT_1,
   output wire D_IN_0, output wire D_IN_1
 );
-  assign D_IN_0 = PACKAGE_PIN;
+  reg taken, rising, falling, enable;
+  initial {taken, rising, falling, enable} = 4'b0;
+  always @(posedge INPUT_CLK) taken <= PACKAGE_PIN;
+  always @(posedge OUTPUT_CLK) {rising, enable} <= {D_OUT_0, OUTPUT_ENABLE};
+  always @(negedge OUTPUT_CLK) falling <= D_OUT_1;
+  assign D_IN_0 = PIN_TYPE[1:0] == 2'b00 ? taken : PACKAGE_PIN;
   assign D_IN_1 = PACKAGE_PIN;
   generate
     if (PIN_TYPE[5:2] == 4'b0110) begin : driven
       assign PACKAGE_PIN = D_OUT_0;
     end else if (PIN_TYPE[5:2] == 4'b1010) begin : enabled
       assign PACKAGE_PIN = OUTPUT_ENABLE ? D_OUT_0 : 1'bz;
+    end else if (PIN_TYPE[5:2] == 4'b1101) begin : registered
+      assign PACKAGE_PIN = enable ? rising : 1'bz;
+    end else if (PIN_TYPE[5:2] == 4'b1100) begin : double_rate
+      assign PACKAGE_PIN = enable ? (OUTPUT_CLK ? rising : falling) : 1'bz;
     end
   endgenerate
+endmodule
+
+module SB_DFF (input wire C, input wire D, output reg Q);
+  initial Q = 1'b0;
+  always @(posedge C) Q <= D;
 endmodule
 
 module SB_GB_IO #(

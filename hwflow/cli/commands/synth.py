@@ -132,10 +132,15 @@ def _multipliers(table: dict[str, Any]) -> str:
 
 def _on_the_board(board: Board, table: dict[str, Any], target: Path) -> Iterator[str]:
     """Yield the bitstream, how to load it, and the throughput over the link to a host."""
+    from hwflow.codegen.external_memory import FLASH_IMAGE
+
     if table["bitstream"] is not None:
         file = target / table["bitstream"]
         yield f"bitstream: {file}"
-        yield f"load it with: {board.program.format(bitstream=shlex.quote(str(file)))}"
+        program = board.program.format(bitstream=shlex.quote(str(file)))
+        if (target / FLASH_IMAGE).is_file():  # which is written, too
+            program = f"hwflow program {shlex.quote(str(target))}"
+        yield f"load it with: {program}"
     link, core = table["link"], table["timing"]["frames_per_second"]
     if link is not None:
         rate = f", {link['baud']:,} baud" if link["baud"] else ""

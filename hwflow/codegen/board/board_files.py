@@ -110,7 +110,12 @@ def write_board(
         carrier = carrier_for(board, clock.link_hz, link, manifest["model"])
         known = identity(manifest, clock.frequency_hz, buffers, sources, sinks)
         load = manifest.get("load", {}).get("bytes")
-        top = BoardTop(board, sources, sinks, clock, carrier, known, manifest["top"], _image(manifest), load)
+        flash = manifest.get("memory", {}).get("flash")
+        top = BoardTop(
+            board, sources, sinks, clock, carrier, known, manifest["top"], _image(manifest), load, flash=bool(flash)
+        )
+        if flash:
+            description |= _with_flash(board, flash, clock.frequency_hz)
         description |= _top_files(folder, board, top, manifest.get("memory"))
         description["clock"]["link_mhz"] = float(clock.link_hz / 1_000_000)
         if carrier.core is not None:
@@ -139,33 +144,49 @@ def write_board(
                 crossing=len(sources) + len(sinks) + (2 if load else 0) if clock.ratio > 1 else 0,
             ),
         }
-        write_settings(folder / "simulation", description, carrier.simulated(), manifest["timing"])
+        checks = flash["check_cycles"] if flash else 0
+        write_settings(folder / "simulation", description, carrier.simulated(), manifest["timing"], checks)
     (folder / "board.json").write_text(json.dumps(description, indent=1) + "\n")
     return description
 
 
 def _image(manifest: Mapping[str, Any]) -> tuple[int, int] | None:
-    """Return bytes a beat, and beats, of what the design's memory outside is loaded with: its image and a CRC."""
+    """Return bytes a beat, and beats, of what the design's memory outside is loaded with: its image and a CRC; of a
+    flash the CRC alone."""
     memory = manifest.get("memory")
     if memory is None:
         return None
     size = memory["word_bits"] // 8
-    return size, memory["words"] + CRC_BYTES // size
+    return size, ("flash" not in memory) * memory["words"] + CRC_BYTES // size
+
+
+def _with_flash(board: Board, flash: Mapping[str, Any], clock_hz: Fraction) -> dict[str, Any]:
+    """Return what board.json says where the flash has weights: they are written before the bitstream; the commands for
+    them alone, and the seconds after which a session knows whether they are there."""
+    assert board.flash is not None, "the design has one"
+    programs = (board.program, *board.other_programs)
+    writing = [each.format(image=flash["file"], offset=flash["offset"]) for each in board.flash.programs]
+    first, *others = [f"{image} && {program}" for image, program in zip(writing, programs, strict=True)]
+    return {
+        "program": first, "other_programs": others,
+        "flash": {"programs": writing, "seconds": float(flash["check_cycles"] / clock_hz)},
+    }
 
 
 def write_settings(
-    folder: Path, description: Mapping[str, Any], carrier: Mapping[str, float], timing: Mapping[str, int]
+    folder: Path, description: Mapping[str, Any], carrier: Mapping[str, float], timing: Mapping[str, int],
+    check_cycles: int = 0,
 ) -> None:
     """Write ``settings.h``: what the simulated board (:mod:`hwflow.sim.simulated_board`) must know of a board, and of
     its ``carrier``.
 
-    While the core works on a frame nothing need move on the line. ``QUIET_CYCLES``, after which a simulated board
-    sleeps, are longer."""
+    While the core works on a frame nothing need move on the line, nor in the ``check_cycles`` of a flash.
+    ``QUIET_CYCLES``, after which a simulated board sleeps, are longer."""
     settings = {
         "CLOCK_HZ": description["clock"]["design_mhz"] * 1e6,
         **carrier,
         "STARTUP_CYCLES": description["simulation"]["startup_cycles"],
-        "QUIET_CYCLES": max(_QUIET_CYCLES, 4 * (timing["latency"] + timing["initiation_interval"])),
+        "QUIET_CYCLES": check_cycles + max(_QUIET_CYCLES, 4 * (timing["latency"] + timing["initiation_interval"])),
     }
     folder.mkdir(exist_ok=True)
     (folder / "settings.h").write_text("".join(f"#define {name} {value}\n" for name, value in settings.items()))
@@ -186,7 +207,7 @@ def _top_files(
             text = readable(text)
         (folder / name).write_text(text)
     pins = [Pin("clk", f"{board.clock.resource}_{board.clock.number}__io", output=False), *top.carrier.pins]
-    beside = "" if memory is None else memory_beside(board, memory["model"], top.clock.frequency_hz)
+    beside = "" if memory is None else memory_beside(board, memory, top.clock.frequency_hz)
     (folder / "simulation.v").write_text(_simulation_top(pins, beside))
     return {
         "constraints": f"board/{constraints[0]}",
@@ -194,7 +215,7 @@ def _top_files(
         "simulation": {
             "top": SIMULATION_TOP, "source": "board/simulation.v",
             "startup_cycles": (top.reset_cycles + 16) * top.clock.ratio,
-            "memory": bool(beside),
+            "memory": memory["kind"] if memory is not None and beside else None,
         },
         "pins": {pin.name: pin.port for pin in pins},
     }
@@ -229,7 +250,7 @@ def _simulation_top(pins: Sequence[Pin], memory: str) -> str:
     ports, nets = ", ".join(map(ports_of, pins)), map(net, pins)
     connections = ", ".join(f".{pin.port}({pin.name}_pin)" for pin in pins)
     if memory:
-        names = dict.fromkeys(re.findall(r"\bsdram_\w+", memory))
+        names = dict.fromkeys(re.findall(r"\b(?:sdram|spi_flash)_\w+__io\b", memory))
         connections += "".join(f", .{name}({name})" for name in names)
     return (
         "// The board's top with the same port names for every board.\n"

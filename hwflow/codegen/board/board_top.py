@@ -111,17 +111,18 @@ class BoardTop(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annot
     module ``core``.
 
     ``identity``: what the board says of itself. ``image``: bytes a beat and beats of what the board's memory is loaded
-    with when a session begins; None: the design has nothing there. ``load``: bytes of a packet that loads its tables,
-    if it is loadable. Reset is released :data:`RESET_SECONDS` after the
-    PLL locks. The domain ``sync`` is that of link and carrier, ``core`` that of the design: the same clock, or
+    with when a session begins; None: the design has nothing there. ``flash``: that memory is the flash. ``load``: bytes
+    of a packet that loads its tables, if it is loadable. Reset is released :data:`RESET_SECONDS` after the PLL locks.
+    The domain ``sync`` is that of link and carrier, ``core`` that of the design: the same clock, or
     ``clock.ratio`` times as fast.
     """
 
     def __init__(
         self, board: Board, sources: Sequence[FramePort], sinks: Sequence[FramePort], clock: ClockPlan,
         carrier: Carrier, identity: bytes, core: str = TOP, image: tuple[int, int] | None = None,
-        load: int | None = None,
+        load: int | None = None, *, flash: bool = False,
     ):
+        self.flash = flash
         self.board, self.clock, self.carrier, self.core = board, clock, carrier, core
         self.inputs, self.outputs, self.image = len(sources), len(sinks), image
         buffers = Buffers.of(board.part)
@@ -196,7 +197,7 @@ class BoardTop(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annot
         memory: dict[str, Any] = {}
         if image:
             mhz = float(self.clock.frequency_hz / 1_000_000)
-            memory = connect_memory(m, platform, self.board, core_clk, mhz) | {
+            memory = connect_memory(m, platform, self.board, core_clk, mhz, flash=self.flash) | {
                 f"i_{PIN_PREFIX}filled": Const(0, 1), f"i_{PIN_PREFIX}load": image[0].payload.data,
                 f"i_{PIN_PREFIX}load_valid": image[0].valid, f"o_{PIN_PREFIX}load_ready": image[0].ready,
             }

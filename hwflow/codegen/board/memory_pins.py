@@ -1,4 +1,5 @@
-"""A board's memory: the pins of an SDRAM, between the design and the chip, or the single-port RAM within the part.
+"""A board's memory: the pins of an SDRAM, between the design and the chip, or the single-port RAM within the part; or
+its flash (:mod:`hwflow.codegen.board.flash_pins`).
 
 An SDRAM's clock is the design's, inverted, so that what leaves registers at a rising edge has half a cycle until the
 memory takes it. A word that it sends comes ``cas`` cycles after that, plus the way out of the device and back: at slow
@@ -16,6 +17,7 @@ from amaranth import ClockDomain, ClockSignal, DomainRenamer, Module, Signal
 from amaranth.lib import io
 
 from hdl_lib.external.spram import SinglePortRam, SpramChip
+from hwflow.codegen.board.flash_pins import connect_flash, flash_beside
 from hwflow.codegen.top import PIN_PREFIX
 
 if TYPE_CHECKING:
@@ -28,11 +30,16 @@ _OPTIONAL = {"clk_en": "cke", "cs": "cs_n", "dqm": "dqm"}
 _OUTPUTS = {"we": "we_n", "ras": "ras_n", "cas": "cas_n", "ba": "ba", "a": "a"}
 
 
-def connect_memory(m: Module, platform: Any, board: Board, clock: Signal, mhz: float) -> dict[str, Any]:
-    """Connect a board's memory; return the ports of the design's instance for it. ``clock``: the design's, of
-    ``mhz``."""
+def connect_memory(
+    m: Module, platform: Any, board: Board, clock: Signal, mhz: float, *, flash: bool
+) -> dict[str, Any]:
+    """Connect a board's memory, or its ``flash``; return the ports of the design's instance for it. ``clock``: the
+    design's, of ``mhz``."""
     m.domains.memory = ClockDomain(reset_less=True, local=True)
     m.d.comb += ClockSignal("memory").eq(clock)
+    if flash:
+        assert board.flash is not None, "the design has one"
+        return connect_flash(m, platform, board.flash)
     if board.memory is None:
         assert board.part.spram is not None, "the design has a memory"
         return _connect_spram(m, board.part.spram)
@@ -78,10 +85,14 @@ def _connect_chip(m: Module, platform: Any, memory: Memory, clock: Signal, mhz: 
     }
 
 
-def memory_beside(board: Board, model: Mapping[str, Any], clock_hz: Fraction) -> str:
-    """Return the Verilog of the chip's model beside the board's top, whose pins it names; ``model``: its parameters. At
-    clocks at which the design takes words later, they come later. Nothing where the memory is in the part."""
-    memory = board.memory
+def memory_beside(board: Board, table: Mapping[str, Any], clock_hz: Fraction) -> str:
+    """Return the Verilog of the chip's model beside the board's top, whose pins it names; ``table``: the manifest's
+    `memory`. At clocks at which the design takes words later, they come later. Nothing where the memory is in the
+    part."""
+    if "flash" in table:
+        assert board.flash is not None, "the design has one"
+        return flash_beside(board.flash, table)
+    memory, model = board.memory, table["model"]
     if memory is None:
         return ""
     chip, prefix = memory.chip, f"{memory.resource}_{memory.number}__"

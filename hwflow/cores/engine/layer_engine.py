@@ -122,7 +122,7 @@ class LayerEngine(HardwareOperator[LayerEngineAttributes]):
 def weight_steps(program: Program, pace: Pace) -> Steps:
     """Return the cycle of a frame in which each beat of weights comes."""
     burst, place = np.divmod(every(program.beats), pace.burst)
-    result: Steps = np.asarray(pace.starts, dtype=np.int64)[burst] + place
+    result: Steps = np.asarray(pace.starts, dtype=np.int64)[burst] + pace.beat * place
     return result
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from hdl_lib.engine.program import Pace
 from hdl_lib.external import memory_timing
 from hdl_lib.external.fetch_plan import FetchPlan, Region, longest_bursts
+from hdl_lib.external.spi_flash import SpiFlashTiming
 from hdl_lib.external.spram import SpramTiming
 from hdl_lib.external.weight_memory import WeightMemory as Core
 from hdl_lib.external.weight_memory import image_words
@@ -35,6 +36,7 @@ MemoryPlan = FetchPlan
 # Of the controller with its loader, and of each region besides its queue; yosys' figures for an ECP5, and for an UP5K.
 _SDRAM = Resources(lut=620, ff=320), Resources(lut=180, ff=45)
 _SPRAM = Resources(lut=405, ff=230, bram=1), Resources(lut=75, ff=35)
+_FLASH = Resources(lut=415, ff=240), Resources(lut=75, ff=35)
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,6 +116,7 @@ class WeightMemory(HardwareOperator[WeightMemoryAttributes]):
         processes = []
         for index, (region, layer) in enumerate(zip(plan.regions, node.attributes.layers, strict=True)):
             burst, place = np.divmod(every(region.words), region.burst)
+            place *= plan.timing.word_cycles
             if layer.pace is not None:
                 steps = np.asarray(layer.pace.starts, dtype=np.int64)[burst] + place
                 processes.append(Process(layer.pace.cycles, {}, {index: steps}))
@@ -143,6 +146,8 @@ class WeightMemory(HardwareOperator[WeightMemoryAttributes]):
 
 def controller_and_region(timing: MemoryTiming) -> tuple[Resources, Resources]:
     """Return what a memory's controller takes, and what each region does besides its queue."""
+    if isinstance(timing, SpiFlashTiming):
+        return _FLASH
     return _SPRAM if isinstance(timing, SpramTiming) else _SDRAM
 
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from .float_parts import Arrays, Evaluate
 from .frame_coder import FrameCoder, Integers
-from .host_design import STATUS, HostDesign, read_design
+from .host_design import STATUS, HostDesign, HostFlash, read_design
 from .host_errors import USAGE, HostError, HostFinding, shown
 from .link_thread import PATIENCE, LinkThread
 from .packets import Identity
@@ -24,6 +24,7 @@ from .port_search import ANSWER_SECONDS, Found, find_board, refuse_other
 from .tensors.frame_bytes import Bytes
 
 _CHUNK = 1 << 17  # bytes of frames that are converted at once
+_LOOK_EVERY = 0.02  # seconds: whether a flash has what it must
 _UNDER_WAY = 1 << 19  # bytes of frames that a stream's source may be ahead of the answers
 
 
@@ -61,6 +62,8 @@ class Board:
             reply = self.link.opened()
             if any(reply):  # other weights than those of the bitstream, or damaged ones
                 self._load(design.load_packet(design.folder))
+            if design.flash is not None:
+                self._check_flash(design.flash)
         except HostError:
             self.link.close()
             raise
@@ -170,6 +173,19 @@ class Board:
         named = (f"{shown(Path(memory.file).stem)} (of {', '.join(map(shown, memory.nodes))})" for memory in wrong)
         message = f"tables must arrive with their CRCs, but these have not: {', '.join(named) or 'the end of the load'}"
         raise HostError(HostFinding("load-crc", f"port {shown(self.port)}", message, "load it again"))
+
+    def _check_flash(self, flash: HostFlash) -> None:
+        """Raise where the flash has other weights, which the board knows some time after the session has begun."""
+        end = self.clock() + flash.seconds
+        while True:
+            over = self.clock() >= end
+            if self.link.counters().error:
+                message = "must have the design's weights in its flash, not others"
+                remedy = f"write them, in {shown(self.design.folder)}: {' or '.join(flash.programs)}"
+                raise HostError(HostFinding("flash-image", f"port {shown(self.port)}", message, remedy))
+            if over:
+                return
+            time.sleep(_LOOK_EVERY)
 
     def close(self) -> None:
         """End the session and give the port back."""

@@ -96,11 +96,20 @@ class HostMemory:
         return data + zlib.crc32(data).to_bytes(4, "little")
 
 
+@dataclass(frozen=True)
+class HostFlash:
+    """Weights in a board's flash: commands, any one of which writes them there, and the ``seconds`` of a session after
+    which the board has compared them."""
+
+    programs: tuple[str, ...]
+    seconds: float
+
+
 @dataclass(frozen=True, eq=False)
 class HostDesign:
-    """A design and its model. ``link``: what carries the frames, and where it is found; empty
-    where a design has none. ``preamble``: what a session begins with: the image of the board's memory and its CRC-32,
-    if the design has weights there. ``memories``: the tables that are loaded while the design runs."""
+    """A design and its model. ``link``: what carries the frames, and where it is found; empty where a design has none.
+    ``preamble``: what a session begins with: the image of the board's memory and its CRC-32, if the design has weights
+    there; of a ``flash`` the CRC-32 alone. ``memories``: the tables that are loaded while the design runs."""
 
     folder: Path
     model: str
@@ -114,6 +123,7 @@ class HostDesign:
     link: Mapping[str, Any]
     preamble: bytes = b""
     memories: tuple[HostMemory, ...] = ()
+    flash: HostFlash | None = None
 
     @property
     def answer_bytes(self) -> int:
@@ -157,7 +167,7 @@ def read_design(folder: str | Path) -> HostDesign:
             tuple(map(_stream, table["inputs"])), tuple(map(_stream, table["outputs"])),
             tuple(map(_tensor, host["inputs"])), tuple(map(_tensor, host["outputs"])),
             _part(out, host["prefix"]), _part(out, host["suffix"]), _link(out), _preamble(out, table.get("memory")),
-            tuple(map(_memory, table.get("load", {}).get("memories", ()))),
+            tuple(map(_memory, table.get("load", {}).get("memories", ()))), _flash(out),
         )
     except OSError:
         raise _no_folder(out, "it has no manifest.json") from None
@@ -166,12 +176,12 @@ def read_design(folder: str | Path) -> HostDesign:
 
 
 def _preamble(out: Path, memory: Mapping[str, Any] | None) -> bytes:
-    """Return the memory's image, the lowest byte of a word first, and its CRC-32."""
+    """Return the memory's image, the lowest byte of a word first, unless it is in a flash, and its CRC-32."""
     if memory is None:
         return b""
     words = np.frombuffer(bytes.fromhex((out / str(memory["image"])).read_text()), f">u{int(memory['word_bits']) // 8}")
     image = words.byteswap().tobytes()
-    return image + zlib.crc32(image).to_bytes(4, "little")
+    return (b"" if "flash" in memory else image) + zlib.crc32(image).to_bytes(4, "little")
 
 
 def _memory(table: Mapping[str, Any]) -> HostMemory:
@@ -181,11 +191,23 @@ def _memory(table: Mapping[str, Any]) -> HostMemory:
 
 
 def _link(out: Path) -> dict[str, Any]:
-    board = out / "board" / "board.json"
-    link = json.loads(board.read_text())["link"] if board.is_file() else {}
+    board = _board(out)
+    link = board["link"] if board else {}
     if not isinstance(link, dict):
         raise TypeError
     return link
+
+
+def _flash(out: Path) -> HostFlash | None:
+    table = _board(out).get("flash")
+    return None if table is None else HostFlash(tuple(map(str, table["programs"])), float(table["seconds"]))
+
+
+def _board(out: Path) -> dict[str, Any]:
+    """Return the contents of board.json; empty where there is none."""
+    file = out / "board" / "board.json"
+    table: dict[str, Any] = json.loads(file.read_text()) if file.is_file() else {}
+    return table
 
 
 def _no_folder(out: Path, reason: str) -> HostError:

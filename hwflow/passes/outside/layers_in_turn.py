@@ -87,7 +87,7 @@ def paced(graph: Graph) -> Graph:
             memory = producers[node.inputs[1]]
             index, given = memory.outputs.index(node.inputs[1]), memory.attributes
             plan = plan_of(memory)
-            pace = node.attributes.program.pace(plan.regions[index].burst, plan.round)
+            pace = node.attributes.program.pace(plan.regions[index].burst, plan.round, plan.timing.word_cycles)
             layers = [replace(each, pace=pace) if k == index else each for k, each in enumerate(given.layers)]
             memory.attributes, memory.kept = replace(given, layers=tuple(layers), longest=plan.longest), {}
             node.attributes, node.kept = replace(node.attributes, pace=pace), {}

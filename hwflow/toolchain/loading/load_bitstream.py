@@ -62,23 +62,25 @@ def _described(out: Path) -> tuple[dict[str, Any], str]:
         manifest = json.loads((out / "manifest.json").read_text())
         entry = manifest.get("bitstream")
         board: dict[str, Any] = json.loads((out / "board" / "board.json").read_text()) if entry else {}
-        file = str(entry["file"]) if entry else ""
-        expected = entry[KEY] if entry else ""
-        there = bool(entry) and (out / file).is_file()
-        same = there and digest(out / file) == expected
+        files = {str(entry["file"]): entry[KEY]} if entry else {}
+        if entry and (flash := manifest.get("memory", {}).get("flash")):  # weights that are written, too
+            files[str(flash["file"])] = manifest[KEY][flash["file"]]
+        missing = [file for file in files if not (out / file).is_file()]
+        changed = [file for file, expected in files.items() if digest(out / file) != expected]
         assert not entry or isinstance(board["program"], str)
     except (OSError, ValueError, AttributeError, KeyError, TypeError, AssertionError) as error:
         damaged = "its manifest.json or board.json is damaged"
         reason = "it has no manifest.json" if isinstance(error, OSError) else damaged
         message = f"must be an output folder of 'hwflow synth', but {reason}"
         raise UsageError.of("output-folder", where, message, "run 'hwflow synth' first") from None
-    if not there:
-        message = "must hold a bitstream, not Verilog alone" if not entry else f"must hold {show(file)}, not lack it"
+    if not files or missing:
+        message = f"must hold {show(missing[0])}, not lack it" if files else "must hold a bitstream, not Verilog alone"
         raise UsageError.of("bitstream-present", where, message, "run 'hwflow synth' up to the bitstream")
-    if not same:
+    if changed:
         message = "must be as 'hwflow synth' wrote it, not changed since"
-        raise Mismatch(Finding("changed-file", f"file {show_path(out / file)}", message, "run 'hwflow synth' again"))
-    return board, file
+        where = f"file {show_path(out / changed[0])}"
+        raise Mismatch(Finding("changed-file", where, message, "run 'hwflow synth' again"))
+    return board, next(iter(files))
 
 
 def _steps(text: str, bitstream: str) -> list[list[str]]:
