@@ -1,4 +1,4 @@
-"""A board whose flash has the weights: they are compared with each session, and a host says so where they are others."""
+"""A board whose flash has the weights: they are compared in each session, and a host says where they are others."""
 
 from __future__ import annotations
 

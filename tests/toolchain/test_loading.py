@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import stat
 import subprocess
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
-from hwflow.boards import all_boards
+from hwflow.boards import all_boards, find_board
 from hwflow.cli import main
+from hwflow.codegen.board.board_files import _with_flash
 from hwflow.sim.digests import digest
 from hwflow.toolchain.loading.load_bitstream import _steps
 from hwflow.toolchain.loading.loaders import LOADERS, OPENFPGALOADER
@@ -79,6 +81,40 @@ def test_two_steps(out, loader, capsys):
     assert json.loads(capsys.readouterr().out)["commands"] == [
         "dfu-suffix -v 1209 -p 5af0 -a board/top.bin", "dfu-util -a 0 -D board/top.bin",
     ]
+
+
+def test_weights_in_flash(out, loader, capsys):
+    """They are written before the bitstream, if both are as they were made."""
+    image = out / "board" / "flash.bin"
+    image.write_bytes(b"weights")
+    describe(out, "icebreaker")
+    described = json.loads((out / "board" / "board.json").read_text())
+    flash = {"file": "board/flash.bin", "offset": 1 << 20, "check_cycles": 9}
+    described |= _with_flash(find_board("icebreaker"), flash, Fraction(1))
+    (out / "board" / "board.json").write_text(json.dumps(described))
+    manifest = json.loads((out / "manifest.json").read_text())
+    manifest |= {"memory": {"flash": {"file": "board/flash.bin"}}, "sha256": {"board/flash.bin": digest(image)}}
+    (out / "manifest.json").write_text(json.dumps(manifest))
+    loader("iceprog")
+    assert main(["program", str(out), "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["commands"] == [
+        "iceprog -o 1048576 board/flash.bin", "iceprog board/top.bin",
+    ]
+    image.write_bytes(b"others")
+    assert main(["program", str(out)]) == 1
+    assert "flash.bin': must be as 'hwflow synth' wrote it" in capsys.readouterr().err
+    image.unlink()
+    assert main(["program", str(out)]) == 2
+    assert "must hold 'board/flash.bin', not lack it" in capsys.readouterr().err
+
+
+def test_a_flash_has_a_command_for_each_loader():
+    for board in all_boards():
+        if board.flash is not None:
+            programs = (board.program, *board.other_programs)
+            pairs = list(zip(programs, board.flash.programs, strict=True))
+            assert all(program.split()[0] == image.split()[0] for program, image in pairs)
+            assert all("{image}" in image and "{offset" in image for _, image in pairs)
 
 
 def test_no_loader(out, loader, capsys):
