@@ -4,17 +4,21 @@ flash that ends the simulation where it is used as it must not be."""
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from hwflow.api.compiler import compile
+from hwflow.api.forms.memory_outside import MemoryOutside
 from hwflow.boards import find_board
 from hwflow.boards.board import Board
 from hwflow.cli import main
+from hwflow.errors import ModelRefused
 from hwflow.sim import digests
 from tests.flow.networks import dense_network
+from tests.flow.test_layers_in_turn import deep
 
 EVERYTHING = {"lut": "100%", "ff": "100%"}
 
@@ -79,3 +83,29 @@ def test_weights_alone_go_there() -> None:
         assert (timing.chip.name if timing else None) == chip
         memory = find_board(name).memory_timing(find_board(name).clock.hz)
         assert memory is not None and not memory.read_only
+
+
+def test_layers_in_turn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An engine that takes its weights from the flash of a board with a larger part, no later than said: two frames
+    after each other, stalled, and layer by layer."""
+    board = find_board("icebreaker")
+    part = replace(board.part, lut=20_000, ff=20_000, dsp=24, bram=101)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Board, "memory_timing", Board.flash_timing)
+        patch.setattr(MemoryOutside, "_without_engine", _refused)
+        design = compile(deep().save(tmp_path), replace(board, part=part), clock_mhz=24, budget=EVERYTHING)
+    design.write(tmp_path / "out")
+    memory = json.loads((tmp_path / "out" / "manifest.json").read_text())["memory"]
+    assert (memory["kind"], len(memory["engines"]), len(memory["regions"])) == ("flash", 1, 1)
+    assert 4 * memory["regions"][0]["words"] < design.schedule.initiation_interval
+    for more in ((), ("--stall", "0.3"), ("--layers",)):
+        assert main(["sim", str(tmp_path / "out"), "--frames", "2", "--seed", "1", *more, "--format", "json"]) == 0
+        told = json.loads(capsys.readouterr().out)
+        assert told["mismatches"] == 0
+        if not more:
+            assert told["latency"] <= told["expected"]["latency"]
+            assert told["initiation_interval"] <= design.schedule.initiation_interval
+
+
+def _refused(*_: object) -> None:
+    raise ModelRefused([])

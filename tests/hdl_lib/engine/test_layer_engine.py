@@ -54,6 +54,14 @@ def test_layers(layers: int, lanes: int, together: int, soft: int) -> None:
     assert trace.out_cycles[len(wanted) // FRAMES] <= sent + pace.cycles
 
 
+def test_beats_of_a_burst_may_come_slower() -> None:
+    """A beat in four cycles, as from a flash, in bursts of one or of eight: a block waits for its last one."""
+    program = case_of(np.random.default_rng(3), 4, IMAGE, CHAIN[:3]).program
+    each, fast, slow = program.pace(1, 4), program.pace(8, 32), program.pace(8, 32, 4)
+    assert slow.starts[0] == 0 and slow.beat == 4
+    assert fast.cycles < slow.cycles and each.cycles <= slow.cycles
+
+
 @pytest.mark.parametrize(("lanes", "soft"), [(2, 0), (4, 1)])
 @pytest.mark.parametrize("layers", range(3, len(MAXIMA) + 1))
 def test_maxima(layers: int, lanes: int, soft: int) -> None:

@@ -91,6 +91,14 @@ def test_another_flash_ends_the_simulation(tmp_path: Path, said: str) -> None:
     assert f"flash: {said}" in out, out[-300:]
 
 
+def test_a_word_takes_four_cycles(tmp_path: Path) -> None:
+    """Not one, as of other memories: what a stream's schedule counts with."""
+    out, _ = printed(tmp_path, streams_bench(PLAN, [0, 0], 200))
+    cycles = [int(line.split()[2]) for line in out.splitlines() if line.startswith("0 ")]
+    burst = PLAN.regions[0].burst
+    assert [cycle - cycles[0] for cycle in cycles[:burst]] == [TIMING.word_cycles * k for k in range(burst)]
+
+
 def test_a_flash_whose_QE_is_fixed(tmp_path: Path) -> None:
     out, words = printed(tmp_path, streams_bench(PLAN, [0, 0], 200).replace(".CLOCK_PS", ".QUAD(1), .CLOCK_PS"))
     assert streamed(out) == words
