@@ -1,0 +1,1 @@
+"""Functions of whole rows, bit by bit."""
