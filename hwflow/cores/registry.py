@@ -42,6 +42,7 @@ from hwflow.cores.streams.elementwise import Elementwise
 from hwflow.cores.streams.product import Product
 from hwflow.cores.streams.rearrange import Rearrange
 from hwflow.cores.streams.scaled_add import ScaledAdd
+from hwflow.cores.streams.softmax_row import SoftmaxRow
 from hwflow.cores.streams.stream_top_k import StreamTopK
 from hwflow.cores.streams.table_rows import TableRows
 from hwflow.cores.trees.tree_ensemble import TreeEnsemble
@@ -96,6 +97,7 @@ OPERATORS: dict[str, Operator[Any]] = {
         RunningSum(),
         ScaledAdd(),
         SlidingWindow(),
+        SoftmaxRow(),
         StreamConcat(),
         StreamDelay(),
         StreamMatrix(),

@@ -209,6 +209,7 @@ class Bench:
         outputs = list(self.built.outputs)
         watched = outputs.pop(output)
         first, *others = self.offered(frames, seed)
+        cycles = hardware(self.case.op).cycles(self.node, self.folding)
         return protocol.after_reset(
             self.core,
             first,
@@ -218,6 +219,7 @@ class Bench:
             o=watched,
             more=list(zip(self.built.inputs[1:], others, strict=True)),
             willing=outputs,
+            slow=1 + cycles * len(frames[0]) // (100 * len(first)),
         )
 
     def check_no_paths(self) -> None:

@@ -21,11 +21,13 @@ def after_reset(
     o=None,
     more: Sequence[tuple[Any, Sequence[int]]] = (),
     willing: Sequence[Any] = (),
+    slow: int = 1,
 ) -> list[int]:
     """Feed some of ``beats`` with a sink that stalls, reset at a random cycle, then feed them all: what comes out then.
 
-    ``more``: further inputs with their beats; ``willing``: further outputs, whose beats are taken at once. Whatever was
-    inside must be gone: nothing is valid in the cycle after reset. ``dut`` may be compiled, as :class:`Cycles`.
+    ``more``: further inputs with their beats; ``willing``: further outputs, whose beats are taken at once; ``slow``:
+    hundreds of cycles that a beat may take. Whatever was inside must be gone: nothing is valid in the cycle after
+    reset. ``dut`` may be compiled, as :class:`Cycles`.
     """
     i = dut.i if i is None else i
     o = dut.o if o is None else o
@@ -60,7 +62,7 @@ def after_reset(
             core.settle()
         return received
 
-    run(-1, rng.randrange(1, 2 * len(beats)))
+    run(-1, rng.randrange(1, 2 * slow * len(beats)))
     core.set_reset(1)
     core.settle()
     core.edge()
@@ -69,7 +71,7 @@ def after_reset(
         setter(0)
     core.settle()
     assert not valid(), "a beat is valid after reset"
-    return run(expected, 100 * (len(beats) + expected))
+    return run(expected, 100 * slow * (len(beats) + expected))
 
 
 def check_no_paths(dut, *, inputs=None, outputs=None, cycles: int = 60, seed: int = 0) -> None:

@@ -83,6 +83,7 @@ from hwflow.cores.costs.requantizers.requantize import search as search
 from hwflow.cores.costs.requantizers.requantize import thresholds as thresholds
 from hwflow.cores.costs.requantizers.serial_requantizer import serial_requantizer as serial_requantizer
 from hwflow.cores.costs.requantizers.serial_requantizer import serial_search as serial_search
+from hwflow.cores.costs.softmax_row import softmax_row as softmax_row
 from hwflow.cores.costs.streams import add_multipliers as add_multipliers
 from hwflow.cores.costs.streams import concat as concat
 from hwflow.cores.costs.streams import fork as fork

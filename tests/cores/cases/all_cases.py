@@ -36,6 +36,7 @@ from tests.cores.cases.position_sum_cases import POSITION_SUM
 from tests.cores.cases.rearrange_cases import REARRANGE
 from tests.cores.cases.requantize_cases import REQUANTIZE
 from tests.cores.cases.running_sum_cases import RUNNING_SUM
+from tests.cores.cases.softmax_row_cases import SOFTMAX_ROW
 from tests.cores.cases.stream_matrix_cases import FETCHED_MATRIX, FETCHED_ROW, STREAM_MATRIX
 from tests.cores.cases.table_rows_cases import TABLE_ROWS
 from tests.cores.cases.top_k_cases import STREAM_TOP_K
@@ -447,6 +448,7 @@ CASES: dict[str, list[Case]] = {
     "scaled_add": SCALED_ADD,
     "side_by_side": SIDE_BY_SIDE,
     "sliding_window": SLIDING_WINDOW,
+    "softmax_row": SOFTMAX_ROW,
     "stream_concat": STREAM_CONCAT,
     "stream_delay": STREAM_DELAY,
     "stream_matrix": STREAM_MATRIX,
