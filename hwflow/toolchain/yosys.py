@@ -52,7 +52,11 @@ _FEW_ENABLES = "-dffe_min_ce_use 9"
 
 # A memory with this attribute (hdl_lib.memories.storage) lies in look-up tables, where a part has such memories.
 LUTRAMS = 'setattr -set ram_style "distributed" a:lutram'
-RAM_MAP = Path(__file__).parent / "maps" / "ice40_ram.v"
+_MAPS = Path(__file__).parent / "maps"
+RAM_MAP = _MAPS / "ice40_ram.v"
+PAIR_MAP = _MAPS / "ice40_pair.v"
+# Modules of hdl_lib.arithmetic.block_product.BytePair: top__core__byte_pair; a core may be called byte_pair as well.
+_PAIRS_TO_BOXES = "chtype -set hwflow_byte_pair t:*__*__byte_pair"
 
 
 def mapping(command: str, top: str, folder: Path, below: str = ".", *, memories: bool = False) -> tuple[str, ...]:
@@ -60,15 +64,26 @@ def mapping(command: str, top: str, folder: Path, below: str = ".", *, memories:
     ``memories`` those until memories are block RAMs.
 
     Yosys' own map of an iCE40's block RAMs takes a second of processor time for each one with contents of its own. The
-    map used instead (:data:`RAM_MAP`) is written to the folder ``below``.
+    map used instead (:data:`RAM_MAP`) is written to the folder ``below``, and so is that of pairs of products
+    (:data:`PAIR_MAP`) if the part has multiplier blocks.
     """
     if not command.startswith("synth_ice40"):
         return (LUTRAMS, f"{command} -top {top}" + " -run :map_ffram" * memories)
     (folder / below / RAM_MAP.name).write_text(RAM_MAP.read_text())
+    rams = (PurePosixPath(below) / RAM_MAP.name).as_posix()
+    boxes: tuple[str, ...] = ()
+    pairs = ""
+    if "-dsp" in command.split():
+        (folder / below / PAIR_MAP.name).write_text(PAIR_MAP.read_text())
+        path = (PurePosixPath(below) / PAIR_MAP.name).as_posix()
+        # Black boxes until yosys has made blocks of operators: its ice40_dsp takes any SB_MAC16 that it meets for a
+        # product of 16 by 16 bits without registers (seen in 0.70).
+        boxes, pairs = (f"read_verilog -lib {path}", _PAIRS_TO_BOXES), f"-map {path} "
     return (
+        *boxes,
         f"{command} -top {top} -run :map_ram",
         "memory_libmap -lib +/ice40/brams.txt -lib +/ice40/spram.txt -no-auto-huge",
-        f"techmap -map {(PurePosixPath(below) / RAM_MAP.name).as_posix()} -map +/ice40/spram_map.v",
+        f"techmap -map {rams} {pairs}-map +/ice40/spram_map.v",
         *(() if memories else (f"{command} -top {top} -run map_ffram:",)),
     )
 

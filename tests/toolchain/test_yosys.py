@@ -81,9 +81,11 @@ def test_scripts(tmp_path):
         "read_verilog d.v",
         "read_rtlil t.il",
         "setattr -mod -set keep_hierarchy 1 core",
+        "read_verilog -lib board/ice40_pair.v",
+        "chtype -set hwflow_byte_pair t:*__*__byte_pair",
         "synth_ice40 -dsp -device u -top top -run :map_ram",
         "memory_libmap -lib +/ice40/brams.txt -lib +/ice40/spram.txt -no-auto-huge",
-        "techmap -map board/ice40_ram.v -map +/ice40/spram_map.v",
+        "techmap -map board/ice40_ram.v -map board/ice40_pair.v -map +/ice40/spram_map.v",
         "synth_ice40 -dsp -device u -top top -run map_ffram:",
         "tee -q -o s stat -json",
         "setattr -mod -unset keep_hierarchy core",
@@ -91,7 +93,12 @@ def test_scripts(tmp_path):
         "opt_clean",
         "write_json n",
     ]
-    assert mapping("synth_ice40", "top", tmp_path, "board", memories=True)[-1] == mapped[2]
+    assert mapping("synth_ice40 -dsp", "top", tmp_path, "board", memories=True)[-1] == mapped[4]
+    assert mapping("synth_ice40 -device hx", "top", tmp_path)[:3] == (  # it has no multipliers
+        "synth_ice40 -device hx -top top -run :map_ram",
+        "memory_libmap -lib +/ice40/brams.txt -lib +/ice40/spram.txt -no-auto-huge",
+        "techmap -map ice40_ram.v -map +/ice40/spram_map.v",
+    )
     assert mapping("synth_ecp5", "top", tmp_path) == (LUTRAMS, "synth_ecp5 -top top")
     assert mapping("synth_ecp5", "top", tmp_path, memories=True) == (LUTRAMS, "synth_ecp5 -top top -run :map_ffram")
     relaxed = synthesis_script(mapped, ["d.v"], "t.il", "top", "core", statistics="s", netlist="n", logic_ns=4.0)
