@@ -163,6 +163,21 @@ class WideProduct:
         last = self.levels[-1][0].summand if self.levels else self.summands[0]
         return Term(values[0], last.low, last.high)
 
+    def at_once(self, m: Module, name: str, x: Value, w: Value) -> Term:
+        """Return the product, a cycle later: the sum of its parts' products, without registers behind these, for slow
+        clocks. They are called ``<name>_part<index>``."""
+        products = []
+        for index, ((x_part, w_part), summand) in enumerate(zip(self.pairs, self.summands, strict=True)):
+            term = Term(part_product(x_part.of(x), w_part.of(w)), summand.low, summand.high)
+            products.append(Value.cast(registered(m, f"{name}_part{index}", term, keep=True).value))
+        first, *others = self.groups
+        total = self._concatenated(first, products)
+        for group in others:
+            distance = self.summands[group[0]].first - self.summands[first[0]].first
+            total = shifted_sum(total, self._concatenated(group, products), distance)
+        low, high = product_range(Part(0, self.x_shape).interval, Part(0, self.w_shape).interval)
+        return Term(total, low, high)
+
     @staticmethod
     def _sum(summands: list[Summand]) -> Summand:
         first = summands[0].first

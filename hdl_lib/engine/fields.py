@@ -13,7 +13,7 @@ from hdl_lib.memories.rom import Table
 MOVES = ("tap", "kernel_row", "pixel", "row")
 """Steps of a place in the source; beside each ``<name>_round``, the same less the region's words."""
 
-_SIGNED = (
+SIGNED = (
     "column_first", "row_first", "low", "high", "factor_own", "factor_other", "addend", "added_low", "added_high",
     *(f"{name}_round" for name in MOVES),
 )
@@ -84,7 +84,7 @@ class Fields:
         self.shapes: dict[str, Shape] = {}
         for name in dict.fromkeys(name for row in rows for name in row):
             values = [row.get(name.replace("_place", "_words"), 0) for row in rows]  # a place may go as far
-            if name in _SIGNED:
+            if name in SIGNED:
                 self.shapes[name] = Shape(max(bits_for(value, True) for value in values), True)
             else:
                 self.shapes[name] = Shape(BYTE if name == "padding" else max(1, bits_for(max(values))))

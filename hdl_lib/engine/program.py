@@ -28,7 +28,6 @@ READ = 5
 LOOKED_UP = 2
 """Cycles from a result to what a table has for it."""
 
-_SETTING = 3  # cycles in front of an instruction: its word of the program, its addresses
 _WAIT = 2  # cycles in front of a block, at least; one of a layer's first block
 _WRITE = 3  # cycles from a word's last result until it can be read
 _ARRIVAL = 5  # cycles from the last beat of a block's weights to its first step
@@ -87,7 +86,8 @@ class Layer:
     equally many). ``signed``: elements of the source are. ``pad_value``: of elements outside. ``added``: what follows.
     ``maximum``, of a diagonal layer: of each channel the window's greatest element alone is multiplied, by the weight
     of the last tap. ``table``: the number of the program's table that takes the place of results, last of all; -1: none
-    does.
+    does. ``last``: elements of a pixel's last word of the source; 0: all.
+    ``same``: all taps have the same weights, which come once; serial engines know this of diagonal layers.
     """
 
     geometry: WindowGeometry
@@ -104,6 +104,12 @@ class Layer:
     added: Added | None = None
     maximum: bool = False
     table: int = -1
+    last: int = 0
+    same: bool = False
+
+    def elements(self, lanes: int) -> int:
+        """Return the elements of a pixel of the source, in words of so many ``lanes``."""
+        return (self.blocks - 1) * lanes + (self.last or lanes)
 
     @property
     def taps(self) -> int:
@@ -123,7 +129,8 @@ Instruction = Load | Layer | Send
 @dataclass(frozen=True)
 class Forms:
     """What all layers share: bits of sums (with sign), of multipliers and addends (with sign), the shift and how it
-    rounds; of the second stage bits of factors (0: there is none), of the addend, its shift and how that rounds."""
+    rounds; of the second stage bits of factors (0: there is none), of the addend, its shift and how that rounds.
+    ``part``: bits without a sign of what a multiplier block takes."""
 
     sum_bits: int
     multiplier_bits: int
@@ -134,11 +141,12 @@ class Forms:
     added_bits: int = 1
     added_shift: int = 0
     added_rounding: ShiftRounding = ShiftRounding.FLOOR
+    part: int = PART
 
     @property
     def scaling(self) -> Multiplier:
         """Return what multiplies a sum by its channel's multiplier."""
-        return Multiplier(signed(self.sum_bits), signed(self.multiplier_bits), ProductForm.DSP, PART)
+        return Multiplier(signed(self.sum_bits), signed(self.multiplier_bits), ProductForm.DSP, self.part)
 
     @property
     def weighing(self) -> Multiplier:
@@ -240,6 +248,15 @@ class Program:
         """Return the words that come for a word's channels."""
         return self.header + layer.taps
 
+    @property
+    def setting(self) -> int:
+        """Return the cycles in front of an instruction: its word of the program, its addresses."""
+        return 3
+
+    def runs(self, layer: Layer) -> int:
+        """Return the blocks of channels, for each of which all windows are gone through."""
+        return layer.out_blocks
+
     def steps(self, layer: Layer) -> int:
         """Return the cycles from one window to the next: its words, what is added to it, and no fewer than results take
         to leave."""
@@ -268,6 +285,11 @@ class Program:
         limits."""
         rounds = self.forms.added_rounding != ShiftRounding.FLOOR
         return self.forms.weighing.operand_latency + self.forms.weighing.latency + 4 + rounds
+
+    @property
+    def products_at_once(self) -> int:
+        """Return the products of a cycle."""
+        return self.lanes**2
 
     @property
     def multipliers(self) -> int:
@@ -299,12 +321,12 @@ class Program:
     @cached_property
     def beats(self) -> int:
         """Return the beats of weights of a frame."""
-        return sum(layer.out_blocks * self.beats_of(layer) for layer in self.layers)
+        return sum(self.runs(layer) * self.beats_of(layer) for layer in self.layers)
 
     def pace(self, burst: int, interval: int, beat: int = 1) -> Pace:
         """Return when beats of weights may come, ``burst`` at a time, one in ``beat`` cycles, and ``interval`` cycles
         from one burst to the next at least, and how long a frame takes then."""
-        blocks = [layer for layer in self.layers for _ in range(layer.out_blocks)]
+        blocks = [layer for layer in self.layers for _ in range(self.runs(layer))]
         beats = list(accumulate(map(self.beats_of, blocks), initial=0))  # in front of each block
         words = list(accumulate(map(self.needed, blocks), initial=0))
         starts: list[int] = []
@@ -313,13 +335,13 @@ class Program:
         sends: list[tuple[int, int]] = []
         latest = oldest = freed = step = 0  # blocks: of a burst's last beat; whose words that may have to wait for
         for each in self.instructions:
-            step += _SETTING
+            step += self.setting
             if not isinstance(each, Layer):
                 (loads if isinstance(each, Load) else sends).append((step, each.words))
                 step += each.words
                 continue
             busy = self.header + each.pixels * self.steps(each) + self.gap
-            for block in range(each.out_blocks):
+            for block in range(self.runs(each)):
                 last = beats[len(ends) + 1] - 1
                 while len(starts) * burst <= last:
                     end = min((len(starts) + 1) * burst, self.beats) - 1

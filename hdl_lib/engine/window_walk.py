@@ -36,12 +36,13 @@ def _round(reached: Value, wrapped: Value) -> Value:
 class Step:
     """What a step is, in registers or a few gates behind them. ``place``: of its word in the source's region;
     ``outside``: that lies in the padding; ``taps_last``: it is the last word of its window; ``pixel_last``: the window
-    is the last one."""
+    is the last one; ``block_last``: the word is the last one of its pixel's."""
 
     place: Value
     outside: Value
     taps_last: Value
     pixel_last: Value
+    block_last: Value
 
 
 def window_walk(m: Module, layer: Mapping[str, Value], begin: Value, block: Value, tap: Value, pixel: Value) -> Step:
@@ -99,4 +100,4 @@ def window_walk(m: Module, layer: Mapping[str, Value], begin: Value, block: Valu
         with m.Else():
             m.d.sync += column.eq(column + layer["column_tap"])
     outside = (column < 0) | (row < 0) | ~less(column, layer["width"]) | ~less(row, layer["height"])
-    return Step(place, outside, block_last & column_tap_last & row_tap_last, column_last & row_last)
+    return Step(place, outside, block_last & column_tap_last & row_tap_last, column_last & row_last, block_last)

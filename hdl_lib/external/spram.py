@@ -6,7 +6,7 @@ outside does, without rows and refreshes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from amaranth.hdl import Cat, Module, Signal
@@ -39,6 +39,11 @@ class SpramChip:
     @property
     def bytes(self) -> int:
         return self.words * self.width // 8
+
+    @property
+    def half(self) -> SpramChip:
+        """Return what is left where something else has half of it."""
+        return replace(self, words=self.words // 2)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from math import isfinite, prod
 from typing import TYPE_CHECKING
 
 from hwflow.codegen.board.board_top import surroundings
+from hwflow.cores.engine.layer_engine import LayerEngineAttributes
 from hwflow.display import show
 from hwflow.errors import Finding, UsageError
 from hwflow.ir.graph import Graph, Port
@@ -26,6 +27,10 @@ SHARES = ((0.5, 0.5), *((lut, 0.95 - lut) for lut in (0.45, 0.4, 0.35, 0.325, 0.
 """Shares of such a part's cells for look-up tables and for flip-flops. Which a network needs more of depends on its bit
 widths, so the best pair is taken. A pair sums to at most 95 %: no flip-flop may share a cell, and a twentieth is lost
 to tile packing. Of five designs, those at 83 to 88 % by this count were placed; one at 91 % was not."""
+
+ENGINE_SHARES = ((0.75, 0.6),)
+"""The same where an engine computes layers in turn: most of its flip-flops share a cell. A keyword DS-CNN with 1,884
+look-up tables and 1,305 flip-flops takes 2,750 cells of an iCE40UP5K besides the link's. All block RAM may be taken."""
 
 SHELL_ALONE = 0.5
 """Share of the shell's flip-flops that take such a cell alone: 550 of 950 (a Relu on an iCE40UP5K, whose link has 1,550
@@ -112,11 +117,11 @@ def budgets_for(
 ) -> list[Budget]:
     """Return the candidate budgets of ``graph`` on ``board``: of each resource what is ``asked``, else the default.
 
-    The default is :data:`FILL` of what the board's shell leaves of the part, or :data:`SHARES` of the cells that it
-    leaves for look-up tables and flip-flops; of these two at most :data:`UNASKED`, unless a rate is a target
-    (``for_rate``) or one of them is asked for. ``whole``: the default is instead all that the shell leaves, of cells
-    the same shares. ``asked``: by name, of what the shell leaves, possibly more than there is (:func:`beyond_part`).
-    ``carrier``: the link's.
+    The default is :data:`FILL` of what the board's shell leaves of the part, or :data:`SHARES` of the cells (or
+    :data:`ENGINE_SHARES`) that it leaves for look-up tables and flip-flops; of these two at most :data:`UNASKED`,
+    unless a rate is a target (``for_rate``) or one of them is asked for. ``whole``: the default is instead all that the
+    shell leaves, of cells the same shares. ``asked``: by name, of what the shell leaves, possibly more than there is
+    (:func:`beyond_part`). ``carrier``: the link's.
     """
     there = _there(board, queued_bytes(graph), carrier)
     asked_for = {name: min(MOST, amount.of(there[name])) for name, amount in asked.items()}
@@ -129,7 +134,10 @@ def budgets_for(
         most |= {name: min(most[name], limit) for name, limit in UNASKED.items()}
     if board.part.family in SHARED_CELLS and not asked.keys() & {"lut", "ff"}:
         cells = max(0, there["lut"] - int(SHELL_ALONE * (board.part.ff - there["ff"])))
-        splits = [{"lut": int(cells * lut), "ff": int(cells * ff)} for lut, ff in SHARES]
+        shares = SHARES
+        if any(node.op == LayerEngineAttributes.op for node in graph.nodes):
+            shares, most["bram"] = ENGINE_SHARES, there["bram"]
+        splits = [{"lut": int(cells * lut), "ff": int(cells * ff)} for lut, ff in shares]
     else:
         splits = [{}]
     return [Budget(**most | split | asked_for, leeway=leeway) for split in splits]

@@ -433,10 +433,11 @@ def _compiled(
     def compiled(graph: Graph) -> Design:
         return _compiled_streams(model, form, graph, request, imported, say, executor, keep_defaults=keep_defaults)
 
-    timing = request.board.memory_timing(request.clock.frequency_hz)
+    board, clock_hz = request.board, request.clock.frequency_hz
+    timing = board.memory_timing(clock_hz)
     if timing is None:
         return compiled(streams)
-    return MemoryOutside(streams, timing, request, compiled, say, executor).design()
+    return MemoryOutside(streams, timing, board.flash_timing(clock_hz), request, compiled, say, executor).design()
 
 
 def _compiled_streams(

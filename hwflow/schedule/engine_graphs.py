@@ -6,20 +6,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 
-from hwflow.cores.engine.engine_room import cycles_of_beat, order_within
-from hwflow.cores.engine.strips import Engine, Order
-from hwflow.cores.external.weight_memory import MemoryTiming
+from hwflow.cores.engine.engine_room import cycles_of_beat, order_beside, order_within
+from hwflow.cores.engine.engines import Engine
+from hwflow.cores.engine.strips import Order
+from hwflow.cores.external.weight_memory import MemoryTiming, half_of
 from hwflow.cores.registry import OPERATORS
 from hwflow.errors import ModelRefused
 from hwflow.ir.graph import Graph, Node
 from hwflow.passes.outside.engine_parts import EnginePart, engine_part, sources
 from hwflow.passes.outside.fetch_weights import fetch_weights, may_be_fetched
 from hwflow.passes.outside.layers_in_turn import engine_of, layers_in_turn
+from hwflow.passes.softmax_rows import softmax_rows
 from hwflow.schedule.search.bounds import Bounds, block_bits
 from hwflow.schedule.search.folding_search import Budget, Chip
 
 _LANES = (16, 14, 12, 10, 8, 6, 4, 2)
 _TOGETHER = (4, 2, 1)
+_SERIAL_LANES = 4
 _LEAST_LAYERS = 2
 _MOST_IN_FRONT = 0.1  # of all multiply-accumulates, on cores of their own
 _FASTER = 0.9  # times the cycles: what cores in front must save, which make a design larger and harder to route
@@ -27,13 +30,18 @@ _LUT_IN_FRONT = 1280  # look-up tables of the budget for each multiplier in fron
 _LARGE = 1 << 16  # bits of a dense layer beside an engine that does not stay in block RAM
 _FETCHED = 6  # block RAMs of one that does not, about
 _QUEUES = 4  # block RAMs of weights on their way, and of the result
+_SERIAL_QUEUES = 2  # the same of a serial engine
 _MOST_SOFT = 0.1  # of the rows multiply in look-up tables: with half of them a tenth faster, but hardly routable
 
 
-def engine_graphs(graph: Graph, device: Chip, budget: Budget, timing: MemoryTiming) -> Iterator[tuple[int, Graph]]:
+def engine_graphs(
+    graph: Graph, device: Chip, budget: Budget, timing: MemoryTiming, flash: MemoryTiming | None = None
+) -> Iterator[tuple[int, Graph]]:
     """Yield about how many cycles a frame takes, and a dataflow graph in which an engine computes what it can, for each
     engine that has room: the fastest first; or all behind some first layers, with more cycles than it takes, as such
-    designs are larger. Dense layers beside an engine have their weights in the memory, too."""
+    designs are larger. Dense layers beside an engine have their weights in the memory, too. Where that is a part's own
+    single-port RAM, this may have the maps, and a ``flash`` the weights."""
+    graph = softmax_rows(graph)  # of frames that take long: a small core is fast enough
     parts = [part for source in sources(graph) if (part := engine_part(graph, source)) is not None]
     largest = max(parts, key=lambda part: part.network.weights, default=None)
     if largest is None or len(largest.network.layers) < _LEAST_LAYERS:
@@ -43,12 +51,12 @@ def engine_graphs(graph: Graph, device: Chip, budget: Budget, timing: MemoryTimi
     for part in parts:
         if part is largest or (part.result is largest.result and sum(_macs(_in_front(graph, part))) <= most):
             worth = 1 if part is largest else _FASTER
-            choices = _choices(graph, part, bounds, device, budget, timing)
+            choices = _choices(graph, part, bounds, device, budget, timing, flash)
             found += [(choice.cycles / worth, -choice.engine.lanes, choice) for choice in choices]
     for cycles, _, choice in sorted(found, key=lambda each: each[:2]):
         try:
-            made = layers_in_turn(graph, choice.part, choice.engine, choice.order, timing)
-            yield int(cycles), fetch_weights(made, choice.dense, timing)
+            made = layers_in_turn(graph, choice.part, choice.engine, choice.order, choice.timing)
+            yield int(cycles), fetch_weights(made, choice.dense, choice.timing)
         except ModelRefused:  # the memory is too small
             continue
 
@@ -63,17 +71,20 @@ def _macs(nodes: Sequence[Node]) -> Iterator[int]:
 
 @dataclass(frozen=True)
 class _Choice:
-    """An engine for a part, about how many ``cycles`` a frame takes with it, and the dense layers beside it."""
+    """An engine for a part, about how many ``cycles`` a frame takes with it, the dense layers beside it, and the
+    ``timing`` of what all weights are in."""
 
     part: EnginePart
     engine: Engine
     order: Order
     cycles: float
     dense: Mapping[str, int]
+    timing: MemoryTiming
 
 
 def _choices(
-    graph: Graph, part: EnginePart, bounds: Bounds, device: Chip, budget: Budget, timing: MemoryTiming
+    graph: Graph, part: EnginePart, bounds: Bounds, device: Chip, budget: Budget, timing: MemoryTiming,
+    flash: MemoryTiming | None,
 ) -> Iterator[_Choice]:
     """Yield the engines that have room for a part, one for each number of lanes."""
     bits, beside = bounds.least_bits(), [node for node in graph.nodes if node not in part.nodes]
@@ -93,5 +104,20 @@ def _choices(
             pace = cycles_of_beat(engine, part.network, timing)
             order = order_within(engine, part.network, device.family, budget.bram - others, pace)
             if order is not None:
-                yield _Choice(part, engine, order, in_front + order.cycles(engine, pace), dense)
+                yield _Choice(part, engine, order, in_front + order.cycles(engine, pace), dense, timing)
                 break  # fewer together are slower
+    # Half of a part's own RAM has the maps, and the other half the weights; or all of it has maps.
+    half, waits = half_of(timing), all(part.source is not port.value for port in graph.inputs)
+    for memory, room in ((half, timing.chip.bytes // 2), (half and flash, timing.chip.bytes)):
+        if memory is None:
+            continue
+        serial = engine_of(_SERIAL_LANES, 1, memory.chip.width, serial=True).within(part.network, budget.dsp - blocks)
+        if serial is None:
+            return
+        pace = cycles_of_beat(serial, part.network, memory)
+        left = budget.bram - _SERIAL_QUEUES - sum(bounds.least_of(node, "bram") for node in beside)
+        order = order_beside(
+            serial, part.network, device.family, room // serial.lanes, left, pace, waits=waits
+        )
+        if order is not None:
+            yield _Choice(part, serial, order, in_front + order.cycles(serial, pace), dense, memory)

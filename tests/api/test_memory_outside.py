@@ -49,7 +49,7 @@ def test_the_faster_one(
     clock = SimpleNamespace(frequency_hz=Fraction(100_000_000))
     request = SimpleNamespace(asks_rate=asks_rate, board=board, clock=clock)
     memory = MemoryOutside(
-        graph, board.memory_timing(clock.frequency_hz), request, made, lambda text: None, None,
+        graph, board.memory_timing(clock.frequency_hz), None, request, made, lambda text: None, None,
         _queues=[{image(graph): Fraction(1)}],
     )
     assert memory._either(graph).schedule.initiation_interval == taken

@@ -12,7 +12,7 @@ from itertools import islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from hwflow.api.budget import budgets_for
+from hwflow.api.budget import SHARED_CELLS, budgets_for
 from hwflow.api.far_beyond import FarBeyond
 from hwflow.api.request import ALL, NONE, Request
 from hwflow.boards.board import Part
@@ -42,11 +42,13 @@ _SLOWER = 1.25  # times as slow as its cores need be: a design that waits for bl
 
 @dataclass(frozen=True)
 class MemoryOutside:
-    """Compiles the dataflow graph ``streams`` for a board with a memory of this ``timing``; ``compiled`` makes a design
-    of a graph, or refuses it. ``rows``: the values that wait in the memory in any case, in place of line buffers."""
+    """Compiles the dataflow graph ``streams`` for a board with a memory of this ``timing``, and perhaps a ``flash``
+    besides; ``compiled`` makes a design of a graph, or refuses it. ``rows``: the values that wait in the memory in any
+    case, in place of line buffers."""
 
     streams: Graph
     timing: MemoryTiming
+    flash: MemoryTiming | None
     request: Request
     compiled: Callable[[Graph], Design]
     say: Progress
@@ -82,13 +84,15 @@ class MemoryOutside:
     def _with_engine(self) -> Design | None:
         """Return the fastest design in which an engine computes layers in turn; None where there is none."""
         best: Design | None = None
-        within = self._within(whole=False)[0]  # as the design is compiled
-        graphs = engine_graphs(self.streams, self._part, within, self.timing)
+        within = self._within(self.streams, whole=False)[0]  # as the design is compiled
+        if self._part.family in SHARED_CELLS:
+            within = replace(within, bram=self._budgets[0].bram)
+        graphs = engine_graphs(self.streams, self._part, within, self.timing, self.flash)
         for cycles, graph in islice(graphs, _ENGINES):
             if best is not None and cycles >= best.schedule.initiation_interval:
                 break
             queued = self._queued(graph)
-            if self._is_feasible(queued, self._budgets):
+            if self._is_feasible(queued, self._within(queued, whole=not self.request.budget)):
                 self.say("scheduling with layers in turn on one engine")
                 with suppress(ModelRefused):
                     made = self.compiled(queued)
@@ -247,12 +251,12 @@ class MemoryOutside:
 
     @cached_property
     def _budgets(self) -> list[Budget]:
-        return self._within(whole=not self.request.budget)
+        return self._within(self.streams, whole=not self.request.budget)
 
-    def _within(self, *, whole: bool) -> list[Budget]:
-        """Return the budgets that are asked for, or the default ones; ``whole``: or all of the part."""
+    def _within(self, graph: Graph, *, whole: bool) -> list[Budget]:
+        """Return the budgets of a graph that are asked for, or the default ones; ``whole``: or all of the part."""
         found = budgets_for(
-            self.request.board, self.streams, self.request.budget, for_rate=True, carrier=self.request.carrier,
+            self.request.board, graph, self.request.budget, for_rate=True, carrier=self.request.carrier,
             whole=whole,
         )
         return [budget.of_whole_designs for budget in found]

@@ -110,9 +110,11 @@ def write_board(
         carrier = carrier_for(board, clock.link_hz, link, manifest["model"])
         known = identity(manifest, clock.frequency_hz, buffers, sources, sinks)
         load = manifest.get("load", {}).get("bytes")
-        flash = manifest.get("memory", {}).get("flash")
+        memory = manifest.get("memory", {})
+        flash = memory.get("flash")
         top = BoardTop(
-            board, sources, sinks, clock, carrier, known, manifest["top"], _image(manifest), load, flash=bool(flash)
+            board, sources, sinks, clock, carrier, known, manifest["top"], _image(manifest), load, flash=bool(flash),
+            memory_words=memory.get("model", {}).get("WORDS"),
         )
         if flash:
             description |= _with_flash(board, flash, clock.frequency_hz)

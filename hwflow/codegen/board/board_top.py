@@ -111,16 +111,16 @@ class BoardTop(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annot
     module ``core``.
 
     ``identity``: what the board says of itself. ``image``: bytes a beat and beats of what the board's memory is loaded
-    with when a session begins; None: the design has nothing there. ``flash``: that memory is the flash. ``load``: bytes
-    of a packet that loads its tables, if it is loadable. Reset is released :data:`RESET_SECONDS` after the PLL locks.
-    The domain ``sync`` is that of link and carrier, ``core`` that of the design: the same clock, or
-    ``clock.ratio`` times as fast.
+    with when a session begins; None: the design has nothing there. ``flash``: that memory is the flash;
+    ``memory_words``: of the part's own RAM where it is that. ``load``: bytes of a packet that loads its tables, if it
+    is loadable. Reset is released :data:`RESET_SECONDS` after the PLL locks. The domain ``sync`` is that of link and
+    carrier, ``core`` that of the design: the same clock, or ``clock.ratio`` times as fast.
     """
 
     def __init__(
         self, board: Board, sources: Sequence[FramePort], sinks: Sequence[FramePort], clock: ClockPlan,
         carrier: Carrier, identity: bytes, core: str = TOP, image: tuple[int, int] | None = None,
-        load: int | None = None, *, flash: bool = False,
+        load: int | None = None, *, flash: bool = False, memory_words: int | None = None,
     ):
         self.flash = flash
         self.board, self.clock, self.carrier, self.core = board, clock, carrier, core
@@ -131,7 +131,7 @@ class BoardTop(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annot
             [(port.bytes_per_beat, port.beats) for port in sinks],
             buffers.receive, buffers.transmit, buffers.payload, identity, clock.ratio, image, load,
         )
-        self.load = load
+        self.load, self.memory_words = load, memory_words
 
     @property
     def reset_cycles(self) -> int:
@@ -197,7 +197,9 @@ class BoardTop(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annot
         memory: dict[str, Any] = {}
         if image:
             mhz = float(self.clock.frequency_hz / 1_000_000)
-            memory = connect_memory(m, platform, self.board, core_clk, mhz, flash=self.flash) | {
+            memory = connect_memory(
+                m, platform, self.board, core_clk, mhz, flash=self.flash, words=self.memory_words
+            ) | {
                 f"i_{PIN_PREFIX}filled": Const(0, 1), f"i_{PIN_PREFIX}load": image[0].payload.data,
                 f"i_{PIN_PREFIX}load_valid": image[0].valid, f"o_{PIN_PREFIX}load_ready": image[0].ready,
             }

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from amaranth import ClockDomain, ClockSignal, DomainRenamer, Module, Signal
 from amaranth.lib import io
 
-from hdl_lib.external.spram import SinglePortRam, SpramChip
+from hdl_lib.external.spram import SinglePortRam
 from hwflow.codegen.board.flash_pins import connect_flash, flash_beside
 from hwflow.codegen.top import PIN_PREFIX
 
@@ -31,23 +31,23 @@ _OUTPUTS = {"we": "we_n", "ras": "ras_n", "cas": "cas_n", "ba": "ba", "a": "a"}
 
 
 def connect_memory(
-    m: Module, platform: Any, board: Board, clock: Signal, mhz: float, *, flash: bool
+    m: Module, platform: Any, board: Board, clock: Signal, mhz: float, *, flash: bool, words: int | None
 ) -> dict[str, Any]:
     """Connect a board's memory, or its ``flash``; return the ports of the design's instance for it. ``clock``: the
-    design's, of ``mhz``."""
+    design's, of ``mhz``. ``words``: of the part's own RAM."""
     m.domains.memory = ClockDomain(reset_less=True, local=True)
     m.d.comb += ClockSignal("memory").eq(clock)
     if flash:
         assert board.flash is not None, "the design has one"
         return connect_flash(m, platform, board.flash)
     if board.memory is None:
-        assert board.part.spram is not None, "the design has a memory"
-        return _connect_spram(m, board.part.spram)
+        assert board.part.spram is not None and words, "the design has a memory"
+        return _connect_spram(m, board.part.spram.width, words)
     return _connect_chip(m, platform, board.memory, clock, mhz)
 
 
-def _connect_spram(m: Module, chip: SpramChip) -> dict[str, Any]:
-    ram = SinglePortRam(chip.width, chip.words)
+def _connect_spram(m: Module, width: int, words: int) -> dict[str, Any]:
+    ram = SinglePortRam(width, words)
     m.submodules.memory = DomainRenamer("memory")(ram)
     return {
         f"o_{PIN_PREFIX}en": ram.en, f"o_{PIN_PREFIX}we": ram.we, f"o_{PIN_PREFIX}a": ram.a,

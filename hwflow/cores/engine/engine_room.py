@@ -7,7 +7,9 @@ from bisect import bisect_right
 from hdl_lib.engine.weight_ring import SHALLOW
 from hdl_lib.external.fetch_plan import FetchPlan
 from hwflow.cores import costs
-from hwflow.cores.engine.strips import Engine, Network, Order, fastest
+from hwflow.cores.engine.engines import Engine
+from hwflow.cores.engine.network import Network
+from hwflow.cores.engine.strips import Order, fastest
 from hwflow.cores.external.weight_memory import MemoryTiming
 
 _ROWS = 512  # words by which a memory grows
@@ -29,6 +31,29 @@ def order_within(engine: Engine, network: Network, family: str, blocks: int, cyc
         if excess <= 0:
             return order
         left -= excess
+    return None
+
+
+def order_beside(
+    engine: Engine, network: Network, family: str, words: int, blocks: int, cycles_of_beat: float, *, waits: bool
+) -> Order | None:
+    """Return the fastest order whose maps have room in so many words beside block RAM, and all else in so many block
+    RAMs; None if there is none. ``waits``: a strip of the image waits in front of the engine, which otherwise takes it
+    from somebody who waits."""
+    network = engine.network(network)
+    width = min(engine.lanes, network.shape.channels) * 8
+    waiting = words
+    for _ in range(_TRIES):
+        order = fastest(network, engine, words, cycles_of_beat, waiting)
+        if order is None:
+            return None
+        strip = order.groups[0].waiting(engine)
+        left = blocks - costs.layer_engine(family, order.program(engine), engine.lanes * 8, 1).bram
+        sizes = range(strip)
+        fitting = bisect_right(sizes, left, key=lambda size: costs.buffer_memory(family, size + 1, width).bram)
+        if fitting == strip or (left >= 0 and not waits):
+            return order
+        waiting = fitting
     return None
 
 

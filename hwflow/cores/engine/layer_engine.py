@@ -16,6 +16,8 @@ import numpy as np
 from hdl_lib.arithmetic.multiplier import ProductForm
 from hdl_lib.engine.layer_engine import LayerEngine as Core
 from hdl_lib.engine.program import BYTE, Pace, Program
+from hdl_lib.engine.serial_engine import SerialEngine as SerialCore
+from hdl_lib.engine.serial_program import SerialProgram
 from hwflow.cores import costs
 from hwflow.cores.amaranth_shapes import shape_of
 from hwflow.cores.engine.engine_layers import EngineLayer, JoinedMaps, evaluate, multiplying
@@ -24,30 +26,33 @@ from hwflow.cores.timing import Process, Steps, Timing, every
 from hwflow.ir.graph import Attributes, IntArray, Node, Stage
 from hwflow.types import TensorType
 
+_CORES: Mapping[type[Program], Any] = {Program: Core, SerialProgram: SerialCore}
+"""Of kinds of programs."""
+
 
 @dataclass(frozen=True)
 class Made:
     """How a graph got its engine: the name of the stream that it reads; its lanes, how many results leave together,
-    bits of a beat of weights, and how many rows multiply in look-up tables; (first layer, layer behind the last one,
-    strips) of each group of layers."""
+    bits of a beat of weights, how many rows multiply in look-up tables, and whether it is a serial one; (first layer,
+    layer behind the last one, strips) of each group of layers."""
 
     source: str
-    engine: tuple[int, int, int, int]
+    engine: tuple[int, int, int, int, bool]
     strips: tuple[tuple[int, int, int], ...]
 
     def table(self) -> dict[str, Any]:
         """Return it as JSON can hold it."""
-        lanes, together, width, soft = self.engine
+        lanes, together, width, soft, serial = self.engine
         return {
             "source": self.source, "lanes": lanes, "together": together, "weight_bits": width, "soft": soft,
-            "strips": [list(each) for each in self.strips],
+            "serial": serial, "strips": [list(each) for each in self.strips],
         }
 
     @classmethod
     def of_table(cls, table: Mapping[str, Any]) -> Made:
         """Return what :meth:`table` says."""
         strips = tuple((begin, end, count) for begin, end, count in table["strips"])
-        engine = (table["lanes"], table["together"], table["weight_bits"], table["soft"])
+        engine = (table["lanes"], table["together"], table["weight_bits"], table["soft"], table["serial"])
         return cls(table["source"], engine, strips)
 
 
@@ -87,9 +92,9 @@ class LayerEngine(HardwareOperator[LayerEngineAttributes]):
         return sum(prod(layer.window.output) * layer.weights.size for layer in layers)
 
     def foldings(self, node: Node[LayerEngineAttributes], device: Device) -> Sequence[Folding]:
-        lanes = node.attributes.program.lanes
-        taken, made = (min(lanes, value.typed.shape[1]) for value in (node.inputs[0], *node.outputs))
-        return [Folding(taken, made, lanes**2, ProductForm.DSP)]
+        program = node.attributes.program
+        taken, made = (min(program.lanes, value.typed.shape[1]) for value in (node.inputs[0], *node.outputs))
+        return [Folding(taken, made, program.products_at_once, ProductForm.DSP)]
 
     def multipliers_by_form(self, node: Node[LayerEngineAttributes], folding: Folding) -> Mapping[ProductForm, int]:
         soft = node.attributes.program.soft * node.attributes.program.lanes
@@ -104,7 +109,8 @@ class LayerEngine(HardwareOperator[LayerEngineAttributes]):
     def timing(self, node: Node[LayerEngineAttributes], decision: Decision) -> Timing:
         pace = node.attributes.paced
         takes = {0: _spans(pace.loads), 1: weight_steps(node.attributes.program, pace)}
-        return Timing((Process(pace.cycles, takes, {0: _spans(pace.sends)}),), (Core.latency,))
+        latency = _CORES[type(node.attributes.program)].latency
+        return Timing((Process(pace.cycles, takes, {0: _spans(pace.sends)}),), (latency,))
 
     def resources(self, node: Node[LayerEngineAttributes], decision: Decision, device: Device) -> Resources:
         width = decision.folding.output_lanes * node.outputs[0].typed.element.bits
@@ -112,7 +118,7 @@ class LayerEngine(HardwareOperator[LayerEngineAttributes]):
 
     def build(self, node: Node[LayerEngineAttributes], decision: Decision, name: str) -> Built:
         folding = decision.folding
-        core = Core(
+        core: Any = _CORES[type(node.attributes.program)](
             node.attributes.program, shape_of(node.inputs[0].typed.element), shape_of(node.outputs[0].typed.element),
             input_lanes=folding.input_lanes, output_lanes=folding.output_lanes, depth=decision.depth,
         )

@@ -14,217 +14,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from amaranth.utils import ceil_log2
-
-from hdl_lib.engine.program import Added, Forms, Instruction, Layer, Load, Program, Region, Send
-from hdl_lib.requantizers.shift_and_clamp import ShiftRounding
-from hwflow.cores.engine.engine_layers import BYTE, EngineLayer, JoinedMaps
+from hdl_lib.engine.program import Added, Instruction, Layer, Load, Program, Region, Send
+from hwflow.cores.engine.engine_layers import EngineLayer, JoinedMaps
+from hwflow.cores.engine.engines import Engine
+from hwflow.cores.engine.network import Network, factors_of
 from hwflow.cores.windows.sliding_window import core_geometry
-from hwflow.numerics.accumulator_bounds import width_of
-from hwflow.types import Interval, IntType
-
-
-@dataclass(frozen=True)
-class Shape:
-    """Of a map: ``rows`` of ``columns`` pixels with the channels of its ``parts``. In memory each part begins with a
-    word."""
-
-    rows: int
-    columns: int
-    parts: tuple[int, ...]
-
-    @property
-    def channels(self) -> int:
-        """Return the channels of all parts."""
-        return sum(self.parts)
-
-
-@dataclass(frozen=True, eq=False)
-class Network:
-    """Layers over an image of a ``shape``, whose elements have this ``type``. The image is map 0, layer n makes map
-    n + 1. No map is joined to others twice, nor the image; the last one has one part."""
-
-    layers: tuple[EngineLayer | JoinedMaps, ...]
-    shape: Shape
-    element: IntType
-
-    @cached_property
-    def shapes(self) -> list[Shape]:
-        """Return the shapes of all maps, the image first."""
-        found = [self.shape]
-        for layer in self.layers:
-            if isinstance(layer, JoinedMaps):
-                parts = tuple(part for number in layer.maps for part in found[number].parts)
-                found.append(replace(found[layer.maps[0]], parts=parts))
-            else:
-                parts = found[layer.source].parts if layer.diagonal else (layer.outputs,)
-                found.append(Shape(*layer.window.output, parts))
-        return found
-
-    @cached_property
-    def computed(self) -> list[EngineLayer]:
-        """Return the layers that compute something."""
-        return [layer for layer in self.layers if isinstance(layer, EngineLayer)]
-
-    def layer(self, number: int) -> EngineLayer:
-        """Return the layer that computes a map."""
-        found = self.layers[number - 1]
-        assert number and isinstance(found, EngineLayer)
-        return found
-
-    @cached_property
-    def tables(self) -> list[tuple[int, ...]]:
-        """Return the tables of all layers."""
-        return list(dict.fromkeys(layer.table for layer in self.computed if layer.table is not None))
-
-    @property
-    def weights(self) -> int:
-        """Return the weights of all layers."""
-        return sum(layer.weights.size for layer in self.computed)
-
-    @cached_property
-    def readers(self) -> list[list[int]]:
-        """Return for each map the layers that read it."""
-        found: list[list[int]] = [[] for _ in self.shapes]
-        for number, layer in enumerate(self.layers):
-            for source in dict.fromkeys(_sources(layer)):
-                found[source].append(number)
-        return found
-
-    @cached_property
-    def wholes(self) -> dict[int, tuple[int, tuple[int, ...]]]:
-        """Return of each map that is joined to others the map that they make together, which no other one has a part
-        of, and the parts in front of it."""
-        found: dict[int, tuple[int, tuple[int, ...]]] = {}
-        for index in reversed(range(len(self.layers))):
-            layer = self.layers[index]
-            if isinstance(layer, JoinedMaps):
-                whole, parts = found.get(index + 1, (index + 1, ()))
-                for number in layer.maps:
-                    found[number] = whole, parts
-                    parts += self.shapes[number].parts
-        return found
-
-    def whole(self, number: int) -> int:
-        """Return the map that a map is a part of, in the end; itself if of none."""
-        return self.wholes.get(number, (number, ()))[0]
-
-    def ends(self, number: int) -> Interval:
-        """Return what the elements of a map are within, those of others that it is joined to, and those outside that
-        layers see beside them."""
-        return Interval.hull_of(self._ends[self.whole(number)])
-
-    @cached_property
-    def _ends(self) -> dict[int, list[Interval]]:
-        found: dict[int, list[Interval]] = {0: [self.element.interval]}
-        for number, layer in enumerate(self.layers, 1):
-            if isinstance(layer, EngineLayer):
-                found.setdefault(self.whole(number), []).append(layer.limits)
-                if layer.window.touches_padding():
-                    found[self.whole(layer.source)].append(Interval(layer.pad_value, layer.pad_value))
-        return found
-
-    def is_signed(self, number: int) -> bool:
-        """Tell whether the elements of a map are stored with a sign."""
-        return self.ends(number).lo < 0
-
-    @cached_property
-    def cuts(self) -> list[int]:
-        """Return the maps, joined to no others, that are there when no other one is read, or leaves, any more."""
-        last = [max(readers, default=-1) for readers in self.readers]  # who reads a map
-        last[-1] = len(self.layers)
-        found, latest = [], -1
-        for number, reader in enumerate(last):
-            if latest < number and number not in self.wholes:
-                found.append(number)
-            latest = max(latest, reader)
-        return found
-
-    def group(self, begin: int, end: int, strips: int) -> Group:
-        """Return the group of layers from one cut to another; the same one whenever it is asked for."""
-        return self._groups.setdefault((begin, end, strips), Group(self, begin, end, strips))
-
-    @cached_property
-    def _groups(self) -> dict[tuple[int, int, int], Group]:
-        return {}
-
-    @property
-    def is_of_bytes(self) -> bool:
-        """Tell whether all maps are of bytes, with a sign or without one."""
-        ends = [self.ends(number) for number in range(len(self.shapes))]
-        return all(each.lo >= BYTE.lo and each.hi <= (BYTE.hi if each.lo < 0 else 2 * BYTE.hi + 1) for each in ends)
-
-    @cached_property
-    def forms(self) -> Forms:
-        """Return the widths that hold every layer's numbers."""
-        parts = [layer.form for layer in self.computed]
-        multipliers = [number for form in parts for number in form.multipliers]
-        addends = [number for form in parts for number in form.addends]
-        sums = Interval.hull_of([layer.sums for layer in self.computed])
-        forms = Forms(
-            _signed(sums.lo, sums.hi), _signed(min(multipliers), max(multipliers)), _signed(min(addends), max(addends)),
-            parts[0].shift, ShiftRounding(parts[0].rounding),
-        )
-        adds = [layer.added for layer in self.computed if layer.added is not None]
-        if not adds:
-            return forms
-        factors = [factor for added in adds for factor in factors_of(added.form.multipliers[0], added.factors)]
-        more = [added.form.addends[0] for added in adds]
-        return replace(
-            forms, factor_bits=_signed(min(factors), max(factors)), added_bits=_signed(min(more), max(more)),
-            added_shift=adds[0].form.shift, added_rounding=ShiftRounding(adds[0].form.rounding),
-        )
-
-
-def factors_of(multiplier: int, factors: tuple[int, int]) -> tuple[int, int]:
-    """Return what both operands of a sum are multiplied by, whose sum a requantizer multiplies."""
-    return multiplier * factors[0], multiplier * factors[1]
-
-
-def _signed(low: int, high: int) -> int:
-    """Return the bits with a sign that hold an interval."""
-    return width_of(min(low, -1), high)[0]
-
-
-@dataclass(frozen=True)
-class Engine:
-    """The hardware for a program: ``lanes``, of which ``together`` results leave in a cycle, and ``soft`` of whose rows
-    multiply in look-up tables; beats of weights of ``width`` bits, at most ``spare`` words of which are on their way at
-    a time."""
-
-    lanes: int
-    together: int
-    width: int
-    spare: int
-    soft: int = 0
-
-    def header(self, forms: Forms) -> int:
-        """Return the words in front of a block's weights."""
-        return -(-(forms.multiplier_bits + forms.addend_bits) // (self.lanes * 8))
-
-    def ring(self, network: Network) -> int:
-        """Return the words of the ring of weights: those of the largest block, and of a burst that ends in the next
-        one, as a power of two."""
-        taps = max(self.taps(network, layer) for layer in network.computed)
-        return int(1 << ceil_log2(taps + self.header(network.forms) + self.spare))
-
-    def taps(self, network: Network, layer: EngineLayer) -> int:
-        """Return the words of a window that a word of a layer's map is made of."""
-        return layer.window.taps * (1 if layer.diagonal else self.blocks(network.shapes[layer.source].parts))
-
-    def blocks(self, parts: Sequence[int]) -> int:
-        """Return the words of a pixel of such parts."""
-        return sum(-(-channels // self.lanes) for channels in parts)
-
-    def within(self, network: Network, blocks: int) -> Engine | None:
-        """Return the engine with as many rows in look-up tables as must be for so many multiplier blocks; None if what
-        requantizes takes more."""
-        left = blocks - self.together * network.forms.multipliers
-        return replace(self, soft=max(0, self.lanes - left // self.lanes)) if left >= 0 else None
-
-    def words(self, shape: Shape, rows: int | None = None) -> int:
-        """Return the words of so many rows of a map; of all."""
-        return (shape.rows if rows is None else rows) * shape.columns * self.blocks(shape.parts)
 
 
 @dataclass(frozen=True)
@@ -369,6 +163,12 @@ class Group:
         """Return the words of all regions, and of the strip of the image that waits in front of the engine."""
         return self.regions(engine)[1] + self.waiting(engine)
 
+    def has_room(self, engine: Engine, words: int, waiting: int | None) -> bool:
+        """Tell whether so many words are enough for all regions, and ``waiting`` for what waits; None: also for it."""
+        if waiting is None:
+            return self.words(engine) <= words
+        return self.regions(engine)[1] <= words and self.waiting(engine) <= waiting
+
     def waiting(self, engine: Engine) -> int:
         """Return the words of the strip of the image that waits in front of the engine."""
         return engine.words(self.network.shape, -(-self.network.shape.rows // self.strips)) if not self.first else 0
@@ -387,6 +187,12 @@ class Group:
             before = rows
 
 
+def group_of(network: Network, begin: int, end: int, strips: int) -> Group:
+    """Return the group of layers from one cut to another; the same one whenever it is asked for."""
+    found: Group = network.groups.setdefault((begin, end, strips), Group(network, begin, end, strips))
+    return found
+
+
 def _beside(placed: Mapping[int, Region], lives: Mapping[int, tuple[int, int]], home: int) -> list[Region]:
     """Return the regions that are used while that of ``home`` is."""
     begin, end = lives[home]
@@ -403,7 +209,7 @@ class Order:
     @classmethod
     def of(cls, network: Network, strips: Sequence[tuple[int, int, int]]) -> Order:
         """Return the order of (first layer, layer behind the last one, strips)."""
-        return cls(network, tuple(network.group(*each) for each in strips))
+        return cls(network, tuple(group_of(network, *each) for each in strips))
 
     @property
     def strips(self) -> tuple[tuple[int, int, int], ...]:
@@ -422,7 +228,7 @@ class Order:
     def program(self, engine: Engine) -> Program:
         """Return the program."""
         words = self.words(engine)
-        shapes, forms = self.network.shapes, self.network.forms
+        shapes = self.network.shapes
         instructions: list[Instruction] = []
         turned = False  # the map between two groups is at the end of the memory, and is the first one's last
         for group in self.groups:
@@ -442,11 +248,7 @@ class Order:
             sent = Send(found[group.last], 0, engine.words(shapes[-1]))
             turned ^= group.homes[group.last] != group.first
         instructions.append(sent)
-        ring = engine.ring(self.network)
-        return Program(
-            engine.lanes, engine.together, tuple(instructions), forms, words, ring, engine.width, engine.soft,
-            tuple(tuple(element % (1 << 8) for element in table) for table in self.network.tables),
-        )
+        return engine.program(self.network, instructions, words)
 
     def cycles(self, engine: Engine, cycles_of_beat: float) -> float:
         """Return about how many cycles a frame takes."""
@@ -466,14 +268,8 @@ class Order:
             core_geometry(layer.window), rows, blocks, out_blocks, regions[layer.source], regions[number],
             layer.diagonal, self.network.is_signed(layer.source), layer.pad_value, layer.form.low, layer.form.high,
             added, layer.maximum, -1 if layer.table is None else self.network.tables.index(layer.table),
+            self.network.shapes[layer.source].parts[-1] % engine.lanes, engine.repeats(layer),
         )
-
-
-def _sources(layer: EngineLayer | JoinedMaps) -> tuple[int, ...]:
-    """Return the maps that a layer reads."""
-    if isinstance(layer, JoinedMaps):
-        return layer.maps
-    return (layer.source,) if layer.added is None else (layer.source, layer.added.map)
 
 
 def _computable(layer: EngineLayer | JoinedMaps, rows: Mapping[int, int]) -> int:
@@ -501,9 +297,12 @@ def _first_row(layer: EngineLayer | JoinedMaps, number: int, row: int) -> int:
 _STRIPS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 160, 224)
 
 
-def fastest(network: Network, engine: Engine, words: int, cycles_of_beat: float) -> Order | None:
+def fastest(
+    network: Network, engine: Engine, words: int, cycles_of_beat: float, waiting: int | None = None
+) -> Order | None:
     """Return the order that takes the fewest cycles of those whose maps have room in so many words; None if there is
-    none. ``cycles_of_beat``: of weights, from one to the next.
+    none. ``cycles_of_beat``: of weights, from one to the next. ``waiting``: the words of the image that have room in
+    front of the engine; None: they are among ``words``.
 
     The best order up to a map is that up to an earlier one, and a group from there in as few strips as have room
     (dynamic programming): more strips only fetch more.
@@ -516,10 +315,10 @@ def fastest(network: Network, engine: Engine, words: int, cycles_of_beat: float)
         least = 0  # longer groups need no fewer strips
         for end in [end for end in cuts if end > begin]:
             groups = [
-                network.group(begin, end, strips)
+                group_of(network, begin, end, strips)
                 for strips in _STRIPS[least:] if strips <= network.shapes[begin].rows
             ]
-            fits = bisect_left(groups, True, key=lambda group: group.words(engine) <= words)
+            fits = bisect_left(groups, True, key=lambda group: group.has_room(engine, words, waiting))
             if fits == len(groups):
                 continue
             least += fits
@@ -533,17 +332,6 @@ def fastest(network: Network, engine: Engine, words: int, cycles_of_beat: float)
 
 def _cycles(group: Group, engine: Engine, cycles_of_beat: float) -> float:
     """Return about how many cycles a group takes, if weights come one by one in ``cycles_of_beat``."""
-    total, header = 0.0, engine.header(group.network.forms)
-    for number, rows in group.steps():
-        if not number:
-            continue
-        layer = group.network.layer(number)
-        taps, out_blocks = engine.taps(group.network, layer), engine.blocks(group.network.shapes[number].parts)
-        steps = max(taps + (layer.added is not None), engine.lanes // engine.together)
-        size = engine.lanes if layer.diagonal else engine.lanes**2
-        fetched = (header * engine.lanes**2 + taps * size) * 8 // engine.width * cycles_of_beat
-        total += out_blocks * max(len(rows) * layer.window.output[1] * steps + _AROUND, fetched)
-    return total
-
-
-_AROUND = 45  # cycles of a block besides its windows
+    return sum(
+        engine.cycles(group.network, number, len(rows), cycles_of_beat) for number, rows in group.steps() if number
+    )

@@ -6,18 +6,21 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hdl_lib.engine.program import BYTE, Program
-from hwflow.cores.engine.strips import Network, Shape
+from hdl_lib.engine.program import BYTE, Layer, Program
+from hdl_lib.engine.serial_program import SerialProgram
+from hwflow.cores.engine.network import Network, Shape
 from hwflow.ir.graph import IntArray
 
 
 def weight_stream(program: Program, network: Network, order: Sequence[int]) -> IntArray:
     """Return the bytes of a frame, as signed numbers; ``order``: the map that each of the program's layers makes."""
-    known = {number: _bytes_of(program, network, number) for number in dict.fromkeys(order)}
+    bytes_of = _serial_bytes_of if isinstance(program, SerialProgram) else _bytes_of
+    layers = dict(zip(order, program.layers, strict=True))
+    known = {number: bytes_of(program, network, number, layer) for number, layer in layers.items()}
     return np.concatenate([known[number] for number in order]).astype(np.int64)
 
 
-def _bytes_of(program: Program, network: Network, number: int) -> IntArray:
+def _bytes_of(program: Program, network: Network, number: int, _: Layer) -> IntArray:
     layer, lanes = network.layer(number), program.lanes
     source = _places(network.shapes[layer.source], lanes)
     target = _places(network.shapes[number], lanes)
@@ -42,6 +45,32 @@ def _bytes_of(program: Program, network: Network, number: int) -> IntArray:
     first = np.frombuffer(taps.to_bytes(program.width // BYTE, "little"), dtype=np.int8)
     firsts: IntArray = np.broadcast_to(first, (blocks, len(first)))
     return np.concatenate([firsts, header.reshape(blocks, -1), words.reshape(blocks, -1)], axis=1).reshape(-1)
+
+
+def _serial_bytes_of(program: Program, network: Network, number: int, made: Layer) -> IntArray:
+    """Return those of a serial engine: rows in words of their own for multiplier and addend, then those of each step.
+    """
+    layer, lanes, rows = network.layer(number), program.lanes, program.header // 2
+    source = _places(network.shapes[layer.source], lanes)
+    target = _places(network.shapes[number], lanes)
+    channels = lanes if layer.diagonal else rows  # of a block
+    blocks = int(target[-1]) // channels + 1
+    parameters: IntArray = np.zeros((blocks * channels, 2, rows), dtype=np.int8)
+    for place, multiplier, addend in zip(target, layer.form.multipliers, layer.form.addends, strict=True):
+        for kind, value in enumerate((multiplier, addend)):
+            parameters[place, kind] = np.frombuffer(value.to_bytes(rows, "little", signed=True), dtype=np.int8)
+    taps, words = 1 if made.same else layer.window.taps, int(source[-1]) + 1
+    weights: IntArray = np.zeros((blocks * channels, taps, 1 if layer.diagonal else words), dtype=np.int8)
+    if layer.diagonal:
+        weights[target, :, 0] = layer.weights[:taps].T
+    else:
+        weights[target[:, np.newaxis, np.newaxis], np.arange(taps)[:, np.newaxis], source] = (
+            layer.weights.reshape(layer.outputs, taps, layer.inputs)
+        )
+    found: IntArray = np.zeros((blocks, program.header + taps * weights.shape[2], rows), dtype=np.int8)
+    found[:, : 2 * channels] = parameters.reshape(blocks, 2 * channels, rows)
+    found[:, program.header :, :channels] = weights.reshape(blocks, channels, -1).swapaxes(1, 2)
+    return found.reshape(-1)
 
 
 def _places(shape: Shape, lanes: int) -> IntArray:

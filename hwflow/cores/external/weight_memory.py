@@ -144,6 +144,12 @@ class WeightMemory(HardwareOperator[WeightMemoryAttributes]):
         return Built(core, [], core.streams)
 
 
+def half_of(timing: MemoryTiming) -> MemoryTiming | None:
+    """Return the timing of half of a part's own RAM, beside which something else has the other half; None: the memory
+    is no such RAM."""
+    return replace(timing, chip=timing.chip.half) if isinstance(timing, SpramTiming) else None
+
+
 def controller_and_region(timing: MemoryTiming) -> tuple[Resources, Resources]:
     """Return what a memory's controller takes, and what each region does besides its queue."""
     if isinstance(timing, SpiFlashTiming):

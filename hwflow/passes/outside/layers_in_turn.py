@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from hwflow.cores.engine.engines import Engine, SerialEngine
 from hwflow.cores.engine.layer_engine import LayerEngineAttributes, Made
-from hwflow.cores.engine.strips import Engine, Order
+from hwflow.cores.engine.strips import Order
 from hwflow.cores.engine.weight_stream import weight_stream
 from hwflow.cores.external.weight_memory import (
     Fetched,
@@ -22,6 +23,7 @@ from hwflow.cores.external.weight_memory import (
 from hwflow.cores.registry import OPERATORS
 from hwflow.ir.graph import Graph, Names, Node, Value
 from hwflow.passes.outside.engine_parts import EnginePart, engine_part, sources
+from hwflow.passes.softmax_rows import softmax_rows
 from hwflow.types import IntType
 
 ENGINE, MEMORY = "engine", "memory"
@@ -30,8 +32,10 @@ ENGINE, MEMORY = "engine", "memory"
 _LONGEST_BURST = 255  # words
 
 
-def engine_of(lanes: int, together: int, width: int, soft: int = 0) -> Engine:
+def engine_of(lanes: int, together: int, width: int, soft: int = 0, serial: bool = False) -> Engine:
     """Return an engine that takes weights from a memory with words of ``width`` bits."""
+    if serial:
+        return SerialEngine(lanes, together, width, 2 + _LONGEST_BURST * width // (2 * lanes * 8))
     return Engine(lanes, together, width, 2 + _LONGEST_BURST * width // (lanes**2 * 8), soft)
 
 
@@ -48,12 +52,13 @@ def layers_in_turn(graph: Graph, part: EnginePart, engine: Engine, order: Order,
     graph.nodes = [node for node in graph.nodes if node.name not in names]
     used = Names([node.name for node in graph.nodes] + list(values))
     stream = Value(used.fresh(f"{ENGINE}_weights"), None, part.result.origin)
-    weights = weight_stream(program, part.network, [number for number, _ in order.steps() if number])
+    weights = weight_stream(program, order.network, [number for number, _ in order.steps() if number])
     fetched = Fetched(weights[None], 1, IntType(8, True))
-    memory = Node(used.fresh(MEMORY), [], [stream], WeightMemoryAttributes(timing, (fetched,)))
+    memory = Node(used.fresh(MEMORY), [], [stream], WeightMemoryAttributes(timing, (fetched,), engine.longest))
     (stream.type,) = OPERATORS[memory.op].infer(memory.attributes, [])
     source, result = values[part.source.name], values[part.result.name]
-    made = Made(part.source.name, (engine.lanes, engine.together, engine.width, engine.soft), order.strips)
+    kind = engine.lanes, engine.together, engine.width, engine.soft, isinstance(engine, SerialEngine)
+    made = Made(part.source.name, kind, order.strips)
     attributes = LayerEngineAttributes(part.network.layers, part.result.typed, program, made)
     node = Node(used.fresh(ENGINE), [source, stream], [result], attributes, tuple(dict.fromkeys(origins)))
     place = next((index + 1 for index, each in enumerate(graph.nodes) if source in each.outputs), 0)
@@ -67,12 +72,14 @@ def layers_as_made(graph: Graph, made: Made | None) -> Graph:
     """Return a copy of a dataflow graph with the engine that another one of the same model has; None: it has none."""
     if made is None:
         return graph
+    graph = softmax_rows(graph)
     part = next(
         (part for source in sources(graph) if source.name == made.source and (part := engine_part(graph, source))), None
     )
     if part is None:
         return graph
-    return layers_in_turn(graph, part, engine_of(*made.engine), Order.of(part.network, made.strips), None)
+    engine = engine_of(*made.engine)
+    return layers_in_turn(graph, part, engine, Order.of(engine.network(part.network), made.strips), None)
 
 
 def paced(graph: Graph) -> Graph:

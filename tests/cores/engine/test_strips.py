@@ -10,7 +10,9 @@ import pytest
 
 from hdl_lib.engine.program import Load, Program, Send
 from hwflow.cores.engine.engine_layers import AddedMap, EngineLayer, JoinedMaps
-from hwflow.cores.engine.strips import Engine, Network, Order, Shape, fastest
+from hwflow.cores.engine.engines import Engine
+from hwflow.cores.engine.network import Network, Shape
+from hwflow.cores.engine.strips import Order, fastest
 from hwflow.cores.logical.image_windows import WindowGeometry
 from hwflow.numerics.requantizers.multiply_add_shift import MultiplyAddShift
 from hwflow.types import Interval, IntType

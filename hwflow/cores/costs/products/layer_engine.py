@@ -7,10 +7,12 @@ from functools import lru_cache
 from hdl_lib.arithmetic.multiplier import PART, ProductForm
 from hdl_lib.engine.fields import Fields
 from hdl_lib.engine.program import BYTE, LOOKED_UP, Program
+from hdl_lib.engine.serial_program import SerialProgram
 from hdl_lib.engine.weight_ring import WeightRing
 from hwflow.cores.costs.basics import adder, bits, loop
 from hwflow.cores.costs.memory import buffer_memory, filled_rom, queue
 from hwflow.cores.costs.products.matrix import Matrix
+from hwflow.cores.costs.products.serial_engine import serial_engine
 from hwflow.cores.operator import Resources
 from hwflow.types import IntType
 
@@ -24,6 +26,8 @@ _LIMITS = 70  # look-up tables of a result's limits
 @lru_cache(maxsize=256)
 def layer_engine(family: str, program: Program, width: int, depth: int) -> Resources:
     """Return the resources of an engine; ``width``: bits of a beat that it sends."""
+    if isinstance(program, SerialProgram):
+        return serial_engine(family, program, width, depth)
     forms, lanes, word = program.forms, program.lanes, program.lanes * BYTE
     types = (IntType(BYTE + 1, True), IntType(BYTE, True), IntType(forms.sum_bits, True))
     total = Resources()
