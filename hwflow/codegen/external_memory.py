@@ -100,7 +100,8 @@ def memory_table(
             for node in graph.nodes if isinstance(node.attributes, FetchedMatrixAttributes | FetchedRowAttributes)
         },
         "engines": [
-            node.attributes.made.table() | {"layers": len(node.attributes.layers)}
+            node.attributes.made.table()
+            | {"layers": len(node.attributes.layers), "words": node.attributes.program.words}
             for node in graph.nodes if isinstance(node.attributes, LayerEngineAttributes)
         ],
         "model": _parameters(timing, plan),

@@ -30,6 +30,7 @@ _LUT_IN_FRONT = 1280  # look-up tables of the budget for each multiplier in fron
 _LARGE = 1 << 16  # bits of a dense layer beside an engine that does not stay in block RAM
 _FETCHED = 6  # block RAMs of one that does not, about
 _QUEUES = 4  # block RAMs of weights on their way, and of the result
+_WORTH = 0.95  # times the cycles: what the other half of the RAM must save
 _SERIAL_QUEUES = 2  # the same of a serial engine
 _MOST_SOFT = 0.1  # of the rows multiply in look-up tables: with half of them a tenth faster, but hardly routable
 
@@ -96,19 +97,21 @@ def _choices(
     others += _FETCHED * len(dense) + _QUEUES
     blocks = sum(bounds.least_of(node, "dsp") for node in beside)
     in_front = sum(_macs(_in_front(graph, part))) * _LUT_IN_FRONT / max(1, budget.lut)
+    waits = all(part.source is not port.value for port in graph.inputs)
     for lanes in _LANES:
         for together in (each for each in _TOGETHER if lanes % each == 0):
             engine = engine_of(lanes, together, timing.chip.width).within(part.network, budget.dsp - blocks)
             if engine is None or lanes * 8 % engine.width or engine.soft > _MOST_SOFT * lanes:
                 continue
             pace = cycles_of_beat(engine, part.network, timing)
-            order = order_within(engine, part.network, device.family, budget.bram - others, pace)
+            order = order_within(engine, part.network, device.family, budget.bram - others, pace, waits=waits)
             if order is not None:
                 yield _Choice(part, engine, order, in_front + order.cycles(engine, pace), dense, timing)
                 break  # fewer together are slower
     # Half of a part's own RAM has the maps, and the other half the weights; or all of it has maps.
-    half, waits = half_of(timing), all(part.source is not port.value for port in graph.inputs)
-    for memory, room in ((half, timing.chip.bytes // 2), (half and flash, timing.chip.bytes)):
+    half = half_of(timing)
+    least: float | None = None  # cycles of an engine with its weights in flash, beside which an image can wait
+    for memory, share in ((half, 2), (half and flash, 2), (half and flash, 1)):
         if memory is None:
             continue
         serial = engine_of(_SERIAL_LANES, 1, memory.chip.width, serial=True).within(part.network, budget.dsp - blocks)
@@ -116,8 +119,11 @@ def _choices(
             return
         pace = cycles_of_beat(serial, part.network, memory)
         left = budget.bram - _SERIAL_QUEUES - sum(bounds.least_of(node, "bram") for node in beside)
-        order = order_beside(
-            serial, part.network, device.family, room // serial.lanes, left, pace, waits=waits
-        )
-        if order is not None:
-            yield _Choice(part, serial, order, in_front + order.cycles(serial, pace), dense, memory)
+        room = timing.chip.bytes // share // serial.lanes
+        order = order_beside(serial, part.network, device.family, room, left, pace, waits=waits)
+        cycles = None if order is None else order.cycles(serial, pace)
+        if order is None or cycles is None or (least is not None and cycles > _WORTH * least):
+            continue
+        if memory is flash:
+            least = cycles
+        yield _Choice(part, serial, order, in_front + cycles, dense, memory)

@@ -67,3 +67,14 @@ def test_simulated(out: Path, stall: str, capsys: pytest.CaptureFixture[str]) ->
 def test_layer_by_layer(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sim", str(out), "--frames", "1", "--layers"]) == 0
     assert "layers equal the golden model" in capsys.readouterr().out
+
+
+def test_an_image_waits_while_another_one_is_computed(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With weights in flash there is RAM left for images: they come over the link meanwhile. On a simulated board."""
+    assert ("image_queue" in (out / "board" / "top.il").read_text()) == (out.name == "flash")
+    if out.name == "flash":
+        assert main(["run", str(out), "--simulated", "--frames", "4", "--format", "json"]) == 0
+        told = json.loads(capsys.readouterr().out)
+        assert told["mismatches"] == 0
+        report = json.loads((out / "report.json").read_text())
+        assert told["statistics"]["cycles"] <= report["timing"]["initiation_interval"]

@@ -114,7 +114,7 @@ def write_board(
         flash = memory.get("flash")
         top = BoardTop(
             board, sources, sinks, clock, carrier, known, manifest["top"], _image(manifest), load, flash=bool(flash),
-            memory_words=memory.get("model", {}).get("WORDS"),
+            memory_words=memory.get("model", {}).get("WORDS"), waiting=_waiting(board, manifest, sources),
         )
         if flash:
             description |= _with_flash(board, flash, clock.frequency_hz)
@@ -173,6 +173,17 @@ def _with_flash(board: Board, flash: Mapping[str, Any], clock_hz: Fraction) -> d
         "program": first, "other_programs": others,
         "flash": {"programs": writing, "seconds": float(flash["check_cycles"] / clock_hz)},
     }
+
+
+def _waiting(board: Board, manifest: Mapping[str, Any], sources: Sequence[FramePort]) -> int:
+    """Return the beats of the image that have room in the part's own RAM, beside the maps of an engine whose weights
+    come from a flash: half of it, if there is one stream, and a beat with its end is no wider."""
+    memory, spram = manifest.get("memory", {}), board.part.spram
+    maps = sum(engine["lanes"] * engine["words"] for engine in memory.get("engines", []) if engine["serial"])
+    if spram is None or "flash" not in memory or not 0 < maps <= spram.half.bytes or len(sources) > 1:
+        return 0
+    width = 2 * spram.width
+    return 0 if 8 * sources[0].bytes_per_beat + 1 > width else spram.half.bytes * 8 // width
 
 
 def write_settings(

@@ -10,12 +10,26 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from amaranth import Cat, ClockDomain, ClockSignal, Const, Elaboratable, Instance, Module, ResetSignal, Signal
+from amaranth import (
+    Cat,
+    ClockDomain,
+    ClockSignal,
+    Const,
+    DomainRenamer,
+    Elaboratable,
+    Instance,
+    Module,
+    ResetInserter,
+    ResetSignal,
+    Signal,
+    Value,
+)
 from amaranth.lib import io, wiring
 from amaranth.lib.cdc import FFSynchronizer
 
 from hdl_lib.clocks.pll_ice40 import Ice40Pll
 from hdl_lib.clocks.stream_crossing import StreamCrossing
+from hdl_lib.external.single_port_queue import SinglePortQueue
 from hdl_lib.links.link_shell import RESET_STAGES, LinkShell
 from hwflow.codegen.board.carriers import Carrier
 from hwflow.codegen.board.clock_plan import FAMILIES, ClockPlan
@@ -113,14 +127,16 @@ class BoardTop(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annot
     ``identity``: what the board says of itself. ``image``: bytes a beat and beats of what the board's memory is loaded
     with when a session begins; None: the design has nothing there. ``flash``: that memory is the flash;
     ``memory_words``: of the part's own RAM where it is that. ``load``: bytes of a packet that loads its tables, if it
-    is loadable. Reset is released :data:`RESET_SECONDS` after the PLL locks. The domain ``sync`` is that of link and
-    carrier, ``core`` that of the design: the same clock, or ``clock.ratio`` times as fast.
+    is loadable. ``waiting``: beats of the only input that have room in the part's own RAM in front of the design; 0:
+    none. Reset is released :data:`RESET_SECONDS` after the PLL locks. The domain ``sync`` is that of link and carrier,
+    ``core`` that of the design: the same clock, or ``clock.ratio`` times as fast.
     """
 
     def __init__(
         self, board: Board, sources: Sequence[FramePort], sinks: Sequence[FramePort], clock: ClockPlan,
         carrier: Carrier, identity: bytes, core: str = TOP, image: tuple[int, int] | None = None,
         load: int | None = None, *, flash: bool = False, memory_words: int | None = None,
+        waiting: int = 0,
     ):
         self.flash = flash
         self.board, self.clock, self.carrier, self.core = board, clock, carrier, core
@@ -131,7 +147,7 @@ class BoardTop(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annot
             [(port.bytes_per_beat, port.beats) for port in sinks],
             buffers.receive, buffers.transmit, buffers.payload, identity, clock.ratio, image, load,
         )
-        self.load, self.memory_words = load, memory_words
+        self.load, self.memory_words, self.waiting = load, memory_words, waiting
 
     @property
     def reset_cycles(self) -> int:
@@ -194,6 +210,9 @@ class BoardTop(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annot
             inputs, more = inputs[: self.inputs], inputs[self.inputs :]
             outputs, answer = outputs[: self.outputs], outputs[self.outputs :]
             image, load = (more, []) if image else ([], more)
+        if self.waiting:
+            (port,) = inputs
+            inputs = [self._waiting(m, port, core_reset)]
         memory: dict[str, Any] = {}
         if image:
             mhz = float(self.clock.frequency_hz / 1_000_000)
@@ -214,6 +233,14 @@ class BoardTop(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annot
             o_error=core_error,
         )
         return m
+
+    def _waiting(self, m: Module, port: Any, reset: Value) -> Any:
+        """Put a queue behind the only input, so that an image comes while the design computes."""
+        queue = SinglePortQueue(port.payload.shape(), self.waiting)
+        domain = "sync" if self.clock.ratio == 1 else "core"
+        m.submodules.image_queue = ResetInserter({domain: reset})(DomainRenamer(domain)(queue))
+        wiring.connect(m, port, queue.i)
+        return queue.o
 
     def _crossed(
         self, m: Module, core_clk: Signal, inputs: Sequence[Any], outputs: Sequence[Any]

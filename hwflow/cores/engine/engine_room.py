@@ -16,17 +16,19 @@ _ROWS = 512  # words by which a memory grows
 _TRIES = 8  # of less and less room for maps
 
 
-def order_within(engine: Engine, network: Network, family: str, blocks: int, cycles_of_beat: float) -> Order | None:
+def order_within(
+    engine: Engine, network: Network, family: str, blocks: int, cycles_of_beat: float, *, waits: bool
+) -> Order | None:
     """Return the fastest order whose maps, weights, program, and the strip of the image that waits have room in so many
-    block RAMs; None if none was found."""
+    block RAMs; None if none was found. ``waits``: as of :func:`order_beside`."""
     left = blocks
     for _ in range(_TRIES):
         words = _words_of_maps(engine, network, family, left)
-        order = fastest(network, engine, words, cycles_of_beat) if words else None
+        order = fastest(network, engine, words, cycles_of_beat, None if waits else words) if words else None
         if order is None:
             return None
         width = engine.lanes * 8
-        waiting = costs.buffer_memory(family, order.groups[0].waiting(engine), width).bram
+        waiting = costs.buffer_memory(family, order.groups[0].waiting(engine), width).bram if waits else 0
         excess = costs.layer_engine(family, order.program(engine), width, 1).bram + waiting - blocks
         if excess <= 0:
             return order
