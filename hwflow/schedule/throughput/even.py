@@ -13,7 +13,7 @@ millions of beats.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from math import ceil, gcd
 
@@ -30,6 +30,7 @@ from hwflow.schedule.throughput.events import distinct_waits
 
 _FRAMES = 2  # of a run: each is a period later than the one before
 _CHUNK = 1 << 18  # events processed together
+_FEW = 1 << 24  # beats of a queue beside what follows: looked at one by one within a second
 _KEPT = 3  # timings in memory: neighbours are visited in succession
 _BITS = 62  # of a fixed-point number of cycles
 
@@ -40,20 +41,16 @@ _Constraint = tuple[_Process, _Process, int]  # the second starts at least so ma
 @dataclass(frozen=True, eq=False)
 class EvenSteps:
     """The cycles of a process with ``steps`` per frame after its start, spaced by ``period / steps`` and rounded down.
-    ``at_these``: if given, only these are steps of the process, in order; ``taken``: if given, only so many are, the
-    first ones."""
+    ``taken``: if given, only so many are steps of the process, the first ones."""
 
     period: int
     steps: int
-    at_these: Steps | None = None
     taken: int | None = None
 
     @property
     def count(self) -> int:
         """Return the number of steps per frame."""
-        if self.taken is not None:
-            return self.taken
-        return self.steps if self.at_these is None else len(self.at_these)
+        return self.steps if self.taken is None else self.taken
 
     @cached_property
     def shift(self) -> int:
@@ -68,36 +65,35 @@ class EvenSteps:
     def cycles(self, steps: Steps) -> Steps:
         """Return the cycles of ``steps``, which ascend; negative ones are of earlier frames."""
         frame, step = _in_frames(steps.astype(np.int64, copy=False), self.count)
-        if self.at_these is not None:
-            step = self.at_these[step].astype(np.int64, copy=False)
         result: Steps = frame * self.period + (step * self.rate >> self.shift)
         return result
 
     def done(self, cycles: Steps) -> Steps:
         """Return, for each of ``cycles`` (ascending), how many steps since the start of the frame are no later."""
         frame, cycle = _in_frames(cycles, self.period)
-        step = np.minimum((((cycle + 1) << self.shift) - 1) // self.rate, (self.taken or self.steps) - 1)
-        if self.at_these is not None:
-            step = self.at_these.searchsorted(step, side="right") - 1
+        step = np.minimum((((cycle + 1) << self.shift) - 1) // self.rate, self.count - 1)
         result: Steps = frame * self.count + step + 1
         return result
 
 
 @dataclass(frozen=True, eq=False)
 class _QueueEnd:
-    """One end of a queue: the process that produces or consumes its beats, and its step for each beat."""
+    """One end of a queue: the process that produces or consumes its beats, and its step for each beat. ``follows``: the
+    process has no steps of its own; spacing and steps are those of the end that it follows."""
 
     process: _Process
     spacing: EvenSteps
     steps: Beats
+    follows: bool = False
 
     @property
     def times(self) -> int:
-        """Return how often in a frame the steps repeat, in equal parts of the process; once where it pauses."""
-        if self.spacing.taken is not None:
+        """Return how often in a frame the steps repeat, in equal parts of the process; once where it pauses, and where
+        it follows another one and its beats are few enough to look at all."""
+        if self.spacing.taken is not None or (self.follows and len(self.steps) <= _FEW):
             return 1
         whole = isinstance(self.steps, Cyclic) and self.steps.period * self.steps.times == self.spacing.count
-        return self.steps.times if isinstance(self.steps, Cyclic) and whole and self.spacing.at_these is None else 1
+        return self.steps.times if isinstance(self.steps, Cyclic) and whole else 1
 
     def exact(self, beats: Steps) -> Steps:
         """Return the cycles of ``beats`` after the start before they are rounded down, in fixed point; negative ones
@@ -116,11 +112,9 @@ class _QueueEnd:
         frame, beat = _in_frames(beats, len(self.steps))
         return self.spacing.cycles(frame * self.spacing.count + self.steps[beat])
 
-    def followed(self) -> EvenSteps:
-        """Return the steps of a process that has one step for each beat, at the same cycles."""
-        steps = np.asarray(self.steps)
-        steps = steps if self.spacing.at_these is None else self.spacing.at_these[steps]
-        return EvenSteps(self.spacing.period, self.spacing.steps, steps)
+    def followed_by(self, process: _Process) -> _QueueEnd:
+        """Return the end of a process that has one step for each beat, at the same cycles."""
+        return replace(self, process=process, follows=True)
 
     def done(self, cycles: Steps) -> Steps:
         """Return, for each of ``cycles``, how many beats since the start of the frame are no later."""
@@ -208,8 +202,7 @@ class EvenSchedule:
         for target, process in enumerate(self._timing(node).processes):
             for wait in process.waits:
                 steps, needs = distinct_waits(wait)
-                before = _QueueEnd((node, wait.process), self._spacing(node, wait.process), needs)
-                after = _QueueEnd((node, target), self._spacing(node, target), steps)
+                before, after = self._end((node, wait.process), needs), self._end((node, target), steps)
                 yield before.process, after.process, _separation(before, after) + wait.lag
 
     def _arrivals(self, value: Value) -> Iterator[_Constraint]:
@@ -230,19 +223,19 @@ class EvenSchedule:
         index = node.outputs.index(value)
         for k, process in enumerate(self._timing(node).processes):
             if index in process.produces:
-                return _QueueEnd((node, k), self._spacing(node, k), process.produces[index])
+                return self._followed((node, k)) or self._end((node, k), process.produces[index])
         raise KeyError(value)  # uncovered: a defect of ours
 
     def _consumed(self, value: Value) -> _QueueEnd:
         """Return the consuming end. Beats of a graph output are consumed as they arrive."""
         if value not in self._consumers:
             produced = self._produced(value)
-            return _QueueEnd(produced.process, produced.followed(), every(len(produced.steps)))
+            return produced.followed_by(produced.process)
         node = self._consumers[value]
         index = node.inputs.index(value)
         for k, process in enumerate(self._timing(node).processes):
             if index in process.consumes:
-                return _QueueEnd((node, k), self._spacing(node, k), process.consumes[index])
+                return self._followed((node, k)) or self._end((node, k), process.consumes[index])
         raise KeyError(value)  # uncovered: a defect of ours
 
     def _start(self, value: Value) -> int:
@@ -259,16 +252,24 @@ class EvenSchedule:
         node = self._producers[value]
         return self._timing(node).latency[node.outputs.index(value)]
 
-    def _spacing(self, node: Node, process: int) -> EvenSteps:
+    def _followed(self, process: _Process) -> _QueueEnd | None:
+        """Return both ends of a process that follows another one; None where it has steps of its own."""
+        node, _ = process
         if isinstance(node.attributes, FrameSyncAttributes) and node.outputs[0] in self._consumers:
-            return self._consumed(node.outputs[0]).followed()
+            return self._consumed(node.outputs[0]).followed_by(process)
         if isinstance(node.attributes, FifoAttributes) or (self._relays_follow and self._is_behind_a_core(node)):
-            return self._produced(node.inputs[0]).followed()
-        steps = self._timing(node).processes[process].steps
+            return self._produced(node.inputs[0]).followed_by(process)
+        return None
+
+    def _end(self, process: _Process, beats: Beats) -> _QueueEnd:
+        """Return the end whose process has these steps of its own for the ``beats``."""
+        node, number = process
+        steps = self._timing(node).processes[number].steps
         share = self._shares.get(node)
         if share is None:
-            return EvenSteps(self.period, steps)
-        return EvenSteps(self.period, max(steps, min(self.period, ceil(steps / share))), taken=steps)
+            return _QueueEnd(process, EvenSteps(self.period, steps), beats)
+        slower = max(steps, min(self.period, ceil(steps / share)))
+        return _QueueEnd(process, EvenSteps(self.period, slower, taken=steps), beats)
 
     def _is_behind_a_core(self, node: Node) -> bool:
         """Tell whether a node is a relay, but not of a frame synchroniser, which follows the relay."""

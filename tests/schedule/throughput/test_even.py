@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import pairwise
 from math import ceil
@@ -12,15 +12,17 @@ import numpy as np
 import pytest
 
 from hwflow.boards import find_board
+from hwflow.cores.beat_movers import FifoAttributes
 from hwflow.cores.operator import Decision
 from hwflow.cores.registry import hardware
-from hwflow.cores.timing import Cyclic, Process, Timing, Wait, every
+from hwflow.cores.timing import Beats, Cyclic, Process, Timing, Wait, beat_by_beat, every, spaced
 from hwflow.errors import ModelRefused
 from hwflow.ir.graph import Graph, Node, Port, Stage, Value, identity_order
 from hwflow.schedule import queues
 from hwflow.schedule.plan import Plan
 from hwflow.schedule.schedule import Schedule, planned, schedule
 from hwflow.schedule.search.folding_search import Budget
+from hwflow.schedule.throughput import even
 from hwflow.schedule.throughput.evaluate import evaluate
 from hwflow.schedule.throughput.even import EvenSchedule, EvenSteps, _backlog, _QueueEnd, _separation
 from hwflow.types import IntType
@@ -51,9 +53,10 @@ def test_a_pace_by_hand() -> None:
     assert half.cycles(np.arange(-4, 8)).tolist() == [-20, -18, -15, -13, 0, 2, 5, 7, 20, 22, 25, 27]
     assert half.done(np.arange(-3, 9)).tolist() == [0, 0, 0, 1, 1, 2, 2, 2, 3, 3, 4, 4]
     assert half.done(np.array([19, 20])).tolist() == [4, 5]
-    some = EvenSteps(10, 4, np.array([1, 2]))  # cycles 2 and 5
-    assert some.cycles(np.arange(-1, 3)).tolist() == [-5, 2, 5, 12]
-    assert some.done(np.arange(-5, 13)).tolist() == [0] * 7 + [1] * 3 + [2] * 7 + [3]
+    some = _QueueEnd((Node("n", [], [], Timed(None)), 0), pace, np.array([1, 2]))  # cycles 2 and 5
+    for end in (some, some.followed_by((Node("m", [], [], Timed(None)), 0))):
+        assert end.cycles(np.arange(-1, 3)).tolist() == [-5, 2, 5, 12]
+        assert end.done(np.arange(-5, 13)).tolist() == [0] * 7 + [1] * 3 + [2] * 7 + [3]
 
 
 @pytest.mark.usefixtures("timings_from_attributes")
@@ -156,6 +159,63 @@ def test_a_share_of_a_frame(seed: int) -> None:
             taken = sum(cycle(second, other) <= now for other in range(-2 * count, 2 * count)) - 2 * count
             there = max(there, beat + 1 - taken)
         assert abs(_backlog(first, second, between) - there) <= 1
+
+
+@dataclass(frozen=True, eq=False)
+class TimedFifo(FifoAttributes):
+    """A queue in a node of its own, with ``timing``."""
+
+    timing: Timing = field(kw_only=True)
+
+
+def queued(made: Beats, taken: Beats, steps: int) -> Plan:
+    """A core that makes beats, a queue in a node of its own, and a core that takes them."""
+    first, last = (Process(steps, {0: spaced(1)}, {0: made}), Process(steps, {0: taken}, {0: spaced(1)}))
+    plan = chain([Timing((first,), (1,)), beat_by_beat(len(made), 2), Timing((last,), (1,))])
+    fifo = plan.graph.nodes[1]
+    fifo.attributes = TimedFifo(timing=fifo.attributes.timing)
+    return plan
+
+
+@pytest.mark.usefixtures("timings_from_attributes")
+@pytest.mark.parametrize("times", [5, even._FEW])
+def test_what_follows_a_core_takes_no_memory_for_its_beats(times: int) -> None:
+    """Of three steps a core makes beats in two, from cycle 0 on; the next takes them in the last two of three, so that
+    it may begin with the core but for latencies, 1 and 2 cycles. A place in the first queue is free two cycles after
+    its beat was made, in the second one three: of three cycles two have beats, so both hold two. What is bounded by a
+    part of the frame may be two more."""
+    made, taken = Cyclic(np.array([0, 1]), 3, times), Cyclic(np.array([1, 2]), 3, times)
+    plan = queued(made, taken, 3 * times)
+    tracemalloc.start()
+    try:
+        schedule = EvenSchedule(plan, 3 * times)
+        assert schedule.settle()
+        starts = [start for _, start in sorted((node.name, at) for (node, _), at in schedule.starts.items())]
+        depths = list(schedule.depths().values())
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert starts == [0, 1, 2]
+    assert all(0 <= depth - 2 <= (2 if times > 5 else 0) for depth in depths[:2])
+    assert peak < 1 << 26
+
+
+@pytest.mark.usefixtures("timings_from_attributes")
+@pytest.mark.parametrize("seed", range(20))
+def test_what_follows_has_the_cycles_of_all_its_beats(seed: int) -> None:
+    """Steps that repeat, and the same in arrays: the same starts and depths, or bounds of them where the beats of what
+    follows are too many to look at all."""
+    rng = np.random.default_rng(seed)
+    times, beats = (int(n) for n in rng.integers(2, 9, 2))
+    each = beats + int(rng.integers(0, 9))
+    ends = [Cyclic(np.sort(rng.choice(each, beats, replace=False)), each, times) for _ in range(2)]
+    period = each * times + int(rng.integers(0, 30))
+    found = []
+    for made, taken in (ends, [np.asarray(end) for end in ends]):
+        schedule = EvenSchedule(queued(made, taken, each * times), period)
+        assert schedule.settle()
+        found.append([*schedule.starts.values(), *schedule.depths().values()])
+    assert all(0 <= bound - exact <= 4 for bound, exact in zip(*found, strict=True))
 
 
 @pytest.mark.usefixtures("timings_from_attributes")
