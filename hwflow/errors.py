@@ -6,9 +6,10 @@ A command that refuses its input collects *all* findings before it raises: one :
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import cached_property
 from typing import ClassVar, Self
 
 from hwflow.display import printable, shortened
@@ -94,6 +95,29 @@ class HwflowError(Exception):
 
 class ModelRefused(HwflowError):
     """The model cannot be compiled exactly, or is no valid ONNX model; all reasons are in ``findings``."""
+
+
+class DoesNotFit(ModelRefused):
+    """No design fits. Its findings take long to find, and are found when they are first asked for: of all the forms of
+    a design that are tried, one is told of."""
+
+    def __init__(self, explain: Callable[[], Iterable[Finding]]) -> None:
+        Exception.__init__(self)
+        self._explain = explain
+
+    @cached_property
+    def findings(self) -> tuple[Finding, ...]:  # type: ignore[override]
+        try:
+            return tuple(self._explain())
+        except ModelRefused as refused:  # what would fit has another obstacle
+            return refused.findings
+
+    def __str__(self) -> str:
+        return "\n".join(str(finding) for finding in self.findings)
+
+    def __reduce__(self) -> tuple[type[ModelRefused], tuple[tuple[Finding, ...]]]:
+        """Go to another process with findings."""
+        return ModelRefused, (self.findings,)
 
 
 class NoSuchModel(ModelRefused):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from hwflow.errors import Finding
+import pickle
+
+from hwflow.errors import DoesNotFit, Finding, ModelRefused
 
 
 def test_findings_do_not_command_the_terminal() -> None:
@@ -23,3 +25,27 @@ def test_output_of_tools_keeps_its_lines() -> None:
 
 def test_messages_of_absurd_length_are_cut() -> None:
     assert Finding("rule", "model", "x" * 5000, "none").message == f"{'x' * 4000}... (5000 characters)"
+
+
+def test_why_nothing_fits_is_looked_for_when_it_is_asked_for() -> None:
+    """Once, and by whoever takes the refusal in another process, too."""
+    asked = []
+
+    def explain() -> list[Finding]:
+        asked.append(True)
+        return [Finding("device-budget", "model 'm'", "lut must be at most 1, not 2", "use a larger board")]
+
+    refused = DoesNotFit(explain)
+    assert not asked
+    text = "error: model 'm': lut must be at most 1, not 2 [device-budget]\n  remedy: use a larger board"
+    assert str(refused) == str(refused) == text
+    assert [finding.rule for finding in refused.findings] == ["device-budget"] and len(asked) == 1
+    sent = pickle.loads(pickle.dumps(refused))
+    assert isinstance(sent, ModelRefused) and sent.findings == refused.findings
+
+
+def test_what_is_in_the_way_of_explaining_is_the_reason() -> None:
+    def explain() -> list[Finding]:
+        raise ModelRefused.of("even-schedule", "model 'm'", "must have one", "use smaller images")
+
+    assert [finding.rule for finding in DoesNotFit(explain).findings] == ["even-schedule"]

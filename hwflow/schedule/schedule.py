@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from hwflow.cores.external.weight_memory import WeightMemoryAttributes
 from hwflow.cores.operator import Decision, Folding, Resources
 from hwflow.cores.registry import hardware
 from hwflow.display import show
-from hwflow.errors import Finding, ModelRefused
+from hwflow.errors import DoesNotFit, Finding, ModelRefused
 from hwflow.ir.graph import Graph, Node, Recurring, Stage
 from hwflow.schedule.chains import join_chains
 from hwflow.schedule.converters import insert_plumbing
@@ -173,7 +174,7 @@ def _fastest(task: _Task, budget: Budget, search: FoldingSearch) -> Schedule:
     except ModelRefused:
         if tabled := _with_tables(task, budget, search, fastest):
             return tabled
-        raise ModelRefused(_what_would_fit(task, budget, search)) from None
+        raise DoesNotFit(partial(_what_would_fit, task, budget, search)) from None
     if least > fastest and (tabled := _with_tables(task, budget, search, fastest)):
         return tabled
     there = [i for i in search.intervals if i >= least]
@@ -184,7 +185,7 @@ def _fastest(task: _Task, budget: Budget, search: FoldingSearch) -> Schedule:
         found, _ = _attempt(task, budget, search, there[high], exact=False)
         if found is None:
             if high == len(there) - 1:
-                raise ModelRefused(_what_would_fit(task, budget, search))
+                raise DoesNotFit(partial(_what_would_fit, task, budget, search))
             low, high, step = high, min(high + step, len(there) - 1), 2 * step
     while high - low > 1 and there[high] > there[low + 1] * (1 + _NEAR):
         middle = (low + high) // 2
@@ -276,7 +277,7 @@ def _with_tables(task: _Task, budget: Budget, search: FoldingSearch, interval: i
 def _what_would_fit(task: _Task, budget: Budget, search: FoldingSearch) -> list[Finding]:
     """Explain why no design fits at any interval: the shortages of a slowest design, and a sufficient budget: raised by
     what cores lack, then by what their queues lack, until :func:`_attempt` would succeed at once."""
-    interval = search.intervals[-1]
+    task, interval = replace(task, chosen=lambda plan: None), search.intervals[-1]  # nobody builds it
     enough, _, known = search.enough(interval, task.free)
     widened = enough
     for _ in range(_WIDENINGS):  # until a search finds the design that is known to exist

@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from concurrent.futures import Executor
 from copy import copy
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import combinations
 from math import ceil
 from typing import Any, Protocol
@@ -33,7 +33,7 @@ from hwflow.cores.beat_movers import WidthConverterAttributes
 from hwflow.cores.operator import Device, Folding, Resources
 from hwflow.cores.registry import hardware
 from hwflow.display import show
-from hwflow.errors import Finding, ModelRefused
+from hwflow.errors import DoesNotFit, Finding, ModelRefused
 from hwflow.ir.graph import Graph, Node, Value
 from hwflow.schedule.converters import View, steps_between
 from hwflow.schedule.search.circuit_nodes import circuit_nodes
@@ -155,7 +155,7 @@ class FoldingSearch:
         """Return the least feasible interval. Raises :class:`ModelRefused` if nothing fits."""
         index = bisect_left(range(len(self.intervals)), True, key=lambda i: self._fits(self.intervals[i]))
         if index == len(self.intervals):
-            raise ModelRefused(self.refusal(self.intervals[-1], None))
+            raise DoesNotFit(partial(self.refusal, self.intervals[-1], None))
         return self.intervals[index]
 
     def best(self) -> tuple[int, dict[Node, Folding]]:
