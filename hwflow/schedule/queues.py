@@ -59,11 +59,23 @@ def make_room(plan: Plan) -> PeriodicSchedule | EvenSchedule:
     while has_delays(plan.graph) and (bound := circuit_interval(plan)) > period:  # in which buffers may be smaller
         period = bound
         even = _give_buffers(plan, period)
-    most, step = _MOST_LONGER * period, 1
-    while (room := _room(plan, even)) is None and period < most:  # the bound is of so many frames, depths are fixed
-        period, step = period + step, 2 * step
-        even = _give_buffers(plan, period)
-    return room or _without_room(plan, period)
+    if room := _room(plan, even):
+        return room
+    longer = _longer(period)
+    if _room(plan, _give_buffers(plan, longer[-1])) is None:  # what the longest is too short for, all are
+        _without_room(plan, longer[-1])
+    rooms = (_room(plan, _give_buffers(plan, each)) for each in longer)
+    return next(room for room in rooms if room is not None)
+
+
+def _longer(period: int) -> list[int]:
+    """Return the periods to try after one that is too short, at growing distances: bounds of it are of so many frames,
+    and know nothing of fixed depths."""
+    most, longer, step = _MOST_LONGER * period, [period + 1], 2
+    while longer[-1] < most:
+        longer.append(longer[-1] + step)
+        step *= 2
+    return longer
 
 
 def _give_buffers(plan: Plan, period: int) -> EvenSchedule:

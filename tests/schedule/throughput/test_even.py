@@ -16,7 +16,7 @@ from hwflow.cores.beat_movers import FifoAttributes
 from hwflow.cores.operator import Decision
 from hwflow.cores.registry import hardware
 from hwflow.cores.timing import Beats, Cyclic, Process, Timing, Wait, beat_by_beat, every, spaced
-from hwflow.errors import ModelRefused
+from hwflow.errors import InternalError, ModelRefused
 from hwflow.ir.graph import Graph, Node, Port, Stage, Value, identity_order
 from hwflow.schedule import queues
 from hwflow.schedule.plan import Plan
@@ -303,3 +303,28 @@ def test_frames_too_long_for_any_other_schedule_are_refused(monkeypatch: pytest.
     beats = queues.streamed_beats(plan)
     with pytest.raises(ModelRefused, match=f"frames of {beats:,} beats must have an even schedule, and none was found"):
         queues.make_room(plan)
+
+
+@pytest.mark.parametrize("enough", [None, 0, 1, 5])
+def test_longer_periods_are_tried_where_the_longest_does(monkeypatch: pytest.MonkeyPatch, enough: int | None) -> None:
+    """Where nothing bounds what brings weights but fixed depths: 1, 3, 7 ... cycles more, until twice as long does not
+    suffice either. ``enough``: how many of these do not."""
+    graph = dataflow(skip_graph(KINDS[0]))
+    foldings = {n: min(hardware(n.op).foldings(n, PART), key=lambda f: f.input_lanes) for n in graph.nodes}
+    plan = planned(graph, foldings)
+    first, tried = queues.slowest(plan), []
+    needed = 10 * first if enough is None else first + 2 ** (enough + 1) - 1
+
+    def room(plan: Plan, even: EvenSchedule) -> EvenSchedule | None:
+        tried.append(even.period)
+        return even if even.period >= needed else None
+
+    monkeypatch.setattr(queues, "has_sources", lambda graph: True)
+    monkeypatch.setattr(queues, "_room", room)
+    if enough is None:
+        with pytest.raises(InternalError):
+            queues.make_room(plan)
+        assert len(tried) == 2 and tried[-1] >= 2 * first
+    else:
+        assert queues.make_room(plan).period == needed
+        assert tried[2:] == [first + 2 ** (more + 1) - 1 for more in range(enough + 1)]
