@@ -67,15 +67,15 @@ def fewest_words(graph: Graph, device: Chip, budgets: Sequence[Budget], timing: 
 
 def choices(
     graph: Graph, device: Chip, budgets: Sequence[Budget], timing: MemoryTiming, *, everything: bool = False,
-    interval: int | None = None, executor: Executor | None = None,
+    interval: int | None = None, executor: Executor | None = None, known: Known | None = None,
 ) -> Iterator[Mapping[str, int]]:
     """Yield for a memory the groups of the nodes whose weights lie outside, by name
     (:func:`hwflow.passes.outside.fetch_weights.fetch_weights`): first the choice with the fewest words for which there
     are foldings within one of the ``budgets``, of equal block RAM (with at most ``interval`` cycles a frame), then
     those that leave more and more block RAM to what a search of foldings does not know. Without an ``interval`` the
     fastest of the first few comes first: with little room bursts are short, and take more of the memory's time than
-    words that are fetched once more. ``everything``: of all layers that may. Where nothing fits, the one choice takes
-    the least block RAM."""
+    words that are fetched once more. ``everything``: of all layers that may; ``known``: of layers that are fetched, for
+    who fetches them as chosen. Where nothing fits, the one choice takes the least block RAM."""
     candidates, options, most = _problem(graph, device, budgets, timing.chip.width, executor, everything=everything)
     smallest = [min(each, key=lambda option: (option.size, option.words)) for each in options]
 
@@ -85,7 +85,7 @@ def choices(
         return {node.name: option.group for node, option in zip(candidates, found, strict=True) if option.group}
 
     within = [replace(budget, bram=int(_SHARE * budget.bram)) for budget in budgets]
-    known: Known = {}
+    known = {} if known is None else known
     searches: list[FoldingSearch] = []  # the latest one, which others share what they look at with
 
     def overflows(step: int) -> bool:
@@ -97,9 +97,8 @@ def choices(
 
     def searched(groups: Mapping[str, int]) -> Iterator[FoldingSearch]:
         fetched = fetch_weights(graph, groups, timing, known)
-        for budget in within:
-            searches[:] = [FoldingSearch(fetched, device, budget, executor, searches[0] if searches else None)]
-            yield searches[0]
+        searches[:] = [FoldingSearch(fetched, device, within[0], executor, searches[0] if searches else None)]
+        yield from (searches[0].within(budget) for budget in within)
 
     def fits(step: int) -> bool:
         groups = chosen(step)

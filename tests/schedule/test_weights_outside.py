@@ -13,10 +13,13 @@ import pytest
 
 from hwflow.api.compiler import dataflow, load
 from hwflow.boards import find_board
-from hwflow.passes.outside.fetch_weights import fetch_weights
+from hwflow.passes.outside.fetch_weights import Known, fetch_weights
+from hwflow.passes.outside.rows_outside import row_queues, rows_outside
+from hwflow.schedule.search.exploration import explore
 from hwflow.schedule.search.folding_search import Budget, FoldingSearch
 from hwflow.schedule.weights_outside import _fewest_words, _Option, choices
 from tests.flow.networks import dense_network
+from tests.passes.test_rows_outside import windows
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -62,3 +65,28 @@ def test_choices_begin_with_the_fewest_words_that_fit(tmp_path: Path) -> None:
         assert search.is_feasible(10 * search.intervals[0]) and not search.is_feasible(1)
         first[blocks] = words(found[0])
     assert first[24] > first[50] > first[104]
+
+
+def test_what_is_known_of_layers_is_the_same_with_rows_outside(tmp_path: Path) -> None:
+    """Layers that are fetched in other choices, and with a line buffer's rows outside, share what is computed once:
+    each has the foldings, resources and cycles that it has by itself."""
+    graph = windows(tmp_path, 1, "Conv", (6, 6), (3, 3), (1, 1), (1, 1, 1, 1))
+    board = find_board("ulx3s_85f")
+    assert board.memory is not None
+    timing = board.memory.timing(Fraction(100_000_000))
+    turned, _ = rows_outside(graph, list(row_queues(graph)))
+    first, second = (node.name for node in graph.nodes if node.op == "mvu")
+    known: Known = {}
+    kinds = set()
+    for group in (2, 1, 2):
+        for streams in (graph, turned, graph):
+            for groups in ({first: group}, {first: group, second: group}):
+                shared, alone = (fetch_weights(streams, groups, timing, some) for some in (known, {}))
+                for node, own in zip(shared.nodes, alone.nodes, strict=True):
+                    assert (node.name, node.attributes.op) == (own.name, own.attributes.op)
+                    kinds.add(node.op)
+                for found, wanted in zip(*(explore(g, board.part, None) for g in (shared, alone)), strict=True):
+                    assert found.foldings == wanted.foldings
+                    assert np.array_equal(found.needs, wanted.needs) and np.array_equal(found.cycles, wanted.cycles)
+    assert {"fetched_row", "fetched_matrix", "sliding_window", "requantize", "rearrange"} <= kinds
+    assert len(known) > 4

@@ -19,7 +19,7 @@ from hwflow.boards.board import Part
 from hwflow.cores.external.weight_memory import MemoryTiming
 from hwflow.errors import ModelRefused
 from hwflow.ir.graph import Graph
-from hwflow.passes.outside.fetch_weights import fetch_weights, may_be_fetched
+from hwflow.passes.outside.fetch_weights import Known, fetch_weights, may_be_fetched
 from hwflow.passes.outside.layers_in_turn import paced
 from hwflow.passes.outside.queue_outside import queue_outside
 from hwflow.passes.outside.rows_outside import row_queues, rows_outside
@@ -55,6 +55,8 @@ class MemoryOutside:
     executor: Executor | None
     rows: Mapping[str, Fraction] = field(default_factory=dict)
     _queues: list[Mapping[str, Fraction]] = field(default_factory=list)  # of the first graph that was asked for them
+    _known: Known = field(default_factory=dict)  # of layers that are fetched: the same with rows outside
+    _searches: list[FoldingSearch] = field(default_factory=list)  # the latest, which knows what width converters cost
 
     def design(self) -> Design:
         """Return the design with the least outside: nothing; states; the deep queues, too; weights, of as few words as
@@ -215,11 +217,11 @@ class MemoryOutside:
         tried: ModelRefused | None = None
         for groups in choices(
             self._waiting, self._part, self._budgets, self.timing, everything=self.request.memory == ALL,
-            interval=self.request.interval, executor=self.executor,
+            interval=self.request.interval, executor=self.executor, known=self._known,
         ):
             self.say(f"scheduling with the weights of {len(groups)} layers in memory outside")
             try:
-                fetched = fetch_weights(self.streams, groups, self.timing)
+                fetched = fetch_weights(self.streams, groups, self.timing, self._known)
                 queued = self._queued(fetched)
             except ModelRefused as why:  # the memory is too small
                 tried = tried or why
@@ -241,8 +243,9 @@ class MemoryOutside:
 
     def _is_feasible(self, graph: Graph, budgets: Sequence[Budget]) -> bool:
         """Tell whether there are foldings within one of the budgets that are as fast as asked."""
-        searches = (FoldingSearch(graph, self._part, budget, self.executor) for budget in budgets)
-        return any(search.is_feasible(self.request.interval) for search in searches)
+        like = self._searches[0] if self._searches else None
+        self._searches[:] = [search := FoldingSearch(graph, self._part, budgets[0], self.executor, like)]
+        return any(search.within(budget).is_feasible(self.request.interval) for budget in budgets)
 
     @cached_property
     def _part(self) -> Part:

@@ -89,8 +89,9 @@ def quantizer_of(node: Node, consumers: Consumers) -> Node[RequantizeAttributes]
 
 _CHANNELS = 2  # of a window for each of a group
 Consumers = Mapping[Value, Sequence[tuple[Node, int]]]
-Known = dict[tuple[str, int], dict[Any, Any]]
-"""What is known of the nodes of a layer (:attr:`Node.kept`), by name and group."""
+Known = dict[tuple[str, type[Attributes], int, bool], dict[Any, Any]]
+"""What is known of the nodes of a layer (:attr:`Node.kept`), by name, kind and group, and whether very many weights
+pass: the rest follows from shapes and intervals of the layer and from the quantizer and the line buffer beside it."""
 
 
 def fetch_weights(
@@ -146,7 +147,7 @@ def fetch_weights(
         own.append(Node(nodes.fresh(f"{node.name}_vectors"), [by_row], [result], order, node.sources))
         made += own
         for each in own if window is None else (window, *own):
-            each.kept = {} if known is None else known.setdefault((each.name, group), {})
+            each.kept = {} if known is None else known.setdefault((each.name, type(each.attributes), group, many), {})
     there = next((node for node in made if isinstance(node.attributes, WeightMemoryAttributes)), None)
     if there is None:
         memory = Node(nodes.fresh(NAME), [], streams, WeightMemoryAttributes(timing, tuple(layers)))
