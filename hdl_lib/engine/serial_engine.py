@@ -18,7 +18,7 @@ from hdl_lib.arithmetic.multiplier import interval
 from hdl_lib.blocks import delayed, loop
 from hdl_lib.engine.program import BYTE
 from hdl_lib.engine.serial_fields import WIDTH, SerialFields
-from hdl_lib.engine.serial_program import SUMS, SerialProgram
+from hdl_lib.engine.serial_program import SerialProgram
 from hdl_lib.engine.window_walk import count_down, onward, window_walk
 from hdl_lib.external.spram import SinglePortRam
 from hdl_lib.memories.rom import Rom
@@ -141,8 +141,12 @@ class SerialEngine(wiring.Component):
         m.d.comb += word.eq(Mux(fresh, ram.dq_o, kept))
         m.d.sync += kept.eq(word)
         operands = self._elaborate_operands(m, now, word, element, walk.outside)
-        captured = delayed(m, "last", phases.last, SUMS)
-        sums = self._elaborate_sums(m, operands, weights, delayed(m, "update", phases.step, SUMS - 1), captured)
+        update = Signal(name="multiplied_now")
+        m.d.comb += update.eq(phases.step & (phases.last | ~now["maximum"]))
+        if program.maxima:
+            operands = self._elaborate_maxima(m, now, phases, operands)
+        captured = delayed(m, "last", phases.last, program.sums)
+        sums = self._elaborate_sums(m, operands, weights, delayed(m, "update", update, program.sums - 1), captured)
         made, second = self._elaborate_results(m, phases, now, captured, sums, weights)
         self._elaborate_memory(m, ram, phases, now, block, walk.place, made, second)
 
@@ -233,8 +237,8 @@ class SerialEngine(wiring.Component):
     def _elaborate_ring(
         self, m: Module, now: Mapping[str, Value], phases: _Phases, pixel_last: Value
     ) -> tuple[Value, Value]:
-        """Take words of weights while there is room. Return the one of a step, or of parameters, a cycle later, and
-        whether those of a block are there."""
+        """Take words of weights while there is room. Return the one of a step, or of parameters, a cycle later (with
+        maxima two), and whether those of a block are there."""
         program, needed = self.program, now["needed"]
         depth, beats = program.ring, program.beats_of_word
         beat, place = Signal(range(beats), name="weight_beat"), Signal(range(depth), name="weight_place")
@@ -259,7 +263,7 @@ class SerialEngine(wiring.Component):
             m.d.sync += step.eq(first)
         with m.Elif(phases.heading | Mux(now["same"], phases.pixel, phases.step)):
             m.d.sync += step.eq(step + 1)
-        columns = []
+        columns, read_place = [], delayed(m, "weight_step", step, int(program.maxima), reset=False)
         for number in range(beats):
             column = memory.Memory(
                 shape=program.width, depth=depth, init=[], attrs={"no_rw_check": 1, "ram_style": "block"}
@@ -268,7 +272,7 @@ class SerialEngine(wiring.Component):
             write, read = column.write_port(), column.read_port()
             m.d.comb += [
                 write.addr.eq(place), write.data.eq(Value.cast(self.w.payload)), write.en.eq(accept & (beat == number)),
-                read.addr.eq(step), read.en.eq(1),
+                read.addr.eq(read_place), read.en.eq(1),
             ]
             columns.append(read.data)
         enough = Signal(name="weights_enough")
@@ -287,10 +291,30 @@ class SerialEngine(wiring.Component):
         common = Mux(beyond, now["padding"], word.word_select(chosen, BYTE))
         return [Mux(own, word.word_select(row % lanes, BYTE), common) for row in range(self.program.rows)]
 
+    def _elaborate_maxima(
+        self, m: Module, now: Mapping[str, Value], phases: _Phases, operands: list[Value]
+    ) -> list[Value]:
+        """Return what each row multiplies, a cycle later: of a layer of maxima a window's greatest elements so far."""
+        first = Signal(name="tap_first", init=1)
+        with m.If(phases.begin | phases.pixel):
+            m.d.sync += first.eq(1)
+        with m.Elif(phases.step):
+            m.d.sync += first.eq(0)
+        alone = Signal(name="element_alone")
+        m.d.comb += alone.eq(delayed(m, "tap_first", first, 1) | ~now["maximum"])
+        stepped = delayed(m, "stepped", phases.step, 1)
+        found: list[Value] = []
+        for row, operand in enumerate(operands):
+            best = Signal(signed(BYTE), name=f"greatest_{row}", reset_less=True)
+            with m.If(stepped & (alone | (operand.as_signed() > best)) if row < self.program.lanes else stepped):
+                m.d.sync += best.eq(operand)
+            found.append(best)
+        return found
+
     def _elaborate_sums(
         self, m: Module, operands: list[Value], weights: Value, update: Value, captured: Value
     ) -> list[Signal]:
-        """Return the sums of each row, ``SUMS`` cycles after a step; after one with ``captured`` they are 0."""
+        """Return the sums of each row, ``program.sums`` cycles after a step; after one with ``captured`` they are 0."""
         sums = []
         for first in range(0, len(operands), 2):
             m.submodules[f"products_{first}"] = pair = BytePair()
@@ -312,7 +336,7 @@ class SerialEngine(wiring.Component):
     ) -> tuple[Value, Value]:
         """Keep a block's parameters, which come in front of its weights, in one memory. Return the multiplier of a
         ``row``, or with ``is_later`` the addend of ``later``, a row, a cycle later."""
-        program, forms = self.program, self.program.forms
+        program, forms, later_by = self.program, self.program.forms, 1 + self.program.maxima
         number = Signal(range(program.header), name="parameter")
         m.d.comb += phases.headed.eq(number == program.header - 1)
         with m.If(phases.heading):
@@ -323,8 +347,8 @@ class SerialEngine(wiring.Component):
         )
         write, read = stored.write_port(), stored.read_port()
         m.d.comb += [
-            write.en.eq(delayed(m, "heading", phases.heading, 1)), write.data.eq(weights[:bits]),
-            write.addr.eq(delayed(m, "parameter", number, 1, reset=False)),
+            write.en.eq(delayed(m, "heading", phases.heading, later_by)), write.data.eq(weights[:bits]),
+            write.addr.eq(delayed(m, "parameter", number, later_by, reset=False)),
             read.addr.eq(Cat(is_later, Mux(is_later, later, row))), read.en.eq(1),
         ]
         return read.data[: forms.multiplier_bits].as_signed(), read.data[: forms.addend_bits].as_signed()

@@ -89,6 +89,7 @@ def _numbers(program: SerialProgram, each: Instruction, is_last: bool) -> dict[s
             "last_element": 0 if each.diagonal else (each.last or program.lanes) - 1,
             "idle_left": program.idle(each) - 1,
             "odd": int(program.is_odd(each)), "same": int(each.same),
+            "maximum": int(each.maximum),
         }
     return found
 

@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from hdl_lib.engine.program import BYTE, Layer, Program
 from hdl_lib.requantizers.shift_and_clamp import ShiftRounding
 
-SUMS = 4
-"""Cycles from a step to the sums that it ends, in their registers."""
-
+_SUMS = 4  # cycles from a step to the sums that it ends, in their registers, but for that of maxima
 _RESULT = 6  # cycles from sums to the first result, in a word, but for that of rounding
 _BETWEEN = 2  # cycles from a result to the next one
 _FEWEST = 1  # cycles between windows, in which sums begin again
@@ -34,12 +32,17 @@ class SerialProgram(Program):
         if any(offset not in (0, 1 << BYTE - 1) for offset in self.offsets):
             before, behind = self.offsets
             raise ValueError(f"offsets must be 0 or {1 << BYTE - 1}, not {before} and {behind}")
-        if self.together != 1 or self.soft or self.forms.adds or self.maxima or self.tables:
-            raise ValueError("a serial engine has one result at a time, and no second stage, maxima or tables")
+        if self.together != 1 or self.soft or self.forms.adds or self.tables:
+            raise ValueError("a serial engine has one result at a time, and no second stage or tables")
         if not all(layer.signed for layer in self.layers):
             raise ValueError("elements of a serial engine must have a sign")
         if max(self.forms.multiplier_bits, self.forms.addend_bits) > self.rows * BYTE:
             raise ValueError(f"multipliers and addends must have at most {self.rows * BYTE} bits")
+
+    @property
+    def sums(self) -> int:
+        """Return the cycles from a step to the sums that it ends, in their registers."""
+        return _SUMS + self.maxima
 
     @property
     def rows(self) -> int:
@@ -83,7 +86,7 @@ class SerialProgram(Program):
         elements. Where all words of a long window are full, never: results are written at the same steps of the next
         window, which are others."""
         rounds = self.forms.rounding != ShiftRounding.FLOOR
-        step = SUMS + _RESULT + rounds + _BETWEEN * (self.lanes - 1) - 1 - _FEWEST  # of the next window
+        step = self.sums + _RESULT + rounds + _BETWEEN * (self.lanes - 1) - 1 - _FEWEST  # of the next window
         steps = [step + _BETWEEN * self.lanes * word for word in range(self.made(layer))]
         full = not layer.diagonal and layer.elements(self.lanes) % self.lanes == 0 and self.idle(layer) == _FEWEST
         if full and steps[-1] < self.products(layer) and all(step % self.lanes for step in steps):
@@ -93,7 +96,7 @@ class SerialProgram(Program):
     @property
     def gap(self) -> int:
         """Return the cycles behind a block, in which the last results are written."""
-        return SUMS + self.finish + _BETWEEN * self.lanes - 1
+        return self.sums + self.finish + _BETWEEN * self.lanes - 1
 
     @property
     def finish(self) -> int:

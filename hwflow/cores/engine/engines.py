@@ -127,7 +127,7 @@ class SerialEngine(Engine):
 
     def within(self, network: Network, blocks: int) -> Engine | None:
         """Return the engine, if it can run a network's layers with so many multiplier blocks."""
-        if network.forms.adds or network.tables or any(layer.maximum for layer in network.computed):
+        if network.forms.adds or network.tables:
             return None
         forms = replace(with_sign(network).forms, part=_SERIAL_PART)
         narrow = max(forms.multiplier_bits, forms.addend_bits) <= self.rows * 8

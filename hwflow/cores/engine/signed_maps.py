@@ -25,7 +25,8 @@ def with_sign(network: Network) -> Network:
 
 
 def _with_sign(layer: EngineLayer, source: int, target: int) -> EngineLayer:
-    form, totals = layer.form, layer.weights.sum(axis=0 if layer.diagonal else 1).tolist()
+    form = layer.form
+    totals = (layer.weights[-1] if layer.maximum else layer.weights.sum(axis=0 if layer.diagonal else 1)).tolist()
     addends = tuple(
         addend + multiplier * source * total - (target << form.shift)
         for addend, multiplier, total in zip(form.addends, form.multipliers, totals, strict=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -13,8 +15,8 @@ from hwflow.numerics.requantizers.multiply_add_shift import MultiplyAddShift, Sh
 from hwflow.types import Interval, IntType
 
 
-def network(seed: int, rounding: ShiftRounding) -> Network:
-    """A convolution, a depthwise layer, both of them joined, and a convolution; some maps have a sign."""
+def network(seed: int, rounding: ShiftRounding, *, pool: bool) -> Network:
+    """A convolution, a depthwise layer, both of them joined, a convolution and maybe maxima; some maps have a sign."""
     rng = np.random.default_rng(seed)
     signs = rng.integers(0, 2, 4).astype(bool)
     joined = signs[1]  # maps that are joined are stored alike
@@ -36,13 +38,17 @@ def network(seed: int, rounding: ShiftRounding) -> Network:
         JoinedMaps((1, 2)),
         layer(3, 6, 4, diagonal=False, source_signed=bool(joined), signed=bool(signs[3])),
     )
+    if pool:
+        last = layer(4, 4, 4, diagonal=True, source_signed=bool(signs[3]), signed=bool(signs[2]))
+        layers = (*layers, replace(last, maximum=True, weights=np.full((9, 4), 64)))
     return Network(layers, Shape(4, 5, (2,)), IntType(8, bool(signs[0])))
 
 
+@pytest.mark.parametrize("pool", [False, True])
 @pytest.mark.parametrize("rounding", list(ShiftRounding))
 @pytest.mark.parametrize("seed", range(8))
-def test_the_same_less_by_what_is_taken_off(seed: int, rounding: ShiftRounding) -> None:
-    net = network(seed, rounding)
+def test_the_same_less_by_what_is_taken_off(seed: int, rounding: ShiftRounding, pool: bool) -> None:
+    net = network(seed, rounding, pool=pool)
     made = with_sign(net)
     assert all(made.ends(number).hi <= 127 for number in range(len(made.shapes)))
     assert made.offsets == tuple(128 * (not net.is_signed(number)) for number in (0, len(net.layers)))
@@ -50,7 +56,7 @@ def test_the_same_less_by_what_is_taken_off(seed: int, rounding: ShiftRounding) 
     image = np.random.default_rng(seed).integers(ends.lo, ends.hi + 1, (3, 20, 2))
     wanted = evaluate(net.layers, image)
     np.testing.assert_array_equal(evaluate(made.layers, image - made.offsets[0]) + made.offsets[1], wanted)
-    assert len(np.unique(wanted)) > 20  # results are not all at the limits
+    assert len(np.unique(wanted)) > (4 if pool else 20)  # results are not all at the limits
 
 
 def test_sums_of_a_channel_are_less_by_its_weights() -> None:

@@ -26,6 +26,13 @@ CHAIN = [
     ((3, 2), (1, 1), (0, 0, 0, 0), (1, 1), 0, True, None),
 ]
 TWO = [((3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 5, True, None), ((3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 0, True, None)]
+MAXIMA = [
+    ((3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 9, True, None),
+    ((2, 2), (2, 2), (0, 0, 0, 0), (1, 1), -1, True, None),
+    ((1, 1), (1, 1), (0, 0, 0, 0), (1, 1), 7, True, None),
+    ((3, 2), (1, 1), (1, 0, 1, 1), (1, 1), -1, True, None),
+    ((3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 0, True, None),
+]
 FRAMES = 2
 
 
@@ -106,6 +113,32 @@ def test_layers(layers: int, image: tuple[int, int, int]) -> None:
     sent = pace.sends[0][0] + SerialEngine.latency
     assert 0.96 * sent - 60 <= trace.out_cycles[0] <= sent
     assert trace.out_cycles[len(wanted) // FRAMES] <= sent + pace.cycles
+
+
+@pytest.mark.parametrize("image", [(5, 6, 3), (6, 6, 8)], ids=str)
+@pytest.mark.parametrize("layers", range(2, len(MAXIMA) + 1))
+def test_maxima(layers: int, image: tuple[int, int, int]) -> None:
+    case = serial(case_of(np.random.default_rng(layers), LANES, image, MAXIMA[:layers]), image)
+    trace, found, wanted = run(case, image)
+    assert found == wanted
+    sent = case.program.pace(1, 1).sends[0][0] + SerialEngine.latency
+    assert 0.96 * sent - 60 <= trace.out_cycles[0] <= sent
+
+
+@pytest.mark.parametrize(("gap", "stall"), STALLS[1:])
+def test_maxima_with_gaps_and_stalls(gap: float, stall: float) -> None:
+    image = (5, 6, 3)
+    _, found, wanted = run(serial(case_of(np.random.default_rng(3), LANES, image, MAXIMA), image), image, gap, stall)
+    assert found == wanted
+
+
+def test_sums_in_place_of_maxima_are_found() -> None:
+    image = (5, 6, 3)
+    case = serial(case_of(np.random.default_rng(3), LANES, image, MAXIMA), image)
+    load, first, pool, *others = case.program.instructions
+    program = replace(case.program, instructions=(load, first, replace(pool, maximum=False), *others))
+    _, found, wanted = run(case, image, program=complete(program))
+    assert found != wanted
 
 
 @pytest.mark.parametrize(("gap", "stall"), STALLS[1:])
@@ -223,9 +256,9 @@ def test_words_that_are_written_into_the_next_pixel_are_found() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"together": 2}, "a serial engine has one result at a time, and no second stage, maxima or tables"),
-        ({"soft": 1}, "a serial engine has one result at a time, and no second stage, maxima or tables"),
-        ({"tables": ((0,) * 256,)}, "a serial engine has one result at a time, and no second stage, maxima or tables"),
+        ({"together": 2}, "a serial engine has one result at a time, and no second stage or tables"),
+        ({"soft": 1}, "a serial engine has one result at a time, and no second stage or tables"),
+        ({"tables": ((0,) * 256,)}, "a serial engine has one result at a time, and no second stage or tables"),
         ({"ring": 16}, "ring must be a power of two and have room for 43 words, not 16"),
         ({"offsets": (128, 1)}, "offsets must be 0 or 128, not 128 and 1"),
         ({"lanes": 3}, "lanes of a serial engine must be a power of two, not 3"),

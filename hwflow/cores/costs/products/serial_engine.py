@@ -17,6 +17,7 @@ _PLACE = (20, 6)  # look-up tables and flip-flops per bit of a place in the memo
 _COUNT = (2.4, 1)  # per bit of what counts down
 _PARAMETER = 5  # look-up tables per bit of a multiplier and of an addend, for product, sum and limits
 _PRODUCT = 3  # flip-flops per bit of a product of both, for its parts and sums
+_GREATEST = Resources(lut=14, ff=16)  # of a lane of maxima, and of its neighbour that waits with it
 _RING = 15  # look-up tables per bit of a place in the ring
 
 
@@ -36,6 +37,8 @@ def serial_engine(family: str, program: SerialProgram, width: int, depth: int) -
         + _COUNT[1] * counted,
         dsp=program.multipliers,
     )
+    if program.maxima:
+        total += _GREATEST.times(program.lanes)
     memories = [
         (program.ring, rows * BYTE), (program.header, max(forms.multiplier_bits, forms.addend_bits)),
         (fields.table.depth, fields.table.width),
