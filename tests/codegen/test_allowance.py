@@ -97,7 +97,10 @@ def test_the_design_gets_the_rest(tmp_path, monkeypatch):
     # 5280 logic cells, 5280 flip-flops, 8 multipliers, 30 block RAMs; the shell has 1450, 1150, 0, 7,
     # half of its flip-flops in cells of their own
     assert FILL == {"lut": 0.5, "ff": 0.5, "dsp": 1.0, "bram": 0.9}
-    assert set(seen) == {Budget(lut=1627, ff=1627, dsp=8, bram=20)}  # also with weights in its single-port RAM
+    # also with weights in its single-port RAM; an engine, most of whose flip-flops share a cell, gets more
+    assert set(seen) == {
+        Budget(lut=1627, ff=1627, dsp=8, bram=20), Budget(lut=2441, ff=1953, dsp=8, bram=23)
+    }
 
 
 @pytest.mark.parametrize(
