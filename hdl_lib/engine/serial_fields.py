@@ -9,15 +9,13 @@ from functools import cached_property
 from amaranth.hdl import Const, Shape, Signal, Value
 from amaranth.utils import bits_for
 
-from hdl_lib.engine.fields import SIGNED, numbers_of
+from hdl_lib.engine.fields import MOVES, SIGNED, numbers_of
 from hdl_lib.engine.program import Instruction, Layer, Load, Send
 from hdl_lib.engine.serial_program import SerialProgram, split
 from hdl_lib.memories.rom import Table
 
 WIDTH = 16
 """Bits of a word."""
-
-_NOT_NEEDED = ("signed", "steps_left")
 
 
 class SerialFields:
@@ -80,9 +78,9 @@ def _numbers(program: SerialProgram, each: Instruction, is_last: bool) -> dict[s
         found["target_pixel"] = 1
     if isinstance(each, Send):  # the walk's rows are words
         words = each.region.words
-        found |= {"blocks_left": 0, "kernel_columns_left": 0, "kernel_row": 1 % words, "kernel_row_round": 1 - words}
+        found |= {"blocks_left": 0, "kernel_columns_left": 0, "kernel_row": 1 % words}
     if isinstance(each, Layer):
-        for name in _NOT_NEEDED:
+        for name in ("signed", "steps_left", *(f"{move}_round" for move in MOVES)):
             del found[name]
         found |= {
             "channels_left": program.runs(each) - 1, "out_words": program.made(each),

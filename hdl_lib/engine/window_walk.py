@@ -48,7 +48,8 @@ class Step:
 def window_walk(m: Module, layer: Mapping[str, Value], begin: Value, block: Value, tap: Value, pixel: Value) -> Step:
     """Walk the windows of a layer with the numbers ``layer`` (:mod:`hdl_lib.engine.fields`): from the beginning after a
     cycle with ``begin``, of the word that is ``block`` words behind the first one; one word on after each with ``tap``,
-    and one window on after each with ``pixel``."""
+    and one window on after each with ``pixel``. Where there are no ``<move>_round``, a move less the region's words,
+    these are taken off behind each move: with fewer gates, and slower."""
     block_last = count_down(m, "block", layer["blocks_left"], begin, tap)
     column_tap_last = count_down(m, "kernel_column", layer["kernel_columns_left"], begin, tap & block_last)
     row_tap_last = count_down(
@@ -61,8 +62,11 @@ def window_walk(m: Module, layer: Mapping[str, Value], begin: Value, block: Valu
     shape = layer["source_words"].shape()
     place, window, first = (Signal(shape, name=f"place{suffix}") for suffix in ("", "_window", "_row"))
 
+    at_once = "tap_round" in layer
+
     def moved(place: Value, name: str) -> Value:
-        return _round(place + layer[name], place + layer[f"{name}_round"])
+        reached = place + layer[name]
+        return _round(reached, place + layer[f"{name}_round"] if at_once else reached - layer["source_words"])
 
     origin, next_row, next_window = (Signal(shape, name=name) for name in ("origin", "next_row", "next_window"))
     m.d.comb += [
@@ -76,10 +80,12 @@ def window_walk(m: Module, layer: Mapping[str, Value], begin: Value, block: Valu
         with m.If(column_last):
             m.d.sync += first.eq(next_row)
     with m.Elif(tap):
-        move = Mux(column_tap_last, layer["kernel_row"], layer["tap"])
-        back = Mux(column_tap_last, layer["kernel_row_round"], layer["tap_round"])
-        word = _round(place + Mux(block_last, move, 1), place + Mux(block_last, back, 1 - layer["source_words"]))
-        m.d.sync += place.eq(word)
+        reached = place + Mux(block_last, Mux(column_tap_last, layer["kernel_row"], layer["tap"]), 1)
+        wrapped = reached - layer["source_words"]
+        if at_once:
+            back = Mux(column_tap_last, layer["kernel_row_round"], layer["tap_round"])
+            wrapped = place + Mux(block_last, back, 1 - layer["source_words"])
+        m.d.sync += place.eq(_round(reached, wrapped))
 
     # The same in rows and columns of the image.
     reach = max(len(layer[name]) for name in ("column_first", "row_first", "column_back", "width", "height"))

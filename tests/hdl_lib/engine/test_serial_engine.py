@@ -134,7 +134,7 @@ def test_maxima_with_gaps_and_stalls(gap: float, stall: float) -> None:
 
 def test_sums_in_place_of_maxima_are_found() -> None:
     image = (5, 6, 3)
-    case = serial(case_of(np.random.default_rng(3), LANES, image, MAXIMA), image)
+    case = serial(case_of(np.random.default_rng(3), LANES, image, MAXIMA[:2]), image)
     load, first, pool, *others = case.program.instructions
     program = replace(case.program, instructions=(load, first, replace(pool, maximum=False), *others))
     _, found, wanted = run(case, image, program=complete(program))

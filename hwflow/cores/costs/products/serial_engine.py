@@ -12,10 +12,10 @@ from hdl_lib.engine.serial_program import SerialProgram
 from hwflow.cores.costs.memory import buffer_memory, queue
 from hwflow.cores.operator import Resources
 
-_CONTROL = Resources(lut=245, ff=215)
+_CONTROL = Resources(lut=270, ff=255)
 _PLACE = (20, 6)  # look-up tables and flip-flops per bit of a place in the memory
 _COUNT = (2.4, 1)  # per bit of what counts down
-_PARAMETER = 5  # look-up tables per bit of a multiplier and of an addend, for product, sum and limits
+_PARAMETER = 4  # look-up tables per bit of a multiplier and of an addend, for product, sum and limits
 _PRODUCT = 3  # flip-flops per bit of a product of both, for its parts and sums
 _GREATEST = Resources(lut=14, ff=16)  # of a lane of maxima, and of its neighbour that waits with it
 _RING = 15  # look-up tables per bit of a place in the ring
