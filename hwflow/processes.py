@@ -166,6 +166,12 @@ def rarely_collected() -> Iterator[None]:
         gc.set_threshold(*before)
 
 
+def forget_refused() -> None:
+    """Free what a form of a design leaves that was refused, before another one is tried: its graphs refer to
+    themselves, and the few objects of a large network have gigabytes of arrays, so that no count of objects tells."""
+    gc.collect()
+
+
 @contextmanager
 def uncollected() -> Iterator[None]:
     """Disable Python's cyclic garbage collector: a netlist has very many live objects, and scanning them repeatedly

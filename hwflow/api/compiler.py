@@ -50,6 +50,7 @@ from hwflow.onnxspec.reading.map_ends import NO_MAPS, MapEnds, separated
 from hwflow.onnxspec.reading.old_dialects import modernize
 from hwflow.passes import pipeline
 from hwflow.passes.hold_layers import Holding
+from hwflow.processes import forget_refused
 from hwflow.schedule.queues import MOST_BEATS, streamed_beats
 from hwflow.schedule.schedule import OutOfReach, Schedule, schedule
 from hwflow.schedule.search.folding_search import Budget, free_text, price
@@ -410,6 +411,7 @@ def _compiled_model(
     shared = shared_form(quantized, streams) if loops == AUTO and (not found or crowded) else None
     if shared is not None:
         say("sharing cores among layers of one shape")
+        forget_refused()
         with suppress(ModelRefused):
             found.append(_compiled(model, shared, request, imported, say, executor, keep_defaults=keep_defaults))
     if not found:

@@ -23,6 +23,7 @@ from hwflow.passes.outside.fetch_weights import Known, fetch_weights, may_be_fet
 from hwflow.passes.outside.layers_in_turn import paced
 from hwflow.passes.outside.queue_outside import queue_outside
 from hwflow.passes.outside.rows_outside import row_queues, rows_outside
+from hwflow.processes import forget_refused
 from hwflow.schedule.engine_graphs import engine_graphs
 from hwflow.schedule.queues_outside import deep_delays, deep_queues
 from hwflow.schedule.schedule import Schedule, schedule
@@ -115,7 +116,7 @@ class MemoryOutside:
                 try:
                     return replace(self, streams=streams, rows=rows, _queues=[])._with_rows()
                 except ModelRefused:  # what the memory does not help with is said of the network as it is
-                    continue
+                    forget_refused()
             raise
 
     def _with_rows(self) -> Design:
