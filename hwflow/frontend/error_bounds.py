@@ -37,6 +37,7 @@ from hwflow.numerics.requantizers.stages import QuantizerStage, Stage, StepStage
 from hwflow.types import Interval
 
 ZERO, ONE = Fraction(0), Fraction(1)
+_LONGEST_SUM = 1 << 62  # in 64 bits
 
 
 @dataclass(frozen=True)
@@ -201,8 +202,11 @@ def _sum_pool(attributes: SumPool2dAttributes, ranges: Sequence[Interval], error
 
 def _weighted(weights: IntArray, own: Interval) -> Ruled:
     """Return the bound of sums with the weights of each row."""
-    rows = weights.reshape(-1, weights.shape[-1]).astype(object)
-    above, below = np.maximum(rows, 0).sum(axis=1), np.minimum(rows, 0).sum(axis=1)
+    rows = weights.reshape(-1, weights.shape[-1])
+    if max(int(rows.max()), -int(rows.min())) * rows.shape[1] > _LONGEST_SUM:
+        rows = rows.astype(object)
+    # A hundred million weights have no copies here.
+    above, below = (rows.sum(axis=1, where=of, initial=0).astype(object) for of in (rows > 0, rows < 0))
     ends = [int(end) for end in (*(above * own.lo + below * own.hi), *(above * own.hi + below * own.lo))]
     return Interval.around(ends), (Fraction(int(max(above - below))),)
 

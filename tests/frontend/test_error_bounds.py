@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from fractions import Fraction
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 from hwflow.cores.registry import OPERATORS
-from hwflow.frontend.error_bounds import Bound, bound_of
+from hwflow.frontend.error_bounds import Bound, _weighted, bound_of
 from hwflow.ir.integer_functions import MAXIMUM, MINIMUM, Magnitude, Multiplied, Simple, Times
 from hwflow.types import Interval, IntType
 from tests.attributes import attributes_of
@@ -101,3 +102,27 @@ def test_a_sum_that_wraps_around_takes_no_approximations() -> None:
     attributes = attributes_of("elementwise", function=Simple("add"), constants=(None, 120), wrap=IntType(8, True))
     assert bound_of(attributes, [Bound(Interval(0, 7), {"p": Fraction(1)})]) is not None
     assert bound_of(attributes, [Bound(Interval(0, 9), {"p": Fraction(1)})]) is None
+
+
+@pytest.mark.parametrize("size", [9, 1 << 40, 1 << 61])
+def test_sums_of_weights_of_any_length(size: int) -> None:
+    """Each row's weights above and below zero, by Python's integers: those that 64 bits hold, and longer ones."""
+    weights = np.random.default_rng(size % 97).integers(-size, size, (4, 6))
+    own = Interval(-3, 200)
+    interval, (slope,) = _weighted(weights, own)
+    rows = [[int(weight) for weight in row] for row in weights]
+    above, below = ([sum(w for w in row if (w > 0) == up) for row in rows] for up in (True, False))
+    assert interval.hi == max(a * own.hi + b * own.lo for a, b in zip(above, below, strict=True))
+    assert interval.lo == min(a * own.lo + b * own.hi for a, b in zip(above, below, strict=True))
+    assert slope == max(a - b for a, b in zip(above, below, strict=True))
+
+
+def test_bounds_of_many_weights_take_no_copy_of_them() -> None:
+    weights = np.random.default_rng(1).integers(-127, 128, (64, 1 << 14))
+    tracemalloc.start()
+    try:
+        _weighted(weights, Interval(0, 255))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < weights.nbytes // 2
