@@ -25,7 +25,8 @@ def numbers_of(program: Program, each: Instruction, is_last: bool) -> dict[str, 
     found = {"is_last": int(is_last), "loads": 0, "sends": 0, "words_left": 0}
     if not isinstance(each, Layer):
         kind, side = ("loads", "target") if isinstance(each, Load) else ("sends", "source")
-        return found | {kind: 1, "words_left": each.words - 1} | _region(side, each.region, each.begin)
+        found |= {kind: 1, "words_left": each.words - 1} | _region(side, each.region, each.begin)
+        return found | ({"outside": 1} if each.outside else {})
     window, blocks = each.geometry, each.blocks
     (kh, kw), (dh, dw), (sh, sw) = window.kernel, window.dilation, window.stride
     top, left = window.pads[:2]

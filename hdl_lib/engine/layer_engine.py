@@ -17,6 +17,7 @@ from hdl_lib.engine.finish import elements, first_stage, looked_up, second_stage
 from hdl_lib.engine.program import BYTE, READ, Program
 from hdl_lib.engine.weight_ring import WeightRing
 from hdl_lib.engine.window_walk import count_down, onward, window_walk
+from hdl_lib.external.queue_ends import QueueEnds
 from hdl_lib.matrices.mvu_rows import connect_rows, parts_of
 from hdl_lib.memories.buffer_memory import BufferMemory
 from hdl_lib.memories.rom import Rom
@@ -26,10 +27,12 @@ from hdl_lib.streams.output_queue import OutputQueue
 
 @dataclass(frozen=True)
 class _Phases:
-    """What happens in a cycle. ``loading``: a word of the image comes; ``setting``: a layer begins; ``begin``: a block
-    does; ``heading``: a word of multipliers and addends is read; ``running``: a step of a window; ``tap``: a word of it
-    is read; ``pixel``: its last step; ``block_end``: the block ends; ``sending``: a word of the result is read."""
+    """What happens in a cycle. ``taking``: a word of a map may come; ``loading``: one does; ``setting``: a layer
+    begins; ``begin``: a block does; ``heading``: a word of multipliers and addends is read; ``running``: a step of a
+    window; ``tap``: a word of it is read; ``pixel``: its last step; ``block_end``: the block ends; ``sending``: a word
+    is read that leaves."""
 
+    taking: Signal
     loading: Signal
     setting: Signal
     begin: Signal
@@ -39,6 +42,14 @@ class _Phases:
     pixel: Signal
     block_end: Signal
     sending: Signal
+
+
+@dataclass(frozen=True)
+class _Outside:
+    """The queue of words that go to the memory outside, and the stream of those that come from there."""
+
+    queue: OutputQueue
+    o: stream.Interface
 
 
 class LayerEngine(wiring.Component):
@@ -59,15 +70,18 @@ class LayerEngine(wiring.Component):
     have a channel's multiplier and above it its addend; then come weights word by word, as windows are gone through:
     those of a row for all lanes, row after row.
     o: Out(stream). The words that are sent.
+    memory_i (out), memory_o (in), if maps wait outside: streams of ``program.width`` bits, to a queue in the memory, and
+    from there; ``program.beats_of_map_word`` of them are a word.
 
     Timing
     ------
-    One process, instruction by instruction, each after three cycles. A load takes a word per cycle. A layer takes for
-    each word of its target's pixels: two cycles (for the first one: one), in the last of which all weights of this
-    block are there; ``program.header`` cycles; ``program.steps`` for each pixel; ``program.gap``. What is sent is read
-    at a word per cycle with a credit of the output queue, and shows ``latency`` cycles later. Weights are taken
-    whenever the ring has room, whatever happens else: the words of a block are free when it ends.
-    :meth:`Program.pace` has all of it.
+    One process, instruction by instruction, each after three cycles. A load takes a word per cycle, or from outside a
+    beat per cycle, and so does what is sent there. A layer takes for each word of its target's pixels: two cycles (for
+    the first one: one), in the last of which all weights of this block are there; ``program.header`` cycles;
+    ``program.steps`` for each pixel; ``program.gap``. What is sent is read at a word per cycle with a credit of the
+    output queue, and shows ``latency`` cycles later. Weights are taken whenever the ring has room, whatever happens
+    else: the words of a block are free when it ends.
+    :class:`hdl_lib.engine.pace.Pace` has all of it.
 
     Ordering
     --------
@@ -90,13 +104,15 @@ class LayerEngine(wiring.Component):
                     f"{name} must have at most {BYTE} bits and 1 to {program.lanes} lanes, "
                     f"not {shape.width} and {lanes}"
                 )
-        super().__init__(
-            {
-                "i": In(stream.Signature(data.ArrayLayout(input_shape, input_lanes))),
-                "w": In(stream.Signature(data.ArrayLayout(signed(BYTE), program.width // BYTE))),
-                "o": Out(stream.Signature(data.ArrayLayout(output_shape, output_lanes))),
-            }
-        )
+        members = {
+            "i": In(stream.Signature(data.ArrayLayout(input_shape, input_lanes))),
+            "w": In(stream.Signature(data.ArrayLayout(signed(BYTE), program.width // BYTE))),
+            "o": Out(stream.Signature(data.ArrayLayout(output_shape, output_lanes))),
+        }
+        if program.levels:
+            words = stream.Signature(program.width)
+            members |= {"memory_i": Out(words), "memory_o": In(words)}
+        super().__init__(members)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -118,7 +134,8 @@ class LayerEngine(wiring.Component):
         taps_last = Signal(name="taps_last_now")
         m.d.comb += taps_last.eq(phases.tap & step.taps_last)
         enough = ring.write(m, self.w, now["needed"], phases.block_end)
-        self._elaborate_phases(m, phases, now, step.pixel_last, enough, rom.addr, queue)
+        outside = self._elaborate_outside(m) if program.levels else None
+        self._elaborate_phases(m, phases, now, step.pixel_last, enough, rom.addr, queue, outside)
 
         # Steps of a window: its words, the one that is added, and none until the next window.
         taps_done = Signal()
@@ -130,13 +147,13 @@ class LayerEngine(wiring.Component):
 
         # The word of a step, READ cycles later; beside it its weights.
         adding = Signal(name="adding")
-        address, outside = Signal(memory.address_width, name="read_address"), Signal()
+        address, padded = Signal(memory.address_width, name="read_address"), Signal()
         sent = Signal.like(now["source_place"], name="sent_place")
         with m.If(phases.setting):
             m.d.sync += sent.eq(now["source_place"])
         with m.Elif(phases.sending):
             m.d.sync += sent.eq(onward(sent, Const(1), now["source_words"]))
-        m.d.comb += outside.eq(phases.tap & step.outside)
+        m.d.comb += padded.eq(phases.tap & step.outside)
         m.d.sync += address.eq(now["source_first"] + Mux(phases.sending, sent, step.place))
         if program.forms.adds:
             m.d.sync += adding.eq(taps_last & now["added"])
@@ -147,9 +164,9 @@ class LayerEngine(wiring.Component):
         chosen, word = (Signal(lanes * BYTE, name=name, reset_less=True) for name in ("chosen", "word"))
         padding = now["padding"].replicate(lanes)
         m.d.sync += [
-            chosen.eq(memory.read(m, address)), word.eq(Mux(delayed(m, "outside", outside, READ - 1), padding, chosen))
+            chosen.eq(memory.read(m, address)), word.eq(Mux(delayed(m, "padded", padded, READ - 1), padding, chosen))
         ]
-        self._elaborate_output(m, queue, phases.sending, word)
+        self._elaborate_output(m, queue, phases.sending, word, now, outside)
         weights = self._elaborate_weights(m, ring, phases, step.pixel_last)
         update = Signal(name="multiplied_now")
         m.d.comb += update.eq(phases.tap & (step.taps_last | ~now["maximum"]) if program.maxima else phases.tap)
@@ -161,15 +178,32 @@ class LayerEngine(wiring.Component):
             m.d.sync += added.eq(word)
         captured = delayed(m, "captured", taps_last, program.sums)
         done, made = self._elaborate_results(m, now, captured, results, parameters, added)
-        self._elaborate_writes(m, memory, phases, now, block, done, made)
+        self._elaborate_writes(m, memory, phases, now, block, done, made, outside)
         return m
+
+    def _elaborate_outside(self, m: Module) -> _Outside:
+        """Lead words to the memory outside, and from there."""
+        word = self.program.lanes * BYTE
+        m.submodules.outside = ends = QueueEnds(data.ArrayLayout(word, 1), self.program.beats_of_map_word)
+        m.submodules.outside_queue = queue = OutputQueue(word, READ + 3)
+        m.d.comb += [ends.i.payload[0].eq(queue.o.payload), ends.i.valid.eq(queue.o.valid), queue.o.ready.eq(ends.i.ready)]
+        wiring.connect(m, wiring.flipped(self.memory_i), ends.memory_i)
+        wiring.connect(m, wiring.flipped(self.memory_o), ends.memory_o)
+        return _Outside(queue, ends.o)
 
     def _elaborate_phases(
         self, m: Module, phases: _Phases, now: Mapping[str, Value], pixel_last: Value, enough: Value, number: Value,
-        queue: OutputQueue,
+        queue: OutputQueue, outside: _Outside | None,
     ) -> None:
         """Go through the instructions; ``number``: of the one that is carried out."""
         program = self.program
+        comes, goes = self.i.valid, queue.available
+        m.d.comb += self.i.ready.eq(phases.taking)
+        if outside is not None:
+            there = now["outside"]
+            comes, goes = Mux(there, outside.o.valid, comes), Mux(there, outside.queue.available, goes)
+            m.d.comb += [self.i.ready.eq(phases.taking & ~there), outside.o.ready.eq(phases.taking & there)]
+        m.d.comb += phases.loading.eq(phases.taking & comes)
         head_last = loop(m, "head", program.header, phases.heading)
         gap, gap_last, ended = Signal(name="gap"), Signal(), Signal(name="ended")
         m.d.comb += gap_last.eq(loop(m, "gap", program.gap, gap))
@@ -193,7 +227,7 @@ class LayerEngine(wiring.Component):
                 with m.If(now["sends"]):
                     m.next = "send"
             with m.State("load"):
-                m.d.comb += [self.i.ready.eq(1), phases.loading.eq(self.i.valid), ended.eq(self.i.valid & words_last)]
+                m.d.comb += [phases.taking.eq(1), ended.eq(comes & words_last)]
                 with m.If(ended):
                     m.next = "fetch"
             with m.State("wait"):
@@ -215,13 +249,23 @@ class LayerEngine(wiring.Component):
                 with m.If(ended):
                     m.next = "fetch"
             with m.State("send"):
-                m.d.comb += [phases.sending.eq(queue.available), ended.eq(queue.available & words_last)]
+                m.d.comb += [phases.sending.eq(goes), ended.eq(goes & words_last)]
                 with m.If(ended):
                     m.next = "fetch"
 
-    def _elaborate_output(self, m: Module, queue: OutputQueue, sending: Value, word: Value) -> None:
+    def _elaborate_output(
+        self, m: Module, queue: OutputQueue, sending: Value, word: Value, now: Mapping[str, Value],
+        outside: _Outside | None,
+    ) -> None:
         """Send words that are read."""
-        m.d.comb += [queue.reserve.eq(sending), queue.push.eq(delayed(m, "sending", sending, READ))]
+        here = sending
+        if outside is not None:
+            here, there = sending & ~now["outside"], sending & now["outside"]
+            m.d.comb += [
+                outside.queue.reserve.eq(there), outside.queue.push.eq(delayed(m, "sending_outside", there, READ)),
+                outside.queue.payload.eq(word),
+            ]
+        m.d.comb += [queue.reserve.eq(here), queue.push.eq(delayed(m, "sending", here, READ))]
         for lane in range(len(queue.payload)):
             m.d.comb += Value.cast(queue.payload[lane]).eq(word.word_select(lane, BYTE))
         wiring.connect(m, wiring.flipped(self.o), queue.o)
@@ -340,9 +384,9 @@ class LayerEngine(wiring.Component):
 
     def _elaborate_writes(
         self, m: Module, memory: BufferMemory, phases: _Phases, now: Mapping[str, Value], block: Value, done: Value,
-        made: Value,
+        made: Value, outside: _Outside | None,
     ) -> None:
-        """Write words of the image, and those that layers make."""
+        """Write words that come, and those that layers make."""
         program = self.program
         place = _walked(m, "target", now, block, phases.begin, done)
         loaded = Signal.like(now["target_place"], name="loaded_place")
@@ -355,11 +399,12 @@ class LayerEngine(wiring.Component):
         for lane in range(len(self.i.payload)):
             element = Signal(signed(BYTE + 1), name=f"image_{lane}")
             m.d.comb += [element.eq(self.i.payload[lane]), image.word_select(lane, BYTE).eq(element[:BYTE])]
+        taken = image if outside is None else Mux(now["outside"], outside.o.payload[0], image)
         enable, address = Signal(name="write"), Signal(memory.address_width, name="write_address")
         m.d.sync += [
             enable.eq(done | phases.loading),
             address.eq(now["target_first"] + Mux(phases.loading, loaded, place)),
-            written.eq(Mux(phases.loading, image, made)),
+            written.eq(Mux(phases.loading, taken, made)),
         ]
         memory.write(m, enable, address, written)
 

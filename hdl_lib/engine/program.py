@@ -28,9 +28,7 @@ READ = 5
 LOOKED_UP = 2
 """Cycles from a result to what a table has for it."""
 
-_WAIT = 2  # cycles in front of a block, at least; one of a layer's first block
 _WRITE = 3  # cycles from a word's last result until it can be read
-_ARRIVAL = 5  # cycles from the last beat of a block's weights to its first step
 
 
 @dataclass(frozen=True)
@@ -47,20 +45,24 @@ class Region:
 
 @dataclass(frozen=True)
 class Load:
-    """Take ``words`` of the image, from its word ``begin`` on, to its region."""
+    """Take ``words`` of the image, from its word ``begin`` on, to its region; ``outside``: of a map that was sent to the
+    memory outside."""
 
     region: Region
     begin: int
     words: int
+    outside: bool = False
 
 
 @dataclass(frozen=True)
 class Send:
-    """Send ``words`` of a map, from its word ``begin`` on, from its region."""
+    """Send ``words`` of a map, from its word ``begin`` on, from its region; ``outside``: to the memory there, where it
+    waits until it is loaded again, behind what was sent before."""
 
     region: Region
     begin: int
     words: int
+    outside: bool = False
 
 
 @dataclass(frozen=True)
@@ -195,6 +197,8 @@ class Program:
             raise ValueError("layers of maxima must be diagonal")
         if any(len(table) != 1 << BYTE for table in self.tables):
             raise ValueError(f"tables must have {1 << BYTE} words")
+        if self.levels and (min(self.levels) < 0 or self.levels[-1]):
+            raise ValueError("what is sent outside must be loaded, and nothing else")
         needed = max(map(self.needed, self.layers))
         if self.ring & (self.ring - 1) or self.ring < needed:
             raise ValueError(f"ring must be a power of two and have room for {needed} words, not {self.ring}")
@@ -207,12 +211,28 @@ class Program:
     @property
     def loaded(self) -> int:
         """Return the words of the image."""
-        return sum(each.words for each in self.instructions if isinstance(each, Load))
+        return sum(each.words for each in self.instructions if isinstance(each, Load) and not each.outside)
 
     @property
     def sent(self) -> int:
         """Return the words of the result."""
-        return sum(each.words for each in self.instructions if isinstance(each, Send))
+        return sum(each.words for each in self.instructions if isinstance(each, Send) and not each.outside)
+
+    @cached_property
+    def levels(self) -> list[int]:
+        """Return how many words wait in the memory outside, behind each instruction that moves some."""
+        moves = [each for each in self.instructions if not isinstance(each, Layer) and each.outside]
+        return list(accumulate(each.words if isinstance(each, Send) else -each.words for each in moves))
+
+    @property
+    def stored(self) -> int:
+        """Return the words of a frame that are sent to the memory outside."""
+        return sum(each.words for each in self.instructions if isinstance(each, Send) and each.outside)
+
+    @property
+    def beats_of_map_word(self) -> int:
+        """Return the words of the memory outside that a word of a map takes."""
+        return self.lanes * BYTE // self.width
 
     @property
     def row(self) -> ProductSum:
@@ -311,7 +331,7 @@ class Program:
         each = self.beats_of_diagonal if layer.diagonal else self.beats_of_word
         return 1 + self.header * self.beats_of_word + layer.taps * each
 
-    def _word_of(self, layer: Layer, beat: int) -> int:
+    def word_of(self, layer: Layer, beat: int) -> int:
         """Return the word of a block that a beat belongs to."""
         heads = self.header * self.beats_of_word
         if beat <= heads:
@@ -323,54 +343,7 @@ class Program:
         """Return the beats of weights of a frame."""
         return sum(self.runs(layer) * self.beats_of(layer) for layer in self.layers)
 
-    def pace(self, burst: int, interval: int, beat: int = 1) -> Pace:
-        """Return when beats of weights may come, ``burst`` at a time, one in ``beat`` cycles, and ``interval`` cycles
-        from one burst to the next at least, and how long a frame takes then."""
-        blocks = [layer for layer in self.layers for _ in range(self.runs(layer))]
-        beats = list(accumulate(map(self.beats_of, blocks), initial=0))  # in front of each block
-        words = list(accumulate(map(self.needed, blocks), initial=0))
-        starts: list[int] = []
-        ends: list[int] = []  # of each block: when its words are free
-        loads: list[tuple[int, int]] = []
-        sends: list[tuple[int, int]] = []
-        latest = oldest = freed = step = 0  # blocks: of a burst's last beat; whose words that may have to wait for
-        for each in self.instructions:
-            step += self.setting
-            if not isinstance(each, Layer):
-                (loads if isinstance(each, Load) else sends).append((step, each.words))
-                step += each.words
-                continue
-            busy = self.header + each.pixels * self.steps(each) + self.gap
-            for block in range(self.runs(each)):
-                last = beats[len(ends) + 1] - 1
-                while len(starts) * burst <= last:
-                    end = min((len(starts) + 1) * burst, self.beats) - 1
-                    while beats[latest + 1] <= end:
-                        latest += 1
-                    word = words[latest] + self._word_of(blocks[latest], end - beats[latest])
-                    while oldest < len(ends) and words[oldest] <= word - self.ring:
-                        freed, oldest = ends[oldest], oldest + 1
-                    starts.append(max(starts[-1] + interval if starts else 0, freed))
-                arrived = starts[last // burst] + beat * (last % burst) + _ARRIVAL
-                step = max(step + (_WAIT if block else 1), arrived) + busy
-                ends.append(step)
-        return Pace(burst, beat, tuple(starts), tuple(loads), tuple(sends), step)
-
 
 def row_of(lanes: int, form: ProductForm) -> ProductSum:
     """Return the sum of so many products of an element, signed or not, and a weight."""
     return ProductSum(Multiplier(signed(BYTE + 1), signed(BYTE), form, PART), lanes)
-
-
-@dataclass(frozen=True, eq=False)
-class Pace:
-    """When bursts of ``burst`` beats of weights begin, one in ``beat`` cycles, in cycles of a frame; (first cycle,
-    words) of what is loaded and sent, a word per cycle; ``cycles`` of the frame."""
-
-    burst: int
-    beat: int
-    starts: tuple[int, ...]
-    loads: tuple[tuple[int, int], ...]
-    sends: tuple[tuple[int, int], ...]
-    cycles: int
-

@@ -34,6 +34,8 @@ class SerialProgram(Program):
             raise ValueError(f"offsets must be 0 or {1 << BYTE - 1}, not {before} and {behind}")
         if self.together != 1 or self.soft or self.forms.adds or self.tables:
             raise ValueError("a serial engine has one result at a time, and no second stage or tables")
+        if self.levels:
+            raise ValueError("a serial engine has all maps in its own memory")
         if not all(layer.signed for layer in self.layers):
             raise ValueError("elements of a serial engine must have a sign")
         if max(self.forms.multiplier_bits, self.forms.addend_bits) > self.rows * BYTE:
@@ -128,7 +130,7 @@ class SerialProgram(Program):
         """Return the beats of weights of a block."""
         return self.needed(layer) * self.beats_of_word
 
-    def _word_of(self, layer: Layer, beat: int) -> int:
+    def word_of(self, layer: Layer, beat: int) -> int:
         return beat // self.beats_of_word
 
 

@@ -213,6 +213,23 @@ def in_parts(case: Case) -> Case:
     return replace(case, program=replace(case.program, instructions=instructions, words=first))
 
 
+def by_way_of_memory(case: Case) -> Case:
+    """The same of layers one after the other, with every map between them sent outside and loaded again row by row, to
+    where the next layer sees it; of the last one the first rows are sent before the others are made."""
+    load, *layers, send = case.program.instructions
+    instructions: list[Instruction] = [load]
+    of: list[int] = []
+    for number, layer in enumerate(layers[:-1]):
+        rows, words = layer.geometry.out_height, layer.target.words
+        for row in range(rows):
+            instructions += [replace(layer, rows=range(row, row + 1))]
+            instructions += [Send(layer.target, row * words // rows, words // rows, outside=True)]
+            of.append(number)
+        instructions += [Load(layer.target, row * words // rows, words // rows, outside=True) for row in range(rows)]
+    instructions += [layers[-1], send]
+    return replace(case, program=replace(case.program, instructions=tuple(instructions)), of=[*of, len(layers) - 1])
+
+
 def in_strips(case: Case) -> Case:
     """The same of two layers of 3 x 3 windows with pads, row by row, with three rows of either map they see there."""
     first, second = case.layers

@@ -7,32 +7,65 @@ from functools import cached_property
 
 import numpy as np
 import pytest
-from amaranth.hdl import signed
+from amaranth.hdl import Elaboratable, Module, signed
+from amaranth.lib.wiring import connect
 
 from hdl_lib.engine.layer_engine import LayerEngine
-from hdl_lib.engine.program import Program
+from hdl_lib.engine.pace import Pace, Turns
+from hdl_lib.engine.program import Load, Program, Region, Send
+from hdl_lib.streams.fifo import Fifo
 from tests.hdl_lib.bench import STALLS, Trace, drive
-from tests.hdl_lib.engine.engine_model import CHAIN, MAXIMA, Case, case_of, in_parts, in_strips, with_tables, words_of
+from tests.hdl_lib.engine.engine_model import (
+    CHAIN,
+    MAXIMA,
+    Case,
+    by_way_of_memory,
+    case_of,
+    in_parts,
+    in_strips,
+    with_tables,
+    words_of,
+)
 
 IMAGE = (5, 6, 3)
+OUTSIDE = "what is sent outside must be loaded, and nothing else"
 TWO = [((3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 5, False, None), ((3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 0, True, None)]
 FRAMES = 2
+LAYER = case_of(np.random.default_rng(1), 4, IMAGE, CHAIN[:1]).program.layers
 
 
-def run(case: Case, gap: float = 0.0, stall: float = 0.0, program: Program | None = None) -> tuple[Trace, list, list]:
-    """What leaves, and what should; beats have lanes beyond the channels masked."""
+class BesideMemory(Elaboratable):
+    """An engine whose maps wait in a queue that has room for so many beats."""
+
+    def __init__(self, core: LayerEngine, room: int) -> None:
+        self.core, self.room = core, room
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.core = core = self.core
+        m.submodules.queue = queue = Fifo(core.program.width, self.room)
+        connect(m, core.memory_i, queue.i)
+        connect(m, queue.o, core.memory_o)
+        return m
+
+
+def run(
+    case: Case, gap: float = 0.0, stall: float = 0.0, program: Program | None = None, room: int = 1000,
+) -> tuple[Trace, list, list]:
+    """What leaves, and what should; beats have lanes beyond the channels masked. ``room``: of the memory outside."""
     program = program or case.program
     lanes, rng = program.lanes, np.random.default_rng(7)
     taken = min(lanes, IMAGE[2])
     core = LayerEngine(
         program, signed(8), signed(8), input_lanes=taken, output_lanes=lanes, depth=LayerEngine.latency + 1
     )
+    dut = BesideMemory(core, room) if program.levels else core
     frames = [rng.integers(-128, 128, IMAGE) for _ in range(FRAMES)]
     images = [word for frame in frames for word in words_of(frame.reshape(-1, IMAGE[2]), taken)]
     results = [case.run(frame) for frame in frames]
     wanted = [word for result in results for word in words_of(result, lanes)]
     trace = drive(
-        core, images, len(wanted), gap=gap, stall=stall, i=core.i, more=[(core.w, case.beats() * FRAMES)],
+        dut, images, len(wanted), gap=gap, stall=stall, i=core.i, o=core.o, more=[(core.w, case.beats() * FRAMES)],
     )
     channels = results[0].shape[1]
     blocks = -(-channels // lanes)
@@ -48,7 +81,7 @@ def test_layers(layers: int, lanes: int, together: int, soft: int) -> None:
     trace, found, wanted = run(case)
     assert found == wanted
     # Weights come a beat a cycle: the first frame is as early as the program says, later ones are no later.
-    pace = case.program.pace(1, 1)
+    pace = Pace.of(case.program, Turns(1, 1))
     sent = pace.sends[0][0] + LayerEngine.latency
     assert trace.out_cycles[0] == sent
     assert trace.out_cycles[len(wanted) // FRAMES] <= sent + pace.cycles
@@ -57,7 +90,7 @@ def test_layers(layers: int, lanes: int, together: int, soft: int) -> None:
 def test_beats_of_a_burst_may_come_slower() -> None:
     """A beat in four cycles, as from a flash, in bursts of one or of eight: a block waits for its last one."""
     program = case_of(np.random.default_rng(3), 4, IMAGE, CHAIN[:3]).program
-    each, fast, slow = program.pace(1, 4), program.pace(8, 32), program.pace(8, 32, 4)
+    each, fast, slow = (Pace.of(program, turns) for turns in (Turns(1, 4), Turns(8, 32), Turns(8, 32, 4)))
     assert slow.starts[0] == 0 and slow.beat == 4
     assert fast.cycles < slow.cycles and each.cycles <= slow.cycles
 
@@ -68,7 +101,7 @@ def test_maxima(layers: int, lanes: int, soft: int) -> None:
     case = case_of(np.random.default_rng(layers), lanes, IMAGE, MAXIMA[:layers], soft=soft)
     trace, found, wanted = run(case)
     assert found == wanted
-    assert trace.out_cycles[0] == case.program.pace(1, 1).sends[0][0] + LayerEngine.latency
+    assert trace.out_cycles[0] == Pace.of(case.program, Turns(1, 1)).sends[0][0] + LayerEngine.latency
 
 
 def test_sums_in_place_of_maxima_are_found() -> None:
@@ -123,7 +156,7 @@ def test_tables(gap: float, stall: float, together: int) -> None:
     trace, found, wanted = run(case, gap, stall)
     assert found == wanted
     if gap == stall == 0:
-        assert trace.out_cycles[0] == case.program.pace(1, 1).sends[0][0] + LayerEngine.latency
+        assert trace.out_cycles[0] == Pace.of(case.program, Turns(1, 1)).sends[0][0] + LayerEngine.latency
 
 
 def test_another_table_is_found() -> None:
@@ -139,6 +172,27 @@ def test_another_part_is_found() -> None:
     other = replace(second, source=replace(second.source, block=0))
     program = replace(case.program, instructions=(load, first, other, *others))
     _, found, wanted = run(case, program=program)
+    assert found != wanted
+
+
+@pytest.mark.parametrize(("gap", "stall"), STALLS)
+@pytest.mark.parametrize(("lanes", "width"), [(2, 16), (4, 16), (4, 8)])
+def test_maps_that_wait_outside(gap: float, stall: float, lanes: int, width: int) -> None:
+    case = by_way_of_memory(case_of(np.random.default_rng(4), lanes, IMAGE, CHAIN[:3], width=width))
+    program = case.program
+    trace, found, wanted = run(case, gap, stall, room=max(program.levels) * program.beats_of_map_word)
+    assert found == wanted
+    if gap == stall == 0:
+        pace = Pace.of(program, Turns(1, 1))
+        assert trace.out_cycles[0] <= pace.sends[0][0] + LayerEngine.latency
+
+
+def test_rows_in_another_order_are_found() -> None:
+    case = by_way_of_memory(case_of(np.random.default_rng(4), 2, IMAGE, CHAIN[:2]))
+    instructions = list(case.program.instructions)
+    first, second = [k for k, each in enumerate(instructions) if isinstance(each, Load) and each.outside][:2]
+    instructions[first], instructions[second] = instructions[second], instructions[first]
+    _, found, wanted = run(case, program=replace(case.program, instructions=tuple(instructions)))
     assert found != wanted
 
 
@@ -182,6 +236,8 @@ def test_rows_that_have_been_replaced_are_found() -> None:
         ({"instructions": ()}, "there must be a layer"),
         ({"soft": 5}, "soft must be 0 to 4 rows, not 5"),
         ({"tables": ((1, 2),)}, "tables must have 256 words"),
+        ({"instructions": (*LAYER, Load(Region(0, 4), 0, 1, outside=True))}, OUTSIDE),
+        ({"instructions": (*LAYER, Send(Region(0, 4), 0, 1, outside=True))}, OUTSIDE),
     ],
 )
 def test_what_a_program_cannot_be(change, message: str) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from amaranth.hdl import signed, unsigned
 
+from hdl_lib.engine.pace import Pace, Turns
 from hdl_lib.engine.program import Layer
 from hdl_lib.engine.serial_engine import SerialEngine
 from hdl_lib.engine.serial_fields import complete
@@ -109,7 +110,7 @@ def test_layers(layers: int, image: tuple[int, int, int]) -> None:
     case = serial(case_of(np.random.default_rng(layers), LANES, image, CHAIN[:layers]), image)
     trace, found, wanted = run(case, image)
     assert found == wanted
-    pace = case.program.pace(1, 1)
+    pace = Pace.of(case.program, Turns(1, 1))
     sent = pace.sends[0][0] + SerialEngine.latency
     assert 0.96 * sent - 60 <= trace.out_cycles[0] <= sent
     assert trace.out_cycles[len(wanted) // FRAMES] <= sent + pace.cycles
@@ -121,7 +122,7 @@ def test_maxima(layers: int, image: tuple[int, int, int]) -> None:
     case = serial(case_of(np.random.default_rng(layers), LANES, image, MAXIMA[:layers]), image)
     trace, found, wanted = run(case, image)
     assert found == wanted
-    sent = case.program.pace(1, 1).sends[0][0] + SerialEngine.latency
+    sent = Pace.of(case.program, Turns(1, 1)).sends[0][0] + SerialEngine.latency
     assert 0.96 * sent - 60 <= trace.out_cycles[0] <= sent
 
 
@@ -167,7 +168,7 @@ def test_rounding(rounding: str) -> None:
     case.program = replace(case.program, forms=replace(case.program.forms, shift=16))
     trace, found, wanted = run(case, image)
     assert found == wanted
-    assert trace.out_cycles[0] <= case.program.pace(1, 1).sends[0][0] + SerialEngine.latency
+    assert trace.out_cycles[0] <= Pace.of(case.program, Turns(1, 1)).sends[0][0] + SerialEngine.latency
 
 
 @pytest.mark.parametrize("bits", [(11, 26), (15, 40), (31, 60)], ids=str)
@@ -211,7 +212,7 @@ def test_weights_that_come_once(gap: float, stall: float) -> None:
     case.program = complete(program)
     trace, found, wanted = run(case, image, gap, stall)
     assert found == wanted
-    assert gap or stall or trace.out_cycles[0] <= case.program.pace(1, 1).sends[0][0] + SerialEngine.latency
+    assert gap or stall or trace.out_cycles[0] <= Pace.of(case.program, Turns(1, 1)).sends[0][0] + SerialEngine.latency
 
 
 class Hasty(SerialProgram):

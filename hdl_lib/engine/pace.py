@@ -1,0 +1,131 @@
+"""When an engine's weights come, and how long a frame takes: what a program and its memory promise.
+
+The memory never rests while there are bursts to serve. While maps move to it or from it, the engine computes nothing,
+so no more weights come than the ring has room for. A move therefore takes no longer than its own bursts and these, one
+after the other; and weights are no later than if all of them came behind it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from itertools import accumulate
+
+from hdl_lib.engine.program import Layer, Load, Program
+
+_WAIT = 2  # cycles in front of a block, at least; one of a layer's first block
+_ARRIVAL = 5  # cycles from the last beat of a block's weights to its first step
+_OTHERS = 5  # bursts of other moves that may be served first: those that wait to be written, or are read ahead
+_PARTS = 2  # bursts of a move that it has only a part of
+_AHEAD = 5  # bursts of weights for which the memory's own queue has room
+_THROUGH = 32  # cycles of a word through the engine's own queues and converters
+
+
+@dataclass(frozen=True)
+class Turns:
+    """How a memory serves an engine. Weights come in bursts of ``burst`` beats, one in ``beat`` cycles, and at most
+    ``interval`` cycles from one burst to the next while no maps move. These move in bursts of ``moved`` words of the
+    memory, each within ``move`` cycles; a word is ``late`` cycles on its way besides."""
+
+    burst: int
+    interval: int
+    beat: int = 1
+    moved: int = 1
+    move: int = 1
+    late: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Pace:
+    """When bursts of ``burst`` beats of weights begin, one in ``beat`` cycles, in cycles of a frame; (first cycle,
+    words) of what is loaded from the image's stream and sent to that of the result, a word per cycle; ``cycles`` of the
+    frame."""
+
+    burst: int
+    beat: int
+    starts: tuple[int, ...]
+    loads: tuple[tuple[int, int], ...]
+    sends: tuple[tuple[int, int], ...]
+    cycles: int
+
+    @classmethod
+    def of(cls, program: Program, turns: Turns) -> Pace:
+        """Return the pace of a program beside a memory with such turns."""
+        weights = _Weights(program, turns)
+        loads: list[tuple[int, int]] = []
+        sends: list[tuple[int, int]] = []
+        step = 0
+        for each in program.instructions:
+            step += program.setting
+            if isinstance(each, Layer):
+                step = weights.computed(each, step)
+            elif each.outside:
+                step = weights.moved(each.words * program.beats_of_map_word, step)
+            else:
+                (loads if isinstance(each, Load) else sends).append((step, each.words))
+                step += each.words
+        return cls(turns.burst, turns.beat, tuple(weights.starts), tuple(loads), tuple(sends), step)
+
+
+class _Weights:
+    """When bursts of weights come: ``starts``, as early as they may and the ring has room."""
+
+    def __init__(self, program: Program, turns: Turns) -> None:
+        self._program, self._turns = program, turns
+        self._blocks = [layer for layer in program.layers for _ in range(program.runs(layer))]
+        self._beats = list(accumulate(map(program.beats_of, self._blocks), initial=0))  # in front of each block
+        self._words = list(accumulate(map(program.needed, self._blocks), initial=0))
+        self.starts: list[int] = []
+        self._ends: list[int] = []  # of each block: when its words are free
+        self._moves: list[tuple[int, int]] = []  # begin, and when all its bursts are served
+        self._seen = 0  # moves behind which all other bursts begin
+
+    def computed(self, layer: Layer, step: int) -> int:
+        """Return when a layer that begins with a step ends."""
+        program, turns = self._program, self._turns
+        busy = program.header + layer.pixels * program.steps(layer) + program.gap
+        for block in range(program.runs(layer)):
+            last = self._beats[len(self._ends) + 1] - 1
+            while len(self.starts) * turns.burst <= last:
+                self._append()
+            arrived = self.starts[last // turns.burst] + turns.beat * (last % turns.burst) + _ARRIVAL
+            step = max(step + (_WAIT if block else 1), arrived) + busy
+            self._ends.append(step)
+        return step
+
+    def moved(self, words: int, step: int) -> int:
+        """Return when so many words of the memory have moved, from a step on."""
+        turns = self._turns
+        while self._has_room(len(self.starts)) and self._next() <= step:
+            self._append()
+        pending = len(self.starts)
+        while self._has_room(pending):
+            pending += 1
+        bursts = words // turns.moved + _PARTS + _OTHERS
+        served = step + bursts * turns.move + turns.late
+        self._moves.append((step, served))
+        between = min(pending - len(self.starts) + _AHEAD, bursts)  # as bursts take turns
+        return served + between * turns.interval + turns.moved + _THROUGH
+
+    def _freed_by(self, number: int) -> int:
+        """Return how many blocks must have ended before there is room for a burst."""
+        end = min((number + 1) * self._turns.burst, self._beats[-1]) - 1
+        block = bisect_right(self._beats, end) - 1
+        word = self._words[block] + self._program.word_of(self._blocks[block], end - self._beats[block])
+        return bisect_right(self._words, word - self._program.ring)
+
+    def _has_room(self, number: int) -> bool:
+        return number * self._turns.burst < self._beats[-1] and self._freed_by(number) <= len(self._ends)
+
+    def _next(self) -> int:
+        """Return when the next burst may come."""
+        number = len(self.starts)
+        freed = self._freed_by(number)
+        found = max(self._ends[freed - 1] if freed else 0, self.starts[-1] + self._turns.interval if number else 0)
+        while self._seen < len(self._moves) and found + self._turns.interval > self._moves[self._seen][0]:
+            found = max(found, self._moves[self._seen][1])
+            self._seen += 1
+        return found
+
+    def _append(self) -> None:
+        self.starts.append(self._next())
