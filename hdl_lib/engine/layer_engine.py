@@ -14,7 +14,7 @@ from hdl_lib.arithmetic.lane_sums import gathered
 from hdl_lib.blocks import delayed, loop
 from hdl_lib.engine.fields import Fields
 from hdl_lib.engine.finish import elements, first_stage, looked_up, second_stage
-from hdl_lib.engine.program import BYTE, READ, Program
+from hdl_lib.engine.program import AHEAD, BYTE, READ, Program
 from hdl_lib.engine.weight_ring import WeightRing
 from hdl_lib.engine.window_walk import count_down, onward, window_walk
 from hdl_lib.external.queue_ends import QueueEnds
@@ -70,7 +70,7 @@ class LayerEngine(wiring.Component):
     have a channel's multiplier and above it its addend; then come weights word by word, as windows are gone through:
     those of a row for all lanes, row after row.
     o: Out(stream). The words that are sent.
-    memory_i (out), memory_o (in), if maps wait outside: streams of ``program.width`` bits, to a queue in the memory, and
+    memory_i (out), memory_o (in), if maps wait outside: streams of ``program.width`` bits to a queue in the memory, and
     from there; ``program.beats_of_map_word`` of them are a word.
 
     Timing
@@ -185,8 +185,10 @@ class LayerEngine(wiring.Component):
         """Lead words to the memory outside, and from there."""
         word = self.program.lanes * BYTE
         m.submodules.outside = ends = QueueEnds(data.ArrayLayout(word, 1), self.program.beats_of_map_word)
-        m.submodules.outside_queue = queue = OutputQueue(word, READ + 3)
-        m.d.comb += [ends.i.payload[0].eq(queue.o.payload), ends.i.valid.eq(queue.o.valid), queue.o.ready.eq(ends.i.ready)]
+        m.submodules.outside_queue = queue = OutputQueue(word, AHEAD)
+        m.d.comb += [
+            ends.i.payload[0].eq(queue.o.payload), ends.i.valid.eq(queue.o.valid), queue.o.ready.eq(ends.i.ready),
+        ]
         wiring.connect(m, wiring.flipped(self.memory_i), ends.memory_i)
         wiring.connect(m, wiring.flipped(self.memory_o), ends.memory_o)
         return _Outside(queue, ends.o)

@@ -8,8 +8,9 @@ after the other; and weights are no later than if all of them came behind it.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 from hdl_lib.engine.program import Layer, Load, Program
 
@@ -23,8 +24,9 @@ _THROUGH = 32  # cycles of a word through the engine's own queues and converters
 
 @dataclass(frozen=True)
 class Turns:
-    """How a memory serves an engine. Weights come in bursts of ``burst`` beats, one in ``beat`` cycles, and at most
-    ``interval`` cycles from one burst to the next while no maps move. These move in bursts of ``moved`` words of the
+    """How a memory serves an engine. Weights come in bursts of ``burst`` beats (``by_layer``: one begins with each of
+    the program's layers), one in ``beat`` cycles, and at most ``interval`` cycles from one burst to the next while no
+    maps move. These move in bursts of ``moved`` words of the
     memory, each within ``move`` cycles; a word is ``late`` cycles on its way besides."""
 
     burst: int
@@ -33,17 +35,26 @@ class Turns:
     moved: int = 1
     move: int = 1
     late: int = 0
+    by_layer: bool = False
+
+    def begins(self, program: Program) -> Sequence[int]:
+        """Return how many beats of weights come before each burst."""
+        if not self.by_layer:
+            return range(0, program.beats, self.burst)
+        sizes = [program.runs(layer) * program.beats_of(layer) for layer in program.layers]
+        firsts = list(accumulate(sizes, initial=0))
+        return [begin for first, end in pairwise(firsts) for begin in range(first, end, self.burst)]
 
 
 @dataclass(frozen=True, eq=False)
 class Pace:
-    """When bursts of ``burst`` beats of weights begin, one in ``beat`` cycles, in cycles of a frame; (first cycle,
-    words) of what is loaded from the image's stream and sent to that of the result, a word per cycle; ``cycles`` of the
-    frame."""
+    """``starts``: when bursts of weights begin, in cycles of a frame; ``begins``: how many beats come before each. They
+    come one in ``beat`` cycles. ``loads``, ``sends``: (first cycle, words) of what comes of the image's stream and
+    leaves by that of the result, a word per cycle. ``cycles``: of the frame."""
 
-    burst: int
-    beat: int
     starts: tuple[int, ...]
+    begins: Sequence[int]
+    beat: int
     loads: tuple[tuple[int, int], ...]
     sends: tuple[tuple[int, int], ...]
     cycles: int
@@ -64,7 +75,7 @@ class Pace:
             else:
                 (loads if isinstance(each, Load) else sends).append((step, each.words))
                 step += each.words
-        return cls(turns.burst, turns.beat, tuple(weights.starts), tuple(loads), tuple(sends), step)
+        return cls(tuple(weights.starts), weights.begins, turns.beat, tuple(loads), tuple(sends), step)
 
 
 class _Weights:
@@ -76,6 +87,7 @@ class _Weights:
         self._beats = list(accumulate(map(program.beats_of, self._blocks), initial=0))  # in front of each block
         self._words = list(accumulate(map(program.needed, self._blocks), initial=0))
         self.starts: list[int] = []
+        self.begins = turns.begins(program)
         self._ends: list[int] = []  # of each block: when its words are free
         self._moves: list[tuple[int, int]] = []  # begin, and when all its bursts are served
         self._seen = 0  # moves behind which all other bursts begin
@@ -86,9 +98,10 @@ class _Weights:
         busy = program.header + layer.pixels * program.steps(layer) + program.gap
         for block in range(program.runs(layer)):
             last = self._beats[len(self._ends) + 1] - 1
-            while len(self.starts) * turns.burst <= last:
+            burst = bisect_right(self.begins, last) - 1
+            while len(self.starts) <= burst:
                 self._append()
-            arrived = self.starts[last // turns.burst] + turns.beat * (last % turns.burst) + _ARRIVAL
+            arrived = self.starts[burst] + turns.beat * (last - self.begins[burst]) + _ARRIVAL
             step = max(step + (_WAIT if block else 1), arrived) + busy
             self._ends.append(step)
         return step
@@ -109,13 +122,13 @@ class _Weights:
 
     def _freed_by(self, number: int) -> int:
         """Return how many blocks must have ended before there is room for a burst."""
-        end = min((number + 1) * self._turns.burst, self._beats[-1]) - 1
+        end = (self.begins[number + 1] if number + 1 < len(self.begins) else self._beats[-1]) - 1
         block = bisect_right(self._beats, end) - 1
         word = self._words[block] + self._program.word_of(self._blocks[block], end - self._beats[block])
         return bisect_right(self._words, word - self._program.ring)
 
     def _has_room(self, number: int) -> bool:
-        return number * self._turns.burst < self._beats[-1] and self._freed_by(number) <= len(self._ends)
+        return number < len(self.begins) and self._freed_by(number) <= len(self._ends)
 
     def _next(self) -> int:
         """Return when the next burst may come."""

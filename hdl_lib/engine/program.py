@@ -25,6 +25,9 @@ BYTE = 8
 READ = 5
 """Cycles from the step that reads a word to its elements."""
 
+AHEAD = READ + 3
+"""Words on their way outside."""
+
 LOOKED_UP = 2
 """Cycles from a result to what a table has for it."""
 
@@ -45,7 +48,7 @@ class Region:
 
 @dataclass(frozen=True)
 class Load:
-    """Take ``words`` of the image, from its word ``begin`` on, to its region; ``outside``: of a map that was sent to the
+    """Take ``words`` of the image, from its word ``begin`` on, to its region; ``outside``: of a map that was sent to
     memory outside."""
 
     region: Region

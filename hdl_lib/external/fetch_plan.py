@@ -7,7 +7,7 @@ round, whatever the others do. A queue has two turns in a round, one to write a 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -19,6 +19,7 @@ BURSTS_HELD = 3
 _SLOTS_MORE = 2  # of a queue: one that is written while the oldest one is read
 _LARGEST = (16, 32, 64, 96, 128, 160, 192, 224, 255)  # words of the largest burst
 _LARGEST_OF_QUEUE = 64  # nine bursts of a queue are on their way, in block RAMs, and longer ones save little time
+_BITS_OF_MAPS = 3072  # of a burst of an engine's maps: five of them wait in a block RAM
 _LEAST = 8  # words of a burst: shorter ones take hardly less time
 _ARRIVAL = 8  # cycles from a word inside the controller to the queue's end, and from there to a request, at the most
 
@@ -65,20 +66,75 @@ class Bursts:
 
 
 @dataclass(frozen=True)
+class Parts:
+    """What a region lies in the memory as: parts of so many ``words``, each from a page of its own on, which are read
+    in this ``order``, perhaps more than once each."""
+
+    words: tuple[int, ...]
+    order: tuple[int, ...]
+
+    @property
+    def read(self) -> int:
+        """Return the words that are read."""
+        return sum(self.words[part] for part in self.order)
+
+
+@dataclass(frozen=True)
 class Region(Bursts):
-    """Words that are read over and over, ``times`` in a frame."""
+    """Words that are read over and over, ``times`` in a frame; where a part has been read, the next burst begins."""
 
     times: int
+    parts: Parts | None = None
+
+    @property
+    def whole(self) -> Parts:
+        """Return its parts; one, if it is read from its first word to its last one."""
+        return self.parts or Parts((self.words,), (0,))
+
+    def bursts_of(self, words: int) -> int:
+        """Return the bursts of a part of so many words."""
+        return -(-words // self.burst)
+
+    @property
+    def bursts(self) -> int:
+        return sum(self.bursts_of(self.whole.words[part]) for part in self.whole.order)
+
+    @property
+    def last(self) -> int:
+        words = self.whole.words[self.whole.order[-1]]
+        return words - (self.bursts_of(words) - 1) * self.burst
 
     @property
     def pages(self) -> int:
-        return self.pages_of(self.bursts)
+        return sum(self.pages_of(self.bursts_of(words)) for words in self.whole.words)
+
+    @property
+    def firsts(self) -> Iterator[int]:
+        """Yield the first page of each part."""
+        page = self.page
+        for words in self.whole.words:
+            yield page
+            page += self.pages_of(self.bursts_of(words))
 
     def address(self, word: int, columns: int) -> int:
-        """Return the address of a word in a memory with pages of ``columns``."""
-        burst, rest = divmod(word, self.burst)
-        page, place = divmod(burst, self.per_page)
-        return (self.page + page) * columns + place * self.burst + rest
+        """Return the address of the word that is read behind so many, in a memory with pages of ``columns``."""
+        firsts = list(self.firsts)
+        for part in self.whole.order:
+            if word < self.whole.words[part]:
+                burst, rest = divmod(word, self.burst)
+                page, place = divmod(burst, self.per_page)
+                return (firsts[part] + page) * columns + place * self.burst + rest
+            word -= self.whole.words[part]
+        raise ValueError(f"word must be one of those that are read, not {word} behind them")
+
+    @property
+    def begins(self) -> list[int]:
+        """Return how many words are read before each burst."""
+        found = [0]
+        for part in self.whole.order:
+            words, end = self.whole.words[part], found.pop()
+            found += [*range(end, end + words, self.burst), end + words]
+        return found[:-1]
 
 
 @dataclass(frozen=True)
@@ -106,14 +162,16 @@ class FetchPlan:
 
     @classmethod
     def of(
-        cls, timing: MemoryTiming, sizes: Sequence[tuple[int, int]], longest: int = 0,
-        queues: Sequence[tuple[int, int]] = (),
+        cls, timing: MemoryTiming, sizes: Sequence[tuple[int | Parts, int]], longest: int = 0,
+        queues: Sequence[tuple[int, ...]] = (),
     ) -> FetchPlan:
-        """Return the plan that reads regions of (words, times a frame) in bursts of at most ``longest`` words, one of
-        :func:`longest_bursts`, or (0) in the fewest cycles of those that fit the memory: the more of a frame's words a
-        region has, the longer its bursts, of equal length if that is hardly less. ``queues``: the words of a frame, and
-        how many of them a queue must hold at a time."""
-        most = max(words * times for words, times in (*sizes, *((words, 1) for words, _ in queues)))
+        """Return the plan that reads regions of (words, or parts of them, times a frame) in bursts of at most
+        ``longest`` words, one of :func:`longest_bursts`, or (0) in the fewest cycles of those that fit the memory: the
+        more of a frame's words a region has, the longer its bursts, of equal length if that is hardly less. ``queues``:
+        the words of a frame, and how many of them a queue must hold at a time; and, of an engine's maps, what all of
+        these are multiples of: no burst has words of two maps."""
+        read = [(each.read if isinstance(each, Parts) else each, times) for each, times in sizes]
+        most = max(words * times for words, times in (*read, *((words, 1) for words, *_ in queues)))
         found = []
         for largest in [longest] if longest else longest_bursts(timing):
 
@@ -124,12 +182,16 @@ class FetchPlan:
             regions: list[Region] = []
             waiting: list[QueueRegion] = []
             page = 0
-            for words, times in sizes:
-                burst = burst_of(words, times)
-                regions.append(Region(words, burst, page, timing.chip.columns // burst, times))
+            for (words, times), (each, _) in zip(read, sizes, strict=True):
+                burst, parts = burst_of(words, times), each if isinstance(each, Parts) else None
+                regions.append(Region(words, burst, page, timing.chip.columns // burst, times, parts))
                 page += regions[-1].pages
-            for words, held in queues:
-                burst = burst_of(words, 1, min(largest, _LARGEST_OF_QUEUE))
+            for words, held, *unit in queues:
+                if unit:
+                    most_of_maps = min(largest, _BITS_OF_MAPS // timing.chip.width)
+                    burst = next(each for each in range(most_of_maps, 0, -1) if unit[0] % each == 0)
+                else:
+                    burst = burst_of(words, 1, min(largest, _LARGEST_OF_QUEUE))
                 # The last burst of each frame may leave part of its slot empty.
                 slots = -(-held // burst) + held // words + _SLOTS_MORE
                 waiting.append(QueueRegion(words, burst, page, timing.chip.columns // burst, slots))
@@ -165,9 +227,36 @@ class FetchPlan:
         in it. A region that had no room until now may find two bursts before it that came earlier, one of them of a
         region whose turn comes again; its queue, which has room for :data:`BURSTS_HELD`, lasts for as long.
         """
+        return self._round(self._bursts(self.regions, self.queues))
+
+    def round_between_moves(self, maps: QueueRegion) -> int:
+        """Return the same while an engine's ``maps`` do not move: the two of their queue are only looked at."""
+        others = [each for each in self.queues if each is not maps]
+        return self._round([*self._bursts(self.regions, others), 2])
+
+    def move(self, maps: QueueRegion, weights: Region) -> int:
+        """Return the most cycles from one burst of an engine's ``maps`` to the next one if they always move, the same
+        way, and its ``weights`` do not."""
+        regions = [each for each in self.regions if each is not weights]
+        others = [each for each in self.queues if each is not maps]
+        return self._round([*self._bursts(regions, others), max(self._bursts((), (maps,))), 2])
+
+    @property
+    def late(self) -> int:
+        """Return the most cycles in which a word has come, if its burst is the next one."""
         timing = self.timing
-        bursts = [timing.burst_cycles(each.burst) + 2 for each in (*self.regions, *self.queues)]
-        bursts += [timing.burst_cycles(each.burst, write=True) + 2 for each in self.queues]
+        arrival = self.longest * timing.word_cycles + timing.first_access + timing.read_latency + _ARRIVAL
+        return max(self._bursts(self.regions, self.queues)) + 2 * timing.refresh_cycles + arrival
+
+    def _bursts(self, regions: Sequence[Region], queues: Sequence[QueueRegion]) -> list[int]:
+        """Return the cycles of a burst of each region, and two of each queue."""
+        timing = self.timing
+        bursts = [timing.burst_cycles(each.burst) + 2 for each in (*regions, *queues)]
+        return bursts + [timing.burst_cycles(each.burst, write=True) + 2 for each in queues]
+
+    def _round(self, bursts: Sequence[int]) -> int:
+        """Return the most cycles of such bursts, with refreshes among them."""
+        timing = self.timing
         period = timing.refresh_period(self.longest)
         cycles = sum(bursts)
         while period is not None:
@@ -175,9 +264,7 @@ class FetchPlan:
             if needed <= cycles:
                 break
             cycles = needed
-        arrival = self.longest * timing.word_cycles + timing.first_access + timing.read_latency + _ARRIVAL
-        wait = max(bursts) + 2 * timing.refresh_cycles + arrival
-        return max(cycles, -(-wait // (BURSTS_HELD - 1)))
+        return max(cycles, -(-self.late // (BURSTS_HELD - 1)))
 
     def cycles_of(self, region: Region) -> int:
         """Return the most cycles in which a region is read as often as in a frame."""

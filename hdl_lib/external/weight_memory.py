@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import reduce
 from operator import or_
 
-from amaranth.hdl import Array, Cat, ClockDomain, ClockSignal, DomainRenamer, Module, Mux, Signal, Value
+from amaranth.hdl import Array, Cat, ClockDomain, ClockSignal, Const, DomainRenamer, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.crc.catalog import CRC32_ISO_HDLC
+from amaranth.lib.data import StructLayout
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import bits_for
 
 from hdl_lib.blocks import delayed, loop
 from hdl_lib.external.fetch_plan import BURSTS_HELD, Bursts, FetchPlan, QueueRegion, Region
+from hdl_lib.memories.rom import Rom, Table
 from hdl_lib.streams.fifo import Fifo
 
 LOADED = 16
@@ -285,13 +289,14 @@ class _User:
         self.wants, self.take = Signal(name=f"wants{name}"), Signal(name=f"take{name}")
         self.command = command = Signal(core.controller.command.payload.shape(), name=f"command{name}")
         self.length = length = Signal(range(region.burst + 1), name=f"length{name}")
-        left = Signal(range(region.bursts), init=region.bursts - 1, name=f"bursts_left{name}")
-        is_last = Signal(init=region.bursts == 1, name=f"is_last{name}")
+        begins = self._begins(m, region, chip.pages)  # after the last burst
+        left = Signal.like(begins.left, name=f"bursts_left{name}", init=begins.first - 1)
+        is_last = Signal(init=begins.first == 1, name=f"is_last{name}")
         of_page = Signal(range(region.per_page), init=region.per_page - 1, name=f"of_page{name}")
         column = Signal(range(chip.columns), name=f"column{name}")
-        page = Signal(range(max(2, chip.pages)), init=region.page, name=f"page{name}")
+        page = Signal(range(max(2, chip.pages)), init=begins.start, name=f"page{name}")
         m.d.comb += [
-            length.eq(Mux(is_last, region.last, region.burst)), command.page.eq(page), command.column.eq(column),
+            length.eq(Mux(is_last, begins.last, region.burst)), command.page.eq(page), command.column.eq(column),
             command.length.eq(length - 1),
         ]
         wraps: Value = is_last
@@ -301,12 +306,53 @@ class _User:
             m.d.sync += [left.eq(left - 1), is_last.eq(left == 1), of_page.eq(of_page - 1)]
             m.d.sync += column.eq(column + region.burst)
             with m.If(is_last):
-                m.d.sync += [left.eq(region.bursts - 1), is_last.eq(region.bursts == 1)]
+                m.d.sync += [left.eq(begins.left), is_last.eq(begins.left == 0)]
             with m.If(of_page == 0):
                 m.d.sync += [of_page.eq(region.per_page - 1), column.eq(0), page.eq(page + 1)]
             with m.If(wraps):
-                m.d.sync += [of_page.eq(region.per_page - 1), column.eq(0), page.eq(region.page)]
+                m.d.sync += [of_page.eq(region.per_page - 1), column.eq(0), page.eq(begins.page)]
+        m.d.comb += begins.taken.eq(self.take & is_last)
         if output is not None:
             self.free = Signal(range(depth + 1), init=depth, name=f"free{name}")
             popped = delayed(m, f"popped{name}", output.valid & output.ready, 1)
             m.d.sync += self.free.eq(self.free + popped - Mux(self.take, length, 0))
+
+    def _begins(self, m: Module, region: Bursts, pages: int) -> _Begins:
+        """Return where a region begins again; one with parts, where the next of them does: from a table, whose word is
+        there long before the burst in front of it has ended."""
+        taken = Signal(name=f"part_ends{self.name}")
+        if not isinstance(region, Region) or region.parts is None:
+            left = Const(region.bursts - 1, max(1, bits_for(region.bursts - 1)))
+            return _Begins(left, Const(region.last), Const(region.page), region.bursts, region.page, taken)
+        bursts = [region.bursts_of(words) for words in region.parts.words]
+        layout = StructLayout({"left": range(max(bursts)), "last": range(region.burst + 1), "page": range(pages)})
+        rows = [
+            layout.const({"left": count - 1, "last": words - (count - 1) * region.burst, "page": page}).as_bits()
+            for count, words, page in zip(bursts, region.parts.words, region.firsts, strict=True)
+        ]
+        order = region.parts.order
+        following = order[1:] + order[:1]
+        m.submodules[f"parts{self.name}"] = rom = Rom.of_table(
+            Table.of_words([rows[part] for part in following], layout.size)
+        )
+        place = Signal(range(len(order)), name=f"part{self.name}")
+        last = Signal(range(region.burst + 1), init=layout.from_bits(rows[order[0]]).last, name=f"part_last{self.name}")
+        row = layout(rom.data)
+        m.d.comb += rom.addr.eq(place)
+        with m.If(taken):
+            m.d.sync += [place.eq(Mux(place == len(order) - 1, 0, place + 1)), last.eq(row.last)]
+        return _Begins(row.left, last, row.page, bursts[order[0]], layout.from_bits(rows[order[0]]).page, taken)
+
+
+@dataclass(frozen=True)
+class _Begins:
+    """Where the bursts of a user begin behind the last one: ``left`` behind the first of them, the first ``page``.
+    ``last``: the length of the last one before. ``first``, ``start``: the bursts and the page after a reset. ``taken``
+    (to be driven): of the last burst a command is taken."""
+
+    left: Value
+    last: Value
+    page: Value
+    first: int
+    start: int
+    taken: Signal

@@ -169,8 +169,9 @@ class Top(Elaboratable):  # type: ignore[misc]  # Amaranth carries no annotation
         """Join the queues that lie in the memory to it."""
         memory = next((node for node in self.cores if isinstance(node.attributes, WeightMemoryAttributes)), None)
         for node, core in self.cores.items():
-            if memory is not None and isinstance(node.attributes, MemoryQueueAttributes):
-                index, there = node.attributes.index, self.cores[memory].memory
+            if memory is not None and node is not memory and core.memory:
+                given, there = node.attributes, self.cores[memory].memory
+                index = given.index if isinstance(given, MemoryQueueAttributes) else 0  # an engine's maps come first
                 connect(m, member_stream(core.memory, "memory_i"), member_stream(there, f"memory_i{index}"))
                 connect(m, member_stream(there, f"memory_o{index}"), member_stream(core.memory, "memory_o"))
 

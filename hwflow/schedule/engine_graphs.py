@@ -98,13 +98,16 @@ def _choices(
     blocks = sum(bounds.least_of(node, "dsp") for node in beside)
     in_front = sum(_macs(_in_front(graph, part))) * _LUT_IN_FRONT / max(1, budget.lut)
     waits = all(part.source is not port.value for port in graph.inputs)
+    outside = half_of(timing) is None  # a part's own RAM is small
     for lanes in _LANES:
         for together in (each for each in _TOGETHER if lanes % each == 0):
             engine = engine_of(lanes, together, timing.chip.width).within(part.network, budget.dsp - blocks)
             if engine is None or lanes * 8 % engine.width or engine.soft > _MOST_SOFT * lanes:
                 continue
             pace = cycles_of_beat(engine, part.network, timing)
-            order = order_within(engine, part.network, device.family, budget.bram - others, pace, waits=waits)
+            order = order_within(
+                engine, part.network, device.family, budget.bram - others, pace, waits=waits, outside=outside
+            )
             if order is not None:
                 yield _Choice(part, engine, order, in_front + order.cycles(engine, pace), dense, timing)
                 break  # fewer together are slower

@@ -13,23 +13,30 @@ from hwflow.cores.engine.strips import Order, fastest
 from hwflow.cores.external.weight_memory import MemoryTiming
 
 _ROWS = 512  # words by which a memory grows
+_OUTSIDE = 2  # block RAMs of what is on its way to memory outside and back
 _TRIES = 8  # of less and less room for maps
 
 
 def order_within(
-    engine: Engine, network: Network, family: str, blocks: int, cycles_of_beat: float, *, waits: bool
+    engine: Engine, network: Network, family: str, blocks: int, cycles_of_beat: float, *, waits: bool, outside: bool
 ) -> Order | None:
     """Return the fastest order whose maps, weights, program, and the strip of the image that waits have room in so many
-    block RAMs; None if none was found. ``waits``: as of :func:`order_beside`."""
+    block RAMs; None if none was found. ``waits``: as of :func:`order_beside`; ``outside``: as of
+    :func:`hwflow.cores.engine.strips.fastest`."""
     left = blocks
     for _ in range(_TRIES):
         words = _words_of_maps(engine, network, family, left)
-        order = fastest(network, engine, words, cycles_of_beat, None if waits else words) if words else None
+        waiting = None if waits else words
+        order = fastest(network, engine, words, cycles_of_beat, waiting, outside=outside) if words else None
         if order is None:
             return None
         width = engine.lanes * 8
-        waiting = costs.buffer_memory(family, order.groups[0].waiting(engine), width).bram if waits else 0
-        excess = costs.layer_engine(family, order.program(engine), width, 1).bram + waiting - blocks
+        needed = costs.layer_engine(family, order.program(engine), width, 1).bram
+        if waits:
+            needed += costs.buffer_memory(family, order.groups[0].waiting(engine), width).bram
+        if order.outside:
+            needed += _OUTSIDE
+        excess = needed - blocks
         if excess <= 0:
             return order
         left -= excess

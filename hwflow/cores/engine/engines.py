@@ -15,6 +15,7 @@ from hwflow.cores.engine.network import Network, Shape
 from hwflow.cores.engine.signed_maps import with_sign
 
 _AROUND = 45  # cycles of a block besides its windows
+_MOVE = 1.2  # cycles of a word of the memory outside
 _SERIAL_BURST = 128  # words: of two of them one block RAM has room
 _SERIAL_PART = 15  # magnitude bits of an operand, with which products of parts fit an SB_MAC16
 
@@ -81,6 +82,10 @@ class Engine:
         size = self.lanes if layer.diagonal else self.lanes**2
         fetched = (self.header(network.forms) * self.lanes**2 + taps * size) * 8 / self.width * cycles_of_beat
         return self.blocks(shape.parts) * max(rows * shape.columns * steps + _AROUND, fetched)
+
+    def cycles_of_move(self, shape: Shape) -> float:
+        """Return about how many cycles it takes to send a map to memory outside, or to load it from there."""
+        return _MOVE * self.words(shape) * self.lanes * 8 / self.width
 
     def program(self, network: Network, instructions: Sequence[Instruction], words: int) -> Program:
         """Return the program of these instructions, with so many words of memory."""

@@ -15,12 +15,17 @@ import numpy as np
 
 from hdl_lib.arithmetic.multiplier import ProductForm
 from hdl_lib.engine.layer_engine import LayerEngine as Core
-from hdl_lib.engine.program import BYTE, Pace, Program
+from hdl_lib.engine.pace import Pace
+from hdl_lib.engine.program import BYTE, Program
 from hdl_lib.engine.serial_engine import SerialEngine as SerialCore
 from hdl_lib.engine.serial_program import SerialProgram
+from hdl_lib.external.fetch_plan import FetchPlan, QueueRegion
+from hdl_lib.external.weight_memory import WeightMemory as Memory
 from hwflow.cores import costs
 from hwflow.cores.amaranth_shapes import shape_of
 from hwflow.cores.engine.engine_layers import EngineLayer, JoinedMaps, evaluate, multiplying
+from hwflow.cores.external.memory_queue import words_behind
+from hwflow.cores.external.weight_memory import controller_and_region, paced_steps
 from hwflow.cores.operator import Built, Decision, Device, Folding, HardwareOperator, Resources
 from hwflow.cores.timing import Process, Steps, Timing, every
 from hwflow.ir.graph import Attributes, IntArray, Node, Stage
@@ -34,18 +39,19 @@ _CORES: Mapping[type[Program], Any] = {Program: Core, SerialProgram: SerialCore}
 class Made:
     """How a graph got its engine: the name of the stream that it reads; its lanes, how many results leave together,
     bits of a beat of weights, how many rows multiply in look-up tables, and whether it is a serial one; (first layer,
-    layer behind the last one, strips) of each group of layers."""
+    layer behind the last one, strips) of each group of layers; the maps that wait in memory outside."""
 
     source: str
     engine: tuple[int, int, int, int, bool]
     strips: tuple[tuple[int, int, int], ...]
+    outside: tuple[int, ...] = ()
 
     def table(self) -> dict[str, Any]:
         """Return it as JSON can hold it."""
         lanes, together, width, soft, serial = self.engine
         return {
             "source": self.source, "lanes": lanes, "together": together, "weight_bits": width, "soft": soft,
-            "serial": serial, "strips": [list(each) for each in self.strips],
+            "serial": serial, "strips": [list(each) for each in self.strips], "outside": list(self.outside),
         }
 
     @classmethod
@@ -53,13 +59,13 @@ class Made:
         """Return what :meth:`table` says."""
         strips = tuple((begin, end, count) for begin, end, count in table["strips"])
         engine = (table["lanes"], table["together"], table["weight_bits"], table["soft"], table["serial"])
-        return cls(table["source"], engine, strips)
+        return cls(table["source"], engine, strips, tuple(table["outside"]))
 
 
 @dataclass(frozen=True, eq=False)
 class LayerEngineAttributes(Attributes):
     """``layers`` of an image, the last of which makes what has the type ``result``; the ``program`` that computes them,
-    how it was ``made``, and its ``pace`` (None: not known yet)."""
+    how it was ``made``, and its ``pace`` and the ``plan`` of the memory (None: not known yet)."""
 
     op = "layer_engine"
     layers: tuple[EngineLayer | JoinedMaps, ...]
@@ -67,6 +73,12 @@ class LayerEngineAttributes(Attributes):
     program: Program
     made: Made
     pace: Pace | None = None
+    plan: FetchPlan | None = None
+
+    @property
+    def maps(self) -> QueueRegion | None:
+        """Return where maps wait in the memory: in its first queue; None if none do."""
+        return self.plan.queues[0] if self.plan is not None and self.program.levels else None
 
     @property
     def paced(self) -> Pace:
@@ -108,13 +120,20 @@ class LayerEngine(HardwareOperator[LayerEngineAttributes]):
 
     def timing(self, node: Node[LayerEngineAttributes], decision: Decision) -> Timing:
         pace = node.attributes.paced
-        takes = {0: _spans(pace.loads), 1: weight_steps(node.attributes.program, pace)}
+        takes = {0: _spans(pace.loads), 1: paced_steps(pace, node.attributes.program.beats)}
         latency = _CORES[type(node.attributes.program)].latency
         return Timing((Process(pace.cycles, takes, {0: _spans(pace.sends)}),), (latency,))
 
     def resources(self, node: Node[LayerEngineAttributes], decision: Decision, device: Device) -> Resources:
         width = decision.folding.output_lanes * node.outputs[0].typed.element.bits
-        return costs.layer_engine(device.family, node.attributes.program, width, decision.depth)
+        given = node.attributes
+        found = costs.layer_engine(device.family, given.program, width, decision.depth)
+        if given.plan is None or given.maps is None:
+            return found
+        depths = Memory.intake_of(given.maps), Memory.depth_of(given.maps, words_behind(given.maps))
+        _, each = controller_and_region(given.plan.timing)  # it is one that writes, and one that reads
+        ends = [costs.block_queue(device.family, given.program.width, depth) for depth in depths]
+        return sum(ends, found + each + each)
 
     def build(self, node: Node[LayerEngineAttributes], decision: Decision, name: str) -> Built:
         folding = decision.folding
@@ -123,13 +142,6 @@ class LayerEngine(HardwareOperator[LayerEngineAttributes]):
             input_lanes=folding.input_lanes, output_lanes=folding.output_lanes, depth=decision.depth,
         )
         return Built(core, [core.i, core.w], [core.o])
-
-
-def weight_steps(program: Program, pace: Pace) -> Steps:
-    """Return the cycle of a frame in which each beat of weights comes."""
-    burst, place = np.divmod(every(program.beats), pace.burst)
-    result: Steps = np.asarray(pace.starts, dtype=np.int64)[burst] + pace.beat * place
-    return result
 
 
 def _spans(spans: Sequence[tuple[int, int]]) -> Steps:

@@ -132,7 +132,7 @@ class Network:
         return found
 
     @cached_property
-    def groups(self) -> dict[tuple[int, int, int], Any]:
+    def groups(self) -> dict[tuple[int, int, int, tuple[bool, bool]], Any]:
         """Return what is kept of groups of layers (:func:`hwflow.cores.engine.strips.group_of`)."""
         return {}
 

@@ -4,13 +4,14 @@ Layers are computed in groups, between maps that everything behind them depends 
 Where the maps within a group are too large, it is computed in strips: of some more rows of its first map each layer
 makes the rows that it can make. Only rows that are still to be read stay in the memory (depth-first order, as M. Alwani
 et al., "Fused-Layer CNN Accelerators", 2016, without computing anything twice), but weights are fetched again for each
-strip in which a layer has rows to make. The image comes strip by strip, so it need not be whole.
+strip in which a layer has rows to make. The image comes strip by strip, so it need not be whole. Nor need a map between
+groups, where there is a memory outside: it is sent there as its rows are made, and comes back strip by strip.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -23,12 +24,14 @@ from hwflow.cores.windows.sliding_window import core_geometry
 
 @dataclass(frozen=True)
 class Group:
-    """Layers from ``begin`` to before ``end`` in ``strips``."""
+    """Layers from ``begin`` to before ``end`` in ``strips``; ``outside``: whether the map that comes, and the one that
+    leaves, wait in memory outside."""
 
     network: Network
     begin: int
     end: int
     strips: int
+    outside: tuple[bool, bool] = (False, False)
 
     @property
     def first(self) -> int:
@@ -39,6 +42,11 @@ class Group:
     def last(self) -> int:
         """Return the map that leaves."""
         return self.end
+
+    @property
+    def comes(self) -> bool:
+        """Tell whether the first map comes strip by strip: the image, or one from outside."""
+        return not self.first or self.outside[0]
 
     @cached_property
     def maps(self) -> list[int]:
@@ -57,9 +65,9 @@ class Group:
         return found
 
     def _first_read(self, number: int, strip: int) -> int:
-        """Return the first row of a map that is read after so many strips, or behind the group."""
+        """Return the first row of a map that is read after so many strips, or behind the group; or sent outside."""
         if number == self.last:
-            return 0
+            return self.done[strip - 1][number] if strip and self.outside[1] else 0
         found = [self.network.shapes[number].rows]
         for reader in self.network.readers[number]:
             row = self.done[strip - 1][reader + 1] if strip else 0
@@ -103,7 +111,7 @@ class Group:
 
     def _rows(self, home: int) -> int:
         members, whole = self._members(home), self.network.shapes[home].rows
-        if self.last in members or (self.first in members and self.first):
+        if (self.last in members and not self.outside[1]) or (self.first in members and not self.comes):
             return whole
         needed = 1
         for strip, rows in enumerate(self.done):
@@ -119,7 +127,7 @@ class Group:
 
     def _life(self, home: int) -> tuple[int, int]:
         members = self._members(home)
-        if (self.strips > 1 and self.first in members and self.first) or any(
+        if (self.strips > 1 and self.first in members and not self.comes) or any(
             self._first_read(number, strip) < rows[number]
             for strip, rows in enumerate(self.done[:-1], 1) for number in members
         ):
@@ -174,11 +182,11 @@ class Group:
         return engine.words(self.network.shape, -(-self.network.shape.rows // self.strips)) if not self.first else 0
 
     def steps(self) -> Iterator[tuple[int, range]]:
-        """Yield the rows of maps that come (of the image) or are computed, in order."""
+        """Yield the rows of maps that come or are computed, in order."""
         before = dict.fromkeys(self.maps, 0)
         steps = [
-            number for number in (self.maps if self.first == 0 else self.maps[1:])
-            if not number or isinstance(self.network.layers[number - 1], EngineLayer)
+            number for number in (self.maps if self.comes else self.maps[1:])
+            if number == self.first or isinstance(self.network.layers[number - 1], EngineLayer)
         ]
         for rows in self.done:
             for number in steps:
@@ -187,9 +195,10 @@ class Group:
             before = rows
 
 
-def group_of(network: Network, begin: int, end: int, strips: int) -> Group:
+def group_of(network: Network, begin: int, end: int, strips: int, outside: tuple[bool, bool]) -> Group:
     """Return the group of layers from one cut to another; the same one whenever it is asked for."""
-    found: Group = network.groups.setdefault((begin, end, strips), Group(network, begin, end, strips))
+    key = begin, end, strips, outside
+    found: Group = network.groups.setdefault(key, Group(network, *key))
     return found
 
 
@@ -207,23 +216,31 @@ class Order:
     groups: tuple[Group, ...]
 
     @classmethod
-    def of(cls, network: Network, strips: Sequence[tuple[int, int, int]]) -> Order:
-        """Return the order of (first layer, layer behind the last one, strips)."""
-        return cls(network, tuple(group_of(network, *each) for each in strips))
+    def of(cls, network: Network, strips: Sequence[tuple[int, int, int]], outside: Container[int] = ()) -> Order:
+        """Return the order of (first layer, layer behind the last one, strips), with some maps in memory outside."""
+        groups = (
+            group_of(network, begin, end, count, (begin in outside, end in outside)) for begin, end, count in strips
+        )
+        return cls(network, tuple(groups))
 
     @property
     def strips(self) -> tuple[tuple[int, int, int], ...]:
         """Return the first layer of each group, the layer behind its last one, and its strips."""
         return tuple((group.begin, group.end, group.strips) for group in self.groups)
 
+    @property
+    def outside(self) -> tuple[int, ...]:
+        """Return the maps that wait in memory outside."""
+        return tuple(group.last for group in self.groups if group.outside[1])
+
     def words(self, engine: Engine) -> int:
         """Return the words of the memory."""
         return max(group.regions(engine)[1] for group in self.groups)
 
-    def steps(self) -> Iterator[tuple[int, range]]:
-        """Yield the rows of maps that come or are computed, in order."""
-        for group in self.groups:
-            yield from group.steps()
+    @property
+    def made(self) -> list[int]:
+        """Return the map of which each of the program's layers makes rows."""
+        return [number for group in self.groups for number, _ in group.steps() if number != group.first]
 
     def program(self, engine: Engine) -> Program:
         """Return the program."""
@@ -241,10 +258,13 @@ class Order:
                 found[number] = replace(region, first=words - first - region.words if turned else first)
             for number, rows in group.steps():
                 each = engine.words(shapes[number], 1)
-                if number == 0:
-                    instructions.append(Load(found[0], rows.start * each, len(rows) * each))
-                else:
-                    instructions.append(self._layer(number, rows, engine, found))
+                if number == group.first:
+                    load = Load(found[number], rows.start * each, len(rows) * each, outside=group.outside[0])
+                    instructions.append(load)
+                    continue
+                instructions.append(self._layer(number, rows, engine, found))
+                if number == group.last and group.outside[1]:
+                    instructions.append(Send(found[number], rows.start * each, len(rows) * each, outside=True))
             sent = Send(found[group.last], 0, engine.words(shapes[-1]))
             turned ^= group.homes[group.last] != group.first
         instructions.append(sent)
@@ -294,44 +314,56 @@ def _first_row(layer: EngineLayer | JoinedMaps, number: int, row: int) -> int:
     return min(found)
 
 
+_SMALL = 16  # maps of no more than such a part of the words stay inside
 _STRIPS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 160, 224)
 
 
 def fastest(
-    network: Network, engine: Engine, words: int, cycles_of_beat: float, waiting: int | None = None
+    network: Network, engine: Engine, words: int, cycles_of_beat: float, waiting: int | None = None, *,
+    outside: bool = False,
 ) -> Order | None:
     """Return the order that takes the fewest cycles of those whose maps have room in so many words; None if there is
     none. ``cycles_of_beat``: of weights, from one to the next. ``waiting``: the words of the image that have room in
-    front of the engine; None: they are among ``words``.
+    front of the engine; None: they are among ``words``. ``outside``: large maps may wait in memory outside.
 
     The best order up to a map is that up to an earlier one, and a group from there in as few strips as have room
     (dynamic programming): more strips only fetch more.
     """
-    cuts = network.cuts
-    best: dict[int, tuple[float, tuple[Group, ...]]] = {0: (0.0, ())}
-    for begin in cuts:
-        if begin not in best:
+    large = {
+        cut for cut in network.cuts[1:-1]
+        if outside and isinstance(network.layers[cut - 1], EngineLayer)
+        and engine.words(network.shapes[cut]) > words // _SMALL
+    }
+    cuts = [(cut, there) for cut in network.cuts for there in ((False, True) if cut in large else (False,))]
+    best: dict[tuple[int, bool], tuple[float, tuple[Group, ...]]] = {(0, False): (0.0, ())}
+    for begin, from_outside in cuts:
+        if (begin, from_outside) not in best:
             continue
-        least = 0  # longer groups need no fewer strips
-        for end in [end for end in cuts if end > begin]:
+        before, others = best[begin, from_outside]
+        least = {False: 0, True: 0}  # longer groups need no fewer strips
+        for end, to_outside in cuts:
+            if end <= begin:
+                continue
             groups = [
-                group_of(network, begin, end, strips)
-                for strips in _STRIPS[least:] if strips <= network.shapes[begin].rows
+                group_of(network, begin, end, strips, (from_outside, to_outside))
+                for strips in _STRIPS[least[to_outside]:] if strips <= network.shapes[begin].rows
             ]
             fits = bisect_left(groups, True, key=lambda group: group.has_room(engine, words, waiting))
             if fits == len(groups):
                 continue
-            least += fits
-            before, others = best[begin]
+            least[to_outside] += fits
             cycles = before + _cycles(groups[fits], engine, cycles_of_beat)
-            if end not in best or cycles < best[end][0]:
-                best[end] = cycles, (*others, groups[fits])
-    whole = best.get(len(network.layers))
+            if (end, to_outside) not in best or cycles < best[end, to_outside][0]:
+                best[end, to_outside] = cycles, (*others, groups[fits])
+    whole = best.get((len(network.layers), False))
     return Order(network, whole[1]) if whole else None
 
 
 def _cycles(group: Group, engine: Engine, cycles_of_beat: float) -> float:
     """Return about how many cycles a group takes, if weights come one by one in ``cycles_of_beat``."""
-    return sum(
-        engine.cycles(group.network, number, len(rows), cycles_of_beat) for number, rows in group.steps() if number
+    computed = sum(
+        engine.cycles(group.network, number, len(rows), cycles_of_beat)
+        for number, rows in group.steps() if number != group.first
     )
+    moved = [number for number, there in zip((group.first, group.last), group.outside, strict=True) if there]
+    return computed + sum(engine.cycles_of_move(group.network.shapes[number]) for number in moved)

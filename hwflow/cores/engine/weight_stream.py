@@ -8,16 +8,29 @@ import numpy as np
 
 from hdl_lib.engine.program import BYTE, Layer, Program
 from hdl_lib.engine.serial_program import SerialProgram
+from hdl_lib.external.fetch_plan import Parts
 from hwflow.cores.engine.network import Network, Shape
+from hwflow.cores.external.weight_memory import Fetched
 from hwflow.ir.graph import IntArray
+from hwflow.types import IntType
 
 
-def weight_stream(program: Program, network: Network, order: Sequence[int]) -> IntArray:
-    """Return the bytes of a frame, as signed numbers; ``order``: the map that each of the program's layers makes."""
-    bytes_of = _serial_bytes_of if isinstance(program, SerialProgram) else _bytes_of
+def weight_stream(program: Program, network: Network, order: Sequence[int]) -> Fetched:
+    """Return the bytes of a frame, as signed numbers; ``order``: the map that each of the program's layers makes. Of a
+    layer that is computed in strips they lie in the memory once; but a serial engine's lie there for each strip, as
+    what finds parts takes more logic than such an engine can spare."""
+    serial = isinstance(program, SerialProgram)
+    bytes_of = _serial_bytes_of if serial else _bytes_of
     layers = dict(zip(order, program.layers, strict=True))
     known = {number: bytes_of(program, network, number, layer) for number, layer in layers.items()}
-    return np.concatenate([known[number] for number in order]).astype(np.int64)
+    numbers = order if serial else list(layers)
+    weights = np.concatenate([known[number] for number in numbers]).astype(np.int64)
+    parts = None
+    if len(numbers) < len(order):
+        places = {number: place for place, number in enumerate(numbers)}
+        sizes = tuple(len(known[number]) for number in numbers)
+        parts = Parts(sizes, tuple(places[number] for number in order))
+    return Fetched(weights[None], 1, IntType(8, True), parts=parts)
 
 
 def _bytes_of(program: Program, network: Network, number: int, _: Layer) -> IntArray:

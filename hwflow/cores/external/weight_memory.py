@@ -11,17 +11,18 @@ from dataclasses import dataclass, replace
 from math import ceil
 
 import numpy as np
+from amaranth.utils import bits_for
 
-from hdl_lib.engine.program import Pace
+from hdl_lib.engine.pace import Pace
 from hdl_lib.external import memory_timing
-from hdl_lib.external.fetch_plan import FetchPlan, Region, longest_bursts
+from hdl_lib.external.fetch_plan import FetchPlan, Parts, Region, longest_bursts
 from hdl_lib.external.spi_flash import SpiFlashTiming
 from hdl_lib.external.spram import SpramTiming
 from hdl_lib.external.weight_memory import WeightMemory as Core
 from hdl_lib.external.weight_memory import image_words
 from hwflow.cores import costs
 from hwflow.cores.operator import Built, Decision, Device, Folding, HardwareOperator, Resources
-from hwflow.cores.timing import Cyclic, Process, Timing, every
+from hwflow.cores.timing import Cyclic, Process, Steps, Timing, every
 from hwflow.display import show
 from hwflow.errors import ModelRefused
 from hwflow.ir.graph import Attributes, IntArray, Node, Stage
@@ -42,21 +43,34 @@ _FLASH = Resources(lut=415, ff=240), Resources(lut=75, ff=35)
 @dataclass(frozen=True, eq=False)
 class Fetched:
     """The weights [outputs, inputs] of a layer, which are fetched ``times`` in a frame; as ``element``, whatever they
-    are. ``pace``: when, where that is not evenly over the frame (None: it is)."""
+    are. ``pace``: when, where that is not evenly over the frame (None: it is). ``parts``, of a single row: as
+    :class:`hdl_lib.external.fetch_plan.Parts`, of weights: the row is fetched part by part, some more than once."""
 
     weights: IntArray
     times: int
     element: IntType | None = None
     pace: Pace | None = None
+    parts: Parts | None = None
+
+    @property
+    def read(self) -> IntArray:
+        """Return the weights in the order in which they are fetched."""
+        if self.parts is None:
+            return self.weights
+        ends = np.cumsum(self.parts.words)
+        pieces = [self.weights[:, end - size : end] for end, size in zip(ends, self.parts.words, strict=True)]
+        return np.concatenate([pieces[part] for part in self.parts.order], axis=1)
 
 
 @dataclass(frozen=True)
 class Waiting:
-    """A queue in the memory: ``words`` of a frame, of which ``held`` must have room, with ``bits`` each."""
+    """A queue in the memory: ``words`` of a frame, of which ``held`` must have room, with ``bits`` each. ``unit``, of
+    an engine's maps: what all of these are multiples of; they come and go at the engine's pace."""
 
     words: int
     held: int
     bits: int
+    unit: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,14 +95,14 @@ class WeightMemory(HardwareOperator[WeightMemoryAttributes]):
     def infer(self, attributes: WeightMemoryAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         found = []
         for layer in attributes.layers:
-            outputs, length = layer.weights.shape
+            outputs, length = layer.weights.shape if layer.parts is None else (1, layer.parts.read)
             interval = Interval(int(layer.weights.min()), int(layer.weights.max()))
             element = layer.element or IntType.holding(interval)
             found.append(TensorType((layer.times * outputs, length), element, interval))
         return tuple(found)
 
     def evaluate(self, attributes: WeightMemoryAttributes, inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
-        return tuple(np.tile(layer.weights, (layer.times, 1))[np.newaxis] for layer in attributes.layers)
+        return tuple(np.tile(layer.read, (layer.times, 1))[np.newaxis] for layer in attributes.layers)
 
     def foldings(self, node: Node[WeightMemoryAttributes], device: Device) -> Sequence[Folding]:
         lanes, given = lanes_of_words(node), node.attributes
@@ -109,18 +123,26 @@ class WeightMemory(HardwareOperator[WeightMemoryAttributes]):
         return Node(node.name, node.inputs, node.outputs, attributes, node.sources), replace(folding, part=0)
 
     def cycles(self, node: Node[WeightMemoryAttributes], folding: Folding) -> int:
-        return max([plan_of(node).cycles, *(layer.pace.cycles for layer in node.attributes.layers if layer.pace)])
+        plan, given = plan_of(node), node.attributes
+        regions = [
+            layer.pace.cycles if layer.pace else plan.cycles_of(region)
+            for layer, region in zip(given.layers, plan.regions, strict=True)
+        ]
+        queues = [
+            plan.cycles_of_queue(region)
+            for queue, region in zip(given.queues, plan.queues, strict=True) if not queue.unit
+        ]
+        return max([*regions, *queues])
 
     def timing(self, node: Node[WeightMemoryAttributes], decision: Decision) -> Timing:
         plan = plan_of(node)
         processes = []
         for index, (region, layer) in enumerate(zip(plan.regions, node.attributes.layers, strict=True)):
+            if layer.pace is not None:
+                processes.append(Process(layer.pace.cycles, {}, {index: paced_steps(layer.pace, region.words)}))
+                continue
             burst, place = np.divmod(every(region.words), region.burst)
             place *= plan.timing.word_cycles
-            if layer.pace is not None:
-                steps = np.asarray(layer.pace.starts, dtype=np.int64)[burst] + place
-                processes.append(Process(layer.pace.cycles, {}, {index: steps}))
-                continue
             once = burst * plan.round + place
             words = Cyclic(once, region.bursts * plan.round, region.times)
             processes.append(Process(plan.cycles_of(region), {}, {index: words}))
@@ -132,6 +154,8 @@ class WeightMemory(HardwareOperator[WeightMemoryAttributes]):
             width = lanes_of_words(node) * value.typed.element.bits
             depth = Core.depth_of(region, counted_depth(node, index))
             total += controller_and_region(timing_of(node))[1] + costs.block_queue(device.family, width, depth)
+            if region.parts is not None:
+                total += _table_of_parts(device.family, region, timing_of(node).chip.pages)
         return total
 
     def build(self, node: Node[WeightMemoryAttributes], decision: Decision, name: str) -> Built:
@@ -142,6 +166,23 @@ class WeightMemory(HardwareOperator[WeightMemoryAttributes]):
             [queue.bits for queue in node.attributes.queues], [2 * each.burst - each.last for each in plan.queues],
         )
         return Built(core, [], core.streams)
+
+
+def paced_steps(pace: Pace, beats: int) -> Steps:
+    """Return the cycle of a frame in which each beat of weights comes."""
+    begins = np.asarray(pace.begins, dtype=np.int64)
+    burst = np.repeat(every(len(begins)), np.diff(begins, append=beats))
+    result: Steps = np.asarray(pace.starts, dtype=np.int64)[burst] + pace.beat * (every(beats) - begins[burst])
+    return result
+
+
+def _table_of_parts(family: str, region: Region, pages: int) -> Resources:
+    """Return what says which part comes next, and where it lies."""
+    parts = region.whole
+    most = max(map(region.bursts_of, parts.words))
+    width = bits_for(most - 1) + bits_for(region.burst) + bits_for(pages - 1)
+    words = [sum(parts.words[:part]) for part in parts.order]
+    return costs.filled_rom(family, words, width) + costs.count_up(len(words)) + Resources(ff=bits_for(region.burst))
 
 
 def half_of(timing: MemoryTiming) -> MemoryTiming | None:
@@ -192,13 +233,22 @@ def plan_of(node: Node[WeightMemoryAttributes]) -> FetchPlan:
 
 
 def _plan(node: Node[WeightMemoryAttributes]) -> FetchPlan:
-    queues = [(queue.words, queue.held) for queue in node.attributes.queues]
+    queues = [
+        (queue.words, queue.held, queue.unit) if queue.unit else (queue.words, queue.held)
+        for queue in node.attributes.queues
+    ]
     return FetchPlan.of(timing_of(node), _sizes(node), node.attributes.longest, queues)
 
 
-def _sizes(node: Node[WeightMemoryAttributes]) -> list[tuple[int, int]]:
+def _sizes(node: Node[WeightMemoryAttributes]) -> list[tuple[int | Parts, int]]:
     lanes = lanes_of_words(node)
-    return [(words_of(layer.weights.shape, lanes), layer.times) for layer in node.attributes.layers]
+
+    def size(layer: Fetched) -> int | Parts:
+        if layer.parts is None:
+            return words_of(layer.weights.shape, lanes)
+        return replace(layer.parts, words=tuple(ceil(words / lanes) for words in layer.parts.words))
+
+    return [(size(layer), layer.times) for layer in node.attributes.layers]
 
 
 def require_room(plan: FetchPlan, model: str) -> None:
@@ -218,14 +268,19 @@ def image_of(node: Node[WeightMemoryAttributes]) -> IntArray:
     plan, lanes = plan_of(node), lanes_of_words(node)
     image = np.zeros(image_words(plan), dtype=np.int64)
     for region, layer, value in zip(plan.regions, node.attributes.layers, node.outputs, strict=True):
-        image[_addresses(region, plan.timing.chip.columns)] = _words(layer.weights, lanes, value.typed.element.bits)
+        bits, end = value.typed.element.bits, 0
+        sizes = (layer.parts.words if layer.parts else (layer.weights.shape[1],))
+        for size, words, first in zip(sizes, region.whole.words, region.firsts, strict=True):
+            there = _addresses(region, words, first, plan.timing.chip.columns)
+            image[there] = _words(layer.weights[:, end : end + size], lanes, bits)
+            end += size
     return image
 
 
-def _addresses(region: Region, columns: int) -> IntArray:
-    burst, rest = np.divmod(every(region.words), region.burst)
+def _addresses(region: Region, words: int, first: int, columns: int) -> IntArray:
+    burst, rest = np.divmod(every(words), region.burst)
     page, place = np.divmod(burst, region.per_page)
-    result: IntArray = (region.page + page) * columns + place * region.burst + rest
+    result: IntArray = (first + page) * columns + place * region.burst + rest
     return result
 
 

@@ -8,14 +8,19 @@ come depends on all that lies in the memory: :func:`paced` says it to both, last
 from __future__ import annotations
 
 from dataclasses import replace
+from math import gcd
 
+from hdl_lib.engine.pace import Pace, Turns
+from hdl_lib.engine.program import Program
+from hdl_lib.external.fetch_plan import QueueRegion, Region
 from hwflow.cores.engine.engines import Engine, SerialEngine
 from hwflow.cores.engine.layer_engine import LayerEngineAttributes, Made
 from hwflow.cores.engine.strips import Order
 from hwflow.cores.engine.weight_stream import weight_stream
 from hwflow.cores.external.weight_memory import (
-    Fetched,
+    MemoryPlan,
     MemoryTiming,
+    Waiting,
     WeightMemoryAttributes,
     plan_of,
     require_room,
@@ -24,7 +29,6 @@ from hwflow.cores.registry import OPERATORS
 from hwflow.ir.graph import Graph, Names, Node, Value
 from hwflow.passes.outside.engine_parts import EnginePart, engine_part, sources
 from hwflow.passes.softmax_rows import softmax_rows
-from hwflow.types import IntType
 
 ENGINE, MEMORY = "engine", "memory"
 """Of the node that computes the layers, and of the one that brings their weights."""
@@ -52,13 +56,13 @@ def layers_in_turn(graph: Graph, part: EnginePart, engine: Engine, order: Order,
     graph.nodes = [node for node in graph.nodes if node.name not in names]
     used = Names([node.name for node in graph.nodes] + list(values))
     stream = Value(used.fresh(f"{ENGINE}_weights"), None, part.result.origin)
-    weights = weight_stream(program, order.network, [number for number, _ in order.steps() if number])
-    fetched = Fetched(weights[None], 1, IntType(8, True))
-    memory = Node(used.fresh(MEMORY), [], [stream], WeightMemoryAttributes(timing, (fetched,), engine.longest))
+    fetched = weight_stream(program, order.network, order.made)
+    maps = _waiting(program, order, engine)
+    memory = Node(used.fresh(MEMORY), [], [stream], WeightMemoryAttributes(timing, (fetched,), engine.longest, maps))
     (stream.type,) = OPERATORS[memory.op].infer(memory.attributes, [])
     source, result = values[part.source.name], values[part.result.name]
     kind = engine.lanes, engine.together, engine.width, engine.soft, isinstance(engine, SerialEngine)
-    made = Made(part.source.name, kind, order.strips)
+    made = Made(part.source.name, kind, order.strips, order.outside)
     attributes = LayerEngineAttributes(part.network.layers, part.result.typed, program, made)
     node = Node(used.fresh(ENGINE), [source, stream], [result], attributes, tuple(dict.fromkeys(origins)))
     place = next((index + 1 for index, each in enumerate(graph.nodes) if source in each.outputs), 0)
@@ -79,7 +83,17 @@ def layers_as_made(graph: Graph, made: Made | None) -> Graph:
     if part is None:
         return graph
     engine = engine_of(*made.engine)
-    return layers_in_turn(graph, part, engine, Order.of(engine.network(part.network), made.strips), None)
+    order = Order.of(engine.network(part.network), made.strips, made.outside)
+    return layers_in_turn(graph, part, engine, order, None)
+
+
+def _waiting(program: Program, order: Order, engine: Engine) -> tuple[Waiting, ...]:
+    """Return the queue of the maps that wait in the memory, if some do."""
+    if not program.levels:
+        return ()
+    each = program.beats_of_map_word
+    unit = gcd(*(engine.words(order.network.shapes[number]) for number in order.outside))
+    return (Waiting(each * program.stored, each * max(program.levels), program.width, each * unit),)
 
 
 def paced(graph: Graph) -> Graph:
@@ -94,8 +108,18 @@ def paced(graph: Graph) -> Graph:
             memory = producers[node.inputs[1]]
             index, given = memory.outputs.index(node.inputs[1]), memory.attributes
             plan = plan_of(memory)
-            pace = node.attributes.program.pace(plan.regions[index].burst, plan.round, plan.timing.word_cycles)
+            engine = replace(node.attributes, plan=plan)
+            pace = Pace.of(engine.program, _turns(plan, plan.regions[index], engine.maps))
             layers = [replace(each, pace=pace) if k == index else each for k, each in enumerate(given.layers)]
             memory.attributes, memory.kept = replace(given, layers=tuple(layers), longest=plan.longest), {}
-            node.attributes, node.kept = replace(node.attributes, pace=pace), {}
+            node.attributes, node.kept = replace(engine, pace=pace), {}
     return graph
+
+
+def _turns(plan: MemoryPlan, weights: Region, maps: QueueRegion | None) -> Turns:
+    """Return how the memory serves an engine."""
+    beat, by_layer = plan.timing.word_cycles, weights.parts is not None
+    if maps is None:
+        return Turns(weights.burst, plan.round, beat, by_layer=by_layer)
+    between, move = plan.round_between_moves(maps), plan.move(maps, weights)
+    return Turns(weights.burst, between, beat, maps.burst, move, plan.late, by_layer)

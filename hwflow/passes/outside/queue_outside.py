@@ -46,7 +46,7 @@ def queue_outside(
     nodes, values = Names([n.name for n in graph.nodes]), Names([v.name for v in graph.values()])
     consumers = graph.consumers()
     made: list[Node] = []
-    index = 0
+    index = _maps_there(graph)
     for node in graph.nodes:
         delayed = node.attributes
         if isinstance(delayed, StreamDelayAttributes) and node.outputs[0].name in held:
@@ -68,6 +68,14 @@ def queue_outside(
     return graph
 
 
+def _maps_there(graph: Graph) -> int:
+    """Return how many queues have maps of an engine, which come first."""
+    return sum(
+        queue.unit > 0 for node in graph.nodes if isinstance(node.attributes, WeightMemoryAttributes)
+        for queue in node.attributes.queues
+    )
+
+
 def _planned(graph: Graph, held: Mapping[str, Fraction], timing: MemoryTiming, longest: int) -> MemoryPlan:
     """Tell the node that has the memory, or a new one, of the queues; return the plan of all that lies there."""
     width = timing.chip.width
@@ -76,9 +84,9 @@ def _planned(graph: Graph, held: Mapping[str, Fraction], timing: MemoryTiming, l
         names = Names([n.name for n in graph.nodes])
         memory = Node(names.fresh(NAME), [], [], WeightMemoryAttributes(timing, ()))
         graph.nodes.insert(0, memory)
-    producers = graph.producers()
+    producers, maps = graph.producers(), memory.attributes.queues[: _maps_there(graph)]
     for times in _ROOM:
-        waiting = []
+        waiting = list(maps)
         for value in (value for node in graph.nodes for value in node.outputs if value.name in held):
             words = queue_words(value.typed, width)
             delayed = producers[value].attributes

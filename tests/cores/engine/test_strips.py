@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -77,7 +78,9 @@ def network(seed: int) -> Network:
 def wrong_words(order: Order, program: Program) -> Iterator[tuple]:
     """Follow which word of which map lies where; yield reads of others. A word of a joined map is one of its part."""
     there: dict[int, tuple[int, int, int]] = {}
-    steps, net = order.steps(), order.network
+    net = order.network
+    steps = ((group, *step) for group in order.groups for step in group.steps())
+    waiting: deque[tuple[int, int, int]] = deque()  # outside
 
     def blocks(parts) -> int:
         return sum(-(-channels // program.lanes) for channels in parts)
@@ -96,17 +99,21 @@ def wrong_words(order: Order, program: Program) -> Iterator[tuple]:
 
     for each in program.instructions:
         if isinstance(each, Send):
-            size = blocks(net.shapes[-1].parts)
+            leaves = group.last if each.outside else len(net.layers)
+            size = blocks(net.shapes[leaves].parts)
             for word in range(each.begin, each.begin + each.words):
-                where = len(net.layers), *divmod(word, size)
+                where = leaves, *divmod(word, size)
                 if there.get(place(each.region, *where)) != name(*where):
-                    yield "sent", word
+                    yield "sent", where
+                if each.outside:
+                    waiting.append(name(*where))
             continue
-        number, rows = next(steps)
+        group, number, rows = next(steps)
         if isinstance(each, Load):
-            size = blocks(net.shapes[0].parts)
+            size = blocks(net.shapes[number].parts)
             for word in range(each.begin, each.begin + each.words):
-                there[place(each.region, 0, *divmod(word, size))] = name(0, *divmod(word, size))
+                where = number, *divmod(word, size)
+                there[place(each.region, *where)] = waiting.popleft() if each.outside else name(*where)
             continue
         layer = net.layer(number)
         g = layer.window
@@ -130,16 +137,18 @@ def wrong_words(order: Order, program: Program) -> Iterator[tuple]:
                     there[place(each.target, number, pixel, block)] = number, pixel, block
 
 
+@pytest.mark.parametrize("outside", [False, True])
 @pytest.mark.parametrize("seed", range(24))
-def test_every_word_is_the_one_that_is_wanted(seed: int) -> None:
+def test_every_word_is_the_one_that_is_wanted(seed: int, outside: bool) -> None:
     net = network(seed)
     strips = set()
     engine = Engine(2 + seed % 2 * 2, 1, 16, 4)
     largest = max(map(engine.words, net.shapes))
     for share in (0.5, 0.8, 1.1, 1.5, 2.0, 4.0):
-        order = fastest(net, engine, int(share * largest), 1.0)
+        order = fastest(net, engine, int(share * largest), 1.0, outside=outside)
         if order is None:
             continue
+        assert outside or not order.outside
         program = order.program(engine)
         assert program.words <= share * largest
         assert list(wrong_words(order, program)) == []
@@ -147,6 +156,30 @@ def test_every_word_is_the_one_that_is_wanted(seed: int) -> None:
         assert program.sent == engine.words(net.shapes[-1])
         strips.update(group.strips for group in order.groups)
     assert strips
+
+
+def test_a_large_map_waits_outside_where_it_has_no_room() -> None:
+    """Four 3 x 3 layers of 24 rows, the last one with strides: its map is small, those in front of it have no room."""
+    form = MultiplyAddShift((1,) * 4, (0,) * 4, 4, -128, 127)
+    window = WindowGeometry(24, 4, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1))
+    small = WindowGeometry(24, 4, (3, 3), (4, 4), (1, 1, 1, 1), (1, 1))
+    weights = np.ones((4, 36), dtype=np.int64)
+    layers = tuple(
+        EngineLayer(small if number == 3 else window, number, 0, weights, False, BYTE, form) for number in range(4)
+    )
+    net, engine = Network(layers, Shape(24, 4, (4,)), IntType(8, True)), Engine(4, 1, 16, 4)
+    order = fastest(net, engine, 70, 100.0, outside=True)  # weights take long: few strips
+    assert order is not None
+    assert order.outside
+    program = order.program(engine)
+    assert list(wrong_words(order, program)) == []
+    assert program.stored == 96 * len(order.outside)
+    assert max(program.levels) <= 2 * 96
+    # Rows in another order are found.
+    instructions = list(program.instructions)
+    first, second = [k for k, each in enumerate(instructions) if isinstance(each, Load) and each.outside][:2]
+    instructions[first] = replace(instructions[first], begin=instructions[second].begin)
+    assert list(wrong_words(order, replace(program, instructions=tuple(instructions))))
 
 
 def test_less_room_takes_more_strips() -> None:

@@ -4,13 +4,14 @@ plan says."""
 from __future__ import annotations
 
 import zlib
+from bisect import bisect_right
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from hdl_lib.external.fetch_plan import FetchPlan
+from hdl_lib.external.fetch_plan import FetchPlan, Parts
 from hdl_lib.external.memory_timing import MemoryTiming
 from hdl_lib.external.sdram import SdramTiming
 from hdl_lib.external.spi_flash import SpiFlashTiming
@@ -19,6 +20,7 @@ from hdl_lib.external.weight_memory import WeightMemory, image_words
 from tests.hdl_lib.external.memory_bench import CHIP, FLASH, RAM, memory_verilog, queue_word, run, streams_bench
 
 SIZES = [(70, 2), (33, 1), (200, 1)]
+PARTS = [(Parts((40, 1, 33), (0, 1, 0, 2, 2, 1)), 2), (33, 1), (Parts((150, 50), (1, 0, 0)), 1)]
 DEPTHS = [2, 3, 4]
 BEATS = 500
 SDRAM = SdramTiming(CHIP, Fraction(100_000_000))
@@ -26,13 +28,14 @@ SPRAM = SpramTiming(RAM, Fraction(42_000_000))
 MEMORIES = pytest.mark.parametrize("timing", [SDRAM, SPRAM], ids=["sdram", "spram"])
 
 
-@pytest.fixture(scope="module", params=[50, 117, "spram", "flash"])
+@pytest.fixture(scope="module", params=[50, 117, "spram", "flash", "parts"])
 def memory(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[FetchPlan, str]:
-    """An SDRAM at clocks with two and three cycles to a word, a part's own RAM, and a flash."""
+    """An SDRAM at clocks with two and three cycles to a word, a part's own RAM, and a flash; an SDRAM with parts that
+    are read more than once."""
     folder = tmp_path_factory.mktemp("memory")
-    timings = {"spram": SPRAM, "flash": SpiFlashTiming(FLASH, Fraction(24_000_000))}
+    timings = {"spram": SPRAM, "flash": SpiFlashTiming(FLASH, Fraction(24_000_000)), "parts": SDRAM}
     timing = timings.get(request.param) or SdramTiming(CHIP, Fraction(request.param * 1_000_000))
-    plan = FetchPlan.of(timing, SIZES)
+    plan = FetchPlan.of(timing, PARTS if request.param == "parts" else SIZES)
     return plan, memory_verilog(folder, WeightMemory(plan, [16] * len(SIZES), DEPTHS))
 
 
@@ -63,7 +66,8 @@ def test_words_in_order_and_in_time(tmp_path: Path, memory: tuple[FetchPlan, str
         if stall == 0:  # always room: a burst a round, however others stall
             for beat, cycle in enumerate(cycles[:BEATS]):
                 turn, word = divmod(beat, region.words)
-                burst, place = divmod(word, region.burst)
+                burst = bisect_right(region.begins, word) - 1
+                place = word - region.begins[burst]
                 late = (turn * region.bursts + burst) * plan.round + place * plan.timing.word_cycles
                 assert cycle - cycles[0] <= late
 
@@ -94,6 +98,20 @@ def test_bursts_stay_within_pages_and_take_their_share() -> None:
     assert len({place for _, place in places}) == sum(words for words, _ in SIZES)
     # the sum of all bursts with what comes around them, and the refreshes of so many cycles
     assert plan.round >= sum(plan.timing.burst_cycles(region.burst) for region in plan.regions)
+
+
+def test_parts_lie_once_each_from_a_page_on() -> None:
+    plan = FetchPlan.of(SDRAM, PARTS)
+    first, *_, last = plan.regions
+    assert (first.words, last.words) == (40 + 1 + 40 + 33 + 33 + 1, 50 + 150 + 150)
+    places = [first.address(word, CHIP.columns) for word in range(first.words)]
+    assert len(set(places)) == 74
+    assert places[:40] == places[41:81]
+    assert {place // CHIP.columns for place in places[40:41]}.isdisjoint(place // CHIP.columns for place in places[:40])
+    assert first.begins[:2] == [0, first.burst]
+    assert first.bursts == len(first.begins)
+    with pytest.raises(ValueError, match="not 0 behind them"):
+        first.address(first.words, CHIP.columns)
 
 
 def test_a_clock_too_slow_for_refreshes_is_refused() -> None:

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from hdl_lib.arithmetic.multiplier import PART, ProductForm
 from hdl_lib.engine.fields import Fields
-from hdl_lib.engine.program import BYTE, LOOKED_UP, Program
+from hdl_lib.engine.program import AHEAD, BYTE, LOOKED_UP, Program
 from hdl_lib.engine.serial_program import SerialProgram
 from hdl_lib.engine.weight_ring import WeightRing
 from hwflow.cores.costs.basics import adder, bits, loop
@@ -39,6 +39,8 @@ def layer_engine(family: str, program: Program, width: int, depth: int) -> Resou
     total += Resources(lut=2 * word, ff=6 * word)  # words that are read, written, gathered, added
     if program.maxima:
         total += Resources(lut=lanes * _GREATER, ff=word)
+    if program.levels:  # words on their way outside and from there, with counters
+        total += queue(family, word, AHEAD) + Resources(lut=3 * word, ff=5 * word)
     ring = WeightRing(program)
     total += buffer_memory(family, program.ring, ring.together * ring.width).times(len(ring.columns))
     total += Resources(ff=lanes * word + 2 * program.beats_of_word + 2 * program.width) + loop(program.beats_of_word)
