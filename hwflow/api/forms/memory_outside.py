@@ -87,12 +87,13 @@ class MemoryOutside:
     def _with_engine(self) -> Design | None:
         """Return the fastest design in which an engine computes layers in turn; None where there is none."""
         best: Design | None = None
+        least = 0  # cycles that the best one was estimated at
         within = self._within(self.streams, whole=False)[0]  # as the design is compiled
         if self._part.family in SHARED_CELLS:
             within = replace(within, bram=self._budgets[0].bram)
         graphs = engine_graphs(self.streams, self._part, within, self.timing, self.flash)
         for cycles, graph in islice(graphs, _ENGINES):
-            if best is not None and cycles >= best.schedule.initiation_interval:
+            if best is not None and cycles >= min(least, best.schedule.initiation_interval):
                 break
             queued = self._queued(graph)
             if self._is_feasible(queued, self._within(queued, whole=not self.request.budget)):
@@ -100,7 +101,7 @@ class MemoryOutside:
                 with suppress(ModelRefused):
                     made = self.compiled(queued)
                     if best is None or made.schedule.initiation_interval < best.schedule.initiation_interval:
-                        best = made
+                        best, least = made, cycles
         return best
 
     def _without_engine(self, refused: ModelRefused | None) -> Design:

@@ -128,8 +128,8 @@ class _QueueEnd:
 
 class EvenSchedule:
     """The even schedule of a plan, whose depths may be open, with one frame every ``period`` cycles. The period must be
-    at least the steps per frame of every process. A frame synchroniser follows its consumer and a FIFO in a node of its
-    own follows its producer: neither has steps of its own.
+    at least the steps per frame of every process. A frame synchroniser, and a relay behind one, follow their consumer,
+    and a FIFO in a node of its own follows its producer: none of them has steps of its own.
 
     ``starts``: the cycle in which each process begins, once :meth:`settle` has found them.
     """
@@ -255,9 +255,11 @@ class EvenSchedule:
     def _followed(self, process: _Process) -> _QueueEnd | None:
         """Return both ends of a process that follows another one; None where it has steps of its own."""
         node, _ = process
-        if isinstance(node.attributes, FrameSyncAttributes) and node.outputs[0] in self._consumers:
-            return self._consumed(node.outputs[0]).followed_by(process)
-        if isinstance(node.attributes, FifoAttributes) or (self._relays_follow and self._is_behind_a_core(node)):
+        relays = isinstance(node.attributes, RelayAttributes)
+        if isinstance(node.attributes, FrameSyncAttributes) or (relays and self._is_behind_a_sync(node)):
+            if node.outputs[0] in self._consumers:
+                return self._consumed(node.outputs[0]).followed_by(process)
+        elif isinstance(node.attributes, FifoAttributes) or (self._relays_follow and relays):
             return self._produced(node.inputs[0]).followed_by(process)
         return None
 
@@ -271,12 +273,12 @@ class EvenSchedule:
         slower = max(steps, min(self.period, ceil(steps / share)))
         return _QueueEnd(process, EvenSteps(self.period, slower, taken=steps), beats)
 
-    def _is_behind_a_core(self, node: Node) -> bool:
-        """Tell whether a node is a relay, but not of a frame synchroniser, which follows the relay."""
-        source = node
+    def _is_behind_a_sync(self, relay: Node) -> bool:
+        """Tell whether a relay has what a frame synchroniser makes, alone."""
+        source = relay
         while isinstance(source.attributes, RelayAttributes):
             source = self._producers[source.inputs[0]]
-        return source is not node and not isinstance(source.attributes, FrameSyncAttributes)
+        return isinstance(source.attributes, FrameSyncAttributes)
 
 
 def least_starts(processes: Sequence[_Process], constraints: Sequence[_Constraint]) -> dict[_Process, int] | None:
