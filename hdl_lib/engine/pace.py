@@ -10,7 +10,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import accumulate, pairwise
+from math import ceil
 
 from hdl_lib.engine.program import Layer, Load, Program
 
@@ -26,14 +28,14 @@ _THROUGH = 32  # cycles of a word through the engine's own queues and converters
 class Turns:
     """How a memory serves an engine. Weights come in bursts of ``burst`` beats (``by_layer``: one begins with each of
     the program's layers), one in ``beat`` cycles, and at most ``interval`` cycles from one burst to the next while no
-    maps move. These move in bursts of ``moved`` words of the
-    memory, each within ``move`` cycles; a word is ``late`` cycles on its way besides."""
+    maps move. These move in bursts of ``moved`` words of the memory, ``move`` cycles each; a word is ``late`` cycles
+    on its way besides."""
 
     burst: int
     interval: int
     beat: int = 1
     moved: int = 1
-    move: int = 1
+    move: Fraction | int = 1
     late: int = 0
     by_layer: bool = False
 
@@ -115,7 +117,7 @@ class _Weights:
         while self._has_room(pending):
             pending += 1
         bursts = words // turns.moved + _PARTS + _OTHERS
-        served = step + bursts * turns.move + turns.late
+        served = step + ceil(bursts * turns.move) + turns.late
         self._moves.append((step, served))
         between = min(pending - len(self.starts) + _AHEAD, bursts)  # as bursts take turns
         return served + between * turns.interval + turns.moved + _THROUGH
@@ -133,7 +135,7 @@ class _Weights:
     def _next(self) -> int:
         """Return when the next burst may come."""
         number = len(self.starts)
-        freed = self._freed_by(number)
+        freed = min(self._freed_by(number), len(self._ends))  # the end of a burst may wait in the memory's queue
         found = max(self._ends[freed - 1] if freed else 0, self.starts[-1] + self._turns.interval if number else 0)
         while self._seen < len(self._moves) and found + self._turns.interval > self._moves[self._seen][0]:
             found = max(found, self._moves[self._seen][1])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 
 from hdl_lib.external.memory_timing import MemoryTiming
@@ -234,16 +235,18 @@ class FetchPlan:
         others = [each for each in self.queues if each is not maps]
         return self._round([*self._bursts(self.regions, others), 2])
 
-    def move(self, maps: QueueRegion, weights: Region) -> int:
-        """Return the most cycles from one burst of an engine's ``maps`` to the next one if they always move, the same
-        way, and its ``weights`` do not."""
+    def move(self, maps: QueueRegion, weights: Region) -> Fraction:
+        """Return the cycles of a burst of an engine's ``maps`` if they always move, the same way, and its ``weights``
+        do not; of many bursts, as refreshes have their share."""
         regions = [each for each in self.regions if each is not weights]
         others = [each for each in self.queues if each is not maps]
-        return self._round([*self._bursts(regions, others), max(self._bursts((), (maps,))), 2])
+        cycles = sum([*self._bursts(regions, others), max(self._bursts((), (maps,))), 2])
+        period = self.timing.refresh_period(self.longest)
+        return Fraction(cycles) if period is None else cycles / (1 - Fraction(self.timing.refresh_cycles, period))
 
     @property
     def late(self) -> int:
-        """Return the most cycles in which a word has come, if its burst is the next one."""
+        """Return the most cycles in which a word has come, if its burst is the next one but one."""
         timing = self.timing
         arrival = self.longest * timing.word_cycles + timing.first_access + timing.read_latency + _ARRIVAL
         return max(self._bursts(self.regions, self.queues)) + 2 * timing.refresh_cycles + arrival

@@ -79,7 +79,7 @@ def wrong_words(order: Order, program: Program) -> Iterator[tuple]:
     """Follow which word of which map lies where; yield reads of others. A word of a joined map is one of its part."""
     there: dict[int, tuple[int, int, int]] = {}
     net = order.network
-    steps = ((group, *step) for group in order.groups for step in group.steps())
+    steps = (step for group in order.groups for step in group.steps())
     waiting: deque[tuple[int, int, int]] = deque()  # outside
 
     def blocks(parts) -> int:
@@ -97,9 +97,10 @@ def wrong_words(order: Order, program: Program) -> Iterator[tuple]:
                 block -= size
         return number, pixel, block
 
+    number = 0
     for each in program.instructions:
         if isinstance(each, Send):
-            leaves = group.last if each.outside else len(net.layers)
+            leaves = number if each.outside else len(net.layers)
             size = blocks(net.shapes[leaves].parts)
             for word in range(each.begin, each.begin + each.words):
                 where = leaves, *divmod(word, size)
@@ -108,7 +109,7 @@ def wrong_words(order: Order, program: Program) -> Iterator[tuple]:
                 if each.outside:
                     waiting.append(name(*where))
             continue
-        group, number, rows = next(steps)
+        number, rows = next(steps)
         if isinstance(each, Load):
             size = blocks(net.shapes[number].parts)
             for word in range(each.begin, each.begin + each.words):
