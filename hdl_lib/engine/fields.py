@@ -30,6 +30,9 @@ def numbers_of(program: Program, each: Instruction, is_last: bool) -> dict[str, 
     window, blocks = each.geometry, each.blocks
     (kh, kw), (dh, dw), (sh, sw) = window.kernel, window.dilation, window.stride
     top, left = window.pads[:2]
+    if each.slides:  # a column at a time
+        found |= {"before_first": kw - 1, "before_next": sw - 1}
+        kw = sw = 1
     first = each.rows.start * sh - top
     walked = 1 if each.diagonal else blocks  # words of a pixel that are gone through
     pixel = each.source.pixel or blocks
@@ -44,7 +47,7 @@ def numbers_of(program: Program, each: Instruction, is_last: bool) -> dict[str, 
     found |= {
         "diagonal": int(each.diagonal), "signed": int(each.signed), "padding": each.pad_value & ((1 << BYTE) - 1),
         "blocks_left": walked - 1, "kernel_columns_left": kw - 1, "kernel_rows_left": kh - 1,
-        "columns_left": window.out_width - 1, "rows_left": len(each.rows) - 1, "channels_left": each.out_blocks - 1,
+        "columns_left": each.columns - 1, "rows_left": len(each.rows) - 1, "channels_left": each.out_blocks - 1,
         "steps_left": program.steps(each) - 1, "needed": program.needed(each),
         "column_first": -left, "row_first": first, "column_tap": dw, "column_back": (kw - 1) * dw, "row_tap": dh,
         "column_pixel": sw, "row_pixel": sh, "width": window.width, "height": window.height,

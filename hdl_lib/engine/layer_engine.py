@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import fields as names_of
 
@@ -14,10 +14,12 @@ from hdl_lib.arithmetic.lane_sums import gathered
 from hdl_lib.blocks import delayed, loop
 from hdl_lib.engine.fields import Fields
 from hdl_lib.engine.finish import elements, first_stage, looked_up, second_stage
+from hdl_lib.engine.kept_words import kept_words
 from hdl_lib.engine.program import AHEAD, BYTE, READ, Program
 from hdl_lib.engine.weight_ring import WeightRing
 from hdl_lib.engine.window_walk import count_down, onward, window_walk
 from hdl_lib.external.queue_ends import QueueEnds
+from hdl_lib.matrices.dot_product import ProductSum
 from hdl_lib.matrices.mvu_rows import connect_rows, parts_of
 from hdl_lib.memories.buffer_memory import BufferMemory
 from hdl_lib.memories.rom import Rom
@@ -168,15 +170,17 @@ class LayerEngine(wiring.Component):
         ]
         self._elaborate_output(m, queue, phases.sending, word, now, outside)
         weights = self._elaborate_weights(m, ring, phases, step.pixel_last)
+        whole = Signal(name="sum_whole")
+        m.d.comb += whole.eq(taps_last & step.whole)
         update = Signal(name="multiplied_now")
         m.d.comb += update.eq(phases.tap & (step.taps_last | ~now["maximum"]) if program.maxima else phases.tap)
-        multiplied = self._elaborate_maxima(m, now, phases, word)
+        multiplied = self._elaborate_multiplied(m, now, phases, word)
         results = self._elaborate_sums(m, now, update, taps_last, multiplied, weights)
         parameters = self._elaborate_parameters(m, phases.heading, weights)
         added = Signal.like(word, name="added_word")
         with m.If(delayed(m, "adding", adding, READ)):
             m.d.sync += added.eq(word)
-        captured = delayed(m, "captured", taps_last, program.sums)
+        captured = delayed(m, "captured", whole, program.sums)
         done, made = self._elaborate_results(m, now, captured, results, parameters, added)
         self._elaborate_writes(m, memory, phases, now, block, done, made, outside)
         return m
@@ -272,9 +276,22 @@ class LayerEngine(wiring.Component):
             m.d.comb += Value.cast(queue.payload[lane]).eq(word.word_select(lane, BYTE))
         wiring.connect(m, wiring.flipped(self.o), queue.o)
 
+    def _elaborate_multiplied(self, m: Module, now: Mapping[str, Value], phases: _Phases, word: Value) -> list[Value]:
+        """Return the word whose elements are multiplied, ``program.read`` cycles after its step, and where windows
+        slide those of the columns before it."""
+        program = self.program
+        if not program.columns:
+            return [self._elaborate_maxima(m, now, phases, word)]
+        before = kept_words(m, word, program.columns, phases.begin | phases.pixel, phases.tap, READ)
+        newest = self._elaborate_maxima(m, now, phases, word)
+        if not program.maxima:
+            newest = Signal.like(word, name="newest", reset_less=True)
+            m.d.sync += newest.eq(word)
+        return [newest, *before]
+
     def _elaborate_maxima(self, m: Module, now: Mapping[str, Value], phases: _Phases, word: Value) -> Value:
-        """Return the word whose elements are multiplied: in a layer of maxima the greatest ones so far of a window, a
-        cycle later."""
+        """Return a word, or where there are layers of maxima a cycle later: in these the greatest elements so far of a
+        window."""
         program = self.program
         if not program.maxima:
             return word
@@ -308,11 +325,11 @@ class LayerEngine(wiring.Component):
         return near
 
     def _elaborate_sums(
-        self, m: Module, now: Mapping[str, Value], updating: Value, taps_last: Value, word: Value, weights: Value
+        self, m: Module, now: Mapping[str, Value], updating: Value, taps_last: Value, words: list[Value], weights: Value
     ) -> list[Value]:
         """Return the sums of a window, ``program.sums`` cycles after its last step."""
         program, hard, soft = self.program, self.program.row, self.program.soft_row
-        inputs = elements(word, program.lanes, now["signed"])
+        columns = [elements(word, program.lanes, now["signed"]) for word in words]
         stages = program.sums - 1
         update, last = delayed(m, "update", updating, stages - 1), delayed(m, "last", taps_last, stages - 1)
         # Products in look-up tables are ready sooner: what they are made of waits.
@@ -327,13 +344,43 @@ class LayerEngine(wiring.Component):
             if not count:
                 continue
             m.submodules[name] = rows = Module()
-            xs = [delayed(m, f"{name}_{lane}", x, cycles[0], reset=False) for lane, x in enumerate(inputs)]
-            taken = gathered(m, [row.operand(m, f"{name}_input{lane}", x) for lane, x in enumerate(xs)])
+            operands = self._elaborate_operands(m, now, name, row, count, columns, cycles[0])
+            taken = operands if isinstance(operands, Mapping) else operands[0]
             layouts = {each: value.shape() for each, value in taken.items()}
             parts = parts_of(row, count, layouts, signed(BYTE), signed(program.forms.sum_bits), True, None)
             there = delayed(m, f"{name}_weights", part, cycles[1], reset=False)
-            results += connect_rows(rows, parts, taken, there, update, last)
+            results += connect_rows(rows, parts, operands, there, update, last)
         return results
+
+    def _elaborate_operands(
+        self, m: Module, now: Mapping[str, Value], name: str, row: ProductSum, count: int, columns: list[list[Value]],
+        cycles: int,
+    ) -> Mapping[str, data.View] | Sequence[Mapping[str, data.View]]:
+        """Return what ``count`` rows multiply by their weights, of elements some cycles ago: all lanes, the same for
+        all rows. Where windows slide, each row of a diagonal layer has those of its channel in the first lanes."""
+        first = 0 if name == "hard" else self.program.lanes - self.program.soft
+        late = [
+            [delayed(m, f"{name}_{number}_{lane}", x, cycles, reset=False) for lane, x in enumerate(each)]
+            for number, each in enumerate(columns)
+        ]
+        if not self.program.columns:
+            return gathered(m, [row.operand(m, f"{name}_input{lane}", x) for lane, x in enumerate(late[0])])
+        diagonal = Signal(count, name=f"{name}_diagonal")  # each row has its own
+        m.d.sync += diagonal.eq(now["diagonal"].replicate(count))
+        others = [
+            row.operand(m, f"{name}_input{lane}", x)
+            for lane, x in enumerate(late[0]) if lane >= len(columns)
+        ]
+        found = []
+        for place in range(count):
+            own = [
+                Mux(diagonal[place], each[first + place], late[0][lane]) for lane, each in enumerate(late)
+            ]
+            taken = [row.operand(m, f"{name}_input{lane}_{place}", x) for lane, x in enumerate(own)]
+            rows = Module()
+            m.submodules[f"{name}_operands_{place}"] = rows
+            found.append(gathered(rows, [*taken, *others]))
+        return found
 
     def _elaborate_parameters(self, m: Module, heading: Value, weights: Value) -> list[Signal]:
         """Return the parameters of each row, in the words in front of a block's weights, in registers that what takes

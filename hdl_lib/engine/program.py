@@ -15,6 +15,7 @@ from itertools import accumulate
 from amaranth.hdl import signed
 
 from hdl_lib.arithmetic.multiplier import PART, Multiplier, ProductForm
+from hdl_lib.engine.kept_words import MOST_ROWS
 from hdl_lib.matrices.dot_product import ProductSum
 from hdl_lib.requantizers.shift_and_clamp import ShiftRounding
 from hdl_lib.windows.window_geometry import WindowGeometry
@@ -93,6 +94,8 @@ class Layer:
     of the last tap. ``table``: the number of the program's table that takes the place of results, last of all; -1: none
     does. ``last``: elements of a pixel's last word of the source; 0: all.
     ``same``: all taps have the same weights, which come once; serial engines know this of diagonal layers.
+    ``slides``, of a diagonal layer: windows slide over the columns of the source, from each to the next one. A step
+    multiplies all columns of a window's row, of which only the newest is read.
     """
 
     geometry: WindowGeometry
@@ -111,6 +114,7 @@ class Layer:
     table: int = -1
     last: int = 0
     same: bool = False
+    slides: bool = False
 
     def elements(self, lanes: int) -> int:
         """Return the elements of a pixel of the source, in words of so many ``lanes``."""
@@ -118,14 +122,20 @@ class Layer:
 
     @property
     def taps(self) -> int:
-        """Return the words of a window that a word of the target is made of."""
+        """Return the words that are read for a window, from which a word of the target is made."""
         kh, kw = self.geometry.kernel
-        return kh * kw * (1 if self.diagonal else self.blocks)
+        return kh * (1 if self.slides else kw) * (1 if self.diagonal else self.blocks)
+
+    @property
+    def columns(self) -> int:
+        """Return the windows of a row, with those that slide on without a result."""
+        window = self.geometry
+        return (window.out_width - 1) * window.stride[1] + window.kernel[1] if self.slides else window.out_width
 
     @property
     def pixels(self) -> int:
         """Return the windows."""
-        return len(self.rows) * self.geometry.out_width
+        return len(self.rows) * self.columns
 
 
 Instruction = Load | Layer | Send
@@ -198,6 +208,13 @@ class Program:
             raise ValueError("there must be a layer")
         if any(layer.maximum and not layer.diagonal for layer in self.layers):
             raise ValueError("layers of maxima must be diagonal")
+        if any(
+            layer.slides and (layer.maximum or layer.added or not layer.diagonal or layer.geometry.dilation[1] > 1)
+            for layer in self.layers
+        ):
+            raise ValueError("layers whose windows slide must be diagonal, without dilated columns, maxima and sums")
+        if self.columns > self.lanes or any(layer.slides and layer.taps > MOST_ROWS for layer in self.layers):
+            raise ValueError(f"windows that slide must have at most {self.lanes} columns and {MOST_ROWS} rows")
         if any(len(table) != 1 << BYTE for table in self.tables):
             raise ValueError(f"tables must have {1 << BYTE} words")
         if self.levels and (min(self.levels) < 0 or self.levels[-1]):
@@ -252,10 +269,15 @@ class Program:
         """Tell whether a layer takes maxima."""
         return any(layer.maximum for layer in self.layers)
 
+    @cached_property
+    def columns(self) -> int:
+        """Return the most columns of a window that slides; 0: none does."""
+        return max((layer.geometry.kernel[1] for layer in self.layers if layer.slides), default=0)
+
     @property
     def read(self) -> int:
         """Return the cycles from the step that reads a word to the elements that are multiplied."""
-        return READ + self.maxima
+        return READ + (self.maxima or self.columns > 0)
 
     @property
     def sums(self) -> int:
@@ -326,8 +348,9 @@ class Program:
 
     @property
     def beats_of_diagonal(self) -> int:
-        """Return the beats of a word that is diagonal."""
-        return self.lanes * BYTE // self.width
+        """Return the beats of a word that is diagonal: of a weight for each row, or for each column of a window that
+        slides."""
+        return max(1, self.columns) * self.lanes * BYTE // self.width
 
     def beats_of(self, layer: Layer) -> int:
         """Return the beats of weights of a block: its first one, the header, the words of a window."""

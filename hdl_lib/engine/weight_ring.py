@@ -18,7 +18,9 @@ class WeightRing:
     enough.
 
     Of each block there come, in this order: a beat with the number of words behind its header, and in its highest bit
-    whether they are diagonal; the header's words; the others. Of a diagonal word only the diagonal comes.
+    whether they are diagonal; the header's words; the others. Of a diagonal word only the diagonal comes. Where windows
+    slide, it has a weight for each column of these instead, which are the first weights of a row: those of the newest
+    column for all rows, then those of the one before.
     """
 
     def __init__(self, program: Program) -> None:
@@ -48,7 +50,7 @@ class WeightRing:
         diagonal = self._words(m, accept, payload, word_done)
         was_diagonal = Signal(name="word_was_diagonal")
         beat, former = (Signal(self.width, name=f"weight_beat_{name}", reset_less=True) for name in ("taken", "before"))
-        line = Signal(self.program.lanes * BYTE, name="diagonal_weights", reset_less=True)
+        line = Signal(self.program.beats_of_diagonal * self.width, name="diagonal_weights", reset_less=True)
         taking = accept & self.inside
         column, enable = Signal(self.beats, name="weight_column", init=1), Signal(self.beats, name="weight_enable")
         with m.If(accept):
@@ -99,7 +101,7 @@ class WeightRing:
         self, m: Module, enable: Value, place: Value, data: Value, is_diagonal: Value, line: Value
     ) -> None:
         """Write ``data`` to a column, or the diagonal in ``line`` and zeros to all of them."""
-        lanes = self.program.lanes
+        lanes, columns = self.program.lanes, self.program.columns
         elsewhere = Signal(len(data), name="weight_elsewhere")
         m.d.comb += elsewhere.eq(data & ~is_diagonal.replicate(len(data)))
         for number, memory in enumerate(self.columns):
@@ -107,7 +109,9 @@ class WeightRing:
             for byte in range(len(data) // BYTE):
                 row, lane = divmod(number * len(data) // BYTE + byte, lanes)
                 own = elsewhere.word_select(byte, BYTE)
-                parts.append(Mux(is_diagonal, line.word_select(row, BYTE), own) if row == lane else own)
+                weight = lane * lanes + row if columns else row
+                few = lane < columns if columns else row == lane
+                parts.append(Mux(is_diagonal, line.word_select(weight, BYTE), own) if few else own)
             memory.write(m, enable[(number + 1) * self.together - 1], place, Cat(*parts))
 
     def read(self, m: Module, address: Value) -> Value:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from amaranth.hdl import Module, Mux, Shape, Signal, Value
+from amaranth.hdl import Const, Module, Mux, Shape, Signal, Value
 
 from hdl_lib.blocks import less
 
@@ -36,13 +36,15 @@ def _round(reached: Value, wrapped: Value) -> Value:
 class Step:
     """What a step is, in registers or a few gates behind them. ``place``: of its word in the source's region;
     ``outside``: that lies in the padding; ``taps_last``: it is the last word of its window; ``pixel_last``: the window
-    is the last one; ``block_last``: the word is the last one of its pixel's."""
+    is the last one; ``block_last``: the word is the last one of its pixel's; ``whole``: the window has a result, and
+    does not only slide on."""
 
     place: Value
     outside: Value
     taps_last: Value
     pixel_last: Value
     block_last: Value
+    whole: Value
 
 
 def window_walk(m: Module, layer: Mapping[str, Value], begin: Value, block: Value, tap: Value, pixel: Value) -> Step:
@@ -106,4 +108,16 @@ def window_walk(m: Module, layer: Mapping[str, Value], begin: Value, block: Valu
         with m.Else():
             m.d.sync += column.eq(column + layer["column_tap"])
     outside = (column < 0) | (row < 0) | ~less(column, layer["width"]) | ~less(row, layer["height"])
-    return Step(place, outside, block_last & column_tap_last & row_tap_last, column_last & row_last, block_last)
+    taps_last = block_last & column_tap_last & row_tap_last
+    whole = _whole(m, layer, begin, pixel, column_last) if "before_next" in layer else Const(1)
+    return Step(place, outside, taps_last, column_last & row_last, block_last, whole)
+
+
+def _whole(m: Module, layer: Mapping[str, Value], begin: Value, pixel: Value, column_last: Value) -> Value:
+    """Return whether a window has all of its columns, and is not one that a stride leaves out."""
+    left = Signal(max(len(layer[name]) for name in ("before_first", "before_next")), name="before_window")
+    with m.If(begin | (pixel & column_last)):
+        m.d.sync += left.eq(layer["before_first"])
+    with m.Elif(pixel):
+        m.d.sync += left.eq(Mux(left == 0, layer["before_next"], left - 1))
+    return left == 0

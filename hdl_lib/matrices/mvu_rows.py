@@ -1,7 +1,7 @@
 """The rows of a matrix-vector unit: their sums over a beat, accumulated over the beats of a vector.
 
-All rows take the same operands, and each takes its own weights, which are bits of a word of the table. Equal rows are
-instances of one module (:mod:`hdl_lib.shared`).
+Rows take the same operands, mostly, and each takes its own weights, which are bits of a word of the table. Equal rows
+are instances of one module (:mod:`hdl_lib.shared`).
 """
 
 from __future__ import annotations
@@ -110,11 +110,12 @@ def parts_of(
 
 
 def connect_rows(
-    m: Module, parts: Sequence[Rows], operands: Mapping[str, data.View], word: Value, update: Value | None,
-    last: Value | None,
+    m: Module, parts: Sequence[Rows], operands: Mapping[str, data.View] | Sequence[Mapping[str, data.View]],
+    word: Value, update: Value | None, last: Value | None,
 ) -> list[Value]:
     """Add ``parts`` as submodules; return the rows' results.
 
+    ``operands``: of all parts, or those of each.
     ``word``: the weights of a lane of a part, lane after lane, part after part. ``update`` and ``last``: arguments of
     :func:`hdl_lib.arithmetic.accumulator.controls`, if the parts have accumulators.
     """
@@ -122,11 +123,12 @@ def connect_rows(
     groups = [] if update is None or last is None else list(controls(m, rows, update, last))
     results: list[Value] = []
     first = 0
-    for part in parts:
+    for number, part in enumerate(parts):
         row = len(results)
+        taken = operands if isinstance(operands, Mapping) else operands[number]
         m.submodules[f"{part.name}_{row}"] = part
         end = first + len(Value.cast(part.weights))
-        m.d.comb += [part.weights.eq(word[first:end]), *(getattr(part, name).eq(x) for name, x in operands.items())]
+        m.d.comb += [part.weights.eq(word[first:end]), *(getattr(part, name).eq(x) for name, x in taken.items())]
         if groups:
             m.d.comb += [signal.eq(kept) for signal, kept in zip((part.update, part.last), groups[row], strict=True)]
         results += [getattr(part, name) for name in part.results]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from amaranth.utils import ceil_log2
 
+from hdl_lib.engine.kept_words import MOST_ROWS
 from hdl_lib.engine.program import Forms, Instruction, Layer, Program
 from hdl_lib.engine.serial_fields import complete
 from hdl_lib.engine.serial_program import SerialProgram
@@ -15,6 +16,7 @@ from hwflow.cores.engine.network import Network, Shape
 from hwflow.cores.engine.signed_maps import with_sign
 
 _AROUND = 45  # cycles of a block besides its windows
+_MOST_COLUMNS = 5  # of windows that slide: for each there is a multiplexer in front of a multiplier of each row
 _MOVE = 1.2  # cycles of a word of the memory outside
 _SERIAL_BURST = 128  # words: of two of them one block RAM has room
 _SERIAL_PART = 15  # magnitude bits of an operand, with which products of parts fit an SB_MAC16
@@ -52,8 +54,18 @@ class Engine:
         return int(1 << ceil_log2(taps + self.header(network.forms) + self.spare))
 
     def taps(self, network: Network, layer: EngineLayer) -> int:
-        """Return the words of a window that a word of a layer's map is made of."""
-        return layer.window.taps * (1 if layer.diagonal else self.blocks(network.shapes[layer.source].parts))
+        """Return the words that are read for a window, from which a word of a layer's map is made."""
+        taps = layer.window.taps // (layer.window.kernel[1] if self.slides(layer) else 1)
+        return taps * (1 if layer.diagonal else self.blocks(network.shapes[layer.source].parts))
+
+    def slides(self, layer: EngineLayer) -> bool:
+        """Tell whether a layer's windows slide over the columns, each of which is read once for a row of windows: the
+        small ones of a depthwise layer that overlap."""
+        window = layer.window
+        (rows, columns), stride = window.kernel, window.strides[1]
+        plain = layer.diagonal and not layer.maximum and layer.added is None and window.dilations[1] == 1
+        small = rows <= MOST_ROWS and columns <= min(_MOST_COLUMNS, self.lanes)
+        return plain and small and stride < columns and window.output[1] > columns
 
     def repeats(self, layer: EngineLayer) -> bool:
         """Tell whether a layer's weights, the same at all taps, come once."""
@@ -77,8 +89,8 @@ class Engine:
         """Return about how many cycles some ``rows`` of a map take, if weights come one by one in ``cycles_of_beat``.
         """
         layer, shape = network.layer(number), network.shapes[number]
-        taps = self.taps(network, layer)
-        steps = max(taps + (layer.added is not None), self.lanes // self.together)
+        taps, stride = self.taps(network, layer), layer.window.strides[1] if self.slides(layer) else 1
+        steps = max(taps + (layer.added is not None), self.lanes // self.together) * stride
         size = self.lanes if layer.diagonal else self.lanes**2
         fetched = (self.header(network.forms) * self.lanes**2 + taps * size) * 8 / self.width * cycles_of_beat
         return self.blocks(shape.parts) * max(rows * shape.columns * steps + _AROUND, fetched)
@@ -98,6 +110,9 @@ class Engine:
 @dataclass(frozen=True)
 class SerialEngine(Engine):
     """The hardware for a serial program (:mod:`hdl_lib.engine.serial_program`)."""
+
+    def slides(self, layer: EngineLayer) -> bool:
+        return False
 
     @property
     def rows(self) -> int:

@@ -289,6 +289,7 @@ class Order:
             layer.diagonal, self.network.is_signed(layer.source), layer.pad_value, layer.form.low, layer.form.high,
             added, layer.maximum, -1 if layer.table is None else self.network.tables.index(layer.table),
             self.network.shapes[layer.source].parts[-1] % engine.lanes, engine.repeats(layer),
+            engine.slides(layer),
         )
 
 

@@ -33,7 +33,7 @@ def weight_stream(program: Program, network: Network, order: Sequence[int]) -> F
     return Fetched(weights[None], 1, IntType(8, True), parts=parts)
 
 
-def _bytes_of(program: Program, network: Network, number: int, _: Layer) -> IntArray:
+def _bytes_of(program: Program, network: Network, number: int, made: Layer) -> IntArray:
     layer, lanes = network.layer(number), program.lanes
     source = _places(network.shapes[layer.source], lanes)
     target = _places(network.shapes[number], lanes)
@@ -46,16 +46,18 @@ def _bytes_of(program: Program, network: Network, number: int, _: Layer) -> IntA
     header = parameters.reshape(blocks, lanes, program.header, lanes).swapaxes(1, 2)
     words: IntArray
     if layer.diagonal:
-        words = np.zeros((layer.window.taps, blocks * lanes), dtype=np.int8)
-        words[:, target] = layer.weights
-        words = words.reshape(-1, blocks, lanes).swapaxes(0, 1)
+        columns = layer.window.kernel[1] if made.slides else 1  # the newest one comes first
+        taps = layer.weights.reshape(made.taps, columns, layer.outputs)[:, ::-1]
+        words = np.zeros((made.taps, max(1, program.columns), blocks * lanes), dtype=np.int8)
+        words[:, :columns, target] = taps
+        words = words.reshape(made.taps, -1, blocks, lanes).transpose(2, 0, 1, 3)
     else:
         width = (int(source[-1]) // lanes + 1) * lanes
         words = np.zeros((blocks * lanes, layer.window.taps, width), dtype=np.int8)
         words[:layer.outputs, :, source] = layer.weights.reshape(layer.outputs, layer.window.taps, layer.inputs)
         words = words.reshape(blocks, lanes, -1, lanes).swapaxes(1, 2)
-    taps = words.shape[1] | int(layer.diagonal) << program.width - 1
-    first = np.frombuffer(taps.to_bytes(program.width // BYTE, "little"), dtype=np.int8)
+    count = words.shape[1] | int(layer.diagonal) << program.width - 1
+    first = np.frombuffer(count.to_bytes(program.width // BYTE, "little"), dtype=np.int8)
     firsts: IntArray = np.broadcast_to(first, (blocks, len(first)))
     return np.concatenate([firsts, header.reshape(blocks, -1), words.reshape(blocks, -1)], axis=1).reshape(-1)
 

@@ -70,19 +70,34 @@ class Case:
                 for word in range(self.program.header):
                     found += [row >> 8 * (word * lanes + lane) & 255 for row in parameters for lane in range(lanes)]
                 kh, kw = layer.geometry.kernel
+                if layer.diagonal:
+                    found += self._diagonal(layer, own.weights, rows)
+                    continue
                 found += [
                     self._weight(layer, own.weights, row, lane, (y, x), source) & 255
-                    for y in range(kh) for x in range(kw) for source in range(1 if layer.diagonal else layer.blocks)
-                    for row in rows for lane in range(lanes) if not layer.diagonal or lane == row % lanes
+                    for y in range(kh) for x in range(kw) for source in range(layer.blocks)
+                    for row in rows for lane in range(lanes)
                 ]
         step = self.program.width // 8
         return [sum(byte << 8 * k for k, byte in enumerate(found[n : n + step])) for n in range(0, len(found), step)]
 
+    def _diagonal(self, layer: Layer, weights, rows: range) -> list[int]:
+        """A weight of each row; where windows slide all of a window's row at once, from the right, as many as the
+        widest has."""
+        kh, kw = layer.geometry.kernel
+        taps = [[(y, x)] for y in range(kh) for x in range(kw)]
+        if layer.slides:
+            taps = [[(y, x) for x in reversed(range(kw))] for y in range(kh)]
+        for each in taps:
+            each += [(kh, kw)] * (max(1, self.program.columns) - len(each))  # none
+        return [
+            int(weights[row, y, x]) & 255 if row < len(weights) and y < kh else 0
+            for each in taps for y, x in each for row in rows
+        ]
+
     def _weight(self, layer: Layer, weights, row: int, lane: int, tap: tuple[int, int], source: int) -> int:
         if row >= len(weights):
             return 0
-        if layer.diagonal:
-            return int(weights[row, *tap])
         column = source * self.program.lanes + lane
         return int(weights[row, *tap, column]) if column < weights.shape[3] else 0
 
@@ -211,6 +226,18 @@ def in_parts(case: Case) -> Case:
     load, *layers, send = case.program.instructions
     instructions = (load, *map(moved, layers), replace(send, region=regions.get(send.region, send.region)))
     return replace(case, program=replace(case.program, instructions=instructions, words=first))
+
+
+def sliding(case: Case) -> Case:
+    """The same with windows that slide where they may."""
+    def may(each: Layer) -> bool:
+        return each.diagonal and not each.maximum and not each.added and each.geometry.dilation[1] == 1
+
+    layers = [replace(each, slides=may(each)) for each in case.layers]
+    load, *_, send = case.program.instructions
+    program = replace(case.program, instructions=(load, *layers, send))
+    assert program.columns
+    return replace(case, layers=layers, program=program)
 
 
 def by_way_of_memory(case: Case) -> Case:

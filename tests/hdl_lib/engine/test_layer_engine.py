@@ -23,6 +23,7 @@ from tests.hdl_lib.engine.engine_model import (
     case_of,
     in_parts,
     in_strips,
+    sliding,
     with_tables,
     words_of,
 )
@@ -187,6 +188,53 @@ def test_maps_that_wait_outside(gap: float, stall: float, lanes: int, width: int
         assert trace.out_cycles[0] <= pace.sends[0][0] + LayerEngine.latency
 
 
+DEPTHWISE = [
+    ((3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 5, True, None),
+    ((3, 3), (2, 2), (1, 1, 1, 1), (1, 1), 0, True, None),
+    ((2, 3), (1, 1), (0, 2, 1, 1), (2, 1), 0, False, None),
+    ((1, 1), (1, 1), (0, 0, 0, 0), (1, 1), 4, True, None),
+    ((3, 1), (1, 1), (1, 0, 1, 0), (1, 1), 0, True, None),
+    ((1, 2), (1, 2), (0, 1, 0, 0), (1, 1), 0, True, None),
+    ((2, 2), (1, 1), (1, 0, 0, 1), (1, 2), 0, True, None),
+]
+"""Windows of three columns, with strides, with dilated rows, of one column and of two; dilated columns do not slide."""
+
+
+@pytest.mark.parametrize(("gap", "stall"), STALLS)
+@pytest.mark.parametrize(("lanes", "together", "soft"), [(4, 1, 1), (4, 4, 4), (6, 3, 0)])
+def test_windows_that_slide(gap: float, stall: float, lanes: int, together: int, soft: int) -> None:
+    case = case_of(np.random.default_rng(8), lanes, IMAGE, DEPTHWISE, together=together, soft=soft)
+    trace, found, wanted = run(sliding(case), gap, stall)
+    assert found == wanted
+    if gap == stall == 0:
+        assert trace.out_cycles[0] == Pace.of(sliding(case).program, Turns(1, 1)).sends[0][0] + LayerEngine.latency
+
+
+def test_windows_that_slide_take_fewer_cycles() -> None:
+    """12 x 12 windows of 3 x 3: 14 columns of three steps in each row, not 12 of nine."""
+    shape = [((3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 0, True, None)]
+    case = case_of(np.random.default_rng(8), 4, (12, 12, 4), shape, together=2)
+    slow, fast = (Pace.of(each.program, Turns(1, 1)).cycles for each in (case, sliding(case)))
+    # The weights' three words come before the first window, in both cases.
+    assert abs(slow - fast - (12 * 12 * 9 - 12 * 14 * 3)) < 10
+
+
+@pytest.mark.parametrize(("gap", "stall"), STALLS[:2])
+def test_windows_that_slide_beside_maxima(gap: float, stall: float) -> None:
+    shapes = [*DEPTHWISE[:2], ((2, 2), (1, 1), (1, 0, 0, 1), (1, 1), -1, True, None), DEPTHWISE[0], DEPTHWISE[2]]
+    _, found, wanted = run(sliding(case_of(np.random.default_rng(8), 4, IMAGE, shapes)), gap, stall)
+    assert found == wanted
+
+
+def test_windows_that_slide_without_all_columns_are_found() -> None:
+    """A result of each column, as of windows of one."""
+    case = sliding(case_of(np.random.default_rng(8), 4, IMAGE, DEPTHWISE[:2]))
+    load, first, second, send = case.program.instructions
+    narrow = replace(second, geometry=replace(second.geometry, pads=(1, 0, 1, 2)))
+    _, found, wanted = run(case, program=replace(case.program, instructions=(load, first, narrow, send)))
+    assert found != wanted
+
+
 def test_rows_in_another_order_are_found() -> None:
     case = by_way_of_memory(case_of(np.random.default_rng(4), 2, IMAGE, CHAIN[:2]))
     instructions = list(case.program.instructions)
@@ -244,6 +292,17 @@ def test_what_a_program_cannot_be(change, message: str) -> None:
     program = case_of(np.random.default_rng(1), 4, IMAGE, CHAIN[:1]).program
     with pytest.raises(ValueError, match=message):
         replace(program, **change)
+
+
+def test_windows_slide_of_plain_depthwise_layers_alone() -> None:
+    case = case_of(np.random.default_rng(1), 2, IMAGE, CHAIN[:2])
+    load, first, second, send = case.program.instructions
+    wide = replace(second.geometry, dilation=(1, 2))
+    for layer in (replace(first, slides=True), replace(second, slides=True, geometry=wide)):
+        with pytest.raises(ValueError, match="must be diagonal, without dilated columns, maxima and sums"):
+            replace(case.program, instructions=(load, layer, send))
+    with pytest.raises(ValueError, match="at most 2 columns and 16 rows"):
+        replace(case.program, instructions=(load, first, replace(second, slides=True), send))
 
 
 def test_maxima_are_diagonal() -> None:
