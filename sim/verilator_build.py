@@ -42,7 +42,8 @@ class Recipe:
     """What a program is made of.
 
     ``name``: the program's; ``prefix``: of Verilator's C++; ``top``: the module that is simulated; ``verilog``: the
-    files with it and all below; ``cpp``: our C++, with headers beside it; ``headers``: generated ones, {name: text}.
+    files with it and all below; ``cpp``: our C++, with headers beside it; ``headers``: generated ones, {name: text};
+    ``common``: C++ of ours that knows nothing of what is simulated, so that it is compiled once as the library is.
     """
 
     name: str
@@ -51,10 +52,11 @@ class Recipe:
     verilog: tuple[Path, ...]
     cpp: tuple[Path, ...]
     headers: Mapping[str, str]
+    common: tuple[Path, ...] = ()
 
     def files(self) -> list[Path]:
         """All files that decide the program."""
-        folders = sorted({file.parent for file in self.cpp})
+        folders = sorted({file.parent for file in (*self.cpp, *self.common)})
         return [*self.verilog, *(file for folder in folders for file in sorted(folder.iterdir()) if file.is_file())]
 
 
@@ -196,18 +198,18 @@ def _compile(builder: _Builder, recipe: Recipe, work: Path, optimize: str | None
     compression = [f"-I{_HERE}"] if ours else []
     libraries = ["-lz"] if defines.get("VM_TRACE_FST") == "1" and not ours else []
     kept = _library_folder(builder, root, defines)
+    once = [(kept / f"{name}.o", root / "include" / f"{name}.cpp", "-O1") for name in library]
+    once += [(kept / f"{file.stem}-{_digest(file)}.o", file, "-O2") for file in recipe.common]
     moves: list[tuple[Path, Path]] = []
-    for name in library:
-        target = kept / f"{name}.o"
+    for target, source, once_level in once:
         if not target.is_file():
             fresh = target.with_suffix(f".{os.getpid()}.o")
             moves.append((fresh, target))
-            source = root / "include" / f"{name}.cpp"
             tasks.insert(
                 0,
                 (
-                    f"compile {name}.cpp",
-                    [*builder.compiler, "-O1", "-w", *include, *compression, "-c", str(source), "-o", str(fresh)],
+                    f"compile {source.name}",
+                    [*builder.compiler, once_level, "-w", *include, *compression, "-c", str(source), "-o", str(fresh)],
                 ),
             )
         objects.append(target)
@@ -218,6 +220,12 @@ def _compile(builder: _Builder, recipe: Recipe, work: Path, optimize: str | None
     builder.call(
         "link", [*builder.compiler, *map(str, objects), *libraries, "-pthread", "-o", str(work / recipe.name)], work
     )
+
+
+def _digest(source: Path) -> str:
+    """Of a C++ file and the headers beside it."""
+    files = [source, *sorted(source.parent.glob("*.h"))]
+    return hashlib.sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()[:16]
 
 
 def _library_folder(builder: _Builder, root: Path, defines: Mapping[str, str]) -> Path:

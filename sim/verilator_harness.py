@@ -14,36 +14,32 @@ _PREFIX = "Vdut"
 
 def harness_recipe(design: Design, taps: Sequence[Tap] = ()) -> Recipe:
     """Return the recipe of ``design``'s harness; ``taps``: streams of the design to record."""
-    source = Path(__file__).resolve().parent / "verilator" / "harness.cpp"
+    folder = Path(__file__).resolve().parent / "verilator"
     headers = {"hwflow_pins.h": pins_header(design, taps)}
-    return Recipe("harness", _PREFIX, design.top, tuple(design.sources), (source,), headers)
+    own, common = (folder / "verilated_design.cpp",), (folder / "harness.cpp",)
+    return Recipe("harness", _PREFIX, design.top, tuple(design.sources), own, headers, common)
 
 
 def pins_header(design: Design, taps: Sequence[Tap] = ()) -> str:
     """Return the C++ header with the names and widths of the model's ports."""
-    error = f"&m.{design.error}" if design.error else "nullptr"
-    lines = [
-        f'#include "{_PREFIX}.h"',
-        f"typedef {_PREFIX} Model;",
-        f"static uint8_t* model_clock(Model& m) {{ return &m.{design.clock}; }}",
-        f"static uint8_t* model_reset(Model& m) {{ return &m.{design.reset}; }}",
-        f"static const uint8_t* model_error(Model& m) {{ (void)m; return {error}; }}",
-        "static std::vector<Pins> model_pins(Model& m) {",
-    ]
+    lines = [f'#include "{_PREFIX}.h"', f"typedef {_PREFIX} Model;", "static void connect(Design& d, Model& m) {"]
     for s in design.streams:
         words = (s.tdata_bytes + 3) // 4
         size = 4 * words if words != 2 else 8
         size = {1: 1, 2: 2}.get(s.tdata_bytes, size)
         message = f"{s.port}_tdata must be {8 * s.tdata_bytes} bits wide"
         lines.append(f'    static_assert(sizeof(m.{s.port}_tdata) == {size}, "{message}");')
-    lines.append("    return {")
-    lines += [f"        {_pins(s)}," for s in design.streams]
-    lines += ["    };", "}", "static std::vector<Pins> model_load(Model& m) {", "    (void)m;", "    return {"]
+    lines += [
+        f"    d.clock = &m.{design.clock};",
+        f"    d.reset = &m.{design.reset};",
+        f"    d.error = {f'&m.{design.error}' if design.error else 'nullptr'};",
+    ]
+    lines += [f"    d.pins.push_back({_pins(s)});" for s in design.streams]
     for port, way in () if design.load is None else ((design.load.input, "false"), (design.load.output, "true")):
-        lines.append(f'        {{"{port}", {way}, 1, {_flags(port, ("tdata", "tvalid", "tready", "tlast"))}}},')
-    lines += ["    };", "}", "static std::vector<Tap> model_taps(Model& m) {", "    (void)m;", "    return {"]
-    lines += [f"        {_tap(tap)}," for tap in taps]
-    return "\n".join([*lines, "    };", "}", ""])
+        pins = _flags(port, ("tdata", "tvalid", "tready", "tlast"))
+        lines.append(f'    d.load.push_back({{"{port}", {way}, 1, {pins}}});')
+    lines += [f"    d.taps.push_back({_tap(tap)});" for tap in taps]
+    return "\n".join([*lines, "}", ""])
 
 
 def _tap(tap: Tap) -> str:

@@ -1,6 +1,6 @@
 // Bulk simulation of an emitted design with Verilator: drives every input stream, checks every output stream, measures.
 //
-// Usage: harness CONFIG SEED. Model-specific facts (class, pins, widths) are in the generated hwflow_pins.h; the config is
+// Usage: harness CONFIG SEED. What it knows of the design is in design.h, so that it is compiled once for all; the config is
 // lines of "key value"; words are raw tdata bytes, least significant first, beat after beat. The verdict is one JSON file;
 // stdout says now and then how many frames are done.
 //
@@ -18,34 +18,7 @@
 #include <string>
 #include <vector>
 
-struct Pins {
-    const char* port;
-    bool is_output;  // of the design
-    size_t bytes;    // of tdata
-    void* data;
-    uint8_t* valid;
-    uint8_t* ready;
-    uint8_t* last;
-};
-
-struct Tap {  // a stream inside the design
-    const char* port;
-    size_t bytes;  // of payload
-    const void* payload;
-    const uint8_t* valid;
-    const uint8_t* ready;
-};
-
-#include "hwflow_pins.h"  // Model, model_clock, model_reset, model_error, model_pins, model_load, model_taps
-
-#include "verilated.h"
-#if VM_TRACE_FST
-#include "verilated_fst_c.h"
-typedef VerilatedFstC Wave;
-#elif VM_TRACE
-#include "verilated_vcd_c.h"
-typedef VerilatedVcdC Wave;
-#endif
+#include "design.h"
 
 static const uint64_t NONE = ~uint64_t{0};
 static const int RESET_CYCLES = 4;
@@ -308,13 +281,13 @@ static void load(Stream& stream, const std::string& path) {
         fail("cannot read " + path);
 }
 
-static Config read_config(const char* path, uint64_t seed, Model& model) {
+static Config read_config(const char* path, uint64_t seed, const Design& design) {
     std::ifstream file(path);
     if (!file) fail(std::string("cannot read ") + path);
     Config config;
     config.seed = seed;
     std::string line;
-    const std::vector<Pins> pins = model_pins(model);
+    const std::vector<Pins>& pins = design.pins;
     while (std::getline(file, line)) {
         std::istringstream words(line);
         std::string key, port, words_path;
@@ -353,7 +326,7 @@ static Config read_config(const char* path, uint64_t seed, Model& model) {
             std::getline(words >> std::ws, words_path);
             one.bytes = bytes_of(words_path), one.answer = bytes_of(words_path + ".answer");
             if (one.bytes.empty() || one.answer.empty()) fail("a load must have bytes and an answer");
-            for (const Pins& p : model_load(model)) (p.is_output ? config.loader.out : config.loader.in) = p;
+            for (const Pins& p : design.load) (p.is_output ? config.loader.out : config.loader.in) = p;
             if (!config.loader.in.data) fail("no port for loads");
             config.loader.random.state = config.seed ^ 0x9e3779b97f4a7c15u;
             config.loader.loads.push_back(one);
@@ -361,8 +334,7 @@ static Config read_config(const char* path, uint64_t seed, Model& model) {
             Record record;
             words >> port >> record.left;
             std::getline(words >> std::ws, words_path);
-            const std::vector<Tap> taps = model_taps(model);
-            for (const Tap& tap : taps)
+            for (const Tap& tap : design.taps)
                 if (port == tap.port) record.tap = tap, record.file = fopen(words_path.c_str(), "wb");
             if (!record.file) fail("cannot record " + port + " in " + words_path);
             config.records.push_back(record);
@@ -471,8 +443,8 @@ int main(int argc, char** argv) {
     VerilatedContext context;
     context.randReset(2);  // registers and memories start with random values, as they may in hardware
     context.randSeed(static_cast<int>(seed % 0x7ffffffe) + 1);
-    std::unique_ptr<Model> model(new Model{&context});
-    Config c = read_config(argv[1], seed, *model);
+    const std::unique_ptr<Design> design(new_design(context));
+    Config c = read_config(argv[1], seed, *design);
     for (Source& s : c.sources) *s.pins.valid = 0;
     for (Sink& s : c.sinks) *s.pins.ready = 0;
     uint64_t time = 0;
@@ -481,14 +453,14 @@ int main(int argc, char** argv) {
     if (!c.wave.empty()) {
         context.traceEverOn(true);
         wave.reset(new Wave);
-        model->trace(wave.get(), 99);
+        design->trace(*wave);
         wave->open(c.wave.c_str());
         if (!wave->isOpen()) fail("cannot write " + c.wave);
     }
 #endif
     auto half = [&](int level) {
-        *model_clock(*model) = static_cast<uint8_t>(level);
-        model->eval();
+        *design->clock = static_cast<uint8_t>(level);
+        design->eval();
 #if VM_TRACE
         if (wave) wave->dump(time);
 #endif
@@ -496,12 +468,12 @@ int main(int argc, char** argv) {
         context.time(time);
     };
 
-    *model_reset(*model) = 1;
+    *design->reset = 1;
     for (int i = 0; i < RESET_CYCLES; i++) {
         half(0);
         half(1);
     }
-    *model_reset(*model) = 0;
+    *design->reset = 0;
     for (uint64_t i = 0; i < c.before; i++) {
         half(0);
         for (Record& r : c.records) r.sample();
@@ -532,7 +504,7 @@ int main(int argc, char** argv) {
         progress |= c.loader.sample(cycle, report);
         done &= c.loader.done();
         for (Record& r : c.records) r.sample();
-        const uint8_t* error = model_error(*model);
+        const uint8_t* error = design->error;
         if (error && *error && error_cycle == NONE && !c.loader.may_refuse()) error_cycle = cycle;
         half(1);
         idle = progress ? 0 : idle + 1;
@@ -550,7 +522,7 @@ int main(int argc, char** argv) {
         if (context.gotFinish()) fail("the design called $finish");
     }
     for (Record& r : c.records) r.close();
-    model->final();
+    design->final();
 #if VM_TRACE
     if (wave) wave->close();
 #endif
