@@ -10,12 +10,13 @@ import pytest
 
 from hwflow import processes
 from hwflow.cli import terminal
-from hwflow.toolchain import json_file, routing
-from tests import compiler, schemas
+from hwflow.toolchain import json_file, routing, tool
+from tests import compiler, schemas, wasm_start
 from tests.shared import shared_folder
 
 # numpy starts a thread a core in every process that imports it; workers take the cores already.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+tool._ENDS_WITH_PARENT += wasm_start.START  # what every wheel's process begins with
 terminal.EVERY = 3600.0  # a slow machine must not add lines to what a command says
 json_file.write_json = schemas.checked(json_file.write_json)  # every design's report and manifest
 routing.ALONE_SECONDS = 3600.0  # nor start a second place and route beside the first

