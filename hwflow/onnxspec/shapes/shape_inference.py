@@ -8,8 +8,7 @@ copies large initializers. All sizes are known beforehand, so constant folding o
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from functools import partial
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import onnx
 from onnx import helper, shape_inference
@@ -18,7 +17,8 @@ from hwflow.display import show
 from hwflow.onnxspec.graphs.attribute_values import python_attributes
 from hwflow.onnxspec.graphs.operator_facts import OperatorFacts, facts_of
 from hwflow.onnxspec.graphs.schemas import has_body
-from hwflow.onnxspec.reading.guard import Budget, GaveUp, guarded
+from hwflow.onnxspec.reading.guard import Budget, GaveUp
+from hwflow.onnxspec.reading.kept_process import guarded_call
 from hwflow.onnxspec.reading.numpy_tensors import DTYPE_NAMES, ELEMENT_TYPES, to_tensor
 from hwflow.onnxspec.reading.skeleton import write_defaults
 from hwflow.onnxspec.resolving.resolved_model import Array, Attribute, ValueInfo
@@ -29,6 +29,9 @@ from hwflow.onnxspec.shapes.dialects import ResultRule, ShapeError
 _MAX_DATA = 1024
 _MOST_FOLLOWED = 1 << 12  # elements of a vector, each of which costs onnx time and memory at each node of a body
 _SECONDS = 0.6  # processor time for all inference that is not tame
+
+
+_Infer: TypeAlias = Callable[..., dict[str, onnx.TypeProto]]  # of a schema, and other arguments
 
 
 class InferenceFailure(Exception):
@@ -105,19 +108,23 @@ def _infer_node(
     )
 
 
-def _packed(work: Callable[[], dict[str, onnx.TypeProto]]) -> dict[str, bytes] | str:
-    """Return the types as bytes, or the objection of inference, to pass between processes."""
+def _packed(infer: _Infer, schema: tuple[str, int, str], *rest: Any) -> dict[str, bytes] | str:
+    """Return the types as bytes, or the objection of inference, to pass between processes; ``schema``: operator,
+    version and domain, for a schema cannot be passed."""
+    found = onnx.defs.get_schema(*schema)
     try:
-        return {name: kind.SerializeToString() for name, kind in work().items()}
+        return {name: kind.SerializeToString() for name, kind in infer(found, *rest).items()}
     except MemoryError:
         raise
     except Exception as error:  # onnx raises ValidationError, InferenceError, RuntimeError, ...
         return _clean(error)
 
 
-def _guarded(work: Callable[[], dict[str, onnx.TypeProto]], budget: Budget) -> dict[str, onnx.TypeProto]:
+def _guarded(infer: _Infer, schema: onnx.defs.OpSchema, *rest: Any, budget: Budget) -> dict[str, onnx.TypeProto]:
+    """Return what ``infer`` makes of a schema and the ``rest`` of its arguments."""
+    arguments = infer, (schema.name, schema.since_version, schema.domain), *rest
     try:
-        result = guarded(partial(_packed, work), budget)
+        result = guarded_call(_packed, arguments, budget)
     except GaveUp as reason:
         raise InferenceFailure(f"onnx.shape_inference comes to no end: {reason}") from reason
     if isinstance(result, str):
@@ -151,13 +158,13 @@ def infer_standard(
             if array is not None and array.size <= _MAX_DATA and info.dtype != "string":
                 data[name] = to_tensor(name, array, info.dtype)
     try:
-        work = partial(_infer_node, schema, node, types, data, opsets, ir_version)
+        arguments = schema, node, types, data, list(opsets), ir_version
         # Some operators of other domains than ai.onnx are wild, too.
-        inferred = _guarded(work, budget) if node.domain or operator.wild else work()
+        wild = node.domain != "" or operator.wild
+        inferred = _guarded(_infer_node, *arguments, budget=budget) if wild else _infer_node(*arguments)
         outputs = {name: _output_info(name, inferred.get(name)) for name in node.output if name}
         if None in outputs.values() and has_body(schema):
-            work = partial(_infer_function, schema, node, types, data, opsets, ir_version)
-            inferred = _guarded(work, budget)
+            inferred = _guarded(_infer_function, *arguments, budget=budget)
             outputs = {name: _output_info(name, inferred.get(name)) for name in node.output if name}
     except InferenceFailure:
         raise
@@ -281,9 +288,10 @@ class Inference:
         """Infer the outputs of a node with subgraphs, which read ``visible`` values; sizes may be variables that the
         subgraphs declare. Empty where inference fails."""
         types = {name: type_proto(self._values[name]) for name in visible}
-        work = partial(_infer_node, schema, node, types, {}, opsets, self._ir_version)
         try:
-            inferred = _guarded(work, self._budget)
+            inferred = _guarded(
+                _infer_node, schema, node, types, {}, list(opsets), self._ir_version, budget=self._budget
+            )
         except InferenceFailure:
             return []
         return [helper.make_value_info(name, kind) for name, kind in inferred.items() if name]
