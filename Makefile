@@ -60,9 +60,10 @@ $(VENV)/.installed-docs: pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"
 	touch $@
 
-# Three workers for two cores: one often waits for a process, a line or a lock.
+# Three workers for two cores: one often waits for a process, a line or a lock. Test modules stay compiled, whatever the
+# user's Python does elsewhere: each worker rewrites and compiles all of them otherwise, five seconds of its time.
 tests: tools
-	$(BIN)/python -m pytest -q -n 3 --dist worksteal
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n 3 --dist worksteal
 
 # The tools' first start compiles them (a minute or two); doctor does that once before tests run side by side.
 tools:
