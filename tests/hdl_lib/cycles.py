@@ -18,7 +18,7 @@ from unittest.mock import patch
 
 from amaranth.hdl import ClockDomain, Const, Fragment, Shape, Signal, Value
 from amaranth.hdl._ast import Concat, Operator, Part, Slice, SwitchValue
-from amaranth.sim import _pyrtl
+from amaranth.sim import _pyrtl, pysim
 from amaranth.sim.pysim import _PyEngineState, _PyMemoryState
 
 Process = Callable[[], None]
@@ -44,7 +44,7 @@ class Cycles:
                 _LHSValueCompiler=_Targets, _StatementCompiler=_Statements, comb_waker=lambda process: process,
                 memory_waker=lambda process: process, edge_waker=lambda process, polarity: process,
             ),
-            _shapes_remembered(),
+            patch.object(pysim, "_PyMemoryState", _Memory), _shapes_remembered(),
         ):
             processes = _pyrtl._FragmentCompiler(self._state)(fragment)
         self._logic = [process.run for process in processes if process.is_comb]
@@ -115,6 +115,31 @@ class Cycles:
         signal = Value.cast(signal)
         assert isinstance(signal, Signal), "only whole signals"
         return self._state.slots[self._state.get_signal(signal)]
+
+
+class _Memory(_PyMemoryState):
+    """A memory whose readers run when a word changes. Amaranth's writes, and has them run, in every cycle."""
+
+    __slots__ = ("depth",)
+
+    def __init__(self, memory, pending) -> None:
+        super().__init__(memory, pending)
+        self.depth = memory.depth
+
+    def read(self, addr: int) -> int:
+        return self.data[addr] if addr < self.depth else 0
+
+    def write(self, addr: int, value: int, mask: int) -> None:
+        if not mask or addr >= self.depth:
+            return
+        before = self.write_queue.get(addr, self.data[addr])
+        value = (value & mask) | (before & ~mask)
+        if self.shape.signed:
+            half = 1 << (self.shape.width - 1)
+            value = ((value & (2 * half - 1)) ^ half) - half
+        if value != before:
+            self.write_queue[addr] = value
+            self.pending.add(self)
 
 
 _OPERATORS = frozenset(("+", "-", "*", "&", "|", "^", "<<", ">>", "==", "!=", "<", "<=", ">", ">="))
