@@ -5,7 +5,8 @@ Where the maps within a group are too large, it is computed in strips: of some m
 makes the rows that it can make. Only rows that are still to be read stay in the memory (depth-first order, as M. Alwani
 et al., "Fused-Layer CNN Accelerators", 2016, without computing anything twice), but weights are fetched again for each
 strip in which a layer has rows to make. The image comes strip by strip, so it need not be whole. Nor need a map between
-groups, where there is a memory outside: it is sent there as its rows are made, and comes back strip by strip.
+groups, where there is a memory outside: it is sent there as its rows are made, and comes back strip by strip. The last
+map of all leaves as its rows are made.
 """
 
 from __future__ import annotations
@@ -48,6 +49,11 @@ class Group:
         """Tell whether the first map comes strip by strip: the image, or one from outside."""
         return not self.first or self.outside[0]
 
+    @property
+    def leaves(self) -> bool:
+        """Tell whether the last map leaves strip by strip: that of the network, or one that goes outside."""
+        return self.last == len(self.network.layers) or self.outside[1]
+
     @cached_property
     def maps(self) -> list[int]:
         """Return the maps that are read or made, in order."""
@@ -65,9 +71,9 @@ class Group:
         return found
 
     def _first_read(self, number: int, strip: int) -> int:
-        """Return the first row of a map that is read after so many strips, or behind the group; or sent outside."""
+        """Return the first row of a map that is read after so many strips, or behind the group; or sent."""
         if number == self.last:
-            return self.done[strip - 1][number] if strip and self.outside[1] else 0
+            return self.done[strip - 1][number] if strip and self.leaves else 0
         found = [self.network.shapes[number].rows]
         for reader in self.network.readers[number]:
             row = self.done[strip - 1][reader + 1] if strip else 0
@@ -111,7 +117,7 @@ class Group:
 
     def _rows(self, home: int) -> int:
         members, whole = self._members(home), self.network.shapes[home].rows
-        if (self.last in members and not self.outside[1]) or (self.first in members and not self.comes):
+        if (self.last in members and not self.leaves) or (self.first in members and not self.comes):
             return whole
         needed = 1
         for strip, rows in enumerate(self.done):
@@ -263,11 +269,10 @@ class Order:
                     instructions.append(load)
                     continue
                 instructions.append(self._layer(number, rows, engine, found))
-                if number == group.last and group.outside[1]:
-                    instructions.append(Send(found[number], rows.start * each, len(rows) * each, outside=True))
-            sent = Send(found[group.last], 0, engine.words(shapes[-1]))
+                if number == group.last and group.leaves:
+                    send = Send(found[number], rows.start * each, len(rows) * each, outside=group.outside[1])
+                    instructions.append(send)
             turned ^= group.homes[group.last] != group.first
-        instructions.append(sent)
         return engine.program(self.network, instructions, words)
 
     def cycles(self, engine: Engine, cycles_of_beat: float) -> float:

@@ -257,14 +257,16 @@ def by_way_of_memory(case: Case) -> Case:
     return replace(case, program=replace(case.program, instructions=tuple(instructions)), of=[*of, len(layers) - 1])
 
 
-def in_strips(case: Case) -> Case:
-    """The same of two layers of 3 x 3 windows with pads, row by row, with three rows of either map they see there."""
+def in_strips(case: Case, *, leaves: bool = False) -> Case:
+    """The same of two layers of 3 x 3 windows with pads, row by row, with three rows of either map they see there.
+    ``leaves``: so does each row of the result, whose place the next but one takes."""
     first, second = case.layers
     load, *_, send = case.program.instructions
     height = first.geometry.height
     row, middle = load.words // height, first.target.words // height
     image, between = Region(0, 3 * row), Region(3 * row, 3 * middle)
-    result = Region(3 * (row + middle), second.target.words)
+    last = second.target.words // height
+    result = Region(3 * (row + middle), 2 * last if leaves else height * last)
     instructions: list[Instruction] = []
     of: list[int] = []
     made = [0, 0]
@@ -274,6 +276,8 @@ def in_strips(case: Case) -> Case:
         rows = range(made[number], made[number] + 1)
         instructions.append(replace(case.layers[number], rows=rows, source=source, target=target))
         of.append(number)
+        if leaves and number:
+            instructions.append(Send(result, made[number] * last, last))
         made[number] += 1
 
     for step in range(height):
@@ -282,6 +286,7 @@ def in_strips(case: Case) -> Case:
             make(0)
             while made[1] < (height if made[0] == height else made[0] - 1):
                 make(1)
-    instructions.append(replace(send, region=result))
+    if not leaves:
+        instructions.append(replace(send, region=result))
     words = result.first + result.words
     return replace(case, program=replace(case.program, instructions=tuple(instructions), words=words), of=of)

@@ -131,9 +131,10 @@ def test_rounding(rounding: tuple[str, str]) -> None:
     assert found == wanted
 
 
+@pytest.mark.parametrize("leaves", [False, True])
 @pytest.mark.parametrize(("gap", "stall"), STALLS)
-def test_rings_of_rows(gap: float, stall: float) -> None:
-    case = in_strips(case_of(np.random.default_rng(9), 4, IMAGE, TWO))
+def test_rings_of_rows(gap: float, stall: float, leaves: bool) -> None:
+    case = in_strips(case_of(np.random.default_rng(9), 4, IMAGE, TWO), leaves=leaves)
     assert case.program.words < case_of(np.random.default_rng(9), 4, IMAGE, TWO).program.words
     _, found, wanted = run(case, gap, stall)
     assert found == wanted

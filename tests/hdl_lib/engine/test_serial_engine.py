@@ -185,10 +185,11 @@ def test_multipliers_of_one_part_and_of_several(bits: tuple[int, int]) -> None:
     assert found == wanted
 
 
+@pytest.mark.parametrize("leaves", [False, True])
 @pytest.mark.parametrize(("gap", "stall"), STALLS)
-def test_rings_of_rows(gap: float, stall: float) -> None:
+def test_rings_of_rows(gap: float, stall: float, leaves: bool) -> None:
     image = (5, 6, 3)
-    case = serial(in_strips(case_of(np.random.default_rng(9), LANES, image, TWO)), image)
+    case = serial(in_strips(case_of(np.random.default_rng(9), LANES, image, TWO), leaves=leaves), image)
     _, found, wanted = run(case, image, gap, stall)
     assert found == wanted
 
