@@ -15,6 +15,7 @@ from bisect import bisect_left
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import accumulate
 
 from hdl_lib.engine.program import Added, Instruction, Layer, Load, Program, Region, Send
 from hwflow.cores.engine.engine_layers import EngineLayer, JoinedMaps
@@ -320,7 +321,7 @@ def _first_row(layer: EngineLayer | JoinedMaps, number: int, row: int) -> int:
     return min(found)
 
 
-_SMALL = 16  # maps of no more than such a part of the words stay inside
+_SMALL = 4  # maps of no more than such a part of the words stay inside
 _STRIPS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 160, 224)
 
 
@@ -333,7 +334,7 @@ def fastest(
     front of the engine; None: they are among ``words``. ``outside``: large maps may wait in memory outside.
 
     The best order up to a map is that up to an earlier one, and a group from there in as few strips as have room
-    (dynamic programming): more strips only fetch more.
+    (dynamic programming): more strips only fetch more. Groups that would be slower in a single strip are not looked at.
     """
     large = {
         cut for cut in network.cuts[1:-1]
@@ -341,28 +342,38 @@ def fastest(
         and engine.words(network.shapes[cut]) > words // _SMALL
     }
     cuts = [(cut, there) for cut in network.cuts for there in ((False, True) if cut in large else (False,))]
+    at_once = _at_once(network, engine, cycles_of_beat)
     best: dict[tuple[int, bool], tuple[float, tuple[Group, ...]]] = {(0, False): (0.0, ())}
-    for begin, from_outside in cuts:
-        if (begin, from_outside) not in best:
-            continue
-        before, others = best[begin, from_outside]
-        least = {False: 0, True: 0}  # longer groups need no fewer strips
-        for end, to_outside in cuts:
-            if end <= begin:
+    least: dict[tuple[int, bool, bool], int] = {}  # strips of a group with such ends: longer ones need no fewer
+    for end, to_outside in cuts[1:]:
+        for begin, from_outside in reversed([each for each in cuts if each[0] < end and each in best]):
+            before, others = best[begin, from_outside]
+            if (end, to_outside) in best and before + at_once[end] - at_once[begin] >= best[end, to_outside][0]:
                 continue
+            kind = begin, from_outside, to_outside
+            fewest = least.get(kind, 0)
             groups = [
                 group_of(network, begin, end, strips, (from_outside, to_outside))
-                for strips in _STRIPS[least[to_outside]:] if strips <= network.shapes[begin].rows
+                for strips in _STRIPS[fewest:] if strips <= network.shapes[begin].rows
             ]
             fits = bisect_left(groups, True, key=lambda group: group.has_room(engine, words, waiting))
             if fits == len(groups):
                 continue
-            least[to_outside] += fits
+            least[kind] = fewest + fits
             cycles = before + _cycles(groups[fits], engine, cycles_of_beat)
             if (end, to_outside) not in best or cycles < best[end, to_outside][0]:
                 best[end, to_outside] = cycles, (*others, groups[fits])
     whole = best.get((len(network.layers), False))
     return Order(network, whole[1]) if whole else None
+
+
+def _at_once(network: Network, engine: Engine, cycles_of_beat: float) -> list[float]:
+    """Return about how many cycles it takes to make all maps up to each, if all of their rows are made at once."""
+    each = (
+        engine.cycles(network, number, network.shapes[number].rows, cycles_of_beat)
+        if isinstance(layer, EngineLayer) else 0.0 for number, layer in enumerate(network.layers, 1)
+    )
+    return list(accumulate(each, initial=0.0))
 
 
 def _cycles(group: Group, engine: Engine, cycles_of_beat: float) -> float:
