@@ -77,7 +77,7 @@ class LayerEngine(wiring.Component):
 
     Timing
     ------
-    One process, instruction by instruction, each after three cycles. A load takes a word per cycle, or from outside a
+    One process, instruction by instruction, each after four cycles. A load takes a word per cycle, or from outside a
     beat per cycle, and so does what is sent there. A layer takes for each word of its target's pixels: two cycles (for
     the first one: one), in the last of which all weights of this block are there; ``program.header`` cycles;
     ``program.steps`` for each pixel; ``program.gap``. What is sent is read at a word per cycle with a credit of the
@@ -124,7 +124,10 @@ class LayerEngine(wiring.Component):
         m.submodules.queue = queue = OutputQueue(self.o.payload.shape(), self.depth)
         memory = BufferMemory("words", lanes * BYTE, program.words)
         ring = WeightRing(program)
-        now = fields.of(rom.data)
+        # What reads the numbers is all over the part: the way there has a cycle to itself.
+        held = Signal.like(rom.data, name="instruction_word", reset_less=True)
+        m.d.sync += held.eq(rom.data)
+        now = fields.of(held)
         phases = _Phases(*(Signal(name=each.name) for each in names_of(_Phases)))
         block, offset = (Signal(range(max(layer.out_blocks for layer in program.layers)), name=name)
                          for name in ("block", "source_block"))
@@ -224,6 +227,8 @@ class LayerEngine(wiring.Component):
             with m.State("fetch"):
                 m.next = "fetched"
             with m.State("fetched"):
+                m.next = "held"
+            with m.State("held"):
                 m.next = "set"
             with m.State("set"):
                 m.d.comb += phases.setting.eq(1)

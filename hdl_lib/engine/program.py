@@ -295,8 +295,8 @@ class Program:
 
     @property
     def setting(self) -> int:
-        """Return the cycles in front of an instruction: its word of the program, its addresses."""
-        return 3
+        """Return the cycles in front of an instruction: its word of the program, which is held, its addresses."""
+        return 4
 
     def runs(self, layer: Layer) -> int:
         """Return the blocks of channels, for each of which all windows are gone through."""

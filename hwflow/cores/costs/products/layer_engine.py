@@ -6,11 +6,12 @@ from functools import lru_cache
 
 from hdl_lib.arithmetic.multiplier import PART, ProductForm
 from hdl_lib.engine.fields import Fields
+from hdl_lib.engine.kept_words import MOST_ROWS
 from hdl_lib.engine.program import AHEAD, BYTE, LOOKED_UP, Program
 from hdl_lib.engine.serial_program import SerialProgram
 from hdl_lib.engine.weight_ring import WeightRing
 from hwflow.cores.costs.basics import adder, bits, loop
-from hwflow.cores.costs.memory import buffer_memory, filled_rom, queue
+from hwflow.cores.costs.memory import asynchronous_memory, buffer_memory, filled_rom, queue
 from hwflow.cores.costs.products.matrix import Matrix
 from hwflow.cores.costs.products.serial_engine import serial_engine
 from hwflow.cores.operator import Resources
@@ -51,8 +52,13 @@ def layer_engine(family: str, program: Program, width: int, depth: int) -> Resou
         words = [byte for table in program.tables for byte in table]
         once = filled_rom(family, words, BYTE) + Resources(lut=BYTE, ff=LOOKED_UP * BYTE)
         total += once.times(program.together)
+    if program.columns:  # operands of each row's own, words of columns before
+        own = lanes * program.columns * (BYTE + 1)
+        total += Resources(lut=own, ff=(program.columns - 1) * word + lanes + word)
+        total += asynchronous_memory(family, MOST_ROWS, (program.columns - 1) * word)
     table = Fields(program)
-    total += filled_rom(family, table.words, sum(shape.width for shape in table.shapes.values()), output_register=False)
+    held = sum(shape.width for shape in table.shapes.values())
+    total += filled_rom(family, table.words, held, output_register=False) + Resources(ff=held)
     counted = sum(shape.width for name, shape in table.shapes.items() if name.endswith("_left"))
     places = bits(program.words - 1)
     return total + _WALK + Resources(
