@@ -8,19 +8,14 @@ come depends on all that lies in the memory: :func:`paced` says it to both, last
 from __future__ import annotations
 
 from dataclasses import replace
-from math import gcd
 
-from hdl_lib.engine.pace import Pace, Turns
-from hdl_lib.engine.program import Program
-from hdl_lib.external.fetch_plan import QueueRegion, Region
 from hwflow.cores.engine.engines import Engine, SerialEngine
 from hwflow.cores.engine.layer_engine import LayerEngineAttributes, Made
+from hwflow.cores.engine.memory_pace import paced_by, waiting_maps
 from hwflow.cores.engine.strips import Order
 from hwflow.cores.engine.weight_stream import weight_stream
 from hwflow.cores.external.weight_memory import (
-    MemoryPlan,
     MemoryTiming,
-    Waiting,
     WeightMemoryAttributes,
     plan_of,
     require_room,
@@ -57,7 +52,7 @@ def layers_in_turn(graph: Graph, part: EnginePart, engine: Engine, order: Order,
     used = Names([node.name for node in graph.nodes] + list(values))
     stream = Value(used.fresh(f"{ENGINE}_weights"), None, part.result.origin)
     fetched = weight_stream(program, order.network, order.made)
-    maps = _waiting(program, order, engine)
+    maps = waiting_maps(order, engine)
     memory = Node(used.fresh(MEMORY), [], [stream], WeightMemoryAttributes(timing, (fetched,), engine.longest, maps))
     (stream.type,) = OPERATORS[memory.op].infer(memory.attributes, [])
     source, result = values[part.source.name], values[part.result.name]
@@ -87,15 +82,6 @@ def layers_as_made(graph: Graph, made: Made | None) -> Graph:
     return layers_in_turn(graph, part, engine, order, None)
 
 
-def _waiting(program: Program, order: Order, engine: Engine) -> tuple[Waiting, ...]:
-    """Return the queue of the maps that wait in the memory, if some do."""
-    if not program.levels:
-        return ()
-    each = program.beats_of_map_word
-    unit = gcd(*(engine.words(order.network.shapes[number]) for number in order.outside))
-    return (Waiting(each * program.stored, each * max(program.levels), program.width, each * unit),)
-
-
 def paced(graph: Graph) -> Graph:
     """Return a graph, or a copy, in which the memory and the engine know when weights come. Nothing else goes to the
     memory from here on."""
@@ -108,18 +94,8 @@ def paced(graph: Graph) -> Graph:
             memory = producers[node.inputs[1]]
             index, given = memory.outputs.index(node.inputs[1]), memory.attributes
             plan = plan_of(memory)
-            engine = replace(node.attributes, plan=plan)
-            pace = Pace.of(engine.program, _turns(plan, plan.regions[index], engine.maps))
-            layers = [replace(each, pace=pace) if k == index else each for k, each in enumerate(given.layers)]
+            engine = paced_by(node.attributes, plan, index)
+            layers = [replace(each, pace=engine.pace) if k == index else each for k, each in enumerate(given.layers)]
             memory.attributes, memory.kept = replace(given, layers=tuple(layers), longest=plan.longest), {}
-            node.attributes, node.kept = replace(engine, pace=pace), {}
+            node.attributes, node.kept = engine, {}
     return graph
-
-
-def _turns(plan: MemoryPlan, weights: Region, maps: QueueRegion | None) -> Turns:
-    """Return how the memory serves an engine."""
-    beat, by_layer = plan.timing.word_cycles, weights.parts is not None
-    if maps is None:
-        return Turns(weights.burst, plan.round, beat, by_layer=by_layer)
-    between, move = plan.round_between_moves(maps), plan.move(maps, weights)
-    return Turns(weights.burst, between, beat, maps.burst, move, plan.late, by_layer)
