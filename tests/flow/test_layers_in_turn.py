@@ -14,6 +14,7 @@ from hwflow.cli import main
 from tests.models import Builder
 
 BUDGET = "bram=20,lut=9000,ff=9000,dsp=24"
+NARROW = "bram=23,lut=9000,ff=9000,dsp=24"
 
 
 def deep(outputs: int = 10, *, quantized: bool = True) -> Builder:
@@ -45,11 +46,43 @@ def deep(outputs: int = 10, *, quantized: bool = True) -> Builder:
     return b
 
 
-@pytest.fixture(scope="module")
-def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def wide() -> Builder:
+    """Two residual blocks of 32 channels on 28 x 28 pixels (25 KB), of which there is room for a half; one with a
+    stride, and one on 14 x 14."""
+    rng = np.random.default_rng(4)
+    b = Builder(19, 9)
+    x = b.requantize(b.input("x", ["N", 3, 28, 28]), 0.05, 128)
+
+    def convolution(x: str, shape: tuple[int, ...], scale: float, zero: int, stride: int = 1) -> str:
+        weights = b.weights(rng.integers(-90, 91, shape), 0.02 / np.sqrt(np.prod(shape[1:])))
+        y = b.node("Conv", x, weights, pads=[shape[2] // 2] * 4, strides=[stride] * 2)
+        return b.requantize(y if zero else b.node("Relu", y), scale, zero)
+
+    x = convolution(x, (32, 3, 3, 3), 0.0213, 0)
+    for stride in (1, 1, 2, 1):
+        y = convolution(x, (16, 32, 1, 1), 0.0213, 0)
+        y = convolution(y, (16, 16, 3, 3), 0.0213, 0, stride)
+        y = convolution(y, (32, 16, 1, 1), 0.0311, 128)
+        x = x if stride == 1 else convolution(x, (32, 32, 1, 1), 0.0297, 128, stride)
+        x = b.requantize(b.node("Relu", b.node("Add", y, x)), 0.0413, 0)
+    x = b.node("Flatten", b.requantize(b.node("GlobalAveragePool", x), 0.0117, 0))
+    b.output(b.requantize(b.node("MatMul", x, b.weights(rng.integers(-90, 91, (32, 10)), 0.01)), 0.11, 128))
+    return b
+
+
+DESIGNS = {
+    "deep": (deep, "ulx3s_85f", "100", BUDGET),
+    "wide": (wide, "ulx3s_85f", "80", NARROW),
+    "wide, words of 32 bits": (wide, "colorlight_i5", "80", NARROW),
+}
+
+
+@pytest.fixture(scope="module", params=DESIGNS)
+def out(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("engine")
-    path = deep().save(folder)
-    arguments = ["--board", "ulx3s_85f", "--clock", "100", "--budget", BUDGET, "--until", "verilog"]
+    network, board, clock, budget = DESIGNS[request.param]
+    path = network().save(folder)
+    arguments = ["--board", board, "--clock", clock, "--budget", budget, "--until", "verilog"]
     assert main(["synth", str(path), *arguments, "-o", str(folder / "out")]) == 0
     return folder / "out"
 
@@ -70,6 +103,7 @@ def test_layer_by_layer(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "layers equal the golden model" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("out", ["deep"], indirect=True)
 def test_what_is_said_of_it(out: Path) -> None:
     memory = json.loads((out / "manifest.json").read_text())["memory"]
     (engine,) = memory["engines"]
@@ -78,6 +112,19 @@ def test_what_is_said_of_it(out: Path) -> None:
     report = json.loads((out / "report.json").read_text())
     assert not report["timing"]["exact"]
     assert report["resources"]["bram"]["predicted"] <= 20
+
+
+@pytest.mark.parametrize("out", ["wide", "wide, words of 32 bits"], indirect=True)
+def test_maps_that_wait_in_the_memory(out: Path) -> None:
+    memory = json.loads((out / "manifest.json").read_text())["memory"]
+    (engine,) = memory["engines"]
+    assert engine["outside"]
+    assert engine["words"] * engine["lanes"] < 28 * 28 * 32
+    # Weights lie there once, however often they are fetched.
+    (region,) = memory["regions"]
+    assert 2 * memory["words"] < region["words"]
+    report = json.loads((out / "report.json").read_text())
+    assert report["resources"]["bram"]["predicted"] <= 23
 
 
 def test_only_where_nothing_else_fits_or_it_is_faster(tmp_path: Path) -> None:
