@@ -29,12 +29,13 @@ from hdl_lib.streams.output_queue import OutputQueue
 
 @dataclass(frozen=True)
 class _Phases:
-    """What happens in a cycle. ``taking``: a word of a map may come; ``loading``: one does; ``setting``: a layer
-    begins; ``begin``: a block does; ``heading``: a word of multipliers and addends is read; ``running``: a step of a
-    window; ``tap``: a word of it is read; ``pixel``: its last step; ``block_end``: the block ends; ``sending``: a word
-    is read that leaves."""
+    """What happens in a cycle. ``taking``: a beat of a map may come; ``accepting``: one does; ``loading``: it ends a
+    word; ``setting``: a layer begins; ``begin``: a block does; ``heading``: a word of multipliers and addends is read;
+    ``running``: a step of a window; ``tap``: a word of it is read; ``pixel``: its last step; ``block_end``: the block
+    ends; ``sending``: a word is read that leaves."""
 
     taking: Signal
+    accepting: Signal
     loading: Signal
     setting: Signal
     begin: Signal
@@ -61,12 +62,13 @@ class LayerEngine(wiring.Component):
     ----------
     program: the layers, and what is where (:class:`hdl_lib.engine.program.Program`).
     input_shape, output_shape: of elements that come and leave, integer shapes of at most 8 bits.
-    input_lanes, output_lanes: elements per beat, at most the program's ``lanes``; each beat is a word.
+    input_lanes, output_lanes: elements per beat, at most the program's ``lanes``; each beat is a word, or
+    ``program.pixels_of_word`` of the image, whose lanes follow each other, are one.
     depth: beats of the output queue; one beat per cycle needs ``latency + 1``.
 
     Members
     -------
-    i: In(stream). The image's ``program.loaded`` words.
+    i: In(stream). The image's ``program.loaded`` beats.
     w: In(stream of 8-bit weights, as many as ``program.width`` has). For each word of the target's pixels of each layer
     a block, as :class:`hdl_lib.engine.weight_ring.WeightRing` has it: in its header, of ``program.header`` words, rows
     have a channel's multiplier and above it its addend; then come weights word by word, as windows are gone through:
@@ -77,8 +79,8 @@ class LayerEngine(wiring.Component):
 
     Timing
     ------
-    One process, instruction by instruction, each after four cycles. A load takes a word per cycle, or from outside a
-    beat per cycle, and so does what is sent there. A layer takes for each word of its target's pixels: two cycles (for
+    One process, instruction by instruction, each after four cycles. A load takes a beat per cycle, and so does what is
+    sent outside. A layer takes for each word of its target's pixels: two cycles (for
     the first one: one), in the last of which all weights of this block are there; ``program.header`` cycles;
     ``program.steps`` for each pixel; ``program.gap``. What is sent is read at a word per cycle with a credit of the
     output queue, and shows ``latency`` cycles later. Weights are taken whenever the ring has room, whatever happens
@@ -101,10 +103,10 @@ class LayerEngine(wiring.Component):
         self.program, self.depth = program, depth
         self.shapes = Shape.cast(input_shape), Shape.cast(output_shape)
         for name, shape, lanes in zip(("input", "output"), self.shapes, (input_lanes, output_lanes), strict=True):
-            if shape.width > BYTE or not 1 <= lanes <= program.lanes:
+            most = program.lanes // (program.pixels_of_word if name == "input" else 1)
+            if shape.width > BYTE or not 1 <= lanes <= most:
                 raise ValueError(
-                    f"{name} must have at most {BYTE} bits and 1 to {program.lanes} lanes, "
-                    f"not {shape.width} and {lanes}"
+                    f"{name} must have at most {BYTE} bits and 1 to {most} lanes, not {shape.width} and {lanes}"
                 )
         members = {
             "i": In(stream.Signature(data.ArrayLayout(input_shape, input_lanes))),
@@ -207,12 +209,14 @@ class LayerEngine(wiring.Component):
         """Go through the instructions; ``number``: of the one that is carried out."""
         program = self.program
         comes, goes = self.i.valid, queue.available
+        word_ends = loop(m, "pixel_of_word", program.pixels_of_word, self.i.ready & self.i.valid)
         m.d.comb += self.i.ready.eq(phases.taking)
         if outside is not None:
             there = now["outside"]
             comes, goes = Mux(there, outside.o.valid, comes), Mux(there, outside.queue.available, goes)
+            word_ends = word_ends | there
             m.d.comb += [self.i.ready.eq(phases.taking & ~there), outside.o.ready.eq(phases.taking & there)]
-        m.d.comb += phases.loading.eq(phases.taking & comes)
+        m.d.comb += [phases.accepting.eq(phases.taking & comes), phases.loading.eq(phases.accepting & word_ends)]
         head_last = loop(m, "head", program.header, phases.heading)
         gap, gap_last, ended = Signal(name="gap"), Signal(), Signal(name="ended")
         m.d.comb += gap_last.eq(loop(m, "gap", program.gap, gap))
@@ -238,7 +242,7 @@ class LayerEngine(wiring.Component):
                 with m.If(now["sends"]):
                     m.next = "send"
             with m.State("load"):
-                m.d.comb += [phases.taking.eq(1), ended.eq(comes & words_last)]
+                m.d.comb += [phases.taking.eq(1), ended.eq(phases.loading & words_last)]
                 with m.If(ended):
                     m.next = "fetch"
             with m.State("wait"):
@@ -450,9 +454,15 @@ class LayerEngine(wiring.Component):
             m.d.sync += loaded.eq(onward(loaded, Const(1), now["target_words"]))
         written = Signal(program.lanes * BYTE, name="write_word", reset_less=True)
         image = Signal.like(written, name="image_word")
+        beat = []
         for lane in range(len(self.i.payload)):
             element = Signal(signed(BYTE + 1), name=f"image_{lane}")
-            m.d.comb += [element.eq(self.i.payload[lane]), image.word_select(lane, BYTE).eq(element[:BYTE])]
+            m.d.comb += element.eq(self.i.payload[lane])
+            beat.append(element[:BYTE])
+        before = Signal((program.pixels_of_word - 1) * len(Cat(beat)), name="pixels_before", reset_less=True)
+        with m.If(phases.accepting):
+            m.d.sync += before.eq(Cat(before, *beat)[len(Cat(beat)) :])
+        m.d.comb += image.eq(Cat(before, *beat))
         taken = image if outside is None else Mux(now["outside"], outside.o.payload[0], image)
         enable, address = Signal(name="write"), Signal(memory.address_width, name="write_address")
         m.d.sync += [

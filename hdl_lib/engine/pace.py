@@ -51,8 +51,8 @@ class Turns:
 @dataclass(frozen=True, eq=False)
 class Pace:
     """``starts``: when bursts of weights begin, in cycles of a frame; ``begins``: how many beats come before each. They
-    come one in ``beat`` cycles. ``loads``, ``sends``: (first cycle, words) of what comes of the image's stream and
-    leaves by that of the result, a word per cycle. ``cycles``: of the frame."""
+    come one in ``beat`` cycles. ``loads``, ``sends``: (first cycle, beats) of what comes of the image's stream and
+    leaves by that of the result, a beat per cycle. ``cycles``: of the frame."""
 
     starts: tuple[int, ...]
     begins: Sequence[int]
@@ -75,8 +75,9 @@ class Pace:
             elif each.outside:
                 step = weights.moved(each.words * program.beats_of_map_word, step)
             else:
-                (loads if isinstance(each, Load) else sends).append((step, each.words))
-                step += each.words
+                found, beats = (loads, program.pixels_of_word) if isinstance(each, Load) else (sends, 1)
+                found.append((step, each.words * beats))
+                step += each.words * beats
         return cls(tuple(weights.starts), weights.begins, turns.beat, tuple(loads), tuple(sends), step)
 
 

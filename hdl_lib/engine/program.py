@@ -185,7 +185,8 @@ class Program:
     ``soft`` of whose rows multiply in look-up tables.
     ``words``: of the memory; ``ring``: of the memory of weights, a power of two, each of ``lanes ** 2``; ``width``:
     bits of a beat of weights, whole weights that divide those of a row. ``tables``: of each the bytes that take
-    the place of results, by their own bytes."""
+    the place of results, by their own bytes. ``pixels_of_word``: pixels of the image, a beat each, that make a
+    word of its map."""
 
     lanes: int
     together: int
@@ -196,6 +197,7 @@ class Program:
     width: int
     soft: int = 0
     tables: tuple[tuple[int, ...], ...] = ()
+    pixels_of_word: int = 1
 
     def __post_init__(self) -> None:
         if self.lanes % self.together:
@@ -230,8 +232,9 @@ class Program:
 
     @property
     def loaded(self) -> int:
-        """Return the words of the image."""
-        return sum(each.words for each in self.instructions if isinstance(each, Load) and not each.outside)
+        """Return the beats of the image."""
+        words = sum(each.words for each in self.instructions if isinstance(each, Load) and not each.outside)
+        return words * self.pixels_of_word
 
     @property
     def sent(self) -> int:

@@ -23,7 +23,7 @@ def order_within(
     """Return the fastest order whose maps, weights, program, and the strip of the image that waits have room in so many
     block RAMs; None if none was found. ``waits``: as of :func:`order_beside`; ``outside``: as of
     :func:`hwflow.cores.engine.strips.fastest`."""
-    left = blocks
+    network, left = engine.network(network), blocks
     for _ in range(_TRIES):
         words = _words_of_maps(engine, network, family, left)
         waiting = None if waits else words

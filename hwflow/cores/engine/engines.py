@@ -11,6 +11,7 @@ from hdl_lib.engine.kept_words import MOST_ROWS
 from hdl_lib.engine.program import Forms, Instruction, Layer, Program
 from hdl_lib.engine.serial_fields import complete
 from hdl_lib.engine.serial_program import SerialProgram
+from hwflow.cores.engine.column_packing import packed
 from hwflow.cores.engine.engine_layers import EngineLayer
 from hwflow.cores.engine.network import Network, Shape
 from hwflow.cores.engine.signed_maps import with_sign
@@ -41,7 +42,7 @@ class Engine:
 
     def network(self, network: Network) -> Network:
         """Return a network as this computes it."""
-        return network
+        return packed(network, self.lanes)
 
     def header(self, forms: Forms) -> int:
         """Return the words in front of a block's weights."""
@@ -104,6 +105,7 @@ class Engine:
         return Program(
             self.lanes, self.together, tuple(instructions), network.forms, words, self.ring(network), self.width,
             self.soft, tuple(tuple(element % (1 << 8) for element in table) for table in network.tables),
+            network.packed,
         )
 
 

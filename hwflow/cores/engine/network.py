@@ -32,12 +32,15 @@ class Shape:
 class Network:
     """Layers over an image of a ``shape``, whose elements have this ``type``. The image is map 0, layer n makes map
     n + 1. No map is joined to others twice, nor the image; the last one has one part. ``offsets``: what elements of the
-    image, and of the last map, are less than what comes and leaves (:mod:`hwflow.cores.engine.signed_maps`)."""
+    image, and of the last map, are less than what comes and leaves (:mod:`hwflow.cores.engine.signed_maps`).
+    ``packed``: pixels that come one after the other and make one of the image's
+    (:mod:`hwflow.cores.engine.column_packing`)."""
 
     layers: tuple[EngineLayer | JoinedMaps, ...]
     shape: Shape
     element: IntType
     offsets: tuple[int, int] = (0, 0)
+    packed: int = 1
 
     @cached_property
     def shapes(self) -> list[Shape]:

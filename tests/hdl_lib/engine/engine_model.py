@@ -240,6 +240,30 @@ def sliding(case: Case) -> Case:
     return replace(case, layers=layers, program=program)
 
 
+def in_pairs(case: Case) -> Case:
+    """The same with two pixels of the image in a word: its first layer, which steps over two columns, sees them as one.
+    """
+    load, first, *others = case.program.instructions
+    g, weights = first.geometry, case.numbers[0].weights
+    outputs, rows, columns, channels = weights.shape
+    left = -(-g.pads[1] // 2)
+    kernel = left + (columns - 1 - g.pads[1]) // 2 + 1
+    wide = np.zeros((outputs, rows, 2 * kernel, channels), dtype=np.int64)
+    wide[:, :, 2 * left - g.pads[1] :][:, :, :columns] = weights
+    right = g.out_width - 1 + kernel - left - g.width // 2
+    geometry = WindowGeometry(
+        g.height, g.width // 2, (rows, kernel), (g.stride[0], 1), (g.pads[0], left, g.pads[2], right), g.dilation
+    )
+    region = replace(load.region, words=load.region.words // 2)
+    first = replace(first, geometry=geometry, source=region)
+    instructions = (replace(load, region=region, words=region.words), first, *others)
+    numbers = replace(case.numbers[0], weights=wide.reshape(outputs, rows, kernel, 2 * channels))
+    return replace(
+        case, layers=[first, *case.layers[1:]], numbers=[numbers, *case.numbers[1:]],
+        program=replace(case.program, instructions=instructions, pixels_of_word=2),
+    )
+
+
 def by_way_of_memory(case: Case) -> Case:
     """The same of layers one after the other, with every map between them sent outside and loaded again row by row, to
     where the next layer sees it; of the last one the first rows are sent before the others are made."""

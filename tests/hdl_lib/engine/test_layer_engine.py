@@ -21,6 +21,7 @@ from tests.hdl_lib.engine.engine_model import (
     Case,
     by_way_of_memory,
     case_of,
+    in_pairs,
     in_parts,
     in_strips,
     sliding,
@@ -52,8 +53,10 @@ class BesideMemory(Elaboratable):
 
 def run(
     case: Case, gap: float = 0.0, stall: float = 0.0, program: Program | None = None, room: int = 1000,
+    like: Case | None = None,
 ) -> tuple[Trace, list, list]:
-    """What leaves, and what should; beats have lanes beyond the channels masked. ``room``: of the memory outside."""
+    """What leaves, and what should; beats have lanes beyond the channels masked. ``room``: of the memory outside.
+    ``like``: the case that says what should leave, if not the one that runs."""
     program = program or case.program
     lanes, rng = program.lanes, np.random.default_rng(7)
     taken = min(lanes, IMAGE[2])
@@ -63,7 +66,7 @@ def run(
     dut = BesideMemory(core, room) if program.levels else core
     frames = [rng.integers(-128, 128, IMAGE) for _ in range(FRAMES)]
     images = [word for frame in frames for word in words_of(frame.reshape(-1, IMAGE[2]), taken)]
-    results = [case.run(frame) for frame in frames]
+    results = [(like or case).run(frame) for frame in frames]
     wanted = [word for result in results for word in words_of(result, lanes)]
     trace = drive(
         dut, images, len(wanted), gap=gap, stall=stall, i=core.i, o=core.o, more=[(core.w, case.beats() * FRAMES)],
@@ -236,6 +239,39 @@ def test_windows_that_slide_without_all_columns_are_found() -> None:
     assert found != wanted
 
 
+STEPS_BY_TWO = [((3, 3), (2, 2), (1, 1, 1, 1), (1, 1), 5, True, None), *CHAIN[1:3]]
+WIDE_STEPS = [((2, 5), (1, 2), (0, 2, 1, 1), (1, 1), 6, False, None), TWO[1]]
+
+
+@pytest.mark.parametrize(("gap", "stall"), STALLS)
+@pytest.mark.parametrize("shapes", [STEPS_BY_TWO, WIDE_STEPS], ids=["3x3", "2x5"])
+def test_two_pixels_in_a_word(gap: float, stall: float, shapes) -> None:
+    case = case_of(np.random.default_rng(4), 6, IMAGE, shapes, together=2)
+    pairs = in_pairs(case)
+    trace, found, wanted = run(pairs, gap, stall, like=case)
+    assert found == wanted
+    if gap == stall == 0:
+        assert trace.out_cycles[0] == Pace.of(pairs.program, Turns(1, 1)).sends[0][0] + LayerEngine.latency
+
+
+@pytest.mark.parametrize(("gap", "stall"), STALLS)
+def test_two_pixels_in_a_word_beside_maps_that_wait_outside(gap: float, stall: float) -> None:
+    case = case_of(np.random.default_rng(4), 6, IMAGE, STEPS_BY_TWO)
+    pairs = by_way_of_memory(in_pairs(case))
+    _, found, wanted = run(pairs, gap, stall, like=case)
+    assert found == wanted
+
+
+def test_pixels_in_another_order_are_found() -> None:
+    case = case_of(np.random.default_rng(4), 6, IMAGE, STEPS_BY_TWO)
+    pairs = in_pairs(case)
+    shape = pairs.numbers[0].weights.shape
+    own = pairs.numbers[0].weights.reshape(*shape[:3], 2, -1)[:, :, :, ::-1].reshape(shape)
+    other = replace(pairs, numbers=[replace(pairs.numbers[0], weights=own), *pairs.numbers[1:]])
+    _, found, wanted = run(other, like=case)
+    assert found != wanted
+
+
 def test_rows_in_another_order_are_found() -> None:
     case = by_way_of_memory(case_of(np.random.default_rng(4), 2, IMAGE, CHAIN[:2]))
     instructions = list(case.program.instructions)
@@ -319,3 +355,6 @@ def test_what_an_engine_cannot_be() -> None:
         LayerEngine(program, signed(9), signed(8), input_lanes=3, output_lanes=4, depth=6)
     with pytest.raises(ValueError, match="output must have at most 8 bits and 1 to 4 lanes, not 8 and 5"):
         LayerEngine(program, signed(8), signed(8), input_lanes=3, output_lanes=5, depth=6)
+    with pytest.raises(ValueError, match="input must have at most 8 bits and 1 to 2 lanes, not 8 and 3"):
+        pairs = replace(program, pixels_of_word=2)
+        LayerEngine(pairs, signed(8), signed(8), input_lanes=3, output_lanes=4, depth=6)
