@@ -8,6 +8,7 @@ from math import ceil
 
 from hwflow.cores.engine.engine_room import cycles_of_beat, order_beside, order_within
 from hwflow.cores.engine.engines import Engine
+from hwflow.cores.engine.layer_engine import LayerEngineAttributes
 from hwflow.cores.engine.strips import Order
 from hwflow.cores.external.weight_memory import MemoryTiming, half_of
 from hwflow.cores.registry import OPERATORS
@@ -15,7 +16,7 @@ from hwflow.errors import ModelRefused
 from hwflow.ir.graph import Graph, Node
 from hwflow.passes.outside.engine_parts import EnginePart, engine_part, sources
 from hwflow.passes.outside.fetch_weights import fetch_weights, may_be_fetched
-from hwflow.passes.outside.layers_in_turn import engine_of, layers_in_turn
+from hwflow.passes.outside.layers_in_turn import engine_of, layers_in_turn, paced
 from hwflow.passes.softmax_rows import softmax_rows
 from hwflow.schedule.search.bounds import Bounds, block_bits
 from hwflow.schedule.search.folding_search import Budget, Chip
@@ -35,31 +36,47 @@ _SERIAL_QUEUES = 2  # the same of a serial engine
 _MOST_SOFT = 0.1  # of the rows multiply in look-up tables: with half of them a tenth faster, but hardly routable
 
 
+@dataclass(frozen=True)
+class EngineGraph:
+    """A dataflow ``graph`` with an engine that takes so many ``cycles`` for a frame. ``worth``: 1, or less of a design
+    with cores in front of the engine, which is larger and harder to route."""
+
+    graph: Graph
+    cycles: int
+    worth: float
+
+    def cost(self, interval: int) -> float:
+        """Return what counts where designs are compared, of one with such an interval."""
+        return interval / self.worth
+
+
 def engine_graphs(
     graph: Graph, device: Chip, budget: Budget, timing: MemoryTiming, flash: MemoryTiming | None = None
-) -> Iterator[tuple[int, Graph]]:
-    """Yield about how many cycles a frame takes, and a dataflow graph in which an engine computes what it can, for each
-    engine that has room: the fastest first; or all behind some first layers, with more cycles than it takes, as such
-    designs are larger. Dense layers beside an engine have their weights in the memory, too. Where that is a part's own
-    single-port RAM, this may have the maps, and a ``flash`` the weights."""
+) -> Iterator[EngineGraph]:
+    """Yield dataflow graphs in which an engine computes what it can, for each engine that has room: about the fastest
+    first; or all behind some first layers. Dense layers beside an engine have their weights in the memory, too. Where
+    that is a part's own single-port RAM, this may have the maps, and a ``flash`` the weights."""
     graph = softmax_rows(graph)  # of frames that take long: a small core is fast enough
     parts = [part for source in sources(graph) if (part := engine_part(graph, source)) is not None]
     largest = max(parts, key=lambda part: part.network.weights, default=None)
     if largest is None or len(largest.network.layers) < _LEAST_LAYERS:
         return
     bounds, most = Bounds(graph, device, None), _MOST_IN_FRONT * sum(_macs(graph.nodes))
-    found: list[tuple[float, int, _Choice]] = []
+    found: list[tuple[float, int, float, _Choice]] = []
     for part in parts:
         if part is largest or (part.result is largest.result and sum(_macs(_in_front(graph, part))) <= most):
             worth = 1 if part is largest else _FASTER
             choices = _choices(graph, part, bounds, device, budget, timing, flash)
-            found += [(choice.cycles / worth, -choice.engine.lanes, choice) for choice in choices]
-    for cycles, _, choice in sorted(found, key=lambda each: each[:2]):
+            found += [(choice.cycles / worth, -choice.engine.lanes, worth, choice) for choice in choices]
+    for _, _, worth, choice in sorted(found, key=lambda each: each[:2]):
         try:
             made = layers_in_turn(graph, choice.part, choice.engine, choice.order, choice.timing)
-            yield int(cycles), fetch_weights(made, choice.dense, choice.timing)
+            fetched = fetch_weights(made, choice.dense, choice.timing)
         except ModelRefused:  # the memory is too small
             continue
+        engines = (node.attributes for node in paced(fetched).nodes)
+        cycles = next(each.paced.cycles for each in engines if isinstance(each, LayerEngineAttributes))
+        yield EngineGraph(fetched, cycles, worth)
 
 
 def _in_front(graph: Graph, part: EnginePart) -> Sequence[Node]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import islice
+from math import inf
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -87,21 +88,22 @@ class MemoryOutside:
     def _with_engine(self) -> Design | None:
         """Return the fastest design in which an engine computes layers in turn; None where there is none."""
         best: Design | None = None
-        least = 0  # cycles that the best one was estimated at
+        least = inf
         within = self._within(self.streams, whole=False)[0]  # as the design is compiled
         if self._part.family in SHARED_CELLS:
             within = replace(within, bram=self._budgets[0].bram)
         graphs = engine_graphs(self.streams, self._part, within, self.timing, self.flash)
-        for cycles, graph in islice(graphs, _ENGINES):
-            if best is not None and cycles >= min(least, best.schedule.initiation_interval):
-                break
-            queued = self._queued(graph)
+        for each in islice(graphs, _ENGINES):
+            if each.cost(each.cycles) >= least:
+                continue
+            queued = self._queued(each.graph)
             if self._is_feasible(queued, self._within(queued, whole=not self.request.budget)):
                 self.say("scheduling with layers in turn on one engine")
                 with suppress(ModelRefused):
                     made = self.compiled(queued)
-                    if best is None or made.schedule.initiation_interval < best.schedule.initiation_interval:
-                        best, least = made, cycles
+                    cost = each.cost(made.schedule.initiation_interval)
+                    if cost < least:
+                        best, least = made, cost
         return best
 
     def _without_engine(self, refused: ModelRefused | None) -> Design:
