@@ -8,7 +8,7 @@ from hwflow.cli import main
 from tests.flow.networks import dense_network
 from tests.shared import locked, shared_folder
 
-OPTIONS = ("--board", "icebreaker", "--fps", "link")
+OPTIONS = ("--board", "icebreaker", "--fps", "link", "--clock", "36")  # which the first placement reaches
 
 
 def with_bitstream(base: Path) -> Path:
