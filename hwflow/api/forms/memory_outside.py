@@ -8,7 +8,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from itertools import islice
 from math import inf
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -25,7 +24,7 @@ from hwflow.passes.outside.layers_in_turn import paced
 from hwflow.passes.outside.queue_outside import queue_outside
 from hwflow.passes.outside.rows_outside import row_queues, rows_outside
 from hwflow.processes import forget_refused
-from hwflow.schedule.engine_graphs import engine_graphs
+from hwflow.schedule.engine_choices import engine_choices
 from hwflow.schedule.queues_outside import deep_delays, deep_queues
 from hwflow.schedule.schedule import Schedule, schedule
 from hwflow.schedule.search.bounds import Bounds, block_bits
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
 _BOUNDLESS = 1 << 20  # block RAMs
 _ENDS = 2  # block RAMs of a queue's words on their way to memory outside, and from there
 _ENGINES = 3  # that are tried
+_UNSURE = 1.2  # times what it comes out as: estimates of engines are no more too high
 _AS_FAST, _SMALL = 1.1, 0.5  # times as slow as cores for each layer, in so many of their look-up tables: as good
 _SLOWER = 1.25  # times as slow as its cores need be: a design that waits for block RAM of its queues
 
@@ -92,16 +92,19 @@ class MemoryOutside:
         within = self._within(self.streams, whole=False)[0]  # as the design is compiled
         if self._part.family in SHARED_CELLS:
             within = replace(within, bram=self._budgets[0].bram)
-        graphs = engine_graphs(self.streams, self._part, within, self.timing, self.flash)
-        for each in islice(graphs, _ENGINES):
-            if each.cost(each.cycles) >= least:
-                continue
-            queued = self._queued(each.graph)
-            if self._is_feasible(queued, self._within(queued, whole=not self.request.budget)):
-                self.say("scheduling with layers in turn on one engine")
-                with suppress(ModelRefused):
+        tried = 0
+        for choice in engine_choices(self.streams, self._part, within, self.timing, self.flash):
+            if tried == _ENGINES or choice.estimate >= _UNSURE * least:
+                break
+            with suppress(ModelRefused):
+                graph, cycles = choice.applied()
+                tried += 1
+                queued = self._queued(graph)
+                budget = self._within(queued, whole=not self.request.budget)
+                if choice.cost(cycles) < least and self._is_feasible(queued, budget):
+                    self.say("scheduling with layers in turn on one engine")
                     made = self.compiled(queued)
-                    cost = each.cost(made.schedule.initiation_interval)
+                    cost = choice.cost(made.schedule.initiation_interval)
                     if cost < least:
                         best, least = made, cost
         return best

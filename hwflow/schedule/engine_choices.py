@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 
 from hwflow.cores.engine.engine_room import cycles_of_beat, order_beside, order_within
@@ -12,7 +12,6 @@ from hwflow.cores.engine.layer_engine import LayerEngineAttributes
 from hwflow.cores.engine.strips import Order
 from hwflow.cores.external.weight_memory import MemoryTiming, half_of
 from hwflow.cores.registry import OPERATORS
-from hwflow.errors import ModelRefused
 from hwflow.ir.graph import Graph, Node
 from hwflow.passes.outside.engine_parts import EnginePart, engine_part, sources
 from hwflow.passes.outside.fetch_weights import fetch_weights, may_be_fetched
@@ -36,47 +35,26 @@ _SERIAL_QUEUES = 2  # the same of a serial engine
 _MOST_SOFT = 0.1  # of the rows multiply in look-up tables: with half of them a tenth faster, but hardly routable
 
 
-@dataclass(frozen=True)
-class EngineGraph:
-    """A dataflow ``graph`` with an engine that takes so many ``cycles`` for a frame. ``worth``: 1, or less of a design
-    with cores in front of the engine, which is larger and harder to route."""
-
-    graph: Graph
-    cycles: int
-    worth: float
-
-    def cost(self, interval: int) -> float:
-        """Return what counts where designs are compared, of one with such an interval."""
-        return interval / self.worth
-
-
-def engine_graphs(
+def engine_choices(
     graph: Graph, device: Chip, budget: Budget, timing: MemoryTiming, flash: MemoryTiming | None = None
-) -> Iterator[EngineGraph]:
-    """Yield dataflow graphs in which an engine computes what it can, for each engine that has room: about the fastest
-    first; or all behind some first layers. Dense layers beside an engine have their weights in the memory, too. Where
-    that is a part's own single-port RAM, this may have the maps, and a ``flash`` the weights."""
+) -> list[EngineChoice]:
+    """Return the engines that have room, for all that they can compute, or for all behind some first layers: about the
+    fastest first. Dense layers beside an engine have their weights in the memory, too. Where that is a part's own
+    single-port RAM, this may have the maps, and a ``flash`` the weights."""
     graph = softmax_rows(graph)  # of frames that take long: a small core is fast enough
     parts = [part for source in sources(graph) if (part := engine_part(graph, source)) is not None]
     largest = max(parts, key=lambda part: part.network.weights, default=None)
     if largest is None or len(largest.network.layers) < _LEAST_LAYERS:
-        return
+        return []
     bounds, most = Bounds(graph, device, None), _MOST_IN_FRONT * sum(_macs(graph.nodes))
-    found: list[tuple[float, int, float, _Choice]] = []
+    found: list[EngineChoice] = []
     for part in parts:
-        if part is largest or (part.result is largest.result and sum(_macs(_in_front(graph, part))) <= most):
-            worth = 1 if part is largest else _FASTER
+        if part is largest:
+            found += _choices(graph, part, bounds, device, budget, timing, flash)
+        elif part.result is largest.result and sum(_macs(_in_front(graph, part))) <= most:
             choices = _choices(graph, part, bounds, device, budget, timing, flash)
-            found += [(choice.cycles / worth, -choice.engine.lanes, worth, choice) for choice in choices]
-    for _, _, worth, choice in sorted(found, key=lambda each: each[:2]):
-        try:
-            made = layers_in_turn(graph, choice.part, choice.engine, choice.order, choice.timing)
-            fetched = fetch_weights(made, choice.dense, choice.timing)
-        except ModelRefused:  # the memory is too small
-            continue
-        engines = (node.attributes for node in paced(fetched).nodes)
-        cycles = next(each.paced.cycles for each in engines if isinstance(each, LayerEngineAttributes))
-        yield EngineGraph(fetched, cycles, worth)
+            found += [replace(choice, worth=_FASTER) for choice in choices]
+    return sorted(found, key=lambda choice: (choice.estimate, -choice.engine.lanes))
 
 
 def _in_front(graph: Graph, part: EnginePart) -> Sequence[Node]:
@@ -88,22 +66,42 @@ def _macs(nodes: Sequence[Node]) -> Iterator[int]:
 
 
 @dataclass(frozen=True)
-class _Choice:
-    """An engine for a part, about how many ``cycles`` a frame takes with it, the dense layers beside it, and the
-    ``timing`` of what all weights are in."""
+class EngineChoice:
+    """An engine for a part of a graph, about how many ``cycles`` a frame takes with it, the dense layers beside it, and
+    the ``timing`` of what all weights are in. ``worth``: 1, or less of a design with cores in front of the engine,
+    which is larger and harder to route."""
 
+    graph: Graph
     part: EnginePart
     engine: Engine
     order: Order
     cycles: float
     dense: Mapping[str, int]
     timing: MemoryTiming
+    worth: float = 1
+
+    def cost(self, interval: float) -> float:
+        """Return what counts where designs are compared, of one with such an interval."""
+        return interval / self.worth
+
+    @property
+    def estimate(self) -> float:
+        """Return about what its design costs."""
+        return self.cost(self.cycles)
+
+    def applied(self) -> tuple[Graph, int]:
+        """Return the graph with the engine, and the cycles that this takes for a frame. Raises :class:`ModelRefused`
+        where the memory is too small."""
+        made = layers_in_turn(self.graph, self.part, self.engine, self.order, self.timing)
+        made = fetch_weights(made, self.dense, self.timing)
+        attributes = (node.attributes for node in paced(made).nodes)
+        return made, next(each.paced.cycles for each in attributes if isinstance(each, LayerEngineAttributes))
 
 
 def _choices(
     graph: Graph, part: EnginePart, bounds: Bounds, device: Chip, budget: Budget, timing: MemoryTiming,
     flash: MemoryTiming | None,
-) -> Iterator[_Choice]:
+) -> Iterator[EngineChoice]:
     """Yield the engines that have room for a part, one for each number of lanes."""
     bits, beside = bounds.least_bits(), [node for node in graph.nodes if node not in part.nodes]
     dense = {
@@ -126,7 +124,7 @@ def _choices(
                 engine, part.network, device.family, budget.bram - others, pace, waits=waits, outside=outside
             )
             if order is not None:
-                yield _Choice(part, engine, order, in_front + order.cycles(engine, pace), dense, timing)
+                yield EngineChoice(graph, part, engine, order, in_front + order.cycles(engine, pace), dense, timing)
                 break  # fewer together are slower
     # Half of a part's own RAM has the maps, and the other half the weights; or all of it has maps.
     half = half_of(timing)
@@ -146,4 +144,4 @@ def _choices(
             continue
         if memory is flash:
             least = cycles
-        yield _Choice(part, serial, order, in_front + cycles, dense, memory)
+        yield EngineChoice(graph, part, serial, order, in_front + cycles, dense, memory)
