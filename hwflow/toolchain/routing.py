@@ -26,8 +26,10 @@ FIRST = 2  # attempts before another design is tried; as many run in parallel
 ALONE_SECONDS = 30.0  # before a second attempt starts beside the first
 POLL_SECONDS = 1.0
 REPORTS = 30  # consecutive reports of a router in which the rest must shrink by a tenth, else it does not converge,
-WIRES = 4000  # or one for each so many wires that are left: the first router reports every thousand that it has tried
+WIRES = 2000  # or one for each so many wires that are left: the first router reports every thousand that it has tried,
+# of which the most critical ones, which come first, take half of the others' places
 PATIENCE = 1.5  # limit of the routing time, relative to packing and placing
+LONGEST = 3.0  # the same relative to that limit, where the rest shrinks so fast that routing will have ended by then
 LEAST_SECONDS = 60.0  # least such limit
 LONGER = 1.5  # limit of attempts for better timing, relative to the time of the first result
 NEARLY = 0.03  # share of its clock that a result may miss for more attempts to pay: seeds differ by 5 % and more
@@ -80,6 +82,8 @@ class Watch:
     _left: int | None = None  # to route
     _least: int | None = None  # what was left at the last time that it had become a tenth less,
     _reports: int = 0  # and reports since
+    _shrunk: float = 0.0  # when that was
+    _tenth: float | None = None  # seconds that it took
 
     def __post_init__(self) -> None:
         self._start = self.clock()
@@ -88,11 +92,13 @@ class Watch:
         """Record progress."""
         if progress.phase != "routing":
             return
+        now = self.clock()
         if self._placed is None:
-            self._placed = self.clock() - self._start
+            self._placed = now - self._start
         self._left = None if progress.left is None else progress.left + progress.late
         if self._left is None or self._least is None or self._left <= 0.9 * self._least:
-            self._least, self._reports = self._left, 0
+            self._tenth = None if self._left is None or self._least is None else now - self._shrunk
+            self._least, self._reports, self._shrunk = self._left, 0, now
         else:
             self._reports += 1
 
@@ -103,9 +109,15 @@ class Watch:
         left = "" if self._left is None else f"{self._left:,} wire{'s' if self._left != 1 else ''} left"
         if self._reports >= max(REPORTS, (self._least or 0) // WIRES):
             return f"routing does not converge, {left}"
-        most = max(LEAST_SECONDS, PATIENCE * self._placed)
-        late = self.clock() - self._start - self._placed > most
-        return f"not routed within {most:.0f} s" + (f", {left}" if left else "") if late else None
+        most, now = max(LEAST_SECONDS, PATIENCE * self._placed), self.clock()
+        spent = now - self._start - self._placed
+        if spent <= most:
+            return None
+        # Each wire takes about as long as the one before: the rest is nine times what has gone.
+        rest = None if self._tenth is None else 9 * max(self._tenth, now - self._shrunk)
+        if rest is not None and spent + rest <= LONGEST * most:
+            return None
+        return f"not routed within {spent:.0f} s" + (f", {left}" if left else "")
 
 
 @dataclass
