@@ -137,7 +137,11 @@ class LayerEngine(wiring.Component):
             m.d.sync += [block.eq(0), offset.eq(0)]
         with m.Elif(phases.block_end):
             m.d.sync += [block.eq(block + 1), offset.eq(offset + now["diagonal"])]
-        step = window_walk(m, now, phases.begin, offset, phases.tap, phases.pixel)
+        # A block begins two cycles after the one before it has ended, or the next one after a layer is set.
+        origin = Signal.like(now["source_place"], name="origin")
+        first = now["source_place"]
+        m.d.sync += origin.eq(Mux(phases.setting, first, onward(first, offset, now["source_words"])))
+        step = window_walk(m, now, phases.begin, origin, phases.tap, phases.pixel)
         taps_last = Signal(name="taps_last_now")
         m.d.comb += taps_last.eq(phases.tap & step.taps_last)
         enough = ring.write(m, self.w, now["needed"], phases.block_end)
@@ -167,12 +171,10 @@ class LayerEngine(wiring.Component):
             other = _walked(m, "other", now, block, phases.begin, phases.pixel)
             with m.If(adding):
                 m.d.sync += address.eq(now["other_first"] + other)
-        # A large memory is many block RAMs: the choice among them has a cycle to itself.
-        chosen, word = (Signal(lanes * BYTE, name=name, reset_less=True) for name in ("chosen", "word"))
-        padding = now["padding"].replicate(lanes)
-        m.d.sync += [
-            chosen.eq(memory.read(m, address)), word.eq(Mux(delayed(m, "padded", padded, READ - 1), padding, chosen))
-        ]
+        # A large memory is many block RAMs all over the part: the choice among them has cycles to itself.
+        word = Signal(lanes * BYTE, name="word", reset_less=True)
+        padding, chosen = now["padding"].replicate(lanes), memory.read_in_steps(m, address)
+        m.d.sync += word.eq(Mux(delayed(m, "padded", padded, READ - 1), padding, chosen))
         self._elaborate_output(m, queue, phases.sending, word, now, outside)
         weights = self._elaborate_weights(m, ring, phases, step.pixel_last)
         whole = Signal(name="sum_whole")

@@ -23,7 +23,7 @@ from hdl_lib.windows.window_geometry import WindowGeometry
 BYTE = 8
 """Bits of an element, of a weight."""
 
-READ = 5
+READ = 6
 """Cycles from the step that reads a word to its elements."""
 
 AHEAD = READ + 3

@@ -124,9 +124,8 @@ class SerialEngine(wiring.Component):
         # An element of the walk's word at a time; a diagonal layer has all of them at once.
         element, word_done = Signal(range(program.lanes), name="element"), Signal(name="word_done")
         source_block = block & now["diagonal"].replicate(len(block))
-        walk = window_walk(
-            m, now, phases.begin | phases.setting, source_block, word_done | phases.sending, phases.pixel
-        )
+        origin = onward(now["source_place"], source_block, now["source_words"])
+        walk = window_walk(m, now, phases.begin | phases.setting, origin, word_done | phases.sending, phases.pixel)
         final = Mux(walk.block_last, now["last_element"], program.lanes - 1)
         m.d.comb += [word_done.eq(phases.step & (element == final)), phases.last.eq(word_done & walk.taps_last)]
         with m.If(phases.step):

@@ -37,7 +37,10 @@ class WeightRing:
         depth = self.program.ring
         accept, word_done = Signal(name="weight_accept"), Signal(name="weight_word_done")
         space, filled = Signal(range(depth + 1), init=depth), Signal(range(depth + 1))
-        m.d.comb += [source.ready.eq(space != 0), accept.eq(source.valid & source.ready)]
+        # Whether there is room is in a register: what comes is far away, and much follows from it.
+        room = Signal(name="weight_room", init=1)
+        m.d.sync += room.eq(freed | ~((space == 0) | ((space == 1) & word_done)))
+        m.d.comb += [source.ready.eq(room), accept.eq(source.valid & room)]
         back = Signal.like(needed, name="words_freed")
         m.d.comb += back.eq(needed & freed.replicate(len(needed)))
         written = delayed(m, "word_written", word_done, 2)
@@ -76,14 +79,18 @@ class WeightRing:
         words = Signal(self.width - 1, name="words_left")
         is_diagonal, diagonal = Signal(name="block_diagonal"), Signal(name="word_diagonal")
         index = Signal(range(self.beats), name="weight_beat")
-        last = Signal(name="weight_beat_last")
+        # Of the next beat: whether it is its word's last one, and the word is diagonal.
+        last = Signal(name="weight_beat_last", init=self.beats == 1)
+        following, ahead = Signal.like(index, name="weight_beat_next"), Signal(name="word_diagonal_next")
         m.d.comb += [
-            diagonal.eq(is_diagonal & (heads == 0)),
-            last.eq(index == Mux(diagonal, program.beats_of_diagonal - 1, self.beats - 1)),
-            word_done.eq(accept & self.inside & last),
+            word_done.eq(accept & self.inside & last), following.eq(Mux(last, 0, index + 1)),
+            ahead.eq(is_diagonal & (diagonal | (last & (heads == 1)))),
         ]
         with m.If(accept & self.inside):
-            m.d.sync += index.eq(Mux(last, 0, index + 1))
+            m.d.sync += [
+                index.eq(following), diagonal.eq(ahead),
+                last.eq(following == Mux(ahead, program.beats_of_diagonal - 1, self.beats - 1)),
+            ]
         with m.If(word_done):
             with m.If(heads != 0):
                 m.d.sync += heads.eq(heads - 1)
@@ -93,7 +100,8 @@ class WeightRing:
                     m.d.sync += self.inside.eq(0)
         with m.Elif(accept & ~self.inside):
             m.d.sync += [
-                self.inside.eq(1), heads.eq(program.header), words.eq(payload[:-1]), is_diagonal.eq(payload[-1])
+                self.inside.eq(1), heads.eq(program.header), words.eq(payload[:-1]), is_diagonal.eq(payload[-1]),
+                diagonal.eq(0), last.eq(self.beats == 1),
             ]
         return diagonal
 

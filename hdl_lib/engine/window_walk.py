@@ -47,10 +47,10 @@ class Step:
     whole: Value
 
 
-def window_walk(m: Module, layer: Mapping[str, Value], begin: Value, block: Value, tap: Value, pixel: Value) -> Step:
+def window_walk(m: Module, layer: Mapping[str, Value], begin: Value, origin: Value, tap: Value, pixel: Value) -> Step:
     """Walk the windows of a layer with the numbers ``layer`` (:mod:`hdl_lib.engine.fields`): from the beginning after a
-    cycle with ``begin``, of the word that is ``block`` words behind the first one; one word on after each with ``tap``,
-    and one window on after each with ``pixel``. Where there are no ``<move>_round``, a move less the region's words,
+    cycle with ``begin``, where the first one's first word is at the place ``origin``; one word on after each with
+    ``tap``, and one window on after each with ``pixel``. Where there are no ``<move>_round``, a move less the region's words,
     these are taken off behind each move: with fewer gates, and slower."""
     block_last = count_down(m, "block", layer["blocks_left"], begin, tap)
     column_tap_last = count_down(m, "kernel_column", layer["kernel_columns_left"], begin, tap & block_last)
@@ -70,10 +70,9 @@ def window_walk(m: Module, layer: Mapping[str, Value], begin: Value, block: Valu
         reached = place + layer[name]
         return _round(reached, place + layer[f"{name}_round"] if at_once else reached - layer["source_words"])
 
-    origin, next_row, next_window = (Signal(shape, name=name) for name in ("origin", "next_row", "next_window"))
+    next_row, next_window = (Signal(shape, name=name) for name in ("next_row", "next_window"))
     m.d.comb += [
-        origin.eq(onward(layer["source_place"], block, layer["source_words"])), next_row.eq(moved(first, "row")),
-        next_window.eq(Mux(column_last, next_row, moved(window, "pixel"))),
+        next_row.eq(moved(first, "row")), next_window.eq(Mux(column_last, next_row, moved(window, "pixel"))),
     ]
     with m.If(begin):
         m.d.sync += [each.eq(origin) for each in (place, window, first)]

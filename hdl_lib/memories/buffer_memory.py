@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from amaranth.hdl import Const, Module, Signal, Value
 from amaranth.lib import memory
 from amaranth.utils import ceil_log2
 
+from hdl_lib.blocks import delayed
 from hdl_lib.memories.rom import BLOCK_SHAPES
+
+_NEAR = 4
+"""Parts that choose among each other first."""
 
 
 def part_rows(width: int, depth: int) -> int:
@@ -81,6 +87,29 @@ class BufferMemory:
                 with m.Case(number) if number < len(self.moved) - 1 else m.Default():
                     m.d.comb += word.eq(data)
         return word
+
+    def read_in_steps(self, m: Module, address: Value) -> Value:
+        """Return the word at ``address``, four cycles later: a few parts choose among each other, then their choices,
+        with a register behind each, so that a choice may stand among its parts."""
+        self._fetch(m, address, Const(1))
+        m.d.sync += [second.eq(first) for first, second in zip(self.fetched, self.moved, strict=True)]
+        part = delayed(m, f"{self._name}_part", address[self._low :], 2, reset=False)
+        groups = [self.moved[first : first + _NEAR] for first in range(0, len(self.moved), _NEAR)]
+        bits = ceil_log2(_NEAR)
+        near = [self._chosen(m, f"near_{number}", group, part[:bits]) for number, group in enumerate(groups)]
+        return self._chosen(m, "chosen", near, delayed(m, f"{self._name}_group", part[bits:], 1, reset=False))
+
+    def _chosen(self, m: Module, name: str, words: Sequence[Signal], number: Value) -> Signal:
+        """Return the word with a number, a cycle later."""
+        chosen = Signal(self._width, name=f"{self._name}_{name}", reset_less=True)
+        if len(words) == 1:
+            m.d.sync += chosen.eq(words[0])
+            return chosen
+        with m.Switch(number):
+            for place, word in enumerate(words):
+                with m.Case(place) if place < len(words) - 1 else m.Default():
+                    m.d.sync += chosen.eq(word)
+        return chosen
 
     def read_soon(self, m: Module, address: Value) -> Value:
         """Return the word at ``address`` a cycle later, from the memory's register; with several parts as :meth:`read`.

@@ -28,7 +28,7 @@ def test_parts_take_the_fewest_block_rams(width: int, depth: int, parts: list[in
     assert memory_parts(width, depth) == parts
 
 
-@pytest.mark.parametrize("depth", [1, 2, 100, 4096, 4216, 4097, 10240])
+@pytest.mark.parametrize("depth", [1, 2, 100, 4096, 4216, 4097, 8200, 10240])
 @pytest.mark.parametrize("enabled", [False, True])
 def test_each_word_comes_from_where_it_was_written(depth: int, enabled: bool) -> None:
     """Random writes and reads, against a list; with enables each register holds what it has."""
@@ -37,15 +37,16 @@ def test_each_word_comes_from_where_it_was_written(depth: int, enabled: bool) ->
     core = BufferMemory("memory", 8, depth)
     write, read, data = Signal(core.address_width), Signal(core.address_width), Signal(8)
     enable, fetch, move = Signal(), Signal(), Signal()
-    other = BufferMemory("other", 8, depth)
-    for each in (core, other):
+    other, far = BufferMemory("other", 8, depth), BufferMemory("far", 8, depth)
+    for each in (core, other, far):
         each.write(m, enable, write, data)
     word = core.read(m, read, fetch=fetch, move=move) if enabled else core.read(m, read)
-    soon = other.read_soon(m, read)
+    soon, late = other.read_soon(m, read), far.read_in_steps(m, read)
     delay = 1 if len(memory_parts(8, depth)) == 1 else 2
     stored: list[int | None] = [None] * depth
     first: list[int | None] = [None, None]  # the registers of the read, with and without enables
     second: list[int | None] = [None, None]
+    later: list[int | None] = [None, None, None]  # the second register without enables, and those behind it
     edges = [0, depth - 1, *(place for part in range(2048, depth, 2048) for place in (part - 1, part))]
 
     async def bench(sim) -> None:  # type: ignore[no-untyped-def]
@@ -61,9 +62,10 @@ def test_each_word_comes_from_where_it_was_written(depth: int, enabled: bool) ->
                 second[index] = first[index] if moved else second[index]
                 met = enables[0] and places[0] == places[1]  # nobody uses such a word
                 first[index] = (None if met else stored[places[1]]) if fetched else first[index]
+            later[:] = second[1], *later[:2]
             if enables[0]:
                 stored[places[0]] = value
-            for found, expected in ((word, second[0]), (soon, (first, second)[delay - 1][1])):
+            for found, expected in ((word, second[0]), (soon, (first, second)[delay - 1][1]), (late, later[2])):
                 assert expected is None or sim.get(found) == expected
 
     Coroutines(m).run(bench)
