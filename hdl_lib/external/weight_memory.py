@@ -333,7 +333,7 @@ class _User:
         order = region.parts.order
         following = order[1:] + order[:1]
         m.submodules[f"parts{self.name}"] = rom = Rom.of_table(
-            Table.of_words([rows[part] for part in following], layout.size)
+            Table.of_words([rows[part] for part in following], layout.size), output_register=True
         )
         place = Signal(range(len(order)), name=f"part{self.name}")
         last = Signal(range(region.burst + 1), init=layout.from_bits(rows[order[0]]).last, name=f"part_last{self.name}")
