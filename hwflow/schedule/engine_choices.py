@@ -6,9 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 
+from hwflow.cores.engine.engine_layers import EngineLayer
 from hwflow.cores.engine.engine_room import cycles_of_beat, order_beside, order_within
 from hwflow.cores.engine.engines import Engine
 from hwflow.cores.engine.layer_engine import LayerEngineAttributes
+from hwflow.cores.engine.network import Network
 from hwflow.cores.engine.strips import Order
 from hwflow.cores.external.weight_memory import MemoryTiming, half_of
 from hwflow.cores.registry import OPERATORS
@@ -21,7 +23,8 @@ from hwflow.schedule.search.bounds import Bounds, block_bits
 from hwflow.schedule.search.folding_search import Budget, Chip
 
 _LANES = (16, 14, 12, 10, 8, 6, 4, 2)
-_TOGETHER = (4, 2, 1)
+_TOGETHER = (6, 4, 2, 1)
+_ALIKE = 1.005  # times the cycles of the fastest
 _SERIAL_LANES = 4
 _LEAST_LAYERS = 2
 _MOST_IN_FRONT = 0.1  # of all multiply-accumulates, on cores of their own
@@ -32,7 +35,7 @@ _FETCHED = 6  # block RAMs of one that does not, about
 _QUEUES = 4  # block RAMs of weights on their way, and of the result
 _WORTH = 0.95  # times the cycles: what the other half of the RAM must save
 _SERIAL_QUEUES = 2  # the same of a serial engine
-_MOST_SOFT = 0.1  # of the rows multiply in look-up tables: with half of them a tenth faster, but hardly routable
+_MOST_SOFT = 0.2  # of the rows multiply in look-up tables: with half of them a tenth faster, but hardly routable
 
 
 def engine_choices(
@@ -55,6 +58,26 @@ def engine_choices(
             choices = _choices(graph, part, bounds, device, budget, timing, flash)
             found += [replace(choice, worth=_FASTER) for choice in choices]
     return sorted(found, key=lambda choice: (choice.estimate, -choice.engine.lanes))
+
+
+def _engine(network: Network, lanes: int, blocks: int, timing: MemoryTiming) -> Engine | None:
+    """Return the engine of so many lanes, with room in so many multiplier blocks; None if there is none. Of those that
+    are about as fast, were all maps inside, it is the one of which the fewest results leave together."""
+    found: list[tuple[float, Engine]] = []
+    for together in (each for each in _TOGETHER if lanes % each == 0):
+        engine = engine_of(lanes, together, timing.chip.width).within(network, blocks)
+        if engine is None or lanes * 8 % engine.width or engine.soft > _MOST_SOFT * lanes:
+            continue
+        pace, made = cycles_of_beat(engine, network, timing), engine.network(network)
+        shapes = enumerate(made.shapes[1:], 1)
+        cycles = (
+            engine.cycles(made, number, shape.rows, pace)
+            for number, shape in shapes if isinstance(made.layers[number - 1], EngineLayer)
+        )
+        found.append((sum(cycles), engine))
+    fastest = min((cycles for cycles, _ in found), default=0.0)
+    alike = [engine for cycles, engine in found if cycles <= _ALIKE * fastest]
+    return min(alike, key=lambda engine: engine.together, default=None)
 
 
 def _in_front(graph: Graph, part: EnginePart) -> Sequence[Node]:
@@ -115,17 +138,15 @@ def _choices(
     waits = all(part.source is not port.value for port in graph.inputs)
     outside = half_of(timing) is None  # a part's own RAM is small
     for lanes in _LANES:
-        for together in (each for each in _TOGETHER if lanes % each == 0):
-            engine = engine_of(lanes, together, timing.chip.width).within(part.network, budget.dsp - blocks)
-            if engine is None or lanes * 8 % engine.width or engine.soft > _MOST_SOFT * lanes:
-                continue
-            pace = cycles_of_beat(engine, part.network, timing)
-            order = order_within(
-                engine, part.network, device.family, budget.bram - others, pace, waits=waits, outside=outside
-            )
-            if order is not None:
-                yield EngineChoice(graph, part, engine, order, in_front + order.cycles(engine, pace), dense, timing)
-                break  # fewer together are slower
+        engine = _engine(part.network, lanes, budget.dsp - blocks, timing)
+        if engine is None:
+            continue
+        pace = cycles_of_beat(engine, part.network, timing)
+        order = order_within(
+            engine, part.network, device.family, budget.bram - others, pace, waits=waits, outside=outside
+        )
+        if order is not None:
+            yield EngineChoice(graph, part, engine, order, in_front + order.cycles(engine, pace), dense, timing)
     # Half of a part's own RAM has the maps, and the other half the weights; or all of it has maps.
     half = half_of(timing)
     least: float | None = None  # cycles of an engine with its weights in flash, beside which an image can wait
