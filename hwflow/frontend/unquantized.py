@@ -12,7 +12,8 @@ from hwflow.errors import Finding, ModelRefused
 from hwflow.frontend.refused_operators import unsupported, whole_operator
 from hwflow.frontend.stream_types import DECLARE, KNOWN_TYPES, REAL_TYPES, STREAM_TYPES
 from hwflow.onnxspec import ModelProto
-from hwflow.onnxspec.graphs.operator_names import DEQUANTIZE_LINEAR, IDENTITY, IF, SHAPE, SIZE
+from hwflow.onnxspec.graphs.operator_facts import facts_of
+from hwflow.onnxspec.graphs.operator_names import IDENTITY, IF
 from hwflow.onnxspec.graphs.schemas import find_schema, has_body
 from hwflow.onnxspec.graphs.scopes import Scope
 from hwflow.onnxspec.reading.numpy_tensors import DTYPE_NAMES, ELEMENT_TYPES
@@ -31,7 +32,7 @@ def is_dialect(operator: tuple[str, str]) -> bool:
     if operator[0] == ML_DOMAIN:
         record = record_of(*operator)
         return record is not None and record.quantized
-    return bool(operator[0]) or operator[1] in STANDARD_QUANTIZERS or operator[1] == DEQUANTIZE_LINEAR
+    return bool(operator[0]) or operator[1] in STANDARD_QUANTIZERS or facts_of(*operator).dequantizes
 
 
 def refuse_unquantized(model: ModelProto, scopes: Sequence[Scope], declared: Container[str] = ()) -> None:
@@ -142,7 +143,8 @@ class Site:
         """Whether hardware begins here, or would in a quantized model."""
         if self.holds or self.op_type in HEAVY:
             return True
-        return is_dialect((self.domain, self.op_type)) and self.op_type != DEQUANTIZE_LINEAR
+        operator = self.domain, self.op_type
+        return is_dialect(operator) and not facts_of(*operator).dequantizes
 
     @property
     def taken(self) -> bool:
@@ -192,7 +194,7 @@ def _streams(sites: Iterable[Site], computed: set[str]) -> list[tuple[Site, bool
     streams: list[tuple[Site, bool]] = []
     for site in sites:
         read = computed.intersection((*site.inputs, *site.captured))
-        if read and site.op_type not in (SHAPE, SIZE):
+        if read and not facts_of(site.domain, site.op_type).of_shapes:
             made = {name for name in site.outputs if name}
             computed |= made
             chosen = site.op_type == IF and computed.isdisjoint(site.inputs)  # at compile time

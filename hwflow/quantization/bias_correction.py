@@ -15,7 +15,7 @@ import numpy.typing as npt
 import onnx
 from onnx import numpy_helper
 
-from hwflow.onnxspec.graphs.operator_names import ADD
+from hwflow.onnxspec.graphs.operator_facts import STANDARD_DOMAIN, facts_of
 from hwflow.quantization.calibration import observed
 from hwflow.quantization.node_weights import weights_of
 from hwflow.quantization.qdq_writer import written_weights
@@ -75,7 +75,9 @@ def biases_of(graph: onnx.GraphProto, constants: dict[str, onnx.TensorProto]) ->
                 found.append(ChannelBias(node, node, 2, 1))
             continue
         reader = readers.get(node.output[0])
-        if reader is None or reader.op_type != ADD or node.output[0] in outputs or weights.index != 1:
+        if reader is None or node.output[0] in outputs or weights.index != 1:
+            continue
+        if not facts_of(STANDARD_DOMAIN, reader.op_type).adds:
             continue
         index = 1 - [*reader.input].index(node.output[0])
         added = constants.get(reader.input[index])

@@ -14,8 +14,8 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
-from hwflow.onnxspec.graphs.operator_facts import STANDARD_DOMAIN, facts_of
-from hwflow.onnxspec.graphs.operator_names import ADD, MAX
+from hwflow.onnxspec.graphs.operator_facts import STANDARD_DOMAIN, OperatorFacts, facts_of
+from hwflow.onnxspec.graphs.operator_names import MAX
 from hwflow.quantization.calibration import Range, calibrate
 from hwflow.quantization.sessions import Arrays
 
@@ -49,7 +49,7 @@ def bound_masks(model: onnx.ModelProto, frames: Sequence[Arrays]) -> dict[str, R
         low, high = ranges.get(mask.scores, scores[mask.scores])
         least = low - BELOW
         name = mask.node.input[mask.index]
-        bound = least - high if mask.node.op_type == ADD else least
+        bound = least - high if _facts(mask.node).adds else least
         limited = f"{name}_of_{mask.node.name}"
         if name in constants:
             values = numpy_helper.to_array(constants[name])
@@ -81,13 +81,17 @@ def _masks(graph: onnx.GraphProto) -> list[_Mask]:
         selects = _selects(node)
         streams = [name for name in node.input[1 if selects else 0 :] if name not in constants]
         places = [k for k, name in enumerate(node.input) if name in masked]
-        if len(streams) == 1 and len(places) == 1 and (node.op_type == ADD or selects):
+        if len(streams) == 1 and len(places) == 1 and (_facts(node).adds or selects):
             found.append(_Mask(node, places[0], streams[0]))
     return found
 
 
+def _facts(node: onnx.NodeProto) -> OperatorFacts:
+    return facts_of(STANDARD_DOMAIN, node.op_type)
+
+
 def _selects(node: onnx.NodeProto) -> bool:
-    facts = facts_of(STANDARD_DOMAIN, node.op_type)
+    facts = _facts(node)
     return facts.elementwise and facts.accumulates and not facts.affine
 
 
@@ -97,11 +101,11 @@ def _computed(model: onnx.ModelProto, frames: Sequence[Arrays]) -> list[_Mask]:
     makers = {name: node for node in model.graph.node for name in node.output}
     plain_values: dict[str, bool] = {}
     for node in model.graph.node:  # in order: the quantizer sorts them
-        linear = facts_of(STANDARD_DOMAIN, node.op_type).weights is not None
+        linear = _facts(node).weights is not None
         plain = not linear and all(plain_values.get(name, True) for name in node.input)
         plain_values.update(dict.fromkeys(node.output, plain))
     pairs = [
-        (node, k) for node in model.graph.node if node.op_type == ADD and constants.isdisjoint(node.input)
+        (node, k) for node in model.graph.node if _facts(node).adds and constants.isdisjoint(node.input)
         for k in range(2) if node.input[k] in makers and plain_values[node.input[k]]
         and not plain_values.get(node.input[1 - k], True)
     ]

@@ -20,7 +20,6 @@ from onnx import TensorProto
 from onnx.numpy_helper import to_array
 
 from hwflow.onnxspec.graphs.operator_facts import OperatorFacts, facts_of
-from hwflow.onnxspec.graphs.operator_names import ADD, MUL, POW
 from hwflow.quantization.calibration import of_any_round
 
 _FLOATS = frozenset({TensorProto.FLOAT, TensorProto.FLOAT16})
@@ -199,7 +198,7 @@ class _Placer:
             states = [self.states[name] for name in streams]
             if all(s.kind in (_Kind.INTEGERS, _Kind.FUNCTION) and s.origin == states[0].origin for s in states):
                 return _State(_Kind.FUNCTION, states[0].origin)
-            if node.op_type == ADD and states[0].squares and len({state.squares for state in states}) == 1:
+            if facts.adds and states[0].squares and len({state.squares for state in states}) == 1:
                 return _State(_Kind.SUMS, squares=states[0].squares)
             roots = {self._root(name) for name in streams}
             if len(roots) == 1 and self._kind(root := roots.pop()) in (_Kind.SUMS, _Kind.REALS):
@@ -223,7 +222,7 @@ class _Placer:
         if self._kind(stream) == _Kind.SUMS and (squares := self.states[stream].squares):
             if facts.of_sums:
                 return _State(_Kind.REALS)
-            if node.op_type == ADD:
+            if facts.adds:
                 return _State(_Kind.SUMS, squares=squares)
         affine = facts.affine and not self._is_square(node, stream)
         if self._kind(stream) in (_Kind.SUMS, _Kind.REALS) and not affine and stream not in self._divisors:
@@ -236,16 +235,17 @@ class _Placer:
             return replace(state, squares="") if state.kind == _Kind.FUNCTION else _State(state.kind)
         if self._is_square(node, stream):
             return _State(_Kind.FUNCTION, state.origin, squares="" if state.scaled else state.source)
-        if node.op_type == MUL and all(self._single(name) for name in node.input if name != stream):
+        if facts.multiplies and all(self._single(name) for name in node.input if name != stream):
             return replace(state, scaled=True)
         return _State(_Kind.FUNCTION, state.origin)
 
     def _is_square(self, node: onnx.NodeProto, stream: str) -> bool:
         """Whether a function of one value is its square."""
-        if node.op_type == POW:
+        facts = self._facts(node)
+        if facts.raises:
             exponent = self._constants.get(node.input[1])
             return node.input[0] == stream and exponent is not None and bool((to_array(exponent) == 2).all())
-        return node.op_type == MUL and all(name == stream for name in node.input)
+        return facts.multiplies and all(name == stream for name in node.input)
 
     def _root(self, name: str) -> str:
         """Return the nearest value with several readers that this one is an affine function of, or this one."""

@@ -25,7 +25,7 @@ from hwflow.frontend.host_work import HOST_WORK, HostWork
 from hwflow.frontend.states.ties import STATELESS, States, with_ties
 from hwflow.host.runtime.tensors.levels import numpy_type
 from hwflow.onnxspec import ModelProto, TrainingModel, write_model
-from hwflow.onnxspec.graphs.operator_names import DEQUANTIZE_LINEAR, QUANTIZE_LINEAR
+from hwflow.onnxspec.graphs.operator_facts import facts_of
 from hwflow.onnxspec.reading.bound_inputs import InputConstants
 from hwflow.onnxspec.reading.external_loading import Folders
 from hwflow.onnxspec.resolving.written_out import written_out
@@ -59,8 +59,6 @@ COSTLIEST = 5  # layers in the text
 
 MOST_SNR = 100.0
 """In dB; 16 bits have less."""
-
-_QUANTIZERS = frozenset({QUANTIZE_LINEAR, DEQUANTIZE_LINEAR})
 
 
 @dataclass(frozen=True)
@@ -290,7 +288,7 @@ def quantize(
     say("quantizing")
     quantized = static_qdq(whole, shown, recipe, _states(model), calibrated.labels)
     proto = quantized.model
-    if not any(node.op_type in _QUANTIZERS for node in proto.graph.node):
+    if not any(facts_of(node.domain, node.op_type).quantizer for node in proto.graph.node):
         raise ModelRefused.of(
             "quantizable-operator", f"model {show(model.resolved.name)}",
             "at least one operator must be one that is quantized, not none", "there is nothing to quantize",
@@ -405,7 +403,7 @@ def _refuse_unfit(model: Model) -> None:
             "give the float model that it was made of, or compile it as it is",
         )
         for node in model.resolved.nodes
-        if node.op_type in _QUANTIZERS
+        if facts_of(node.domain, node.op_type).quantizer
     ]
     for name in model.resolved.inputs:
         dtype = values[name].dtype

@@ -13,10 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import onnx
 
-from hwflow.onnxspec.graphs.operator_names import ADD, SUB
+from hwflow.onnxspec.graphs.operator_facts import STANDARD_DOMAIN, facts_of
 from hwflow.quantization.calibration import Range, of_any_round
-
-_ADDED = frozenset({ADD, SUB})
 
 
 def added_together(
@@ -44,7 +42,8 @@ def added_together(
     for node in graph.node:
         operands = [sources[name] for name in node.input if name in sources]
         operands = [name for name in operands if name in kept]
-        if node.op_type in _ADDED and len(operands) > 1:
+        facts = facts_of(STANDARD_DOMAIN, node.op_type)
+        if (facts.adds or facts.subtracts) and len(operands) > 1:
             join(operands)
     if leaders:
         for target, source in states.items():

@@ -14,7 +14,7 @@ from hwflow.host.boundary_models import Arrays, Results, declared_reals, port_in
 from hwflow.ir.node_attributes import RequantizeAttributes
 from hwflow.numerics.float_keys import floats_of
 from hwflow.numerics.requantizers.step_function import StepFunction
-from hwflow.onnxspec.graphs.operator_names import QUANTIZE_LINEAR
+from hwflow.onnxspec.graphs.operator_facts import facts_of
 from hwflow.verify.categories import Categories, categories
 
 if TYPE_CHECKING:
@@ -181,7 +181,8 @@ def _quantizer_range(model: Model, name: str) -> tuple[float, float] | None:
     """Return slightly more than the range of a QuantizeLinear right after the input; None without one."""
     constants = model.resolved.constants
     for node in model.resolved.nodes:
-        if node.op_type == QUANTIZE_LINEAR and node.inputs[0] == name and node.inputs[1] in constants:
+        quantizes = facts_of(node.domain, node.op_type).quantizes
+        if quantizes and node.inputs[0] == name and node.inputs[1] in constants:
             scale = float(constants[node.inputs[1]].reshape(-1)[0])
             zero = node.inputs[2] if len(node.inputs) > 2 else ""
             zero_point = int(constants[zero].reshape(-1)[0]) if zero in constants else 0

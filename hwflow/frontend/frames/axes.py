@@ -90,8 +90,9 @@ IMAGE = BatchingRule(_image_independent)
 """The first axis is a batch by definition; parameters follow the first input."""
 
 
-def reshape() -> BatchingRule:
-    """Return the rule of Reshape, Flatten, Squeeze and Unsqueeze, all written as a Reshape."""
+def reshape(follow: Follow = following.reshaped) -> BatchingRule:
+    """Return the rule of Reshape, Flatten, Squeeze and Unsqueeze, all written as a Reshape. ``follow``: as of the
+    rule."""
 
     def into(build: Build, node: OnnxNode, copy: onnx.NodeProto, shape: Sequence[int]) -> bool:
         copy.op_type = RESHAPE
@@ -105,7 +106,7 @@ def reshape() -> BatchingRule:
     def batched(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
         return into(build, node, copy, build.shape(node.result))
 
-    return BatchingRule(independent, batched, follow=following.reshaped)
+    return BatchingRule(independent, batched, follow=follow)
 
 
 def transpose() -> BatchingRule:

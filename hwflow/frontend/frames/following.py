@@ -11,7 +11,6 @@ from math import prod
 from typing import TypeAlias
 
 from hwflow.frontend.frames.frame_model import Build
-from hwflow.onnxspec.graphs.operator_names import RESHAPE, SQUEEZE, UNSQUEEZE
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
 
 Axes: TypeAlias = Sequence[int | None]
@@ -44,22 +43,35 @@ def transposed(build: Build, node: OnnxNode, axes: Axes) -> int | None:
 
 
 def reshaped(build: Build, node: OnnxNode, axes: Axes) -> int | None:
-    """Follow through what gives the elements another shape: frames stay behind as many elements. A Reshape says which
-    axis is that of the frames by -1, or by 0 where it stays."""
-    before, after, axis = build.shape(node.inputs[0]), build.shape(node.result), axes[0]
-    if axis is None or any(each is not None for each in axes[1:]):
+    """Follow through a Reshape or Flatten: frames stay behind as many elements. A Reshape says which axis is that of
+    the frames by -1, or by 0 where it stays."""
+    before, after, axis = build.shape(node.inputs[0]), build.shape(node.result), _first(axes)
+    if axis is None:
         return None
     given = _integers(build, node)
-    if node.op_type == UNSQUEEZE:
-        return None if given is None else _kept(len(after), given)[axis]
-    if node.op_type == SQUEEZE:
-        kept = [] if given is None else _kept(len(before), given)
-        return kept.index(axis) if axis in kept else None
     there = [place for place, size in enumerate(after) if size == 1 and prod(after[:place]) == prod(before[:axis])]
-    if node.op_type == RESHAPE and given is not None and len(given) == len(after):
+    if given is not None and len(given) == len(after):
         open_ = [place for place in there if given[place] == -1 or (given[place] == 0 and place == axis)]
         there = open_ or there
     return there[0] if len(there) == 1 else None
+
+
+def squeezed(build: Build, node: OnnxNode, axes: Axes) -> int | None:
+    """Follow through a Squeeze."""
+    axis, given = _first(axes), _integers(build, node)
+    kept = [] if given is None else _kept(len(build.shape(node.inputs[0])), given)
+    return kept.index(axis) if axis is not None and axis in kept else None
+
+
+def unsqueezed(build: Build, node: OnnxNode, axes: Axes) -> int | None:
+    """Follow through an Unsqueeze."""
+    axis, given = _first(axes), _integers(build, node)
+    return None if axis is None or given is None else _kept(len(build.shape(node.result)), given)[axis]
+
+
+def _first(axes: Axes) -> int | None:
+    """Return the axis of the first input, if it is the only one with frames."""
+    return None if any(axis is not None for axis in axes[1:]) else axes[0]
 
 
 def _integers(build: Build, node: OnnxNode) -> list[int] | None:

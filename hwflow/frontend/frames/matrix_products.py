@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
@@ -120,8 +121,8 @@ def gemm_batched(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
     del copy.attribute[:], copy.input[:]
     copy.input.extend([a, b])
     kind = build.resolved.values[node.result].dtype
-    steps = [] if alpha == 1 else [(MUL, build.add(node.result, alpha, kind))]
-    _chain(build, copy, steps + [(ADD, name) for name in c])
+    factors = [] if alpha == 1 else [build.add(node.result, alpha, kind)]
+    _chain(build, copy, [*(_Step(MUL, [name]) for name in factors), *(_Step(ADD, [name]) for name in c)])
     return True
 
 
@@ -138,13 +139,13 @@ def qgemm_batched(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:
     copy.op_type, copy.domain = MAT_MUL_INTEGER, ""
     del copy.attribute[:], copy.input[:]
     copy.input.extend([a, b, a_zero, b_zero])
-    steps = [(ADD, c)] * bool(c)
-    steps += [(CAST, ""), (MUL, a_scale), (MUL, b_scale)]
+    steps = [_Step(ADD, [c])] * bool(c)
+    steps += [_Step(CAST, [], {"to": ELEMENT_TYPES[kind]}), _Step(MUL, [a_scale]), _Step(MUL, [b_scale])]
     if alpha != 1:
-        steps.append((MUL, build.add(node.result, alpha, kind)))
+        steps.append(_Step(MUL, [build.add(node.result, alpha, kind)]))
     if y_scale:
-        steps.append((QUANTIZE_LINEAR, y_scale))
-    _chain(build, copy, steps, to=ELEMENT_TYPES[kind], zero_point=y_zero)
+        steps.append(_Step(QUANTIZE_LINEAR, [y_scale, y_zero] if y_zero else [y_scale]))
+    _chain(build, copy, steps)
     return True
 
 
@@ -177,19 +178,19 @@ def _turned(build: Build, node: OnnxNode, name: str, attribute: str) -> str:
     return result
 
 
-def _chain(
-    build: Build, copy: onnx.NodeProto, steps: Sequence[tuple[str, str]], *, to: int = 0, zero_point: str = ""
-) -> None:
-    """Append operators, each of the previous result and another operand, whose last result replaces the node's. ``to``:
-    of a Cast; ``zero_point``: of a QuantizeLinear."""
+class _Step(NamedTuple):
+    """An operator of the previous result and other operands."""
+
+    op_type: str
+    operands: Sequence[str]
+    attributes: Mapping[str, Any] = {}
+
+
+def _chain(build: Build, copy: onnx.NodeProto, steps: Sequence[_Step]) -> None:
+    """Append operators one after the other; the last result replaces the node's."""
     result = copy.output[0]
-    for op_type, operand in steps:
-        node = helper.make_node(op_type, [result, *([operand] if operand else [])], [result])
-        if op_type == CAST:
-            node.attribute.append(helper.make_attribute("to", to))
-        if op_type == QUANTIZE_LINEAR and zero_point:
-            node.input.append(zero_point)
-        build.after.append(node)
+    for op_type, operands, attributes in steps:
+        build.after.append(helper.make_node(op_type, [result, *operands], [result], **attributes))
     last = copy
     for node in build.after[len(build.after) - len(steps) :]:
         last.output[0] = node.input[0] = build.fresh(result)

@@ -8,9 +8,10 @@ import onnx
 from onnx import helper
 
 from hwflow.frontend.frames.batches import batched, independent, rewritten, rule_of, unused_variable
+from hwflow.frontend.frames.following import transposed
 from hwflow.frontend.frames.frame_model import Build
-from hwflow.onnxspec.graphs.operator_names import RESHAPE, TRANSPOSE
-from hwflow.onnxspec.resolving.resolved_model import ResolvedModel
+from hwflow.onnxspec.graphs.operator_names import RESHAPE
+from hwflow.onnxspec.resolving.resolved_model import OnnxNode, ResolvedModel
 
 
 def with_frames_first(model: onnx.ModelProto, resolved: ResolvedModel) -> onnx.ModelProto | None:
@@ -18,8 +19,7 @@ def with_frames_first(model: onnx.ModelProto, resolved: ResolvedModel) -> onnx.M
     where no Transpose moves them, where an operator does not keep frames apart, or another axis of an output is that of
     the frames. ``resolved``: the model resolved for one frame."""
     build = Build(model, resolved)
-    moving = (n for n in resolved.nodes if n.op_type == TRANSPOSE and n.integers("perm")[:1] != (0,))
-    if not any(build.streams(node.inputs) for node in moving) or not _kept_apart(build):
+    if not any(_moves_first(node) and build.streams(node.inputs) for node in resolved.nodes) or not _kept_apart(build):
         return None
     nodes, wrong = rewritten(build, batched)
     if wrong:
@@ -33,6 +33,12 @@ def with_frames_first(model: onnx.ModelProto, resolved: ResolvedModel) -> onnx.M
     outputs = [n for n in dict.fromkeys(resolved.outputs) if n in inside and n not in resolved.inputs]
     after = [_reshaped(build, n, inside[n], n, build.shape(n)[1:]) for n in outputs]
     return build.finished([*before, *nodes, *after], [unused_variable(model)], replaced=1)
+
+
+def _moves_first(node: OnnxNode) -> bool:
+    """Tell whether a node is a Transpose that moves the first axis."""
+    rule = rule_of(node)
+    return rule is not None and rule.follow is transposed and node.integers("perm")[:1] != (0,)
 
 
 def _reshaped(build: Build, base: str, name: str, result: str, shape: tuple[int, ...]) -> onnx.NodeProto:

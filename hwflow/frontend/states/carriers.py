@@ -20,7 +20,7 @@ from hwflow.frontend.stream_types import COMPUTED_TYPES, REAL_TYPES
 from hwflow.frontend.views import Anchor, HostInput, Integers, Reals, Refused, View, as_array, fractions
 from hwflow.ir.graph import Meaning, Node, Value
 from hwflow.ir.node_attributes import DelayAttributes
-from hwflow.onnxspec.graphs.operator_names import QUANTIZE_LINEAR
+from hwflow.onnxspec.graphs.operator_facts import facts_of
 from hwflow.onnxspec.resolving.resolved_model import ResolvedModel, Tie
 from hwflow.types import Interval, IntType, TensorType
 
@@ -164,7 +164,7 @@ def _only_quantized(state: Lowering, tie: Tie, view: Integers | Reals) -> bool:
             continue
         known = [state.model.constants.get(name) for name in node.inputs[1:]]
         sizes = [array for array in known if array is not None and array.size == 1]
-        if node.op_type != QUANTIZE_LINEAR or not known or len(sizes) < len(known):
+        if not facts_of(node.domain, node.op_type).quantizes or not known or len(sizes) < len(known):
             return False
         numbers = [Fraction(array.reshape(-1)[0].item()) for array in sizes]
         if numbers != [view.scale.reshape(-1)[0], view.zero_point.reshape(-1)[0]][: len(numbers)]:

@@ -111,10 +111,18 @@ class OperatorFacts:
       function of one value it reads integers of any kind: between two quantizers such functions are exact.
     * ``divisors``: indices of operands that must not be 0, which is a level of every quantizer: they get none.
     * ``accumulates``: its results are wide integers before quantization, as those of linear operators.
-    * ``moves``: results are elements of its operands, at other places.
+    * ``moves``: results are elements of its operands, at other places, or the greatest of some.
     * ``affine``: it is an affine function, or a clip, if all operands but one are constants.
     * ``of_sums``: it is computed of wide integers, too, such as sums of squares, which need no quantizer before it.
     * ``composed``: its definition has values that must be quantized: they stand between products of streams.
+
+    What it computes:
+
+    * ``adds``, ``subtracts``, ``multiplies``, ``raises``: the sum, difference, product or power of its two operands.
+    * ``activation``: it is an activation function of recurrent operators. ``piecewise_linear``: such a one that makes
+      numbers of a common divisor of such numbers.
+    * ``quantizes``, ``dequantizes``: it makes integers of reals, or reals of integers, by a scale and a zero point: its
+      second and third operand.
 
     The meaning of results to their readers:
 
@@ -169,6 +177,14 @@ class OperatorFacts:
     affine: bool = False
     of_sums: bool = False
     composed: bool = False
+    adds: bool = False
+    subtracts: bool = False
+    multiplies: bool = False
+    raises: bool = False
+    activation: bool = False
+    piecewise_linear: bool = False
+    quantizes: bool = False
+    dequantizes: bool = False
     class_number: bool = False
     keeps_elements: bool = False
     homogeneous: bool = False
@@ -181,6 +197,11 @@ class OperatorFacts:
     def elementwise(self) -> bool:
         """Whether operands broadcast, and an element of the result depends only on the elements at its place."""
         return False
+
+    @property
+    def quantizer(self) -> bool:
+        """Whether it turns reals into integers, or back."""
+        return self.quantizes or self.dequantizes
 
 
 Key = tuple[str, str]

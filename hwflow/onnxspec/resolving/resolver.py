@@ -31,10 +31,8 @@ from hwflow.onnxspec.graphs.operator_facts import facts_of
 from hwflow.onnxspec.graphs.operator_names import (
     CAST_LIKE,
     CONSTANT,
-    DEQUANTIZE_LINEAR,
     IF,
     LOOP,
-    QUANTIZE_LINEAR,
     SCAN,
     SHAPE,
     SIZE,
@@ -204,8 +202,8 @@ class _Resolver:
     @property
     def is_quantized(self) -> bool:
         """Whether the model has quantizers or operators of a dialect of quantized models."""
-        pair = (QUANTIZE_LINEAR, DEQUANTIZE_LINEAR)
-        return any(n.op_type in pair or n.domain in DIALECT_DOMAINS for scope in self.scopes for n in scope.nodes)
+        nodes = (node for scope in self.scopes for node in scope.nodes)
+        return any(n.domain in DIALECT_DOMAINS or facts_of(n.domain, n.op_type).quantizer for n in nodes)
 
     @property
     def inliner(self) -> Inliner:

@@ -178,6 +178,6 @@ RECORDS = (
         limits=f"{phrases.FUNCTION}; of streams, positive bases in front of a quantizer; {phrases.INTEGER}, by "
         "integers of at least 0",
         becomes=("elementwise", "product", "requantize"), real_only=True, frames=axes.ELEMENTWISE,
-        error=_error, mended=integer_powers.POW
+        error=_error, mended=integer_powers.POW, raises=True
     ),
 )

@@ -39,7 +39,6 @@ import numpy as np
 import onnx
 
 from hwflow.onnxspec.graphs.operator_facts import facts_of
-from hwflow.onnxspec.graphs.operator_names import SHAPE, SIZE
 from hwflow.onnxspec.reference.evaluation import AnyArray, Region
 from hwflow.onnxspec.shapes.dialects import DIALECT_DOMAINS
 from hwflow.operators.float_errors.step_errors import INFLATION, Errors, NoBound, Step
@@ -72,7 +71,7 @@ def analyse(
     bounds.errors.update(feed_errors or {})
     depends = set(region.feeds)
     for node in region.nodes:
-        if node.op_type in (SHAPE, SIZE):  # whatever the elements are
+        if facts_of(node.domain, node.op_type).of_shapes:  # whatever the elements are
             bounds.errors.update({name: np.zeros(np.shape(bounds.values[name])) for name in node.output})
             continue
         constant = not depends.intersection(node.input)

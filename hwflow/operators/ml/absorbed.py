@@ -21,7 +21,6 @@ from hwflow.frontend.stream_types import REAL_TYPES
 from hwflow.frontend.views import Constant, HostInput
 from hwflow.numerics.float_keys import KEY_BITS, floats_of, key_range
 from hwflow.onnxspec.graphs.operator_facts import facts_of
-from hwflow.onnxspec.graphs.operator_names import CAST, IDENTITY
 from hwflow.onnxspec.reading.numpy_tensors import ELEMENT_TYPES
 from hwflow.onnxspec.reference.evaluation import RegionEvaluator
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
@@ -91,8 +90,8 @@ def _stream_of(state: Lowering, node: OnnxNode) -> str:
     values = state.model.values
     same = name in values and values[name].shape == values[node.result].shape and len(values[name].shape) == 2
     real = same and {values[name].dtype, values[node.result].dtype} <= {*KEY_BITS} & REAL_TYPES
-    moved = node.domain == "" and node.op_type in (CAST, IDENTITY)
-    if not real or not (moved or (facts.elementwise and facts.affine)) or not isinstance(state.views[name], HostInput):
+    alike = facts.elementwise and (facts.affine or facts.keeps_elements)
+    if not real or not alike or not isinstance(state.views[name], HostInput):
         return ""
     constants = [view.array for each in node.inputs if each and (view := _view(state, each)) is not None]
     return name if all(np.isfinite(array).all() for array in constants) else ""

@@ -49,7 +49,7 @@ RECORDS: tuple[Operator, ...] = (
         honours=attributes(broadcast=_BROADCAST),
         limits=f"streams of shapes that broadcast, or constants; {phrases.INTEGER}",
         becomes=("elementwise", "scaled_add"), frames=axes.ELEMENTWISE, error=linear_errors.add, by_type=True,
-        followed=True, integer_operands=True, accumulates=True, affine=True
+        followed=True, integer_operands=True, accumulates=True, affine=True, adds=True
     ),
     _of_truths(names.AND, "and", attributes(broadcast=_BROADCAST)),
     _of_integers("BitShift", integers.bit_shift, phrases.BITS, attributes(direction=("LEFT", "RIGHT"))),
@@ -58,7 +58,7 @@ RECORDS: tuple[Operator, ...] = (
     _of_integers("BitwiseOr", integers.always(Simple("or")), phrases.BITS),
     _of_integers("BitwiseXor", integers.always(Simple("xor")), phrases.BITS),
     Operator(
-        names.DIV, divisors=(1,), lower=integers.or_real(integers.always(Quotient()), arithmetic.div),
+        "Div", divisors=(1,), lower=integers.or_real(integers.always(Quotient()), arithmetic.div),
         honours=attributes(broadcast=_BROADCAST),
         limits=f"of reals, by what is never 0; by a stream before a quantizer only; {phrases.INTEGER}",
         becomes=("elementwise", "quotient", "requantize"), real_only=True, frames=axes.ELEMENTWISE,
@@ -90,7 +90,7 @@ RECORDS: tuple[Operator, ...] = (
         honours=attributes(broadcast=_BROADCAST),
         limits=f"streams of shapes that broadcast and one zero point each, or constants; {phrases.INTEGER}",
         becomes=("product",), real_only=True, frames=axes.ELEMENTWISE, error=linear_errors.mul, by_type=True,
-        followed=True, integer_operands=True, accumulates=True, affine=True
+        followed=True, integer_operands=True, accumulates=True, affine=True, multiplies=True
     ),
     Operator(
         "Neg", lower=arithmetic.neg, limits=f"of reals and {phrases.INTEGER}", becomes=("elementwise", "requantize"),
@@ -103,7 +103,7 @@ RECORDS: tuple[Operator, ...] = (
         honours=attributes(broadcast=_BROADCAST),
         limits=f"streams of shapes that broadcast, or constants; {phrases.INTEGER}",
         becomes=("elementwise", "scaled_add"), frames=axes.ELEMENTWISE, error=linear_errors.add, followed=True,
-        integer_operands=True, accumulates=True, affine=True
+        integer_operands=True, accumulates=True, affine=True, subtracts=True
     ),
     Operator(
         "Sum", lower=integers.or_real(integers.always(Simple("add")), ordering.total),

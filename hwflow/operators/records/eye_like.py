@@ -6,7 +6,6 @@ from hwflow.frontend.context import Lowering, refuse
 from hwflow.frontend.frames import axes
 from hwflow.frontend.views import View
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
-from hwflow.operators.float_errors.step_errors import Errors, Step
 from hwflow.operators.record import Operator, attributes
 
 
@@ -18,15 +17,9 @@ def eye_like(state: Lowering, node: OnnxNode) -> View:
     )
 
 
-def _error(step: Step) -> Errors:
-    """Return zero: nothing is rounded."""
-    result: Errors = 0.0 * step.output.astype(float)
-    return result
-
-
 RECORDS = (
     Operator(
         "EyeLike", lower=eye_like, honours=attributes("dtype", "k"), limits="of tensors of known sizes: a constant",
-        wild=True, of_shapes=True, frames=axes.NOT_INDEPENDENT, error=_error
+        wild=True, of_shapes=True, frames=axes.NOT_INDEPENDENT
     ),
 )

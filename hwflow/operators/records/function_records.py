@@ -44,13 +44,14 @@ _NO_TRAINING = OutputMode("training_mode", off=False, refused=True)
 def _function(
     name: str, function: Elementwise | Callable[[OnnxNode], Elementwise], error: ErrorRule,
     honours: Attributes | None = None, limits: str = phrases.FUNCTION, divisors: tuple[int, ...] = (),
-    *, of_sums: bool = False,
+    *, of_sums: bool = False, activation: bool = False, piecewise_linear: bool = False,
 ) -> Operator:
     """Return the record of a function of one operand, which becomes part of the next quantizer's."""
     make = (lambda node: function) if isinstance(function, Elementwise) else function
     return Operator(
         name, lower=islands.unary(make), honours=honours or {}, limits=limits, becomes=("requantize",),
-        frames=axes.ELEMENTWISE, error=error, divisors=divisors, of_sums=of_sums
+        frames=axes.ELEMENTWISE, error=error, divisors=divisors, of_sums=of_sums, activation=activation,
+        piecewise_linear=piecewise_linear
     )
 
 
@@ -94,7 +95,9 @@ RECORDS: tuple[Operator, ...] = (
         limits="inference: no mask, training_mode false", frames=axes.elementwise(0), error=move_errors.dropout,
         output_modes={1: _TEST, 6: _TEST}
     ),
-    _function(names.ELU, lambda node: Elu(finite(node, "alpha", 1.0)), function_errors.elu, attributes("alpha")),
+    _function(
+        "Elu", lambda node: Elu(finite(node, "alpha", 1.0)), function_errors.elu, attributes("alpha"), activation=True
+    ),
     _function("Erf", Erf(), function_errors.erf),
     Operator(
         "Exp", lower=islands.exponential, limits=phrases.FUNCTION, becomes=("requantize",), frames=axes.ELEMENTWISE,
@@ -106,8 +109,8 @@ RECORDS: tuple[Operator, ...] = (
         function_errors.gelu, attributes(approximate=("none", "tanh"))
     ),
     _function(
-        names.HARD_SIGMOID, lambda node: HardSigmoid(finite(node, "alpha", 0.2), finite(node, "beta", 0.5)),
-        function_errors.hard_sigmoid, attributes("alpha", "beta")
+        "HardSigmoid", lambda node: HardSigmoid(finite(node, "alpha", 0.2), finite(node, "beta", 0.5)),
+        function_errors.hard_sigmoid, attributes("alpha", "beta"), activation=True, piecewise_linear=True
     ),
     _function("HardSwish", HardSwish(), function_errors.hard_swish),
     Operator(
@@ -115,8 +118,8 @@ RECORDS: tuple[Operator, ...] = (
         keeps_elements=True
     ),
     _function(
-        names.LEAKY_RELU, lambda node: LeakyRelu(finite(node, "alpha", 0.01)),
-        function_errors.leaky_relu, attributes("alpha")
+        "LeakyRelu", lambda node: LeakyRelu(finite(node, "alpha", 0.01)),
+        function_errors.leaky_relu, attributes("alpha"), activation=True, piecewise_linear=True
     ),
     _function("Mish", Mish(), function_errors.mish),
     Operator(
@@ -128,29 +131,29 @@ RECORDS: tuple[Operator, ...] = (
         divisors=(0,),
     ),
     Operator(
-        names.RELU, lower=islands.relu, limits=f"{phrases.FUNCTION}; {phrases.INTEGER}", becomes=("requantize",),
+        "Relu", lower=islands.relu, limits=f"{phrases.FUNCTION}; {phrases.INTEGER}", becomes=("requantize",),
         frames=axes.ELEMENTWISE, error=move_errors.monotone, by_type=True, integer_operands=True, affine=True,
-        homogeneous=True
+        homogeneous=True, activation=True, piecewise_linear=True
     ),
     _function("Round", Round(Rounding.ROUND), move_errors.monotone),
     _function(
         "Selu", lambda node: Selu(finite(node, "alpha", 1.67326319), finite(node, "gamma", 1.05070102)),
         function_errors.selu, attributes("alpha", "gamma")
     ),
-    _function(names.SIGMOID, Sigmoid(), function_errors.sigmoid),
+    _function(names.SIGMOID, Sigmoid(), function_errors.sigmoid, activation=True),
     _function("Sin", Sin(), function_errors.sine),
     _function("Sinh", Sinh(), function_errors.hyperbolic_sine),
     _function("Sign", Sign(), move_errors.monotone),
-    _function(names.SOFTPLUS, Softplus(), function_errors.softplus),
-    _function(names.SOFTSIGN, Softsign(), function_errors.softsign),
+    _function("Softplus", Softplus(), function_errors.softplus, activation=True),
+    _function("Softsign", Softsign(), function_errors.softsign, activation=True),
     _function(
         "Sqrt", Sqrt(), function_errors.square_root, limits=f"{phrases.FUNCTION}, of numbers that are not negative",
         of_sums=True,
     ),
     _function("Tan", Tan(), function_errors.tangent),
-    _function(names.TANH, Tanh(), function_errors.tanh),
+    _function(names.TANH, Tanh(), function_errors.tanh, activation=True),
     _function(
-        names.THRESHOLDED_RELU, lambda node: ThresholdedRelu(finite(node, "alpha", 1.0)),
-        function_errors.thresholded_relu, attributes("alpha")
+        "ThresholdedRelu", lambda node: ThresholdedRelu(finite(node, "alpha", 1.0)),
+        function_errors.thresholded_relu, attributes("alpha"), activation=True, piecewise_linear=True
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hwflow.frontend.frames import axes
+from hwflow.frontend.frames import axes, following
 from hwflow.onnxspec.graphs import operator_names as names
 from hwflow.onnxspec.reference import framewise, resize_defects, runtime_differences
 from hwflow.onnxspec.shapes import size_facts
@@ -68,7 +68,7 @@ RECORDS: tuple[Operator, ...] = (
         accumulates=True
     ),
     Operator(
-        names.SLICE, lower=moves.slice_, honours=attributes("axes", "ends", "starts"),
+        "Slice", lower=moves.slice_, honours=attributes("axes", "ends", "starts"),
         limits=f"constant starts, ends, axes and steps, {phrases.MOVED}", becomes=("reindex",), frames=axes.slice_(),
         error=move_errors.moved, proportional=True, keeps_rank=True, moves=True, masks=True
     ),
@@ -84,8 +84,8 @@ RECORDS: tuple[Operator, ...] = (
     ),
     Operator(
         names.SQUEEZE, lower=reshapes.reshape, honours=attributes("axes"), limits=phrases.FRONT, becomes=("reshape",),
-        frames=axes.reshape(), error=move_errors.moved, proportional=True, framewise=framewise.inner_axes,
-        integer_operands=True, keeps_elements=True, masks=True
+        frames=axes.reshape(following.squeezed), error=move_errors.moved, proportional=True,
+        framewise=framewise.inner_axes, integer_operands=True, keeps_elements=True, masks=True
     ),
     Operator(
         "Tile", lower=moves.tile, limits=f"constant repeats, {phrases.MOVED}", becomes=("reindex",), frames=axes.tile(),
@@ -103,8 +103,8 @@ RECORDS: tuple[Operator, ...] = (
     ),
     Operator(
         names.UNSQUEEZE, lower=reshapes.reshape, honours=attributes("axes"), limits=phrases.FRONT, becomes=("reshape",),
-        frames=axes.reshape(), error=move_errors.moved, proportional=True, framewise=framewise.inner_axes,
-        integer_operands=True, keeps_elements=True, masks=True
+        frames=axes.reshape(following.unsqueezed), error=move_errors.moved, proportional=True,
+        framewise=framewise.inner_axes, integer_operands=True, keeps_elements=True, masks=True
     ),
     Operator(
         "Upsample", lower=resize.upsample, honours=attributes("height_scale", "mode", "scales", "width_scale"),

@@ -32,7 +32,7 @@ RECORDS: tuple[Operator, ...] = (
         names.DEQUANTIZE_LINEAR, lower=qdq.dequantize_linear, honours=attributes("axis", "block_size", "output_dtype"),
         limits=f"{phrases.SCALE}; blocked: constants", frames=axes.quantizer(), error=quantizer_errors.dequantize,
         tame=True, by_type=True, foldable=False, data=(0,), framewise=framewise.quantizer,
-        mended=evaluator_defects.DEQUANTIZE, keeps_rank=True
+        mended=evaluator_defects.DEQUANTIZE, keeps_rank=True, dequantizes=True
     ),
     Operator(
         "DynamicQuantizeLinear", lower=qlinear.dynamic_quantize_linear,
@@ -72,7 +72,7 @@ RECORDS: tuple[Operator, ...] = (
         ),
         limits=f"{phrases.SCALE}; to integers of at most 16 bits", becomes=("requantize",), quantized=True,
         frames=axes.quantizer(), error=quantizer_errors.quantize, tame=True, by_type=True, foldable=False, data=(0,),
-        framewise=framewise.quantizer, mended=evaluator_defects.QUANTIZE, keeps_rank=True
+        framewise=framewise.quantizer, mended=evaluator_defects.QUANTIZE, keeps_rank=True, quantizes=True
     ),
     Operator(
         names.DEQUANTIZE_LINEAR, domains=MICROSOFT, lower=qdq.dequantize_linear,
@@ -80,7 +80,7 @@ RECORDS: tuple[Operator, ...] = (
         limits=f"{phrases.SCALE}; blocked: constants", frames=axes.quantizer(),
         error=quantizer_errors.dequantize_contrib, data=(0,), framewise=framewise.quantizer,
         form=dialect_forms.DEQUANTIZE, shape=dialects.dequantize, evaluate=microsoft_operators.dequantize,
-        keeps_rank=True
+        keeps_rank=True, dequantizes=True
     ),
     Operator(
         "MatMulIntegerToFloat", domains=MICROSOFT, lower=microsoft.matmul_integer_to_float, quantized=True,
@@ -95,7 +95,7 @@ RECORDS: tuple[Operator, ...] = (
         honours=attributes(*_POOLED, "dilations", auto_pad=AUTO_PADS), quantized=True,
         limits=f"{phrases.POOL}; of integers; channels last", becomes=("max_pool2d",), heavy=True, frames=axes.IMAGE,
         error=quantizer_errors.exact_integers, form=dialect_forms.MAX_POOL, shape=dialects.nhwc_max_pool,
-        evaluate=microsoft_operators.nhwc_max_pool
+        evaluate=microsoft_operators.nhwc_max_pool, moves=True
     ),
     Operator(
         "QGemm", domains=MICROSOFT, lower=microsoft.qgemm, honours=attributes("alpha", "transA", "transB"),
@@ -192,7 +192,7 @@ RECORDS: tuple[Operator, ...] = (
         quantized=True,
         limits=f"{phrases.SCALE}; to integers of at most 16 bits", becomes=("requantize",), frames=axes.quantizer(),
         error=quantizer_errors.quantize_contrib, data=(0,), framewise=framewise.quantizer, form=dialect_forms.QUANTIZE,
-        shape=dialects.quantize, levels=microsoft_operators.quantizer_levels, keeps_rank=True
+        shape=dialects.quantize, levels=microsoft_operators.quantizer_levels, keeps_rank=True, quantizes=True
     ),
     Operator(
         "BipolarQuant", domains=QONNX, lower=qonnx.bipolar_quant, quantized=True, limits="positive constant scale",
