@@ -10,7 +10,7 @@ from hwflow.cores.operator import Resources
 
 
 def useful_lanes(channels: int) -> list[int]:
-    """Lane counts worth looking at: the least one for each number of blocks; ascending."""
+    """Return the lane counts worth looking at: the least one for each number of blocks; ascending."""
     return sorted({-(-channels // blocks) for blocks in range(1, channels + 1)})
 
 
@@ -20,25 +20,26 @@ FEW = 16  # words of a table by which products of look-up tables are counted one
 
 
 def stream_lanes(shape: tuple[int, ...]) -> list[int]:
-    """Lane counts of a stream (pixels, channels) worth looking at: of a part of a pixel, then of whole pixels."""
+    """Return the lane counts of a stream (pixels, channels) worth looking at: of a part of a pixel, then of whole
+    pixels."""
     pixels, channels = shape
     whole = range(2, min(pixels, MOST_LANES // channels) + 1)
     return useful_lanes(channels) + [count * channels for count in whole if pixels % count == 0]
 
 
 def bits(greatest: int) -> int:
-    """Bits of a counter up to ``greatest``."""
+    """Return the bits of a counter up to ``greatest``."""
     return max(1, greatest.bit_length())
 
 
 def trailing_zeros(*numbers: int) -> int:
-    """Bits at the low end that are 0 in all numbers; none if all are 0."""
+    """Count the bits at the low end that are 0 in all numbers; none if all are 0."""
     together = gcd(*numbers)
     return (together & -together).bit_length() - 1 if together else 0
 
 
 def adders(width: int, count: int, family: str = "ecp5") -> Resources:
-    """Registered adders."""
+    """Estimate registered adders."""
     return Resources(lut=chain(family, width) * count, ff=width * count)
 
 
@@ -87,7 +88,7 @@ def difference(family: str, width: int) -> int:
 
 
 def skid_buffer(width: int, family: str = "ecp5") -> Resources:
-    """Two registers and what chooses between them."""
+    """Estimate two registers and what chooses between them."""
     return Resources(lut=width + (5 if FAMILIES[family].carry_bits == 1 else 9), ff=2 * width + 1)
 
 
@@ -102,8 +103,8 @@ def joint_step(family: str, streams: int) -> int:
 
 
 def loop(rounds: int) -> Resources:
-    """:func:`hdl_lib.blocks.loop`: a counter down and a register that says which round is the last. Up to four bits
-    every function is a few look-up tables; beyond, a carry chain, its load and a comparison."""
+    """Estimate :func:`hdl_lib.blocks.loop`: a counter down and a register that says which round is the last. Up to four
+    bits every function is a few look-up tables; beyond, a carry chain, its load and a comparison."""
     if rounds == 1:
         return Resources()
     width = (rounds - 1).bit_length()
@@ -111,8 +112,8 @@ def loop(rounds: int) -> Resources:
 
 
 def count_up(count: int) -> Resources:
-    """:func:`hdl_lib.blocks.count_up`: a counter, with a register that says when to wrap unless ``count`` is a power
-    of two."""
+    """Estimate :func:`hdl_lib.blocks.count_up`: a counter, with a register that says when to wrap unless ``count`` is a
+    power of two."""
     width = (count - 1).bit_length()
     if count & (count - 1):
         return loop(count)
@@ -120,7 +121,7 @@ def count_up(count: int) -> Resources:
 
 
 def count_behind(count: int) -> Resources:
-    """:func:`hdl_lib.blocks.count_behind`: a counter that is a step ahead, and the register behind it."""
+    """Estimate :func:`hdl_lib.blocks.count_behind`: a counter that is a step ahead, and the register behind it."""
     return count_up(count) + Resources(ff=(count - 1).bit_length() if count > SMALL_COUNT else 0)
 
 

@@ -22,7 +22,7 @@ class Changing:
 
     @classmethod
     def every(cls, words: int, width: int) -> Changing:
-        """Of a table whose bits all change."""
+        """Count the bits of a table whose bits all change."""
         return cls(banks_of(width, words) * width, width)
 
 
@@ -54,7 +54,7 @@ def changing_columns(bits: npt.NDArray[np.uint8]) -> Changing:
 
 
 def changing_numbers(words: IntArray, bits: Sequence[int]) -> Changing:
-    """Of a table of [words, numbers]; the numbers have so many ``bits`` in it, 63 at most."""
+    """Count the changing bits of a table of [words, numbers]; the numbers have so many ``bits`` in it, 63 at most."""
     width = sum(bits)
     count = bank_words(width, len(words))
     banks = -(-len(words) // count)

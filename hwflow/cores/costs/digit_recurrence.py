@@ -10,7 +10,7 @@ from hwflow.cores.operator import Resources
 
 
 def digit_recurrence(family: str, form: Recurrence, rounds: int, lanes: int, output: int, depth: int) -> Resources:
-    """Cost of :class:`hdl_lib.arithmetic.digit_recurrence.DigitRecurrence` with results of ``output`` bits."""
+    """Estimate :class:`hdl_lib.arithmetic.digit_recurrence.DigitRecurrence` with results of ``output`` bits."""
     units = form.bits // rounds
     lane = Resources(ff=form.loaded)
     if form.signed:

@@ -28,8 +28,8 @@ Operands = Sequence[Operand]
 def joined(
     family: str, inputs: Sequence[int], output: int, lanes: int, stages: int, depth: int
 ) -> Resources:
-    """What :class:`hdl_lib.streams.joined.Joined` has around the lanes: skid buffers, the step, its delays, a queue;
-    ``inputs`` and ``output``: bits of an element."""
+    """Estimate what :class:`hdl_lib.streams.joined.Joined` has around the lanes: skid buffers, the step, its delays, a
+    queue; ``inputs`` and ``output``: bits of an element."""
     if not depth:  # of one input, in a chain
         return Resources(ff=stages)
     total = Resources(lut=joint_step(family, len(inputs)), ff=stages + len(inputs))
@@ -39,23 +39,23 @@ def joined(
 
 
 def comparison(family: str, inputs: Operands) -> Resources:
-    """The sign of a difference: a carry chain."""
+    """Estimate the sign of a difference: a carry chain."""
     return Resources(lut=chain(family, _difference(inputs)))
 
 
 def equality(inputs: Operands) -> int:
-    """A table for two bits of each operand, and a tree of those."""
+    """Count look-up tables: one for two bits of each operand, and a tree of those."""
     tables = ceil(_widest(inputs) / 2)
     return tables + ceil((tables - 1) / 3)
 
 
 def negation(family: str, width: int) -> Resources:
-    """The complement, if need be, and one more."""
+    """Estimate the complement, if need be, and one more."""
     return Resources(lut=width if width <= 4 else width + chain(family, width))
 
 
 def shift(inputs: Operands, output: IntType, left: bool, bits: int) -> Resources:
-    """A register for each bit of the distance, the rest of which is kept along."""
+    """Estimate a register for each bit of the distance, the rest of which is kept along."""
     x, distance = inputs
     width = output.bits if left else x.element.bits
     levels = min(bits.bit_length() - 1, distance.element.bits - distance.element.signed)
@@ -72,7 +72,7 @@ def shift(inputs: Operands, output: IntType, left: bool, bits: int) -> Resources
 
 
 def divider(family: str, inputs: Operands, output: IntType, form: DivisionForm) -> Resources:
-    """Magnitudes, a subtraction and a choice for each bit of the dividend, the sign."""
+    """Estimate magnitudes, a subtraction and a choice for each bit of the dividend, the sign."""
     a, b = (operand.element for operand in inputs)
     free = inputs[1].constant
     if free:  # its sign is known, and that no quotient has as many bits
@@ -110,6 +110,6 @@ def _widest(inputs: Operands) -> int:
 
 
 def _difference(inputs: Operands) -> int:
-    """Bits of the difference of two operands."""
+    """Return the bits of the difference of two operands."""
     signed = any(operand.element.signed for operand in inputs)
     return 1 + max(o.element.bits + (signed and not o.element.signed) for o in inputs)

@@ -24,8 +24,8 @@ BitArray = npt.NDArray[np.uint8]
 
 @lru_cache(maxsize=1 << 14)
 def block_ram_shape(family: str, words: int, width: int, *, writable: bool) -> tuple[int, tuple[int, int]]:
-    """Block RAMs for a memory, and the shape (words, bits) they are used in: of those that take the fewest the one that
-    leaves least of them empty. In a memory that is never written a row may hold several words."""
+    """Return the block RAMs for a memory, and the shape (words, bits) they are used in: of those that take the fewest
+    the one that leaves least of them empty. In a memory that is never written a row may hold several words."""
 
     def blocks(shape: tuple[int, int]) -> int:
         depth, bits = shape
@@ -38,7 +38,7 @@ def block_ram_shape(family: str, words: int, width: int, *, writable: bool) -> t
 
 
 def block_rams(family: str, words: int, width: int) -> int:
-    """Block RAMs for a memory: the best of the primitive's shapes."""
+    """Return the fewest block RAMs for a memory over the primitive's shapes."""
     return block_ram_shape(family, words, width, writable=True)[0]
 
 
@@ -48,7 +48,8 @@ def read_only_block_rams(family: str, words: int, width: int) -> int:
 
 
 def table_writer(words: int, width: int) -> Resources:
-    """What writes a loadable table (:class:`hdl_lib.loading.table_writer.TableWriter`): a row, the line, an address."""
+    """Estimate what writes a loadable table (:class:`hdl_lib.loading.table_writer.TableWriter`): a row, the line, an
+    address."""
     banks = banks_of(width, words)
     address = max(1, (-(-words // banks) - 1).bit_length())
     return Resources(lut=6, ff=banks * width + 2 * address + 17)
@@ -58,8 +59,8 @@ def table_writer(words: int, width: int) -> Resources:
 def rom(
     family: str, words: int, width: int, changing: Changing | None = None, *, held: bool = False
 ) -> Resources:
-    """A synchronous read-only table with an output register; ``changing``: of its bits (None: all); ``held``: in block
-    RAM, whatever its size."""
+    """Estimate a synchronous read-only table with an output register; ``changing``: of its bits (None: all); ``held``:
+    in block RAM, whatever its size."""
     changing = changing or Changing.every(words, width)
     banks, width = banks_of(width, words), changing.bits
     if words == 1 or not width:
@@ -78,13 +79,13 @@ def rom(
 
 
 def filled_rom(family: str, words: Sequence[int], width: int, *, output_register: bool = True) -> Resources:
-    """A synchronous read-only table of known words, patterns of ``width`` bits: see :func:`filled_table`."""
+    """Estimate a synchronous read-only table of known words, patterns of ``width`` bits: see :func:`filled_table`."""
     return filled_table(family, bits_of_words(words, width), output_register=output_register)
 
 
 def filled_table(family: str, bits: BitArray, *, output_register: bool = True) -> Resources:
-    """A synchronous read-only table of known ``bits`` [words, bits]: a bit that is the same in all words costs nothing,
-    and of bits that are alike in all words look-up tables hold one.
+    """Estimate a synchronous read-only table of known ``bits`` [words, bits]: a bit that is the same in all words costs
+    nothing, and of bits that are alike in all words look-up tables hold one.
 
     Of logic, a block of 16 words is a look-up table; 32 to 128 words are made of such blocks with multiplexers of the
     device's own. A half in which a bit never changes is a reset of the bit's register (without this TFC 2w2a is
@@ -118,7 +119,7 @@ def filled_table(family: str, bits: BitArray, *, output_register: bool = True) -
 
 
 def filled_numbers(family: str, words: IntArray, width: int, *, output_register: bool = True) -> Resources:
-    """The same of numbers, in two's complement of ``width`` bits: a table in block RAMs is not taken apart."""
+    """Estimate the same of numbers, in two's complement of ``width`` bits: a table in block RAMs is not taken apart."""
     count = (int(np.bitwise_or.reduce(words ^ words[0])) & (1 << width) - 1).bit_count()
     column = words[:, np.newaxis]
     in_blocks = _in_blocks(
@@ -132,7 +133,8 @@ def filled_numbers(family: str, words: IntArray, width: int, *, output_register:
 def _in_blocks(
     family: str, shape: tuple[int, int], count: int, changing: Callable[[], Changing], output_register: bool
 ) -> Resources | None:
-    """A table of known [words, bits], ``count`` of which change, in block RAMs; None where it is smaller in logic."""
+    """Estimate a table of known [words, bits], ``count`` of which change, in block RAMs; None where it is smaller in
+    logic."""
     words, width = shape
     blocks, _ = block_ram_shape(family, words, count, writable=False)
     if words * count <= 16 * FAMILIES[family].bram_cost * blocks:
@@ -145,7 +147,7 @@ def _in_blocks(
 
 
 def bits_of_words(words: Sequence[int], width: int) -> BitArray:
-    """[words, bits] of patterns of ``width`` bits, the lowest first."""
+    """Return the [words, bits] of patterns of ``width`` bits, the lowest first."""
     if width < 64:  # a word is a number that numpy knows
         octets = np.array(words, dtype="<u8").view(np.uint8).reshape(len(words), 8)
         return np.unpackbits(octets, axis=1, bitorder="little")[:, :width]
@@ -154,8 +156,8 @@ def bits_of_words(words: Sequence[int], width: int) -> BitArray:
 
 
 def _banked(family: str, words: int, banks: int, changing: Changing, output_register: bool) -> Resources:
-    """A table in several banks (:func:`hdl_lib.memories.rom.banks_of`). As one bank, lenet300 is predicted 28 % below
-    its look-up tables."""
+    """Estimate a table in several banks (:func:`hdl_lib.memories.rom.banks_of`). As one bank, lenet300 is predicted 28
+    % below its look-up tables."""
     blocks = read_only_block_rams(family, ceil(words / banks), changing.columns)
     select = (banks - 1).bit_length() * (ceil(changing.bits / SELECT_REACH) + output_register)
     # A bank's bit that never changes takes no place in the choice.
@@ -176,7 +178,8 @@ def _deep_choice(words: int, width: int) -> int:
 
 @lru_cache(maxsize=1 << 12)  # of few words there are few columns
 def _without_resets(column: bytes) -> bytes:
-    """What is left of a bit of a table, a function of all its address bits, behind halves in which it never changes."""
+    """Return what is left of a bit of a table, a function of all its address bits, behind halves in which it never
+    changes."""
     while len(column) > 2:
         left = [half for half in _halves(column) if _changes(half)]
         if len(left) != 1:
@@ -206,14 +209,15 @@ def _changes(column: bytes) -> bool:
 
 
 def _rows_of_blocks(family: str, words: int, width: int, blocks: int) -> int:
-    """Block RAMs one behind the other, as few as there can be in so many ``blocks``."""
+    """Count block RAMs one behind the other, as few as there can be in so many ``blocks``."""
     rows = [(ceil(words / depth), bits) for depth, bits in FAMILIES[family].bram_shapes]
     return min(count for count, bits in rows if ceil(count * width / bits) == blocks)
 
 
 @lru_cache(maxsize=1 << 12)
 def in_block_ram(family: str, words: int, width: int) -> int:
-    """Block RAMs yosys takes for a memory that is written and read, 0 if it makes it of something else."""
+    """Return the block RAMs that yosys takes for a memory that is written and read, 0 if it makes it of something
+    else."""
     device, blocks = FAMILIES[family], block_rams(family, words, width)
     if device.lutram is None:
         return blocks if device.bram_cost * blocks + BLOCK_EXTRA < words * width else 0
@@ -231,7 +235,7 @@ BLOCK_EXTRA = 6
 
 @lru_cache(maxsize=1 << 12)
 def asynchronous_memory(family: str, words: int, width: int) -> Resources:
-    """A memory read in the same cycle."""
+    """Estimate a memory read in the same cycle."""
     per_block = FAMILIES[family].lutram
     if words == 1:
         return Resources(ff=width)
@@ -245,9 +249,9 @@ def asynchronous_memory(family: str, words: int, width: int) -> Resources:
 
 @lru_cache(maxsize=1 << 12)
 def buffer_memory(family: str, words: int, width: int) -> Resources:
-    """A memory with two registers behind it (:class:`hdl_lib.memories.buffer_memory.BufferMemory`): of several parts
-    each has both, with a choice behind them. Small parts are in look-up tables, and the first register is not theirs.
-    """
+    """Estimate a memory with two registers behind it (:class:`hdl_lib.memories.buffer_memory.BufferMemory`): of several
+    parts each has both, with a choice behind them. Small parts are in look-up tables, and the first register is not
+    theirs."""
     total, parts = Resources(), memory_parts(width, words)
     for part in parts:
         blocks = in_block_ram(family, part, width)
@@ -269,7 +273,8 @@ BLOCK_CHOICE = {2: 1, 3: 2, 4: 2, 5: 3}  # of so many block RAMs one behind the 
 
 @lru_cache(maxsize=1 << 12)
 def queue(family: str, width: int, depth: int) -> Resources:
-    """An output queue: shift registers up to 4 entries, an asynchronous memory beyond; nothing without entries."""
+    """Estimate an output queue: shift registers up to 4 entries, an asynchronous memory beyond; nothing without
+    entries."""
     if not depth:
         return Resources()
     address = (depth - 1).bit_length()
@@ -291,7 +296,7 @@ _RELAY_LUTS = (3, 7, 11, 17)  # of its control, by depth
 
 
 def relay(family: str, width: int, depth: int) -> Resources:
-    """A queue whose entries themselves, or a counter beyond four of them, say whether there is room."""
+    """Estimate a queue whose entries themselves, or a counter beyond four of them, say whether there is room."""
     if depth <= REGISTER_DEPTH:
         return Resources(lut=width * (depth - 1) + _RELAY_LUTS[depth - 1], ff=depth * (width + 1))
     address = (depth - 1).bit_length()
@@ -299,16 +304,16 @@ def relay(family: str, width: int, depth: int) -> Resources:
 
 
 def block_queue(family: str, width: int, depth: int) -> Resources:
-    """A queue in block RAM: a row less than ``depth``, a register behind it. So few bits that no block is taken
-    for them are in look-up tables, and the memory's own register is one of flip-flops."""
+    """Estimate a queue in block RAM: a row less than ``depth``, a register behind it. So few bits that no block is
+    taken for them are in look-up tables, and the memory's own register is one of flip-flops."""
     rows = max(2, depth - 1)
     address, credits = (rows - 1).bit_length(), (depth - 1).bit_length()
     return Resources(lut=10 + 5 * address, ff=credits + 3 * address + 4) + buffer_memory(family, rows, width)
 
 
 def delay(family: str, width: int, beats: int, depth: int) -> Resources:
-    """A memory of ``beats`` with two registers behind it, what counts them, and a queue; between a beat and the first
-    one the registers of a queue choose."""
+    """Estimate a memory of ``beats`` with two registers behind it, what counts them, and a queue; between a beat and
+    the first one the registers of a queue choose."""
     address = (beats - 1).bit_length()
     choice = width if depth > REGISTER_DEPTH else 0
     control = Resources(lut=8 + 6 * address + choice, ff=8 + 4 * address)
@@ -325,9 +330,10 @@ def cells(storage: Resources, family: str, *, scarce: bool) -> int:
 
 
 def cheapest_style(family: str, width: int, depth: int, *, scarce: bool = False) -> str:
-    """Storage of a queue of ``depth`` beats: "block" where look-up tables and flip-flops would cost more than block RAM
-    takes of a device; else "auto". ``scarce``: the design would fit but for its block RAMs. A block RAM, whose latency
-    is longer, takes more beats to do the same: no queue of so few that registers hold them moves there."""
+    """Return the storage of a queue of ``depth`` beats: "block" where look-up tables and flip-flops would cost more
+    than block RAM takes of a device; else "auto". ``scarce``: the design would fit but for its block RAMs. A block RAM,
+    whose latency is longer, takes more beats to do the same: no queue of so few that registers hold them moves
+    there."""
     if depth <= REGISTER_DEPTH:
         return "auto"
     ways = (way(family, width, depth) for way in (queue, block_queue))

@@ -15,7 +15,7 @@ def plain_tables(columns: Sequence[bytes]) -> tuple[int, int]:
 
 
 def _filled(column: bytes, size: int) -> bytes:
-    """The column with ``size`` values: where it has none, what makes an address bit idle."""
+    """Return the column with ``size`` values: where it has none, what makes an address bit idle."""
     if len(column) == size:
         return column
     half = size // 2
@@ -44,7 +44,7 @@ def _tables(functions: Iterable[bytes]) -> int:
 
 @lru_cache(maxsize=1 << 12)  # of few words there are few columns
 def without_idle_bits(column: bytes) -> bytes:
-    """The column as a function of those address bits alone that change it."""
+    """Return the column as a function of those address bits alone that change it."""
     values = int(column, 2)
     for half, lower in _address_bits(len(column)):
         if not (values ^ values >> half) & lower:
@@ -55,8 +55,8 @@ def without_idle_bits(column: bytes) -> bytes:
 
 @cache
 def _address_bits(words: int) -> list[tuple[int, int]]:
-    """For each address bit of so many words, a power of two: the distance of two words that it alone tells apart, and
-    the lower ones of these pairs, in a number with a bit for each word."""
+    """Return for each address bit of so many words, a power of two: the distance of two words that it alone tells
+    apart, and the lower ones of these pairs, in a number with a bit for each word."""
     found = []
     half = words // 2
     while half:

@@ -21,9 +21,9 @@ from hwflow.types import IntType
 def lane_map(
     family: str, sources: Sequence[int | None], source: IntType, result: IntType, fill: int, depth: int
 ) -> Resources:
-    """A queue. In registers a constant is the reset of a bit that else were chosen (ones too where a flip-flop may be
-    set that is 0 at first); memories have neither the fill value's zeros nor the copies of a sign, and those made of
-    flip-flops each input lane and the fill value's ones once."""
+    """Estimate a queue. In registers a constant is the reset of a bit that else were chosen (ones too where a flip-flop
+    may be set that is 0 at first); memories have neither the fill value's zeros nor the copies of a sign, and those
+    made of flip-flops each input lane and the fill value's ones once."""
     ones = (fill & (1 << result.bits) - 1).bit_count()
     taken = [lane for lane in sources if lane is not None]
     fills, flat = len(sources) - len(taken), FAMILIES[family].lutram is None
@@ -38,7 +38,8 @@ def lane_map(
 
 
 def beat_run(family: str, width: int, beats: int, depth: int) -> Resources:
-    """A count of a frame's beats, comparisons with both ends of the run, a queue. ``width``: bits of a beat."""
+    """Estimate a count of a frame's beats, comparisons with both ends of the run, a queue. ``width``: bits of a
+    beat."""
     compared = 2 * (1 if beats <= 16 else 2)
     # Where carry cells have tables of their own, the counter keeps what compares it apart; more so without a wrap.
     spread = 0 if FAMILIES[family].carry_bits == 1 else 4 if beats & (beats - 1) else 12
@@ -48,8 +49,8 @@ def beat_run(family: str, width: int, beats: int, depth: int) -> Resources:
 def pad_crop(
     family: str, frame: Frame, lanes: int, source: IntType, result: IntType, depth: int
 ) -> Resources:
-    """A count of the steps of each run, a choice of what is sent, a queue. ``source``, ``result``: an element before
-    and behind."""
+    """Estimate a count of the steps of each run, a choice of what is sent, a queue. ``source``, ``result``: an element
+    before and behind."""
     runs, width, flat = frame.runs, lanes * result.bits, FAMILIES[family].lutram is None
     counter = bits(max(run.steps for run in runs) - 1)
     index = bits(len(runs) - 1)
@@ -73,8 +74,8 @@ def pad_crop(
 def rearrange(
     family: str, plan: RearrangePlan, lanes: int, source: IntType, result: IntType, depth: int
 ) -> Resources:
-    """A buffer, the loops of its addresses and their tables, counts of beats, a queue. ``source``, ``result``: an
-    element before and behind."""
+    """Estimate a buffer, the loops of its addresses and their tables, counts of beats, a queue. ``source``, ``result``:
+    an element before and behind."""
     width, rows = lanes * source.bits, max(2, plan.rows)
     store = buffer_memory(family, rows, width) + Resources(ff=width)
     if not store.bram and FAMILIES[family].lutram is None and plan.walk.steps == 1 and plan.beats % rows == 0:
@@ -87,7 +88,7 @@ def rearrange(
 
 @cache
 def _control(family: str, plan: RearrangePlan) -> Resources:
-    """All but the buffer and the queue."""
+    """Estimate all but the buffer and the queue."""
     rows, walk = plan.rows, plan.walk
     place, wraps = bits(max(2, rows) - 1), rows & (rows - 1) != 0
     step = plan.beats % rows if rows > 1 else 0  # from frame to frame in the buffer
@@ -110,8 +111,8 @@ def _control(family: str, plan: RearrangePlan) -> Resources:
 
 
 def _counts(family: str, plan: RearrangePlan, released: int) -> Resources:
-    """Through which writer and reader wait for each other; ``released``: bits of the numbers of beats released that
-    differ."""
+    """Estimate the counts through which writer and reader wait for each other; ``released``: bits of the numbers of
+    beats released that differ."""
     phases, ahead = plan.phases, plan.beats + plan.skipped
     greatest = max(plan.beats + plan.needed[0], *(phase.needed for phase in phases))
     spare = Shape.cast(range(-1, plan.rows + ahead)).width
@@ -129,8 +130,8 @@ def _counts(family: str, plan: RearrangePlan, released: int) -> Resources:
 
 
 def _address(family: str, walk: AddressWalk, rows: int, outermost: bool) -> Resources:
-    """The loops, sums and tables of an address of which a buffer of ``rows`` takes what it needs; ``outermost``:
-    whether the end of a frame is looked at."""
+    """Estimate the loops, sums and tables of an address of which a buffer of ``rows`` takes what it needs;
+    ``outermost``: whether the end of a frame is looked at."""
     needed = bits(rows - 1) if rows & (rows - 1) == 0 else bits(2 * rows - 1)
     mask = (1 << needed) - 1
     spans = [axis.stride * (axis.count - 1) for axis in walk.axes]
@@ -157,6 +158,6 @@ def _address(family: str, walk: AddressWalk, rows: int, outermost: bool) -> Reso
 
 
 def _distinct(numbers: Sequence[int]) -> int:
-    """Bits of the numbers that are not 0 in all of them and not the same as another bit in all of them."""
+    """Count the bits of the numbers that are not 0 in all of them and not the same as another bit in all of them."""
     columns = {tuple(number >> bit & 1 for number in numbers) for bit in range(max(numbers).bit_length())}
     return len([column for column in columns if any(column)])

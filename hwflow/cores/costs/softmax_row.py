@@ -17,7 +17,7 @@ def softmax_row(
     family: str, element: int, size: int, result: int, bits: int, exponentials: Sequence[int],
     thresholds: Sequence[int], digits: int, offset: int, depth: int,
 ) -> Resources:
-    """Cost of the core with elements of so many bits, results likewise, and sums of ``bits``."""
+    """Estimate the core with elements of so many bits, results likewise, and sums of ``bits``."""
     length, width = bits + 1, max(exponentials).bit_length()
     index, distance = (size - 1).bit_length(), (len(exponentials) - 1).bit_length()
     levels = (len(thresholds) - 1).bit_length()
@@ -38,7 +38,7 @@ def softmax_row(
 
 
 def _row(family: str, size: int, element: int) -> Resources:
-    """The elements of a row, in a memory with a register behind it."""
+    """Estimate the elements of a row, in a memory with a register behind it."""
     blocks = in_block_ram(family, size, element)
     if blocks:
         return Resources(bram=blocks)

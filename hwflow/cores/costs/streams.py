@@ -28,7 +28,8 @@ from hwflow.types import IntType
 
 
 def add_multipliers(family: str, plan: AddPlan, pixels: int = 1) -> int:
-    """Multiplier blocks of a core of :mod:`hdl_lib.streams.stream_add`; ``pixels``: as many as a beat holds."""
+    """Count the multiplier blocks of a core of :mod:`hdl_lib.streams.stream_add`; ``pixels``: as many as a beat
+    holds."""
     if plan.form != ProductForm.DSP:
         return 0
     made = []
@@ -48,8 +49,8 @@ def add_multipliers(family: str, plan: AddPlan, pixels: int = 1) -> int:
 def stream_add(
     family: str, inputs: Sequence[IntType], plan: AddPlan, blocks: int, depth: int, pixels: int = 1
 ) -> Resources:
-    """Skid buffers, products or sums of shifted inputs (see :mod:`hdl_lib.streams.stream_add`), tables of multipliers.
-    ``pixels``: as many as a beat holds; ``plan`` is for one of them."""
+    """Estimate skid buffers, products or sums of shifted inputs (see :mod:`hdl_lib.streams.stream_add`), tables of
+    multipliers. ``pixels``: as many as a beat holds; ``plan`` is for one of them."""
     lanes = plan.lanes
     inside = FAMILIES[family].dsp_registers if plan.form == ProductForm.DSP else 0  # registers that are a block's own
     total = Resources()
@@ -110,7 +111,7 @@ def stream_product(
     family: str, inputs: Sequence[IntType], offsets: Sequence[int], x: IntType, w: IntType, out: IntType, lanes: int,
     kind: ProductForm, latency: int, depth: int,
 ) -> Resources:
-    """Skid buffers, differences (of types ``x`` and ``w``), products, so many cycles of ``latency``."""
+    """Estimate skid buffers, differences (of types ``x`` and ``w``), products, so many cycles of ``latency``."""
     total = Resources(lut=4, ff=latency + 1)
     for element, offset, difference in zip(inputs, offsets, (x, w), strict=True):
         total += skid_buffer(lanes * element.bits, family)
@@ -124,7 +125,7 @@ def stream_product(
 
 
 def concat(family: str, width: int, inputs: int, longest: int, depth: int) -> Resources:
-    """A registered choice among the inputs, whose turn it is, a counter."""
+    """Estimate a registered choice among the inputs, whose turn it is, a counter."""
     counter = bits(longest)
     control = Resources(lut=3 * counter + 4 * inputs, ff=counter + inputs + 2)
     return control + Resources(lut=width * (inputs - 1), ff=width) + queue(family, width, depth)
@@ -133,8 +134,8 @@ def concat(family: str, width: int, inputs: int, longest: int, depth: int) -> Re
 def side_by_side(
     family: str, widths: tuple[int, int], rows: int, width: int, spans: Sequence[range], blocks: int, depth: int
 ) -> Resources:
-    """As :func:`concat`, of beats of so many bits before and behind, with counts of pixels and rows, and which inputs
-    take part."""
+    """Estimate the like of :func:`concat`, of beats of so many bits before and behind, with counts of pixels and
+    rows, and which inputs take part."""
     absent = [span for span in spans if len(span) < rows]
     control = loop(blocks) + Resources(lut=4 * len(spans) + 2, ff=len(spans) + 1)
     if absent:
@@ -145,7 +146,7 @@ def side_by_side(
 
 
 def interleave(family: str, inputs: Sequence[int], width: int, depth: int) -> Resources:
-    """A skid buffer behind each input, of so many bits, and a step that waits for all of them."""
+    """Estimate a skid buffer behind each input, of so many bits, and a step that waits for all of them."""
     total = Resources(lut=joint_step(family, len(inputs)))
     for bits_ in inputs:
         total += skid_buffer(bits_, family)
@@ -154,7 +155,7 @@ def interleave(family: str, inputs: Sequence[int], width: int, depth: int) -> Re
 
 
 def fork(family: str, width: int, depths: Sequence[int], blocks: Sequence[bool]) -> Resources:
-    """A queue a branch (``blocks``: in block RAM), and a step that waits for a credit of each."""
+    """Estimate a queue a branch (``blocks``: in block RAM), and a step that waits for a credit of each."""
     total = Resources(lut=6 * len(depths))
     for depth, block in zip(depths, blocks, strict=True):
         total += (block_queue if block else queue)(family, width, depth)
@@ -162,13 +163,13 @@ def fork(family: str, width: int, depths: Sequence[int], blocks: Sequence[bool])
 
 
 def whole_rows(family: str, width: int, beats: int) -> Resources:
-    """Two rows in a queue, and counts of beats and of rows."""
+    """Estimate a buffer of two rows, with counters of beats and of rows."""
     return block_queue(family, width, WholeRows.depth_of(beats)) + loop(beats) + loop(beats) + Resources(lut=12, ff=5)
 
 
 def width_converter(family: str, element: int, folding: Folding, depth: int, channels: int = 0) -> Resources:
-    """What collects beats or hands out their parts (see :mod:`hdl_lib.streams.width_converter`), a queue. ``channels``
-    of a pixel; those of the wide side if left out."""
+    """Estimate what collects beats or hands out their parts (see :mod:`hdl_lib.streams.width_converter`), a queue.
+    ``channels`` of a pixel; those of the wide side if left out."""
     fine, wide = folding.input_lanes, folding.output_lanes
     channels = channels or max(fine, wide)
     if wide % fine == 0 or fine < wide == channels:
@@ -183,7 +184,8 @@ def width_converter(family: str, element: int, folding: Folding, depth: int, cha
 
 
 def _collect(element: int, channels: int, lanes_in: int, lanes_out: int) -> Resources:
-    """A register and an enable for each part of a beat but the last; places that a pixel's last beat leaves empty."""
+    """Estimate a register and an enable for each part of a beat but the last; places that a pixel's last beat leaves
+    empty."""
     beats = ceil(channels / lanes_in)
     ratio = min(ceil(lanes_out / lanes_in), beats)
     surplus, final, place = -channels % lanes_in, (beats - 1) % ratio, (ratio - 1).bit_length()
@@ -195,7 +197,7 @@ def _collect(element: int, channels: int, lanes_in: int, lanes_out: int) -> Reso
 
 
 def _hand_out(element: int, channels: int, lanes_in: int, lanes_out: int) -> Resources:
-    """A register that is shifted, and the first part beside it."""
+    """Estimate a register that is shifted, and the first part beside it."""
     beats, steps = ceil(channels / lanes_in), ceil(channels / lanes_out)
     ratio = min(ceil(lanes_in / lanes_out), steps)
     held, left = lanes_out * (ratio - 1), (ratio - 1).bit_length()
@@ -205,6 +207,6 @@ def _hand_out(element: int, channels: int, lanes_in: int, lanes_out: int) -> Res
 
 
 def frame_sync(family: str, width: int, count: int) -> Resources:
-    """A beat counter and a queue of two."""
+    """Estimate a beat counter and a queue of two."""
     counter = bits(count)
     return Resources(lut=2 * counter + width + 12, ff=counter + 4) + queue(family, width, 2)

@@ -14,8 +14,8 @@ from hwflow.types import IntType
 def table_rows(
     family: str, number: IntType, rows: int, words: Sequence[int], width: int, blocks: int, depth: int
 ) -> Resources:
-    """A register for the ``number``, of this type (a signed one may count from the end), an address of the row's beat,
-    the table of ``words`` of ``width`` bits, a queue. ``blocks``: beats of a row."""
+    """Estimate a register for the ``number``, of this type (a signed one may count from the end), an address of the
+    row's beat, the table of ``words`` of ``width`` bits, a queue. ``blocks``: beats of a row."""
     row, address = (rows - 1).bit_length(), (len(words) - 1).bit_length()
     if len(words) * width <= MOST_KNOWN_BITS:
         total = filled_rom(family, words, width)

@@ -23,7 +23,8 @@ def _comparison(family: str, element: int) -> int:
 def top_k(
     family: str, lanes: int, element: int, blocks: int, window: int, k: int, take: Take, depth: int
 ) -> Resources:
-    """The best so far in registers, of many blocks in a small memory; each element is compared with all of them."""
+    """Estimate the best so far in registers, of many blocks in a small memory; each element is compared with all of
+    them."""
     place = 0 if take == Take.VALUE else index_bits(window)
     held = element + place
     taken = {"index": place, "value": element, "both": held}[take]
@@ -57,7 +58,7 @@ def top_k(
 def top_tree(
     family: str, channels: int, element: int, pixels: int, window: int, take: Take, depth: int
 ) -> Resources:
-    """A tree of comparisons, of each pixel of a beat; behind it the best of the beats so far."""
+    """Estimate a tree of comparisons, of each pixel of a beat; behind it the best of the beats so far."""
     together = min(pixels, window)
     places = 0 if take == Take.VALUE else 1
     left, level, tree = together, 0, Resources()

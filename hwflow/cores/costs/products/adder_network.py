@@ -28,7 +28,7 @@ SHARE = 0.52
 def constant_matrix(
     family: str, carries: Sequence[int], network: AdderNetwork, vectors: int, depth: int
 ) -> Resources:
-    """``carries``: bits of each adder's carry chain."""
+    """Estimate a network of adders; ``carries``: bits of each adder's carry chain."""
     inputs = sum(_bits(*ends) for ends in network.inputs)
     outputs = sum(network.output_shape(index).width for index in range(len(network.outputs)))
     luts = sum(adder(family, bits) for bits in carries) + _complements(family, network)
@@ -37,8 +37,8 @@ def constant_matrix(
 
 
 def truth_tables(family: str, tables: int, registers: int, outputs: int, vectors: int, depth: int) -> Resources:
-    """``tables``, ``registers`` and ``outputs``: look-up tables of four inputs, bits of registers before and between
-    them, and bits of the results, for a vector."""
+    """Estimate truth tables. ``tables``, ``registers`` and ``outputs``: look-up tables of four inputs, bits of
+    registers before and between them, and bits of the results, for a vector."""
     each = Resources(lut=tables, ff=registers)
     return each.times(vectors) + Resources(lut=4, ff=1) + queue(family, vectors * outputs, depth)
 
@@ -55,7 +55,7 @@ def estimated_adder_network(
     family: str, digits: int, inputs: Sequence[int], levels: int, vectors: int, outputs: int,
     depth: int,
 ) -> Resources:
-    """Before the network is known, from the nonzero digits of its matrix: rather too much than too little.
+    """Estimate a network before it is known, from the nonzero digits of its matrix: rather too much than too little.
     ``inputs``: bits of each input; ``outputs``: of all outputs."""
     adders = ceil(SHARE * digits)
     width = sum(inputs) / len(inputs) + levels / 2 + 1
@@ -86,8 +86,8 @@ _Operands = Counter[tuple[IntType, IntType]]
 def _vector(
     family: str, x: IntType, out: IntType, weights: npt.NDArray[Any]
 ) -> tuple[Resources, tuple[_Operands, _Operands], int, int]:
-    """One vector without its multiplier blocks, the operands of these with even and with odd factors, further products
-    with a whole block each, levels of the deepest tree."""
+    """Return one vector without its multiplier blocks, the operands of these with even and with odd factors, further
+    products with a whole block each, levels of the deepest tree."""
     device = FAMILIES[family]
     total = Resources(ff=x.bits * weights.shape[1])
     levels = (int(np.count_nonzero(weights, axis=1).max()) - 1).bit_length()
@@ -123,7 +123,7 @@ def _vector(
 
 
 def constant_product(family: str, carries: Sequence[int], product: AdderNetwork, stages: int) -> Resources:
-    """One lane's product by shifts and sums, which waits for those of other lanes until so many ``stages``.
+    """Estimate one lane's product by shifts and sums, which waits for those of other lanes until so many ``stages``.
     ``carries``: bits of each adder's carry chain."""
     waiting = (stages - product.stages) * product.output_shape(0).width
     luts = sum(adder(family, bits) for bits in carries) + _complements(family, product)
@@ -131,8 +131,8 @@ def constant_product(family: str, carries: Sequence[int], product: AdderNetwork,
 
 
 def estimated_constant_product(x: int, magnitude: int, stages: int) -> Resources:
-    """The same before its network is known, of an input of ``x`` bits: as measured for 2 to 12 signed digits, rather
-    too much than too little."""
+    """Estimate the same before its network is known, of an input of ``x`` bits: as measured for 2 to 12 signed digits,
+    rather too much than too little."""
     digits = (magnitude ^ (3 * magnitude)).bit_count()
     registers = 1.25 * stages * (x + magnitude.bit_length() - trailing_zeros(magnitude))
     return Resources(lut=max(0, digits - 1) * (x + 2), ff=x + ceil(registers))

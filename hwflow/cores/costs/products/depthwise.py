@@ -25,7 +25,7 @@ def depthwise_weights(
     family: str, x: IntType, w: IntType, words: Sequence[int] | None, depth: int, lanes: int, kind: ProductForm,
     changing: Changing | None = None, *, held: bool = False,
 ) -> Resources:
-    """The table of ``depth`` words (looked at where they are given) and the products of ``lanes`` weights;
+    """Estimate the table of ``depth`` words (looked at where they are given) and the products of ``lanes`` weights;
     ``changing``: of a larger table's bits (None: all); ``held``: in block RAM, whatever its size."""
     width = lanes * w.bits
     if words is not None:
@@ -39,8 +39,8 @@ def depthwise(
     family: str, geometry: WindowGeometry, source: IntType, x: IntType, w: IntType, result: IntType, lanes: int,
     blocks: int, row: bool, rows: int | None, pixels: int, kind: ProductForm, depth: int,
 ) -> Resources:
-    """All but table and products: line buffers, the walk through them, sums, queue. ``x``: of the elements with
-    padding; ``row``: one kernel row per step; ``rows``: of the buffer, or None and its ``pixels``."""
+    """Estimate all but table and products: line buffers, the walk through them, sums, queue. ``x``: of the elements
+    with padding; ``row``: one kernel row per step; ``rows``: of the buffer, or None and its ``pixels``."""
     taps = geometry.kernel[1] if row else 1
     words = max(2, pixels * blocks) if rows is None else buffer_words(rows * geometry.width * blocks)
     total = _control(family, geometry, blocks, row, rows, words)
@@ -63,7 +63,7 @@ def depthwise(
 def _buffers(
     family: str, geometry: WindowGeometry, source: IntType, lanes: int, blocks: int, row: bool, words: int
 ) -> Resources:
-    """Copies of the line buffer with their addresses, and what comes from them or is padding."""
+    """Estimate copies of the line buffer with their addresses, and what comes from them or is padding."""
     taps = geometry.kernel[1] if row else 1
     width, address = lanes * source.bits, bits(words - 1)
     store = buffer_memory(family, words, width)
@@ -85,7 +85,7 @@ def _buffers(
 def _control(
     family: str, geometry: WindowGeometry, blocks: int, row: bool, rows: int | None, words: int
 ) -> Resources:
-    """Loops, the address in a buffer of so many ``words``, counts of rows or pixels."""
+    """Estimate loops, the address in a buffer of so many ``words``, counts of rows or pixels."""
     g = geometry
     (kh, kw), taps = g.kernel, g.kernel[1] if row else 1
     total = loop(blocks if rows is None else g.width * blocks)
@@ -104,7 +104,7 @@ def _control(
 
 @cache
 def _row_counts(g: WindowGeometry, rows: int) -> int:
-    """Bits of the counts of rows, and of what says how they go on after an output row."""
+    """Count the bits of the counts of rows, and of what says how they go on after an output row."""
     steps = g.row_steps
     counts = Shape.cast(range(-1, rows + g.greatest_surplus)).width
     counts += Shape.cast(range(-max(g.needed_rows(0), *(s.needed for s in steps)), rows + g.greatest_lead + 1)).width
@@ -116,7 +116,7 @@ def _row_counts(g: WindowGeometry, rows: int) -> int:
 
 @cache
 def _pixel_counts(g: WindowGeometry, pixels: int) -> Resources:
-    """The counts of pixels, and what says how they go on after a window."""
+    """Estimate the counts of pixels, and what says how they go on after a window."""
     steps = PixelSteps(g)
     counts = Shape.cast(range(-1, pixels + max(0, steps.greatest_surplus))).width
     most = max(steps.needed(0, 0), steps.most_needed)

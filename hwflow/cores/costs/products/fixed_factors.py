@@ -83,8 +83,8 @@ class FixedFactor:
         return self.x.signed or not self._signed
 
     def half(self, device: Family) -> tuple[tuple[bool, bool, bool], int] | None:
-        """Of a product that takes half a block, what another one must be alike in, and the factor's sign: 1, 0, or -1
-        where either will do. None for a product that takes a whole one."""
+        """Return what another product must be alike in to share a block, and the factor's sign: 1, 0, or -1 where
+        either will do. None for a product that takes a whole one."""
         if self.x.bits > device.dsp_pair or self.bits > 2 * device.dsp_pair:
             return None
         odd = self.value >> self.zeros
@@ -101,7 +101,7 @@ class FixedFactor:
 
 
 def blocks_of(family: str, factors: Iterable[tuple[FixedFactor, int]]) -> int:
-    """Multiplier blocks of so many products each, after two went into one where that can be
+    """Count the multiplier blocks of so many products each, after two went into one where that can be
     (:mod:`hwflow.toolchain.packing`)."""
     device, whole = FAMILIES[family], 0
     kinds: dict[tuple[bool, ...], Counter[int]] = {}
@@ -117,8 +117,8 @@ def blocks_of(family: str, factors: Iterable[tuple[FixedFactor, int]]) -> int:
 
 
 def blocks_of_tables(family: str, products: Iterable[tuple[IntType, IntType, IntType, int]]) -> int:
-    """Multiplier blocks of so many products each of ``x`` with a factor from a table, in registers of a type, within
-    another: what factors there are decides whether two products go into one block, but not whether a block is
+    """Count the multiplier blocks of so many products each of ``x`` with a factor from a table, in registers of a type,
+    within another: what factors there are decides whether two products go into one block, but not whether a block is
     taken."""
     device, whole = FAMILIES[family], 0
     kinds: dict[bool, Counter[int]] = {}
@@ -135,15 +135,15 @@ def blocks_of_tables(family: str, products: Iterable[tuple[IntType, IntType, Int
 
 
 def _pairs(signs: Mapping[int, int]) -> int:
-    """Blocks of halves of which those without a kind go with both kinds."""
+    """Count the blocks of halves of which those without a kind go with both kinds."""
     left = signs.get(0, 0) % 2 + signs.get(1, 0) % 2
     either = max(0, signs.get(-1, 0) - left)
     return signs.get(0, 0) // 2 + signs.get(1, 0) // 2 + left + ceil(either / 2)
 
 
 def fixed_products(family: str, lanes: Sequence[Sequence[FixedFactor]]) -> Resources:
-    """Products of each lane's input with different factors, and the input's registers: blocks, a register in each of
-    the product's cycles but for what blocks hold."""
+    """Estimate products of each lane's input with different factors, and the input's registers: blocks, a register in
+    each of the product's cycles but for what blocks hold."""
     device, total = FAMILIES[family], Resources()
     for factors in lanes:
         outside = False
@@ -160,8 +160,8 @@ def fixed_products(family: str, lanes: Sequence[Sequence[FixedFactor]]) -> Resou
 def fixed_sums(
     family: str, rows: Sequence[Sequence[FixedFactor | None]], limit: int
 ) -> tuple[Resources, list[int]]:
-    """The adder tree of each row's products, with a register behind every adder and every term left over, of bits as
-    far as the terms have some (None: no term); and for each row the place of the sum's lowest bit."""
+    """Estimate the adder tree of each row's products, with a register behind every adder and every term left over, of
+    bits as far as the terms have some (None: no term); and for each row the place of the sum's lowest bit."""
     total, lowest = Resources(), []
     for row in rows:
         terms = [
@@ -187,8 +187,8 @@ def fixed_sums(
 
 
 def soft_products(family: str, x: IntType, w: IntType, words: Sequence[Sequence[int]]) -> Resources:
-    """Products too narrow for a multiplier block with factors from a table of few ``words``, for each of them one per
-    product: a row of gates for each bit that is 1 in some word, adders between rows, three registers."""
+    """Estimate products too narrow for a multiplier block with factors from a table of few ``words``, for each of them
+    one per product: a row of gates for each bit that is 1 in some word, adders between rows, three registers."""
     total = Resources()
     for values in zip(*words, strict=True):
         ones = 0

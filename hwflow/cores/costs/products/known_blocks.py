@@ -19,8 +19,8 @@ Terms = list[Term | None]  # None: 0
 def known_products(
     family: str, x: IntType, rows: Sequence[Sequence[int]], blocks: Sequence[Sequence[bool]]
 ) -> tuple[Resources, list[Terms]]:
-    """The products of ``rows`` of weights, [rows, lanes], with registers behind them, without multiplier blocks, and
-    the rows' terms; ``blocks``: which of them are made in blocks."""
+    """Estimate the products of ``rows`` of weights, [rows, lanes], with registers behind them, without multiplier
+    blocks, and the rows' terms; ``blocks``: which of them are made in blocks."""
     total, terms = Resources(), []
     made: set[object] = set()
     for weights, in_block in zip(rows, blocks, strict=True):
@@ -43,8 +43,8 @@ def known_products(
 def known_sums(
     family: str, rows: Sequence[Terms], levels: int, limit: int
 ) -> Resources:
-    """The adder trees of ``rows`` of terms, of so many ``levels``, with a register behind every adder and every term
-    that is left over; sums are cut to ``limit`` bits."""
+    """Estimate the adder trees of ``rows`` of terms, of so many ``levels``, with a register behind every adder and
+    every term that is left over; sums are cut to ``limit`` bits."""
     total = Resources()
     made: set[object] = set()
     for row in rows:

@@ -19,9 +19,9 @@ Key = Hashable
 def shared_sums(
     family: str, rows: Sequence[Sequence[Key | None]], low: int, high: int, limit: int, *, carried: bool
 ) -> Resources:
-    """The adder trees of ``rows`` of terms within ``low .. high``, cut to ``limit`` bits; None: a term that is 0. A
-    register is behind every adder and every term that is left over; ``carried``: sums are one place longer, and hand
-    a carry on."""
+    """Estimate the adder trees of ``rows`` of terms within ``low .. high``, cut to ``limit`` bits; None: a term that is
+    0. A register is behind every adder and every term that is left over; ``carried``: sums are one place longer, and
+    hand a carry on."""
 
     def width(count: int) -> int:
         return int(min(limit, shape_of(count * low - carried, count * high).width))
@@ -49,7 +49,7 @@ def shared_sums(
 def digit_sums(
     family: str, x: IntType, digits: Digits, weights: IntArray, limit: int, accumulated: bool
 ) -> Resources:
-    """Of ``weights`` [words, rows, lanes] (:mod:`hdl_lib.arithmetic.digit_product`)."""
+    """Estimate the sums of ``weights`` [words, rows, lanes] (:mod:`hdl_lib.arithmetic.digit_product`)."""
     rows = [
         [(lane, tuple(words)) if any(words) else None for lane, words in enumerate(row)]
         for row in weights.transpose(1, 2, 0).tolist()
@@ -70,8 +70,8 @@ def digit_sums(
 def table_products(
     family: str, weights: IntArray, low: int, high: int, limit: int, product: Callable[[int], Resources]
 ) -> Resources:
-    """Products within ``low .. high`` that are one table per bit, or a choice (``product``: of so many bits), and
-    their sums."""
+    """Estimate products within ``low .. high`` that are one table per bit, or a choice (``product``: of so many bits),
+    and their sums."""
     rows = [
         [(lane, tuple(words)) if any(words) else None for lane, words in enumerate(row)]
         for row in weights.transpose(1, 2, 0).tolist()

@@ -67,7 +67,7 @@ def layer_engine(family: str, program: Program, width: int, depth: int) -> Resou
 
 
 def _stages(family: str, program: Program) -> Resources:
-    """What multiplies, adds and limits one result after the other."""
+    """Estimate what multiplies, adds and limits one result after the other."""
     forms = program.forms
     whole = max(forms.sum_bits + forms.multiplier_bits, forms.addend_bits) + 1
     products, later = program.forms.scaling, program.forms.scaling.latency + 1

@@ -50,7 +50,8 @@ class FewWords:
     weights: IntArray
 
     def _needed(self, simd: int, signed: bool, least: int) -> set[tuple[int, ...]]:
-        """Input and weights of each multiplier block that synthesis leaves where the weights never change."""
+        """Return the input and weights of each multiplier block that synthesis leaves where the weights never
+        change."""
         needed = set()
         for lane, numbers in enumerate(self.weights[0].tolist()):
             ones = [-number if signed else number for number in numbers if number]
@@ -62,7 +63,8 @@ class FewWords:
     def factors(
         self, x: IntType, w: IntType, pe: int, simd: int, packing: Packing | None
     ) -> list[list[FixedFactor | None]]:
-        """What inputs are multiplied with where the weights never change, for each row or pair of rows; None: 0."""
+        """Return what inputs are multiplied with where the weights never change, for each row or pair of rows; None:
+        0."""
         numbers = self.weights[0].tolist()
         rows = []
         for row in range(len(numbers) // simd):
@@ -75,23 +77,23 @@ class FewWords:
         return rows
 
     def idle(self, simd: int, signed: bool, least: int) -> int:
-        """Multiplier blocks that synthesis saves where the weights never change: those of 0 and those that are a single
-        bit once the zeros below are cut off (minus a power of two with sign, a power of two without) or fewer than
-        ``least``, and those of another row's weight at the same input. Of two weights, one may be 0."""
+        """Count the multiplier blocks that synthesis saves where the weights never change: those of 0 and those that
+        are a single bit once the zeros below are cut off (minus a power of two with sign, a power of two without) or
+        fewer than ``least``, and those of another row's weight at the same input. Of two weights, one may be 0."""
         if len(self.table) > 1:
             return 0
         return int(self.weights.shape[1]) - len(self._needed(simd, signed, least))
 
     def in_blocks(self, simd: int, signed: bool, least: int) -> list[list[bool]]:
-        """For each row, or pair of rows, and input whether synthesis leaves a block for it, where the weights never
-        change."""
+        """Tell for each row, or pair of rows, and input whether synthesis leaves a block for it, where the weights
+        never change."""
         needed = self._needed(simd, signed, least)
         numbers = [(lane % simd, *numbers) for lane, numbers in enumerate(self.weights[0].tolist())]
         return [[key in needed for key in numbers[row : row + simd]] for row in range(0, len(numbers), simd)]
 
 
 def _significant(number: int, signed: bool) -> int:
-    """Bits of a number that is not 0, without the zeros at its low end."""
+    """Count the bits of a number that is not 0, without the zeros at its low end."""
     odd = number // (number & -number)
     return (~odd if odd < 0 else odd).bit_length() + int(signed)
 
@@ -122,9 +124,9 @@ class Matrix:
         self, pe: int, neuron: int, depth: int, known: FewWords | None = None, changing: Changing | None = None, *,
         held: bool = False,
     ) -> Resources:
-        """Of ``pe`` rows at a time, the ``neuron`` fold: weight table, products, adder trees, accumulators, replay
-        buffer, queue. ``known``: what the table holds, where it is looked at; ``changing``: of a larger table's bits
-        (None: all); ``held``: the table lies in block RAM in any case."""
+        """Estimate ``pe`` rows at a time, the ``neuron`` fold: weight table, products, adder trees, accumulators,
+        replay buffer, queue. ``known``: what the table holds, where it is looked at; ``changing``: of a larger table's
+        bits (None: all); ``held``: the table lies in block RAM in any case."""
         words, word = self.sets * self.synapse * neuron, self._word(pe)
         if known is None:
             table, stored = rom(self.family, words, word, changing, held=held), pe * self.accumulator.bits
@@ -154,7 +156,7 @@ class Matrix:
         )
 
     def _around(self, pe: int, neuron: int) -> Resources:
-        """The input's registers and its replay buffer, the accumulators."""
+        """Estimate the input's registers and its replay buffer, the accumulators."""
         total = Resources(ff=2 * self.simd * self.x.bits)
         if self.synapse > 1:
             total += self._accumulator.times(pe)
@@ -163,7 +165,7 @@ class Matrix:
         return total
 
     def _word(self, pe: int) -> int:
-        """Bits of a word of the table."""
+        """Return the bits of a word of the table."""
         if self.digits is not None:
             return pe * self.simd * self.digits.bits
         if self.packing is not None:
@@ -261,8 +263,8 @@ class Matrix:
     def _products(
         self, pe: int, words: int, idle: int = 0, soft: npt.NDArray[np.int64] | None = None
     ) -> Resources:
-        """Products and sums of a table that is not looked at; ``idle``: multiplier blocks that synthesis saves;
-        ``soft``: weights [words, lanes] of products that are made of look-up tables."""
+        """Estimate products and sums of a table that is not looked at; ``idle``: multiplier blocks that synthesis
+        saves; ``soft``: weights [words, lanes] of products that are made of look-up tables."""
         if self.kind == ProductForm.XNOR:
             return match_counts(self.family, pe, self.simd, self.accumulator.bits, words == 1)
         total, rows = self._operands + Resources(dsp=self._blocks(pe, idle)), pe
@@ -275,7 +277,7 @@ class Matrix:
         return total + adder_tree(self.x, self.w, self.simd, self.accumulator.bits, self.family).times(rows)
 
     def _blocks(self, pe: int, idle: int) -> int:
-        """Multiplier blocks of all rows, of which synthesis saves so many."""
+        """Count the multiplier blocks of all rows, of which synthesis saves so many."""
         x, w, simd = self.x, self.w, self.simd
         if not self._in_blocks:
             return 0
@@ -287,7 +289,7 @@ class Matrix:
         return multiplier_blocks(self.family, [(x, w, pe * simd - idle)])
 
     def _known_products(self, pe: int, known: FewWords) -> tuple[Resources, int]:
-        """Products and sums of a table that is looked at, and the bits of a beat in the queue."""
+        """Estimate products and sums of a table that is looked at, and the bits of a beat in the queue."""
         family, x, w, simd, packing = self.family, self.x, self.w, self.simd, self.packing
         words, stored = len(known.table), pe * self.accumulator.bits
         if not self._in_blocks:
@@ -307,7 +309,7 @@ class Matrix:
         return self._products(pe, words, idle, soft) + each._replace(dsp=0).times(-idle), stored
 
     def _tables(self, few: IntArray) -> Resources:
-        """Products of look-up tables with weights [words, rows, lanes], and their sums."""
+        """Estimate products of look-up tables with weights [words, rows, lanes], and their sums."""
         family, x, w, limit = self.family, self.x, self.w, self.accumulator.bits
         if self._corners is not None:
             return table_products(family, few, *self._corners, limit, lambda bits: Resources(lut=bits, ff=bits))
@@ -319,7 +321,7 @@ class Matrix:
         )
 
     def _fixed_products(self, pe: int, known: FewWords) -> tuple[Resources, int]:
-        """Products with weights that never change in blocks that synthesis gives registers; see
+        """Estimate products with weights that never change in blocks that synthesis gives registers; see
         :meth:`_known_products`."""
         family, simd, packing, limit = self.family, self.simd, self.packing, self.accumulator.bits
         fixed = known.factors(self.x, self.w, pe, simd, packing)
@@ -336,7 +338,7 @@ class Matrix:
 def _constant_sums(
     family: str, x: IntType, w: IntType, limit: int, pe: int, simd: int, packing: Packing | None, known: FewWords
 ) -> Resources:
-    """Products in multiplier blocks with weights that never change, and their sums, cut to ``limit`` bits."""
+    """Estimate products in multiplier blocks with weights that never change, and their sums, cut to ``limit`` bits."""
     signed = w.signed if packing is None else packing.operand_shape.signed
     blocks = known.in_blocks(simd, signed, FAMILIES[family].dsp_product - x.bits)
     numbers = known.weights[0].reshape(len(blocks), simd, -1)
@@ -365,8 +367,8 @@ _UNLIMITED = 1000  # bits: sums before the split are exact
 
 @lru_cache(maxsize=1 << 12)
 def _control(sets: int, synapse: int, neuron: int, latency: int, ahead: int, at_once: bool) -> Resources:
-    """Counters of the folds and of the table's address, which look-up tables take ``at_once``, and what says of a step
-    whether it reads (``ahead`` cycles later), updates and ends a sum, pushes."""
+    """Estimate counters of the folds and of the table's address, which look-up tables take ``at_once``, and what says
+    of a step whether it reads (``ahead`` cycles later), updates and ends a sum, pushes."""
     words, place = sets * synapse * neuron, (synapse - 1).bit_length()
     total = loop(neuron) + (count_behind if at_once else count_up)(words) + Resources(lut=5, ff=latency)
     total += Resources(ff=ahead * ((words - 1).bit_length() + int(synapse > 1)))

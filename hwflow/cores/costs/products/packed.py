@@ -19,14 +19,15 @@ _UNLIMITED = 1000  # bits: sums before the split are exact
 
 @cache
 def paired_sums(family: str, packing: Packing, lanes: int, limit: int, accumulated: bool) -> Resources:
-    """The sums of two rows of ``lanes`` products, cut to ``limit`` bits (:mod:`hdl_lib.arithmetic.packed_product`)."""
+    """Estimate the sums of two rows of ``lanes`` products, cut to ``limit`` bits
+    (:mod:`hdl_lib.arithmetic.packed_product`)."""
     width = shape_of(*packing.packed_products).width
     products = Resources(ff=(BLOCK_LATENCY - FAMILIES[family].dsp_registers) * width, dsp=1).times(lanes)
     return products + packed_sums(family, packing, lanes, limit, accumulated)
 
 
 def packed_sums(family: str, packing: Packing, lanes: int, limit: int, accumulated: bool) -> Resources:
-    """The sums behind the products."""
+    """Estimate the sums behind the products."""
     total = Resources()
     group = 1 << packing.levels
     for first in range(0, lanes, group):
@@ -39,7 +40,7 @@ def packed_sums(family: str, packing: Packing, lanes: int, limit: int, accumulat
 
 @cache
 def split_tree(family: str, packing: Packing, lanes: int, limit: int, accumulated: bool) -> Resources:
-    """What is left of the sums behind the split of those of :attr:`Packing.levels` levels."""
+    """Estimate what is left of the sums behind the split of those of :attr:`Packing.levels` levels."""
     group = 1 << packing.levels
     groups = tuple(min(group, lanes - first) for first in range(0, lanes, group))
     low_products, high_products = packing.products
@@ -53,7 +54,7 @@ def split_tree(family: str, packing: Packing, lanes: int, limit: int, accumulate
 
 @cache
 def digit_sum(family: str, x: IntType, digits: Digits, lanes: int, limit: int, accumulated: bool) -> Resources:
-    """The sum of a row of ``lanes`` products of look-up tables (:mod:`hdl_lib.arithmetic.digit_product`)."""
+    """Estimate the sum of a row of ``lanes`` products of look-up tables (:mod:`hdl_lib.arithmetic.digit_product`)."""
 
     def width(first: int, end: int) -> int:
         product = x.interval.times(Interval(*digits.part(first, end)))

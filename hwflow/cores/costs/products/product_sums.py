@@ -19,13 +19,13 @@ from hwflow.types import Interval, IntType
 
 
 def product_is_cheap_in_luts(x: IntType, w: IntType) -> bool:
-    """Products so narrow that a multiplier block would be wasted on them."""
+    """Tell whether products are so narrow that a multiplier block would be wasted on them."""
     return min(x.bits, w.bits) <= 2 or x.bits * w.bits <= 12
 
 
 def product_kinds(family: str, x: IntType, w: IntType) -> list[tuple[ProductForm, int]]:
-    """What may make a core's products, and the bits of the parts that operands wider than a block are cut into, or
-    0."""
+    """Return what may make a core's products, and the bits of the parts that operands wider than a block are cut into,
+    or 0."""
     if product_is_cheap_in_luts(x, w):
         return [(ProductForm.LUT, 0)]
     part = FAMILIES[family].dsp_width - 1 if max(x.bits, w.bits) > BLOCK else 0
@@ -34,14 +34,15 @@ def product_kinds(family: str, x: IntType, w: IntType) -> list[tuple[ProductForm
 
 @cache
 def product_bits(x: IntType, w: IntType, count: int = 1) -> int:
-    """Bits of the sum of ``count`` products."""
+    """Return the bits of the sum of ``count`` products."""
     product = x.interval.times(w.interval)
     return IntType.holding(Interval(count * product.lo, count * product.hi)).bits
 
 
 @cache
 def adder_tree(x: IntType, w: IntType, terms: int, limit: int, family: str = "ecp5") -> Resources:
-    """A register behind every adder and every term that is left over; sums are cut to ``limit`` bits."""
+    """Estimate a tree of adders: a register behind every adder and every term that is left over; sums are cut to
+    ``limit`` bits."""
     product = x.interval.times(w.interval)
     return sum_tree(product.lo, product.hi, (1,) * terms, limit, family)
 
@@ -50,8 +51,8 @@ def adder_tree(x: IntType, w: IntType, terms: int, limit: int, family: str = "ec
 def sum_tree(
     low: int, high: int, counts: tuple[int, ...], limit: int, family: str = "ecp5", *, carried: bool = False
 ) -> Resources:
-    """:func:`adder_tree` over sums of so many terms within ``low .. high``; ``carried``: each one place longer, and
-    with a carry handed on."""
+    """Estimate :func:`adder_tree` over sums of so many terms within ``low .. high``; ``carried``: each one place
+    longer, and with a carry handed on."""
 
     def width(count: int) -> int:
         return min(limit, IntType.holding(Interval(count * low - carried, count * high)).bits)
@@ -72,7 +73,7 @@ def sum_tree(
 
 
 def multiplier_blocks(family: str, made: Iterable[tuple[IntType, IntType, int]]) -> int:
-    """Multiplier blocks of one core with these products: operands, how many of them.
+    """Count the multiplier blocks of one core with these products: operands, how many of them.
 
     Operands too wide for a block are cut into parts. Two products of a core share a block where the family allows it
     and signs of operands are alike; which operand stands first does not matter, and a number without a sign that has
@@ -103,7 +104,7 @@ def _multiplier_blocks(family: str, made: tuple[tuple[IntType, IntType, int], ..
 
 @cache
 def _blocks_of_parts(family: str, x: IntType, w: IntType) -> int:
-    """Of one product, that has none to share a block with."""
+    """Count the blocks of one product, that has none to share a block with."""
     device = FAMILIES[family]
     if max(x.bits, w.bits) <= device.dsp_packed[0] and min(x.bits, w.bits) <= device.dsp_packed[1]:
         return int(device.in_block(x.bits, w.bits))
@@ -116,7 +117,7 @@ SOFT_PRODUCT = 1.6  # look-up tables per bit of one operand and the other, of a 
 
 @lru_cache(maxsize=1 << 12)
 def products(family: str, x: IntType, w: IntType, count: int, kind: ProductForm, limit: int | None = None) -> Resources:
-    """``count`` products in registers; in multiplier blocks with three behind each."""
+    """Estimate ``count`` products in registers; in multiplier blocks with three behind each."""
     if min(x.bits, w.bits) == 1:  # a selection, of several bits by the register's reset
         return Resources(ff=count * product_bits(x, w))
     if kind == ProductForm.DSP:
@@ -133,8 +134,8 @@ def product_without_block(family: str, x: IntType, w: IntType) -> Resources:
 
 @cache
 def wide_product(family: str, x: IntType, w: IntType, count: int, limit: int | None = None) -> Resources:
-    """``count`` products of parts, added in a tree (:mod:`hdl_lib.arithmetic.wide_product`), without the bits from
-    ``limit`` on."""
+    """Estimate ``count`` products of parts, added in a tree (:mod:`hdl_lib.arithmetic.wide_product`), without the bits
+    from ``limit`` on."""
     device = FAMILIES[family]
     product = WideProduct(Shape(x.bits, x.signed), Shape(w.bits, w.signed), device.dsp_width - 1)
     total = Resources()
@@ -163,8 +164,8 @@ def wide_product(family: str, x: IntType, w: IntType, count: int, limit: int | N
 
 @cache
 def _lut_product(x: int, w: int, limit: int) -> Resources:
-    """Rows of two bits of the weight each, added in a tree (see :mod:`hdl_lib.arithmetic.multiplier`); bits of the
-    product from ``limit`` on are not made."""
+    """Estimate rows of two bits of the weight each, added in a tree (see :mod:`hdl_lib.arithmetic.multiplier`); bits of
+    the product from ``limit`` on are not made."""
     rows = [(first, min(first + 2, w)) for first in range(0, min(w, limit), 2)]
     total = Resources(lut=sum(min(x, limit - first) * (end - first) for first, end in rows))
     if len(rows) == 1:
@@ -184,9 +185,9 @@ def _lut_product(x: int, w: int, limit: int) -> Resources:
 
 @lru_cache(maxsize=1 << 12)
 def operands(family: str, x: IntType, w: IntType, count: int, kind: ProductForm, limit: int | None = None) -> Resources:
-    """The operands of multiplier blocks, or the multiples of the inputs that products made of LUTs select from, of
-    which bits of the product from ``limit`` on need none. The lowest bit of all multiples but 0 is the same; synthesis
-    sees that but where it is a carry chain's."""
+    """Estimate the operands of multiplier blocks, or the multiples of the inputs that products made of LUTs select
+    from, of which bits of the product from ``limit`` on need none. The lowest bit of all multiples but 0 is the same;
+    synthesis sees that but where it is a carry chain's."""
     if min(x.bits, w.bits) == 1:
         return Resources()
     if kind == ProductForm.DSP:
@@ -207,21 +208,22 @@ def operands(family: str, x: IntType, w: IntType, count: int, kind: ProductForm,
 def whole_products(
     family: str, x: IntType, w: IntType, count: int, kind: ProductForm, limit: int | None = None
 ) -> Resources:
-    """``count`` products with their operands; those of operands wider than a block are sums of parts."""
+    """Estimate ``count`` products with their operands; those of operands wider than a block are sums of parts."""
     wide = kind == ProductForm.DSP and max(x.bits, w.bits) > BLOCK and min(x.bits, w.bits) > 1
     made = wide_product(family, x, w, count, limit) if wide else products(family, x, w, count, kind, limit)
     return made + operands(family, x, w, count, kind, limit)
 
 
 def _parts(t: IntType, other: IntType, limit: int) -> list[int]:
-    """Bits of the parts that yosys' mul2dsp cuts an operand into; one without a sign has one beside one with a sign."""
+    """Return the bits of the parts that yosys' mul2dsp cuts an operand into; one without a sign has one beside one with
+    a sign."""
     bits = t.bits + int(other.signed and not t.signed)
     return [min(limit, bits - first) for first in range(0, bits, limit)]
 
 
 @cache
 def match_counts(family: str, rows: int, lanes: int, limit: int, constant: bool) -> Resources:
-    """``rows`` counts of the equal bits of ``lanes`` inputs and weights
+    """Estimate ``rows`` counts of the equal bits of ``lanes`` inputs and weights
     (:class:`hdl_lib.matrices.dot_product.MatchCount`).
 
     Weights that never change leave functions of the inputs alone, of which rows that have the same share one.

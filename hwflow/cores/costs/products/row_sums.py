@@ -35,14 +35,14 @@ COMPLEMENT = 1  # added to the number of an input's bit
 def digit_products(
     family: str, x: IntType, digits: Digits, weights: Sequence[Sequence[int]], lanes: Sequence[int]
 ) -> Resources:
-    """What different products (:mod:`hdl_lib.arithmetic.digit_product`) take together, with a register behind every
-    adder and every part that is left over. ``weights``: of each product one for each word of its table; ``lanes``: the
-    input of each, by a number."""
+    """Estimate what different products (:mod:`hdl_lib.arithmetic.digit_product`) take together, with a register behind
+    every adder and every part that is left over. ``weights``: of each product one for each word of its table;
+    ``lanes``: the input of each, by a number."""
     if not weights:
         return Resources()
 
     def bit(digit: int, place: int) -> int:
-        """Of a row: of the input times the digit, less one of a negative digit."""
+        """Return a bit of a row: of the input times the digit, less one of a negative digit."""
         place -= abs(digit) == 2
         if digit and place >= 0 and (x.signed or place < x.bits):
             return 2 + 2 * min(place, x.bits - 1) + COMPLEMENT * (digit < 0)
@@ -65,7 +65,7 @@ def digit_products(
 
 
 def multiple_product(family: str, x: IntType, w: IntType, weights: Sequence[int]) -> Resources:
-    """One product of an input with one of the ``weights``, one for each word of the table
+    """Estimate one product of an input with one of the ``weights``, one for each word of the table
     (:mod:`hdl_lib.arithmetic.multiplier`, the form "lut"), with registers of the input's multiples, behind every adder
     and every part that is left over."""
     # A single one is in a register that is 0 behind reset.
@@ -109,8 +109,8 @@ def _multiple_product(family: str, x: IntType, w: IntType, weights: tuple[int, .
 
 
 def _possible(digits: Sequence[int]) -> Sequence[int]:
-    """Digits of two bits, and behind them all others that synthesis does not exclude: what is in the table it sees only
-    of a bit that never changes, and of two that are alike."""
+    """Return the digits of two bits, and behind them all others that synthesis does not exclude: what is in the table
+    it sees only of a bit that never changes, and of two that are alike."""
     columns = [tuple(digit >> bit & 1 for digit in digits) for bit in range(2)]
     if columns[0] == columns[1] or any(len(set(column)) == 1 for column in columns):
         return digits
@@ -163,7 +163,7 @@ class _Sums:
         return seen[0]
 
     def _sum(self, lower: _Part, upper: _Part) -> tuple[IntArray, _Part]:
-        """The bits in front of an adder, and its sum."""
+        """Return the bits in front of an adder, and its sum."""
         width, distance = self._shape(lower.first, upper.end)[0], 2 * (upper.first - lower.first)
         low, above = np.split(_extended(lower.bits, width), [distance], axis=1)
         other = _extended(upper.bits, width - distance)
@@ -183,7 +183,7 @@ class _Sums:
         return np.concatenate([above[inside], other[inside]]), _Part(lower.first, upper.end, total, lower.carry)
 
     def _signed(self, first: int, end: int, bits: IntArray) -> IntArray:
-        """With a sign."""
+        """Give a number a sign."""
         return bits if self._shape(first, end)[1] else np.pad(bits, [(0, 0), (0, 1)])
 
 
@@ -222,7 +222,7 @@ def _numbered(rows: Sequence[IntArray], lanes: IntArray, controls: int) -> _Choi
 
 
 def _distinct(rows: IntArray) -> tuple[IntArray, IntArray]:
-    """The first of each kind of rows, and for each row the number of its kind."""
+    """Return the first of each kind of rows, and for each row the number of its kind."""
     kinds: dict[bytes, int] = {}
     numbers, size = rows.astype(np.int32, order="C").tobytes(), 4 * rows.shape[1]
     each = [numbers[start : start + size] for start in range(0, len(numbers), size)]

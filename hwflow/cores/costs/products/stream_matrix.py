@@ -17,8 +17,8 @@ def stream_matrix(
     unit: Matrix, row: ProductSum, folded: FoldedRounds, elements: tuple[IntType, IntType], offsets: tuple[int, ...],
     depth: int,
 ) -> Resources:
-    """Products and sums, the memory with its addresses, differences. ``elements``: of vectors and matrices, as they
-    come."""
+    """Estimate products and sums, the memory with its addresses, differences. ``elements``: of vectors and matrices, as
+    they come."""
     family = unit.family
     total = unit.of_any_matrix(folded.pe, folded.neuron_fold, depth)
     total += _memory(family, row, folded, unit.w.bits)
@@ -39,8 +39,8 @@ def stream_matrix(
 
 
 def _memory(family: str, row: ProductSum, folded: FoldedRounds, element: int) -> Resources:
-    """Banks with two registers behind each, a third behind the choice among several parts, or where multiplier blocks
-    take the word."""
+    """Estimate banks with two registers behind each, a third behind the choice among several parts, or where multiplier
+    blocks take the word."""
     width = folded.lanes * element
     total = buffer_memory(family, 2 * folded.words, width).times(folded.banks) + Resources(ff=width)  # what is written
     inside = row.weight_lead and FAMILIES[family].dsp_registers
@@ -50,7 +50,7 @@ def _memory(family: str, row: ProductSum, folded: FoldedRounds, element: int) ->
 
 
 def _control(family: str, row: ProductSum, folded: FoldedRounds, packed: bool) -> Resources:
-    """Loops and addresses of reader and writer, halves that are full and free, delays."""
+    """Estimate loops and addresses of reader and writer, halves that are full and free, delays."""
     rounds = folded.rounds
     place, address = bits(folded.synapse_fold - 1), bits(2 * folded.words - 1)
     groups = rounds.vectors // (rounds.sets * rounds.repeat)

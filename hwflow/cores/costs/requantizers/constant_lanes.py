@@ -17,8 +17,8 @@ from hwflow.cores.operator import Resources
 
 
 def constant_lane(family: str, lane: ConstantLane, depth: int) -> Resources:
-    """A sum with a constant, ties, limits: a register for what each of them is compared to, and a choice, in front of
-    a queue of ``depth`` entries."""
+    """Estimate a sum with a constant, ties, limits: a register for what each of them is compared to, and a choice, in
+    front of a queue of ``depth`` entries."""
     if lane.product is None:
         return Resources()
     device, (low, high), result = FAMILIES[family], lane.sum_interval(), lane.result_shape().width
@@ -62,7 +62,7 @@ class _Comparison:
 
 @lru_cache(maxsize=1 << 12)
 def _comparisons(lane: ConstantLane) -> list[_Comparison]:
-    """Of the limits."""
+    """Return the comparisons with the limits."""
     below, above = lane.limits()
     found, quotient = [], lane.quotient_bits()
     if below is not None:
@@ -74,8 +74,8 @@ def _comparisons(lane: ConstantLane) -> list[_Comparison]:
 
 
 def _looked_at(distance: int, quotient: int) -> int:
-    """Upper bits of a number of ``quotient`` bits that tell whether a limit so far from 0 is passed; 0 if a difference
-    must."""
+    """Count the upper bits of a number of ``quotient`` bits that tell whether a limit so far from 0 is passed; 0 if a
+    difference must."""
     if distance < 0 or distance & (distance - 1):
         return 0
     return quotient - max(0, distance.bit_length() - 1) if distance else 1
@@ -96,5 +96,5 @@ def _choices(family: str, lane: ConstantLane, depth: int) -> int:
 
 
 def constant_requantizer(family: str, lanes: Resources, width: int, latency: int, depth: int) -> Resources:
-    """All ``lanes``, whose results have so many bits together, with a queue behind them."""
+    """Estimate all ``lanes``, whose results have so many bits together, with a queue behind them."""
     return lanes + Resources(lut=4, ff=latency) + queue(family, width, depth)

@@ -14,7 +14,7 @@ from hwflow.types import IntType
 def constant_thresholds(
     family: str, x: IntType, thresholds: Sequence[Sequence[int]], out: int, stored: int, depth: int
 ) -> Resources:
-    """Comparisons and a count for each lane; ``stored``: bits of a beat in the queue."""
+    """Estimate comparisons and a count for each lane; ``stored``: bits of a beat in the queue."""
     parts = segments(x.bits)
     total = Resources(lut=2, ff=len(parts) + 2) + queue(family, stored, depth)
     known: dict[tuple[int, ...], Resources] = {}

@@ -18,8 +18,8 @@ def multiples_requantizer(
     family: str, x: IntType, digits: Sequence[Digit], shift: int, out: IntType, limits: tuple[int, int], lanes: int,
     words: int, tables: Resources, depth: int,
 ) -> Resources:
-    """The input in a register, the ``tables`` of all lanes, each with ``words`` for a value of its digit, the sums of
-    their words, limits, the queue."""
+    """Estimate the input in a register, the ``tables`` of all lanes, each with ``words`` for a value of its digit, the
+    sums of their words, limits, the queue."""
     each = _lane(family, x, tuple(digits), shift, out, limits)
     count = (words - 1).bit_length()
     control = count_up(words) + CONTROL + Resources(ff=count + MultiplesRequantizer.latency_of(len(digits)) - 7)

@@ -57,10 +57,10 @@ def multiply_add_shift(
     known: Parameters | None = None, rows: Rows | None = None, changing: Changing | None = None,
     held: bool = False,
 ) -> Resources:
-    """Parameters, products (``dsp`` multiplier blocks for all lanes, or of look-up tables with ``rows``), the sum, a
-    stage that rounds the shifted sum if ``rounds``, clamp to ``limits`` (the output's range). Operands wider than
-    ``part`` bits are cut into parts (:mod:`hdl_lib.requantizers.requantize_mas`). ``changing``: of the bits of a table
-    that is not ``known`` (None: all); ``held``: the table lies in block RAM in any case."""
+    """Estimate parameters, products (``dsp`` multiplier blocks for all lanes, or of look-up tables with ``rows``), the
+    sum, a stage that rounds the shifted sum if ``rounds``, clamp to ``limits`` (the output's range). Operands wider
+    than ``part`` bits are cut into parts (:mod:`hdl_lib.requantizers.requantize_mas`). ``changing``: of the bits of a
+    table that is not ``known`` (None: all); ``held``: the table lies in block RAM in any case."""
     limits = limits or (out.min, out.max)
     width = lanes * (multiplier.bits + addend.bits)
     if rows is not None:
@@ -120,8 +120,8 @@ def _lane(
     family: str, x: IntType, multiplier: IntType, addend: IntType, shift: int, rounds: bool, out: IntType, part: int,
     limits: tuple[int, int], constants: tuple[int, int] | None, zeros: int,
 ) -> Resources:
-    """A lane without its parameters: the input in three registers, the last one those of multiplier blocks where they
-    have some, products, sums, what rounds and limits."""
+    """Estimate a lane without its parameters: the input in three registers, the last one those of multiplier blocks
+    where they have some, products, sums, what rounds and limits."""
     factor = None if constants is None else constants[0]
     total = Resources(ff=2 * x.bits + _operand(family, x, multiplier, part))
     whole = whole_sum(x, multiplier, addend)
@@ -135,7 +135,7 @@ def _lane(
 
 
 def whole_sum(x: IntType, multiplier: IntType, addend: IntType) -> Whole:
-    """The sum of a product and an addend."""
+    """Return the sum of a product and an addend."""
     products = x.interval.times(multiplier.interval)
     return Whole(products.lo + addend.min, products.hi + addend.max, 0)
 
@@ -144,7 +144,7 @@ def _lane_of_rows(
     family: str, x: IntType, multiplier: IntType, addend: IntType, shift: int, rounds: bool, out: IntType,
     limits: tuple[int, int],
 ) -> Resources:
-    """A lane whose product is a sum of rows of look-up tables, without that."""
+    """Estimate a lane whose product is a sum of rows of look-up tables, without that."""
     whole = whole_sum(x, multiplier, addend)
     kept = whole.width - shift
     # A carry cell of one bit stands alone where its sum's bit is dropped.
@@ -156,8 +156,8 @@ def _lane_of_rows(
 def _row_products(
     family: str, x: IntType, multiplier: IntType, addend: IntType, rows: Rows, lanes: int
 ) -> Resources:
-    """Products that are sums of rows of look-up tables. Without looking at the multipliers micro_kws is predicted 5.8 %
-    above its look-up tables (4.2 % with), and small cores up to 31 %."""
+    """Estimate products that are sums of rows of look-up tables. Without looking at the multipliers micro_kws is
+    predicted 5.8 % above its look-up tables (4.2 % with), and small cores up to 31 %."""
     if rows.products is not None:
         return rows.products
     width = 2 * whole_sum(x, multiplier, addend).width
@@ -167,7 +167,8 @@ def _row_products(
 def result_of(
     family: str, whole: Whole, shift: int, rounds: bool, out: IntType, limits: tuple[int, int]
 ) -> Resources:
-    """From the sum to the result: its quotient, rounded in a register of its own, comparisons, the choice."""
+    """Estimate what leads from the sum to the result: its quotient, rounded in a register of its own, comparisons, the
+    choice."""
     total = Resources(lut=out.bits, ff=out.bits)
     low, high = whole.low >> shift, whole.high >> shift
     if rounds:  # an adder of the quotient's bits; the others are kept until they have been compared with one half
@@ -187,8 +188,8 @@ def result_of(
 
 
 def _operand(family: str, x: IntType, multiplier: IntType, part: int) -> int:
-    """Bits of the input's last register that are outside of multiplier blocks: of parts that are read by something
-    else, or by a block with another sign."""
+    """Count the bits of the input's last register that are outside of multiplier blocks: of parts that are read by
+    something else, or by a block with another sign."""
     device = FAMILIES[family]
     if not device.dsp_registers:
         return x.bits
@@ -205,7 +206,7 @@ def _operand(family: str, x: IntType, multiplier: IntType, part: int) -> int:
 def _products(
     family: str, x: IntType, multiplier: IntType, part: int, constant: int | None
 ) -> tuple[Resources, list[Whole]]:
-    """The products of parts in registers, and the numbers they make together."""
+    """Estimate the products of parts in registers, and the numbers they make together."""
     product = WideProduct(Shape(x.bits, x.signed), Shape(multiplier.bits, multiplier.signed), part)
     total, ends, device = Resources(), [], FAMILIES[family]
     for (a, b), summand in zip(product.pairs, product.summands, strict=True):
@@ -237,8 +238,8 @@ def _products(
 
 
 def tree_of(family: str, terms: Sequence[Whole], limit: int, dropped: int) -> Resources:
-    """A tree of adders: no carry chain below the place where the upper term begins, no register for bits that are only
-    ``dropped`` at the end."""
+    """Estimate a tree of adders: no carry chain below the place where the upper term begins, no register for bits that
+    are only ``dropped`` at the end."""
     levels = [list(terms)]
     while len(levels[-1]) > 1:
         pairs = [levels[-1][index : index + 2] for index in range(0, len(levels[-1]), 2)]

@@ -18,8 +18,8 @@ def quadratics(
     family: str, x: IntType, limits: tuple[int, int], coefficients: Coefficients, shift: int, out: IntType, lanes: int,
     kind: ProductForm, part: int, tables: Resources,
 ) -> Resources:
-    """Places of inputs, with constants beyond ``limits``, the ``tables`` of all lanes, for each lane two products and
-    sums, and what waits for them; without the queue."""
+    """Estimate the places of inputs, with constants beyond ``limits``, the ``tables`` of all lanes, for each lane two
+    products and sums, and what waits for them; without the queue."""
     first, last = limits
     size = 1 << coefficients.offset_bits
     span = ((last - first) // size + 2 << coefficients.offset_bits).bit_length()

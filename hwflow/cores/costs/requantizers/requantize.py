@@ -20,7 +20,7 @@ def thresholds(
     bases: Sequence[Sequence[int]] = (), stored: int | None = None, base: int = 0,
     complemented: int = 0, changing: Changing | None = None,
 ) -> Resources:
-    """One comparator per level, counts of four comparisons and their sum. ``direction_bits`` per channel turn
+    """Estimate one comparator per level, counts of four comparisons and their sum. ``direction_bits`` per channel turn
     comparisons over; ``known``: the table, where it is looked at; with it, for each lane, ``ones``: the bits that are
     ever one, for each level of its thresholds, and ``bases``: the numbers to count from in all words, unless they are
     one; ``stored``: bits of a beat in the queue; ``base``: the number that all count from; ``complemented``: bits of
@@ -47,8 +47,8 @@ def thresholds(
 
 
 def _known_bases(bases: Sequence[Sequence[int]], levels: int, out: IntType) -> Resources:
-    """Numbers to count from, for each lane in all words: their bits that differ, from word to word and from one
-    another, in three registers, and sums with counts of so many ``levels``, which go below."""
+    """Estimate the numbers to count from, for each lane in all words: their bits that differ, from word to word and
+    from one another, in three registers, and sums with counts of so many ``levels``, which go below."""
     columns = {tuple(base >> bit & 1 for base in lane) for lane in bases for bit in range(out.bits)}
     changing = sum(len(set(column)) > 1 for column in columns)
     return Resources(ff=3 * changing + bits(levels) * len(bases))
@@ -58,7 +58,7 @@ def search(
     family: str, x: IntType, bound: IntType, stages: int, out: IntType, lanes: int, words: int, tables: Resources,
     depth: int, base: int, idle: Sequence[int], ones: int, stored: int,
 ) -> Resources:
-    """One comparator per stage, the input kept from stage to stage, the ``tables`` of all lanes.
+    """Estimate one comparator per stage, the input kept from stage to stage, the ``tables`` of all lanes.
 
     ``words``: blocks of each table; ``base``: what the number found is added to or taken from; ``idle``: for each
     comparison whose result never changes its stage; ``ones``: bits at the low ends of what inputs are compared with
@@ -84,8 +84,8 @@ def search(
 def lookup(
     family: str, x: IntType, words: Sequence[int], tables: Resources, stored: int, depth: int
 ) -> Resources:
-    """The ``tables`` of all lanes, of so many ``words`` each; 0 where the result never changes. ``stored``: bits of a
-    beat in the queue."""
+    """Estimate the ``tables`` of all lanes, of so many ``words`` each; 0 where the result never changes. ``stored``:
+    bits of a beat in the queue."""
     total = Resources(lut=9, ff=5) + queue(family, stored, depth) + tables
     for count in filter(None, words):
         total += Resources(ff=x.bits + min(x.bits, bits(count - 1)))

@@ -19,9 +19,9 @@ def serial_requantizer(
     family: str, x: IntType, multiplier: IntType, addend: IntType, steps: SerialSteps, shift: int, out: IntType,
     limits: tuple[int, int], words: int, table: Resources, row_bits: Sequence[int], depth: int,
 ) -> Resources:
-    """The ring of steps, the ``table`` of ``words``, lanes, the queue (:mod:`hdl_lib.requantizers.requantize_serial`).
-    ``row_bits``:
-    of each lane, how many bits of a digit's product differ from one another."""
+    """Estimate the ring of steps, the ``table`` of ``words``, lanes, the queue
+    (:mod:`hdl_lib.requantizers.requantize_serial`). ``row_bits``: of each lane, how many bits of a digit's product
+    differ from one another."""
     latency = SerialMultiplyAddShift.serial_latency_of(steps.together)
     # The ring; what says of a step that it changes the sum, of a last one that it ends it, and that a result comes.
     control = Resources(lut=4, ff=steps.count + 1 + 2 * latency - 4) + count_behind(words)
@@ -36,7 +36,7 @@ def _lane(
     family: str, x: IntType, multiplier: IntType, addend: IntType, steps: SerialSteps, shift: int, out: IntType,
     limits: tuple[int, int], row_bits: int,
 ) -> Resources:
-    """The input's digits, a row for each of a step, their sum, the sum of all, limits."""
+    """Estimate the input's digits, a row for each of a step, their sum, the sum of all, limits."""
     together, width = steps.together, steps.word_shape.width
     # The input, shifted or replaced: of the bits above it none without sign, with sign the turned one.
     held = min(2 * steps.digits, x.bits + x.signed)
@@ -56,10 +56,10 @@ def serial_search(
     family: str, x: IntType, bound: IntType, stages: int, out: IntType, words: int, tables: Resources, value_bits: int,
     base: int, stored: int, depth: int,
 ) -> Resources:
-    """One comparator, the input, the tree's word, the ring of a comparison's cycles, the registers behind a choice
-    among banks (:mod:`hdl_lib.requantizers.serial_search`). ``words``: of the ``tables`` for each node of the tree;
-    ``value_bits``: of a result that is read, 0 if none is, else ``base`` is what the number found is added to or taken
-    from; ``stored``: bits of a beat in the queue."""
+    """Estimate one comparator, the input, the tree's word, the ring of a comparison's cycles, the registers behind a
+    choice among banks (:mod:`hdl_lib.requantizers.serial_search`). ``words``: of the ``tables`` for each node of the
+    tree; ``value_bits``: of a result that is read, 0 if none is, else ``base`` is what the number found is added to or
+    taken from; ``stored``: bits of a beat in the queue."""
     width = max(x.bits, bound.bits)
     compare = Resources(lut=width + 1 if FAMILIES[family].carry_bits == 1 else chain(family, width + 2))
     period = 1 + read_latency(bound.bits, words << stages)

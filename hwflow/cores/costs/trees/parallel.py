@@ -22,8 +22,8 @@ def parallel_trees(
     tables: Sequence[tuple[Sequence[int], int]], in_block: bool, addends: Sequence[Sequence[Addend]], result: int,
     extremes: bool, depth: int,
 ) -> Resources:
-    """Tests, ways through trees (each with its levels), tables (words and their bits), what brings their values
-    together."""
+    """Estimate tests, ways through trees (each with its levels), tables (words and their bits), what brings their
+    values together."""
     levels = max(levels for _, levels in trees)
     stages = way_stages(levels)
     total = _tests(rank, tests) + queue(family, len(addends) * result, depth)
@@ -48,7 +48,7 @@ def parallel_trees(
 
 
 def _tests(rank: int, tests: Sequence[RankTest]) -> Resources:
-    """The ranks that are looked at, and a gate or more for each test."""
+    """Estimate the ranks that are looked at, and a gate or more for each test."""
     total = Resources(ff=rank * len({test.feature for test in tests}) + len(tests))
     for test in tests:
         places = rank if test.missing is not None else rank - (test.limit & -test.limit).bit_length() + 1
@@ -61,8 +61,8 @@ CHOICE = {"ecp5": 1.0, "ice40": 0.75}
 
 
 def _way(family: str, root: Branch, levels: int, begin: int, later: set[tuple[int, int]]) -> Resources:
-    """Bits of a way, which wait for the last one; ``begin``: stages before it begins. ``later`` gets the tests that it
-    takes after the first stage."""
+    """Estimate the bits of a way, which wait for the last one; ``begin``: stages before it begins. ``later`` gets the
+    tests that it takes after the first stage."""
     total, done, choice = Resources(), 0, CHOICE[FAMILIES[family].basis]
     nodes: list[list[Branch]] = [[root]]
     for stage in range(way_stages(levels)):

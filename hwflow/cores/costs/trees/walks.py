@@ -16,7 +16,7 @@ from hwflow.types import Interval, IntType
 
 
 def table(family: str, words: Sequence[int] | int, width: int) -> Resources:
-    """A unit's table: known words, or so many."""
+    """Estimate a unit's table: known words, or so many."""
     if isinstance(words, int):
         return rom(family, words, width)
     if len(words) * width <= MOST_KNOWN_BITS:
@@ -25,7 +25,7 @@ def table(family: str, words: Sequence[int] | int, width: int) -> Resources:
 
 
 def registered_table(family: str, words: Sequence[int] | int, width: int) -> Resources:
-    """The same with one more register behind the choice of its banks."""
+    """Estimate the same with one more register behind the choice of its banks."""
     found = table(family, words, width)
     return found + Resources(ff=width if found.bram else found.ff // 2)
 
@@ -35,9 +35,9 @@ def tree_walk(
     leaves: Sequence[Sequence[int] | int], values: Sequence[Interval], result: int, groups: Sequence[tuple[int, bool]],
     extremes: bool, depth: int,
 ) -> Resources:
-    """Units, each with its tables and ranks, what brings their values together, control. ``rank``: bits of a rank as it
-    comes; ``result``: of a result's element; ``groups``: rounds of each, and whether it ends a result; ``extremes``:
-    not sums."""
+    """Estimate units, each with its tables and ranks, what brings their values together, control. ``rank``: bits of a
+    rank as it comes; ``result``: of a result's element; ``groups``: rounds of each, and whether it ends a result;
+    ``extremes``: not sums."""
     units, slots = len(nodes), slots_of(lanes)
     total = _units(family, record, rank, features, lanes, units) + _writer(family, record, rank, features, lanes)
     row = sum(IntType.holding(value).bits for value in values)
@@ -58,7 +58,7 @@ def list_walk(
     entry_bits: tuple[int, int], dictionary: Sequence[Sequence[int] | int], value_bits: int,
     values: Sequence[Interval], result: int, groups: Sequence[tuple[int, bool]], longest: int, depth: int,
 ) -> Resources:
-    """The same with lists of leaves (:class:`hdl_lib.trees.list_walk.ListWalk`), read from tables of entries.
+    """Estimate the same with lists of leaves (:class:`hdl_lib.trees.list_walk.ListWalk`), read from tables of entries.
     ``longest``: list of the last group."""
     units, slots = len(nodes), slots_of(lanes)
     total = _units(family, record, rank, features, lanes, units) + _writer(family, record, rank, features, lanes)
@@ -77,7 +77,8 @@ def _lists(
     family: str, record: Record, base_bits: tuple[int, int], entry_bits: tuple[int, int], value: int, slots: int,
     values: Sequence[Interval],
 ) -> Resources:
-    """What a unit has beside its walk: bases that go round with it, pointers into lists, the entry of a cycle."""
+    """Estimate what a unit has beside its walk: bases that go round with it, pointers into lists, the entry of a
+    cycle."""
     bases, place, entry = sum(base_bits), max(base_bits), base_bits[1]
     target, each = entry_bits
     total = Resources(lut=bases + 2 * place + chain(family, place), ff=slots * bases + 2 * place)
@@ -90,7 +91,7 @@ def _lists(
 
 
 def _gathered(family: str, values: Sequence[Interval], units: int, result: int, *, extremes: bool) -> Resources:
-    """What brings the values of all units and steps together."""
+    """Estimate what brings the values of all units and steps together."""
     total = Resources()
     for value in values:
         width = IntType.holding(value).bits
@@ -105,7 +106,7 @@ def _gathered(family: str, values: Sequence[Interval], units: int, result: int, 
 
 
 def _units(family: str, record: Record, rank: int, features: int, lanes: int, units: int) -> Resources:
-    """The units' walks and their ranks."""
+    """Estimate the units' walks and their ranks."""
     beats = -(-features // lanes)
     total = _unit(family, record, rank, beats, lanes).times(units)
     stored = (rank + record.missing) * lanes
@@ -117,7 +118,7 @@ def _units(family: str, record: Record, rank: int, features: int, lanes: int, un
 
 
 def _unit(family: str, record: Record, rank: int, beats: int, lanes: int) -> Resources:
-    """The way of a walk from a node's address to the next, and the memory of ranks."""
+    """Estimate the way of a walk from a node's address to the next, and the memory of ranks."""
     held = slots_of(lanes) - READS
     address, stored = record.pair + 1, (rank + record.missing) * lanes
     total = Resources(
@@ -138,7 +139,7 @@ def _unit(family: str, record: Record, rank: int, beats: int, lanes: int) -> Res
 
 
 def _control(family: str, groups: Sequence[tuple[int, bool]], slots: int) -> Resources:
-    """Halves that are full and free, what registers say of the next step."""
+    """Estimate the counts of halves that are full and free, what registers say of the next step."""
     total = Resources(lut=14, ff=8 + 2 * READS)
     total += loop(slots) + loop(len(groups)) + count_up(len(groups) * slots)
     most = max(rounds for rounds, _ in groups)
@@ -150,7 +151,7 @@ def _control(family: str, groups: Sequence[tuple[int, bool]], slots: int) -> Res
 
 
 def _writer(family: str, record: Record, rank: int, features: int, lanes: int) -> Resources:
-    """Where a beat of ranks is written, and what tells the missing ones among them."""
+    """Estimate the write logic of a beat of ranks, and what tells the missing ones among them."""
     beats = -(-features // lanes)
     total = Resources(lut=3, ff=2 + rank * lanes + bits(2 * beats - 1) + 1)
     if beats > 1:

@@ -17,8 +17,8 @@ from hwflow.cores.operator import Resources
 
 @lru_cache(maxsize=1 << 12)
 def clipped_walk(family: str, geometry: CoreGeometry, synapse: int, neuron: int) -> Resources:
-    """What a matrix-vector unit (:mod:`hdl_lib.matrices.mvu`) has for clipped windows beside the counters of whole
-    ones: the sequences of spans, the loops, the address with what moves it."""
+    """Estimate what a matrix-vector unit (:mod:`hdl_lib.matrices.mvu`) has for clipped windows beside the counters of
+    whole ones: the sequences of spans, the loops, the address with what moves it."""
     whole = synapse // geometry.kernel[0]
     blocks = whole // geometry.kernel[1]
     across = [(count * blocks - 1, first * blocks) for first, count in geometry.inside(1)]
@@ -34,7 +34,7 @@ def clipped_walk(family: str, geometry: CoreGeometry, synapse: int, neuron: int)
 def clipped_window(
     family: str, window: WindowGeometry, blocks: int, words: int, width: int, depth: int
 ) -> Resources:
-    """:func:`hwflow.cores.costs.windows.sliding_windows.sliding_window` without padding."""
+    """Estimate :func:`hwflow.cores.costs.windows.sliding_windows.sliding_window` without padding."""
     store = buffer_memory(family, max(2, words), width)
     pipeline = Resources(ff=width + 8 + (words - 1).bit_length())
     core = CoreGeometry(window.height, window.width, window.kernel, window.strides, window.pads, window.dilations)
@@ -55,7 +55,7 @@ def clipped_window(
 
 
 def _cycle(entries: Sequence[tuple[int, ...]]) -> Resources:
-    """A sequence, and what it says of the present entry."""
+    """Estimate a sequence, and what it says of the present entry."""
     if len(entries) == 1:
         return Resources()
     runs = [(entry, len(list(equal))) for entry, equal in groupby(entries)]
@@ -65,7 +65,7 @@ def _cycle(entries: Sequence[tuple[int, ...]]) -> Resources:
 
 
 def _rounds(counts: Sequence[int]) -> Resources:
-    """A loop of changing length, given as numbers of rounds less one."""
+    """Estimate a loop of changing length, given as numbers of rounds less one."""
     width = max(counts).bit_length()
     changing = width if len(set(counts)) > 1 else 0
     return loop(max(counts) + 1) + Resources(lut=2 * changing, ff=changing)

@@ -15,7 +15,7 @@ from hwflow.cores.operator import Resources
 
 @lru_cache(maxsize=1 << 12)  # equal layers ask for the same
 def sliding_window(family: str, window: WindowGeometry, blocks: int, words: int, width: int, depth: int) -> Resources:
-    """Line buffer, address counters, queue."""
+    """Estimate line buffer, address counters, queue."""
     store = buffer_memory(family, max(2, words), width)
     pad = window.touches_padding()
     pipeline = Resources(lut=width if pad else 0, ff=width + 8 + (words - 1).bit_length())
@@ -27,8 +27,8 @@ def sliding_window(family: str, window: WindowGeometry, blocks: int, words: int,
 
 
 def segments_again(window: WindowGeometry, blocks: int, segment: int, times: int) -> Resources:
-    """What sends segments of an output row several times: loops of turns and of segments instead of one over a row,
-    where a segment begins, and a choice of columns."""
+    """Estimate what sends segments of an output row several times: loops of turns and of segments instead of one over a
+    row, where a segment begins, and a choice of columns."""
     if times == 1:
         return Resources()
     core, columns = _core(window), window.output[1]
@@ -56,12 +56,12 @@ def _core(window: WindowGeometry) -> CoreGeometry:
 
 
 def _width(low: int, high: int) -> int:
-    """Bits of a register that holds low .. high."""
+    """Return the bits of a register that holds low .. high."""
     return int(Shape.cast(range(min(low, 0), max(high, 0) + 1)).width)
 
 
 def _loops(window: WindowGeometry, blocks: int) -> Resources:
-    """Over the beats of a pixel, the kernel and the output."""
+    """Estimate the loops over the beats of a pixel, the kernel and the output."""
     total = loop(blocks)
     for rounds in (*window.kernel, *window.output):
         total += loop(rounds)
@@ -69,8 +69,8 @@ def _loops(window: WindowGeometry, blocks: int) -> Resources:
 
 
 def reader_registers(window: WindowGeometry, blocks: int, words: int) -> tuple[int, ...]:
-    """Bits of the registers of each kind that :data:`SERIAL_READER_LUTS` has a share for: horizontal and vertical
-    positions of the step, of the window, of the next one; row counts
+    """Return the bits of the registers of each kind that :data:`SERIAL_READER_LUTS` has a share for: horizontal and
+    vertical positions of the step, of the window, of the next one; row counts
     (:mod:`hdl_lib.windows.sliding_window`)."""
     core = _core(window)
     (kh, kw), beats, rows = core.kernel, core.width * blocks, words // (core.width * blocks)
@@ -102,7 +102,7 @@ SERIAL_READER_LUTS = (3.3, 5.57, 3.38, -7.25, 19.56)
 
 
 def max_pool(family: str, lanes: int, element: int, blocks: int, window: int, depth: int) -> Resources:
-    """Running maxima in registers, of many blocks in a small memory."""
+    """Estimate running maxima in registers, of many blocks in a small memory."""
     compare = Resources(lut=lanes * comparison(family, element))
     return compare + _pool(family, lanes * element, lanes * element, blocks, window, depth)
 
@@ -110,7 +110,8 @@ def max_pool(family: str, lanes: int, element: int, blocks: int, window: int, de
 def sum_pool(
     family: str, lanes: int, element: int, result: int, blocks: int, window: int, depth: int, zeros: int = 0
 ) -> Resources:
-    """Running sums, as maxima are held; ``zeros``: bits at the low ends of all lanes' sums that are always 0."""
+    """Estimate running sums, as maxima are held; ``zeros``: bits at the low ends of all lanes' sums that are always
+    0."""
     bits = lanes * result - zeros
     # 0 is taken for the sum before the first pixel.
     # Of single bits' sums every bit is a table.
@@ -122,7 +123,7 @@ def sum_pool(
 def running_sum(
     family: str, lanes: int, element: int, result: int, blocks: int, window: int, exclusive: bool, depth: int
 ) -> Resources:
-    """As sums over groups, each of which is a result; ``exclusive``: it is the one before."""
+    """Estimate sums over groups, each of which is a result; ``exclusive``: it is the one before."""
     before = Resources(ff=lanes * result) if exclusive else Resources()
     return sum_pool(family, lanes, element, result, blocks, window, depth) + before
 

@@ -23,7 +23,7 @@ def weighted_pool(
     family: str, x: IntType, w: IntType, result: IntType, lanes: int, words: Sequence[int], blocks: int, window: int,
     kind: ProductForm, depth: int,
 ) -> Resources:
-    """A pool of products: the table, the products, what a sum pool takes."""
+    """Estimate a pool of products: the table, the products, what a sum pool takes."""
     total, table = _table(family, words, lanes * w.bits), (lanes * w.bits, len(words))
     made, lanes, zeros = products_of_table(family, x, w, words, lanes, kind)
     return total + made + _sums(family, x, w, result, lanes, table, blocks, window, kind, depth, zeros)
@@ -32,8 +32,8 @@ def weighted_pool(
 def products_of_table(
     family: str, x: IntType, w: IntType, words: Sequence[int], lanes: int, kind: ProductForm
 ) -> tuple[Resources, int, int]:
-    """Products with the ``lanes`` weights of a table's words, how many of them are not always 0, and bits at their low
-    ends that are."""
+    """Estimate products with the ``lanes`` weights of a table's words, how many of them are not always 0, and bits at
+    their low ends that are."""
     total, several = Resources(), min(x.bits, w.bits) > 1
     columns = None
     if several and len(words) <= FEW and len(words) * lanes * w.bits <= MOST_KNOWN_BITS:
@@ -56,7 +56,7 @@ def position_sum(
     family: str, x: IntType, w: IntType, result: IntType, lanes: int, weights: Sequence[Sequence[int]], repeat: int,
     blocks: int, kind: ProductForm, depth: int,
 ) -> Resources:
-    """A pool of products by one weight for all lanes; ``weights``: those of each position."""
+    """Estimate a pool of products by one weight for all lanes; ``weights``: those of each position."""
     window, flat = len(weights[0]), [weight & (1 << w.bits) - 1 for row in weights for weight in row]
     total, table = _table(family, flat, w.bits), (w.bits, len(flat))
     total += loop(repeat) + loop(blocks) + loop(window)
@@ -70,7 +70,7 @@ def position_sum(
 
 
 def _table(family: str, words: Sequence[int], width: int) -> Resources:
-    """The table of words of ``width`` bits, and its address."""
+    """Estimate the table of words of ``width`` bits, and its address."""
     return filled_rom(family, words, width) + count_up(len(words))
 
 
@@ -78,8 +78,8 @@ def _sums(
     family: str, x: IntType, w: IntType, result: IntType, lanes: int, table: tuple[int, int], blocks: int, window: int,
     kind: ProductForm, depth: int, zeros: int = 0,
 ) -> Resources:
-    """What a sum pool takes; its own registers of a beat are those of the products. ``table``: bits of a word of the
-    weights, words; ``zeros``: bits at the low ends of all lanes' sums that are always 0."""
+    """Estimate what a sum pool takes; its own registers of a beat are those of the products. ``table``: bits of a word
+    of the weights, words; ``zeros``: bits at the low ends of all lanes' sums that are always 0."""
     term = product_bits(x, w)
     shapes = Shape(x.bits, x.signed), Shape(w.bits, w.signed)
     latency = WeightedPool.weighted_latency_of(*shapes, kind, table=table)
@@ -89,14 +89,14 @@ def _sums(
 
 
 def _columns(words: Sequence[int], lanes: int, w: IntType) -> list[list[int]]:
-    """The numbers of each lane."""
+    """Return the numbers of each lane."""
     half, mask = 1 << (w.bits - 1) if w.signed else 0, (1 << w.bits) - 1
     return [[((word >> lane * w.bits & mask) ^ half) - half for word in words] for lane in range(lanes)]
 
 
 def _constants(family: str, x: IntType, w: IntType, weights: Sequence[int]) -> Resources:
-    """Products with weights that never change, none of them 0: blocks, or, of minus a power of two with sign and a
-    power of two without, shifts."""
+    """Estimate products with weights that never change, none of them 0: blocks, or, of minus a power of two with sign
+    and a power of two without, shifts."""
     device, total, made = FAMILIES[family], Resources(), []
     for weight in weights:
         zeros = trailing_zeros(weight)

@@ -20,8 +20,8 @@ def window_rows(
     family: str, steps: WindowSteps, source: IntType, result: IntType, channels: int, pad_value: int, rows: int,
     depth: int,
 ) -> Resources:
-    """Whole windows per beat: banks of image rows, their choice for each kernel row, shift registers, masks, a queue.
-    ``source``, ``result``: elements before and behind."""
+    """Estimate a core that emits whole windows per beat: banks of image rows, their choice for each kernel row, shift
+    registers, masks, a queue. ``source``, ``result``: elements before and behind."""
     g, words = steps.geometry, steps.words
     kernel_rows, places, columns = len(steps.kernel_rows), len(steps.ages), len(steps.columns)
     masked_columns = [span for span in steps.columns.values() if span != (0, steps.beats - 1)]
@@ -66,13 +66,13 @@ def _choice(family: str, rows: int, words: int, depth: int, *, masked: bool) -> 
 
 
 def window_image(family: str, geometry: WindowGeometry, channels: int, element: int, depth: int) -> Resources:
-    """All windows of an image in a beat: a queue of the pixels they take."""
+    """Estimate all windows of an image in a beat: a queue of the pixels they take."""
     taken = {pixel for window in WindowImage.pixels(geometry) for pixel in window if pixel is not None}
     return queue(family, max(1, len(taken)) * channels * element, depth)
 
 
 def max_pool_tree(family: str, channels: int, element: int, pixels: int, window: int, depth: int) -> Resources:
-    """Maxima of several pixels per beat: a comparison and a choice each."""
+    """Estimate maxima of several pixels per beat: a comparison and a choice each."""
     compare = Resources(lut=comparison(family, element) + element, ff=element)
     together = min(pixels, window)
     tree = compare.times(together - 1)
@@ -88,7 +88,7 @@ def max_pool_tree(family: str, channels: int, element: int, pixels: int, window:
 def sum_pool_tree(
     family: str, channels: int, source: IntType, result: int, pixels: int, window: int, depth: int
 ) -> Resources:
-    """Sums of several pixels per beat."""
+    """Estimate sums of several pixels per beat."""
     tree = sum_tree(source.min, source.max, (1,) * min(pixels, window), result, family)
     if pixels < window:
         tree += Resources(lut=chain(family, result) + result, ff=result)

@@ -16,7 +16,7 @@ from hwflow.cores.operator import Resources
 
 @cache
 def rows_control(family: str, steps: WindowSteps, rows: int) -> Resources:
-    """All but line buffer, registers of pixels, and queue; ``rows``: of the line buffer."""
+    """Estimate all but line buffer, registers of pixels, and queue; ``rows``: of the line buffer."""
     words = steps.words
     latency = WindowRows.latency_of(steps)
     stages = latency - 1 - int(steps.masked)  # from a step to the cycle in which its word is in the registers
@@ -38,7 +38,7 @@ def _outputs(steps: WindowSteps, stages: int) -> Resources:
 
 
 def _inputs(steps: WindowSteps, rows: int, stages: int) -> Resources:
-    """For each kernel row whether it is inside the image, and its bank."""
+    """Estimate for each kernel row whether it is inside the image, and its bank."""
     g = steps.geometry
     spans = {span for span in steps.kernel_rows.values() if span != (0, g.out_height - 1)}
     total = Resources(lut=len(spans), ff=len(spans) * stages)
@@ -54,7 +54,7 @@ def _inputs(steps: WindowSteps, rows: int, stages: int) -> Resources:
 
 
 def _counts(family: str, steps: WindowSteps, rows: int) -> Resources:
-    """The counts of words through which writer and reader wait for each other, and what steps add to them."""
+    """Estimate the counts of words through which writer and reader wait for each other, and what steps add to them."""
     g, words = steps.geometry, steps.words
     needs = [
         (g.needed_rows(y + 1) if y + 1 < g.out_height else g.height + g.needed_rows(0)) - g.needed_rows(y)
