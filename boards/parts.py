@@ -16,7 +16,7 @@ _ECP5 = {  # LUTs (and as many flip-flops), block RAMs, multipliers
 
 
 def ecp5(size: str, package: str, speed_grade: str, series: str = "LFE5U") -> Part:
-    """A Lattice ECP5, ``size`` "12F" to "85F"; ``series`` "LFE5UM5G" with transceivers."""
+    """Return a Lattice ECP5, ``size`` "12F" to "85F"; ``series`` "LFE5UM5G" with transceivers."""
     lut, bram, dsp = _ECP5[size]
     source = _ECP5_SOURCE
     if size == "12F":  # the 25F's die with half of it guaranteed; the budget is the guaranteed half
@@ -41,7 +41,8 @@ _ARTIX7 = {  # 6-input LUTs, flip-flops, DSP48E1, block RAMs of 36 kbit
 
 
 def artix7(size: str, device: str) -> Part:
-    """An AMD Artix-7, ``size`` "35t" or "100t"; ``device``: with package and speed. A block RAM is half a RAMB36E1."""
+    """Return an AMD Artix-7, ``size`` "35t" or "100t"; ``device``: with package and speed. A block RAM is half a
+    RAMB36E1."""
     lut, ff, dsp, bram = _ARTIX7[size]
     return Part(
         family="xilinx7", device=device, package="", speed_grade="",

@@ -19,8 +19,8 @@ _SHORT = {"\t": "\\t", "\n": "\\n", "\r": "\\r"}
 
 
 def is_visible(character: str) -> bool:
-    """Whether a character shows itself and nothing else: no control, format, private, unassigned or line separating
-    character, no space but " ", no mark that combines with what stands before it."""
+    """Tell whether a character shows itself and nothing else: no control, format, private, unassigned or line
+    separating character, no space but " ", no mark that combines with what stands before it."""
     return (
         character.isprintable() and character not in _BLANK and not unicodedata.category(character).startswith("M")
     )
@@ -33,7 +33,7 @@ def _escaped(character: str) -> str:
 
 
 def printable(text: str) -> str:
-    """``text`` on one line, with an escape (\\n, \\x1b, \\u202e) for each character that is not visible.
+    """Return ``text`` on one line, with an escape (\\n, \\x1b, \\u202e) for each character that is not visible.
 
     Does not change its own results, nor what :func:`show` has put into them.
     """
@@ -43,7 +43,7 @@ def printable(text: str) -> str:
 
 
 def show(value: object, longest: int = _LONGEST) -> str:
-    """A name, or another value as text, in quotes, for a message; cut where it is absurdly long.
+    """Return a name, or another value as text, in quotes, for a message; cut where it is absurdly long.
 
     As Python writes strings, so that no two names look alike for their escapes: a backslash is two, a quote has one.
     """
@@ -56,17 +56,17 @@ def show(value: object, longest: int = _LONGEST) -> str:
 
 
 def show_path(path: str | os.PathLike[str]) -> str:
-    """The path of a file in quotes, whole."""
+    """Return the path of a file in quotes, whole."""
     return show(os.fspath(path), _LONGEST_PATH)
 
 
 def cell(name: str) -> str:
-    """``name`` for a table or a title: without quotes where all can see what belongs to it."""
+    """Return ``name`` for a table or a title: without quotes where all can see what belongs to it."""
     shown = show(name)
     plain = shown[1:-1]
     return plain if plain == name and plain and " " not in plain else shown
 
 
 def shortened(text: str, most: int) -> str:
-    """``text``, cut behind ``most`` characters."""
+    """Return ``text``, cut behind ``most`` characters."""
     return text if len(text) <= most else f"{text[:most]}... ({len(text)} characters)"

@@ -48,12 +48,12 @@ class Finding:
         object.__setattr__(self, "output", tuple(shortened(printable(line), _LONGEST) for line in self.output))
 
     def lines(self) -> tuple[str, ...]:
-        """The finding as text, line by line."""
+        """Return the finding as text, line by line."""
         first = f"{self.severity}: {self.where}: {self.message} [{self.rule}]"
         return (first, *(f"    {line}" for line in self.output), f"  remedy: {self.remedy}")
 
     def table(self) -> dict[str, str]:
-        """What ``--format json`` has of it."""
+        """Return what ``--format json`` has of it."""
         return {
             "clause": self.rule, "severity": self.severity, "where": self.where, "message": self.message,
             "remedy": self.remedy,
@@ -64,7 +64,7 @@ class Finding:
 
 
 def merged(findings: Iterable[Finding]) -> list[Finding]:
-    """The findings with those that differ in their rule alone as one, at the place of the first: for people.
+    """Merge findings that differ in their rule alone into one, at the place of the first: for people.
 
     Clauses overlap: a value that is defined twice breaks three of them.
     """

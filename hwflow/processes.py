@@ -23,7 +23,7 @@ Result = TypeVar("Result")
 
 @contextmanager
 def second_process() -> Iterator[Executor | None]:
-    """An executor with one process, which imports what it will need while the caller goes on; None on a machine with a
+    """Start a one-process executor that pre-imports its modules while the caller goes on; None on a machine with a
     single core, or that has no room for another process. The process ends with the body, whatever it is about then."""
     if core_count() < 2:
         yield None
@@ -65,7 +65,7 @@ class _SecondProcess(Executor):
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """As of an executor whose process has ended: what is left does not end well."""
+        """Shut down as an executor whose process has ended: what is left does not end well."""
         self._ended = True
         self._calls.put(None)
         self._thread.join()
@@ -86,7 +86,7 @@ class _SecondProcess(Executor):
 
 
 def serve(descriptor: int) -> None:
-    """The second process: do what comes in at a connection until nobody is at its other end."""
+    """Run the second process: do what comes in at a connection until nobody is at its other end."""
     if not sys.warnoptions:
         warnings.simplefilter("ignore")  # as of the command line: cores that a refused design leaves unfinished
     gc.set_threshold(*_RARELY)
@@ -104,7 +104,7 @@ def serve(descriptor: int) -> None:
 def shared(
     function: Callable[[Job], Result], jobs: Sequence[Job], executor: Executor | None, weight: Callable[[Job], int]
 ) -> list[Result]:
-    """``function`` of each job, in order, as :class:`Work` does them."""
+    """Return ``function`` of each job, in order, as :class:`Work` does them."""
     numbered = dict(enumerate(jobs))
     work: Work[int, Job, Result] = Work(function, executor, weight)
     return list(work.results(numbered).values())
@@ -140,7 +140,8 @@ class Work(Generic[Key, Job, Result]):
             self._executor = None
 
     def results(self, jobs: Mapping[Key, Job]) -> dict[Key, Result]:
-        """Of these jobs alone, in their order: those that were begun (with the same key), and others."""
+        """Return the results of these jobs alone, in their order: those that were begun (with the same key), and
+        others."""
         self.begin(jobs)
         given = self._given
         done = {key: self._function(jobs[key]) for key in reversed([*given]) if given[key].cancel()}
@@ -155,9 +156,9 @@ class Work(Generic[Key, Job, Result]):
 
 @contextmanager
 def rarely_collected() -> Iterator[None]:
-    """With Python's cyclic garbage collector at work a thousandth as often: most of what a command makes stays until
-    its end, modules, graphs and netlists, and looking through it again and again took a sixth of the time. A large
-    design's netlists must still be freed in between: an object has some hundred bytes."""
+    """Run the body with Python's cyclic garbage collector at work a thousandth as often: most of what a command makes
+    stays until its end, modules, graphs and netlists, and looking through it again and again took a sixth of the time.
+    A large design's netlists must still be freed in between: an object has some hundred bytes."""
     before = gc.get_threshold()
     gc.set_threshold(*_RARELY)
     try:

@@ -11,7 +11,7 @@ _MOST = 3
 
 
 def did_you_mean(given: str, known: Iterable[str]) -> str:
-    """"did you mean 'X'? " for the beginning of a remedy; "" where nobody can know.
+    """Return "did you mean 'X'? " for the beginning of a remedy; "" where nobody can know.
 
     X is the one among ``known`` that begins with ``given``, or else those that are most like it. Case does not count,
     nor do the dashes of options.

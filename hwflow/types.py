@@ -23,21 +23,21 @@ class Interval:
 
     @classmethod
     def around(cls, numbers: Iterable[int]) -> Interval:
-        """The least interval that holds all ``numbers``, at least one."""
+        """Return the least interval that holds all ``numbers``, at least one."""
         known = list(numbers)
         return cls(min(known), max(known))
 
     @classmethod
     def hull_of(cls, intervals: Iterable[Interval]) -> Interval:
-        """The least interval that holds all ``intervals``, at least one."""
+        """Return the least interval that holds all ``intervals``, at least one."""
         return cls.around(end for interval in intervals for end in (interval.lo, interval.hi))
 
     def times(self, other: Interval) -> Interval:
-        """The least interval that holds all products."""
+        """Return the least interval that holds all products."""
         return Interval.around(a * b for a in (self.lo, self.hi) for b in (other.lo, other.hi))
 
     def hull(self, other: Interval) -> Interval:
-        """The least interval that holds both."""
+        """Return the least interval that holds both."""
         return Interval(min(self.lo, other.lo), max(self.hi, other.hi))
 
     def plus(self, number: int) -> Interval:
@@ -72,7 +72,7 @@ class IntType:
 
     @classmethod
     def holding(cls, interval: Interval) -> IntType:
-        """The narrowest type that holds ``interval``: unsigned when nothing is negative."""
+        """Return the narrowest type that holds ``interval``: unsigned when nothing is negative."""
         if interval.lo >= 0:
             return cls(max(1, interval.hi.bit_length()), False)
         return cls(max((-interval.lo - 1).bit_length(), interval.hi.bit_length()) + 1, True)
@@ -97,14 +97,14 @@ class TensorType:
     channel_axis: int = 0
 
     def channel_intervals(self, axis: int) -> tuple[Interval, ...]:
-        """One interval for each index along ``axis``."""
+        """Return one interval for each index along ``axis``."""
         if self.channels and self.channel_axis % len(self.shape) == axis % len(self.shape):
             return self.channels
         return (self.interval,) * self.shape[axis]
 
     @classmethod
     def of(cls, shape: tuple[int, ...], channels: tuple[Interval, ...], channel_axis: int) -> TensorType:
-        """A tensor whose intervals are known for each channel; the element is the narrowest type for all."""
+        """Return a tensor whose intervals are known for each channel; the element is the narrowest type for all."""
         hull = channels[0]
         for interval in {id(interval): interval for interval in channels}.values():  # most are one object
             hull = hull.hull(interval)

@@ -22,12 +22,12 @@ Versions = dict[str, str | None]
 
 
 def all_versions() -> Versions:
-    """Of hwflow, Python, the packages that designs are made with, and the open tools."""
+    """Return the versions of hwflow, Python, the packages that designs are made with, and the open tools."""
     return _versions([YOSYS, *(flow.place_route for flow in FLOWS.values()), VERILATOR, ICARUS])
 
 
 def board_versions(board: Board) -> Versions:
-    """The same, of tools only those that make a bitstream for a board."""
+    """Return the same, of tools only those that make a bitstream for a board."""
     if board.tools.vendor:
         from hwflow.toolchain.vendor import TOOLS
 

@@ -149,7 +149,7 @@ def _beats(words: list[bytes], beats: int) -> Iterator[tuple[int, bool]]:
 
 @cocotb.test
 async def vectors_pass(dut: Any) -> None:
-    """Every output element equals the golden one, the stream protocol holds, nothing hangs."""
+    """Check that every output element equals the golden one, the stream protocol holds, nothing hangs."""
     job = json.loads(Path(os.environ["HWFLOW_BENCH"]).read_text())
     design = load_design(job["out"])
     vectors = load_vectors(Path(job["vectors"]))

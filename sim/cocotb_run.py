@@ -132,7 +132,7 @@ def run_job(job: CocotbJob, result: Path) -> tuple[float, float]:
 
 
 def _prepare_verilator(job: CocotbJob, plan: dict[str, object], environment: dict[str, str], scratch: Path) -> None:
-    """cocotb's runner calls `verilator` and `make`: give it our `verilator`, and a Python for the makefile."""
+    """Give cocotb's runner, which calls `verilator` and `make`, our `verilator`, and a Python for the makefile."""
     shim = scratch / "verilator"
     shim.write_text(f'#!/bin/sh\nexec {shlex.join(job.command)} "$@"\n')
     shim.chmod(0o755)

@@ -12,5 +12,5 @@ from .vectors import Vectors
 
 
 def run_icarus(out: Path | str | Design, vectors: Vectors, **options: Any) -> RunResult:
-    """:func:`run_cocotb` with ``simulator="icarus"``."""
+    """Call :func:`run_cocotb` with ``simulator="icarus"``."""
     return run_cocotb(out, vectors, simulator="icarus", **options)

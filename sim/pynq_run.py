@@ -59,7 +59,7 @@ class Accelerator:
         return np.concatenate([self._transfer(frames[n : n + step]) for n in range(0, len(frames), step)])
 
     def _transfer(self, frames: Any) -> Any:
-        """One transfer each way, in beats as wide as the DMA engine's streams, a frame of each stream in turn."""
+        """Transfer once each way, in beats as wide as the DMA engine's streams, a frame of each stream in turn."""
         from pynq import allocate
 
         into, outof = self.design.input_shapes, self.design.output_shapes

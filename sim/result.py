@@ -119,7 +119,7 @@ class RunResult:
         return not (self.mismatches or self.violations or self.hang or self.error)
 
     def complaints(self) -> list[str]:
-        """One sentence for each thing that is wrong; empty if :attr:`ok`."""
+        """Return one sentence for each thing that is wrong; empty if :attr:`ok`."""
         found: list[str] = []
         if self.first_violation:
             found.append(f"{self.first_violation}" + (f" ({self.violations} in all)" if self.violations > 1 else ""))

@@ -12,7 +12,7 @@ def check_probability(name: str, value: float) -> None:
 
 
 def wave_format(wave: Path | None) -> str | None:
-    """ "vcd" or "fst" by the file's suffix; None without a file; ValueError for another suffix."""
+    """Return "vcd" or "fst" by the file's suffix; None without a file; ValueError for another suffix."""
     if wave is None:
         return None
     if wave.suffix not in (".vcd", ".fst"):

@@ -85,12 +85,12 @@ class SimulatedBoard:
         optimize: str | None = None,
         jobs: int | None = None,
     ) -> None:
-        """``out``: the output folder; ``command``, ``environment``: how Verilator is called; ``faults``: the share of
-        the bytes, both ways, that are lost, preceded by another one, changed in a bit, delayed (with all behind them,
-        by up to 100 bytes' time) or repeated, each of the five equally often; behind Ethernet that of the datagrams, of
-        which a changed one is half of the time lost by its check sequence, and a delayed one (by up to 100 us) is
-        overtaken; ``seed``: of these, and of what is undefined when the board starts; ``build_folder``: where the
-        program is kept (default ``OUT/testbench/build/board``); ``optimize``, ``jobs``: see
+        """Prepare the board. ``out``: the output folder; ``command``, ``environment``: how Verilator is called;
+        ``faults``: the share of the bytes, both ways, that are lost, preceded by another one, changed in a bit, delayed
+        (with all behind them, by up to 100 bytes' time) or repeated, each of the five equally often; behind Ethernet
+        that of the datagrams, of which a changed one is half of the time lost by its check sequence, and a delayed one
+        (by up to 100 us) is overtaken; ``seed``: of these, and of what is undefined when the board starts;
+        ``build_folder``: where the program is kept (default ``OUT/testbench/build/board``); ``optimize``, ``jobs``: see
         :func:`.verilator_build.build`."""
         if not 0 <= faults <= 1:
             raise SimError(f"faults must be from 0 to 1, not {faults}")

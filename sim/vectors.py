@@ -33,7 +33,7 @@ def to_stream(stream: Stream, values: NDArray[np.integer]) -> Array:
 
 
 def from_stream(stream: Stream, beats: Array) -> Array:
-    """The inverse of :func:`to_stream`: int64[frames, *shape]; padding lanes are dropped."""
+    """Return the inverse of :func:`to_stream`: int64[frames, *shape]; padding lanes are dropped."""
     _check_shape(stream, beats)
     frames = len(beats)
     elements = beats.reshape(frames, stream.pixels, -1)[:, :, : stream.channels].reshape(frames, -1)
@@ -101,11 +101,11 @@ class Vectors:
         )
 
     def head(self, frames: int) -> Vectors:
-        """The first ``frames`` frames."""
+        """Return the first ``frames`` frames."""
         return self.between(0, frames)
 
     def between(self, start: int, stop: int) -> Vectors:
-        """The frames from ``start`` to before ``stop``."""
+        """Return the frames from ``start`` to before ``stop``."""
         inputs, expected = (
             {port: array[start:stop] for port, array in of.items()} for of in (self.inputs, self.expected)
         )

@@ -55,7 +55,7 @@ class Recipe:
     common: tuple[Path, ...] = ()
 
     def files(self) -> list[Path]:
-        """All files that decide the program."""
+        """Return all files that decide the program."""
         folders = sorted({file.parent for file in (*self.cpp, *self.common)})
         return [*self.verilog, *(file for folder in folders for file in sorted(folder.iterdir()) if file.is_file())]
 
@@ -88,7 +88,7 @@ class _Builder:
         return printed
 
     def root(self) -> Path:
-        """Verilator's installation folder (its C++ sources are in ``include``)."""
+        """Return Verilator's installation folder (its C++ sources are in ``include``)."""
         return Path(
             self.call("ask Verilator for its folder", [*self.command, "--getenv", "VERILATOR_ROOT"], Path.cwd()).strip()
         )
@@ -223,13 +223,13 @@ def _compile(builder: _Builder, recipe: Recipe, work: Path, optimize: str | None
 
 
 def _digest(source: Path) -> str:
-    """Of a C++ file and the headers beside it."""
+    """Digest a C++ file and the headers beside it."""
     files = [source, *sorted(source.parent.glob("*.h"))]
     return hashlib.sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()[:16]
 
 
 def _library_folder(builder: _Builder, root: Path, defines: Mapping[str, str]) -> Path:
-    """Cache folder of the run-time library's objects for this Verilator, compiler and set of switches."""
+    """Return the cache folder of the run-time library's objects for this Verilator, compiler and set of switches."""
     compiler = builder.call("ask the C++ compiler for its version", [*builder.compiler, "--version"], Path.cwd())
     hashed = hashlib.sha256(repr((compiler, str(root), sorted(defines.items()))).encode())
     names = ("verilated.h", "verilated.cpp", "verilated_types.h", "verilated_config.h")

@@ -42,7 +42,7 @@ class CycloneVPllSettings:
 
 
 def find_cyclonev_pll(input_hz: int | Fraction, target_hz: int | Fraction) -> CycloneVPllSettings:
-    """Settings with the highest reachable output not above ``target_hz`` (exhaustive over all dividers).
+    """Find the settings with the highest reachable output not above ``target_hz`` (exhaustive over all dividers).
 
     Among equals the faster phase detector, then the faster VCO (less jitter). Raises :class:`ValueError` when input or
     target is out of the part's range.

@@ -54,7 +54,7 @@ class Ecp5PllSettings:
 
 
 def find_ecp5_pll(input_hz: int | Fraction, target_hz: int | Fraction) -> Ecp5PllSettings:
-    """Settings with the highest reachable output not above ``target_hz`` (exhaustive over all dividers).
+    """Find the settings with the highest reachable output not above ``target_hz`` (exhaustive over all dividers).
 
     Among equals: the primary output before the secondary, the faster phase detector (less jitter), the VCO nearest
     to the middle of its range. Raises :class:`ValueError` when input or target is out of the part's range.

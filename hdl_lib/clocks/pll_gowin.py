@@ -62,7 +62,7 @@ class GowinPllSettings:
 
 
 def find_gowin_pll(limits: GowinPllLimits, input_hz: int | Fraction, target_hz: int | Fraction) -> GowinPllSettings:
-    """Settings with the highest reachable output not above ``target_hz`` (exhaustive over all dividers).
+    """Find the settings with the highest reachable output not above ``target_hz`` (exhaustive over all dividers).
 
     Among equals the faster phase detector (less jitter), then the VCO nearest to the middle of its range. Raises
     :class:`ValueError` when input or target is out of the part's range.

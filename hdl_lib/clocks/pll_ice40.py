@@ -50,7 +50,7 @@ class Ice40PllSettings:
 
 
 def find_ice40_pll(input_hz: int | Fraction, target_hz: int | Fraction) -> Ice40PllSettings:
-    """Settings with the highest reachable output not above ``target_hz`` (exhaustive over all dividers).
+    """Find the settings with the highest reachable output not above ``target_hz`` (exhaustive over all dividers).
 
     Among equals the faster phase detector (less jitter). Raises :class:`ValueError` when input or target is out of the
     part's range.

@@ -45,7 +45,7 @@ class Xilinx7PllSettings:
 
 
 def find_xilinx7_pll(input_hz: int | Fraction, target_hz: int | Fraction) -> Xilinx7PllSettings:
-    """Settings with the highest reachable output not above ``target_hz`` (exhaustive over all dividers).
+    """Find the settings with the highest reachable output not above ``target_hz`` (exhaustive over all dividers).
 
     Among equals the faster phase detector, then the faster VCO (less jitter). Raises :class:`ValueError` when input or
     target is out of the part's range.

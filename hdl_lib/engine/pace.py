@@ -82,7 +82,7 @@ class Pace:
 
 
 class _Weights:
-    """When bursts of weights come: ``starts``, as early as they may and the ring has room."""
+    """Schedule weight bursts as early as ring space allows: ``starts``."""
 
     def __init__(self, program: Program, turns: Turns) -> None:
         self._program, self._turns = program, turns

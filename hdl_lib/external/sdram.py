@@ -83,7 +83,7 @@ class SdramTiming(MemoryTiming):
 
     @property
     def ras(self) -> int:
-        """Return the least cycles that a page is open, so that tRC holds as well."""
+        """Return the minimum row-active time, in cycles, long enough for tRC, too."""
         return max(self.cycles(self.chip.ras), self.cycles(self.chip.rc) - self.rp)
 
     @property

@@ -76,7 +76,7 @@ class CobsEncoder(wiring.Component):
         m.d.sync += free.eq(used < (ring.size >> sixteenths) // 4 * 3)
 
         def close(after):
-            """The code goes to its place; the next block begins at ``after``."""
+            """Put the code in its place; the next block begins at ``after``."""
             m.d.comb += [put.eq(1), place.eq(begin), byte.eq(code)]
             m.d.sync += [begin.eq(after), write.eq(after + 1), code.eq(1), full.eq(0)]
 

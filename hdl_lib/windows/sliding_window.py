@@ -264,8 +264,8 @@ class SlidingWindow(wiring.Component):
         next_is_last = loop(m, "next_output_row", last_row + 1, row_done, start=min(1, last_row))
 
         def walk(name: str, least: int, greatest: int, start: int, after: int, down, onward) -> Signal:
-            """Registers of one vertical coordinate; ``down``: its step to the next kernel row; ``onward``: to the next
-            output row or frame."""
+            """Build the registers of one vertical coordinate; ``down``: its step to the next kernel row; ``onward``: to
+            the next output row or frame."""
             present, window, following = (
                 Signal(range(min(least, 0), greatest + 1), name=f"{name}{suffix}", init=init)
                 for suffix, init in (("", start), ("_window", start), ("_next", after))

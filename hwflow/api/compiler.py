@@ -518,7 +518,7 @@ def _first_that_holds(limits: Sequence[list[Budget]], within: Callable[[list[Bud
 
 
 def _too_fast(request: Request, best: int, limits: Budget, free: Budget) -> Finding:
-    """``best``: the least interval that fits; ``limits`` of ``free``: the budget."""
+    """Refuse a rate that does not fit. ``best``: the least interval that fits; ``limits`` of ``free``: the budget."""
     more = free_text(limits.of_whole_designs, free)
     most = int(request.clock.frequency_hz * (request.interleave or 1) / best)
     mhz = float(request.clock.frequency_hz) / 1e6

@@ -92,7 +92,7 @@ def _too_large(graph: Graph, bounds: Bounds, budget: Budget, free: Budget) -> Fi
 def _too_fast(
     graph: Graph, bounds: Bounds, budget: Budget, interval: int, nearest: int, clock_hz: float, free: Budget
 ) -> Finding:
-    """``nearest``: the least interval that the bounds admit."""
+    """Refuse a rate beyond the bounds. ``nearest``: the least interval that the bounds admit."""
     macs = {node: hardware(node.op).macs(node) for node in graph.nodes}
     fastest = bounds.intervals[0]
     why = f"the slowest core takes {fastest} cycles"

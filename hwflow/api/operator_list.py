@@ -30,14 +30,14 @@ class ListedOperator:
     defined: bool = False
 
     def cells(self) -> tuple[str, ...]:
-        """As text, in the order of :data:`TITLES`."""
+        """Return the cells as text, in the order of :data:`TITLES`."""
         becomes = ", ".join(self.becomes) or "no hardware of its own"
         becomes = "refused" if self.refused else "its definition" if self.defined else becomes
         return self.name, ", ".join(self.dialects), becomes, self.limits
 
 
 def operators() -> tuple[ListedOperator, ...]:
-    """Every ONNX operator with a handler or a definition of such, by name."""
+    """Return every ONNX operator with a handler or a definition of such, by name."""
     names: dict[str, dict[str, Operator]] = {}
     for (domain, name), record in HANDLERS.items():
         names.setdefault(name, {})[_DIALECTS.get(domain, "QONNX")] = record
@@ -61,7 +61,7 @@ _DIALECT_ORDER = ("ONNX", "ONNX-ML", "com.microsoft", "QONNX")
 
 
 def markdown() -> Iterator[str]:
-    """The lines of docs/operators.md."""
+    """Yield the lines of docs/operators.md."""
     yield "# Operators"
     yield ""
     yield "Made by `hwflow ops --format markdown`; a test compares it with what the tables in the code say."

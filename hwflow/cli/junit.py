@@ -104,7 +104,7 @@ def refusal(command: str, findings: Sequence[Finding]) -> Suite:
 
 
 def text(suites: Sequence[Suite]) -> str:
-    """The document."""
+    """Return the document."""
     root = ElementTree.Element("testsuites", {"name": "hwflow"})
     sums = {"tests": 0, "failures": 0, "errors": 0, "skipped": 0}
     for suite in suites:

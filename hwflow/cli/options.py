@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 
 
 def folder(text: str) -> str:
-    """argparse type of --trust."""
+    """Parse the argument of --trust."""
     if not os.path.isdir(text):
         raise argparse.ArgumentTypeError(f"must be a folder, not {show(text)}")
     return text
 
 
 def bits(text: str) -> int | str:
-    """argparse type of --bits."""
+    """Parse the argument of --bits."""
     return int(text) if text.isdecimal() and len(text) < 4 else text
 
 
 def seed(text: str) -> int:
-    """argparse type of --seed."""
+    """Parse the argument of --seed."""
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"must be an integer of at least 0, not {show(text)}")
     return int(text)

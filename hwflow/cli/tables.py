@@ -29,7 +29,7 @@ class Table:
         self.rows.append(cells)
 
     def print(self) -> None:
-        """On stdout."""
+        """Print on stdout."""
         if sys.stdout.isatty():
             say(*self.lines(shutil.get_terminal_size().columns))
         else:

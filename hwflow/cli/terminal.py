@@ -83,7 +83,7 @@ class Steps:
             self._shown.update(self._task, completed=done, total=total)
 
     def state(self) -> str:
-        """The step, its seconds so far, and its progress."""
+        """Return the step, its seconds so far, and its progress."""
         elapsed = f"  {self._step}: {self._clock() - self._begin:.0f} s"
         return f"{elapsed}, {self._detail}" if self._detail else elapsed
 

@@ -52,7 +52,7 @@ class QuantizedConstant:
     zero_point: Fractions
 
     def real(self) -> Fractions:
-        """The reals, exactly."""
+        """Return the reals, exactly."""
         return as_array(self.scale * (fractions(self.integers) - self.zero_point))
 
 

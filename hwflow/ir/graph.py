@@ -142,8 +142,8 @@ class Node(Generic[A]):
         return self.attributes.op
 
     def once(self, make: Callable[[Node[A]], Made]) -> Made:
-        """What ``make`` makes of a node of the dataflow stage: of its attributes and types, which no longer change,
-        and of nothing that scheduling decides."""
+        """Return what ``make`` makes of a node of the dataflow stage: of its attributes and types, which no longer
+        change, and of nothing that scheduling decides."""
         if make not in self.kept:
             self.kept[make] = make(self)
         made: Made = self.kept[make]
@@ -241,7 +241,7 @@ class Names:
 
 
 def attributes_text(attributes: Any) -> str:
-    """Attributes other than their defaults in one line; arrays by shape."""
+    """Return the attributes other than their defaults in one line; arrays by shape."""
     parts = []
     for each in fields(attributes):
         value = getattr(attributes, each.name)

@@ -60,9 +60,9 @@ def fuse_requantize(graph: Graph) -> Graph:
 
 
 def _is_table_for_all(node: Node[RequantizeAttributes], first: Stages, second: Stages) -> bool:
-    """Whether a curve of few integers follows a requantizer per channel: one small table, or thresholds of the first
-    one's input for every channel. Or a curve with many levels follows: a table of its inputs is smaller than one of as
-    many thresholds of the first one's, which are wider."""
+    """Tell whether a curve of few integers follows a requantizer per channel: one small table, or thresholds of the
+    first one's input for every channel. Or a curve with many levels follows: a table of its inputs is smaller than one
+    of as many thresholds of the first one's, which are wider."""
     if not _is_curve_for_all(second):
         return False
     few = node.inputs[0].typed.element.bits <= TABLE_BITS
@@ -70,15 +70,15 @@ def _is_table_for_all(node: Node[RequantizeAttributes], first: Stages, second: S
 
 
 def _is_smooth(inner: Node[RequantizeAttributes], node: Node[RequantizeAttributes]) -> bool:
-    """Whether ``inner`` is a curve of so many integers that piecewise quadratics are its smallest form, and many levels
-    are left behind ``node``: rounded twice, or with a factor for each channel, it has none."""
+    """Tell whether ``inner`` is a curve of so many integers that piecewise quadratics are its smallest form, and many
+    levels are left behind ``node``: rounded twice, or with a factor for each channel, it has none."""
     x = inner.inputs[0].typed.interval
     many = 1 << MAX_LOOKUP_BITS < x.hi - x.lo + 1 <= MOST_ENTRIES
     return many and _is_curve_for_all(inner.attributes.stages) and _levels(node) >= 1 << TABLE_BITS
 
 
 def _is_curve_for_all(of_channels: Stages) -> bool:
-    """Whether all channels have the same stages, of which one has a function that no multiply-add-shift is."""
+    """Tell whether all channels have the same stages, of which one has a function that no multiply-add-shift is."""
     if len(of_channels) > 1:
         return False
     stages = [stage for stage in of_channels[0] if isinstance(stage, QuantizerStage)]

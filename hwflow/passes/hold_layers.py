@@ -37,8 +37,8 @@ _FAR = 12  # bits beyond a layer's own sums: all quantizers saturate there
 
 @dataclass(frozen=True)
 class HeldLayer:
-    """What the hardware of a layer holds: its sums, and the forms of the requantizers that read them; of the sum of two
-    tensors its ``factors`` and the form; of a requantizer behind something else its form alone."""
+    """The fixed hardware capacity of a layer: ranges of its sums, and forms of the requantizers that read them; of the
+    sum of two tensors its ``factors`` and the form; of a requantizer behind something else its form alone."""
 
     sums: HeldSums | None
     forms: tuple[HeldForm, ...]

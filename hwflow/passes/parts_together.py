@@ -68,7 +68,7 @@ def _all_readers(graph: Graph) -> dict[Value, _Readers]:
 
 
 def _of_loop(loop: LoopAttributes) -> list[_Readers]:
-    """Return what a loop's body wants of each of the rows that it takes, and of the loop's other operands."""
+    """Return how a loop's body reads each operand: the rows that it takes, and the loop's others."""
     read = _all_readers(loop.body)
     rows = [read.get(port.value, _OTHERS) if port.shape else _OTHERS for port in loop.body.inputs[: loop.scanned]]
     given = sum(first is None for first in loop.first) + len(loop.body.inputs) - loop.scanned - len(loop.first)

@@ -122,7 +122,7 @@ def _squared_error(histogram: Histogram, low: float, high: float, steps: int) ->
 
 
 def _divergence(histogram: Histogram, low: float, high: float, steps: int) -> float:
-    """The divergence of the distribution that the levels tell from the one that was met, both over the bins."""
+    """Return the divergence of the distribution that the levels tell from the one that was met, both over the bins."""
     counts, middles = histogram.counts, histogram.middles
     met = counts / counts.sum()
     levels = np.clip(np.rint((middles - low) / (high - low) * steps), 0, steps).astype(np.int64)

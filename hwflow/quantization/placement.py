@@ -240,7 +240,7 @@ class _Placer:
         return _State(_Kind.FUNCTION, state.origin)
 
     def _is_square(self, node: onnx.NodeProto, stream: str) -> bool:
-        """Whether a function of one value is its square."""
+        """Tell whether a function of one value is its square."""
         facts = self._facts(node)
         if facts.raises:
             exponent = self._constants.get(node.input[1])
@@ -258,7 +258,7 @@ class _Placer:
         return value if value in self._producers else name
 
     def _single(self, name: str) -> bool:
-        """Whether a constant has one element."""
+        """Tell whether a constant has one element."""
         return name in self._constants and all(size == 1 for size in self._constants[name].dims)
 
     def _other(self, node: onnx.NodeProto, facts: OperatorFacts, streams: list[str]) -> _State:
@@ -280,7 +280,7 @@ class _Placer:
         return _State(_Kind.SUMS if facts.accumulates else _Kind.REALS)
 
     def _needs(self, facts: OperatorFacts, name: str) -> bool:
-        """Whether an operator of several elements or streams needs a quantizer before this operand."""
+        """Tell whether an operator of several elements or streams needs a quantizer before this operand."""
         kind = self._kind(name)
         if name in self._divisors and kind != _Kind.INTEGERS:
             return False
@@ -288,5 +288,6 @@ class _Placer:
 
 
 def _moves(node: onnx.NodeProto, facts: OperatorFacts) -> bool:
-    """Whether results are elements of the node's operands: an image's, where it is resized without interpolation."""
+    """Tell whether results are elements of the node's operands: an image's, where it is resized without
+    interpolation."""
     return facts.moves and not any(a.name == "mode" and a.s in (b"linear", b"cubic") for a in node.attribute)

@@ -25,8 +25,9 @@ def of_fused_operators(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def decomposed(model: onnx.ModelProto, folder: Path) -> onnx.ModelProto:
-    """Operators whose definition has values that must be quantized (Attention), replaced by it, and masks that are
-    computed of sizes (as torch's exporter makes causal ones) as constants; the model itself where there are neither.
+    """Replace operators whose definition has values that must be quantized (Attention) by it, and masks that are
+    computed of sizes (as torch's exporter makes causal ones) by constants; return the model itself where there are
+    neither.
 
     Definitions compute shapes, too. So that all these become constants, the model then takes one frame.
     """
@@ -78,7 +79,7 @@ def _drop_selections(graph: onnx.GraphProto) -> None:
 
 
 def raised(model: onnx.ModelProto, least: int) -> onnx.ModelProto:
-    """The model at version ``least`` of the default operator set, or its own where that is newer."""
+    """Return the model at version ``least`` of the default operator set, or its own where that is newer."""
     default = [o for o in model.opset_import if o.domain in ("", "ai.onnx")]
     if all(o.version >= least for o in default):
         return model
@@ -94,7 +95,7 @@ def raised(model: onnx.ModelProto, least: int) -> onnx.ModelProto:
 
 
 def optimized(model: onnx.ModelProto, folder: Path) -> onnx.ModelProto:
-    """Constants folded, BatchNormalization folded into Conv; LayerNormalization and Gelu where they are spelled out in
+    """Fold constants, and BatchNormalization into Conv; write LayerNormalization and Gelu where they are spelled out in
     other operators (from operator sets 17 and 20 on): ONNX operators still."""
     with refusing(model, "run in onnxruntime"):
         file = folder / "optimized.onnx"
@@ -106,7 +107,7 @@ def optimized(model: onnx.ModelProto, folder: Path) -> onnx.ModelProto:
 
 
 def _drop_unused_opsets(model: onnx.ModelProto) -> None:
-    """onnxruntime imports every domain that it knows."""
+    """Drop opsets without operators: onnxruntime imports every domain that it knows."""
     used = {""}
     graphs = [model.graph]
     while graphs:
@@ -119,7 +120,7 @@ def _drop_unused_opsets(model: onnx.ModelProto) -> None:
 
 
 def _drop_leftovers(graph: onnx.GraphProto) -> None:
-    """Initializers that nothing reads, and types of values that are gone."""
+    """Drop initializers that nothing reads, and types of values that are gone."""
     graphs, read = [graph], {output.name for output in graph.output}
     while graphs:
         for node in graphs.pop().node:
@@ -135,7 +136,7 @@ def _drop_leftovers(graph: onnx.GraphProto) -> None:
 
 
 def name_nodes(model: onnx.ModelProto) -> None:
-    """A unique name for every node: the quantizer knows nodes by name."""
+    """Give every node a unique name: the quantizer knows nodes by name."""
     taken = {node.name for node in model.graph.node}
     seen: set[str] = set()
     for node in model.graph.node:
@@ -149,7 +150,7 @@ def name_nodes(model: onnx.ModelProto) -> None:
 
 
 def plain_biases(model: onnx.ModelProto) -> None:
-    """Every constant addend of a Gemm as one value per column, to be added as it is.
+    """Write every constant addend of a Gemm as one value per column, to be added as it is.
 
     The quantizer takes an addend's first axis for the channels, and (onnxruntime 1.31) loses a beta other than 1.
     """
@@ -176,7 +177,7 @@ def plain_biases(model: onnx.ModelProto) -> None:
 
 
 def finished(model: onnx.ModelProto, source: onnx.ModelProto) -> onnx.ModelProto:
-    """``model`` under the name and with the documentation of the model that it was made of."""
+    """Return ``model`` under the name and with the documentation of the model that it was made of."""
     _drop_unused_opsets(model)
     model.ir_version = min(
         max(model.ir_version, onnx.helper.find_min_ir_version_for(model.opset_import, True)), MOST_IR_VERSION

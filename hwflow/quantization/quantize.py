@@ -421,7 +421,7 @@ def _refuse_unfit(model: Model) -> None:
 
 
 def _refuse_infinite(values: Mapping[str, npt.NDArray[Any]], inputs: Inputs) -> None:
-    """``values``: outputs of the float model, [frames, elements]."""
+    """Refuse infinite outputs. ``values``: outputs of the float model, [frames, elements]."""
     findings = []
     for name, array in values.items():
         if array.dtype.kind != "f":
@@ -473,7 +473,7 @@ def _by_frame(model: Model, inputs: Inputs) -> list[dict[str, npt.NDArray[Any]]]
 def _quality(
     name: str, before: npt.NDArray[Any], after: npt.NDArray[Any], labels: npt.NDArray[Any] | None
 ) -> OutputQuality:
-    """``before`` and ``after``: shape [frames, elements]."""
+    """Compare two outputs. ``before`` and ``after``: shape [frames, elements]."""
     ratio = None
     if before.dtype.kind == "f":
         reference = before.astype(np.float64)

@@ -52,7 +52,7 @@ def require_onnxruntime() -> None:
 
 
 def imported(module: str) -> Any:
-    """A module of onnxruntime, imported now."""
+    """Import a module of onnxruntime now."""
     try:
         with quiet():
             return importlib.import_module(module)
@@ -64,7 +64,7 @@ def imported(module: str) -> Any:
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Nothing on stdout, no Python warnings, no log records: what matters is said in findings."""
+    """Keep stdout, Python warnings and log records silent: what matters is said in findings."""
     disabled = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:
@@ -77,7 +77,7 @@ def quiet() -> Iterator[None]:
 
 @contextlib.contextmanager
 def refusing(model: onnx.ModelProto, must: str, remedy: str = "see what the reason names") -> Iterator[None]:
-    """Whatever onnx and onnxruntime raise becomes a finding about ``model``."""
+    """Turn whatever onnx and onnxruntime raise into a finding about ``model``."""
     try:
         with quiet():
             yield
@@ -118,8 +118,8 @@ def silent() -> Iterator[None]:
 
 
 def plain(model: onnx.ModelProto) -> onnx.ModelProto:
-    """A copy that onnxruntime reads: its newest IR version at most; initializers are constants and no inputs; operators
-    are in the domain that it has them in."""
+    """Return a copy that onnxruntime reads: its newest IR version at most; initializers are constants and no inputs;
+    operators are in the domain that it has them in."""
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
     copy.ir_version = min(max(copy.ir_version, LEAST_IR_VERSION), MOST_IR_VERSION)
@@ -147,7 +147,7 @@ def is_run(model: onnx.ModelProto) -> bool:
 def run_frames(
     model: onnx.ModelProto, frames: Sequence[Arrays], outputs: Sequence[str], states: Sequence[State] = ()
 ) -> dict[str, npt.NDArray[Any]]:
-    """Each of ``outputs`` for ``frames``, evaluated one by one without optimizations: shape [frames, elements].
+    """Return each of ``outputs`` for ``frames``, evaluated one by one without optimizations: shape [frames, elements].
 
     ``states``: which the first frames have, and those after them get of the model's own outputs.
     Raises :class:`ModelRefused` where onnxruntime cannot run the model.

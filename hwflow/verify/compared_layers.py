@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Element:
-    """One that differs; ``index``: in a frame of the ONNX value. ``reference``: None where the evaluator's real is no
-    level of the value. ``explained``: by the evaluator's own rounding."""
+    """A mismatching element; ``index``: in a frame of the ONNX value. ``reference``: None where the evaluator's real is
+    no level of the value. ``explained``: by the evaluator's own rounding."""
 
     frame: int
     index: tuple[int, ...]
@@ -31,8 +31,8 @@ class Element:
         cls, place: tuple[int, ...], start: int, shape: tuple[int, ...], info: tuple[int, ...], golden: int | float,
         reference: int | float | None, explained: bool,
     ) -> Element:
-        """At ``place`` (frame first, of a batch that starts with frame ``start``) in tensors whose frames have
-        ``shape``; the ONNX value's have the shape ``info``, with the same elements in the same order."""
+        """Return the element at ``place`` (frame first, of a batch that starts with frame ``start``) in tensors whose
+        frames have ``shape``; the ONNX value's have the shape ``info``, with the same elements in the same order."""
         flat = np.ravel_multi_index(place[1:], shape) if shape else 0
         index = tuple(int(i) for i in np.unravel_index(int(flat), info)) if info else ()
         return cls(start + place[0], index, golden, reference, explained)
@@ -53,7 +53,7 @@ class ComparedLayer:
     op: str
 
     def table(self) -> dict[str, Any]:
-        """For ``--format json``."""
+        """Return it for ``--format json``."""
         row = self.row
         return {
             "name": row.name, "node": self.node, "op": self.op, "elements": row.elements,
@@ -70,7 +70,7 @@ class ComparedLayers:
 
     @classmethod
     def of(cls, model: ResolvedModel, rows: Mapping[str, Row]) -> ComparedLayers:
-        """Of the rows of a comparison."""
+        """Collect the rows of a comparison."""
         made = [
             ComparedLayer(rows[name], node.name, node.op_type)
             for node in model.nodes for name in node.outputs if name in rows
@@ -86,7 +86,7 @@ class ComparedLayers:
         return next(iter((*wrong, *differ)), None)
 
     def table(self) -> dict[str, Any]:
-        """What ``compare --layers --format json`` prints beside the verdict."""
+        """Return what ``compare --layers --format json`` prints beside the verdict."""
         first = self.first
         return {
             "layers": [layer.table() for layer in self.layers],

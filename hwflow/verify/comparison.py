@@ -69,8 +69,8 @@ class Comparison:
         return _unexplained(row) if row.unexplained else None
 
     def table(self) -> dict[str, Any]:
-        """What ``compare --format json`` prints; ``accuracy`` and ``reference_accuracy`` are shares of frames, null
-        without labels."""
+        """Return what ``compare --format json`` prints; ``accuracy`` and ``reference_accuracy`` are shares of frames,
+        null without labels."""
         keys = ("name", "elements", "mismatches", "unexplained", "max_lsb")
         drift = self.drift
         return {

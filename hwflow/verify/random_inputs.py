@@ -75,7 +75,7 @@ def is_integer(dtype: str) -> bool:
 
 
 def integer_bounds(dtype: str) -> tuple[int, int]:
-    """Least and greatest integer of an ONNX integer type, by name."""
+    """Return the least and greatest integer of an ONNX integer type, by name."""
     if dtype == "bool":
         return 0, 1
     bits, signed = int(dtype.split("int")[1]), not dtype.startswith("u")

@@ -71,7 +71,7 @@ class Layer:
     first: Difference | None = None
 
     def table(self) -> dict[str, Any]:
-        """For ``--format json``."""
+        """Return it for ``--format json``."""
         first = self.first
         return {
             "core": self.core, "op": self.op, "nodes": list(self.nodes), "value": self.value,
@@ -113,7 +113,7 @@ class Layers:
         return tuple(row for row in self.rows if not row.moved or row.first is not None)
 
     def table(self) -> dict[str, Any]:
-        """What ``sim --layers --format json`` prints beside the verdict."""
+        """Return what ``sim --layers --format json`` prints beside the verdict."""
         first = self.first
         return {
             "layers": [row.table() for row in self.rows],

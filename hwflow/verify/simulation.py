@@ -284,7 +284,7 @@ def _run(
     wave: str | os.PathLike[str] | None, say: Progress, report: Callable[[int, int], None], layers: bool,
     threads: int, other: Path | None = None,
 ) -> Simulation:
-    """``other``: what the design is loaded with, and whose ``model`` is."""
+    """Run the simulation. ``other``: what the design is loaded with, and whose ``model`` is."""
     arrays = chosen.arrays
     if simulator == "icarus" and frames is None:
         arrays = {name: array[:ICARUS_FRAMES] for name, array in arrays.items()}

@@ -252,7 +252,8 @@ def _simulation_top(pins: Sequence[Pin], memory: str) -> str:
         return f"{'output' if pin.output else 'input'} {wires(pin)}{host}"
 
     def net(pin: Pin) -> str:
-        """A wire between, for the top's port may be inout; where both ends drive it, the host does while it says so."""
+        """Declare a wire between, for the top's port may be inout; where both ends drive it, the host does while it
+        says so."""
         made = f"  {wires(pin)}_pin;\n"
         if pin.pull:
             made += f"  pull{pin.pull} ({pin.name}_pin);\n"

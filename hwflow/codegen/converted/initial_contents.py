@@ -17,8 +17,8 @@ class _Emitter(rtlil.ModuleEmitter):  # type: ignore[misc]  # Amaranth has no ty
 
 @contextmanager
 def without_initial_contents() -> Iterator[None]:
-    """While the body runs, RTLIL leaves out the initial contents of written memories, all zeros: no word is read before
-    it is written. Amaranth writes them bit by bit, 1.5 s for a megabit."""
+    """Leave out of RTLIL, while the body runs, the initial contents of written memories, all zeros: no word is read
+    before it is written. Amaranth writes them bit by bit, 1.5 s for a megabit."""
     before = rtlil.ModuleEmitter
     rtlil.ModuleEmitter = _Emitter
     try:

@@ -1,4 +1,4 @@
-"""Text in the emitted files' comments, whatever a model's names hold."""
+"""Escape text for comments in emitted files, whatever a model's names hold."""
 
 from __future__ import annotations
 

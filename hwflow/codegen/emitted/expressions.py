@@ -111,7 +111,7 @@ class _Reader:
         return self.tokens[self.at - 1]
 
     def expression(self) -> Expression:
-        """One operator at the most: yosys writes no more."""
+        """Parse one operator at the most: yosys writes no more."""
         if self.peek() in _UNARY:
             operator = self.take()[1]
             operand = self.atom()

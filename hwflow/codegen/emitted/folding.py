@@ -151,7 +151,7 @@ class _Module:
         return self._expression(text, place).text() if _ANONYMOUS.search(text) else text
 
     def _expression(self, text: str, place: int) -> Expression:
-        """Likewise as an expression."""
+        """Return it likewise as an expression."""
         expression = parsed(text, self.names)
         if expression.wire in self.single and not expression.low and place == expression.width:
             inner = self._definition(expression.wire)  # of the same bits in the same place: whatever it is

@@ -37,12 +37,12 @@ class Group:
 
     @property
     def first(self) -> int:
-        """Return the map that comes."""
+        """Return the first map."""
         return self.begin
 
     @property
     def last(self) -> int:
-        """Return the map that leaves."""
+        """Return the last map."""
         return self.end
 
     @property

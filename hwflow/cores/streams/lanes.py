@@ -60,7 +60,7 @@ def lane_resources(
     family: str, function: Function, inputs: costs.Operands, output: IntType, lanes: int, form: ProductForm,
     tabled: int | None = None,
 ) -> Resources:
-    """Return the cost of ``lanes``; ``tabled``: distinct bits of the second operand's words, if known."""
+    """Estimate the resources of ``lanes`` lanes; ``tabled``: distinct bits of the second operand's words, if known."""
     if isinstance(function, Multiplied):
         x, w = (operand.element for operand in inputs)
         chosen = costs.operands(family, x, w, lanes, form, output.bits)

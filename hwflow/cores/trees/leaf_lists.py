@@ -143,7 +143,8 @@ class ListForest:
         self, lanes: int, offsets: tuple[int, int], bases: tuple[int, int], numbers: int,
         *tables: Sequence[W],
     ) -> ListMemories[W]:
-        """``offsets`` and ``bases`` of nodes' pairs and of entries, at most; so many ``numbers`` of values."""
+        """Return the memories. ``offsets`` and ``bases``: of nodes' pairs and of entries, at most; ``numbers``: of
+        values, so many."""
         record = Record.of(
             max(1, *(most.bit_length() for most in offsets)), self.rank_bits, self.features, lanes,
             missing=self.missing,

@@ -39,7 +39,7 @@ class States:
     channels: int | None = None
 
     def within(self, proto: ModelProto) -> States:
-        """Return these with what the model's metadata says; where both are about an input, these count."""
+        """Merge with the model's metadata; where both are about an input, these win."""
         metadata = {entry.key: entry.value for entry in proto.metadata_props}
         texts = tuple(text for text in map(str.strip, _SEPARATOR.split(metadata.get(KEY, ""))) if text)
         channels = metadata.get(CHANNELS_KEY, "").strip()

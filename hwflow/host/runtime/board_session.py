@@ -313,7 +313,7 @@ def _joined(parts: list[dict[str, npt.NDArray[Any]]]) -> dict[str, npt.NDArray[A
 
 
 def _forms(design: HostDesign) -> tuple[object, ...]:
-    """Return what designs of the same hardware have in common."""
+    """Return the hardware signature shared by compatible designs."""
     tables = tuple((memory.file, memory.rows, memory.row_bytes) for memory in design.memories)
     return tables, design.input_shapes, design.output_shapes
 

@@ -195,7 +195,7 @@ class Link:
         return max(0.0, self._deadline - now) if self.waiting or self._asked_counters else None
 
     def _late(self, now: float) -> bytes | None:
-        """Nothing came in time: return what asks the board, or go back."""
+        """Return what asks the board, or go back: nothing came in time."""
         self._tries += 1
         self._flight = 0
         if not self._open or self._acknowledged < self._sent:
@@ -359,7 +359,7 @@ class Link:
         return packets.MOST_ROOM if clean else int(self._answer_size)
 
     def _window(self) -> int:
-        """How many bytes may be under way: what is lost costs all of them."""
+        """Return how many bytes may be under way: what is lost costs all of them."""
         return packets.MOST_ROOM if self._size >= self._most else 3 * int(self._size)
 
     def _measure(self, seconds: float) -> None:
@@ -372,7 +372,7 @@ class Link:
             self._round_trip += (seconds - self._round_trip) / 8
 
     def _trip(self) -> float:
-        """A round trip that takes longer has failed."""
+        """Return the time after which a round trip has failed."""
         return FIRST_WAIT if self._round_trip is None else self._round_trip + 4 * self._deviation + LEAST_WAIT
 
     def _patience(self) -> float:

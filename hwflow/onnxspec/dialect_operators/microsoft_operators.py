@@ -36,31 +36,31 @@ def _out(inputs: Inputs, real: Floats, index: int, like: int = 0) -> Levels:
 
 
 def sum_levels(inputs: Inputs, attributes: Attributes) -> Levels:
-    """A + B."""
+    """Compute A + B."""
     return _out(inputs, _real(inputs, 0) + _real(inputs, 3), 6)
 
 
 def product_levels(inputs: Inputs, attributes: Attributes) -> Levels:
-    """A * B."""
+    """Compute A * B."""
     return _out(inputs, _real(inputs, 0) * _real(inputs, 3), 6)
 
 
 def leaky_relu_levels(inputs: Inputs, attributes: Attributes) -> Levels:
-    """x, or alpha * x where it is negative."""
+    """Compute x, or alpha * x where it is negative."""
     x = _real(inputs, 0)
     alpha = float(np.float32(attributes.get("alpha", 0.01)))
     return _out(inputs, np.where(x < 0, alpha * x, x), 3)
 
 
 def sigmoid_levels(inputs: Inputs, attributes: Attributes) -> Levels:
-    """1 / (1 + exp(-x))."""
+    """Compute 1 / (1 + exp(-x))."""
     x = _real(inputs, 0)
     small = np.exp(-np.abs(x))  # never overflows
     return _out(inputs, np.where(x < 0, small, 1.0) / (1.0 + small), 3)
 
 
 def softmax_levels(inputs: Inputs, attributes: Attributes) -> Levels:
-    """Along one axis, before operator set 13 along all from that one on."""
+    """Compute Softmax along one axis, before operator set 13 along all from that one on."""
     q = need(inputs, 0)
     later = int(attributes.get("opset", 13)) >= 13
     axis = int(attributes.get("axis", -1 if later else 1)) % max(1, q.ndim)
@@ -72,7 +72,7 @@ def softmax_levels(inputs: Inputs, attributes: Attributes) -> Levels:
 
 
 def average_pool_levels(inputs: Inputs, attributes: Attributes) -> Levels:
-    """Means of windows."""
+    """Compute means of windows."""
     last = bool(attributes.get("channels_last", 0))
     x = centred(need(inputs, 0), maybe(inputs, 2))
     if last:
@@ -84,20 +84,20 @@ def average_pool_levels(inputs: Inputs, attributes: Attributes) -> Levels:
 
 
 def nhwc_max_pool(inputs: Inputs, attributes: Attributes) -> AnyArray:
-    """Maxima of windows, of integers."""
+    """Compute maxima of windows, of integers."""
     x = np.moveaxis(need(inputs, 0), -1, 1)
     return np.moveaxis(window_maxima(x, Windows.of(x.shape[2:], attributes["kernel_shape"], attributes)), 1, -1)
 
 
 def global_average_levels(inputs: Inputs, attributes: Attributes) -> Levels:
-    """Means of images."""
+    """Compute means of images."""
     rank = need(inputs, 0).ndim
     axes = tuple(range(1, rank - 1)) if attributes.get("channels_last", 0) else tuple(range(2, rank))
     return _out(inputs, _mean(inputs, axes, keep=True), 3)
 
 
 def mean_levels(inputs: Inputs, attributes: Attributes) -> Levels:
-    """Means along axes."""
+    """Compute means along axes."""
     rank = need(inputs, 0).ndim
     axes = tuple(int(axis) % rank for axis in attributes.get("axes") or range(rank))
     return _out(inputs, _mean(inputs, axes, keep=bool(attributes.get("keepdims", 1))), 3)
@@ -111,7 +111,7 @@ def _mean(inputs: Inputs, axes: tuple[int, ...], keep: bool) -> Floats:
 
 
 def joined_levels(inputs: Inputs, attributes: Attributes) -> Levels:
-    """A scale and a zero point, then three inputs per tensor."""
+    """Join tensors; inputs: a scale and a zero point, then three per tensor."""
     parts = [_real(inputs, index) for index in range(2, len(inputs), 3)]
     real = np.concatenate(parts, axis=int(attributes["axis"]))
     return requantized(real, need(inputs, 0), maybe(inputs, 1), need(inputs, 2).dtype)
@@ -139,19 +139,19 @@ def _gemm_real(inputs: Inputs, attributes: Attributes) -> Floats:
 
 
 def gemm_levels(inputs: Inputs, attributes: Attributes) -> Levels:
-    """Where there is an output scale."""
+    """Compute QGemm where there is an output scale."""
     return _out(inputs, _gemm_real(inputs, attributes), 7)
 
 
 def gemm(inputs: Inputs, attributes: Attributes) -> AnyArray:
-    """The result: without an output scale it is float32."""
+    """Compute QGemm: without an output scale the result is float32."""
     if maybe(inputs, 7) is None:
         return _gemm_real(inputs, attributes).astype(np.float32)
     return gemm_levels(inputs, attributes).array()
 
 
 def quantizer_levels(inputs: Inputs, attributes: Attributes) -> Levels:
-    """x / scale."""
+    """Compute x / scale."""
     x, zero = need(inputs, 0), maybe(inputs, 2)
     axis = int(attributes.get("axis", 1))
     scale = along(need(inputs, 1), axis, x.ndim)
@@ -160,7 +160,7 @@ def quantizer_levels(inputs: Inputs, attributes: Attributes) -> Levels:
 
 
 def dequantize(inputs: Inputs, attributes: Attributes) -> AnyArray:
-    """scale * (q - zero point)."""
+    """Compute scale * (q - zero point)."""
     q, scale = need(inputs, 0), need(inputs, 1)
     axis = int(attributes.get("axis", 1))
     zero = maybe(inputs, 2)
@@ -169,7 +169,7 @@ def dequantize(inputs: Inputs, attributes: Attributes) -> AnyArray:
 
 
 def matmul_to_float(inputs: Inputs, attributes: Attributes) -> AnyArray:
-    """A scale (also one per row) * B scale (also one per column) * sums of integer products, and a bias."""
+    """Compute A scale (also one per row) * B scale (also one per column) * sums of integer products, and a bias."""
     factors, scales = [], []
     for index, axis in ((0, -2), (1, -1)):
         q, zero = need(inputs, index), maybe(inputs, index + 4)

@@ -26,7 +26,8 @@ _FEW = 8  # calls of this process that get one of their own: beside a kept one, 
 
 
 def guarded_call(function: Callable[..., T], arguments: tuple[Any, ...], budget: Budget) -> T:
-    """As :func:`hwflow.onnxspec.reading.guard.guarded` of ``function(*arguments)``; both and the result must pickle.
+    """Call as :func:`hwflow.onnxspec.reading.guard.guarded` of ``function(*arguments)``; both and the result must
+    pickle.
 
     What ends the kept process, other than by its time, is called again in one of its own: no model suffers from what
     another one did.
@@ -53,7 +54,7 @@ class _Kept:
             self._process = fork(partial(_serve, theirs))
 
     def call(self, function: Callable[..., T], arguments: tuple[Any, ...], budget: Budget) -> T:
-        """Raises GaveUp after more time than the budget has, :class:`_Ended` after any other end."""
+        """Call a function; raise GaveUp after more time than the budget has, :class:`_Ended` after any other end."""
         result: T
         try:
             self.connection.send((function, arguments, budget.left))
@@ -118,7 +119,7 @@ _state = _State()
 
 
 def _forget() -> None:
-    """In a fork: the kept process is the parent's, which must be the only one at its other end."""
+    """Forget the process in a fork: the kept process is the parent's, which must be the only one at its other end."""
     global _state
     if _state.kept is not None:
         _state.kept.connection.close()

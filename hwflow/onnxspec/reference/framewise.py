@@ -26,7 +26,7 @@ class FramedNode:
     constant: Callable[[str], onnx.TensorProto | None]
 
     def integers(self, attribute: str) -> list[int]:
-        """Input 1 as integers, or ``attribute`` in earlier operator sets; empty if it is no constant."""
+        """Return input 1 as integers, or ``attribute`` in earlier operator sets; empty if it is no constant."""
         if len(self.node.input) < 2 or not self.node.input[1]:
             return [int(v) for v in self.attributes.get(attribute, ())]
         tensor = self.constant(self.node.input[1])

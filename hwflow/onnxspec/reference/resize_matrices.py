@@ -197,7 +197,8 @@ def _kernel(mode: str, scale: Fraction, attributes: Mapping[str, Any]) -> tuple[
     a = Fraction(-3, 4) if given is None else Fraction(float(np.float32(given)))
 
     def cubic(distance: Fraction) -> Fraction:
-        """R. G. Keys, "Cubic convolution interpolation for digital image processing", 1981, equation 4."""
+        """Return the weight by R. G. Keys, "Cubic convolution interpolation for digital image processing", 1981,
+        equation 4."""
         t = abs(distance) / stretch
         return ((a + 2) * t - (a + 3)) * t * t + 1 if t <= 1 else ((a * t - 5 * a) * t + 8 * a) * t - 4 * a
 

@@ -69,7 +69,8 @@ def _zero(name: str, like: int, shape: str = _ONE, optional: bool = True) -> Ope
 
 
 def unary(**attributes: str) -> Form:
-    """Tensor, its scale and zero point, scale and zero point of the result. ``attributes``: their kinds."""
+    """Return the form of a tensor, its scale and zero point, scale and zero point of the result. ``attributes``: their
+    kinds."""
     operands = (
         Operand("X", INTEGERS), _scale("X_scale"), _zero("X_zero_point", 0), _scale("Y_scale"),
         _zero("Y_zero_point", 0),

@@ -211,7 +211,7 @@ def _pool(inputs: Inputs, attributes: Mapping[str, Attribute], *, last: bool) ->
 
 
 def reduce_mean(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Result:
-    """Some axes become 1, or go."""
+    """Infer axes of 1, or dropped ones."""
     x = _input(inputs, 0)
     rank = len(x.shape)
     axes = attributes.get("axes") or tuple(range(rank))

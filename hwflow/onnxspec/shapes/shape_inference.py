@@ -310,7 +310,7 @@ def attribute_bytes(node: onnx.NodeProto) -> Hashable | None:
 def infer_dialect(
     node: onnx.NodeProto, values: Mapping[str, ValueInfo], attributes: Mapping[str, Attribute]
 ) -> dict[str, ValueInfo]:
-    """As :func:`infer_standard`, for an operator of a dialect; empty if its record has no rule. Raises
+    """Infer as :func:`infer_standard`, for an operator of a dialect; empty if its record has no rule. Raises
     InferenceFailure for a node that is not as :mod:`hwflow.onnxspec.shapes.dialect_forms` says."""
     operator = facts_of(node.domain, node.op_type)
     rule, form = operator.shape, operator.form

@@ -137,7 +137,7 @@ class Solver:
         self._queue.extend(self._waiting.pop(root, ()))
 
     def _said(self, term: Term) -> str:
-        """"axis 1 of 'x' ('N': 3, input 'y', axis 0)"."""
+        """Return "axis 1 of 'x' ('N': 3, input 'y', axis 0)"."""
         if not isinstance(term.size, str):
             return term.text
         bound = self.unifier.bound(term.size)
@@ -233,7 +233,7 @@ class Solver:
             self.found.append(Contradiction(place, message, solved))
 
     def _bounds(self, sizes: Iterable[Size]) -> str:
-        """" ('N': 3, input 'y', axis 0)" for the named variables among ``sizes``."""
+        """Return " ('N': 3, input 'y', axis 0)" for the named variables among ``sizes``."""
         names = [name for name in dict.fromkeys(sizes) if isinstance(name, str) and not name.startswith(LOCAL)]
         bounds = [(name, self.unifier.bound(name)) for name in names]
         texts = [f"{show(name)}: {bound.size}, {bound.place}" for name, bound in bounds if bound is not None]

@@ -81,7 +81,7 @@ _sigmoid_errors = _rule(_sigmoid, lambda x, y: (2 * LIBRARY + 4) * y)
 
 
 def sigmoid(step: Step) -> Errors:
-    """e = exp(-|x|) errs by LIBRARY u e; 1 + e by that and u; the quotient by both and one more.
+    """Bound Sigmoid: e = exp(-|x|) errs by LIBRARY u e; 1 + e by that and u; the quotient by both and one more.
     onnxruntime takes small results as 1 less the others."""
     return np.asarray(_sigmoid_errors(step)) + (2 * step.unit if step.runtime else 0.0)
 
@@ -105,7 +105,7 @@ arc_cosine = _rule(lambda x: -np.arccos(x), lambda x, y: (LIBRARY + 1) * y)
 
 
 def hyperbolic_cosine(step: Step) -> Errors:
-    """cosh: it changes most away from 0."""
+    """Bound cosh: it changes most away from 0."""
     x, error = magnitude(step.value(0)), step.error(0)
     with np.errstate(all="ignore"):
         most = np.cosh(x + error)
@@ -114,7 +114,7 @@ def hyperbolic_cosine(step: Step) -> Errors:
 
 
 def tangent(step: Step) -> Errors:
-    """tan: infinity where a quarter turn may lie in between, at which it has no value."""
+    """Bound tan: infinity where a quarter turn may lie in between, at which it has no value."""
     x, error = step.value(0).astype(np.float64), step.error(0)
     turns = [
         np.floor(end / np.pi + 0.5 + sign * 2.0**-40 * (1 + np.abs(x)))
@@ -134,7 +134,7 @@ softsign = _rule(_softsign, lambda x, y: 4 * y)
 
 
 def _mish_terms(x: Errors, y: Errors) -> Errors:
-    """x tanh(softplus(x)): an error of softplus moves tanh by its slope."""
+    """Bound x tanh(softplus(x)): an error of softplus moves tanh by its slope."""
     soft = _softplus(x)
     return np.abs(x) * (2 * LIBRARY + 8) * soft * _tanh_slope(soft) + (LIBRARY + 3) * y
 
@@ -144,7 +144,7 @@ mish = _rule(lambda x: x, _mish_terms, slope=1.1)
 
 
 def reciprocal(step: Step) -> Errors:
-    """1 / x: E(x) / (|x| (|x| - E(x))), infinity where x may be 0."""
+    """Bound 1 / x: E(x) / (|x| (|x| - E(x))), infinity where x may be 0."""
     x, error = magnitude(step.value(0)), step.error(0)
     with np.errstate(all="ignore"):
         moved = np.where(x > error, error / (x * (x - error)), np.inf)
@@ -152,12 +152,13 @@ def reciprocal(step: Step) -> Errors:
 
 
 def leaky_relu(step: Step) -> Errors:
-    """The product of alpha and x is rounded; the slope is 1 or |alpha|, the greater where x may have either sign."""
+    """Bound LeakyRelu: the product of alpha and x is rounded; the slope is 1 or |alpha|, the greater where x may have
+    either sign."""
     return _two_slopes(step, np.full((), step.attribute("alpha", 0.01)), np.zeros(()))
 
 
 def prelu(step: Step) -> Errors:
-    """As LeakyRelu, with a slope per element that may have an error itself."""
+    """Bound as LeakyRelu, with a slope per element that may have an error itself."""
     slope = step.value(1).astype(np.float64)
     try:
         np.broadcast_shapes(slope.shape, step.value(0).shape)
@@ -174,7 +175,7 @@ def _two_slopes(step: Step, slope: Errors, more: Errors) -> Errors:
 
 
 def thresholded_relu(step: Step) -> Errors:
-    """x where it is above alpha, else 0; the bound includes the jump where either is possible."""
+    """Bound x where it is above alpha, else 0; the bound includes the jump where either is possible."""
     x, error = step.value(0).astype(np.float64), step.error(0)
     alpha = step.attribute("alpha", 1.0)
     either = np.abs(x - alpha) <= error
@@ -182,7 +183,7 @@ def thresholded_relu(step: Step) -> Errors:
 
 
 def hard_sigmoid(step: Step) -> Errors:
-    """max(0, min(1, alpha x + beta)): product and sum are rounded; the clipped part has no error."""
+    """Bound max(0, min(1, alpha x + beta)): product and sum are rounded; the clipped part has no error."""
     alpha, beta = step.attribute("alpha", 0.2), step.attribute("beta", 0.5)
     return _hard(step, alpha, beta)
 
@@ -199,8 +200,8 @@ def _hard(step: Step, alpha: float, beta: float) -> Errors:
 
 
 def hard_swish(step: Step) -> Errors:
-    """x max(0, min(1, x / 6 + 1 / 2)): |x| times the second factor's error, E(x) times the factor, and their product;
-    1/6 is rounded in the second factor."""
+    """Bound x max(0, min(1, x / 6 + 1 / 2)): |x| times the second factor's error, E(x) times the factor, and their
+    product; 1/6 is rounded in the second factor."""
     x = magnitude(step.value(0))
     factor = np.clip(step.value(0).astype(np.float64) / 6 + 0.5, 0.0, 1.0)
     error = _hard(step, 1 / 6, 0.5)
@@ -208,7 +209,7 @@ def hard_swish(step: Step) -> Errors:
 
 
 def elu(step: Step) -> Errors:
-    """alpha expm1(x) below 0; also as alpha (exp(x) - 1), whose difference cancels: LIBRARY u exp(x) more."""
+    """Bound alpha expm1(x) below 0; also as alpha (exp(x) - 1), whose difference cancels: LIBRARY u exp(x) more."""
     alpha = abs(step.attribute("alpha", 1.0))
     return _elu(step, alpha, 1.0, 1.0)
 
@@ -219,14 +220,15 @@ def selu(step: Step) -> Errors:
 
 
 def celu(step: Step) -> Errors:
-    """max(0, x) + min(0, alpha expm1(x / alpha)): the quotient is rounded, which moves expm1 by u |x / alpha| exp."""
+    """Bound max(0, x) + min(0, alpha expm1(x / alpha)): the quotient is rounded, which moves expm1 by u |x / alpha|
+    exp."""
     alpha = abs(step.attribute("alpha", 1.0))
     return _elu(step, alpha, 1.0, alpha)
 
 
 def _elu(step: Step, alpha: float, gamma: float, divisor: float) -> Errors:
-    """gamma x at and above 0, gamma alpha expm1(x / divisor) below; the slope is at most gamma max(1, alpha / divisor).
-    """
+    """Bound gamma x at and above 0, gamma alpha expm1(x / divisor) below; the slope is at most gamma max(1, alpha /
+    divisor)."""
     x, error = step.value(0).astype(np.float64), step.error(0)
     power = np.exp(np.minimum(0.0, x) / divisor)
     below = alpha * gamma * power * (LIBRARY + 1 + 2 * np.abs(np.minimum(0.0, x)) / divisor)
@@ -235,8 +237,8 @@ def _elu(step: Step, alpha: float, gamma: float, divisor: float) -> Errors:
 
 
 def gelu(step: Step) -> Errors:
-    """x (1 + erf(x / sqrt 2)) / 2, or with tanh(sqrt(2 / pi) (x + 0.044715 x**3)) in erf's place. The argument z errs
-    by 4 u|z|, in the second form by 20 (a power and two constants), which moves erf or tanh by its slope; 1 + that
+    """Bound x (1 + erf(x / sqrt 2)) / 2, or with tanh(sqrt(2 / pi) (x + 0.044715 x**3)) in erf's place. The argument z
+    errs by 4 u|z|, in the second form by 20 (a power and two constants), which moves erf or tanh by its slope; 1 + that
     cancels below 0, so its error is absolute. The slope of the whole lies between -0.13 and 1.13."""
     x, u = step.value(0).astype(np.float64), step.unit
     approximate = step.attributes.get("approximate", b"none") in (b"tanh", "tanh")
@@ -252,9 +254,9 @@ def gelu(step: Step) -> Errors:
 
 
 def power(step: Step) -> Errors:
-    """x**p: numpy's power, and |p| |x|**(p - 1) E at the end of [|x| - E, |x| + E] where it is greatest. Unless p is an
-    integer, x must not be negative. An error of p is a relative one of e to the power of it times |log x|; x is then
-    positive."""
+    """Bound x**p: numpy's power, and |p| |x|**(p - 1) E at the end of [|x| - E, |x| + E] where it is greatest. Unless p
+    is an integer, x must not be negative. An error of p is a relative one of e to the power of it times |log x|; x is
+    then positive."""
     p = step.value(1).astype(np.float64)
     x, error = step.value(0).astype(np.float64), step.error(0)
     whole = p == np.rint(p)
@@ -302,7 +304,7 @@ def _softmax_axes(step: Step) -> int | tuple[int, ...]:
 
 
 def softmax(step: Step) -> Errors:
-    """Shares p / S of a row's powers p = exp(x - m), m its greatest element, S their sum.
+    """Bound the shares p / S of a row's powers p = exp(x - m), m its greatest element, S their sum.
 
     With the operands' errors E, m is between the greatest x - E and the greatest x + E; an exponent errs by that, E and
     u|x - m|, and a power of a number far below the others by next to nothing, whatever E is (of masked elements). S
@@ -328,7 +330,8 @@ def softmax(step: Step) -> Errors:
 
 
 def log_softmax(step: Step) -> Errors:
-    """log(softmax): its relative error r moves the logarithm by r / (1 - r); where softmax is subnormal, no bound."""
+    """Bound log(softmax): its relative error r moves the logarithm by r / (1 - r); where softmax is subnormal, no
+    bound."""
     relative, _ = _exponents(step, _softmax_axes(step))
     y = step.output.astype(np.float64)
     with np.errstate(all="ignore"):

@@ -90,15 +90,15 @@ def add(step: Step) -> Errors:
 
 
 def mul(step: Step) -> Errors:
-    """Mul: |a| E(b) + |b| E(a) + E(a) E(b) + u|y|; integers are not rounded."""
+    """Bound Mul: |a| E(b) + |b| E(a) + E(a) E(b) + u|y|; integers are not rounded."""
     a, b, e_a, e_b = magnitude(step.value(0)), magnitude(step.value(1)), step.error(0), step.error(1)
     error = a * e_b + (b + e_b) * e_a
     return error if is_integer(step.output) else error + step.rounded()
 
 
 def div(step: Step) -> Errors:
-    """Div: |A / B - a / b| <= (E(a) + |a / b| E(b)) / (|b| - E(b)), plus u|a / b|. Infinity where b may be 0; integers
-    must be exact."""
+    """Bound Div: |A / B - a / b| <= (E(a) + |a / b| E(b)) / (|b| - E(b)), plus u|a / b|. Infinity where b may be 0;
+    integers must be exact."""
     if is_integer(step.output):
         step.exact(0, 1)
         return np.zeros(step.output.shape)
@@ -115,7 +115,7 @@ def _all(step: Step) -> list[int]:
 
 
 def extremum(step: Step) -> Errors:
-    """Min and Max: the greatest of the errors."""
+    """Bound Min and Max: the greatest of the errors."""
     shape, result = step.output.shape, np.zeros(step.output.shape)
     for index in _all(step):
         result = np.maximum(result, np.broadcast_to(step.error(index), shape))
@@ -123,7 +123,7 @@ def extremum(step: Step) -> Errors:
 
 
 def total(step: Step) -> Errors:
-    """Sum of n values, from left to right: the sum of their errors, and gamma(n - 1) of their magnitudes."""
+    """Bound Sum of n values, from left to right: the sum of their errors, and gamma(n - 1) of their magnitudes."""
     places = _all(step)
     error = sum((step.error(index) for index in places), np.zeros(()))
     sizes = sum((magnitude(step.value(index)) for index in places), np.zeros(()))
@@ -137,7 +137,7 @@ def mean(step: Step) -> Errors:
 
 
 def batch_normalization(step: Step) -> Errors:
-    """BatchNormalization: scale (x - mean) / sqrt(variance + epsilon) + bias, exact parameters, evaluated in this
+    """Bound BatchNormalization: scale (x - mean) / sqrt(variance + epsilon) + bias, exact parameters, evaluated in this
     order.
 
     Errors: of the difference d, E(x) + u|d|, however much cancels; of the product p, |scale| times that, plus u|p|; of

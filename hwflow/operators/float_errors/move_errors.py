@@ -18,7 +18,7 @@ def moved(step: Step) -> Errors:
 
 
 def padded(step: Step) -> Errors:
-    """Pad: 0 in the padding, whose constant is exact."""
+    """Bound Pad: 0 in the padding, whose constant is exact."""
     step.exact(*range(1, len(step.inputs)))
     rest = [*step.inputs[1:]]
     if len(rest) > 1 and rest[1] is not None:
@@ -27,13 +27,13 @@ def padded(step: Step) -> Errors:
 
 
 def joined(step: Step) -> Errors:
-    """Concat: the bounds of all inputs."""
+    """Bound Concat: the bounds of all inputs."""
     return step.again([*step.errors])
 
 
 def chosen(step: Step) -> Errors:
-    """Where: the bound of the chosen input; where the condition may be the other truth, how far either input can be
-    from the result."""
+    """Bound Where: the bound of the chosen input; where the condition may be the other truth, how far either input can
+    be from the result."""
     chosen = step.again([step.inputs[0], step.error(1), step.error(2)])
     unsure = step.error(0)
     if not unsure.any():
@@ -44,12 +44,12 @@ def chosen(step: Step) -> Errors:
 
 
 def greatest(step: Step) -> Errors:
-    """ReduceMax: the greatest error of the compared elements."""
+    """Bound ReduceMax: the greatest error of the compared elements."""
     return _extreme(step, 1.0)
 
 
 def least(step: Step) -> Errors:
-    """ReduceMin, likewise."""
+    """Bound ReduceMin, likewise."""
     return _extreme(step, -1.0)
 
 
@@ -59,15 +59,15 @@ def _extreme(step: Step, sign: float) -> Errors:
 
 
 def dropout(step: Step) -> Errors:
-    """Dropout: the identity at inference."""
+    """Bound Dropout: the identity at inference."""
     if not np.array_equal(step.output, step.value(0)):
         raise NoBound
     return step.error(0)
 
 
 def cast(step: Step) -> Errors:
-    """Cast: to a float type, one rounding; to an integer type, the greatest change of the truncated value; between
-    integer types exact, with no bound if it may wrap."""
+    """Bound Cast: to a float type, one rounding; to an integer type, the greatest change of the truncated value;
+    between integer types exact, with no bound if it may wrap."""
     x, y = step.value(0), step.output
     if is_integer(y):
         if is_integer(x):
@@ -86,13 +86,13 @@ def cast(step: Step) -> Errors:
 
 
 def greatest_position(step: Step) -> Errors:
-    """ArgMax: the distance to the farthest element that may be the greatest, that is, whose upper bound reaches the
-    greatest lower bound."""
+    """Bound ArgMax: the distance to the farthest element that may be the greatest, that is, whose upper bound reaches
+    the greatest lower bound."""
     return _position(step, step.value(0).astype(np.float64))
 
 
 def least_position(step: Step) -> Errors:
-    """ArgMin, likewise."""
+    """Bound ArgMin, likewise."""
     return _position(step, -step.value(0).astype(np.float64))
 
 
@@ -112,7 +112,8 @@ def _position(step: Step, x: Errors) -> Errors:
 
 
 def compared(step: Step) -> Errors:
-    """Equal, Greater, Less and the like: 1 where the operands differ by at most the sum of their errors, else 0."""
+    """Bound Equal, Greater, Less and the like: 1 where the operands differ by at most the sum of their errors, else
+    0."""
     a, b = (step.value(index).astype(np.float64) for index in (0, 1))
     reach = step.error(0) + step.error(1)
     return ((np.abs(a - b) <= reach) & (reach > 0)).astype(np.float64)
@@ -126,8 +127,8 @@ def decided(step: Step) -> Errors:
 
 
 def best(step: Step) -> list[Errors]:
-    """TopK: the k-th greatest value changes by at most the greatest error along the axis; its index is as far off as
-    the farthest element that may have its rank: fewer than k are certainly greater, and enough may be."""
+    """Bound TopK: the k-th greatest value changes by at most the greatest error along the axis; its index is as far off
+    as the farthest element that may have its rank: fewer than k are certainly greater, and enough may be."""
     step.exact(1)
     axis = int(step.attributes.get("axis", -1))
     x, error = (np.moveaxis(v, axis, -1) for v in (step.value(0).astype(np.float64), step.error(0)))
@@ -144,19 +145,19 @@ def best(step: Step) -> list[Errors]:
 
 
 def parts(step: Step) -> list[Errors]:
-    """Split: each output gets its part of the bound."""
+    """Bound Split: each output gets its part of the bound."""
     axis = int(step.attributes.get("axis", 0))
     sizes = [output.shape[axis] for output in step.outputs]
     return list(np.split(step.error(0), np.cumsum(sizes)[:-1], axis=axis))
 
 
 def absolute(step: Step) -> Errors:
-    """Abs and Neg: the same bound."""
+    """Bound Abs and Neg: the same bound."""
     return step.error(0)
 
 
 def monotone(step: Step) -> Errors:
-    """Non-decreasing functions without rounding error, steps included (Relu, Clip, Round, Floor, Ceil, Sign): the
+    """Bound non-decreasing functions without rounding error, steps included (Relu, Clip, Round, Floor, Ceil, Sign): the
     greatest change of y when x changes by E(x)."""
     step.exact(*range(1, len(step.inputs)))
     x, error = step.value(0).astype(np.float64), step.error(0)
@@ -167,7 +168,7 @@ def monotone(step: Step) -> Errors:
 
 
 def sums(step: Step) -> Errors:
-    """ReduceSum of n elements: the same operator on the errors, and gamma(n + 1) times the same on the magnitudes
+    """Bound ReduceSum of n elements: the same operator on the errors, and gamma(n + 1) times the same on the magnitudes
     (n - 1 additions, for a mean one quotient, and a rounding of the result)."""
     step.exact(*range(1, len(step.inputs)))
     error = step.again([step.error(0), *step.inputs[1:]])
@@ -180,13 +181,13 @@ def sums(step: Step) -> Errors:
 
 
 def means(step: Step) -> Errors:
-    """ReduceMean and GlobalAveragePool: likewise, of reals."""
+    """Bound ReduceMean and GlobalAveragePool: likewise, of reals."""
     if is_integer(step.output):
         raise NoBound
     return sums(step)
 
 
 def average(step: Step) -> Errors:
-    """AveragePool, which the evaluator's substitute sums in float64 and rounds once: the same operator on the
+    """Bound AveragePool, which the evaluator's substitute sums in float64 and rounds once: the same operator on the
     errors."""
     return step.again([step.error(0)]) + step.rounded()

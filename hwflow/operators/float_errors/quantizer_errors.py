@@ -29,8 +29,8 @@ _DOUBLE = 2.0**-50
 
 
 def dequantize(step: Step) -> Errors:
-    """y = (q - zp) * s: the difference is exact while |q| and |q - zp| are at most 1/u, then u|y| + tiny (+ s E(q));
-    beyond that the conversion and the difference round too: + 2 u s (|q| + |q - zp|) more."""
+    """Bound y = (q - zp) * s: the difference is exact while |q| and |q - zp| are at most 1/u, then u|y| + tiny (+ s
+    E(q)); beyond that the conversion and the difference round too: + 2 u s (|q| + |q - zp|) more."""
     q = step.value(0).astype(np.float64)
     scale = magnitude(along(step, 1))
     difference = q - along(step, 2).astype(np.float64) if step.has(2) else q
@@ -45,9 +45,9 @@ def dequantize(step: Step) -> Errors:
 
 
 def quantize(step: Step) -> Errors:
-    """The rounded quotient has the error E = E(x) / s + u|x / s| + tiny, or E(x) / s where the division is exact: its
-    product with s, exact in float64 because of 48 bits, is x. The integer's own bound is 0 unless a rounding boundary
-    lies within E of the quotient."""
+    """Bound QuantizeLinear: the rounded quotient has the error E = E(x) / s + u|x / s| + tiny, or E(x) / s where the
+    division is exact: its product with s, exact in float64 because of 48 bits, is x. The integer's own bound is 0
+    unless a rounding boundary lies within E of the quotient."""
     if step.attributes.get("precision"):
         raise NoBound
     scale = along(step, 1)
@@ -73,7 +73,7 @@ def _moved(level: Callable[[Errors], Errors], quotient: Errors, error: Errors) -
 
 
 def of_integers(step: Step) -> Errors:
-    """Operators on error-free integers with exact parameters: the quotient has a relative error."""
+    """Bound operators on error-free integers with exact parameters: the quotient has a relative error."""
     step.exact(*range(len(step.inputs)))
     made = _levels(step)
     assert isinstance(made, Levels), "the result is integers"
@@ -82,7 +82,7 @@ def of_integers(step: Step) -> Errors:
 
 
 def of_softmax(step: Step) -> Errors:
-    """As :func:`of_integers`, for sums of at most MOST_TERMS elements; longer ones have no bound."""
+    """Bound as :func:`of_integers`, for sums of at most MOST_TERMS elements; longer ones have no bound."""
     if step.value(0).size > MOST_TERMS:
         raise NoBound
     return of_integers(step)
@@ -96,7 +96,7 @@ def _levels(step: Step) -> Levels | RealLevels:
 
 
 def quantize_contrib(step: Step) -> Errors:
-    """com.microsoft's QuantizeLinear of reals: E(x) / s, and the quotient is computed in float64."""
+    """Bound com.microsoft's QuantizeLinear of reals: E(x) / s, and the quotient is computed in float64."""
     step.exact(1, 2)
     made = microsoft_operators.quantizer_levels(step.inputs, step.attributes)
     axis = int(step.attributes.get("axis", 1))
@@ -106,7 +106,7 @@ def quantize_contrib(step: Step) -> Errors:
 
 
 def dequantize_contrib(step: Step) -> Errors:
-    """com.microsoft's DequantizeLinear computes in float64 and rounds once."""
+    """Bound com.microsoft's DequantizeLinear, which computes in float64 and rounds once."""
     step.exact(1, 2)
     if step.error(0).any():
         raise NoBound
@@ -114,7 +114,7 @@ def dequantize_contrib(step: Step) -> Errors:
 
 
 def gemm_contrib(step: Step) -> Errors | Sequence[Errors]:
-    """QGemm: integers, or without an output scale floats, rounded once from float64."""
+    """Bound QGemm: integers, or without an output scale floats, rounded once from float64."""
     if step.has(7):
         return of_integers(step)
     step.exact(*range(len(step.inputs)))
@@ -122,7 +122,7 @@ def gemm_contrib(step: Step) -> Errors | Sequence[Errors]:
 
 
 def exact_integers(step: Step) -> Errors:
-    """Sums of products, and maxima, of exact integers: no error."""
+    """Bound sums of products, and maxima, of exact integers: no error."""
     step.exact(*range(len(step.inputs)))
     return np.zeros(step.output.shape)
 
@@ -142,13 +142,13 @@ def _quotient_error(step: Step) -> Errors:
 
 
 def of_quotients(step: Step) -> Errors:
-    """QONNX: the quotient is x / scale + zero point in float64, the result scale * (level - zero point), rounded to the
-    type of x."""
+    """Bound QONNX's quantizers: the quotient is x / scale + zero point in float64, the result scale * (level - zero
+    point), rounded to the type of x."""
     return _of_reals(step, step.error(0) / magnitude(step.value(1)) + _quotient_error(step))
 
 
 def of_thresholds(step: Step) -> Errors:
-    """QONNX levels that count thresholds or are signs: the quotient is x itself."""
+    """Bound QONNX levels that count thresholds or are signs: the quotient is x itself."""
     return _of_reals(step, step.error(0))
 
 
@@ -161,8 +161,8 @@ def _of_reals(step: Step, error: Errors) -> Errors:
 
 
 def matmul_contrib(step: Step) -> Errors:
-    """MatMulIntegerToFloat: exact sums of integers; the scales' product and the bias in float64, rounded once. The
-    other summand of the bias is at most the result plus the bias in magnitude."""
+    """Bound MatMulIntegerToFloat: exact sums of integers; the scales' product and the bias in float64, rounded once.
+    The other summand of the bias is at most the result plus the bias in magnitude."""
     step.exact(*range(len(step.inputs)))
     bias = magnitude(step.value(6)) if step.has(6) else 0.0
     return step.rounded() + RELATIVE * (magnitude(step.output) + bias)

@@ -9,9 +9,9 @@ from hwflow.operators.float_errors.step_errors import INFLATION, Errors, Step, i
 
 
 def resized(step: Step) -> Errors:
-    """The same weighted means of the errors, by the weights' magnitudes; the error of float64 weights; and one rounding
-    to the result's type, unless elements are only copied. Means of integers are rounded to integers, which change where
-    a rounding boundary lies within reach."""
+    """Bound Resize: the same weighted means of the errors, by the weights' magnitudes; the error of float64 weights;
+    and one rounding to the result's type, unless elements are only copied. Means of integers are rounded to integers,
+    which change where a rounding boundary lies within reach."""
     step.exact(*range(1, len(step.inputs)))
     version, x = step.region.version, step.value(0)
     inputs = [step.inputs[index] if step.has(index) else None for index in range(1, 4)]

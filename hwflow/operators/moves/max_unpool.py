@@ -81,7 +81,7 @@ def max_unpool(state: Lowering, node: OnnxNode) -> View:
 
 
 def _inferred(node: OnnxNode, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the shape through which indices count: MaxPool with these attributes turns it into ``shape``. (Shape
+    """Return the pre-pooling shape that indices refer to: MaxPool with these attributes turns it into ``shape``. (Shape
     inference checks the attributes' lengths.)"""
     axes = len(shape) - 2
     kernel, strides, pads = (node.integers(name) for name in ("kernel_shape", "strides", "pads"))

@@ -75,7 +75,7 @@ class Rows:
         return replace(sums, zero_point=as_array(sums.zero_point * self.count))
 
     def extreme(self, view: Reals, *, least: bool = False) -> Reals:
-        """Return the element of each row with the greatest integer, or the least."""
+        """Return each row's maximum, or minimum, by the integers."""
         image = as_image(self.state, self.node, view, self._kept, list(self.axes))
         value = spatial.max_pool(
             self.state, self.node, image.value, image.shape, whole(image.shape), least=least, origin=""

@@ -126,7 +126,8 @@ class _Span:
 
     @classmethod
     def of(cls, actor: Actor, cycles: Cycles, before: int | None) -> _Span:
-        """``before``: the cycle of the process's last event in the frame before, None in the first frame."""
+        """Return the span of a process. ``before``: the cycle of the process's last event in the frame before, None
+        in the first frame."""
         steps = actor.steps.astype(np.int64)
         lead = int(steps[0])  # steps before the first event: as soon as the frame before is done
         start = int(cycles[0]) - lead if before is None else min(before + 1, int(cycles[0]) - lead)

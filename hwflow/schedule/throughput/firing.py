@@ -37,7 +37,8 @@ class Firing:
     """
 
     def __init__(self, graph: EventGraph, most: Mapping[Channel, int]) -> None:
-        """``most``: for each queue with credits its initial depth, the greatest that :meth:`set_depth` may give it."""
+        """Set up the queues. ``most``: for each queue with credits its initial depth, the greatest that
+        :meth:`set_depth` may give it."""
         number = {actor: n for n, actor in enumerate(graph.actors)}
         arcs: list[tuple[Arc, Channel | None]] = [(arc, None) for arc in graph.waits]
         arcs += [(channel.arrivals(), None) for channel in graph.channels]

@@ -75,7 +75,7 @@ def _generate(settings: Mapping[str, Any], file: Path) -> None:
 
     class Core(gen.UDPCore):  # type: ignore[misc]  # LiteEth carries no annotations
         def add_raw_port(self, platform: Any, name: str, port_cfg: Any) -> None:
-            """As LiteEth's, but listen on a fixed port, not on the number of the port that is sent to."""
+            """Add a port as LiteEth does, but listen on a fixed port, not on the number of the port that is sent to."""
             crossbar = self.core.udp.crossbar
             get_port = crossbar.get_port
             crossbar.get_port = lambda sent_to, dw: get_port(settings["udp_port"], dw=dw)
@@ -84,8 +84,8 @@ def _generate(settings: Mapping[str, Any], file: Path) -> None:
     unpadded = padding.LiteEthMACPaddingInserter
 
     def padded(width: int, length: int) -> Any:
-        """LiteEth's, begun anew behind each frame: else every other frame that lacks one to three bytes of the least
-        length is sent as it is, and dropped by whoever gets it."""
+        """Make LiteEth's inserter, begun anew behind each frame: else every other frame that lacks one to three bytes
+        of the least length is sent as it is, and dropped by whoever gets it."""
         inserter = ResetInserter()(unpadded(width, length))
         source = inserter.source
         inserter.comb += inserter.reset.eq(source.valid & source.ready & source.last)

@@ -51,8 +51,7 @@ def synthesized_blocks(
     folder: Path, yosys: Found, command: str, files: BlockFiles, rom: tuple[str, str] | None,
     tables: Sequence[tuple[str, RomTable]],
 ) -> list[Cells]:
-    """Return the blocks of each of ``tables``, by what follows the table's path in their names; none if the table does
-    not lie in block RAM.
+    """Map the name suffixes of each of ``tables`` to its synthesized blocks; empty if it does not lie in block RAM.
 
     ``tables``: the name in ``folder``, where yosys works, of the file with the contents of each. ``rom``: the name
     and the Verilog of the module that reads tables from files, None in a design without. ``command``: yosys' synthesis

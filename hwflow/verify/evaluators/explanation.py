@@ -118,7 +118,7 @@ def _stage(stage: Stage, integer: int, bits: int) -> tuple[int, int]:
 
 
 def chain_of(node: Node, place: tuple[int, ...]) -> tuple[Stage, ...]:
-    """The stages of a requantizer at ``place`` (frame first)."""
+    """Return the stages of a requantizer at ``place`` (frame first)."""
     stages: tuple[tuple[Stage, ...], ...] = node.attributes.stages
     return stages[0 if len(stages) == 1 else place[1:][node.attributes.axis]]
 

@@ -65,7 +65,8 @@ class Known:
         return np.where(wrong, 0, levels).astype(np.int64).reshape(shape), wrong.reshape(shape)
 
     def level_size(self) -> Floats:
-        """The size of a level in the ONNX tensor, for each element of a frame, in the shape of the golden integers."""
+        """Return the size of a level in the ONNX tensor, for each element of a frame, in the shape of the golden
+        integers."""
         meaning = self.value.meaning
         size = np.ones(()) if meaning is None else np.abs(self._spread(meaning.scale))
         return np.broadcast_to(size, self.shape).reshape(self.value.typed.shape)

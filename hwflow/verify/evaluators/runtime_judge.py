@@ -48,7 +48,7 @@ class RuntimeRow:
 
     @property
     def finding(self) -> Finding | None:
-        """What is wrong with it, or None."""
+        """Return the mismatch finding, if any."""
         if not self.unexplained:
             return None
         return Finding(

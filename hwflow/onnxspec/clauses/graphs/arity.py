@@ -86,7 +86,7 @@ def _wrong_number(signature: _Signature) -> Iterator[Complaint]:
 
 
 def _variadic_minimum(signature: _Signature) -> Iterator[Complaint]:
-    """As :func:`_wrong_number`, for a variadic parameter with too few values."""
+    """Complain as :func:`_wrong_number`, for a variadic parameter with too few values."""
     parameters, count = signature.parameters, len(signature.given)
     if parameters and parameters[-1].variadic and count < len(parameters) - 1 + parameters[-1].minimum:
         yield from _wrong_number(signature)

@@ -67,7 +67,7 @@ def _label_encoder(r: NodeReading) -> Iterator[Fault]:
 
 
 def _defaults(r: NodeReading) -> Iterator[Fault]:
-    """The default is of the values' type."""
+    """Check that the default is of the values' type."""
     if r.since < 2:
         return
     kind = _kind(r, the_one(r, _keys(r, "values")))
@@ -123,7 +123,7 @@ def _vocabulary(r: NodeReading) -> Iterator[Fault]:
 
 
 def _dictionary(r: NodeReading) -> Iterator[Fault]:
-    """The keys of the input are of the vocabulary's type."""
+    """Check that the keys of the input are of the vocabulary's type."""
     name, level = the_one(r, VOCABULARIES), r.level(0)
     if level.kind is not LevelKind.MAP:
         stop()
@@ -137,7 +137,7 @@ def _dictionary(r: NodeReading) -> Iterator[Fault]:
 
 
 def _columns(r: NodeReading) -> Iterator[Fault]:
-    """There is a key for each column."""
+    """Check that there is a key for each column."""
     keys, columns = label_count(r, MAP_LABELS), r.features()
     if keys != columns:
         name = the_one(r, MAP_LABELS)
@@ -147,7 +147,7 @@ def _columns(r: NodeReading) -> Iterator[Fault]:
 
 
 def _cast(r: NodeReading) -> Iterator[Fault]:
-    """A sparse output has a length."""
+    """Check that a sparse output has a length."""
     length = r.integer("max_map", 1)
     if r.text("map_form", "DENSE") == "SPARSE" and length is not None and length < 1:
         yield Fault(VALUES, f"'max_map' must be at least 1, not {length}")

@@ -102,7 +102,7 @@ def _dimensions(r: NodeReading) -> Iterator[Fault]:
 
 
 def _width(index: int, size: int, r: NodeReading) -> Iterator[Fault]:
-    """An input is as wide as the node says."""
+    """Check that an input is as wide as the node says."""
     yield from matrix_or_row(r, index)
     shape = r.shape(index)
     if len(shape) == 2 and isinstance(shape[1], int) and shape[1] != size:
@@ -116,13 +116,13 @@ def _width(index: int, size: int, r: NodeReading) -> Iterator[Fault]:
 
 
 def _widths(r: NodeReading) -> Iterator[Fault]:
-    """Each input is as wide as the node says; the first that are not."""
+    """Check that each input is as wide as the node says; the first that are not."""
     sizes = r.ints(DIMENSIONS)[: len(r.node.inputs)].tolist()
     yield from islice(run([partial(_width, index, size) for index, size in enumerate(sizes)], r), MOST)
 
 
 def _selected(r: NodeReading) -> Iterator[Fault]:
-    """Constant indices are those of the last axis."""
+    """Check that constant indices are those of the last axis."""
     shape, indices = r.shape(0), r.constant(1).elements()
     size = shape[-1] if shape else None
     if not isinstance(size, int) or indices.dtype.kind != "i":

@@ -61,7 +61,7 @@ def missing_values(r: NodeReading) -> Iterator[Fault]:
 
 
 def unique_ids(r: NodeReading) -> Iterator[Fault]:
-    """The ids of nodes are unique in their tree."""
+    """Check that the ids of nodes are unique in their tree."""
     nodes = node_lists(r)
     yield from first_faults(
         TREES,
@@ -87,7 +87,7 @@ def unique_ids(r: NodeReading) -> Iterator[Fault]:
 
 
 def sequential_ids(r: NodeReading) -> Iterator[Fault]:
-    """The ids of a regressor's nodes are 0, 1, 2, ... in each tree, which no evaluator needs."""
+    """Check that the ids of a regressor's nodes are 0, 1, 2, ... in each tree, which no evaluator needs."""
     nodes = node_lists(r)
     if nodes.regular or nodes.repeated.any():
         return
@@ -104,7 +104,7 @@ def sequential_ids(r: NodeReading) -> Iterator[Fault]:
 
 
 def children(r: NodeReading) -> Iterator[Fault]:
-    """The children of a node are nodes of its tree."""
+    """Check that the children of a node are nodes of its tree."""
     nodes = node_lists(r)
     for side, name in enumerate(CHILDREN):
         named = nodes.named[side]
@@ -118,7 +118,7 @@ def children(r: NodeReading) -> Iterator[Fault]:
 
 
 def tree_shape(r: NodeReading) -> Iterator[Fault]:
-    """A tree has one root, its first node, no circle, and no node with two parents."""
+    """Check that a tree has one root, its first node, no circle, and no node with two parents."""
     nodes = node_lists(r)
     forest = Forest(nodes.children)
     sound = np.ones(len(nodes.first), np.bool_)  # the trees whose nodes are all there, and have a name each
@@ -165,7 +165,7 @@ def _many_roots(nodes: Nodes, forest: Forest, many: NDArray[np.bool_]) -> Iterat
 
 
 def leaf_weights(r: NodeReading) -> Iterator[Fault]:
-    """Weights are those of leaves."""
+    """Check that weights are those of leaves."""
     votes, nodes = votes_prefix(r), node_lists(r)
     tree_ids, node_ids = r.ints(f"{votes}_treeids"), r.ints(f"{votes}_nodeids")
     if len(tree_ids) != len(node_ids) or not len(tree_ids):

@@ -44,7 +44,7 @@ def of_floats(r: NodeReading, name: str) -> tuple[str, int]:
 
 
 def _given(r: NodeReading) -> Iterator[Fault]:
-    """The lists of nodes and of votes are there, each in one attribute."""
+    """Check that the lists of nodes and of votes are there, each in one attribute."""
     votes = votes_prefix(r)
     yield from present(r, (*NODES, *(f"{votes}_{part}" for part in ("treeids", "nodeids", "ids"))))
     for name in ("nodes_values", f"{votes}_weights"):
@@ -57,7 +57,7 @@ def _given(r: NodeReading) -> Iterator[Fault]:
 
 
 def _tensors(r: NodeReading) -> Iterator[Fault]:
-    """The tensors that stand for lists are vectors of doubles."""
+    """Check that the tensors that stand for lists are vectors of doubles."""
     if r.since < 3:
         return
     for name in ("nodes_values", "nodes_hitrates", "base_values", f"{votes_prefix(r)}_weights"):
@@ -77,7 +77,7 @@ def _tensors(r: NodeReading) -> Iterator[Fault]:
 
 
 def _lengths(r: NodeReading) -> Iterator[Fault]:
-    """Parallel lists are equally long; those that may be left out are as long where they are there."""
+    """Check that parallel lists are equally long; those that may be left out are as long where they are there."""
     values, _ = of_floats(r, "nodes_values")
     yield from equally_long(r, (*NODES, values, TRACKS), "the lists of nodes")
     hitrates, length = of_floats(r, "nodes_hitrates")
@@ -97,7 +97,7 @@ def _vote_lengths(r: NodeReading) -> Iterator[Fault]:
 
 
 def _results(r: NodeReading) -> Iterator[Fault]:
-    """Weights are those of classes or targets that exist, and base values as many as these."""
+    """Check that weights are those of classes or targets that exist, and base values as many as these."""
     votes = votes_prefix(r)
     if votes == "class":
         count, what = label_count(r, LABELS), "class"
@@ -131,7 +131,8 @@ def _results(r: NodeReading) -> Iterator[Fault]:
 
 
 def _one_score(r: NodeReading) -> Iterator[Fault]:
-    """One score of two classes means the same to onnx's reference and to onnxruntime; the specification is silent."""
+    """Check that one score of two classes means the same to onnx's reference and to onnxruntime; the specification is
+    silent."""
     ids = r.ints("class_ids")
     if label_count(r, LABELS) != 2 or not len(ids) or (ids != ids[0]).any():
         return

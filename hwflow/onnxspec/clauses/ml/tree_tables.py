@@ -121,7 +121,7 @@ def _lengths(r: NodeReading) -> Iterator[Fault]:
 
 
 def _types(r: NodeReading) -> Iterator[Fault]:
-    """Modes are uint8, and thresholds, members and weights of one type."""
+    """Check that modes are uint8, and thresholds, members and weights of one type."""
     modes = r.tensor(MODES)
     if modes is not None and modes.type != "uint8":
         yield Fault(VALUES, f"{show(MODES)} must be of type uint8, not {modes.type}")
@@ -165,7 +165,7 @@ def _features(r: NodeReading) -> Iterator[Fault]:
 
 
 def _flags(r: NodeReading) -> Iterator[Fault]:
-    """Flags are 0 or 1."""
+    """Check that flags are 0 or 1."""
     nodes = _branches(r)
     for name in (*(leaf for _, leaf in CHILDREN), TRACKS):
         flags = r.ints(name)
@@ -192,7 +192,7 @@ def _roots(r: NodeReading) -> Iterator[Fault]:
 
 
 def _children(r: NodeReading) -> Iterator[Fault]:
-    """Children are nodes or leaves that exist."""
+    """Check that children are nodes or leaves that exist."""
     nodes = _branches(r)
     for side, (name, _) in enumerate(CHILDREN):
         yield from _wrong_children(name, nodes, side)
@@ -208,7 +208,7 @@ def _wrong_children(name: str, nodes: Branches, side: int) -> Iterator[Fault]:
 
 
 def _shape(r: NodeReading) -> Iterator[Fault]:
-    """No circle, every node in one tree."""
+    """Check that there is no circle, and every node is in one tree."""
     nodes = _branches(r)
     forest, reached = nodes.forest, nodes.tree >= 0
     walked = forest if reached.all() else Forest(np.where(reached[:, np.newaxis], forest.children, -1))
@@ -238,7 +238,7 @@ def _shape(r: NodeReading) -> Iterator[Fault]:
 
 
 def _members(r: NodeReading) -> Iterator[Fault]:
-    """There are as many sets of members as nodes that ask for one; NaN ends a set."""
+    """Check that there are as many sets of members as nodes that ask for one; NaN ends a set."""
     modes = (r.tensor(MODES) or stop()).elements()
     asking = int((modes == _MEMBER).sum())
     tensor = r.tensor(MEMBERS)

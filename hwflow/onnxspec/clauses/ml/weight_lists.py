@@ -98,7 +98,7 @@ def _regressor_features(r: NodeReading) -> Iterator[Fault]:
 
 
 def _kernel(r: NodeReading) -> Iterator[Fault]:
-    """The kernel's parameters are gamma, coef0 and degree."""
+    """Check that the kernel's parameters are gamma, coef0 and degree."""
     length, kind = r.length(KERNEL), r.text("kernel_type", "LINEAR")
     yield from of_length(KERNEL, length, (0, 3), "gamma, coef0, degree")
     if not length and kind in KERNELS[1:]:
