@@ -524,8 +524,8 @@ def _too_fast(request: Request, best: int, limits: Budget, free: Budget) -> Find
     mhz = float(request.clock.frequency_hz) / 1e6
     return Finding(
         TOO_FAST, "option --fps",
-        f"must be at most {most} frames per second on {request.board.name} at {mhz:g} MHz ({best} cycles per frame), "
-        f"not {request.fps:g}",
+        f"--fps {request.fps:g} not met: {most} frames/s on {request.board.name} at {mhz:g} MHz ({best} cycles per "
+        "frame)",
         f"ask for '--fps {most}' or less, "
         + (f"for up to '--budget {more}', " if more else "")
         + "for a higher --clock, or choose a larger board",

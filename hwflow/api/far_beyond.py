@@ -101,8 +101,8 @@ def _too_fast(
     total = sum(macs.values())
     return Finding(
         "reachable-rate", "option --fps",
-        f"must be at most {clock_hz / nearest:.4g} frames per second, not {clock_hz / interval:.4g}: {total:,} "
-        f"products per frame (most are in {_most(macs)}) in {interval} cycles are {-(-total // interval):,} per cycle; "
+        f"--fps {clock_hz / interval:.4g} not met: at most {clock_hz / nearest:.4g} frames/s: {total:,} products per "
+        f"frame (most are in {_most(macs)}) in {interval} cycles are {-(-total // interval):,} per cycle; "
         + why,
         _remedy(
             bounds, max(interval, fastest), budget, free,

@@ -39,8 +39,8 @@ def aligned(
     if greatest >= most:
         raise refuse(
             node, "common-scale",
-            f"scales and constants must have a common divisor at most {most} times smaller than they are, not "
-            f"{float(greatest):.3g} times",
+            f"operand scales and constants must have a usable common divisor, not none (ratio {float(greatest):.3g}, "
+            f"limit {most})",
             "choose multiples of a power of two as scales and constants, or quantize the operands with one scale first",
         )
     result: list[Multiples] = []
@@ -72,8 +72,8 @@ def in_order(state: Lowering, node: OnnxNode, view: Reals) -> Integers:
     if max(map(abs, factors)) >= most or max(map(abs, keys)) >= 1 << 60:
         raise refuse(
             node, "common-scale",
-            f"scales must have a common divisor at most {most} times smaller than they are, not "
-            f"{float(max(map(abs, factors))):.3g} times",
+            f"operand scales must have a usable common divisor, not none (ratio {float(max(map(abs, factors))):.3g}, "
+            f"limit {most})",
             "choose multiples of a power of two as scales, or quantize all elements with one scale first",
         )
     offsets = -np.array(keys, dtype=np.int64).reshape(added.shape)

@@ -1,4 +1,4 @@
-"""Decide whether FIFO depths sustain an initiation interval: find a periodic schedule, or give up.
+"""Decide whether given FIFO depths sustain a target initiation interval: find a periodic schedule, or give up.
 
 Frames can follow each other every ``period`` cycles if and only if there is a schedule in which every event fires
 ``period`` cycles after the same event of the frame before (Baccelli, Cohen, Olsder, Quadrat: Synchronization and

@@ -34,11 +34,11 @@ def refused(ran, code: int, *errors: str, before: str = READING) -> None:
 
 def too_fast(ran, mhz, asked):
     """The rate and the cycles per frame that a refusal names; all else of its first finding is as it must be."""
-    found = re.search(r"at most (\d+) frames per second .* \((\d+) cycles per frame\)", ran.err)
+    found = re.search(r"not met: (\d+) frames/s .* \((\d+) cycles per frame\)", ran.err)
     rate, cycles = map(int, found.groups())
     text = error(
         "option --fps",
-        f"must be at most {rate} frames per second on ulx3s_85f at {mhz} MHz ({cycles} cycles per frame), not {asked}",
+        f"--fps {asked} not met: {rate} frames/s on ulx3s_85f at {mhz} MHz ({cycles} cycles per frame)",
         "reachable-rate",
         f"ask for '--fps {rate}' or less, for up to '--budget lut=81840,ff=82490,bram=197', for a higher --clock, or "
         "choose a larger board",
