@@ -53,13 +53,10 @@ _EXPRESSIONS: Mapping[str, Callable[..., Value]] = {
     "xor": lambda a, b: a ^ b,
 }
 
-EXPRESSIONS = tuple(_EXPRESSIONS)
-"""Functions of one stage."""
-
 
 @dataclass(frozen=True)
 class Expression(LaneFunction):
-    """A function of :data:`EXPRESSIONS`: at most one carry chain, then a register."""
+    """A function of one stage: at most one carry chain, then a register."""
 
     inputs: tuple[Shape, ...]
     output: Shape

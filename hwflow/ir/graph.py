@@ -8,7 +8,7 @@ delays: these close circuits. Which operators and which shapes of graph are lega
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from fractions import Fraction
 from typing import Any, ClassVar, Generic
@@ -27,9 +27,8 @@ A = TypeVar("A", bound="Attributes", covariant=True, default=Any)
 
 
 class Stage(Enum):
-    """The stages of a model's graph."""
+    """The stages of a graph. Before them a model is a resolved ONNX model."""
 
-    IMPORTED = "Imported"
     QUANTIZED = "Quantized"
     DATAFLOW = "Dataflow"
     SCHEDULED = "Scheduled"
@@ -238,14 +237,3 @@ class Names:
             name = f"{wish}_{number}"
         self._taken.add(name)
         return name
-
-
-def attributes_text(attributes: Any) -> str:
-    """Return the attributes other than their defaults in one line; arrays by shape."""
-    parts = []
-    for each in fields(attributes):
-        value = getattr(attributes, each.name)
-        if value is not each.default:
-            text = f"array{list(value.shape)}" if isinstance(value, np.ndarray) else str(value)
-            parts.append(f"{each.name}={text if len(text) <= 60 else text[:57] + '...'}")
-    return ", ".join(parts)

@@ -92,7 +92,7 @@ _OPERANDS = {"not": 1, "wrap": 1, "where": 3}
 
 @dataclass(frozen=True)
 class Simple(Function):
-    """A function of a single pipeline stage, see :data:`hdl_lib.arithmetic.lane_functions.EXPRESSIONS`."""
+    """A function of a single pipeline stage, see :class:`hdl_lib.arithmetic.lane_functions.Expression`."""
 
     name: str
 

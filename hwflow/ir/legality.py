@@ -1,8 +1,7 @@
 """The invariants of each stage's graph, checked after every pass. Each rule has a name and the sentence of its error.
 
-The table of legal operators comes from the operators themselves (each declares its stages); callers pass it in. The
-Imported stage is the resolved ONNX model; its legal operators are those of the front end's handler table.
-"""
+The table of legal operators comes from the operators themselves (each declares its stages); callers pass it in.
+"""""
 
 from __future__ import annotations
 
@@ -102,19 +101,18 @@ def _not_a_stream(graph: Graph, operators: Operators) -> Iterator[tuple[str, str
 
 
 _ALL = frozenset(Stage)
-_INTEGER = frozenset({Stage.QUANTIZED, Stage.DATAFLOW, Stage.SCHEDULED})
 _STREAMS = frozenset({Stage.DATAFLOW, Stage.SCHEDULED})
 
 RULES = (
-    Rule("legal-operators", "every node's operator must be legal at this stage", _INTEGER, _unknown_operators),
+    Rule("legal-operators", "every node's operator must be legal at this stage", _ALL, _unknown_operators),
     Rule("single-producer", "every value must have exactly one producer", _ALL, _multiple_producers),
     Rule(
         "topological-order", "a node must read only values produced before it, unless it delays them", _ALL,
         _use_before_production,
     ),
     Rule("unique-names", "node names and value names must be unique", _ALL, _repeated_names),
-    Rule("typed-values", "every value must have a type that holds its interval", _INTEGER, _untyped),
-    Rule("delayed-type", "a delay's result must hold what it delays", _INTEGER, _unlike_delays),
+    Rule("typed-values", "every value must have a type that holds its interval", _ALL, _untyped),
+    Rule("delayed-type", "a delay's result must hold what it delays", _ALL, _unlike_delays),
     Rule("stream-shape", "every value must have the shape (pixels, channels)", _STREAMS, _not_a_stream),
     Rule("single-consumer", "every value must have exactly one consumer (fan-out is a fork)", _STREAMS, _fan_out),
 )

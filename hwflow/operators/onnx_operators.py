@@ -27,7 +27,7 @@ operator_facts.fill(RECORDS)
 OPERATORS: Mapping[Key, Operator] = {(domain, record.name): record for record in RECORDS for domain in record.domains}
 
 HANDLERS: Mapping[Key, Operator] = {key: record for key, record in OPERATORS.items() if record.lower is not None}
-"""The handlers of supported operators: the legality table of the Imported stage."""
+"""The handlers of supported operators: what a resolved model may hold."""
 
 NAMES = frozenset(name for _, name in HANDLERS)
 HEAVY = frozenset(record.name for record in RECORDS if record.heavy)

@@ -133,7 +133,7 @@ CASES = [
      "every node's operator must be legal at this stage; found: operator 'halve'"),
     (Stage.QUANTIZED, produce_twice, "value 'h'", "single-producer",
      "every value must have exactly one producer; found: two producers"),
-    (Stage.IMPORTED, swap, "node 'second'", "topological-order",
+    (Stage.QUANTIZED, swap, "node 'second'", "topological-order",
      "a node must read only values produced before it, unless it delays them; "
      "found: 'h', which nothing before it produces"),
     (Stage.QUANTIZED, read_nothing, "node 'first'", "topological-order",

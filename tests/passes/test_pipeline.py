@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from hwflow.errors import ModelRefused
 from hwflow.frontend.lower import lower
 from hwflow.ir.graph import Graph, IntArray
-from hwflow.ir.printer import to_text
 from hwflow.passes import pipeline
 from hwflow.verify import golden
 from tests.agreement import agree, same
+from tests.ir.graph_text import to_text
 from tests.models import Builder
 
 

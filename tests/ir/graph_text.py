@@ -1,8 +1,13 @@
-"""Print a graph as text, one line per node: for people, tests and messages."""
+"""A graph as text, one line per node, for comparisons of whole graphs."""
 
 from __future__ import annotations
 
-from hwflow.ir.graph import Graph, attributes_text
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from hwflow.ir.graph import Graph
 
 
 def to_text(graph: Graph) -> str:
@@ -16,3 +21,14 @@ def to_text(graph: Graph) -> str:
         lines.append(f"  {outputs} = {node.op}({inputs}) {{{attributes_text(node.attributes)}}} : {types}")
     lines += [f"  output {p.name}: {p.value.name}: {p.value.type}" for p in graph.outputs]
     return "\n".join(lines) + "\n"
+
+
+def attributes_text(attributes: Any) -> str:
+    """Attributes other than their defaults in one line; arrays by shape."""
+    parts = []
+    for each in fields(attributes):
+        value = getattr(attributes, each.name)
+        if value is not each.default:
+            text = f"array{list(value.shape)}" if isinstance(value, np.ndarray) else str(value)
+            parts.append(f"{each.name}={text if len(text) <= 60 else text[:57] + '...'}")
+    return ", ".join(parts)
