@@ -13,13 +13,12 @@ from hwflow.onnxspec.validate import validate
 
 if TYPE_CHECKING:
     from hwflow.onnxspec.reading.writer import write_model
-    from hwflow.onnxspec.resolving.resolver import resolve, resolve_with_graph
+    from hwflow.onnxspec.resolving.resolver import resolve_with_graph
     from hwflow.onnxspec.training.training_model import TrainingModel
 
 # Imported on first use: checking a model needs none of them, and must start fast.
 _LATER = {
     "TrainingModel": "hwflow.onnxspec.training.training_model",
-    "resolve": "hwflow.onnxspec.resolving.resolver",
     "resolve_with_graph": "hwflow.onnxspec.resolving.resolver",
     "write_model": "hwflow.onnxspec.reading.writer",
 }
@@ -32,7 +31,6 @@ __all__ = [
     "TrainingModel",
     "ValueInfo",
     "read_model",
-    "resolve",
     "resolve_with_graph",
     "validate",
     "write_model",

@@ -11,10 +11,10 @@ from hwflow.api.checking import check
 from hwflow.errors import ModelRefused
 from hwflow.frontend.lower import lower
 from hwflow.frontend.unquantized import refuse_unquantized
-from hwflow.onnxspec import resolve
 from hwflow.onnxspec.graphs.scopes import scopes
 from tests.frontend.refusals import DECLARE, FLOAT_MODEL, QUANTIZE, Cases, conv, image
 from tests.models import Builder
+from tests.onnxspec.resolving.resolved import resolve
 
 cases = Cases()
 

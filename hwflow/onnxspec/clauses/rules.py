@@ -247,8 +247,8 @@ class Rule:
 
     ``severity``: an error leaves a model's meaning undefined or must not be accepted by any reader; what many exporters
     violate without harm is a warning, whatever the clause's level. The rule holds from IR version ``since_ir``. A
-    ``structural`` rule is a precondition of :func:`hwflow.onnxspec.resolve`; a ``pedantic`` one concerns form, which
-    nearly every exporter violates without harm: it is shown only on request.
+    ``structural`` rule is a precondition of :func:`hwflow.onnxspec.resolve_with_graph`; a ``pedantic`` one concerns
+    form, which nearly every exporter violates without harm: it is shown only on request.
     """
 
     id: str

@@ -119,7 +119,6 @@ class TypeSite:
     """One type. ``name``: of the value, or of the attribute; ``index``: in its list, or of the node."""
 
     type: onnx.TypeProto
-    present: bool  # whether the value states a type at all
     role: TypeRole
     scope: Scope
     index: int
@@ -152,10 +151,10 @@ def type_sites(scopes: Iterable[Scope]) -> Iterator[TypeSite]:
             lists = ((TypeRole.VALUE_INFO, scope.function.value_info),)
         for role, infos in lists:
             for index, info in enumerate(infos):
-                yield TypeSite(info.type, info.HasField("type"), role, scope, index, info.name)
+                yield TypeSite(info.type, role, scope, index, info.name)
         for index, node in enumerate(scope.nodes):
             for attribute in node.attributes:
                 if attribute.type in _TYPE_KINDS:
                     every = [attribute.tp, *attribute.type_protos]
                     for kind in every if attribute.type == AttributeProto.TYPE_PROTO else every[1:]:
-                        yield TypeSite(kind, True, TypeRole.ATTRIBUTE, scope, index, attribute.name)
+                        yield TypeSite(kind, TypeRole.ATTRIBUTE, scope, index, attribute.name)

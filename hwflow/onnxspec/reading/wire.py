@@ -98,8 +98,8 @@ def find_truncation(data: bytes) -> Truncation | None:
     return None
 
 
-def exceeds_depth(data: bytes, most: int = MAX_DEPTH) -> bool:
-    """Tell whether messages nest deeper than ``most`` in ``data``, an encoded ModelProto; False if unknown.
+def exceeds_depth(data: bytes) -> bool:
+    """Tell whether messages nest deeper than :data:`MAX_DEPTH` in ``data``, an encoded ModelProto; False if unknown.
 
     Follows onnx's own message descriptors, without recursion, over at most a million fields.
     """
@@ -119,7 +119,7 @@ def exceeds_depth(data: bytes, most: int = MAX_DEPTH) -> bool:
         field = message.fields_by_number.get(number)
         if wire_type == _BYTES and field is not None and field.message_type is not None:
             pending.append((begin, min(after, end), field.message_type))
-            if len(pending) > most + 1:  # the model itself does not count
+            if len(pending) > MAX_DEPTH + 1:  # the model itself does not count
                 return True
     return False
 

@@ -88,31 +88,6 @@ class Unresolved(ModelRefused):
         self.rest, self.opaque = rest, opaque
 
 
-def resolve(
-    model: onnx.ModelProto,
-    dimensions: Mapping[str, int],
-    keep: Collection[Operator] | None = None,
-    *,
-    validated: bool = False,
-) -> ResolvedModel:
-    """Return ``model`` with all shapes known for one frame, constants folded, dead nodes removed. ``model`` is
-    unchanged.
-
-    ``dimensions`` binds dimension variables; the variable in an input's leading place is the number of frames and is 1
-    without being given. A graph input with an initializer is a constant. Functions local to the model are inlined, and
-    so is the taken branch of an If with a constant condition; a Loop or Scan over constants is computed. ``keep``: the
-    operators (by domain and type) that the caller accepts; another one that the standard defines by a function is
-    replaced by the function's body if that resolves to operators to keep; None: none is replaced.
-
-    ``validated``: :func:`hwflow.onnxspec.validate` has found no error, so its rules are not run again.
-
-    Raises ModelRefused with all findings: a graph that cannot be traversed (cycles, undefined values, unknown
-    operators, ...), open dimensions, dimension variables with two sizes, other nodes with subgraphs, nodes whose inputs
-    do not fit, values of unknown shape.
-    """
-    return resolve_with_graph(model, dimensions, keep, validated=validated)[0]
-
-
 def resolve_with_graph(
     model: onnx.ModelProto,
     dimensions: Mapping[str, int],
@@ -122,12 +97,25 @@ def resolve_with_graph(
     whole: bool = False,
     to_quantize: bool = False,
 ) -> tuple[ResolvedModel, onnx.ModelProto]:
-    """Return the result of :func:`resolve`, and the model with the same inlining but without folding: it has every
-    value of the resolved model by the same name, for any number of frames. It is ``model`` itself if nothing was
-    inlined.
+    """Return ``model`` with all shapes known for one frame, constants folded, dead nodes removed; and the model with
+    the same inlining but without folding: it has every value of the resolved model by the same name, for any number of
+    frames. It is ``model`` itself if nothing was inlined. ``model`` is unchanged.
+
+    ``dimensions`` binds dimension variables; the variable in an input's leading place is the number of frames and is 1
+    without being given. A graph input with an initializer is a constant. Functions local to the model are inlined, and
+    so is the taken branch of an If with a constant condition; a Loop or Scan over constants is computed. ``keep``: the
+    operators (by domain and type) that the caller accepts; another one that the standard defines by a function is
+    replaced by the function's body if that resolves to operators to keep; None: none is replaced.
+
+    ``validated``: :func:`hwflow.onnxspec.validate` has found no error, so its rules are not run again.
 
     ``whole``: the inputs are whole tensors, first axes of any size (:mod:`hwflow.frontend.frames`). ``to_quantize``:
-    quantizers are to be put into definitions, so those that need them are taken, too, as in any float model."""
+    quantizers are to be put into definitions, so those that need them are taken, too, as in any float model.
+
+    Raises ModelRefused with all findings: a graph that cannot be traversed (cycles, undefined values, unknown
+    operators, ...), open dimensions, dimension variables with two sizes, other nodes with subgraphs, nodes whose inputs
+    do not fit, values of unknown shape.
+    """
     if not validated:
         _raise_if(structural_findings(model))
     resolver = _Resolver(model, dimensions, keep, whole=whole)

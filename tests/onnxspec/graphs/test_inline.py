@@ -15,10 +15,11 @@ import pytest
 from onnx import AttributeProto, TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
-from hwflow.onnxspec import ResolvedModel, resolve, resolve_with_graph, validate
+from hwflow.onnxspec import ResolvedModel, resolve_with_graph, validate
 from hwflow.onnxspec.graphs.inline import inline_functions
 from hwflow.onnxspec.reading.numpy_tensors import ELEMENT_TYPES, native, to_tensor
 from tests.onnxspec.build import FLOAT, model, node, refused, value
+from tests.onnxspec.resolving.resolved import resolve
 
 pytestmark = pytest.mark.usefixtures("measured")
 

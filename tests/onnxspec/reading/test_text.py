@@ -9,10 +9,11 @@ import onnx
 import pytest
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
-from hwflow.onnxspec import resolve, validate
+from hwflow.onnxspec import validate
 from tests.onnxspec.build import model, node, refused, texts
 from tests.onnxspec.reading.fuzz import messages
 from tests.onnxspec.reading.fuzz_seeds import seeds
+from tests.onnxspec.resolving.resolved import resolve
 
 MARK = "marked"
 

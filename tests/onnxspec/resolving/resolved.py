@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import onnx
 
-from hwflow.onnxspec import ResolvedModel, resolve
+from hwflow.onnxspec import ResolvedModel, resolve_with_graph
+
+
+def resolve(proto: onnx.ModelProto, dimensions: Mapping[str, int]) -> ResolvedModel:
+    return resolve_with_graph(proto, dimensions)[0]
 
 
 def run(proto: onnx.ModelProto, **dimensions: int) -> ResolvedModel:

@@ -6,8 +6,9 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from hwflow.onnxspec import resolve, validate
+from hwflow.onnxspec import validate
 from tests.onnxspec.build import model, node, refused, texts, value
+from tests.onnxspec.resolving.resolved import resolve
 
 LONG = 70_000
 

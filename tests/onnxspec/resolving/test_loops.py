@@ -12,8 +12,9 @@ import pytest
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
-from hwflow.onnxspec import resolve, resolve_with_graph
+from hwflow.onnxspec import resolve_with_graph
 from tests.onnxspec.build import model, node, refused, value
+from tests.onnxspec.resolving.resolved import resolve
 
 pytestmark = pytest.mark.usefixtures("measured")
 

@@ -11,8 +11,9 @@ import onnx
 import pytest
 
 from hwflow.errors import ModelRefused
-from hwflow.onnxspec import ResolvedModel, read_model, resolve, validate
+from hwflow.onnxspec import ResolvedModel, read_model, validate
 from tests.onnxspec.build import SHARED, model, node, value
+from tests.onnxspec.resolving.resolved import resolve
 
 # Path, parameters (weights and biases), input, output. The parameters are the sums of the layers' sizes.
 MODELS = [

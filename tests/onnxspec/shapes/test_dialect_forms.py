@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from onnx import TensorProto, helper
 
-from hwflow.onnxspec import ValueInfo, resolve
+from hwflow.onnxspec import ValueInfo
 from tests.onnxspec.build import FLOAT, model, node, refused, value
+from tests.onnxspec.resolving.resolved import resolve
 from tests.onnxspec.shapes.test_dialects import ZI, Input, S, Z
 
 U8, I8 = TensorProto.UINT8, TensorProto.INT8

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from onnx import TensorProto, helper
 
-from hwflow.onnxspec import ValueInfo, resolve
+from hwflow.onnxspec import ValueInfo
 from tests.onnxspec.build import FLOAT, model, node, refused, value
+from tests.onnxspec.resolving.resolved import resolve
 
 pytestmark = pytest.mark.usefixtures("measured")
 

@@ -10,11 +10,12 @@ import onnx
 import pytest
 from onnx import helper
 
-from hwflow.onnxspec import resolve, validate
+from hwflow.onnxspec import validate
 from hwflow.onnxspec.graphs.scopes import implicit_version
 from tests.onnxspec.build import model, node, value
 from tests.onnxspec.clauses.model_parts import conditional, graph
 from tests.onnxspec.clauses.twins import Twin, check
+from tests.onnxspec.resolving.resolved import resolve
 
 NAME_IT = "remedy: add an entry for domain '' (ai.onnx) with the version meant to opset_import"
 RENAME = "remedy: rename the domain after one that you hold"
