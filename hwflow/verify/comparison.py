@@ -16,7 +16,7 @@ import numpy as np
 from hwflow.api.compiler import Model, Progress, load
 from hwflow.api.patching.other_weights import with_weights
 from hwflow.display import cell, show
-from hwflow.errors import Finding, Mismatch, UsageError
+from hwflow.errors import Finding, UsageError
 from hwflow.frontend.input_types import Declarations
 from hwflow.frontend.states.ties import STATELESS, States
 from hwflow.onnxspec import TrainingModel
@@ -139,7 +139,7 @@ def compare(
     ``weights``: of an output folder: compare this model, if its weights can be loaded into the folder's hardware.
 
     Raises :class:`ModelRefused` (also where the evaluator cannot compute a value), :class:`UsageError`; a mismatch
-    raises nothing (see :func:`require`).
+    raises nothing: it is a finding of the result.
     """
     say = progress or (lambda line: None)
     require_file(inputs)
@@ -178,12 +178,6 @@ def compare(
     if folder is not None:
         refreshed(folder, COMPARISON, comparison.table() | {"ranges": comparison.ranges})
     return comparison
-
-
-def require(comparison: Comparison) -> None:
-    """Raise :class:`Mismatch` with a finding for each value that has unexplained mismatches."""
-    if comparison.findings:
-        raise Mismatch(comparison.findings)
 
 
 def _unexplained(row: Row) -> Finding:

@@ -19,7 +19,7 @@ from hwflow.api.patching.other_weights import with_weights
 from hwflow.api.patching.patched_output import held_in
 from hwflow.cores.engine.layer_engine import Made
 from hwflow.display import show, show_path
-from hwflow.errors import Finding, Mismatch, ToolError, UsageError
+from hwflow.errors import Finding, ToolError, UsageError
 from hwflow.exports.wave_views import write_views
 from hwflow.frontend.input_types import Declarations
 from hwflow.frontend.states.ties import STATELESS, States
@@ -216,12 +216,6 @@ def simulate(
             design.model, out, chosen, frames, simulator, stall, seed, wave, say, report, layers, threads
         )
     return _written(simulation, output)
-
-
-def require(simulation: Simulation) -> None:
-    """Raise :class:`Mismatch` with every finding of a simulation that went wrong."""
-    if simulation.findings:
-        raise Mismatch(simulation.findings)
 
 
 def _written(simulation: Simulation, output: str | os.PathLike[str] | None) -> Simulation:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hwflow.errors import HwflowError, Mismatch, ToolError, UsageError
+from hwflow.errors import ToolError, UsageError
 from hwflow.sim.errors import SimulatorFailed
 from hwflow.sim.result import Hang, RunResult, Violation, Waiting
 from hwflow.verify import board_run, simulation
@@ -79,16 +79,3 @@ def test_files_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Monkey
     with pytest.raises(UsageError, match="must be a file that can be written, but: No space left on device"):
         write_results(tmp_path / "y.npz", {"y": np.zeros(3)})
     assert [path.name for path in tmp_path.iterdir()] == ["folder.npz"]
-
-
-def test_required() -> None:
-    """The findings of a run that went wrong as an error."""
-
-    class Run:
-        findings: tuple[Any, ...] = ()
-
-    simulation.require(Run())  # type: ignore[arg-type]
-    Run.findings = tuple(simulation._findings(replace(GOOD, error=True, error_cycle=1), 4, 5, 0.0))
-    with pytest.raises(Mismatch) as refused:
-        simulation.require(Run())  # type: ignore[arg-type]
-    assert isinstance(refused.value, HwflowError) and refused.value.findings == Run.findings
