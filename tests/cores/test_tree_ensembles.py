@@ -117,8 +117,10 @@ def test_places_are_those_of_longest_ways() -> None:
     for number, root in enumerate(ensemble.roots):
         walk(int(root), 0, number)
     for at, level in depth.items():
-        found = (places.node_depth, places.node_tree) if at >= 0 else (places.leaf_depth, places.leaf_tree)
-        assert (found[0][at if at >= 0 else ~at], found[1][at if at >= 0 else ~at]) == (level, tree[at])
+        if at >= 0:
+            assert places.node_tree[at] == tree[at]
+        else:
+            assert (places.leaf_depth[~at], places.leaf_tree[~at]) == (level, tree[at])
 
 
 def test_a_million_nodes_take_a_moment() -> None:

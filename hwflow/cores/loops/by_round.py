@@ -21,12 +21,12 @@ class ByRound(LogicalOperator[ByRoundAttributes]):
     stages = frozenset({Stage.QUANTIZED})
 
     def derive(self, attributes: ByRoundAttributes, inputs: Sequence[TensorType]) -> ByRoundAttributes:
-        operators = _operators()
+        operators = registered()
         return replace(attributes, each=tuple([operators[own.op].derive(own, inputs) for own in attributes.each]))
 
     def infer(self, attributes: ByRoundAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         """Return types that hold the integers of all rounds."""
-        operators = _operators()
+        operators = registered()
         found = [operators[own.op].infer(own, inputs) for own in attributes.each]
         return tuple([hull_of_types(types) for types in zip(*found, strict=True)])
 
@@ -38,7 +38,7 @@ class ByRound(LogicalOperator[ByRoundAttributes]):
 
     def macs(self, node: Node[ByRoundAttributes]) -> int:
         first = of_round(node, 0)
-        return _operators()[first.op].macs(first)
+        return registered()[first.op].macs(first)
 
     def lower(self, node: Node[ByRoundAttributes], context: LoweringContext) -> None:
         context.lower_each([of_round(node, number) for number in range(len(node.attributes.each))])
@@ -69,7 +69,8 @@ def hull_of_types(types: Sequence[TensorType]) -> TensorType:
     return TensorType(first.shape, IntType.holding(interval), interval)
 
 
-def _operators() -> Mapping[str, Operator[Any]]:
-    from hwflow.cores.registry import OPERATORS  # which holds this one, too
+def registered() -> Mapping[str, Operator[Any]]:
+    """Return all operators, by name."""
+    from hwflow.cores.registry import OPERATORS  # which holds loops, too
 
     return OPERATORS

@@ -7,16 +7,15 @@ it (:mod:`hwflow.cores.loops.followed_by`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
-from hwflow.cores.loops.by_round import in_round
+from hwflow.cores.loops.by_round import in_round, registered
 from hwflow.cores.loops.followed_by import FollowedByAttributes
 from hwflow.cores.loops.repeated import RepeatedAttributes, tiled
-from hwflow.cores.operator import HardwareOperator, LogicalOperator, LoweringContext, Operator
+from hwflow.cores.operator import HardwareOperator, LogicalOperator, LoweringContext
 from hwflow.ir.graph import Graph, IntArray, Node, Stage, Value
 from hwflow.ir.node_attributes import LoopAttributes
 from hwflow.numerics.requantizers.stages import NoSteps
@@ -76,7 +75,7 @@ class Loop(LogicalOperator[LoopAttributes]):
         ]
         rest = [*left]
         rows: list[list[IntArray]] = [[] for _ in body.outputs]
-        operators = _operators()
+        operators = registered()
         for number in range(given.rounds):
             taken = [*(x[:, number] for x in inputs[: given.scanned]), *states, *rest]
             values = {port.value: x for port, x in zip(body.inputs, taken, strict=True)}
@@ -90,7 +89,7 @@ class Loop(LogicalOperator[LoopAttributes]):
         return tuple(np.stack(row, axis=1) for row in rows)
 
     def macs(self, node: Node[LoopAttributes]) -> int:
-        operators = _operators()
+        operators = registered()
         return node.attributes.rounds * sum(operators[inner.op].macs(inner) for inner in node.attributes.body.nodes)
 
     def lower(self, node: Node[LoopAttributes], context: LoweringContext) -> None:
@@ -133,7 +132,7 @@ class Loop(LogicalOperator[LoopAttributes]):
             attributes = FollowedByAttributes(tiled(own.typed, rounds), rounds, first)
             outer[own] = context.add(f"state_{number}", streams, attributes)
         for inner in inside.lowered([*back, *(inside.stream(value)[0] for value in results)]):
-            operator = _operators()[inner.op]
+            operator = registered()[inner.op]
             assert isinstance(operator, HardwareOperator)
             repeated = RepeatedAttributes(inner, operator, rounds, inside.constants_of(inner))
             outer[inner.outputs[0]] = context.repeat(inner, [outer[v] for v in inner.inputs], repeated)
@@ -170,7 +169,7 @@ def _row_type(type_: TensorType) -> TensorType:
 def _infer(body: Graph) -> None:
     """Infer the types of a body whose inputs have some. Raises :class:`NoSteps` where a function has no steps, or
     integers become too long."""
-    operators = _operators()
+    operators = registered()
     for node in body.nodes:
         types = [value.typed for value in node.inputs]
         node.attributes = operators[node.op].derive(node.attributes, types)
@@ -178,9 +177,3 @@ def _infer(body: Graph) -> None:
             if max(-type_.interval.lo, type_.interval.hi) > LIMIT:
                 raise NoSteps(f"have integers of at most 62 bits, not in {type_.interval}")
             value.type = type_
-
-
-def _operators() -> Mapping[str, Operator[Any]]:
-    from hwflow.cores.registry import OPERATORS  # which holds the loop, too
-
-    return OPERATORS

@@ -16,10 +16,9 @@ _STANDS = 1 << 21  # of trees with frames that are walked together
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """The tree of each node and leaf, -1 where no tree has it, and the greatest number of nodes on a way to it."""
+    """The tree of each node and leaf, -1 where no tree has it, and the greatest number of nodes on a way to a leaf."""
 
     node_tree: IntArray
-    node_depth: IntArray
     leaf_tree: IntArray
     leaf_depth: IntArray
 
@@ -41,7 +40,7 @@ class Places:
                 np.subtract.at(open_, below, 1)
             reached = np.unique(children[:, level])
             level = reached[(open_[reached] == 0) & (reached < nodes)]
-        return cls(tree[:nodes], depth[:nodes], tree[nodes:], depth[nodes:])
+        return cls(tree[:nodes], tree[nodes:], depth[nodes:])
 
 
 def entry_leaves(ensemble: TreeEnsembleAttributes) -> IntArray:

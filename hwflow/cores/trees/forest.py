@@ -164,7 +164,7 @@ class Forest:
         widths = [IntType.holding(value).bits for value in values]
         return Memories(
             record,
-            [pack_words(_placed(nodes, lanes), record.bits) for nodes, _ in images],
+            [pack_words(with_beats(nodes, lanes), record.bits) for nodes, _ in images],
             [pack_words(table[leaves], widths) for _, leaves in images],
             values,
         )
@@ -252,7 +252,7 @@ def _values_of(rows: IntArray) -> list[Interval]:
     return [Interval(int(column.min()), int(column.max())) for column in rows.T]
 
 
-def _placed(records: IntArray, lanes: int) -> IntArray:
+def with_beats(records: IntArray, lanes: int) -> IntArray:
     """Return records with beat and lane instead of the feature."""
     pair, leaf, limit, feature, missing = records.T
     return np.stack([pair, leaf, limit, feature // lanes, feature % lanes, missing], axis=1)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from hdl_lib.trees.tree_units import Record
 from hwflow.cores.memory_words import pack_words
 from hwflow.cores.trees.ensemble import Places, entry_leaves
-from hwflow.cores.trees.forest import Groups, depths_of, with_tests
+from hwflow.cores.trees.forest import Groups, depths_of, with_beats, with_tests
 from hwflow.ir.graph import IntArray, Node
 from hwflow.ir.node_attributes import TreeEnsembleAttributes
 from hwflow.types import Interval, IntType
@@ -184,7 +184,7 @@ class ListForest:
             numbers = [np.searchsorted(words, value) for words, value in zip(dictionaries, numbers, strict=True)]
         return replace(
             found,
-            nodes=[pack_words(_placed(image.records, lanes), found.record.bits) for image in images],
+            nodes=[pack_words(with_beats(image.records, lanes), found.record.bits) for image in images],
             bases=[pack_words(image.bases, found.base_bits) for image in images],
             entries=[
                 pack_words(np.stack([image.target, number], axis=1), found.entry_bits)
@@ -305,9 +305,3 @@ class _Image:
     bases: IntArray
     target: IntArray
     value: IntArray
-
-
-def _placed(records: IntArray, lanes: int) -> IntArray:
-    """Return records with beat and lane instead of the feature."""
-    pair, leaf, limit, feature, missing = records.T
-    return np.stack([pair, leaf, limit, feature // lanes, feature % lanes, missing], axis=1)

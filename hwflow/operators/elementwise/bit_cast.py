@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from hwflow.frontend.context import Lowering, refuse
 from hwflow.frontend.frames import axes
 from hwflow.frontend.stream_types import COMPUTED_TYPES
@@ -11,7 +9,7 @@ from hwflow.frontend.views import Integers, Reals, View
 from hwflow.ir.integer_functions import Simple
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
 from hwflow.operators.elementwise import integers
-from hwflow.operators.float_errors.step_errors import Errors, Step
+from hwflow.operators.float_errors.step_errors import of_exact
 from hwflow.operators.record import Operator, attributes
 
 
@@ -37,15 +35,9 @@ def bit_cast(state: Lowering, node: OnnxNode) -> View:
     return integers.combined(state, node, Simple("wrap"), [operand])
 
 
-def _error(step: Step) -> Errors:
-    """Return zero: the bits of exact integers are exact."""
-    step.exact(0)
-    return np.zeros(step.output.shape)
-
-
 RECORDS = (
     Operator(
         "BitCast", lower=bit_cast, honours=attributes("to"), limits="between integer types, and from bool",
-        becomes=("elementwise",), needs=(Integers, Reals), frames=axes.ELEMENTWISE, error=_error
+        becomes=("elementwise",), needs=(Integers, Reals), frames=axes.ELEMENTWISE, error=of_exact
     ),
 )

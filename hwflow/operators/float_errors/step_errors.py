@@ -119,6 +119,12 @@ def is_integer(array: AnyArray) -> bool:
     return "int" in array.dtype.name
 
 
+def of_exact(step: Step) -> Errors:
+    """Return zero, of what is exact if the first input is."""
+    step.exact(0)
+    return np.zeros(step.output.shape)
+
+
 def along(step: Step, index: int) -> AnyArray:
     """Return scale or zero point of a (De)QuantizeLinear, shaped to broadcast over input 0; blocks are expanded."""
     step.exact(index)

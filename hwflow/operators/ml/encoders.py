@@ -22,7 +22,7 @@ from hwflow.onnxspec.reference.defect import AnyArray, Defect, Inputs, Mended, e
 from hwflow.onnxspec.resolving.resolved_model import Attribute
 from hwflow.onnxspec.shapes.dialects import ML_DOMAIN, Result
 from hwflow.onnxspec.shapes.dialects import Inputs as ValueInfos
-from hwflow.operators.float_errors.step_errors import Errors, Step
+from hwflow.operators.float_errors.step_errors import of_exact
 from hwflow.operators.ml.ml_operands import DOUBLE, FLOAT, INT64, STRING, cast, integer_kind, integers, strings
 from hwflow.operators.record import ML, Operator
 
@@ -295,15 +295,9 @@ def _positions(inputs: ValueInfos, attributes: Mapping[str, Attribute]) -> Seque
     return ((x.shape, INT64),)
 
 
-def _error(step: Step) -> Errors:
-    """Return zero: what is looked up is exact, if what it is looked up by is."""
-    step.exact(0)
-    return np.zeros(step.output.shape)
-
-
 RECORDS = (
     Operator(
-        "OneHotEncoder", domains=ML, definition=_one_hot_encoder, frames=axes.IMAGE, error=_error, among=_categories,
+        "OneHotEncoder", domains=ML, definition=_one_hot_encoder, frames=axes.IMAGE, error=of_exact, among=_categories,
         defined=f"{_OF_STRINGS}; without zeros an unknown category is an error on the host, and none in hardware",
         framewise=framewise.always,
         clauses=category_maps.ONE_HOT_ENCODER,
@@ -317,7 +311,7 @@ RECORDS = (
     ),
     Operator(
         "LabelEncoder", domains=ML, definition=_label_encoder, defined=_OF_STRINGS, results=_positions,
-        frames=axes.ELEMENTWISE, error=_error,
+        frames=axes.ELEMENTWISE, error=of_exact,
         clauses=category_maps.LABEL_ENCODER,
         mended=Mended(
             (Defect("labelencoder-classes", "there is none before operator set 2", None),),
@@ -326,7 +320,7 @@ RECORDS = (
     ),
     Operator(
         "CategoryMapper", domains=ML, definition=_category_mapper, defined=_OF_STRINGS, frames=axes.ELEMENTWISE,
-        error=_error, clauses=category_maps.CATEGORY_MAPPER,
+        error=of_exact, clauses=category_maps.CATEGORY_MAPPER,
         mended=Mended(
             (Defect("categorymapper-missing", "it is missing", None),), exactly(_strings_looked_up, domain=ML_DOMAIN)
         ),

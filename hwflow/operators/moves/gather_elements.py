@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from math import prod
 from typing import Any
 
@@ -20,8 +19,8 @@ from hwflow.onnxspec.reference import gather_defects
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
 from hwflow.operators.elementwise import integers
 from hwflow.operators.float_errors import move_errors
-from hwflow.operators.linear.linear_work import Shapes
 from hwflow.operators.moves.constant_tables import from_front, numbers_of, rows_of
+from hwflow.operators.moves.gather import indexed
 from hwflow.operators.moves.moves import placed
 from hwflow.operators.record import Operator, attributes
 from hwflow.operators.records import phrases
@@ -76,12 +75,6 @@ def _by_numbers(state: Lowering, node: OnnxNode, shape: tuple[int, ...], axis: i
         element = COMPUTED_TYPES["int64"]
         places = integers.step(state, node, Simple("add"), [places, vectors], element, last=False)
     return rows_of(state, node, places, lambda array: np.moveaxis(array[part], axis, -1).reshape(-1, 1))
-
-
-def indexed(node: OnnxNode, shapes: Shapes) -> Mapping[int, int]:
-    """Return the size of the axis that the elements of input 1 index."""
-    shape = shapes(0)
-    return {1: shape[node.integer("axis") % len(shape)]}
 
 
 def _independent(build: Build, node: OnnxNode, copy: onnx.NodeProto) -> bool:

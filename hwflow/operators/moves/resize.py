@@ -59,7 +59,7 @@ def upsample(state: Lowering, node: OnnxNode) -> View:
         shape = state.model.values[node.inputs[0]].shape
         values = node.attributes["scales"] if node.version >= 7 else _image_scales(node)
         assert isinstance(values, tuple)
-        found = _by_scales(node, shape, range(len(shape)), [Fraction(v) for v in values if isinstance(v, int | float)])
+        found = _by_scales(shape, range(len(shape)), [Fraction(v) for v in values if isinstance(v, int | float)])
     else:
         found = _axes(state, node, None, 1, None)
     small = [float(line.scale) for line in found if line.scale < 1]
@@ -85,7 +85,7 @@ def _axes(
         lines = _by_sizes(node, shape, axes, [int(v) for v in constant(state, node, sizes, "sizes").array.reshape(-1)])
     else:
         assert scales is not None, "shape inference needs scales or sizes"
-        lines = _by_scales(node, shape, axes, list(exact_constant(state, node, scales, "scales").reshape(-1)))
+        lines = _by_scales(shape, axes, list(exact_constant(state, node, scales, "scales").reshape(-1)))
     if roi is None or node.attributes.get("coordinate_transformation_mode") != CROP:
         return lines
     ends = [Fraction(v) for v in exact_constant(state, node, roi, "roi").reshape(-1)]
@@ -98,7 +98,7 @@ def _axes(
     return [replace(line, roi=pair) for line, pair in zip(lines, pairs, strict=True)]
 
 
-def _by_scales(node: OnnxNode, shape: tuple[int, ...], axes: Any, scales: list[Fraction]) -> list[AxisResize]:
+def _by_scales(shape: tuple[int, ...], axes: Any, scales: list[Fraction]) -> list[AxisResize]:
     return [
         AxisResize(axis, shape[axis], floor(shape[axis] * scale), scale)
         for axis, scale in zip(axes, scales, strict=True)

@@ -154,7 +154,7 @@ def dequantize_linear(state: Lowering, node: OnnxNode) -> View:
         element(state, node, node.inputs[0])
         return QuantizedConstant(view.array.astype(np.int64), scale, zero_point)
     if isinstance(view, Reals) and state.model.values[node.inputs[0]].dtype in INTEGER_TYPES:
-        return rescaled(state, node, view, scale, zero_point)
+        return rescaled(node, view, scale, zero_point)
     if not isinstance(view, Integers):
         raise refuse(
             node, "quantized-operand", f"input {show(node.inputs[0])} must be an integer tensor, not a real one",
@@ -168,7 +168,7 @@ def dequantize_linear(state: Lowering, node: OnnxNode) -> View:
     return dequantized(view, frame[0], frame[1], node.inputs[0], (node.name,))
 
 
-def rescaled(state: Lowering, node: OnnxNode, view: Reals, scale: Fractions, zero_point: Fractions) -> Reals:
+def rescaled(node: OnnxNode, view: Reals, scale: Fractions, zero_point: Fractions) -> Reals:
     """Dequantize sums (ConvInteger and the like), whose values differ from the hardware's integers."""
     frame_scale, frame_zero = without_frame_axis(scale), without_frame_axis(zero_point)
     return affine(view, node, frame_scale, as_array(-frame_scale * frame_zero))
