@@ -1,21 +1,21 @@
-"""Piecewise affine functions, and quantizers between quantizers: their values and steps are rational."""
+"""Piecewise affine functions, and staircases: their values and steps are rational."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 from math import ceil, floor, inf
 
 import numpy as np
 
-from hwflow.numerics.functions.float_interval import FloatIntervals, nearest, outwards
+from hwflow.numerics.functions.float_interval import FloatIntervals, outwards
 from hwflow.numerics.functions.function import Elementwise
 from hwflow.numerics.functions.real_steps import Cut, Levels, join
 from hwflow.numerics.interval import End, Interval
-from hwflow.numerics.rounding import Quantizer, Rounding
+from hwflow.numerics.rounding import Rounding
 
 ZERO, ONE = Fraction(0), Fraction(1)
 Piece = tuple[Fraction, Fraction]  # multiplier and addend
@@ -236,48 +236,6 @@ class Round(Stairs):
 
     def floats(self, x: FloatIntervals) -> FloatIntervals:
         return x.rising(self.rounding.floats)
-
-
-@dataclass(frozen=True)
-class QuantizeDequantize(Stairs):
-    """Quantize, then dequantize with the same parameters: a staircase of the reals (see ``Quantizer``)."""
-
-    scale: Fraction
-    zero_point: Fraction | int
-    low: int
-    high: int
-    rounding: Rounding = Rounding.ROUND
-    zero_point_inside: bool = False
-    quantizer: Quantizer = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        quantizer = Quantizer(
-            self.scale, self.zero_point, self.low, self.high, self.rounding, self.zero_point_inside
-        )
-        object.__setattr__(self, "quantizer", quantizer)
-
-    def __call__(self, x: Fraction) -> Fraction:
-        return self.quantizer.dequantize(self.quantizer(x))
-
-    def cut(self, bound: Cut) -> Cut | bool:
-        value, strict = bound
-        position = value / self.scale + self.zero_point
-        level = floor(position) + 1 if strict else ceil(position)  # the lowest level within the bound
-        if level <= self.low:
-            return True
-        return level <= self.high and self.quantizer.bound(level)
-
-    def limit(self, end: End) -> End:
-        return self.quantizer.dequantize(self.high if end > 0 else self.low)
-
-    def floats(self, x: FloatIntervals) -> FloatIntervals:
-        lo, hi = self.quantizer.floats(x)
-        zero_point = nearest(Fraction(self.zero_point))
-        levels = x.bounded(lo.astype(np.float64), hi.astype(np.float64))
-        scale = Fraction(self.scale)
-        if Fraction(zero_point) == self.zero_point:
-            return levels.rising(lambda level: level - zero_point, 2.0**-52).affine(scale, ZERO)
-        return levels.affine(scale, -scale * self.zero_point)
 
 
 @dataclass(frozen=True)

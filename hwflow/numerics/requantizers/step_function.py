@@ -137,12 +137,6 @@ class StepFunction:
         return cls(lo, hi, starts[1:], values)
 
     @classmethod
-    def of_staircase(cls, s: Staircase) -> StepFunction:
-        """Convert a staircase."""
-        levels = np.arange(s.low, s.high + 1)
-        return cls.of_arrays(s.lo, s.hi, np.append(s.lo, s.array), levels)
-
-    @classmethod
     def of_table(cls, lo: int, table: Iterable[int]) -> StepFunction:
         """Build from the values at lo, lo + 1, ..."""
         array = table if isinstance(table, np.ndarray) else np.fromiter(table, dtype=np.int64)

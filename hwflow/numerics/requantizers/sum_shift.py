@@ -100,18 +100,18 @@ class SumShift:
 
 
 def find_sum_shift(
-    grid: Grid, rounding: ShiftRounding, first_shift: int = 0, greatest_shift: int = GREATEST_SHIFT,
+    grid: Grid, rounding: ShiftRounding, greatest_shift: int = GREATEST_SHIFT,
     clamp: tuple[int, int] | None = None,
 ) -> SumShift | None:
-    """Return the form of the smallest shift from ``first_shift`` on that is right on every point of ``grid``; None if
-    there is none up to ``greatest_shift`` among the candidates, or the value takes fewer than three levels. ``clamp``:
-    to which it must clamp (default: the least and the greatest value on the grid)."""
+    """Return the form of the smallest shift that is right on every point of ``grid``; None if there is none up to
+    ``greatest_shift`` among the candidates, or the value takes fewer than three levels. ``clamp``: to which it must
+    clamp (default: the least and the greatest value on the grid)."""
     if grid.steps.count < 2:
         return None
     slope = _slope(grid.steps)
     a, b, y = grid.tight
     low, high = clamp or grid.ends
-    for shift in range(max(first_shift, int(rounding != ShiftRounding.FLOOR)), greatest_shift + 1):
+    for shift in range(int(rounding != ShiftRounding.FLOOR), greatest_shift + 1):
         nearest = [round(slope * m * (1 << shift)) for m in grid.multipliers]
         candidates = np.array(
             [p for p in product(*([n - 1, n, n + 1] for n in nearest)) if all(p)], dtype=np.int64

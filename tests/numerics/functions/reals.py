@@ -89,9 +89,6 @@ def _apply(f: Elementwise, x: Real) -> Real:
             return F((r > 0) - (r < 0))
         case piecewise.Round(mode):
             return F(rounded(position(x, one, 0), mode))
-        case piecewise.QuantizeDequantize(scale, zero_point, low, high, mode, inside):
-            level = rounded(position(x, scale, zero_point if inside else 0), mode) + (0 if inside else zero_point)
-            return scale * (min(max(level, low), high) - zero_point)
         case piecewise.Ranked(levels):
             place = position(x, one, 0)
             return next((y for k, y in reversed([*enumerate(levels)]) if place >= k), levels[0])

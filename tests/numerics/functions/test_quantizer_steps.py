@@ -20,7 +20,6 @@ from hwflow.numerics.functions.piecewise import (
     Clip,
     HardSigmoid,
     LeakyRelu,
-    QuantizeDequantize,
     Ranked,
     Relu,
     Round,
@@ -92,10 +91,6 @@ rational: st.SearchStrategy[Elementwise] = st.one_of(
     st.builds(ThresholdedRelu, numbers),
     st.builds(HardSigmoid, numbers, numbers),
     st.builds(Round, st.sampled_from(Rounding)),
-    st.builds(
-        QuantizeDequantize, dyadic, st.integers(-3, 3), st.integers(-9, 0), st.integers(0, 9),
-        st.sampled_from(Rounding), st.booleans(),
-    ),
     st.sampled_from([Relu(), Abs(), Sign()]),
     st.lists(numbers, min_size=1, max_size=6, unique=True).map(lambda levels: Ranked(tuple(sorted(levels)))),
 )

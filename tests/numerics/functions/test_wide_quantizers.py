@@ -12,7 +12,7 @@ from mpmath import mp
 
 from hwflow.numerics.functions.combination import combination
 from hwflow.numerics.functions.function import Elementwise
-from hwflow.numerics.functions.piecewise import Abs, Affine, Clip, LeakyRelu, QuantizeDequantize, Relu
+from hwflow.numerics.functions.piecewise import Abs, Affine, Clip, LeakyRelu, Relu, Round
 from hwflow.numerics.functions.power import RootMultiply
 from hwflow.numerics.functions.smooth import Erf, Gelu, HardSwish, Mish, Sigmoid, Tanh
 from hwflow.numerics.requantizers.stages import QuantizerStage
@@ -37,7 +37,7 @@ CHAINS: dict[str, tuple[Elementwise, ...]] = {
     "gelu of operators": (combination("mul", (), (Affine(F(181, 256), F(0)), Erf(), Affine(F(1, 2), F(1, 2)))),),
     "wave": (combination("mul", (Tanh(),), (Affine(F(2), F(1)), Tanh())), Affine(F(3), F(-1, 3))),
     "kinks": (combination("min", (Abs(),), (Affine(F(-2), F(7)),)), Mish()),
-    "jumps": (QuantizeDequantize(F(1, 16), 0, -128, 127), HardSwish()),
+    "jumps": (Affine(F(16), F(0)), Round(Rounding.ROUND), Clip(F(-128), F(127)), Affine(F(1, 16), F(0)), HardSwish()),
     "quotient": (combination("div", (), (Abs(), Affine(F(1), F(1)))),),
 }
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
+import numpy as np
+
 from hwflow.numerics.functions.function import Elementwise
 from hwflow.numerics.requantizers.stages import QuantizerStage
 from hwflow.numerics.requantizers.staircase import Staircase
+from hwflow.numerics.requantizers.step_function import StepFunction
 
 
 def quantizer_staircase(
@@ -18,3 +21,10 @@ def quantizer_staircase(
     zero_point = Fraction(zero_point)
     stage = QuantizerStage(scale, zero_point, tuple(functions), out_scale, out_zero_point, low, high)
     return stage.steps(lo, hi).staircase()
+
+
+def steps_of(stairs: Sequence[Staircase]) -> list[StepFunction]:
+    """The same functions, each by its breaks and values."""
+    return [
+        StepFunction.of_arrays(s.lo, s.hi, np.append(s.lo, s.array), np.arange(s.low, s.high + 1)) for s in stairs
+    ]

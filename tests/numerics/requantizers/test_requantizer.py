@@ -16,12 +16,7 @@ from hwflow.numerics.requantizers import requantizer
 from hwflow.numerics.requantizers.multiply_add_shift import MultiplyAddShift
 from hwflow.numerics.requantizers.requantizer import Form, LookupForm, SearchForm, ThresholdForm, cost
 from hwflow.numerics.requantizers.staircase import Staircase
-from hwflow.numerics.requantizers.step_function import StepFunction
-from tests.numerics.requantizers.staircases import quantizer_staircase
-
-
-def steps_of(stairs: list[Staircase]) -> list[StepFunction]:
-    return [StepFunction.of_staircase(s) for s in stairs]
+from tests.numerics.requantizers.staircases import quantizer_staircase, steps_of
 
 
 def find_multiply_add_shift(stairs: list[Staircase], max_shift: int = 80) -> MultiplyAddShift | None:

@@ -17,14 +17,9 @@ from hwflow.numerics.requantizers.multiply_add_shift import MultiplyAddShift
 from hwflow.numerics.requantizers.requantizer import Form, ThresholdForm, cost
 from hwflow.numerics.requantizers.shift_rounding import ShiftRounding
 from hwflow.numerics.requantizers.staircase import Staircase
-from hwflow.numerics.requantizers.step_function import StepFunction
-from tests.numerics.requantizers.staircases import quantizer_staircase
+from tests.numerics.requantizers.staircases import quantizer_staircase, steps_of
 
 ROUNDINGS = (ShiftRounding.HALF_EVEN, ShiftRounding.HALF_ODD)
-
-
-def steps_of(stairs: list[Staircase]) -> list[StepFunction]:
-    return [StepFunction.of_staircase(s) for s in stairs]
 
 
 def find_multiply_add_shift(stairs: list[Staircase]) -> MultiplyAddShift | None:
