@@ -22,10 +22,10 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+from critical_cores import critical_cores
 from networks import BENCHMARKS, BOARD, HERE, Benchmark, quantized
 
 from hwflow.toolchain.build import REPORT
-from hwflow.toolchain.nextpnr import critical_cores
 
 DEFAULT = [benchmark for benchmark in BENCHMARKS if not benchmark.options]
 HELD_OUT = DEFAULT[4::5]

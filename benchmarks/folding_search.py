@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hwflow.api.compiler import dataflow_of, load
+from hwflow.api.compiler import dataflow, load
 from hwflow.boards import find_board
 from hwflow.cores.registry import OPERATORS
 from hwflow.errors import ModelRefused
@@ -145,7 +145,7 @@ def main() -> None:
     arguments = parser.parse_args()
     print("| " + " | ".join(COLUMNS) + " |")
     print("|" + "---|" * len(COLUMNS))
-    for make in [lambda path=path: dataflow_of(load(path).proto, {}) for path in arguments.models] or [
+    for make in [lambda path=path: dataflow(load(path).quantized) for path in arguments.models] or [
         chain, separable, residual
     ]:
         graph = make()

@@ -20,6 +20,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from critical_cores import critical_cores
+
 from hwflow.boards import find_board
 from hwflow.cli import main as hwflow
 from hwflow.codegen.board.board_files import write_board
@@ -94,7 +98,7 @@ def main() -> None:
         print(f"clock {name}: {clock['achieved']:.1f} MHz, asked for {clock['constraint']:.1f} MHz")
     for path in report["critical_paths"]:
         if path["from"] == path["to"]:  # within one clock domain
-            cores = nextpnr.critical_cores(arguments.output / REPORT, path["to"].split()[-1], "hwflow_top")
+            cores = critical_cores(arguments.output / REPORT, path["to"].split()[-1], "hwflow_top")
             print(f"critical path of {path['from']}: {', '.join(cores)}")
             print("\n".join(path_lines(path)))
     print({name: count["used"] for name, count in report["utilization"].items() if count["used"]})

@@ -58,7 +58,6 @@ from hwflow.schedule.search.folding_search import Budget, free_text, price
 Progress = Callable[[str], None]
 
 _MOST_TABLES = 0.7  # share of the look-up tables
-_BOUNDLESS = 1 << 20  # block RAMs
 SMALLER = (0.75, 0.9)
 """Share of an unroutable design's look-up tables and multiplier blocks that its replacement may take."""
 
@@ -198,20 +197,14 @@ class Design:
             )
 
 
-def dataflow_of(proto: ModelProto, dimensions: Mapping[str, int]) -> Graph:
-    """Return the dataflow graph of a model that passes :func:`hwflow.onnxspec.validate`.
-
-    Raises :class:`ModelRefused` with all reasons.
-    """
-    return dataflow(quantized_of(proto, dimensions)[1])
-
-
 def quantized_of(
     proto: ModelProto, dimensions: Mapping[str, int], input_types: Mapping[str, InputType] | None = None,
     ties: Ties = UNTIED,
 ) -> tuple[ResolvedModel, Graph]:
-    """Return such a model resolved, and its quantized graph. Raises likewise, and :class:`UsageError` where
-    ``input_types`` names what is not an input.
+    """Return a model that passes :func:`hwflow.onnxspec.validate` resolved, and its quantized graph.
+
+    Raises :class:`ModelRefused` with all reasons, and :class:`UsageError` where ``input_types`` names what is not an
+    input.
     """
     found = framed(proto, dimensions, input_types, ties)
     require_inputs(found.resolved, input_types or {})

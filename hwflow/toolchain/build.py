@@ -207,7 +207,6 @@ def build(
         available=available,
         seconds=seconds,
         netlist=out / NETLIST,
-        top_verilog=out / TOP_VERILOG,
         bitstream=out / flow.bitstream if until == "bitstream" else None,
         reused=tuple(reused),
         link_resources=link_resources,

@@ -35,7 +35,6 @@ class BuildResult:
     available: dict[str, int]
     seconds: dict[str, float]
     netlist: Path | None  # a vendor's tool keeps its own
-    top_verilog: Path
     bitstream: Path | None
     reused: tuple[str, ...] = ()
     link_resources: Mapping[str, int] = field(default_factory=dict)

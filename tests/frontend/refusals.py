@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto
 
-from hwflow.api.compiler import dataflow_of
+from hwflow.api.compiler import dataflow, quantized_of
 from hwflow.errors import ModelRefused
 from hwflow.onnxspec import read_model, validate
 from tests.models import Builder
@@ -58,7 +58,7 @@ class Cases:
             findings = [f for f in validate(proto, path) if f.severity == "error"]
         if not findings:
             with pytest.raises(ModelRefused) as refused:
-                dataflow_of(proto, {})
+                dataflow(quantized_of(proto, {})[1])
             findings = list(refused.value.findings)
         assert [str(f) for f in findings] == list(expected)
 

@@ -3,7 +3,6 @@ tool is stood in for by programs that do what nextpnr was seen to do."""
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 
@@ -12,7 +11,7 @@ import pytest
 from hwflow.errors import ToolError
 from hwflow.sim import programs
 from hwflow.toolchain import routing
-from hwflow.toolchain.nextpnr import MORE_SEEDS, NEXTPNR_ECP5, STRATEGIES, critical_cores
+from hwflow.toolchain.nextpnr import MORE_SEEDS, NEXTPNR_ECP5, STRATEGIES
 from hwflow.toolchain.place_route_progress import PlaceRouteProgress
 from hwflow.toolchain.routing import Files, NotRouted, Watch, place_route
 from hwflow.toolchain.tool import Found
@@ -270,19 +269,3 @@ def test_routing_that_will_have_ended_soon():
     slow = [*range(144_000, 20_000, -330), *range(20_000, 0, -60)]
     number, _ = watched(slow, each=1.8)
     assert 300 < number * 1.8 < 900
-
-
-def test_cores_on_the_critical_path(tmp_path):
-    def step(source: str, target: str) -> dict[str, object]:
-        return {"delay": 1.0, "type": "routing", "from": {"cell": source}, "to": {"cell": target}}
-
-    own = [
-        step("shell.link.ready", "hwflow_top.conv1.window.full"),
-        step("hwflow_top.conv1.window.full", "hwflow_top.conv1.q"),
-        step("hwflow_top.conv1.q", "hwflow_top.relu.x"),
-    ]
-    edges = [("clk", "other", [step("a.b", "c.d")]), ("clk", "clk", own), ("other", "other", [step("e.f", "e.g")])]
-    paths = [{"from": f"posedge {a}", "to": f"posedge {b}", "path": path} for a, b, path in edges]
-    (tmp_path / "report.json").write_text(json.dumps({"critical_paths": paths}))
-    found = [critical_cores(tmp_path / "report.json", clock, "hwflow_top") for clock in ("clk", "other", "none")]
-    assert found == [("shell", "conv1", "relu"), ("e",), ()]

@@ -171,7 +171,6 @@ def build(out: Path, board: Mapping[str, Any], progress: Callable[[str], None]) 
         available={},
         seconds={"place_route": seconds},
         netlist=None,
-        top_verilog=folder / f"{board['top']}.v",
         bitstream=folder / project.outputs[0],
     )
 

@@ -69,7 +69,7 @@ def built(monkeypatch):
         return BuildResult(
             design_clock_mhz=125.0, clocks=(), fmax_mhz=140.0, timing_met=True, resources={},
             design_resources={"lut": 1, "ff": 2, "dsp": 3, "bram": 4}, available={},
-            seconds={"synthesis": 1.0, "place_route": 10.0}, netlist=out, top_verilog=out,
+            seconds={"synthesis": 1.0, "place_route": 10.0}, netlist=out,
             bitstream=out / "board" / "top.bit",
         )  # fmt: skip
 

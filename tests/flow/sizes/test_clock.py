@@ -44,7 +44,7 @@ def synth(tmp_path, monkeypatch, capsys):
                 design_clock_mhz=clock, clocks=(), fmax_mhz=fmax, resources={},
                 timing_met=fmax >= clock and all(c.met for c in link), link_clocks=link,
                 design_resources={"lut": 1, "ff": 2, "dsp": 3, "bram": 4}, available={},
-                seconds={"synthesis": 1.0, "place_route": 10.0}, netlist=out, top_verilog=out, bitstream=out,
+                seconds={"synthesis": 1.0, "place_route": 10.0}, netlist=out, bitstream=out,
             )  # fmt: skip
 
         for module in (output, building):
