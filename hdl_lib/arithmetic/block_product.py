@@ -34,9 +34,6 @@ def block_product(m: Module, name: str, product: Term) -> Term:
 
 _BYTES = data.ArrayLayout(signed(8), 2)
 
-PAIR_LATENCY = 2
-"""Cycles from the operands of a :class:`BytePair` to its products."""
-
 
 class BytePair(SharedComponent):
     """Two signed products of 8 by 8 bits, in one block where a part's blocks have two such multipliers.
@@ -47,7 +44,7 @@ class BytePair(SharedComponent):
     Members
     -------
     a, b: In(two bytes).
-    p: Out(two products of 16 bits): ``p[k] = a[k] * b[k]``, :data:`PAIR_LATENCY` cycles later. There is a register at
+    p: Out(two products of 16 bits): ``p[k] = a[k] * b[k]``, two cycles later. There is a register at
     each operand and one behind each product, all without reset, and none ever waits.
     """
 

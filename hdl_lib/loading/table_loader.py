@@ -24,13 +24,6 @@ class Command(IntEnum):
     STATUS = 2
 
 
-class Whole(IntEnum):
-    """Bits of an answer's last byte: frames are refused; tables are not as they were when the device was configured."""
-
-    REFUSES = 1
-    CHANGED = 2
-
-
 @dataclass(frozen=True)
 class Rows:
     """A table as it is loaded: ``rows`` of ``width`` bits."""
@@ -56,7 +49,8 @@ class TableLoader(wiring.Component):
     the last byte. After one that has not, frames are refused until the next. Other commands change nothing.
 
     An answer has a byte for each table, 0 or 1: it has not come whole and with its CRC in the load before; and one more
-    byte (:class:`Whole`), which is its last.
+    byte, which is its last: bit 0: frames are refused; bit 1: tables are not as they were when the device was
+    configured.
 
     Parameters: ``tables``: 1 to 255, each of at most 2**20 rows.
 

@@ -69,17 +69,6 @@ class AddressWalk:
         tables = len(self.tables)
         return 2 + ceil_log2(tables + 1) if tables else 0
 
-    def addresses(self) -> list[int | None]:
-        """Return the whole sequence, in order; None for a step without an address."""
-        sequence: list[int | None] = [self.start]
-        for axis in self.axes:
-            sequence = [
-                None if base is None or offset is None else base + offset
-                for base in sequence
-                for offset in axis.offsets
-            ]
-        return sequence
-
     def elaborate_on(self, m: Module, step: Value) -> tuple[Value, Value, list[Value]]:
         """Build the walk, which advances in every cycle with ``step``; return the address of the step ``latency``
         cycles ago, "it has none", and for each loop "this step is the last one of its last round", a function of

@@ -335,12 +335,12 @@ def _lower_node(state: Lowering, node: OnnxNode, tail: boundary.Tail) -> None:
         foreign = next(_foreign(state, (*node.inputs, *node.outputs)), None)
         if foreign is not None:
             said += f" (with {show(foreign[0])} of element type {foreign[1]})"
-        if not _before_hardware(state, node, views):
+        if not _before_hardware(views):
             state.findings.append(unsupported_operator(node, said))
         else:
             result = _host_inputs(state, node, views)
     elif not any(isinstance(v, Refused) for v in views):
-        checked = boundary.quantizes(node) or not _before_hardware(state, node, views)  # the host takes all types
+        checked = boundary.quantizes(node) or not _before_hardware(views)  # the host takes all types
         try:
             _refuse_foreign(state, node, node.inputs[:1] if checked else ())
             result = _result(state, node, operator, views)
@@ -385,8 +385,8 @@ def _leave_to_host(state: Lowering, node: OnnxNode) -> None:
             state.views[name] = HostOutput(name, state.frame_shape(name))
 
 
-def _before_hardware(state: Lowering, node: OnnxNode, views: list[View]) -> bool:
-    """Tell whether a node only reads values that the host holds before the first quantizer."""
+def _before_hardware(views: list[View]) -> bool:
+    """Tell whether a node that reads ``views`` reads only what the host holds before the first quantizer."""
     host = [v for v in views if isinstance(v, HostInput)]
     return bool(host) and all(isinstance(v, HostInput | Constant) for v in views)
 
@@ -439,7 +439,7 @@ def _result(
                     f"input {show(name)} must be of a real type, not {state.model.values[name].dtype}: products of "
                     "integers wrap around, quotients lose their fraction", "put a Cast to float before it",
                 )
-    if not boundary.quantizes(node) and _before_hardware(state, node, views):
+    if not boundary.quantizes(node) and _before_hardware(views):
         return _host_inputs(state, node, views)
     if operator.approximates and node.name in state.at_end:
         raise refuse(

@@ -14,7 +14,13 @@ from hwflow.cores.logical.index_map import FILL, IndexMap, as_loops
 
 
 def addresses(walk: AddressWalk) -> list[int]:
-    return [FILL if at is None else at for at in walk.addresses()]
+    """The whole sequence, in order; FILL for a step without an address."""
+    sequence = [walk.start]
+    for axis in walk.axes:
+        sequence = [
+            FILL if base == FILL or offset is None else base + offset for base in sequence for offset in axis.offsets
+        ]
+    return sequence
 
 
 def test_a_transposed_matrix_is_two_loops() -> None:
@@ -73,13 +79,13 @@ def test_a_plan_needs_and_frees_what_its_order_does(order: list[int], inner: int
     if words.max() < 0:
         return
     plan = RearrangePlan(as_loops(words), 12)
-    sequence = plan.walk.addresses()
+    sequence = addresses(plan.walk)
     before = plan.skipped
     assert len(plan.needed) == len(plan.released) == plan.rounds
     for number, (need, release) in enumerate(zip(plan.needed, plan.released, strict=True)):
         steps = sequence[number * plan.steps : (number + 1) * plan.steps]
-        later = [at for at in sequence[number * plan.steps :] if at is not None]
-        assert all(at < need for at in steps if at is not None) and 1 <= need <= 12
+        later = [at for at in sequence[number * plan.steps :] if at != FILL]
+        assert all(at < need for at in steps) and 1 <= need <= 12
         assert all(at >= before for at in later)
         assert need - before <= plan.least_rows <= plan.rows
         assert release >= before

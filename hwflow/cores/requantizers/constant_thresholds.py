@@ -56,8 +56,8 @@ class ThresholdGates(RequantizerCore[SearchForm | ThresholdForm]):
 
     def resources(self, decision: Decision, family: str) -> Resources:
         return costs.constant_thresholds(
-            family, self.input, [step.breaks for step in self.lane_steps], self.output.bits,
-            self.queue_bits(family, decision.depth), decision.depth,
+            family, self.input, [step.breaks for step in self.lane_steps], self.queue_bits(family, decision.depth),
+            decision.depth,
         )
 
     def build(self, depth: int, name: str) -> Built:

@@ -115,11 +115,6 @@ class Link:
         self._begin(now)
 
     @property
-    def is_open(self) -> bool:
-        """Whether the board has confirmed the session."""
-        return self._open
-
-    @property
     def unsent(self) -> int:
         """Bytes that wait to be sent."""
         return self._kept + len(self._pending) - self._next

@@ -31,18 +31,15 @@ NAME = "memory"
 _ROOM = (8, 4, 2, 1)  # times what waits in another design, the first for which there are pages
 
 
-def queue_outside(
-    graph: Graph, held: Mapping[str, Fraction], timing: MemoryTiming | None, longest: int = 0
-) -> Graph:
+def queue_outside(graph: Graph, held: Mapping[str, Fraction], timing: MemoryTiming | None) -> Graph:
     """Return a copy of a dataflow graph in which the values named in ``held`` wait in the memory, which has room for
     several times that share of a frame of each: what waits depends on the design. What a delay makes does so in its
-    place, with room for the frames of the delay. ``timing``: of the memory (None: the graph is only evaluated);
-    ``longest``: words of its longest burst (0: of the fastest plan). Raises :class:`ModelRefused` where the memory is
-    too small."""
+    place, with room for the frames of the delay. ``timing``: of the memory (None: the graph is only evaluated).
+    Raises :class:`ModelRefused` where the memory is too small."""
     if not held:
         return graph
     graph = graph.copy()
-    plan = None if timing is None else _planned(graph, held, timing, longest)
+    plan = None if timing is None else _planned(graph, held, timing)
     nodes, values = Names([n.name for n in graph.nodes]), Names([v.name for v in graph.values()])
     consumers = graph.consumers()
     made: list[Node] = []
@@ -76,7 +73,7 @@ def _maps_there(graph: Graph) -> int:
     )
 
 
-def _planned(graph: Graph, held: Mapping[str, Fraction], timing: MemoryTiming, longest: int) -> MemoryPlan:
+def _planned(graph: Graph, held: Mapping[str, Fraction], timing: MemoryTiming) -> MemoryPlan:
     """Tell the node that has the memory, or a new one, of the queues; return the plan of all that lies there."""
     width = timing.chip.width
     memory = next((n for n in graph.nodes if isinstance(n.attributes, WeightMemoryAttributes)), None)
@@ -92,7 +89,7 @@ def _planned(graph: Graph, held: Mapping[str, Fraction], timing: MemoryTiming, l
             delayed = producers[value].attributes
             room = delayed.delay if isinstance(delayed, StreamDelayAttributes) else times * held[value.name]
             waiting.append(Waiting(words, ceil(room * words), word_bits(value.typed, width)))
-        memory.attributes, memory.kept = replace(memory.attributes, queues=tuple(waiting), longest=longest), {}
+        memory.attributes, memory.kept = replace(memory.attributes, queues=tuple(waiting), longest=0), {}
         plan = plan_of(memory)
         if plan.fits:
             break

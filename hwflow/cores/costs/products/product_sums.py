@@ -33,10 +33,10 @@ def product_kinds(family: str, x: IntType, w: IntType) -> list[tuple[ProductForm
 
 
 @cache
-def product_bits(x: IntType, w: IntType, count: int = 1) -> int:
-    """Return the bits of the sum of ``count`` products."""
+def product_bits(x: IntType, w: IntType) -> int:
+    """Return the bits of a product."""
     product = x.interval.times(w.interval)
-    return IntType.holding(Interval(count * product.lo, count * product.hi)).bits
+    return IntType.holding(product).bits
 
 
 @cache

@@ -12,7 +12,7 @@ from hwflow.types import IntType
 
 
 def constant_thresholds(
-    family: str, x: IntType, thresholds: Sequence[Sequence[int]], out: int, stored: int, depth: int
+    family: str, x: IntType, thresholds: Sequence[Sequence[int]], stored: int, depth: int
 ) -> Resources:
     """Estimate comparisons and a count for each lane; ``stored``: bits of a beat in the queue."""
     parts = segments(x.bits)
