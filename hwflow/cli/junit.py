@@ -1,6 +1,7 @@
 """JUnit XML of what a command found: `--junit FILE`.
 
-A suite is a model or an output folder; a case is one check of it.
+A suite is a model or an output folder; a case is one check of it. By hand on ElementTree: a few lines, which need no
+further package.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Tables: fitted to the terminal for people, tab-separated lines for programs."""
+"""Tables: fitted to the terminal for people, tab-separated lines for programs.
+
+By hand: rich takes longer to import than many models to check, and would wrap or cut every cell of a narrow terminal,
+where here only long texts move below their row.
+"""
 
 from __future__ import annotations
 

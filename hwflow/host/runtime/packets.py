@@ -1,4 +1,7 @@
-"""Packets of the link protocol (docs/reference/protocol.md): their fields, CRC-32, COBS framing, identity, counters."""
+"""Packets of the link protocol (docs/reference/protocol.md): their fields, CRC-32, COBS framing, identity, counters.
+
+COBS by hand: a few lines, for which every host would need one more package.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 
 Bounds are widened by more than the rounding error of each operation (IEEE 754 double, 2**-53 of the result) and of the
 platform's elementary functions, whose relative error is assumed below ELEMENTARY (64 units in the last place; libraries
-promise 4 or better, and tests compare with many digits).
+promise 4 or better, and tests compare with many digits). By hand: Arb takes one interval at a time; here numpy bounds
+whole arrays before, and Arb gets what they leave undecided.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Order and cycles of nodes, and of whatever else depends on each other."""
+"""Order and cycles of nodes, and of whatever else depends on each other.
+
+By hand: graphlib does not keep the order of nodes that are ready together (here the lowest index is first), and gives
+one cycle instead of all components.
+"""
 
 from __future__ import annotations
 
