@@ -28,6 +28,10 @@ this page.
   what the host makes equals what is expected.
 - *refused*: not compiled, for the reason that `hwflow check` gives.
 
+Alone, EyeLike and Range of constants leave nothing for hardware; so `test_eyelike_without_dtype` and
+`test_range_int32_type_negative_delta` are refused here. Their operators' own tests
+(`tests/operators/records/test_eye_like.py`, `test_ranges.py`) run both with an addition behind, and these pass in RTL.
+
 """
 
 
