@@ -7,8 +7,11 @@ another comparison, another operator, a number one greater, a condition turned a
 takes far longer than with the code as it is. The tests run once with coverage first (``--again``: what that found is in
 build/mutants). A mutant then meets, in a copy of the tree, the tests that reach its lines, the cheapest first; one on
 lines that run at import alone those that reach anything in its file. Not mutated is what decides no behaviour:
-annotations, texts, constants of modules in capitals (patience and the like), and the cost models, whose error is
-measured.
+annotations, texts, constants of modules in capitals (patience and the like).
+
+The code is that of hwflow/numerics, hwflow/cores and hwflow/schedule, or of each PATH. The cost models
+(hwflow/cores/costs) are left out: they estimate, and tests hold them to synthesized samples within a tolerance, in
+which many a small mistake is no fault.
 
 Ends with 1 if fewer than ``--least`` of the mutants are killed. The same seed takes the same mutants of the same code.
 
