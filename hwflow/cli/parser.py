@@ -52,25 +52,21 @@ def command_line() -> argparse.ArgumentParser:
     def junit(command: argparse.ArgumentParser) -> None:
         command.add_argument("--junit", metavar="FILE", help="also write the results as JUnit XML")
 
-    def dimension(command: argparse.ArgumentParser) -> None:
+    def of_model(command: argparse.ArgumentParser, *, is_quantized: bool = True) -> None:
+        """What is said of a model beside its file; a float model (not ``is_quantized``) has no integers to declare."""
         command.add_argument(
             "--dim", action="append", default=[], metavar="NAME=VALUE", help="bind a dimension variable"
         )
-
-    def const(command: argparse.ArgumentParser) -> None:
         command.add_argument(
             "--const", action="append", default=[], metavar="NAME=VALUE",
             help="bind an input to a constant: a number, numbers between commas, or a .npy or .npz file",
         )
-
-    def input_type(command: argparse.ArgumentParser) -> None:
-        command.add_argument(
-            "--input-type", action="append", default=[], metavar="NAME=TYPE[,SCALE[,ZERO_POINT]]",
-            help="integers that a float input without a quantizer carries: int2 to int16, uint1 to uint16 or "
-            "bipolar; the input is SCALE * (integer - ZERO_POINT), for example image=uint8,1/255",
-        )
-
-    def state(command: argparse.ArgumentParser) -> None:
+        if is_quantized:
+            command.add_argument(
+                "--input-type", action="append", default=[], metavar="NAME=TYPE[,SCALE[,ZERO_POINT]]",
+                help="integers that a float input without a quantizer carries: int2 to int16, uint1 to uint16 or "
+                "bipolar; the input is SCALE * (integer - ZERO_POINT), for example image=uint8,1/255",
+            )
         command.add_argument(
             "--state", action="append", default=[], metavar="OUTPUT=INPUT[:INITIAL.npz]",
             help="keep an output on the chip, as an input of the next frame; zeros or INITIAL.npz at first",
@@ -78,8 +74,6 @@ def command_line() -> argparse.ArgumentParser:
         command.add_argument(
             "--channels", metavar="N", help="independent states that take turns, frame by frame (default: 1)"
         )
-
-    def trust(command: argparse.ArgumentParser) -> None:
         command.add_argument(
             "--trust", action="append", default=[], metavar="DIR", type=folder,
             help="another folder that may hold external data and link targets, besides the model's own",
@@ -156,11 +150,7 @@ def command_line() -> argparse.ArgumentParser:
     command.add_argument(
         "--pedantic", action="store_true", help="also show remarks of form: harmless, caused by nearly every exporter"
     )
-    dimension(command)
-    const(command)
-    input_type(command)
-    state(command)
-    trust(command)
+    of_model(command)
 
     command = add("synth", run_synth, "compile a model for a board: Verilog, test bench, report, bitstream")
     command.add_argument("model", help="an ONNX file")
@@ -186,11 +176,7 @@ def command_line() -> argparse.ArgumentParser:
         "--force", action="store_true",
         help="redo every step (default: only what is out of date)",
     )
-    dimension(command)
-    const(command)
-    input_type(command)
-    state(command)
-    trust(command)
+    of_model(command)
 
     command = add(
         "explore", run_explore,
@@ -232,11 +218,7 @@ def command_line() -> argparse.ArgumentParser:
     command.add_argument(
         "--dask", metavar="ADDRESS", help="run on the workers of a Dask scheduler, for example tcp://host:8786"
     )
-    dimension(command)
-    const(command)
-    input_type(command)
-    state(command)
-    trust(command)
+    of_model(command)
 
     command = add(
         "sim", run_sim, "simulate the hardware and compare it with the golden model, bit for bit and cycle for cycle"
@@ -268,11 +250,7 @@ def command_line() -> argparse.ArgumentParser:
     )
     command.add_argument("--wave", metavar="F", help="write a waveform (F.vcd or F.fst)")
     command.add_argument("--output", metavar="Y.npz", help="write the model's outputs, by name; maps to Y.json")
-    dimension(command)
-    const(command)
-    input_type(command)
-    state(command)
-    trust(command)
+    of_model(command)
 
     command = add("export", run_export, "write the core for other tools and projects: AXI4-Stream, in their form")
     command.add_argument("out", metavar="OUT", help="an output folder of synth")
@@ -303,11 +281,7 @@ def command_line() -> argparse.ArgumentParser:
         "-o", "--output", metavar="FILE", help="the page (default: OUT/report.html, or build/<model>.html)"
     )
     design(command, required=False)
-    dimension(command)
-    const(command)
-    input_type(command)
-    state(command)
-    trust(command)
+    of_model(command)
 
     command = add("program", run_program, "load the bitstream into the board")
     command.add_argument("out", metavar="OUT", help="an output folder of synth")
@@ -355,11 +329,7 @@ def command_line() -> argparse.ArgumentParser:
     command.add_argument(
         "--weights", metavar="NEW.onnx", help="compare this model, whose weights OUT's design can be loaded with"
     )
-    dimension(command)
-    const(command)
-    input_type(command)
-    state(command)
-    trust(command)
+    of_model(command)
 
     command = add("quantize", run_quantize, "quantize a float model to QDQ by onnxruntime's static quantizer")
     command.add_argument("model", help="an ONNX file")
@@ -403,10 +373,7 @@ def command_line() -> argparse.ArgumentParser:
         "--input", metavar="X.npz", help="frames to compare both models on (default: the calibration data)"
     )
     command.add_argument("--frames", type=int, metavar="N", help="how many frames of calibration data (default: all)")
-    dimension(command)
-    const(command)
-    state(command)
-    trust(command)
+    of_model(command, is_quantized=False)
 
     add("boards", run_boards, "list the boards")
     add(
