@@ -156,8 +156,8 @@ def bits_of_words(words: Sequence[int], width: int) -> BitArray:
 
 
 def _banked(family: str, words: int, banks: int, changing: Changing, output_register: bool) -> Resources:
-    """Estimate a table in several banks (:func:`hdl_lib.memories.rom.banks_of`). As one bank, lenet300 is predicted 28
-    % below its look-up tables."""
+    """Estimate a table in several banks (:func:`hdl_lib.memories.rom.banks_of`). Measured when this was written: as one bank,
+    lenet300 is predicted 28 % below its look-up tables."""
     blocks = read_only_block_rams(family, ceil(words / banks), changing.columns)
     select = (banks - 1).bit_length() * (ceil(changing.bits / SELECT_REACH) + output_register)
     # A bank's bit that never changes takes no place in the choice.
@@ -190,7 +190,7 @@ def _without_resets(column: bytes) -> bytes:
 
 def _tables(column: bytes, blocks: set[bytes]) -> int:
     """Look-up tables of a bit of a table, but for those of 16 words, which are added to ``blocks``."""
-    if len(column) > 128:  # each half for itself: jet, small is 4.4 % above its look-up tables, 6.5 % without
+    if len(column) > 128:  # each half for itself
         return 1 + sum(_tables(_without_resets(half), blocks) for half in _halves(column) if _changes(half))
     if len(column) > 32:
         return len(column) // 16
