@@ -15,11 +15,14 @@ import hwflow
 from boards import all_boards
 from docs.generated import PAGES
 from hwflow.cli.parser import command_line
-from hwflow.codegen import report
+from hwflow.cores.requantizers.requantize import CORES
 from hwflow.frontend.states.ties import States
+from hwflow.numerics.requantizers.form import Form
+from hwflow.numerics.requantizers.lookup_form import lookup_form
 from hwflow.numerics.requantizers.quadratics import find_quadratics
-from hwflow.numerics.requantizers.requantizer import Form, lookup_form, search_form, threshold_form
+from hwflow.numerics.requantizers.search_form import search_form
 from hwflow.numerics.requantizers.step_function import StepFunction
+from hwflow.numerics.requantizers.threshold_form import threshold_form
 from hwflow.onnxspec.clauses import RULES
 from tests.models import Builder
 from tests.test_project import ROOT
@@ -92,10 +95,10 @@ def documented() -> set[str]:
     part; and of the forms of requantizers the second cells, in both places that have them."""
     text = (DOCS / "reference" / "report.md").read_text()
     cells = re.findall(r"^\| (`[^|]*`) \| ([^|]*) \|", text, re.M)
-    forms = {row[0] for row in cells} & {f"`{form}`" for form in report.FORMS.values()}
+    forms = {row[0] for row in cells} & {f"`{form.title}`" for form in CORES}
     result = {key for first, _ in cells if first not in forms for key in re.findall(r"`([^`]+)`", first)}
     details = {key for first, second in cells if first in forms for key in re.findall(r"`([^`]+)`", second)}
-    assert len(forms) == len(report.FORMS)
+    assert len(forms) == len(CORES)
     return result | {f"{place}.{key}" for place in PLACES for key in details}
 
 
@@ -135,7 +138,7 @@ def counter(folder: Path) -> Path:
 def test_the_report_has_the_keys_that_its_page_says(tmp_path: Path) -> None:
     table = hwflow.compile(network(tmp_path), "icebreaker", interleave=2).write(tmp_path / "out")
     found = {next((name for name in DATA if key.startswith(f"{name}.")), key) for key in keys(table)}
-    found |= {f"{place}.{key}" for place in PLACES for form in forms() for key in report._details(form)}
+    found |= {f"{place}.{key}" for place in PLACES for form in forms() for key in form.details()}
     states = States(("y=h",))
     stateful = hwflow.compile(counter(tmp_path), "icebreaker", states=states).write(tmp_path / "stateful")
     found |= {key for key in keys(stateful) if key.startswith("timing.circuit.")}

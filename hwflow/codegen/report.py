@@ -19,8 +19,7 @@ from hwflow.cores.registry import OPERATORS, hardware
 from hwflow.cores.requantizers.requantize import Requantize
 from hwflow.ir.graph import Delaying, Graph, Node, Recurring
 from hwflow.ir.node_attributes import RequantizeAttributes
-from hwflow.numerics.requantizers.quadratics import QuadraticForm
-from hwflow.numerics.requantizers.requantizer import Form, LookupForm, MultiplyAddShift, SearchForm, ThresholdForm
+from hwflow.numerics.requantizers.form import Form
 from hwflow.onnxspec.resolving.resolved_model import ResolvedModel
 from hwflow.schedule.plan import Plan
 from hwflow.schedule.schedule import Schedule
@@ -258,21 +257,12 @@ def _exactness(plan: Plan) -> dict[str, Any]:
             source, result, form = core.inputs[0].typed, core.outputs[0].typed, _form(core, plan[node].folding)
             forms.append({
                 "name": core.name,
-                "form": FORMS[type(form)],
+                "form": form.title,
                 "input_interval": [source.interval.lo, source.interval.hi],
                 "output_interval": [result.interval.lo, result.interval.hi],
-                **_details(form),
+                **form.details(),
             })
     return {"requantizers": forms, "proved": len(forms)}
-
-
-FORMS = {
-    MultiplyAddShift: "multiply-add-shift",
-    ThresholdForm: "thresholds",
-    SearchForm: "search",
-    LookupForm: "lookup",
-    QuadraticForm: "quadratics",
-}
 
 
 def _form(core: Node[RequantizeAttributes], folding: Folding) -> Form:
@@ -285,32 +275,10 @@ def _requantizer(core: Node[RequantizeAttributes], folding: Folding) -> dict[str
     """Return form, widths and proof of a requantizer."""
     form, source = _form(core, folding), core.inputs[0].typed
     return {
-        "form": FORMS[type(form)],
+        "form": form.title,
         "input_bits": source.element.bits,
         "output_bits": core.outputs[0].typed.element.bits,
-        **_details(form),
+        **form.details(),
         "epsilon": float(core.attributes.epsilon),
         "proved": True,
     }
-
-
-def _details(form: Form) -> dict[str, int | str | bool]:
-    if isinstance(form, MultiplyAddShift):
-        return {
-            "multiplier_bits": form.multiplier_bits,
-            "multiplier_signed": form.multiplier_type[1],
-            "addend_bits": form.addend_type[0],
-            "shift": form.shift,
-            "rounding": form.rounding,
-        }
-    if isinstance(form, ThresholdForm):
-        return {"thresholds": form.levels, "direction_bits": len(form.direction_bits)}
-    if isinstance(form, SearchForm):
-        return {
-            "stages": form.stages,
-            "threshold_bits": form.bound_type[0],
-            "value_bits": 0 if form.values is None else form.value_type[0],
-        }
-    if isinstance(form, QuadraticForm):
-        return {"segments": form.segments, "coefficient_bits": form.width, "shift": form.shift}
-    return {"words": form.span}

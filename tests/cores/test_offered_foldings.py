@@ -13,7 +13,7 @@ from hwflow.cores.registry import OPERATORS, hardware
 from hwflow.cores.requantizers.binary_search import comparisons
 from hwflow.cores.streams.elementwise import _tables
 from hwflow.ir.graph import Node
-from hwflow.numerics.requantizers.requantizer import SearchForm
+from hwflow.numerics.requantizers.search_form import SearchForm
 from hwflow.types import Interval, IntType, TensorType
 from tests.attributes import attributes_of
 from tests.cores.cases.case_parts import I4, U4, stream

@@ -11,8 +11,11 @@ import pytest
 from hwflow.cores.operator import Folding, HardwareOperator
 from hwflow.cores.registry import OPERATORS, hardware
 from hwflow.cores.requantizers.requantizer_core import form_of
+from hwflow.numerics.requantizers.lookup_form import LookupForm
+from hwflow.numerics.requantizers.multiply_add_shift import MultiplyAddShift
 from hwflow.numerics.requantizers.quadratics import QuadraticForm
-from hwflow.numerics.requantizers.requantizer import LookupForm, MultiplyAddShift, SearchForm, ThresholdForm
+from hwflow.numerics.requantizers.search_form import SearchForm
+from hwflow.numerics.requantizers.threshold_form import ThresholdForm
 from tests.cores.cases.all_cases import CASES
 from tests.cores.harness import FRAMES, GENEROUS, Bench, Case, extreme_frames, golden, random_frames, together
 from tests.hdl_lib.bench import STALLS

@@ -10,7 +10,7 @@ import pytest
 from hwflow.cores.requantizers.requantizer_core import form_of
 from hwflow.ir.graph import Graph, Node
 from hwflow.numerics.functions.piecewise import Relu
-from hwflow.numerics.requantizers.requantizer import MultiplyAddShift
+from hwflow.numerics.requantizers.multiply_add_shift import MultiplyAddShift
 from hwflow.numerics.requantizers.stages import QuantizerStage
 from hwflow.passes.rescale_sums import rescale_sums
 from hwflow.types import IntType

@@ -14,7 +14,7 @@ from hwflow.cores.amaranth_shapes import shape_of
 from hwflow.cores.operator import Built, Decision, MemoryFile, Resources
 from hwflow.cores.requantizers.lane_tables import LaneTable, LaneTables
 from hwflow.ir.graph import IntArray
-from hwflow.numerics.requantizers.requantizer import SearchForm
+from hwflow.numerics.requantizers.search_form import SearchForm
 from hwflow.types import IntType
 
 

@@ -20,11 +20,11 @@ from hdl_lib.requantizers.requantize_constant import ConstantLane, ConstantRequa
 from hdl_lib.requantizers.shift_and_clamp import ShiftRounding
 from hwflow.cores import costs
 from hwflow.cores.amaranth_shapes import shape_of
-from hwflow.cores.operator import Built, Decision, Resources
+from hwflow.cores.operator import Built, Decision, Folding, Resources
 from hwflow.cores.requantizers.requantizer_core import RequantizerCore, form_of
 from hwflow.ir.graph import Node, Scratch
 from hwflow.ir.node_attributes import RequantizeAttributes
-from hwflow.numerics.requantizers.requantizer import MultiplyAddShift
+from hwflow.numerics.requantizers.multiply_add_shift import MultiplyAddShift
 from hwflow.numerics.requantizers.step_function import all_alike
 from hwflow.numerics.shift_add import Adder as LooseAdder
 from hwflow.numerics.shift_add import Network, depth_of, digits_of, levels_of, shift_add_network, width_of
@@ -38,12 +38,20 @@ class ConstantLanes(RequantizerCore[MultiplyAddShift]):
     kind: ClassVar[ProductForm] = ProductForm.SHIFT_ADD
     held = True
 
+    @classmethod
+    def foldings(
+        cls, node: Node[RequantizeAttributes], form: MultiplyAddShift, options: Sequence[Folding]
+    ) -> list[Folding]:
+        if not worth_offering(form):
+            return []
+        return [each for each in cls.in_lanes(options) if cls(node, each, form).words == 1]
+
     def latency(self) -> int:
         return ConstantRequantizer.latency_of(self.node.once(_Constants).depth)
 
     def resources(self, decision: Decision, family: str) -> Resources:
         """Return the resources; adders are exact once the folding is chosen, and estimated before."""
-        estimated, pixels = decision.provisional and not shifts_only(self.form), self.lanes // self.own
+        estimated, pixels = decision.provisional and not self.form.shifts_only, self.lanes // self.own
         lanes, width = self.node.once(_Constants).pixel(self.own, family, decision.depth, estimated=estimated)
         return costs.constant_requantizer(family, lanes.times(pixels), width * pixels, self.latency(), decision.depth)
 
@@ -66,6 +74,12 @@ class WiredLanes(ConstantLanes):
     kind: ClassVar[ProductForm] = ProductForm.WIRES
     held = False
 
+    @classmethod
+    def foldings(
+        cls, node: Node[RequantizeAttributes], form: MultiplyAddShift, options: Sequence[Folding]
+    ) -> list[Folding]:
+        return []  # chosen once it is known what is around it
+
     def latency(self) -> int:
         return ConstantRequantizer.latency_of(0, held=False)
 
@@ -73,14 +87,9 @@ class WiredLanes(ConstantLanes):
         return super().resources(decision, family)._replace(ff=0)
 
 
-def shifts_only(form: MultiplyAddShift) -> bool:
-    """Tell whether every multiplier is a power of two."""
-    return all(abs(number) & (abs(number) - 1) == 0 for number in set(form.multipliers))
-
-
 def worth_offering(form: MultiplyAddShift) -> bool:
     """Tell whether adders are an alternative to multiplier blocks."""
-    if shifts_only(form):
+    if form.shifts_only:
         return False
     digits = digits_of(np.array([sorted(set(form.multipliers))]))
     return int(sum(np.count_nonzero(place, axis=0) for place in digits).max()) <= MOST_DIGITS

@@ -16,8 +16,9 @@ from hwflow.cores.operator import Built, Decision, Folding, Resources
 from hwflow.cores.requantizers.requantizer_core import RequantizerCore
 from hwflow.ir.graph import Node
 from hwflow.ir.node_attributes import RequantizeAttributes
-from hwflow.numerics.requantizers.requantizer import Form, SearchForm, ThresholdForm
+from hwflow.numerics.requantizers.search_form import SearchForm
 from hwflow.numerics.requantizers.step_function import StepFunction
+from hwflow.numerics.requantizers.threshold_form import ThresholdForm
 
 MOST_THRESHOLDS = 20_000  # of a beat: some hundred thousand look-up tables
 LEAST_BITS = 17
@@ -31,16 +32,18 @@ class ThresholdGates(RequantizerCore[SearchForm | ThresholdForm]):
     kind = ProductForm.LUT
 
     @classmethod
-    def foldings(cls, node: Node[RequantizeAttributes], form: Form, others: Sequence[Folding]) -> list[Folding]:
-        """Return the foldings of ``others`` whose lanes are constant, if they take fewer gates than memories."""
-        if not isinstance(form, SearchForm | ThresholdForm) or node.inputs[0].typed.element.bits < LEAST_BITS:
+    def foldings(
+        cls, node: Node[RequantizeAttributes], form: SearchForm | ThresholdForm, options: Sequence[Folding]
+    ) -> list[Folding]:
+        """Return foldings whose lanes are constant, if they take fewer gates than memories."""
+        if node.attributes.rounds > 1 or node.inputs[0].typed.element.bits < LEAST_BITS:
             return []
         steps = node.attributes.steps
         if not all(_rises(step) for step in {id(step): step for step in steps}.values()):
             return []
         found = []
-        for folding in others:
-            core = cls(node, Folding(folding.input_lanes, folding.output_lanes, multiplier=cls.kind), form)
+        for folding in cls.in_lanes(options):
+            core = cls(node, folding, form)
             if core.words == 1 and sum(step.count for step in core.lane_steps) <= MOST_THRESHOLDS:
                 found.append(core.folding)
         return found

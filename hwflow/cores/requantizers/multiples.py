@@ -6,6 +6,8 @@ each of its values, for each channel: the multiplier times the digit. The addend
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -17,7 +19,6 @@ from hwflow.cores import costs
 from hwflow.cores.amaranth_shapes import shape_of
 from hwflow.cores.operator import Built, Decision, Folding, MemoryFile, Resources
 from hwflow.cores.requantizers.lane_tables import LaneTable, LaneTables
-from hwflow.cores.requantizers.requantizer_core import form_of
 from hwflow.ir.graph import IntArray, Node
 from hwflow.ir.node_attributes import RequantizeAttributes
 from hwflow.numerics.requantizers.multiply_add_shift import MultiplyAddShift
@@ -34,20 +35,22 @@ class TabledProducts(LaneTables[MultiplyAddShift]):
     kind: ClassVar[ProductForm] = ProductForm.TABLE
 
     @classmethod
-    def foldings(cls, node: Node[RequantizeAttributes], lanes: int) -> list[Folding]:
-        """Return foldings of so many lanes: digits of as many bits as make tables of :data:`DEPTHS`, where these are
-        worth a block RAM."""
-        form, found = form_of(node), []
-        assert isinstance(form, MultiplyAddShift), "asked of that form alone"
+    def foldings(
+        cls, node: Node[RequantizeAttributes], form: MultiplyAddShift, options: Sequence[Folding]
+    ) -> list[Folding]:
+        """Return foldings with digits of as many bits as make tables of :data:`DEPTHS`, where these are worth a block
+        RAM."""
         x: IntType = node.inputs[0].typed.element
         longest = max(x.bits + form.multiplier_bits, form.addend_type[0])
-        if form.rounding != ShiftRounding.FLOOR or longest > _LONGEST:
+        if node.attributes.rounds > 1 or form.rounding != ShiftRounding.FLOOR or longest > _LONGEST:
             return []
-        words = cls(node, Folding(lanes, lanes), form).words
-        for digit in sorted({(depth // words).bit_length() - 1 for depth in DEPTHS if depth >= 2 * words}):
-            in_block = lies_in_block(form.multiplier_bits + digit, words << digit)
-            if digit < x.bits and digit <= form.shift and in_block:
-                found.append(Folding(lanes, lanes, multiplier=cls.kind, part=digit))
+        found = []
+        for folding in cls.in_lanes(options):
+            words = cls(node, folding, form).words
+            for digit in sorted({(depth // words).bit_length() - 1 for depth in DEPTHS if depth >= 2 * words}):
+                in_block = lies_in_block(form.multiplier_bits + digit, words << digit)
+                if digit < x.bits and digit <= form.shift and in_block:
+                    found.append(replace(folding, part=digit))
         return found
 
     def latency(self) -> int:

@@ -9,7 +9,7 @@ from hwflow.cores import costs
 from hwflow.cores.amaranth_shapes import shape_of
 from hwflow.cores.operator import Built, Decision, MemoryFile, Resources
 from hwflow.cores.requantizers.requantizer_core import Field, RequantizerCore, table
-from hwflow.numerics.requantizers.requantizer import ThresholdForm
+from hwflow.numerics.requantizers.threshold_form import ThresholdForm
 
 
 class ParallelThresholds(RequantizerCore[ThresholdForm]):

@@ -16,6 +16,7 @@ from hdl_lib.requantizers.requantize_mas import MultiplyAddShift as Core
 from hwflow.cores import costs
 from hwflow.cores.amaranth_shapes import shape_of
 from hwflow.cores.operator import Built, Decision, Folding, MemoryFile, Resources
+from hwflow.cores.requantizers.constant_requantize import ConstantLanes
 from hwflow.cores.requantizers.requantize_parameters import ChannelParameters
 from hwflow.cores.requantizers.requantizer_core import Field, RequantizerCore, table
 from hwflow.ir.graph import Node
@@ -124,6 +125,14 @@ class LookupTableProducts(_Products):
 
     kind: ClassVar[ProductForm] = ProductForm.LUT
 
+    @classmethod
+    def foldings(
+        cls, node: Node[RequantizeAttributes], form: MultiplyAddShift, options: Sequence[Folding]
+    ) -> list[Folding]:
+        """Return foldings where no lane's parameters are constant, or where adders are no alternative."""
+        constant = {each.input_lanes for each in ConstantLanes.foldings(node, form, options)}
+        return cls.in_lanes(each for each in options if each.input_lanes not in constant)
+
     @property
     def digits(self) -> Digits:
         return self.parameters.digits
@@ -141,8 +150,6 @@ class LookupTableProducts(_Products):
 
 class BlockProducts(_Products):
     """Products in multiplier blocks."""
-
-    kind: ClassVar[ProductForm] = ProductForm.NONE
 
     @property
     def digits(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -20,17 +21,13 @@ from hwflow.types import IntType
 
 
 class QuadraticSegments(LaneTables[QuadraticForm]):
-    """Implements :class:`hdl_lib.requantizers.requantize_quadratic.QuadraticRequantizer`. The folding's kind of
-    multiplier: multiplier blocks, or look-up tables."""
+    """Implements :class:`hdl_lib.requantizers.requantize_quadratic.QuadraticRequantizer`, with products in
+    multiplier blocks."""
 
-    @staticmethod
-    def foldings(options: Sequence[Folding]) -> list[Folding]:
-        """Return ``options`` with products in look-up tables."""
-        return [Folding(each.input_lanes, each.output_lanes, multiplier=ProductForm.LUT) for each in options]
+    products: ClassVar[ProductForm] = ProductForm.DSP
 
     def __init__(self, node: Node[RequantizeAttributes], folding: Folding, form: QuadraticForm) -> None:
         super().__init__(node, folding, form)
-        self.kind = folding.multiplier or ProductForm.DSP
         self.part = folding.part or PART
 
     @cached_property
@@ -40,13 +37,13 @@ class QuadraticSegments(LaneTables[QuadraticForm]):
         return Coefficients(constant, slope, curvature, moved, self.form.offset_bits)
 
     def latency(self) -> int:
-        return QuadraticRequantizer.latency_of(self.coefficients, self.kind, self.part)
+        return QuadraticRequantizer.latency_of(self.coefficients, self.products, self.part)
 
     def resources(self, decision: Decision, family: str) -> Resources:
         form = self.form
         return costs.quadratics(
             family, self.input, (form.first, form.last), self.coefficients, form.shift, self.output, self.lanes,
-            self.kind, self.part, self.tables_cost(family)[0],
+            self.products, self.part, self.tables_cost(family)[0],
         ) + costs.queue(family, self.lanes * self.output.bits, decision.depth)
 
     def build(self, depth: int, name: str) -> Built:
@@ -55,7 +52,7 @@ class QuadraticSegments(LaneTables[QuadraticForm]):
         form = self.form
         core = QuadraticRequantizer(
             shape_of(self.input), shape_of(self.output), lanes=self.lanes, first=form.first, last=form.last,
-            coefficients=self.coefficients, shift=form.shift, tables=words, multiplier=self.kind, depth=depth,
+            coefficients=self.coefficients, shift=form.shift, tables=words, multiplier=self.products, depth=depth,
             part=self.part,
         )
         return Built(core, [core.i], [core.o], files)
@@ -65,3 +62,15 @@ class QuadraticSegments(LaneTables[QuadraticForm]):
 
     def registered(self, words: int) -> bool:
         return True
+
+
+class LookupTableSegments(QuadraticSegments):
+    """The same with products in look-up tables."""
+
+    kind = products = ProductForm.LUT
+
+    @classmethod
+    def foldings(
+        cls, node: Node[RequantizeAttributes], form: QuadraticForm, options: Sequence[Folding]
+    ) -> list[Folding]:
+        return cls.in_lanes(options)

@@ -21,23 +21,27 @@ from hwflow.cores.operator import (
     Resources,
 )
 from hwflow.cores.requantizers.binary_search import BinarySearch
-from hwflow.cores.requantizers.constant_requantize import ConstantLanes, WiredLanes, shifts_only, worth_offering
+from hwflow.cores.requantizers.constant_requantize import ConstantLanes, WiredLanes
 from hwflow.cores.requantizers.constant_thresholds import ThresholdGates
 from hwflow.cores.requantizers.multiples import TabledProducts
 from hwflow.cores.requantizers.parallel_thresholds import ParallelThresholds
 from hwflow.cores.requantizers.products import BlockProducts, LookupTableProducts
-from hwflow.cores.requantizers.quadratic_segments import QuadraticSegments
+from hwflow.cores.requantizers.quadratic_segments import LookupTableSegments, QuadraticSegments
 from hwflow.cores.requantizers.requantizer_core import RequantizerCore, form_of
 from hwflow.cores.requantizers.result_table import ResultTable
 from hwflow.cores.requantizers.serial_requantize import SerialProducts
 from hwflow.cores.requantizers.serial_search import OneComparator
 from hwflow.ir.graph import IntArray, Node, Stage
 from hwflow.ir.node_attributes import RequantizeAttributes
+from hwflow.numerics.requantizers.form import Form
+from hwflow.numerics.requantizers.lookup_form import LookupForm
+from hwflow.numerics.requantizers.multiply_add_shift import MultiplyAddShift
 from hwflow.numerics.requantizers.quadratics import QuadraticForm
-from hwflow.numerics.requantizers.requantizer import Form, LookupForm, MultiplyAddShift, SearchForm, ThresholdForm
+from hwflow.numerics.requantizers.search_form import SearchForm
 from hwflow.numerics.requantizers.stages import NoSteps, StepStage, chain
 from hwflow.numerics.requantizers.stages import Stage as StepsStage
 from hwflow.numerics.requantizers.step_function import StepFunction, all_alike
+from hwflow.numerics.requantizers.threshold_form import ThresholdForm
 from hwflow.types import Interval, IntType, TensorType
 
 
@@ -126,29 +130,17 @@ class Requantize(LogicalOperator[RequantizeAttributes], ImplementedOperator[Requ
         options = [Folding(lanes, lanes, part=part) for lanes in costs.stream_lanes(shape)]
         if row:  # beats of a row alone
             options = [each for each in options if each.input_lanes <= shape[1] or row % each.input_lanes == 0]
-        form, in_turns = form_of(node), node.attributes.rounds > 1
+        form = form_of(node)
         if node.attributes.held is not None:  # whose table is of several words
             several = [each for each in options if each.input_lanes < max(2, shape[1])]
-            lut = LookupTableProducts.kind
-            return several + [Folding(each.input_lanes, each.output_lanes, multiplier=lut) for each in several]
-        if isinstance(form, QuadraticForm):
-            return options + QuadraticSegments.foldings(options)
-        if isinstance(form, SearchForm):
-            options += OneComparator.foldings(node)
-        if not isinstance(form, MultiplyAddShift) or shifts_only(form):
-            return options if in_turns else options + ThresholdGates.foldings(node, form, options)
-        constants, others = worth_offering(form), []
-        for folding in options:
-            constant = constants and BlockProducts(node, folding, form).words == 1
-            kind = ConstantLanes.kind if constant else LookupTableProducts.kind
-            others.append(Folding(folding.input_lanes, folding.output_lanes, multiplier=kind))
-            if not in_turns:
-                others += TabledProducts.foldings(node, folding.input_lanes)
-        return options + others + SerialProducts.foldings(node) + OneComparator.foldings(node)
+            return several + LookupTableProducts.in_lanes(several)
+        if form.shifts_only:
+            return options
+        return [folding for core in CORES[type(form)] for folding in core.foldings(node, form, options)]
 
     def between_registers(self, node: Node[RequantizeAttributes], folding: Folding, device: Device) -> Folding:
         core = self.implementation(node, folding)
-        small = isinstance(core, ConstantLanes) and shifts_only(core.form)
+        small = isinstance(core, ConstantLanes) and core.form.shifts_only
         if small and costs.FAMILIES[device.family].adder_levels(device.clock_mhz) > 1:
             return replace(folding, multiplier=WiredLanes.kind)
         return folding
@@ -160,13 +152,9 @@ class Requantize(LogicalOperator[RequantizeAttributes], ImplementedOperator[Requ
 
     def implementation(self, node: Node[RequantizeAttributes], folding: Folding) -> RequantizerCore[Any]:
         form = form_of(node)
-        if folding.multiplier == ThresholdGates.kind and isinstance(form, SearchForm | ThresholdForm):
-            return ThresholdGates(node, folding, form)
-        if folding.multiplier == OneComparator.kind:
-            return OneComparator(node, folding, form)
-        kind = _CORES.get(type(form)) or _PRODUCTS[folding.multiplier]
+        kind = next(core for core in CORES[type(form)] if core.kind == folding.multiplier)
         core = kind(node, folding, form)
-        if kind is BlockProducts and core.words == 1 and shifts_only(core.form):
+        if kind is BlockProducts and core.words == 1 and form.shifts_only:
             return ConstantLanes(node, folding, core.form)
         return core
 
@@ -193,12 +181,14 @@ def _steps(stages: tuple[StepsStage, ...], intervals: Sequence[Interval]) -> dic
         return {interval: chain(stages, interval.lo, interval.hi) for interval in intervals}
 
 
-_CORES: dict[type[Form], type[RequantizerCore[Any]]] = {
-    ThresholdForm: ParallelThresholds, SearchForm: BinarySearch, LookupForm: ResultTable,
-    QuadraticForm: QuadraticSegments,
+CORES: dict[type[Form], tuple[type[RequantizerCore[Any]], ...]] = {
+    MultiplyAddShift: (
+        BlockProducts, ConstantLanes, WiredLanes, LookupTableProducts, TabledProducts, SerialProducts, OneComparator,
+    ),
+    ThresholdForm: (ParallelThresholds, ThresholdGates),
+    SearchForm: (BinarySearch, OneComparator, ThresholdGates),
+    LookupForm: (ResultTable,),
+    QuadraticForm: (QuadraticSegments, LookupTableSegments),
 }
-_PRODUCTS: dict[str, type[RequantizerCore[Any]]] = {
-    kind.kind: kind
-    for kind in (BlockProducts, LookupTableProducts, ConstantLanes, WiredLanes, SerialProducts, TabledProducts)
-}
-"""Cores of a multiply-add-shift by the folding's kind of multiplier."""
+"""Of each form, one core for each kind of multiplier that a folding may have. Of several that cost the same in the same
+number of lanes, the first is taken."""

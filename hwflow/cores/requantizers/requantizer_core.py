@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
-from typing import Any, Generic, TypeVar
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
+from hdl_lib.arithmetic.multiplier import ProductForm
 from hdl_lib.memories.rom import Table
 from hdl_lib.memories.storage import REGISTER_DEPTH
 from hwflow.cores import costs
@@ -15,7 +16,8 @@ from hwflow.cores.operator import Folding, Implementation, MemoryFile, Resources
 from hwflow.cores.timing import Timing, beat_by_beat
 from hwflow.ir.graph import IntArray, Node
 from hwflow.ir.node_attributes import RequantizeAttributes
-from hwflow.numerics.requantizers.requantizer import Form, realise
+from hwflow.numerics.requantizers.form import Form
+from hwflow.numerics.requantizers.requantizer import realise
 from hwflow.numerics.requantizers.step_function import StepFunction, all_alike
 from hwflow.types import IntType
 
@@ -43,9 +45,10 @@ class RequantizerCore(Implementation[RequantizeAttributes], Generic[F]):
     ``own``: channels with parameters of their own, the same in each pixel of a beat; ``channels``: all that lanes take
     in turn; ``turns``: rounds with parameters of their own, and the pixels of each; ``words``: of each lane's table. If
     every channel is alike, one word of parameters serves all, unless they are ``changeable``: in block RAM, with all
-    bits of their words. ``tabled``: the folding may ask for that.
+    bits of their words. ``tabled``: the folding may ask for that. ``kind``: the multiplier of its foldings.
     """
 
+    kind: ClassVar[ProductForm] = ProductForm.NONE
     steady = True
     tabled = False
 
@@ -69,6 +72,17 @@ class RequantizerCore(Implementation[RequantizeAttributes], Generic[F]):
         self.turns = rounds, pixels
         self.words = rounds * -(-self.channels // self.lanes)
         self.changeable = held or (self.tabled and folding.in_block and self.words > 1)
+
+    @classmethod
+    def foldings(cls, node: Node[RequantizeAttributes], form: F, options: Sequence[Folding]) -> list[Folding]:
+        """Return the foldings that this core offers for ``form``, the node's; ``options``: one for each number of
+        lanes, of kind "" (:data:`hwflow.cores.requantizers.requantize.CORES`)."""
+        return list(options)
+
+    @classmethod
+    def in_lanes(cls, options: Iterable[Folding]) -> list[Folding]:
+        """Return foldings of this core's kind in the lanes of ``options``."""
+        return [Folding(each.input_lanes, each.output_lanes, multiplier=cls.kind) for each in options]
 
     @abstractmethod
     def latency(self) -> int:

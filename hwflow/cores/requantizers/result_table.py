@@ -9,7 +9,7 @@ from hwflow.cores import costs
 from hwflow.cores.amaranth_shapes import shape_of
 from hwflow.cores.operator import Built, Decision, MemoryFile, Resources
 from hwflow.cores.requantizers.lane_tables import LaneTable, LaneTables
-from hwflow.numerics.requantizers.requantizer import LookupForm
+from hwflow.numerics.requantizers.lookup_form import LookupForm
 
 
 class ResultTable(LaneTables[LookupForm]):

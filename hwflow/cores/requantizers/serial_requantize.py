@@ -6,6 +6,7 @@ The folding's kind is "serial", and its ``part`` the digits of the input taken i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import ClassVar
 
@@ -43,7 +44,9 @@ class SerialProducts(RequantizerCore[MultiplyAddShift]):
         self.serial = SerialSteps(*shapes, folding.part)
 
     @classmethod
-    def foldings(cls, node: Node[RequantizeAttributes]) -> list[Folding]:
+    def foldings(
+        cls, node: Node[RequantizeAttributes], form: MultiplyAddShift, options: Sequence[Folding]
+    ) -> list[Folding]:
         """Return foldings of one element at a time, the most steps first, if there are parameters for them."""
         forms, found = node.once(_SerialForms), dict[int, Folding]()
         for together in TOGETHER:

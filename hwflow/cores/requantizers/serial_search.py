@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -16,7 +17,8 @@ from hwflow.cores.requantizers.requantizer_core import form_of
 from hwflow.cores.timing import Process, Timing, spaced
 from hwflow.ir.graph import Node
 from hwflow.ir.node_attributes import RequantizeAttributes
-from hwflow.numerics.requantizers.requantizer import Form, MultiplyAddShift, SearchForm, proves, search_form
+from hwflow.numerics.requantizers.form import Form
+from hwflow.numerics.requantizers.search_form import SearchForm, search_form
 from hwflow.numerics.requantizers.step_function import all_alike
 from hwflow.types import IntType
 
@@ -37,7 +39,7 @@ class OneComparator(LaneTables[SearchForm]):
         super().__init__(node, folding, own)
 
     @classmethod
-    def foldings(cls, node: Node[RequantizeAttributes]) -> list[Folding]:
+    def foldings(cls, node: Node[RequantizeAttributes], form: Form, options: Sequence[Folding]) -> list[Folding]:
         """Return the folding of one element at a time, if there is a search."""
         return [] if node.once(_search_form) is None else [Folding(1, 1, multiplier=cls.kind)]
 
@@ -99,7 +101,7 @@ def _search_form(node: Node[RequantizeAttributes]) -> SearchForm | None:
     form, steps = form_of(node), node.attributes.steps
     if isinstance(form, SearchForm):
         return form
-    if not isinstance(form, MultiplyAddShift) or not all_alike(steps):
+    if not all_alike(steps):
         return None
     found = search_form(steps[:1], with_values=False)
-    return found if found is not None and found.stages <= MOST_STAGES and proves(found, steps[:1]) else None
+    return found if found is not None and found.stages <= MOST_STAGES and found.proves(steps[:1]) else None

@@ -47,6 +47,7 @@ import numpy.typing as npt
 
 from hwflow.errors import InternalError
 from hwflow.numerics.accumulator_bounds import width_of
+from hwflow.numerics.requantizers.form import BITS_PER_LUT, Channel, Form, ceil_div
 from hwflow.numerics.requantizers.hull import Indices
 from hwflow.numerics.requantizers.shift_rounding import ShiftRounding, least_reaching
 from hwflow.numerics.requantizers.staircase import IntArray, Staircase
@@ -59,12 +60,14 @@ _Array = npt.NDArray[Any]  # int64, or object holding Python ints
 
 
 @dataclass(frozen=True)
-class MultiplyAddShift:
+class MultiplyAddShift(Form):
     """``y = clamp((multipliers[c] * x + addends[c]) >> shift, low, high)`` with an arithmetic shift, for channel c.
 
     Multipliers and addends may be negative; one shift, one clamp and one rounding for all channels. With a
     ``rounding`` other than FLOOR, which is of ``y`` before the clamp, the shift must be at least 1 (ValueError).
     """
+
+    title = "multiply-add-shift"
 
     multipliers: tuple[int, ...]
     addends: tuple[int, ...]
@@ -83,8 +86,11 @@ class MultiplyAddShift:
 
     @property
     def uniform(self) -> bool:
-        """Whether all channels have the same parameters: constants, no table."""
         return len(set(self.multipliers)) <= 1 and len(set(self.addends)) <= 1
+
+    @property
+    def shifts_only(self) -> bool:
+        return all(abs(number) & (abs(number) - 1) == 0 for number in set(self.multipliers))
 
     @property
     def multiplier_type(self) -> tuple[int, bool]:
@@ -101,8 +107,7 @@ class MultiplyAddShift:
         """(bits, signed) of the addend field."""
         return width_of(min(self.addends), max(self.addends))
 
-    def evaluate(self, x: npt.ArrayLike, channel: int | npt.NDArray[np.integer[Any]] = 0) -> IntArray:
-        """Return the outputs for an integer array; ``channel``: one index or an array that broadcasts with ``x``."""
+    def evaluate(self, x: npt.ArrayLike, channel: Channel = 0) -> IntArray:
         x = np.asarray(x, dtype=np.int64)
         if x.size == 0:
             return np.zeros(np.broadcast_shapes(x.shape, np.shape(channel)), dtype=np.int64)
@@ -116,6 +121,52 @@ class MultiplyAddShift:
             odd = (v >> self.shift) & 1
             v = v + ((1 << (self.shift - 1)) - 1) + (odd if self.rounding == ShiftRounding.HALF_EVEN else 1 - odd)
         return np.asarray(np.clip(v >> self.shift, self.low, self.high), dtype=np.int64)
+
+    def proves(self, steps: Sequence[StepFunction]) -> bool:
+        """Check the conditions above: at every threshold and both ends."""
+        if not (len(self.multipliers) == len(self.addends) == len(steps)) or self.shift < 0:
+            return False
+        for multiplier, b, step in dict.fromkeys(zip(self.multipliers, self.addends, steps, strict=True)):
+            rising, m = (step.mirrored(), -multiplier) if multiplier < 0 else (step, multiplier)
+            if rising.direction != 1:
+                return False
+            s = rising.staircase()
+            if s.low < self.low or s.high > self.high:
+                return False
+            if s.low > self.low and m * s.lo + b < least_reaching(s.low, self.shift, self.rounding):
+                return False
+            if s.high < self.high and m * s.hi + b >= least_reaching(s.high + 1, self.shift, self.rounding):
+                return False
+            if not s.count:
+                continue
+            # v_k is at most an end of the clamp in size, and T_k - 1 at most an end of the interval
+            extent = max(abs(s.lo), abs(s.hi)) * m + abs(b) + ((max(abs(s.low), abs(s.high)) + 1) << self.shift)
+            lower, upper = (_Points(s, places, np.int64 if extent < _SAFE else object) for places in s.binding)
+            if not np.all(m * lower.thresholds + b >= lower.bounds(self.shift, self.rounding)):
+                return False
+            if not np.all(m * (upper.thresholds - 1) + b < upper.bounds(self.shift, self.rounding)):
+                return False
+        return True
+
+    def cost(self, input_bits: int, lanes: int = 1) -> int:
+        """Count the multiplier array ``input_bits * multiplier_bits``, an adder as wide as the widest sum, and one
+        multiplier and one addend field per channel; to round, an adder of the bits that the shift leaves, and a
+        disjunction of those it takes."""
+        addend_bits = self.addend_type[0]
+        adder = max(input_bits + self.multiplier_bits, addend_bits) + 1
+        rounds = self.rounding != ShiftRounding.FLOOR
+        rounding = max(0, adder - self.shift) + ceil_div(self.shift, 4) if rounds else 0
+        table = 0 if self.uniform else self.channels * (self.multiplier_bits + addend_bits)
+        return lanes * (input_bits * self.multiplier_bits + adder + rounding) + ceil_div(table, BITS_PER_LUT)
+
+    def details(self) -> dict[str, int | str | bool]:
+        return {
+            "multiplier_bits": self.multiplier_bits,
+            "multiplier_signed": self.multiplier_type[1],
+            "addend_bits": self.addend_type[0],
+            "shift": self.shift,
+            "rounding": self.rounding,
+        }
 
 
 def find_multiply_add_shift(steps: Sequence[StepFunction], max_shift: int = MAX_SHIFT) -> MultiplyAddShift | None:
@@ -228,7 +279,7 @@ def with_multiple_addends(
             found = MultiplyAddShift(
                 tuple(m for m, _ in pairs), tuple(b for _, b in pairs), shift, form.low, form.high
             )
-            return found if proves(found, steps) else None
+            return found if found.proves(steps) else None
     return None
 
 
@@ -305,39 +356,12 @@ def _proved(
         chosen[s] = m * s.direction, _addend(staircase, m, shift, low, high, rounding)
     pairs = [chosen[s] for s in steps]
     form = MultiplyAddShift(tuple(m for m, _ in pairs), tuple(b for _, b in pairs), shift, low, high, rounding)
-    if not proves(form, steps):
+    if not form.proves(steps):
         raise InternalError.of(
             "requantizer-proved", "multiply-add-shift search", f"{form} must satisfy every threshold, not fail one",
             "report this model as a defect of hwflow",
         )
     return form
-
-
-def proves(form: MultiplyAddShift, steps: Sequence[StepFunction]) -> bool:
-    """Decide whether ``form`` equals each channel's function over its whole interval, by the conditions above."""
-    if not (len(form.multipliers) == len(form.addends) == len(steps)) or form.shift < 0:
-        return False
-    for multiplier, b, step in dict.fromkeys(zip(form.multipliers, form.addends, steps, strict=True)):
-        rising, m = (step.mirrored(), -multiplier) if multiplier < 0 else (step, multiplier)
-        if rising.direction != 1:
-            return False
-        s = rising.staircase()
-        if s.low < form.low or s.high > form.high:
-            return False
-        if s.low > form.low and m * s.lo + b < least_reaching(s.low, form.shift, form.rounding):
-            return False
-        if s.high < form.high and m * s.hi + b >= least_reaching(s.high + 1, form.shift, form.rounding):
-            return False
-        if not s.count:
-            continue
-        # v_k is at most an end of the clamp in size, and T_k - 1 at most an end of the interval
-        extent = max(abs(s.lo), abs(s.hi)) * m + abs(b) + ((max(abs(s.low), abs(s.high)) + 1) << form.shift)
-        lower, upper = (_Points(s, places, np.int64 if extent < _SAFE else object) for places in s.binding)
-        if not np.all(m * lower.thresholds + b >= lower.bounds(form.shift, form.rounding)):
-            return False
-        if not np.all(m * (upper.thresholds - 1) + b < upper.bounds(form.shift, form.rounding)):
-            return False
-    return True
 
 
 class _Points:

@@ -9,16 +9,17 @@ constant term may lie. So the form equals the function on the whole interval, or
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from hwflow.numerics.accumulator_bounds import width_of
+from hwflow.numerics.requantizers.form import BITS_PER_LUT, Channel, Form, ceil_div
 from hwflow.numerics.requantizers.staircase import IntArray
-from hwflow.numerics.requantizers.step_function import StepFunction
+from hwflow.numerics.requantizers.step_function import StepFunction, all_alike
 
 MOST_ENTRIES = 1 << 18  # from the first break of a function to the last one: all are looked at
 OFFSET_BITS = range(3, 11)  # of a segment's inputs
@@ -34,13 +35,15 @@ _Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class QuadraticForm:
+class QuadraticForm(Form):
     """``y = (constants[s] + (t * (slopes[s] + (curvatures[s] * t >> k - 1)) >> k - 1)) >> shift``, the same for all
     ``channels``, with arithmetic shifts: x is number ``t + 2**(k - 1)`` of segment s. Segments begin at ``first``,
     maybe below the least input, with segment 1: ``x - first = (s - 1) * 2**k + t + 2**(k - 1)``. Inputs below ``first``
     are number 0 of segment 0, those above ``last`` number 0 of one more segment at the end. ``k``: ``offset_bits``, at
     least 2.
     """
+
+    title = "quadratics"
 
     channels: int
     first: int
@@ -57,7 +60,6 @@ class QuadraticForm:
 
     @property
     def uniform(self) -> bool:
-        """Whether all channels have the same tables."""
         return True
 
     @cached_property
@@ -86,8 +88,7 @@ class QuadraticForm:
             place += bits
         return words
 
-    def evaluate(self, x: npt.ArrayLike, channel: int | npt.NDArray[np.integer[Any]] = 0) -> IntArray:
-        """Return the outputs for an integer array; ``channel``: one index or an array that broadcasts with ``x``."""
+    def evaluate(self, x: npt.ArrayLike, channel: Channel = 0) -> IntArray:
         x = np.broadcast_arrays(np.asarray(x, dtype=np.int64), channel)[0]
         size, half = 1 << self.offset_bits, self.offset_bits - 1
         offset = np.where(x > self.last, size * (self.segments - 1), x - self.first + size)
@@ -100,13 +101,26 @@ class QuadraticForm:
         """Return the slopes at places of segments."""
         return self.slopes[segment] + (self.curvatures[segment] * t >> self.offset_bits - 1)
 
-    def proves(self, steps: StepFunction) -> bool:
-        """Decide whether the form equals ``steps`` on their whole interval: entry by entry up to the limits, beyond
-        which both are constant."""
-        if steps.count and not (self.first <= steps.break_array[0] and steps.break_array[-1] <= self.last + 1):
+    def proves(self, steps: Sequence[StepFunction]) -> bool:
+        """Compare entry by entry up to the limits, beyond which both are constant."""
+        if self.channels != len(steps) or not all_alike(steps):
             return False
-        x = np.arange(max(steps.lo, self.first - 1), min(steps.hi, self.last + 1) + 1)
-        return bool(len(x)) and bool((self.evaluate(x) == steps.evaluate(x)).all())
+        step = steps[0]
+        if step.count and not (self.first <= step.break_array[0] and step.break_array[-1] <= self.last + 1):
+            return False
+        x = np.arange(max(step.lo, self.first - 1), min(step.hi, self.last + 1) + 1)
+        return bool(len(x)) and bool((self.evaluate(x) == step.evaluate(x)).all())
+
+    def cost(self, input_bits: int, lanes: int = 1) -> int:
+        """Count the table, two multiplier arrays of a place in a segment and a coefficient, sums as wide as these, and
+        the coefficients in registers until they are read."""
+        (constant, slope, curvature), moved = (bits for bits, _ in self.types), self.moved_type[0]
+        products = self.offset_bits * (curvature + moved) + moved + constant
+        waiting = 3 * slope + 6 * constant
+        return lanes * (products + waiting + ceil_div(self.segments * self.width, BITS_PER_LUT))
+
+    def details(self) -> dict[str, int | str | bool]:
+        return {"segments": self.segments, "coefficient_bits": self.width, "shift": self.shift}
 
 
 @lru_cache(maxsize=64)  # the gates of a recurrent layer share functions

@@ -11,7 +11,7 @@ from hwflow.cores.costs.products.row_sums import digit_products, multiple_produc
 from hwflow.cores.operator import Resources
 from hwflow.cores.requantizers.binary_search import comparisons
 from hwflow.cores.requantizers.requantizer_core import changing_bits
-from hwflow.numerics.requantizers.requantizer import SearchForm
+from hwflow.numerics.requantizers.search_form import SearchForm
 from hwflow.numerics.requantizers.step_function import StepFunction
 from hwflow.types import IntType
 

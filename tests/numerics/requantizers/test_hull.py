@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from hwflow.numerics.requantizers import hull
 from hwflow.numerics.requantizers.hull import REDUCED_FROM, binding, vertices
-from hwflow.numerics.requantizers.multiply_add_shift import MultiplyAddShift, find_multiply_add_shift, proves
+from hwflow.numerics.requantizers.multiply_add_shift import MultiplyAddShift, find_multiply_add_shift
 from hwflow.numerics.requantizers.shift_rounding import ShiftRounding
 from hwflow.numerics.requantizers.stages import QuantizerStage
 from hwflow.numerics.requantizers.step_function import StepFunction
@@ -61,7 +61,7 @@ def test_proof_of_few_is_that_of_all() -> None:
             for db in range(-2 * room, 2 * room + 1, room):
                 form = MultiplyAddShift(((m << more) + dm,), ((b << more) + db,), shift, 0, levels - 1)
                 equal = bool((form.evaluate(breaks) == steps.evaluate(breaks)).all())
-                assert proves(form, [steps]) == equal, form
+                assert form.proves([steps]) == equal, form
                 verdicts.add((more, equal))
     assert {(0, True), (0, False), (2, True), (2, False)} <= verdicts
 

@@ -5,8 +5,11 @@ import math
 import numpy as np
 import pytest
 
+from hwflow.numerics.requantizers.lookup_form import LookupForm
+from hwflow.numerics.requantizers.multiply_add_shift import MultiplyAddShift
 from hwflow.numerics.requantizers.quadratics import QuadraticForm, find_quadratics
-from hwflow.numerics.requantizers.requantizer import LookupForm, MultiplyAddShift, SearchForm, cost, proves, realise
+from hwflow.numerics.requantizers.requantizer import realise
+from hwflow.numerics.requantizers.search_form import SearchForm
 from hwflow.numerics.requantizers.step_function import StepFunction
 
 X = range(1 << 16)
@@ -100,18 +103,18 @@ def test_breaks_at_the_ends_of_a_long_interval():
     inside = StepFunction.of_table(-3000, entries)
     steps = StepFunction(-(1 << 30), 1 << 31, inside.breaks, inside.values)
     form = find_quadratics(steps)
-    assert form is not None and form.proves(steps)
+    assert form is not None and form.proves([steps])
     assert form.evaluate([-(1 << 30), 1 << 31]).tolist() == [entries[0], entries[-1]]
 
 
 def test_a_wrong_coefficient_is_not_proved():
     steps = table(SMOOTH["tanh"])
     form = find_quadratics(steps)
-    assert form is not None and proves(form, [steps])
+    assert form is not None and form.proves([steps])
     for name in ("constants", "slopes", "curvatures"):
         numbers = getattr(form, name).copy()
         numbers[form.segments // 2] += 1 << form.shift
         fields = {each: getattr(form, each) for each in form.__dataclass_fields__} | {name: numbers}
-        assert not proves(QuadraticForm(**fields), [steps])
-    assert not proves(form, [steps, steps])
-    assert cost(form, 16) * 4 < cost(realise([table(SMOOTH["tanh"]), table(SMOOTH["silu"])], 16, False), 16)
+        assert not QuadraticForm(**fields).proves([steps])
+    assert not form.proves([steps, steps])
+    assert form.cost(16) * 4 < realise([table(SMOOTH["tanh"]), table(SMOOTH["silu"])], 16, False).cost(16)

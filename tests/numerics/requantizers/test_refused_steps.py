@@ -6,8 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
+from hwflow.numerics.requantizers.form import Form
+from hwflow.numerics.requantizers.lookup_form import LookupForm
 from hwflow.numerics.requantizers.multiply_add_shift import MultiplyAddShift
-from hwflow.numerics.requantizers.requantizer import Form, LookupForm, proves, realise
+from hwflow.numerics.requantizers.requantizer import realise
 from hwflow.numerics.requantizers.staircase import Staircase
 from hwflow.numerics.requantizers.step_function import StepFunction
 
@@ -58,7 +60,7 @@ MAS = MultiplyAddShift((1,), (0,), 2, 0, 1)  # x >> 2, at most 1
     (LookupForm(0, ((0, 0, 0, 0, 1, 1, 1, 1, 1, 1),)), [RISING, RISING], False),
 ])
 def test_proofs(form: Form, steps: list[StepFunction], proved: bool) -> None:
-    assert proves(form, steps) == proved
+    assert form.proves(steps) == proved
 
 
 def test_nothing_to_evaluate() -> None:

@@ -13,9 +13,12 @@ from hypothesis import strategies as st
 from hwflow.numerics.accumulator_bounds import bounds, width_of
 from hwflow.numerics.functions.piecewise import Relu
 from hwflow.numerics.requantizers import requantizer
+from hwflow.numerics.requantizers.form import Form
+from hwflow.numerics.requantizers.lookup_form import LookupForm
 from hwflow.numerics.requantizers.multiply_add_shift import MultiplyAddShift
-from hwflow.numerics.requantizers.requantizer import Form, LookupForm, SearchForm, ThresholdForm, cost
+from hwflow.numerics.requantizers.search_form import SearchForm
 from hwflow.numerics.requantizers.staircase import Staircase
+from hwflow.numerics.requantizers.threshold_form import ThresholdForm
 from tests.numerics.requantizers.staircases import quantizer_staircase, steps_of
 
 
@@ -28,7 +31,7 @@ def realise(stairs: list[Staircase], bits: int, signed: bool) -> Form:
 
 
 def proves(form: Form, stairs: list[Staircase]) -> bool:
-    return requantizer.proves(form, steps_of(stairs))
+    return form.proves(steps_of(stairs))
 
 
 def threshold_form(stairs: list[Staircase]) -> ThresholdForm:
@@ -142,7 +145,7 @@ def test_every_form_and_its_evaluate(stairs: list[Staircase], data: st.DataObjec
     searches = [requantizer.search_form(steps_of(stairs), with_values=values) for values in (False, True)]
     forms += [found] if found else [form for form in searches if form is not None]
     others = [f for f in forms if not (isinstance(f, ThresholdForm) and not f.levels)]
-    assert cost(forms[0], 8) <= min(cost(f, 8) for f in others)
+    assert forms[0].cost(8) <= min(f.cost(8) for f in others)
     for form in forms:
         assert proves(form, stairs) and equal(form, stairs)
         for c, s in enumerate(stairs):
@@ -200,11 +203,11 @@ def test_choice_follows_cost() -> None:
     assert isinstance(realise([line], 20, True), MultiplyAddShift)
     binary = Staircase(-(1 << 19), (1 << 19) - 1, 0, (1234,))
     # thresholds: 1 * (20 + 1); multiply-add-shift: 20 * 1 + 22
-    assert (cost(threshold_form([binary]), 20), cost(find_multiply_add_shift([binary]) or line, 20)) == (21, 42)
+    assert (threshold_form([binary]).cost(20), (find_multiply_add_shift([binary]) or line).cost(20)) == (21, 42)
     assert isinstance(realise([binary], 20, True), ThresholdForm)
     curve = Staircase(0, 255, 0, tuple(sorted(round(255 * (k / 200) ** 2) + 1 for k in range(1, 200))))
     # ROM: 256 words of 8 bits, 16 bits per LUT
-    assert (cost(lookup_form([curve]), 8), type(realise([curve], 8, False))) == (128, LookupForm)
+    assert (lookup_form([curve]).cost(8), type(realise([curve], 8, False))) == (128, LookupForm)
 
 
 def test_wide_values_fall_back_on_python_ints() -> None:

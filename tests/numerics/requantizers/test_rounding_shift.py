@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 from hwflow.numerics.functions.piecewise import Clip, Relu
 from hwflow.numerics.requantizers import requantizer
+from hwflow.numerics.requantizers.form import Form
 from hwflow.numerics.requantizers.multiply_add_shift import MultiplyAddShift
-from hwflow.numerics.requantizers.requantizer import Form, ThresholdForm, cost
 from hwflow.numerics.requantizers.shift_rounding import ShiftRounding
 from hwflow.numerics.requantizers.staircase import Staircase
+from hwflow.numerics.requantizers.threshold_form import ThresholdForm
 from tests.numerics.requantizers.staircases import quantizer_staircase, steps_of
 
 ROUNDINGS = (ShiftRounding.HALF_EVEN, ShiftRounding.HALF_ODD)
@@ -35,7 +36,7 @@ def realise(stairs: list[Staircase], bits: int, signed: bool) -> Form:
 
 
 def proves(form: Form, stairs: list[Staircase]) -> bool:
-    return requantizer.proves(form, steps_of(stairs))
+    return form.proves(steps_of(stairs))
 
 
 def rounded(v: int, shift: int, rounding: str) -> int:
@@ -232,7 +233,7 @@ def test_rounding_down_is_preferred_unless_it_costs_more() -> None:
     assert form == MultiplyAddShift((1,), (0,), 9, -117, 117, "half_even")
     # a multiplier of 1 bit, a sum of 19 bits, rounded to 10, 9 bits taken off: 17 + 19 + 10 + 3
     thresholds = requantizer.threshold_form(steps_of([layer]))
-    assert isinstance(thresholds, ThresholdForm) and (cost(form, 17), cost(thresholds, 17)) == (49, 234 * 18)
+    assert isinstance(thresholds, ThresholdForm) and (form.cost(17), thresholds.cost(17)) == (49, 234 * 18)
 
 
 def test_wide_values_fall_back_on_python_ints() -> None:

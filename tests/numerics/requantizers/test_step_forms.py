@@ -10,23 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hwflow.numerics.requantizers.requantizer import (
-    MAX_THRESHOLDS,
-    Form,
-    LookupForm,
+from hwflow.numerics.requantizers.form import Form
+from hwflow.numerics.requantizers.lookup_form import LookupForm, lookup_form
+from hwflow.numerics.requantizers.multiply_add_shift import (
     MultiplyAddShift,
-    SearchForm,
-    ThresholdForm,
-    cost,
     find_multiply_add_shift,
     find_rounding_multiply_add_shift,
-    lookup_form,
-    proves,
-    realise,
-    search_form,
-    threshold_form,
 )
+from hwflow.numerics.requantizers.requantizer import realise
+from hwflow.numerics.requantizers.search_form import SearchForm, search_form
 from hwflow.numerics.requantizers.step_function import StepFunction
+from hwflow.numerics.requantizers.threshold_form import MAX_THRESHOLDS, ThresholdForm, threshold_form
 
 Tables = list[tuple[int, list[int]]]  # for each channel its least input, and its values from there on
 
@@ -116,7 +110,7 @@ def forms_of(steps: list[StepFunction]) -> list[Form]:
 def test_every_form_is_the_function(channels: Tables) -> None:
     steps = functions(channels)
     for form in forms_of(steps):
-        assert proves(form, steps), form
+        assert form.proves(steps), form
         assert equal(form, channels), form
         for c, (lo, values) in enumerate(channels):
             assert form.evaluate(np.arange(lo, lo + len(values)), c).tolist() == values
@@ -177,9 +171,9 @@ def test_a_form_off_by_one_is_refused_where_it_differs(channels: Tables) -> None
     for form in forms_of(steps):
         for other in varied(form):
             if isinstance(other, SearchForm) and any(list(row) != sorted(row) for row in other.thresholds):
-                assert not proves(other, steps)
+                assert not other.proves(steps)
                 continue
-            assert proves(other, steps) == equal(other, channels), (form, other)
+            assert other.proves(steps) == equal(other, channels), (form, other)
 
 
 def test_a_falling_channel_has_a_negative_multiplier() -> None:
@@ -271,12 +265,12 @@ def test_costs_by_hand() -> None:
     search = search_form(steps, with_values=False)
     assert search is not None
     # bounds 0..8 are 4 bits; 2 stages * (10 compared + 1 + 10 kept) + 2 channels * 3 words * 4 bits / 16
-    assert cost(search, 10) == 2 * 21 + 2
+    assert search.cost(10) == 2 * 21 + 2
     values = search_form(steps, with_values=True)
-    assert values is not None and cost(values, 10) == 2 * 21 + 3  # and 2 * 4 words * 2 bits: 40 bits in all
+    assert values is not None and values.cost(10) == 2 * 21 + 3  # and 2 * 4 words * 2 bits: 40 bits in all
     both = threshold_form(functions([(0, [0, 1]), (0, [1, 0])]))
     # a comparison and its count, the direction; a field of 5 bits and one of the direction, for each of 2 channels
-    assert both is not None and cost(both, 5) == 6 + 1 + 1
+    assert both is not None and both.cost(5) == 6 + 1 + 1
 
 
 def test_channels_of_all_kinds() -> None:
@@ -305,10 +299,10 @@ def test_many_channels_have_many_comparators() -> None:
     assert thresholds is not None and search is not None
     # 140 fields of 17 bits; 140 bounds of 17 bits and 141 values of 7 bits, and one of both as padding; a comparator
     # and its count, or 8 stages
-    assert cost(thresholds, 17) == 140 * 18 + 256 * 140 * 17 // 16
-    assert cost(search, 17) == 8 * 35 + 256 * (141 * 17 + 142 * 7) // 16
-    assert cost(thresholds, 17, 16) == cost(thresholds, 17) + 15 * 140 * 18
-    assert cost(search, 17, 16) == cost(search, 17) + 15 * 8 * 35
+    assert thresholds.cost(17) == 140 * 18 + 256 * 140 * 17 // 16
+    assert search.cost(17) == 8 * 35 + 256 * (141 * 17 + 142 * 7) // 16
+    assert thresholds.cost(17, 16) == thresholds.cost(17) + 15 * 140 * 18
+    assert search.cost(17, 16) == search.cost(17) + 15 * 8 * 35
     assert isinstance(realise(channels, 17, False), SearchForm)
     assert isinstance(realise(channels[:16], 17, False), SearchForm)
 
@@ -317,6 +311,6 @@ def test_the_cost_of_bases_by_hand() -> None:
     """Bases of -3 and 4 are fields of 4 bits: an adder of 4 bits and one of a count up to 1."""
     form = ThresholdForm((-3, 4), ((1,), (2,)), ((False,), (False,)))
     # a comparison of 8 bits and its count, the adder; 2 channels of a threshold of 8 bits and a base
-    assert cost(form, 8) == 9 + 5 + 2 * (8 + 4) // 16 + 1
-    assert cost(form, 8, 3) == 3 * (9 + 5) + 2
-    assert cost(ThresholdForm((4, 4), ((1,), (2,)), ((False,), (False,))), 8) == 9 + 1
+    assert form.cost(8) == 9 + 5 + 2 * (8 + 4) // 16 + 1
+    assert form.cost(8, 3) == 3 * (9 + 5) + 2
+    assert ThresholdForm((4, 4), ((1,), (2,)), ((False,), (False,))).cost(8) == 9 + 1
