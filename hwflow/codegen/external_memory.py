@@ -14,10 +14,6 @@ from hdl_lib.external.spi_flash import SpiFlashTiming
 from hdl_lib.external.spram import SpramTiming
 from hdl_lib.external.weight_memory import LOADED, image_words
 from hwflow.codegen.emitted.packaging import OWN_NAMES, Packaging
-from hwflow.cores.engine.layer_engine import LayerEngineAttributes
-from hwflow.cores.external.fetched_matrix import FetchedMatrixAttributes
-from hwflow.cores.external.fetched_row import FetchedRowAttributes
-from hwflow.cores.external.memory_queue import MemoryQueueAttributes
 from hwflow.cores.external.weight_memory import (
     MemoryPlan,
     MemoryTiming,
@@ -26,7 +22,7 @@ from hwflow.cores.external.weight_memory import (
     plan_of,
     timing_of,
 )
-from hwflow.cores.windows.sliding_window import SlidingWindowAttributes
+from hwflow.cores.registry import hardware
 from hwflow.ir.graph import Graph, Node
 
 _KINDS: Mapping[type[MemoryTiming], str] = {SdramTiming: "sdram", SpramTiming: "spram", SpiFlashTiming: "flash"}
@@ -75,6 +71,11 @@ def memory_table(
     model for simulators."""
     timing, plan = timing_of(memory), plan_of(memory)
     chip = timing.chip
+    outside = [(node.name, hardware(node.op).outside(node)) for node in graph.nodes]
+
+    def of_nodes(key: str) -> dict[str, Any]:
+        return {name: said[key] for name, said in outside if key in said}
+
     return {
         "chip": chip.name,
         "kind": _KINDS[type(timing)],
@@ -87,23 +88,10 @@ def memory_table(
             {"words": region.words, "times": region.times, "burst": region.burst, "page": region.page}
             for region in plan.regions
         ],
-        "queues": [
-            {"value": queue.value} | {name: getattr(queue.region, name) for name in ("words", "slots", "burst", "page")}
-            for queue in (node.attributes for node in graph.nodes) if isinstance(queue, MemoryQueueAttributes)
-        ],
-        "rows": [
-            node.name for node in graph.nodes
-            if isinstance(node.attributes, SlidingWindowAttributes) and node.attributes.stacked > 1
-        ],
-        "groups": {
-            node.name: node.attributes.group
-            for node in graph.nodes if isinstance(node.attributes, FetchedMatrixAttributes | FetchedRowAttributes)
-        },
-        "engines": [
-            node.attributes.made.table()
-            | {"layers": len(node.attributes.layers), "words": node.attributes.program.words}
-            for node in graph.nodes if isinstance(node.attributes, LayerEngineAttributes)
-        ],
+        "queues": list(of_nodes("queues").values()),
+        "rows": list(of_nodes("rows")),
+        "groups": of_nodes("groups"),
+        "engines": list(of_nodes("engines").values()),
         "model": _parameters(timing, plan),
     }
 

@@ -22,6 +22,7 @@ from hwflow.cores.operator import (
     Device,
     Folding,
     HardwareOperator,
+    Neighbour,
     Resources,
     beats,
     beats_of_view,
@@ -30,6 +31,8 @@ from hwflow.cores.operator import (
 from hwflow.cores.timing import Cyclic, Process, Timing, beat_by_beat, every
 from hwflow.ir.graph import Attributes, IntArray, Node, Stage
 from hwflow.types import TensorType
+
+SYNC_DEPTH = 2  # of a frame synchroniser
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,6 +188,7 @@ class Fifo(_PassThrough[FifoAttributes]):
     """A queue in block RAM behind a core whose own queue would be too large for look-up tables."""
 
     attributes = FifoAttributes
+    follows = Neighbour.PRODUCER
 
     def timing(self, node: Node[FifoAttributes], decision: Decision) -> Timing:
         count = self.cycles(node, decision.folding)
@@ -212,6 +216,7 @@ class Relay(_PassThrough[RelayAttributes]):
     latency-insensitive design", IEEE TCAD 2001)."""
 
     attributes = RelayAttributes
+    follows = Neighbour.EITHER
 
     def timing(self, node: Node[RelayAttributes], decision: Decision) -> Timing:
         return beat_by_beat(self.cycles(node, decision.folding), 1)
@@ -237,6 +242,10 @@ class FrameSync(_PassThrough[FrameSyncAttributes]):
     chain (:mod:`hwflow.cores.chain`)."""
 
     attributes = FrameSyncAttributes
+    follows = Neighbour.CONSUMER
+
+    def fixed_depth(self, node: Node[FrameSyncAttributes], index: int) -> int:
+        return SYNC_DEPTH
 
     def is_steady(self, node: Node[FrameSyncAttributes], folding: Folding) -> bool:
         return self.cycles(node, folding) == 1
@@ -252,7 +261,7 @@ class FrameSync(_PassThrough[FrameSyncAttributes]):
     def build(self, node: Node[FrameSyncAttributes], decision: Decision, name: str) -> Built:
         folding = decision.folding
         layout = ArrayLayout(shape_of(node.inputs[0].typed.element), folding.input_lanes)
-        core = FrameSyncCore(layout, self.cycles(node, folding), depth=0 if decision.depths == (0,) else 2)
+        core = FrameSyncCore(layout, self.cycles(node, folding), depth=0 if decision.depths == (0,) else SYNC_DEPTH)
         return Built(core, [core.i], [core.o])
 
 

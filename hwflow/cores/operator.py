@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import Enum, auto
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -277,8 +278,19 @@ class LogicalOperator(Operator[A]):
         """Build the dataflow of ``node``."""
 
 
+class Neighbour(Enum):
+    """Whose steps a core follows that only passes beats on, in a schedule of even steps
+    (:mod:`hwflow.schedule.throughput.even`)."""
+
+    PRODUCER = auto()
+    CONSUMER = auto()
+    EITHER = auto()  # the consumer behind what follows that, else the producer, if it must
+
+
 class HardwareOperator(Operator[A]):
     """An operator that is a core."""
+
+    follows: ClassVar[Neighbour | None] = None  # it has steps of its own
 
     @abstractmethod
     def foldings(self, node: Node[A], device: Device) -> Sequence[Folding]:
@@ -330,6 +342,20 @@ class HardwareOperator(Operator[A]):
         """Return the folding in a chain behind such a core, and in front of one with registers for its inputs: of a
         core without registers, if it is small and the clock has time for it."""
         return folding
+
+    def fixed_depth(self, node: Node[A], index: int) -> int | None:
+        """Return the depth of the queue of output ``index`` where that is no decision: schedules count with it from
+        the beginning. None: it is chosen."""
+        return None
+
+    def depth_behind(self, node: Node[A]) -> int | None:
+        """Return the depth of the queue of what reads nothing but this core's outputs, where these have come long
+        before they are read: the core's own queues are ahead. None: it is chosen."""
+        return None
+
+    def outside(self, node: Node[A]) -> Mapping[str, Any]:
+        """Return what the manifest's `memory` says of the node, by its key there; {}: it has no part in that."""
+        return {}
 
     @abstractmethod
     def timing(self, node: Node[A], decision: Decision) -> Timing:

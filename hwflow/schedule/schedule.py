@@ -13,7 +13,6 @@ from functools import partial
 
 import numpy as np
 
-from hwflow.cores.external.weight_memory import WeightMemoryAttributes
 from hwflow.cores.operator import Decision, Folding, Resources
 from hwflow.cores.registry import hardware
 from hwflow.display import show
@@ -21,6 +20,7 @@ from hwflow.errors import DoesNotFit, Finding, ModelRefused
 from hwflow.ir.graph import Graph, Node, Recurring, Stage
 from hwflow.schedule.chains import join_chains
 from hwflow.schedule.converters import insert_plumbing
+from hwflow.schedule.fixed_depths import has_sources
 from hwflow.schedule.plan import Plan
 from hwflow.schedule.queues import MOST_FRAMES, make_room, size_queues, slowest
 from hwflow.schedule.relays import insert_relays
@@ -327,7 +327,7 @@ def _with_foldings(
     room = make_room(plan)
     task.chosen(plan)
     run = _settled(plan, size_queues(plan, task.device, room, scarce, left))
-    if any(isinstance(node.attributes, WeightMemoryAttributes) for node in plan.graph.nodes):
+    if has_sources(plan.graph):
         run = _bound(run, slowest(plan))  # its memory is never later than the worst case, but often earlier
     plan.check()
     return Schedule(plan, run, {node: plan.resources(node, task.device) for node in plan.parts})

@@ -97,7 +97,7 @@ def test_windows_sent_again(
     monkeypatch.setattr(weights_outside, "groups_of", lambda node: [6, 3, 1])
     design = compile(sent_again, "ulx3s_85f", memory="all", clock_mhz=100)
     (row,) = [node for node in design.schedule.graph.nodes if node.op == "fetched_row"]
-    assert row.attributes.group == 6
+    assert row.attributes.rounds.vectors == 6
     design.write(tmp_path / "out")
     for stall in ("0", "0.3"):
         arguments = ["--frames", "3", "--stall", stall, "--seed", "2", "--format", "json"]

@@ -28,12 +28,22 @@ class Timed(Attributes):
 
 
 class Operator:
-    """An operator whose nodes carry their timing as an attribute."""
+    """An operator whose nodes carry their timing as an attribute, with steps of their own and depths to choose."""
+
+    follows = None
 
     @staticmethod
     def timing(node: Node, decision: object) -> Timing:
         timing: Timing = node.attributes.timing
         return timing
+
+    @staticmethod
+    def fixed_depth(node: Node, index: int) -> None:
+        return None
+
+    @staticmethod
+    def depth_behind(node: Node) -> None:
+        return None
 
 
 # --- the second implementation ------------------------------------------------------------------------------------

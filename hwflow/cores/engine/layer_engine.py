@@ -118,6 +118,10 @@ class LayerEngine(HardwareOperator[LayerEngineAttributes]):
     def cycles(self, node: Node[LayerEngineAttributes], folding: Folding) -> int:
         return node.attributes.paced.cycles
 
+    def outside(self, node: Node[LayerEngineAttributes]) -> Mapping[str, Any]:
+        given = node.attributes
+        return {"engines": given.made.table() | {"layers": len(given.layers), "words": given.program.words}}
+
     def timing(self, node: Node[LayerEngineAttributes], decision: Decision) -> Timing:
         pace = node.attributes.paced
         takes = {0: _spans(pace.loads), 1: paced_steps(pace, node.attributes.program.beats)}

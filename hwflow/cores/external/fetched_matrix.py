@@ -8,9 +8,9 @@ So each row that is fetched serves a whole group, and no weights are kept. The r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from hdl_lib.matrices.stream_matrix import MatrixRounds
 from hdl_lib.matrices.stream_matrix import StreamMatrix as Core
@@ -38,11 +38,6 @@ class FetchedMatrixAttributes(StreamMatrixAttributes):
         outputs, inputs = shape
         return cls(MatrixRounds(inputs, group, outputs), (0, 0), sums, many)
 
-    @property
-    def group(self) -> int:
-        """Return the vectors that share a row of weights."""
-        return self.rounds.outer
-
 
 class FetchedMatrix(StreamMatrix):
     """Inputs: the rows of weights, the vectors. Result: [groups * rows, vectors of a group].
@@ -58,6 +53,10 @@ class FetchedMatrix(StreamMatrix):
         assert isinstance(attributes, FetchedMatrixAttributes)
         rows, rounds = inputs[0].shape[0], attributes.rounds
         return (TensorType((rows, rounds.outer), IntType.holding(attributes.sums), attributes.sums),)
+
+    def outside(self, node: Node[StreamMatrixAttributes]) -> Mapping[str, Any]:
+        """Return the number of vectors that share a row of weights."""
+        return {"groups": node.attributes.rounds.outer}
 
     def timing(self, node: Node[StreamMatrixAttributes], decision: Decision) -> Timing:
         timing, row = super().timing(node, decision), _held(node, decision.folding)

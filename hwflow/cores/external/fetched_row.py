@@ -10,13 +10,13 @@ row.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from hdl_lib.matrices.stream_matrix import MatrixRounds
 from hwflow.cores.matrix.stream_matrix import StreamMatrix, StreamMatrixAttributes
-from hwflow.ir.graph import Attributes
+from hwflow.ir.graph import Attributes, Node
 from hwflow.types import Interval, IntType, TensorType
 
 
@@ -32,11 +32,6 @@ class FetchedRowAttributes(StreamMatrixAttributes):
         """Return those of weights of this ``shape`` [outputs, inputs], for a ``segment`` of so many windows."""
         return cls(MatrixRounds(shape[1], 1, segment), (0, 0), sums)
 
-    @property
-    def group(self) -> int:
-        """Return the windows that share a row of weights."""
-        return self.rounds.vectors
-
 
 class FetchedRow(StreamMatrix):
     """Inputs: the windows, the rows of weights. Result: [segments * rows * windows of a segment, 1]."""
@@ -47,3 +42,7 @@ class FetchedRow(StreamMatrix):
         assert isinstance(attributes, FetchedRowAttributes)
         results = inputs[1].shape[0] * attributes.rounds.vectors
         return (TensorType((results, 1), IntType.holding(attributes.sums), attributes.sums),)
+
+    def outside(self, node: Node[StreamMatrixAttributes]) -> Mapping[str, Any]:
+        """Return the number of windows that share a row of weights."""
+        return {"groups": node.attributes.rounds.vectors}

@@ -7,9 +7,9 @@ at most two rounds after its last word has come, and read at most two rounds aft
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from amaranth.lib.data import ArrayLayout
@@ -19,7 +19,7 @@ from hdl_lib.external.queue_ends import QueueEnds
 from hdl_lib.external.weight_memory import WeightMemory as Core
 from hwflow.cores import costs
 from hwflow.cores.amaranth_shapes import shape_of
-from hwflow.cores.external.weight_memory import controller_and_region, lanes_for
+from hwflow.cores.external.weight_memory import AHEAD_DEPTH, controller_and_region, lanes_for
 from hwflow.cores.operator import Built, Decision, Device, Folding, HardwareOperator, Resources, beats
 from hwflow.cores.timing import Process, Timing, Wait, every, spaced
 from hwflow.ir.graph import Attributes, IntArray, Node, Stage
@@ -27,6 +27,9 @@ from hwflow.types import TensorType
 
 _INTAKE = 4
 """Bursts in front of the memory that schedules count with: fewer would wait for each other."""
+
+_MOST_AHEAD = 64
+"""Elements of a pixel that are ahead besides: what joins streams may take a pixel of each."""
 
 _LATE = 2  # rounds from a burst that may be moved until it is, at the most
 
@@ -79,6 +82,16 @@ class WaitsOutside(HardwareOperator[Q]):
         given = node.attributes
         return max(given.region.words, given.planned.cycles_of_queue(given.region), _circuit(given))
 
+    def fixed_depth(self, node: Node[Q], index: int) -> int:
+        """Return the beats behind the queue."""
+        given = node.attributes
+        return max(1, words_behind(given.region) // words_of_beat(node.outputs[index].typed, given.width))
+
+    def outside(self, node: Node[Q]) -> Mapping[str, Any]:
+        given = node.attributes
+        places = {name: getattr(given.region, name) for name in ("words", "slots", "burst", "page")}
+        return {"queues": {"value": given.value} | places}
+
     def timing(self, node: Node[Q], decision: Decision) -> Timing:
         return queue_timing(node.attributes, node.outputs[0].typed, 0)
 
@@ -104,6 +117,9 @@ class MemoryQueue(WaitsOutside[MemoryQueueAttributes]):
     """A queue there."""
 
     attributes = MemoryQueueAttributes
+
+    def depth_behind(self, node: Node[MemoryQueueAttributes]) -> int:
+        return AHEAD_DEPTH + min(node.outputs[0].typed.shape[1], _MOST_AHEAD)
 
 
 def queue_timing(given: MemoryQueueAttributes, typed: TensorType, held: int) -> Timing:
@@ -154,13 +170,8 @@ def queue_words(typed: TensorType, width: int) -> int:
 
 def words_behind(region: QueueRegion) -> int:
     """Return the words behind the queue that schedules count with, as of weights
-    (:func:`hwflow.cores.external.weight_memory.counted_depth`)."""
+    (:meth:`hwflow.cores.external.weight_memory.WeightMemory.fixed_depth`)."""
     return 2 * region.burst - region.last
-
-
-def queue_depth(attributes: MemoryQueueAttributes, typed: TensorType) -> int:
-    """Return the beats behind the queue that schedules count with."""
-    return max(1, words_behind(attributes.region) // words_of_beat(typed, attributes.width))
 
 
 def _circuit(given: MemoryQueueAttributes) -> int:

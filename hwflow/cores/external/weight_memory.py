@@ -35,6 +35,9 @@ MemoryPlan = FetchPlan
 """Where what lies in a memory has its place, and when its bursts come."""
 
 # Of the controller with its loader, and of each region besides its queue; yosys' figures for an ECP5, and for an UP5K.
+AHEAD_DEPTH = 2
+"""Of queues behind a memory, in front of what waits for another input: the memory's own are ahead."""
+
 _SDRAM = Resources(lut=620, ff=320), Resources(lut=180, ff=45)
 _SPRAM = Resources(lut=405, ff=230, bram=1), Resources(lut=75, ff=35)
 _FLASH = Resources(lut=415, ff=240), Resources(lut=75, ff=35)
@@ -134,6 +137,15 @@ class WeightMemory(HardwareOperator[WeightMemoryAttributes]):
         ]
         return max([*regions, *queues])
 
+    def fixed_depth(self, node: Node[WeightMemoryAttributes], index: int) -> int:
+        """Return the beats of a burst, and what a shorter last one lacks, since a reader with an even pace falls behind
+        the longer ones by as many. Nothing but that keeps weights from being any number of frames ahead."""
+        region = plan_of(node).regions[index]
+        return 2 * region.burst - region.last
+
+    def depth_behind(self, node: Node[WeightMemoryAttributes]) -> int:
+        return AHEAD_DEPTH
+
     def timing(self, node: Node[WeightMemoryAttributes], decision: Decision) -> Timing:
         plan = plan_of(node)
         processes = []
@@ -152,7 +164,7 @@ class WeightMemory(HardwareOperator[WeightMemoryAttributes]):
         total = controller_and_region(timing_of(node))[0]
         for index, (region, value) in enumerate(zip(plan_of(node).regions, node.outputs, strict=True)):
             width = lanes_of_words(node) * value.typed.element.bits
-            depth = Core.depth_of(region, counted_depth(node, index))
+            depth = Core.depth_of(region, self.fixed_depth(node, index))
             total += controller_and_region(timing_of(node))[1] + costs.block_queue(device.family, width, depth)
             if region.parts is not None:
                 total += _table_of_parts(device.family, region, timing_of(node).chip.pages)
@@ -162,7 +174,7 @@ class WeightMemory(HardwareOperator[WeightMemoryAttributes]):
         plan, lanes = plan_of(node), lanes_of_words(node)
         widths = [lanes * value.typed.element.bits for value in node.outputs]
         core = Core(
-            plan, widths, [counted_depth(node, index) for index in range(len(widths))],
+            plan, widths, [self.fixed_depth(node, index) for index in range(len(widths))],
             [queue.bits for queue in node.attributes.queues], [2 * each.burst - each.last for each in plan.queues],
         )
         return Built(core, [], core.streams)
@@ -213,13 +225,6 @@ def timing_of(node: Node[WeightMemoryAttributes]) -> MemoryTiming:
     timing = node.attributes.timing
     assert timing is not None, "of a node that becomes hardware"
     return timing
-
-
-def counted_depth(node: Node[WeightMemoryAttributes], index: int) -> int:
-    """Return the beats of an output's queue that schedules count with: those of a burst, and what a shorter last one
-    lacks, since a reader with an even pace falls behind the longer ones by as many."""
-    region = plan_of(node).regions[index]
-    return 2 * region.burst - region.last
 
 
 def words_of(shape: tuple[int, int], lanes: int) -> int:

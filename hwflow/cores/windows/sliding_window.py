@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import gcd
+from typing import Any
 
 import numpy as np
 
@@ -135,6 +136,9 @@ class SlidingWindow(HardwareOperator[SlidingWindowAttributes]):
             return 1
         steps = steps_of(node, folding)
         return max(steps.geometry.height * steps.words, steps.steps)
+
+    def outside(self, node: Node[SlidingWindowAttributes]) -> Mapping[str, Any]:
+        return {"rows": True} if node.attributes.stacked > 1 else {}
 
     def timing(self, node: Node[SlidingWindowAttributes], decision: Decision) -> Timing:
         folding = decision.folding

@@ -19,7 +19,8 @@ from math import ceil, gcd
 
 import numpy as np
 
-from hwflow.cores.beat_movers import FifoAttributes, FrameSyncAttributes, RelayAttributes
+from hwflow.cores.operator import Neighbour
+from hwflow.cores.registry import hardware
 from hwflow.cores.timing import Beats, Cyclic, Steps, every
 from hwflow.ir.graph import Node, Value
 from hwflow.schedule.fixed_depths import fixed_depths
@@ -148,7 +149,7 @@ class EvenSchedule:
         before them: those of streams that end early in a frame must, and others need not."""
         if self._settle():
             return True
-        self._relays_follow = any(isinstance(node.attributes, RelayAttributes) for node in self._graph.nodes)
+        self._relays_follow = any(hardware(node.op).follows is Neighbour.EITHER for node in self._graph.nodes)
         return self._relays_follow and self._settle()
 
     def _settle(self) -> bool:
@@ -255,12 +256,13 @@ class EvenSchedule:
     def _followed(self, process: _Process) -> _QueueEnd | None:
         """Return both ends of a process that follows another one; None where it has steps of its own."""
         node, _ = process
-        relays = isinstance(node.attributes, RelayAttributes)
-        if isinstance(node.attributes, FrameSyncAttributes) or (relays and self._is_behind_a_sync(node)):
-            if node.outputs[0] in self._consumers:
-                return self._consumed(node.outputs[0]).followed_by(process)
-        elif isinstance(node.attributes, FifoAttributes) or (self._relays_follow and relays):
+        follows = hardware(node.op).follows
+        if follows is Neighbour.EITHER:
+            follows = self._neighbour_of_relay(node)
+        if follows is Neighbour.PRODUCER:
             return self._produced(node.inputs[0]).followed_by(process)
+        if follows is Neighbour.CONSUMER and node.outputs[0] in self._consumers:
+            return self._consumed(node.outputs[0]).followed_by(process)
         return None
 
     def _end(self, process: _Process, beats: Beats) -> _QueueEnd:
@@ -273,12 +275,14 @@ class EvenSchedule:
         slower = max(steps, min(self.period, ceil(steps / share)))
         return _QueueEnd(process, EvenSteps(self.period, slower, taken=steps), beats)
 
-    def _is_behind_a_sync(self, relay: Node) -> bool:
-        """Tell whether a relay has what a frame synchroniser makes, alone."""
+    def _neighbour_of_relay(self, relay: Node) -> Neighbour | None:
+        """Return whose steps a relay follows: the consumer's where it has what a frame synchroniser makes, alone."""
         source = relay
-        while isinstance(source.attributes, RelayAttributes):
+        while hardware(source.op).follows is Neighbour.EITHER:
             source = self._producers[source.inputs[0]]
-        return isinstance(source.attributes, FrameSyncAttributes)
+        if hardware(source.op).follows is Neighbour.CONSUMER:
+            return Neighbour.CONSUMER
+        return Neighbour.PRODUCER if self._relays_follow else None
 
 
 def least_starts(processes: Sequence[_Process], constraints: Sequence[_Constraint]) -> dict[_Process, int] | None:
