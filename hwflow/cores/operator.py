@@ -270,8 +270,29 @@ class Operator(ABC, Generic[A]):
         return each
 
 
+Axes = tuple[int | None, ...]
+"""The axes of one value by those of another that is made of it; None: a new axis of length 1."""
+
+
 class LogicalOperator(Operator[A]):
-    """An operator of the quantized stage, lowered to one or more hardware operators."""
+    """An operator of the quantized stage, lowered to one or more hardware operators. ``keeps_order``: its results come
+    in the order of its inputs, and ``joins``: which all come in one."""
+
+    keeps_order: ClassVar[bool] = False
+    joins: ClassVar[bool] = False
+
+    def takes_images(self, node: Node[A]) -> bool:
+        """Tell whether ``node`` needs pixels of an image with their channels side by side."""
+        return False
+
+    def channel_axis(self, node: Node[A]) -> int | None:
+        """Return the axis of its first input that ``node`` takes as channels; None without preference."""
+        return 0 if self.takes_images(node) else None
+
+    def axes_of_result(self, node: Node[A], axes: Axes) -> Axes | None:
+        """Return ``axes``, those of its first input, by the axes of the result, of which the readers have a preference
+        in the place of ``node``; None where the result's order is another one."""
+        return axes if self.keeps_order else None
 
     @abstractmethod
     def lower(self, node: Node[A], context: LoweringContext) -> None:

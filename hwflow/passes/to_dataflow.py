@@ -14,9 +14,9 @@ from math import prod
 
 import numpy as np
 
-from hwflow.cores.logical.image_windows import WindowGeometry
 from hwflow.cores.logical.index_map import IndexMap
 from hwflow.cores.loops.by_round import hull_of_types, of_round
+from hwflow.cores.operator import Axes
 from hwflow.cores.registry import OPERATORS, hardware, logical
 from hwflow.cores.streams.rearrange import RearrangeAttributes
 from hwflow.display import show
@@ -33,21 +33,6 @@ from hwflow.ir.graph import (
     Stage,
     Value,
     identity_order,
-)
-from hwflow.ir.node_attributes import (
-    ConcatAttributes,
-    Conv2dAttributes,
-    ElementwiseAttributes,
-    InterpolateAttributes,
-    MaxPool2dAttributes,
-    PixelProductAttributes,
-    ProductAttributes,
-    ReindexAttributes,
-    RequantizeAttributes,
-    ReshapeAttributes,
-    ScaledAddAttributes,
-    SumPool2dAttributes,
-    TransposeAttributes,
 )
 from hwflow.ir.structure import Structures
 from hwflow.passes.parts_together import orders_of_parts
@@ -245,84 +230,32 @@ class _Context:
         return Port(port.name, stream, port.shape, order, port.scale, port.zero_point, port.axis)
 
 
-_Axes = tuple[int | None, ...]
-_IMAGE = (Conv2dAttributes, MaxPool2dAttributes, PixelProductAttributes, SumPool2dAttributes)
-_JOIN = (ConcatAttributes, ElementwiseAttributes, ProductAttributes, ScaledAddAttributes)
-
-
 def _of_first_round(body: Graph) -> Graph:
     """Return a loop's body as it is in the first round."""
     nodes = [of_round(node, 0) for node in body.nodes]
     return Graph(body.name, body.stage, body.inputs, body.outputs, nodes)
 
 
-def _takes_images(node: Node) -> bool:
-    """Tell whether the operator needs pixels with their channels side by side. A window over all of a single row does
-    not: rows of a matrix are images, too (:func:`hwflow.cores.windows.group_pool.lower_pool`)."""
-    given = node.attributes
-    if isinstance(given, MaxPool2dAttributes | SumPool2dAttributes):
-        _, height, width = node.inputs[0].typed.shape
-        return height > 1 or not WindowGeometry.of(given.window, height, width).whole
-    return isinstance(given, _IMAGE)
-
-
 def _preferred_pixels(
-    consumers: Mapping[Value, list[tuple[Node, int]]], images: Set[Value], value: Value, axes: _Axes
+    consumers: Mapping[Value, list[tuple[Node, int]]], images: Set[Value], value: Value, axes: Axes
 ) -> tuple[int, ...] | None:
     """Return the pixel axes that the readers of ``value`` prefer; None if they have no preference. ``axes`` maps each
     axis of ``value`` to the input's; None for a new one of length 1."""
     while consumers[value]:
         node, _ = consumers[value][0]
-        if _takes_images(node):
-            return _all_but(axes, 0)
-        given = node.attributes
-        if isinstance(given, TransposeAttributes):
-            axes = tuple(axes[a] for a in given.perm)
-        elif isinstance(given, ReshapeAttributes):
-            split = _split(axes, value.typed.shape, given.shape)
-            if split is None:
-                break
-            axes = split
-        elif isinstance(given, ReindexAttributes):
-            if len(given.index.shape) != len(axes):
-                break
-        elif isinstance(node.attributes, _JOIN):
-            if not images.isdisjoint(node.inputs):
-                return _all_but(axes, 0)
-            if isinstance(given, ScaledAddAttributes) and any(len(m) > 1 for m in given.multipliers):
-                return _all_but(axes, given.axis)
-        elif isinstance(given, InterpolateAttributes):
-            if given.axis == 0:
-                break
-            return _all_but(axes, 0)
-        elif not isinstance(given, RequantizeAttributes):
+        operator = logical(node.op)
+        in_image_order = operator.joins and not images.isdisjoint(node.inputs)
+        channels = 0 if in_image_order else operator.channel_axis(node)
+        if channels is not None:
+            return _all_but(axes, channels)
+        followed = operator.axes_of_result(node, axes)
+        if followed is None:
             break
-        elif len(given.stages) > 1:
-            return _all_but(axes, given.axis)
-        value = node.outputs[0]
+        axes, value = followed, node.outputs[0]
     return None
 
 
-def _split(axes: _Axes, source: tuple[int, ...], target: tuple[int, ...]) -> _Axes | None:
-    """Map each axis of a Reshape's result to the input's, where it keeps or splits the operand's axes; None where it
-    merges some."""
-    long = iter([(axis, size) for axis, size in zip(axes, source, strict=True) if size != 1])
-    result: list[int | None] = []
-    axis, rest = None, 1
-    for size in target:
-        if size == 1:
-            result.append(None)
-            continue
-        if rest == 1:
-            axis, rest = next(long)
-        if rest % size:
-            return None
-        rest //= size
-        result.append(axis)
-    return tuple(result)
-
-
-def _all_but(axes: _Axes, channel: int) -> tuple[int, ...] | None:
+def _all_but(axes: Axes, channel: int) -> tuple[int, ...] | None:
     """Return every input axis but that of axis ``channel``; None where part of that one is a pixel axis."""
     others = [axis for place, axis in enumerate(axes) if axis is not None and place != channel]
     return None if axes[channel] in others else tuple(dict.fromkeys(others))
@@ -334,10 +267,12 @@ def _in_image_order(graph: Graph, consumers: Mapping[Value, list[tuple[Node, int
     sources = [port.value for port in graph.inputs]
     sources += [value for node in graph.nodes if isinstance(node.attributes, Delaying) for value in node.outputs]
     readers = {value: [reader for reader, _ in consumers[value]] for value in sources}
-    found = {value for value, nodes in readers.items() if any(map(_takes_images, nodes))}
+    found = {
+        value for value, nodes in readers.items() if any(logical(reader.op).takes_images(reader) for reader in nodes)
+    }
     for node in graph.nodes:
-        joins = isinstance(node.attributes, (*_JOIN, RequantizeAttributes))
-        if _takes_images(node) or (joins and not found.isdisjoint(node.inputs)):
+        operator = logical(node.op)
+        if operator.takes_images(node) or (operator.keeps_order and not found.isdisjoint(node.inputs)):
             found.update(node.outputs)
     return frozenset(found)
 

@@ -30,6 +30,9 @@ class Conv2d(LogicalOperator[Conv2dAttributes]):
     attributes = Conv2dAttributes
     stages = frozenset({Stage.QUANTIZED})
 
+    def takes_images(self, node: Node[Conv2dAttributes]) -> bool:
+        return True
+
     def infer(self, attributes: Conv2dAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         weights = attributes.weights
         outputs, group_channels = weights.shape[:2]

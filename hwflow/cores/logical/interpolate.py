@@ -22,6 +22,9 @@ class Interpolate(LogicalOperator[InterpolateAttributes]):
     attributes = InterpolateAttributes
     stages = frozenset({Stage.QUANTIZED})
 
+    def channel_axis(self, node: Node[InterpolateAttributes]) -> int | None:
+        return 0 if node.attributes.axis else None
+
     def infer(self, attributes: InterpolateAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         source, axis, weights = inputs[0], attributes.axis, attributes.weights
         shape = (*source.shape[:axis], len(weights), *source.shape[axis + 1 :])

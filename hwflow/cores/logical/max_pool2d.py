@@ -12,7 +12,7 @@ import numpy as np
 
 from hwflow.cores.logical.image_windows import WindowGeometry
 from hwflow.cores.operator import LogicalOperator, LoweringContext
-from hwflow.cores.windows.group_pool import lower_pool
+from hwflow.cores.windows.group_pool import lower_pool, pools_images
 from hwflow.cores.windows.max_pool import MaxPoolAttributes
 from hwflow.ir.graph import IntArray, Node, Stage
 from hwflow.ir.node_attributes import MaxPool2dAttributes
@@ -22,6 +22,9 @@ from hwflow.types import TensorType
 class MaxPool2d(LogicalOperator[MaxPool2dAttributes]):
     attributes = MaxPool2dAttributes
     stages = frozenset({Stage.QUANTIZED})
+
+    def takes_images(self, node: Node[MaxPool2dAttributes]) -> bool:
+        return pools_images(node.inputs[0].typed, node.attributes.window)
 
     def infer(self, attributes: MaxPool2dAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         channels, height, width = inputs[0].shape

@@ -22,6 +22,9 @@ class PixelProduct(LogicalOperator[PixelProductAttributes]):
     attributes = PixelProductAttributes
     stages = frozenset({Stage.QUANTIZED})
 
+    def takes_images(self, node: Node[PixelProductAttributes]) -> bool:
+        return True
+
     def infer(self, attributes: PixelProductAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         factors = Interval(int(attributes.factors.min()), int(attributes.factors.max()))
         ranges = tuple(factors.times(r) for r in inputs[0].channel_intervals(0))

@@ -13,7 +13,7 @@ import numpy as np
 from hdl_lib.memories.rearrange import RearrangePlan
 from hwflow.cores.logical.images import axis_order
 from hwflow.cores.logical.index_map import FILL, IndexMap
-from hwflow.cores.operator import LogicalOperator, LoweringContext
+from hwflow.cores.operator import Axes, LogicalOperator, LoweringContext
 from hwflow.cores.streams.rearrange import RearrangeAttributes
 from hwflow.ir.graph import IntArray, Node, Stage
 from hwflow.ir.node_attributes import ReindexAttributes
@@ -23,6 +23,9 @@ from hwflow.types import Interval, IntType, TensorType
 class Reindex(LogicalOperator[ReindexAttributes]):
     attributes = ReindexAttributes
     stages = frozenset({Stage.QUANTIZED})
+
+    def axes_of_result(self, node: Node[ReindexAttributes], axes: Axes) -> Axes | None:
+        return axes if node.attributes.index.ndim == len(axes) else None
 
     def infer(self, attributes: ReindexAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         source, index = inputs[0], attributes.index

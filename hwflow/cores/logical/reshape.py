@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hwflow.cores.operator import LogicalOperator, LoweringContext
+from hwflow.cores.operator import Axes, LogicalOperator, LoweringContext
 from hwflow.ir.graph import IntArray, Node, Stage
 from hwflow.ir.node_attributes import ReshapeAttributes, TransposeAttributes
 from hwflow.types import TensorType
@@ -17,6 +17,23 @@ class Reshape(LogicalOperator[ReshapeAttributes]):
 
     attributes = ReshapeAttributes
     stages = frozenset({Stage.QUANTIZED})
+
+    def axes_of_result(self, node: Node[ReshapeAttributes], axes: Axes) -> Axes | None:
+        """Map each axis where the operand's axes are kept or split; return None where some are merged."""
+        long = iter([(axis, size) for axis, size in zip(axes, node.inputs[0].typed.shape, strict=True) if size != 1])
+        result: list[int | None] = []
+        axis, rest = None, 1
+        for size in node.attributes.shape:
+            if size == 1:
+                result.append(None)
+                continue
+            if rest == 1:
+                axis, rest = next(long)
+            if rest % size:
+                return None
+            rest //= size
+            result.append(axis)
+        return tuple(result)
 
     def infer(self, attributes: ReshapeAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         source, shape = inputs[0], attributes.shape
@@ -39,6 +56,9 @@ class Transpose(LogicalOperator[TransposeAttributes]):
 
     attributes = TransposeAttributes
     stages = frozenset({Stage.QUANTIZED})
+
+    def axes_of_result(self, node: Node[TransposeAttributes], axes: Axes) -> Axes:
+        return tuple(axes[axis] for axis in node.attributes.perm)
 
     def infer(self, attributes: TransposeAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         source, perm = inputs[0], attributes.perm

@@ -11,7 +11,7 @@ import numpy as np
 
 from hwflow.cores.logical.image_windows import WindowGeometry
 from hwflow.cores.operator import LogicalOperator, LoweringContext
-from hwflow.cores.windows.group_pool import lower_pool
+from hwflow.cores.windows.group_pool import lower_pool, pools_images
 from hwflow.cores.windows.sum_pool import SumPoolAttributes
 from hwflow.ir.graph import IntArray, Node, Stage
 from hwflow.ir.node_attributes import SumPool2dAttributes
@@ -21,6 +21,9 @@ from hwflow.types import Interval, TensorType
 class SumPool2d(LogicalOperator[SumPool2dAttributes]):
     attributes = SumPool2dAttributes
     stages = frozenset({Stage.QUANTIZED})
+
+    def takes_images(self, node: Node[SumPool2dAttributes]) -> bool:
+        return pools_images(node.inputs[0].typed, node.attributes.window)
 
     def infer(self, attributes: SumPool2dAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         channels, height, width = inputs[0].shape

@@ -48,6 +48,10 @@ from hwflow.types import Interval, IntType, TensorType
 class Requantize(LogicalOperator[RequantizeAttributes], ImplementedOperator[RequantizeAttributes]):
     attributes = RequantizeAttributes
     stages = frozenset({Stage.QUANTIZED, Stage.DATAFLOW, Stage.SCHEDULED})
+    keeps_order = True
+
+    def channel_axis(self, node: Node[RequantizeAttributes]) -> int | None:
+        return node.attributes.axis if len(node.attributes.stages) > 1 else None
 
     def derive(self, attributes: RequantizeAttributes, inputs: Sequence[TensorType]) -> RequantizeAttributes:
         source, axis = inputs[0], attributes.axis

@@ -40,6 +40,7 @@ from hwflow.types import Interval, TensorType
 class Concat(LogicalOperator[ConcatAttributes]):
     attributes = ConcatAttributes
     stages = frozenset({Stage.QUANTIZED})
+    keeps_order = joins = True
 
     def infer(self, attributes: ConcatAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         axis = attributes.axis % len(inputs[0].shape)

@@ -38,6 +38,7 @@ from hwflow.types import Interval, IntType, TensorType
 class Elementwise(LogicalOperator[ElementwiseAttributes], Joined[ElementwiseAttributes]):
     attributes = ElementwiseAttributes
     stages = frozenset({Stage.QUANTIZED, Stage.DATAFLOW, Stage.SCHEDULED})
+    keeps_order = joins = True
 
     def infer(self, attributes: ElementwiseAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         first = next((t for t in inputs if t.channels), inputs[0])

@@ -20,6 +20,7 @@ from hwflow.types import Interval, IntType, TensorType
 class Product(LogicalOperator[ProductAttributes], Joined[ProductAttributes]):
     attributes = ProductAttributes
     stages = frozenset({Stage.QUANTIZED, Stage.DATAFLOW, Stage.SCHEDULED})
+    keeps_order = joins = True
 
     def infer(self, attributes: ProductAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         a, b = inputs

@@ -38,6 +38,10 @@ from hwflow.types import Interval, IntType, TensorType
 class ScaledAdd(LogicalOperator[ScaledAddAttributes], Joined[ScaledAddAttributes]):
     attributes = ScaledAddAttributes
     stages = frozenset({Stage.QUANTIZED, Stage.DATAFLOW, Stage.SCHEDULED})
+    keeps_order = joins = True
+
+    def channel_axis(self, node: Node[ScaledAddAttributes]) -> int | None:
+        return node.attributes.axis if any(len(each) > 1 for each in node.attributes.multipliers) else None
 
     def infer(self, attributes: ScaledAddAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         shape, axis = inputs[0].shape, attributes.axis

@@ -22,6 +22,8 @@ from hwflow.cores.operator import Decision, Device, Folding, HardwareOperator, L
 from hwflow.cores.timing import Process, Timing, every
 from hwflow.cores.windows.sliding_window import SlidingWindowAttributes
 from hwflow.ir.graph import Attributes, IntArray, Node, Stage, Value
+from hwflow.ir.node_attributes import Window
+from hwflow.types import TensorType
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,6 +105,13 @@ def group_process(shape: tuple[int, ...], window: int, lanes: int) -> Process:
 def divisors(count: int) -> list[int]:
     """Return the divisors of a number of at least 1, ascending."""
     return [n for n in range(1, count + 1) if count % n == 0]
+
+
+def pools_images(image: TensorType, window: Window) -> bool:
+    """Tell whether a pool needs the pixels of an image side by side: a window over all of a single row does not, since
+    rows of a matrix are images, too (:func:`lower_pool`)."""
+    _, height, width = image.shape
+    return height > 1 or not WindowGeometry.of(window, height, width).whole
 
 
 def lower_pool(
