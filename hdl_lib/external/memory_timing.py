@@ -9,6 +9,8 @@ from typing import Protocol
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from hdl_lib.memories.storage import StorageStyle
+
 
 class MemoryChip(Protocol):
     """A memory of ``pages`` of ``columns`` words with ``width`` bits each."""
@@ -96,9 +98,9 @@ class MemoryTiming(ABC):
         return self.chip.columns
 
     @property
-    def queue_style(self) -> str:
+    def queue_style(self) -> StorageStyle:
         """Return the storage of queues beside the controller, as of :class:`hdl_lib.streams.fifo.Fifo`."""
-        return "auto"
+        return StorageStyle.AUTO
 
     @property
     def refresh_cycles(self) -> int:

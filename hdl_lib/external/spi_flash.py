@@ -17,6 +17,7 @@ from amaranth.lib.wiring import In, Out
 
 from hdl_lib.blocks import delayed
 from hdl_lib.external.memory_timing import MemoryController, MemoryTiming
+from hdl_lib.memories.storage import StorageStyle
 
 _COLUMNS = 2048  # words of a page: one of the sectors that a flash erases
 _WIRES = 4
@@ -96,9 +97,9 @@ class SpiFlashTiming(MemoryTiming):
         return True
 
     @property
-    def queue_style(self) -> str:
+    def queue_style(self) -> StorageStyle:
         """The parts that have a flash beside them here have no memories in look-up tables."""
-        return "block"
+        return StorageStyle.BLOCK
 
     def burst_cycles(self, length: int, *, write: bool = False) -> int:
         head = _COMMAND + SpiFlashController.dummies

@@ -15,6 +15,7 @@ from amaranth.lib.wiring import In, Out
 
 from hdl_lib.blocks import delayed
 from hdl_lib.external.memory_timing import MemoryController, MemoryTiming
+from hdl_lib.memories.storage import StorageStyle
 
 _COLUMNS = 512  # a page is no more than a unit of places: regions begin with one
 
@@ -72,9 +73,9 @@ class SpramTiming(MemoryTiming):
         return 128
 
     @property
-    def queue_style(self) -> str:
+    def queue_style(self) -> StorageStyle:
         """Parts with such RAM have no memories in look-up tables."""
-        return "block"
+        return StorageStyle.BLOCK
 
     def burst_cycles(self, length: int, *, write: bool = False) -> int:
         return length

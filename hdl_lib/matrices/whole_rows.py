@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out
 
 from hdl_lib.blocks import delayed, loop
 from hdl_lib.matrices.stream_matrix import StreamMatrix
-from hdl_lib.memories.storage import count
+from hdl_lib.memories.storage import StorageStyle, count
 from hdl_lib.streams.fifo import Fifo
 
 
@@ -49,7 +49,7 @@ class WholeRows(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.submodules.queue = queue = Fifo(self.i.payload.shape(), self.depth_of(self.beats), style="block")
+        m.submodules.queue = queue = Fifo(self.i.payload.shape(), self.depth_of(self.beats), style=StorageStyle.BLOCK)
         enters, leaves, comes, goes = (Signal(name=name) for name in ("enters", "leaves", "comes", "goes"))
         # Rows that may leave, less one: the sign says that there is none. Their last beats are through the memory then.
         whole = Signal(range(-1, self.HELD), init=-1)
@@ -94,4 +94,4 @@ class WithWholeRows(wiring.Component):
         return m
 
 
-_LATENCY = Fifo.latency_of(1, 2, "block")
+_LATENCY = Fifo.latency_of(1, 2, StorageStyle.BLOCK)

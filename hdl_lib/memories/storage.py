@@ -13,38 +13,47 @@ Timing: a push at cycle t into an empty storage shows ``o.valid`` at t + :func:`
 ``max(push + latency, pop of the one before + 1)``: one beat per cycle, no bubble.
 """
 
+from enum import StrEnum
+
 from amaranth.hdl import Const, Module, Mux, Shape, Signal, Value
 from amaranth.lib import memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hdl_lib.memories.buffer_memory import BufferMemory
 
-STYLES = ("register", "lutram", "block")
+
+class StorageStyle(StrEnum):
+    """Where the beats of a queue lie. The values are the words of reports and of cores' arguments."""
+
+    AUTO = "auto"  # one of the others, by size
+    REGISTER = "register"
+    LUTRAM = "lutram"
+    BLOCK = "block"
+
 
 LUTRAM = "lutram"  # attribute of memories that are to lie in look-up tables, on parts that have such
 REGISTER_DEPTH = 4  # up to this depth flip-flops are smaller than a memory and its two pointers
 BLOCK_BITS = 4096  # from this size on a block RAM is cheaper than look-up tables used as memory
 
-_LATENCY = {"register": 1, "lutram": 1, "block": 3}
+_LATENCY = {StorageStyle.REGISTER: 1, StorageStyle.LUTRAM: 1, StorageStyle.BLOCK: 3}
 
 
-def style_of(shape, depth, style="auto", *, block=True):
-    """Return the storage style: ``style`` itself, or for ``"auto"`` the cheapest by size.
+def style_of(shape, depth, style=StorageStyle.AUTO, *, block=True):
+    """Return the storage style: ``style`` itself, or for AUTO the cheapest by size.
 
-    ``block=False`` limits "auto" to the styles with a latency of one cycle.
+    ``block=False`` limits AUTO to the styles with a latency of one cycle.
     """
-    if style in STYLES:
-        return style
-    if style != "auto":
-        raise ValueError(f"style must be one of 'auto', 'register', 'lutram', 'block', not {style!r}")
+    if style not in set(StorageStyle):
+        raise ValueError(f"style must be one of {', '.join(repr(str(each)) for each in StorageStyle)}, not {style!r}")
+    if style != StorageStyle.AUTO:
+        return StorageStyle(style)
     if depth <= REGISTER_DEPTH:
-        return "register"
-    return "block" if block and depth * Shape.cast(shape).width >= BLOCK_BITS else "lutram"
+        return StorageStyle.REGISTER
+    return StorageStyle.BLOCK if block and depth * Shape.cast(shape).width >= BLOCK_BITS else StorageStyle.LUTRAM
 
 
 def latency_of(style):
-    """Return the cycles from a push into an empty storage of this style ("register", "lutram" or "block") to
-    ``o.valid``."""
+    """Return the cycles from a push into an empty storage of this style, not AUTO, to ``o.valid``."""
     return _LATENCY[style]
 
 
@@ -58,8 +67,11 @@ def check_depth(depth, *, later=True, least=1):
 
 
 def storage_for(shape, depth, style):
-    """Return a storage of ``depth`` entries of ``shape``; ``style`` is "register", "lutram" or "block"."""
-    return {"register": RegisterStorage, "lutram": LutramStorage, "block": BlockStorage}[style](shape, depth)
+    """Return a storage of ``depth`` entries of ``shape``; ``style`` is not AUTO."""
+    kinds = {
+        StorageStyle.REGISTER: RegisterStorage, StorageStyle.LUTRAM: LutramStorage, StorageStyle.BLOCK: BlockStorage
+    }
+    return kinds[style](shape, depth)
 
 
 def count(m, counter, up, down):

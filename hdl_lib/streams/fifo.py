@@ -7,7 +7,7 @@ from amaranth.hdl import Module, Shape, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl_lib.memories.storage import check_depth, latency_of, storage_for, style_of
+from hdl_lib.memories.storage import StorageStyle, check_depth, latency_of, storage_for, style_of
 from hdl_lib.shared import CommonComponent
 
 
@@ -17,8 +17,8 @@ class Fifo(CommonComponent):
     Parameters:
         ``shape``: payload of a beat, any Amaranth shape or layout.
         ``depth``: beats it holds, at least 1. Below :attr:`latency` + 1 it does not reach one beat per cycle.
-        ``style``: "register" (flip-flops), "lutram" (async-read memory), "block" (sync-read memory), or "auto" by size;
-        the choice made is :attr:`style`.
+        ``style``: a :class:`hdl_lib.memories.storage.StorageStyle`: "register" (flip-flops), "lutram" (async-read
+        memory), "block" (sync-read memory), or "auto" by size; the choice made is :attr:`style`.
 
     Members: ``i`` (in), ``o`` (out): streams of ``shape``; ``level`` (out): beats accepted and not yet delivered.
 
@@ -32,7 +32,7 @@ class Fifo(CommonComponent):
 
     module_name = "fifo"
 
-    def __init__(self, shape: Any, depth: int, *, style: str = "auto") -> None:
+    def __init__(self, shape: Any, depth: int, *, style: str = StorageStyle.AUTO) -> None:
         check_depth(depth, later=False)
         self.shape = shape
         self.depth = depth
@@ -53,7 +53,7 @@ class Fifo(CommonComponent):
         return latency_of(self.style)
 
     @staticmethod
-    def latency_of(shape: Any, depth: int, style: str = "auto") -> int:
+    def latency_of(shape: Any, depth: int, style: str = StorageStyle.AUTO) -> int:
         """Return :attr:`latency` of ``Fifo(shape, depth, style=style)``."""
         return latency_of(style_of(shape, depth, style))
 

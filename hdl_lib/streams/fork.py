@@ -7,7 +7,7 @@ from amaranth.hdl import Module, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl_lib.memories.storage import check_depth, latency_of
+from hdl_lib.memories.storage import StorageStyle, check_depth, latency_of
 from hdl_lib.streams.output_queue import OutputQueue
 
 
@@ -36,7 +36,7 @@ class Fork(wiring.Component):
     @staticmethod
     def latency_of(style: str) -> int:
         """Return the cycles from a step to ``valid`` on a branch whose queue has this style."""
-        return latency_of("register" if style == "auto" else style)
+        return latency_of(StorageStyle.REGISTER if style == StorageStyle.AUTO else style)
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Fork(wiring.Component):
             raise ValueError(f"depths must have one entry for each of the {outputs} outputs, not {len(depths)}")
         for depth in depths:
             check_depth(depth)
-        styles = ("auto",) * outputs if styles is None else tuple(styles)
+        styles = (StorageStyle.AUTO,) * outputs if styles is None else tuple(styles)
         if len(styles) != outputs:
             raise ValueError(f"styles must have one entry for each of the {outputs} outputs, not {len(styles)}")
         self.shape = shape

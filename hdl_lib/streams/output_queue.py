@@ -7,7 +7,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hdl_lib.blocks import delayed
-from hdl_lib.memories.storage import check_depth, count, latency_of, storage_for, style_of
+from hdl_lib.memories.storage import StorageStyle, check_depth, count, latency_of, storage_for, style_of
 from hdl_lib.shared import CommonComponent
 
 
@@ -37,7 +37,7 @@ class OutputQueue(CommonComponent):
 
     module_name = "queue"
 
-    def __init__(self, shape, depth, *, style="auto"):
+    def __init__(self, shape, depth, *, style=StorageStyle.AUTO):
         check_depth(depth, least=0)
         self.shape = shape
         self.depth = depth
@@ -68,7 +68,7 @@ class OutputQueue(CommonComponent):
         """Return the cycles from a push into the empty queue to ``o.valid``."""
         if self.depth == 0:
             return 0
-        return latency_of("register" if self.style == "auto" else self.style)
+        return latency_of(StorageStyle.REGISTER if self.style == StorageStyle.AUTO else self.style)
 
     def issue(self, m, source, stages):
         """Return a step: each beat of ``source`` is one, takes a credit, and pushes ``stages`` cycles later."""

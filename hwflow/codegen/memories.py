@@ -8,7 +8,7 @@ from typing import Any
 
 from hdl_lib.memories.buffer_memory import memory_parts
 from hdl_lib.memories.rom import banks_of
-from hdl_lib.memories.storage import style_of
+from hdl_lib.memories.storage import StorageStyle, style_of
 from hwflow.cores import costs
 from hwflow.cores.beat_movers import FifoAttributes, ForkAttributes, queue_styles
 from hwflow.cores.matrix.depthwise import DepthwiseAttributes, buffers
@@ -20,10 +20,10 @@ from hwflow.schedule.plan import Plan
 
 @dataclass(frozen=True)
 class Memory:
-    """A memory. ``kind``: "fifo", "line_buffer" or "table" (weights, parameters of requantizers). ``storage``: "block",
-    "lutram" (distributed RAM), "register" or "logic". ``bits``: ``words * width``. ``block_rams``: the primitives it
-    takes, each used as ``shape`` (words, bits). ``waste_bits``: the unused bits of those (of a table, beyond the bits
-    that change) or of distributed RAM of 16 rows by 4 bits; 0 for registers and logic."""
+    """A memory. ``kind``: "fifo", "line_buffer" or "table" (weights, parameters of requantizers). ``storage``: a
+    :class:`hdl_lib.memories.storage.StorageStyle` but AUTO, or "logic". ``bits``: ``words * width``. ``block_rams``:
+    the primitives it takes, each used as ``shape`` (words, bits). ``waste_bits``: the unused bits of those (of a table,
+    beyond the bits that change) or of distributed RAM of 16 rows by 4 bits; 0 for registers and logic."""
 
     name: str
     kind: str
@@ -50,7 +50,8 @@ def memories(plan: Plan, files: Sequence[MemoryFile], family: str) -> list[Memor
     for file in files:
         words = len(file.words)
         changing = costs.changing_bits(file.words, file.width)
-        storage = "block" if costs.rom(family, words, file.width, changing, held=file.held).bram else "logic"
+        in_block = costs.rom(family, words, file.width, changing, held=file.held).bram
+        storage = StorageStyle.BLOCK if in_block else "logic"
         result.append(_of(family, file.name, "table", words, file.width, storage, changing.columns))
     return result
 
@@ -67,14 +68,14 @@ def memory_report(plan: Plan, files: Sequence[MemoryFile], family: str) -> dict[
     }
 
 
-def queue_style(node: Node, decision: Decision, index: int) -> str:
-    """Return the storage of an output's queue: "register", "lutram" or "block"."""
-    style = "auto"
+def queue_style(node: Node, decision: Decision, index: int) -> StorageStyle:
+    """Return the storage of an output's queue."""
+    style = StorageStyle.AUTO
     if isinstance(node.attributes, FifoAttributes):
-        style = "block"
+        style = StorageStyle.BLOCK
     elif isinstance(node.attributes, ForkAttributes):
         style = queue_styles(node, decision)[index]
-    return str(style_of(1, decision.depths[index], style, block=False))  # type: ignore[no-untyped-call]  # no annotations there
+    return StorageStyle(style_of(1, decision.depths[index], style, block=False))  # type: ignore[no-untyped-call]  # no annotations there
 
 
 def _line_buffers(node: Node, decision: Decision, family: str) -> list[Memory]:
@@ -82,7 +83,7 @@ def _line_buffers(node: Node, decision: Decision, family: str) -> list[Memory]:
     folding = decision.folding
     if isinstance(node.attributes, DepthwiseAttributes):
         words, copies, width = buffers(node, decision)
-        storage = "block" if costs.in_block_ram(family, words, width) else "lutram"
+        storage = _buffer_style(family, words, width)
         return [_of(family, f"{node.name}_{n}", "line_buffer", words, width, storage) for n in range(copies)]
     if is_whole(node, folding):
         return []
@@ -92,16 +93,20 @@ def _line_buffers(node: Node, decision: Decision, family: str) -> list[Memory]:
     row = -(-node.inputs[0].typed.shape[1] // folding.input_lanes) if serial else 1
     row *= node.attributes.geometry.width if serial else steps_of(node, folding).words
     names, words = ([node.name], rows * row) if serial else ([f"{node.name}_{n}" for n in range(rows)], row)
-    storage = "register" if words == 1 else "block" if costs.in_block_ram(family, words, width) else "lutram"
+    storage = StorageStyle.REGISTER if words == 1 else _buffer_style(family, words, width)
     return [_of(family, name, "line_buffer", words, width, storage) for name in names]
+
+
+def _buffer_style(family: str, words: int, width: int) -> StorageStyle:
+    return StorageStyle.BLOCK if costs.in_block_ram(family, words, width) else StorageStyle.LUTRAM
 
 
 def _of(family: str, name: str, kind: str, words: int, width: int, storage: str, columns: int = 0) -> Memory:
     """Describe a memory. ``columns``: of a table, whose constant bits take no block RAM."""
-    if storage == "lutram" and costs.FAMILIES[family].lutram is None:
-        storage = "register"
+    if storage == StorageStyle.LUTRAM and costs.FAMILIES[family].lutram is None:
+        storage = StorageStyle.REGISTER
     blocks, shape, waste = 0, None, 0
-    if storage == "block":
+    if storage == StorageStyle.BLOCK:
         if kind == "table":
             parts, columns = [-(-words // banks_of(width, words))], columns or width
         else:
@@ -112,6 +117,6 @@ def _of(family: str, name: str, kind: str, words: int, width: int, storage: str,
         _, shape = costs.block_ram_shape(family, parts[0], columns, writable=kind != "table")
         blocks = sum(costs.block_ram_shape(family, part, columns, writable=kind != "table")[0] for part in parts)
         waste = blocks * shape[0] * shape[1] - sum(parts) * columns
-    elif storage == "lutram":
+    elif storage == StorageStyle.LUTRAM:
         waste = 16 * -(-words // 16) * 4 * -(-width // 4) - words * width
     return Memory(name, kind, words, width, words * width, storage, blocks, shape, waste)

@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 from amaranth.lib.data import ArrayLayout
 
-from hdl_lib.memories.storage import REGISTER_DEPTH
+from hdl_lib.memories.storage import REGISTER_DEPTH, StorageStyle
 from hdl_lib.streams.fifo import Fifo as FifoCore
 from hdl_lib.streams.fork import Fork as ForkCore
 from hdl_lib.streams.frame_sync import FrameSync as FrameSyncCore
@@ -72,10 +72,8 @@ class Fork(HardwareOperator[ForkAttributes]):
         return Timing((process,), tuple(ForkCore.latency_of(style) for style in queue_styles(node, decision)))
 
     def resources(self, node: Node[ForkAttributes], decision: Decision, device: Device) -> Resources:
-        styles = queue_styles(node, decision)
-        return costs.fork(
-            device.family, _beat_bits(node, decision), decision.depths, [style == "block" for style in styles]
-        )
+        in_block = [style == StorageStyle.BLOCK for style in queue_styles(node, decision)]
+        return costs.fork(device.family, _beat_bits(node, decision), decision.depths, in_block)
 
     def build(self, node: Node[ForkAttributes], decision: Decision, name: str) -> Built:
         layout = ArrayLayout(shape_of(node.inputs[0].typed.element), decision.folding.input_lanes)
@@ -83,9 +81,9 @@ class Fork(HardwareOperator[ForkAttributes]):
         return Built(core, [core.i], [core.o[index] for index in range(node.attributes.outputs)])
 
 
-def queue_styles(node: Node[ForkAttributes], decision: Decision) -> tuple[str, ...]:
+def queue_styles(node: Node[ForkAttributes], decision: Decision) -> tuple[StorageStyle, ...]:
     """Return the storage of the queue of each branch of a fork."""
-    return decision.styles or ("auto",) * int(node.attributes.outputs)
+    return decision.styles or (StorageStyle.AUTO,) * int(node.attributes.outputs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,14 +190,14 @@ class Fifo(_PassThrough[FifoAttributes]):
 
     def timing(self, node: Node[FifoAttributes], decision: Decision) -> Timing:
         count = self.cycles(node, decision.folding)
-        return beat_by_beat(count, FifoCore.latency_of(1, 1, "block"))
+        return beat_by_beat(count, FifoCore.latency_of(1, 1, StorageStyle.BLOCK))
 
     def resources(self, node: Node[FifoAttributes], decision: Decision, device: Device) -> Resources:
         return costs.block_queue(device.family, _beat_bits(node, decision), decision.depth)
 
     def build(self, node: Node[FifoAttributes], decision: Decision, name: str) -> Built:
         layout = ArrayLayout(shape_of(node.inputs[0].typed.element), decision.folding.input_lanes)
-        core = FifoCore(layout, decision.depth, style="block")
+        core = FifoCore(layout, decision.depth, style=StorageStyle.BLOCK)
         return Built(core, [core.i], [core.o])
 
 
@@ -226,7 +224,8 @@ class Relay(_PassThrough[RelayAttributes]):
 
     def build(self, node: Node[RelayAttributes], decision: Decision, name: str) -> Built:
         layout = ArrayLayout(shape_of(node.inputs[0].typed.element), decision.folding.input_lanes)
-        core = FifoCore(layout, decision.depth, style="register" if decision.depth <= REGISTER_DEPTH else "lutram")
+        style = StorageStyle.REGISTER if decision.depth <= REGISTER_DEPTH else StorageStyle.LUTRAM
+        core = FifoCore(layout, decision.depth, style=style)
         return Built(core, [core.i], [core.o])
 
 

@@ -14,6 +14,7 @@ from amaranth.lib.wiring import Component
 
 from hdl_lib.arithmetic.multiplier import ProductForm
 from hdl_lib.memories.rom import Table, WritePort
+from hdl_lib.memories.storage import StorageStyle
 from hwflow.cores.timing import Timing
 from hwflow.ir.graph import Attributes, Graph, IntArray, Node, Stage, Value
 from hwflow.types import TensorType
@@ -92,7 +93,7 @@ class Decision:
 
     folding: Folding
     depths: tuple[int, ...] = ()
-    styles: tuple[str, ...] = ()
+    styles: tuple[StorageStyle, ...] = ()
     rows: int | None = None
     pixels: int | None = None
     interval: int | None = None

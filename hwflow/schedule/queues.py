@@ -20,6 +20,7 @@ from typing import NoReturn
 
 from hwflow.cores import costs
 from hwflow.cores.beat_movers import FifoAttributes, ForkAttributes, queue_styles
+from hwflow.cores.costs import StorageStyle
 from hwflow.cores.costs.storage_steps import storage_steps
 from hwflow.cores.matrix.depthwise import DepthwiseAttributes, least_pixels, released_by_pixel
 from hwflow.cores.operator import Device, Folding
@@ -286,7 +287,7 @@ def _worth_most(plan: Plan, device: Device, depths: Mapping[Value, int], room: i
         if isinstance(producer.attributes, FifoAttributes) or value not in depths:
             continue
         width, depth = plan.folding(producer).output_lanes * value.typed.element.bits, depths[value]
-        if costs.cheapest_style(device.family, width, depth) == "block":
+        if costs.cheapest_style(device.family, width, depth) == StorageStyle.BLOCK:
             flat, block = (way(device.family, width, depth) for way in (costs.queue, costs.block_queue))
             found.append((flat.lut + flat.ff - block.lut - block.ff, len(found), int(block.bram), value))
     chosen: set[Value] = set()
@@ -316,15 +317,16 @@ def _into_block_ram(
             continue  # moved already: what stays is the core's own
         lanes = plan.folding(node).output_lanes
         styles = [
-            "block" if value in chosen
+            StorageStyle.BLOCK if value in chosen
             else costs.cheapest_style(device.family, lanes * value.typed.element.bits, depths[value], scarce=scarce)
             for value in node.outputs
         ]
-        deep = [value for value, style in zip(node.outputs, styles, strict=True) if style == "block"]
+        deep = [value for value, style in zip(node.outputs, styles, strict=True) if style == StorageStyle.BLOCK]
         if isinstance(node.attributes, ForkAttributes):
             before = queue_styles(node, plan[node])
-            there = [value for value, style in zip(node.outputs, before, strict=True) if style == "block"]
-            styles = ["block" if value in there or value in deep else "auto" for value in node.outputs]
+            there = [value for value, style in zip(node.outputs, before, strict=True) if style == StorageStyle.BLOCK]
+            both = {*there, *deep}
+            styles = [StorageStyle.BLOCK if value in both else StorageStyle.AUTO for value in node.outputs]
             plan[node] = replace(plan[node], styles=tuple(styles))
             moved.update((value, value) for value in deep if value not in there)
             continue

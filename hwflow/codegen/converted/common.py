@@ -8,6 +8,7 @@ from concurrent.futures import Executor
 from dataclasses import replace
 from typing import NamedTuple
 
+from hdl_lib.memories.storage import StorageStyle
 from hwflow.codegen.converted.modules import Common, CoreModule, common_module
 from hwflow.codegen.converted.rtlil_text import legal
 from hwflow.codegen.emitted.packaging import TOP
@@ -51,7 +52,7 @@ def _kinds(modules: Iterable[CoreModule | _Made]) -> list[Common]:
 def _name(common: Common) -> str:
     """Name a shared module: no name of a core or of its submodules has a number after a dot."""
     numbers = "x".join(str(value) for _, value in common.key if isinstance(value, int))
-    words = "".join(f"_{value}" for _, value in common.key if isinstance(value, str) and value != "auto")
+    words = "".join(f"_{value}" for _, value in common.key if isinstance(value, str) and value != StorageStyle.AUTO)
     return f"{TOP}.{common.kind.module_name}.{numbers}{words}"
 
 

@@ -4,6 +4,7 @@
 flip-flops, ``dsp`` multiplier primitives (MULT18X18D, SB_MAC16), ``bram`` block RAM primitives (DP16KD, SB_RAM40_4K).
 """
 
+from hdl_lib.memories.storage import StorageStyle as StorageStyle
 from hwflow.cores.costs.basics import FEW as FEW
 from hwflow.cores.costs.basics import MOST_KNOWN_BITS as MOST_KNOWN_BITS
 from hwflow.cores.costs.basics import MOST_LANES as MOST_LANES

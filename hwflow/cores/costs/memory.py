@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from hdl_lib.memories.buffer_memory import memory_parts
 from hdl_lib.memories.rom import DEEPEST, SELECT_REACH, banks_of
-from hdl_lib.memories.storage import REGISTER_DEPTH
+from hdl_lib.memories.storage import REGISTER_DEPTH, StorageStyle
 from hwflow.cores.costs.changing import Changing, changing_columns, changing_numbers
 from hwflow.cores.costs.family import FAMILIES
 from hwflow.cores.costs.plain_tables import plain_tables, without_idle_bits
@@ -329,13 +329,12 @@ def cells(storage: Resources, family: str, *, scarce: bool) -> int:
     return storage.lut + storage.ff + each * storage.bram
 
 
-def cheapest_style(family: str, width: int, depth: int, *, scarce: bool = False) -> str:
-    """Return the storage of a queue of ``depth`` beats: "block" where look-up tables and flip-flops would cost more
-    than block RAM takes of a device; else "auto". ``scarce``: the design would fit but for its block RAMs. A block RAM,
-    whose latency is longer, takes more beats to do the same: no queue of so few that registers hold them moves
-    there."""
+def cheapest_style(family: str, width: int, depth: int, *, scarce: bool = False) -> StorageStyle:
+    """Return the storage of a queue of ``depth`` beats: BLOCK where look-up tables and flip-flops would cost more than block RAM
+    takes of a device; else AUTO. ``scarce``: the design would fit but for its block RAMs. A block RAM, whose latency
+    is longer, takes more beats to do the same: no queue of so few that registers hold them moves there."""
     if depth <= REGISTER_DEPTH:
-        return "auto"
+        return StorageStyle.AUTO
     ways = (way(family, width, depth) for way in (queue, block_queue))
     flat, block = (cells(way, family, scarce=scarce) for way in ways)
-    return "block" if flat > block else "auto"
+    return StorageStyle.BLOCK if flat > block else StorageStyle.AUTO

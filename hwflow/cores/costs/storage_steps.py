@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hdl_lib.memories.storage import REGISTER_DEPTH
+from hdl_lib.memories.storage import REGISTER_DEPTH, StorageStyle
 from hwflow.cores.costs.family import FAMILIES
 from hwflow.cores.costs.memory import block_queue, cells, cheapest_style, queue
 
@@ -38,5 +38,5 @@ def storage_steps(
 
 def _storage(family: str, width: int, depth: int, in_block: bool, scarce: bool) -> int:
     """Return look-up tables and flip-flops, with those that block RAMs count as."""
-    in_block = in_block or cheapest_style(family, width, depth, scarce=scarce) == "block"
+    in_block = in_block or cheapest_style(family, width, depth, scarce=scarce) == StorageStyle.BLOCK
     return cells((block_queue if in_block else queue)(family, width, depth), family, scarce=scarce)
