@@ -17,6 +17,7 @@ from functools import cached_property, reduce
 from heapq import heapify, heappop, heappush
 from math import prod
 from operator import add
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -42,7 +43,11 @@ class Selection:
     needs: IntArray
 
 
-Part = tuple[str, int]
+class Part(NamedTuple):
+    """A summand of a bucket: a table, or the message of another bucket, by its ``number``."""
+
+    number: int
+    is_message: bool = False
 
 
 @dataclass
@@ -63,8 +68,8 @@ class Bucket:
 
     @cached_property
     def parts(self) -> list[Part]:
-        """Return the summands, by kind and number."""
-        return [("table", t) for t in self.tables] + [("message", c) for c in self.children]
+        """Return the summands, tables first."""
+        return [Part(t) for t in self.tables] + [Part(c, is_message=True) for c in self.children]
 
 
 class Elimination:
@@ -125,8 +130,7 @@ class Elimination:
         return table.transpose(order).reshape(shape)
 
     def _variables(self, part: Part) -> tuple[int, ...]:
-        kind, index = part
-        return self.tables[index].variables if kind == "table" else self.buckets[index].scope
+        return self.buckets[part.number].scope if part.is_message else self.tables[part.number].variables
 
     def sum_of(self, rows: Sequence[int]) -> IntArray:
         """Return the sum of these rows of the tables."""
@@ -152,8 +156,7 @@ class Weighed:
 
     def _part(self, part: Part) -> FloatArray:
         """Return a table or a child's message, with an axis for each variable of its bucket's clique."""
-        kind, index = part
-        return self._order.spread(part, (self._cells if kind == "table" else self._messages)[index])
+        return self._order.spread(part, (self._messages if part.is_message else self._cells)[part.number])
 
     def selection(self) -> Selection:
         """Return a selection with the least sum."""
@@ -176,7 +179,7 @@ class Weighed:
                     found[index] = np.array(others - float(self._messages[index]))
                     continue
                 above = buckets[bucket.parent]
-                rest = self.rest(bucket.parent, {("message", index)}, found[bucket.parent])
+                rest = self.rest(bucket.parent, {Part(index, is_message=True)}, found[bucket.parent])
                 gone = tuple(axis for axis, v in enumerate(above.clique) if v not in bucket.scope)
                 kept = [v for v in above.clique if v in bucket.scope]
                 found[index] = rest.min(axis=gone).transpose([kept.index(v) for v in bucket.scope])
@@ -225,7 +228,7 @@ def _buckets(tables: Sequence[Table], sizes: Sequence[int]) -> list[Bucket]:
     for index, table in enumerate(tables):
         for v in table.variables:
             near[v] |= set(table.variables) - {v}
-            parts[v].append(("table", index))
+            parts[v].append(Part(index))
     used: set[Part] = set()
     buckets: list[Bucket] = []
 
@@ -247,11 +250,11 @@ def _buckets(tables: Sequence[Table], sizes: Sequence[int]) -> list[Bucket]:
             heappush(smallest, (spans[v], v))
         taken = [part for part in parts.pop(variable) if part not in used]
         used.update(taken)
-        children = [index for kind, index in taken if kind == "message"]
+        children = [part.number for part in taken if part.is_message]
         for index in children:
             buckets[index].parent = len(buckets)
         for v in scope:
-            parts[v].append(("message", len(buckets)))
-        tables_of = [index for kind, index in taken if kind == "table"]
+            parts[v].append(Part(len(buckets), is_message=True))
+        tables_of = [part.number for part in taken if not part.is_message]
         buckets.append(Bucket(variable, tuple(sorted(scope)), tables_of, children))
     return buckets

@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from hwflow.schedule.search.elimination import Elimination, IntArray, Selection, Table, Weighed
+from hwflow.schedule.search.elimination import Elimination, IntArray, Part, Selection, Table, Weighed
 
 _ROUNDING = 1e-9  # relative; prices and resources are whole numbers below 2**40
 _ROUNDS = 60  # of the linear program: few resources take few
@@ -271,7 +271,7 @@ class _Labels:
         tables: dict[int, _Relation] = {}
         for index, bucket in enumerate(order.buckets):
             for number in bucket.tables:
-                tables[number] = self._possible(index, self._rows(number), {("table", number)})
+                tables[number] = self._possible(index, self._rows(number), {Part(number)})
                 if not len(tables[number].needs):
                     return None
                 everything += tables[number].needs.max(axis=0)
@@ -280,13 +280,14 @@ class _Labels:
         roots: list[_Relation] = []
         for index, bucket in enumerate(order.buckets):
             joined: _Relation | None = None
-            left_out: set[tuple[str, int]] = set()
-            for kind, number in sorted(bucket.parts, key=lambda part: part[0] == "table"):
-                part = tables[number]
-                if kind == "message":
-                    part = self._possible(index, messages.pop(number), {(kind, number)})
-                left_out.add((kind, number))
-                joined = part if joined is None else self._possible(index, self._joined(joined, part), left_out)
+            left_out: set[Part] = set()
+            for part in sorted(bucket.parts, key=lambda part: not part.is_message):
+                if part.is_message:
+                    relation = self._possible(index, messages.pop(part.number), {part})
+                else:
+                    relation = tables[part.number]
+                left_out.add(part)
+                joined = relation if joined is None else self._possible(index, self._joined(joined, relation), left_out)
                 if not len(joined.needs):
                     return None
             assert joined is not None
@@ -317,7 +318,7 @@ class _Labels:
         table = self._order.tables[number]
         return _Relation(table.variables, table.places, table.needs, number)
 
-    def _possible(self, index: int, relation: _Relation, without: set[tuple[str, int]]) -> _Relation:
+    def _possible(self, index: int, relation: _Relation, without: set[Part]) -> _Relation:
         """Return the rows with which the whole can stay within every bound; ``without``: the parts that they combine.
         """
         good = np.ones(len(relation.needs), dtype=bool)
