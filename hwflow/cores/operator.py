@@ -46,8 +46,12 @@ class Folding:
     their products. ``part``: magnitude bits of a multiplier block's operand, for cores that split their operands; of
     serial products, the digits of the input taken in a step (:mod:`hwflow.cores.requantizers.serial_requantize`); of
     products in tables, the bits of a digit of the input (:mod:`hwflow.cores.requantizers.multiples`); of a constant
-    network, the levels of adders between registers (0: one), of truth tables likewise; of trees, the units that walk
-    them (0: they stand side by side), with products in a "table" if their leaves are lists; else 0.
+    network, the levels of adders between registers (0: one), of truth tables likewise; of a digit recurrence, the
+    cycles per beat; else 0.
+
+    ``units``: those that walk trees (0: trees stand side by side), with products in a "table" if leaves are lists.
+
+    ``longest``: words of the longest burst from a memory that weights lie in; 0: its node says it.
 
     ``whole_vector``: input lanes are of a vector of several pixels, taken as one pixel (see
     :mod:`hwflow.cores.matrix.mvu`), though they are no more than a pixel's channels; or those of a core that takes
@@ -70,6 +74,8 @@ class Folding:
     whole_vector: bool = False
     clipped: bool = False
     in_block: bool = False
+    units: int = 0
+    longest: int = 0
 
 
 OPEN_DEPTH: Any = None

@@ -167,7 +167,7 @@ def test_units_take_turns_with_deep_trees() -> None:
     assert groups.rounds.tolist() == [6, 4, 2] and groups.ends.tolist() == [False, False, True]
     assert sorted(groups.trees.reshape(-1).tolist()) == [-1] * 6 + list(range(30))
     offered = OPERATORS["tree_ensemble"].foldings(node_of(grower), PART)
-    walked = [(folding.part, OPERATORS["tree_ensemble"].cycles(node_of(grower), folding)) for folding in offered]
+    walked = [(folding.units, OPERATORS["tree_ensemble"].cycles(node_of(grower), folding)) for folding in offered]
     by_units = sorted(pair for pair in walked if pair[0])
     assert by_units[0] == (1, 6 * (6 + 5 + 4 + 3 + 2))
     cycles = [count for _, count in by_units]

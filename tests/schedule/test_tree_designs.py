@@ -39,7 +39,7 @@ def test_a_row_a_cycle_is_a_chain() -> None:
 def test_slower_designs_have_fewer_units(interval: int, units: int) -> None:
     scheduled = check(trees_graph(2), 1, interval, 1)
     (folding,) = [d.folding for node, d in scheduled.plan.decisions.items() if node.op == "tree_ensemble"]
-    assert folding.part == units and scheduled.initiation_interval <= interval
+    assert folding.units == units and scheduled.initiation_interval <= interval
 
 
 def test_a_slower_design_is_smaller() -> None:

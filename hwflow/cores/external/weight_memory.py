@@ -89,7 +89,7 @@ class WeightMemoryAttributes(Attributes):
 
 
 class WeightMemory(HardwareOperator[WeightMemoryAttributes]):
-    """Folding: all outputs have as many lanes as words have elements of the widest weights; ``part`` is the longest
+    """Folding: all outputs have as many lanes as words have elements of the widest weights; it says the ``longest``
     burst: short ones need small queues, but take more of the memory's time."""
 
     attributes = WeightMemoryAttributes
@@ -113,17 +113,17 @@ class WeightMemory(HardwareOperator[WeightMemoryAttributes]):
             return [Folding(lanes, lanes)]
         sizes, timing = _sizes(node), timing_of(node)
         return [
-            Folding(lanes, lanes, part=longest)
+            Folding(lanes, lanes, longest=longest)
             for longest in longest_bursts(timing) if FetchPlan.of(timing, sizes, longest).fits
         ]
 
     def as_chosen(
         self, node: Node[WeightMemoryAttributes], folding: Folding
     ) -> tuple[Node[WeightMemoryAttributes], Folding]:
-        if not folding.part:
+        if not folding.longest:
             return node, folding
-        attributes = replace(node.attributes, longest=folding.part)
-        return Node(node.name, node.inputs, node.outputs, attributes, node.sources), replace(folding, part=0)
+        attributes = replace(node.attributes, longest=folding.longest)
+        return Node(node.name, node.inputs, node.outputs, attributes, node.sources), replace(folding, longest=0)
 
     def cycles(self, node: Node[WeightMemoryAttributes], folding: Folding) -> int:
         plan, given = plan_of(node), node.attributes

@@ -37,7 +37,7 @@ class ListWalks(Implementation[TreeEnsembleAttributes]):
         super().__init__(node, folding)
         self.forest = node.once(ListForest)
         self.rows = int(node.inputs[0].typed.shape[0])
-        self.units, self.lanes = folding.part, folding.input_lanes
+        self.units, self.lanes = folding.units, folding.input_lanes
         self.slots = slots_of(self.lanes)
 
     @classmethod
@@ -49,7 +49,7 @@ class ListWalks(Implementation[TreeEnsembleAttributes]):
             return []
         found, best, units = [], 0, 1
         while units <= MOST_UNITS:
-            folding = Folding(1, targets, part=units, multiplier=ProductForm.TABLE)
+            folding = Folding(1, targets, units=units, multiplier=ProductForm.TABLE)
             core = cls(node, folding)
             if not best or core.walked < best:
                 best = core.walked

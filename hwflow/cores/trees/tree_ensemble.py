@@ -53,6 +53,6 @@ class TreeEnsemble(LogicalOperator[TreeEnsembleAttributes], ImplementedOperator[
     def implementation(
         self, node: Node[TreeEnsembleAttributes], folding: Folding
     ) -> Implementation[TreeEnsembleAttributes]:
-        if not folding.part:
+        if not folding.units:
             return ParallelDecisions(node, folding)
         return (ListWalks if folding.multiplier == ProductForm.TABLE else TreeWalks)(node, folding)

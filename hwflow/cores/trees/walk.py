@@ -68,7 +68,7 @@ class TreeWalks(Implementation[TreeEnsembleAttributes]):
         super().__init__(node, folding)
         self.forest = node.once(Forest)
         self.rows = int(node.inputs[0].typed.shape[0])
-        self.units, self.lanes = folding.part, folding.input_lanes
+        self.units, self.lanes = folding.units, folding.input_lanes
         self.serial = folding.output_lanes < node.attributes.targets
         self.slots = slots_of(self.lanes)
 
@@ -81,7 +81,7 @@ class TreeWalks(Implementation[TreeEnsembleAttributes]):
         for output_lanes in {1 if forest.of_one_target else targets, targets}:
             best, units = 0, 1
             while units <= MOST_UNITS:
-                folding = Folding(1, output_lanes, part=units)
+                folding = Folding(1, output_lanes, units=units)
                 walked = cls(node, folding).walked
                 if not best or walked < best:
                     found.append(replace(folding, input_lanes=fed(forest.features, walked)))
@@ -89,7 +89,7 @@ class TreeWalks(Implementation[TreeEnsembleAttributes]):
                 if len(cls(node, folding).groups.rounds) <= (targets if output_lanes < targets else 1):
                     break
                 units += max(1, units // 4)
-        return sorted(found, key=lambda folding: (folding.part, folding.output_lanes))
+        return sorted(found, key=lambda folding: (folding.units, folding.output_lanes))
 
     @cached_property
     def groups(self) -> Groups:

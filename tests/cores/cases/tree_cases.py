@@ -22,8 +22,8 @@ def _case(
     for number, depth in enumerate(depths):
         grower.tree(depth, number % targets if of_one else None)
     source = TensorType.of((rows, len(reach)), tuple(Interval(0, most) for most in reach), 1)
-    made = tuple(Folding(lanes, outputs, part=units) for lanes, outputs, units in foldings)
-    made += tuple(Folding(lanes, targets, part=units, multiplier=ProductForm.TABLE) for lanes, units in lists)
+    made = tuple(Folding(lanes, outputs, units=units) for lanes, outputs, units in foldings)
+    made += tuple(Folding(lanes, targets, units=units, multiplier=ProductForm.TABLE) for lanes, units in lists)
     if at_once:
         made = tuple(Folding(len(reach), targets, multiplier=kind) for kind in (ProductForm.NONE, ProductForm.TABLE))
     return Case(name, "tree_ensemble", grower.values(), source, made)
