@@ -31,6 +31,15 @@ class Function(ABC):
     def evaluate(self, arrays: Sequence[IntArray]) -> IntArray:
         """Return the results, modulo 2**64."""
 
+    def used_bits(self, operand: int, result: int) -> int:
+        """Return how many of an operand's bits the lowest ``result`` bits depend on."""
+        return operand
+
+    def zero_bits(self, constants: Sequence[Any]) -> int:
+        """Return the trailing bits that are 0 in every result; ``constants``: the operands' values where they are
+        known."""
+        return 0
+
 
 def _all_ones(value: int) -> int:
     """Return the greatest number of the same width."""
@@ -88,6 +97,7 @@ _MEANINGS: Mapping[str, Callable[..., Any]] = {
 }
 
 _OPERANDS = {"not": 1, "wrap": 1, "where": 3}
+_MODULAR = frozenset({"add", "and", "not", "or", "sub", "wrap", "xor"})
 
 
 @dataclass(frozen=True)
@@ -105,6 +115,9 @@ class Simple(Function):
 
     def evaluate(self, arrays: Sequence[IntArray]) -> IntArray:
         return np.asarray(_MEANINGS[self.name](*arrays), dtype=np.int64)
+
+    def used_bits(self, operand: int, result: int) -> int:
+        return min(operand, result) if self.name in _MODULAR else operand
 
 
 @dataclass(frozen=True)
@@ -163,6 +176,12 @@ class Times(Function):
     def evaluate(self, arrays: Sequence[IntArray]) -> IntArray:
         return arrays[0] * self.factor
 
+    def used_bits(self, operand: int, result: int) -> int:
+        return max(0, min(operand, result - self.zero_bits(())))
+
+    def zero_bits(self, constants: Sequence[Any]) -> int:
+        return max(0, (self.factor & -self.factor).bit_length() - 1)
+
 
 @dataclass(frozen=True)
 class Shifted(Function):
@@ -189,6 +208,10 @@ class Shifted(Function):
         outside = (distance < 0) | (distance >= self.bits)
         by = np.where(outside, 0, distance)
         return np.where(outside, 0, x << by) if self.left else np.where(outside, np.where(x < 0, -1, 0), x >> by)
+
+    def zero_bits(self, constants: Sequence[Any]) -> int:
+        distance = constants[1]
+        return distance if self.left and isinstance(distance, int) else 0
 
 
 class Division(Function):

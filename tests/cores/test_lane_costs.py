@@ -1,44 +1,9 @@
-"""Bits that a lane reads and gives, and the lanes of pools: by hand."""
+"""Lanes of pools and sums of resources: by hand."""
 
 from __future__ import annotations
 
-import pytest
-
 from hwflow.cores.operator import Folding, Resources
-from hwflow.cores.streams.lanes import used_bits, zero_bits
 from hwflow.cores.windows.group_pool import divisors, group_foldings
-from hwflow.ir.integer_functions import Function, Shifted, Simple, Times
-from hwflow.types import IntType
-
-U3, U4, U8, I8 = IntType(3, False), IntType(4, False), IntType(8, False), IntType(8, True)
-
-
-@pytest.mark.parametrize(
-    ("function", "element", "output", "bits"),
-    [
-        (Simple("add"), I8, U4, 4),  # the lowest bits of a sum follow from the lowest ones
-        (Simple("add"), U4, I8, 4),
-        (Simple("less"), I8, U4, 8),  # a comparison looks at all
-        (Times(12), U8, U4, 2),  # times 4: two bits of the result are 0
-        (Times(12), U8, I8, 6),
-        (Times(16), U8, U3, 0),
-        (Times(3), U3, U8, 3),
-    ],
-)
-def test_bits_that_the_result_depends_on(function: Function, element: IntType, output: IntType, bits: int) -> None:
-    assert used_bits(function, element, output) == bits
-
-
-@pytest.mark.parametrize(
-    ("function", "constants", "bits"),
-    [
-        (Times(12), (None,), 2), (Times(-8), (None,), 3), (Times(5), (None,), 0), (Times(0), (None,), 0),
-        (Shifted(True, 8), (None, 3), 3), (Shifted(True, 8), (None, None), 0), (Shifted(False, 8), (None, 3), 0),
-        (Simple("add"), (None, 4), 0),
-    ],
-)
-def test_bits_that_are_always_0(function: Function, constants: tuple[int | None, ...], bits: int) -> None:
-    assert zero_bits(function, constants) == bits
 
 
 def test_lanes_of_pools() -> None:

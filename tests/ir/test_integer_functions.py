@@ -120,3 +120,31 @@ def test_wrapping(element: IntType) -> None:
 def test_products_beyond_64_bits_wrap_to_the_right_32() -> None:
     a, b = np.array([0xFFFF_FFFF]), np.array([0xFFFF_FFFE])
     assert wrapped(a * b, IntType(32, False)).tolist() == [0xFFFF_FFFF * 0xFFFF_FFFE % 2**32]
+
+
+@pytest.mark.parametrize(
+    ("function", "operand", "result", "bits"),
+    [
+        (Simple("add"), 8, 4, 4),  # the lowest bits of a sum follow from the lowest ones
+        (Simple("add"), 4, 8, 4),
+        (Simple("less"), 8, 4, 8),  # a comparison looks at all
+        (Times(12), 8, 4, 2),  # times 4: two bits of the result are 0
+        (Times(12), 8, 8, 6),
+        (Times(16), 8, 3, 0),
+        (Times(3), 3, 8, 3),
+    ],
+)
+def test_bits_that_the_result_depends_on(function: Function, operand: int, result: int, bits: int) -> None:
+    assert function.used_bits(operand, result) == bits
+
+
+@pytest.mark.parametrize(
+    ("function", "constants", "bits"),
+    [
+        (Times(12), (None,), 2), (Times(-8), (None,), 3), (Times(5), (None,), 0), (Times(0), (None,), 0),
+        (Shifted(True, 8), (None, 3), 3), (Shifted(True, 8), (None, None), 0), (Shifted(False, 8), (None, 3), 0),
+        (Simple("add"), (None, 4), 0),
+    ],
+)
+def test_bits_that_are_always_0(function: Function, constants: tuple[int | None, ...], bits: int) -> None:
+    assert function.zero_bits(constants) == bits

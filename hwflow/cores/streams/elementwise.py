@@ -26,7 +26,7 @@ from hwflow.cores.operator import (
     grouped,
 )
 from hwflow.cores.streams.joined import Joined, joined_streams, joined_timing
-from hwflow.cores.streams.lanes import lane_function, lane_resources, used_bits, zero_bits
+from hwflow.cores.streams.lanes import lane_function, lane_resources
 from hwflow.cores.timing import Timing, beat_by_beat
 from hwflow.ir.graph import IntArray, Node, Stage
 from hwflow.ir.integer_functions import Function, Multiplied
@@ -89,11 +89,11 @@ class Elementwise(LogicalOperator[ElementwiseAttributes], Joined[ElementwiseAttr
         output, constants, lanes = node.outputs[0].typed.element, node.attributes.constants, folding.output_lanes
         types = _types(node)
         operands = [costs.Operand(element, isinstance(c, int)) for c, element in zip(constants, types, strict=True)]
-        widths = [used_bits(function, value.typed.element, output) for value in node.inputs]
+        widths = [function.used_bits(value.typed.element.bits, output.bits) for value in node.inputs]
         tensors = _tensors(node)
         words = _words(tensors, lanes)
         bits = [
-            used_bits(function, element, output)
+            function.used_bits(element.bits, output.bits)
             for constant, element in zip(constants, types, strict=True) if isinstance(constant, np.ndarray)
         ]
         tables, held = _tables(device.family, words, bits, chosen=not decision.provisional)
@@ -102,7 +102,7 @@ class Elementwise(LogicalOperator[ElementwiseAttributes], Joined[ElementwiseAttr
         latency = Core.latency_of(_lane(node, folding), tables=bool(tensors))
         if tensors:
             total += tables + costs.count_up(len(words[0])) + Resources(ff=READ_LATENCY * lanes * sum(widths))
-        made = max(1, output.bits - zero_bits(function, constants))
+        made = max(1, output.bits - function.zero_bits(constants))
         return total + costs.joined(device.family, widths, made, lanes, latency - 1, decision.depth)
 
     def build(self, node: Node[ElementwiseAttributes], decision: Decision, name: str) -> Built:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from hdl_lib.arithmetic.divider import Divider, DivisionForm
 from hdl_lib.arithmetic.lane_functions import Absolute, Expression, Extremum, LaneFunction, Multiple, Product, Shift
@@ -29,7 +28,6 @@ from hwflow.types import IntType
 _DIVISIONS: dict[type[Function], DivisionForm] = {
     Quotient: DivisionForm.QUOTIENT, Remainder: DivisionForm.REMAINDER, Modulus: DivisionForm.MODULUS
 }
-_MODULAR = frozenset({"add", "and", "not", "or", "sub", "wrap", "xor"})
 _COMPARISONS = frozenset({"greater", "greater_or_equal", "less", "less_or_equal"})
 
 
@@ -104,21 +102,3 @@ def _lane_resources(family: str, function: Function, inputs: costs.Operands, out
         case Division():
             return costs.divider(family, inputs, output, _DIVISIONS[type(function)])
     raise AssertionError(f"{function} has no hardware")
-
-
-def used_bits(function: Function, element: IntType, output: IntType) -> int:
-    """Return the bits of an operand that the result's bits depend on."""
-    if isinstance(function, Times):
-        return max(0, min(element.bits, output.bits - zero_bits(function, (None,))))
-    modular = isinstance(function, Simple) and function.name in _MODULAR
-    return min(element.bits, output.bits) if modular else element.bits
-
-
-def zero_bits(function: Function, constants: Sequence[Any]) -> int:
-    """Return the trailing bits that are 0 in every result; ``constants``: the operands' values where they are known."""
-    match function:
-        case Times(factor):
-            return max(0, (factor & -factor).bit_length() - 1)
-        case Shifted(True):
-            return constants[1] if isinstance(constants[1], int) else 0
-    return 0
