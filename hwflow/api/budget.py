@@ -69,9 +69,9 @@ def amounts(asked: Mapping[str, int | float | str] | None) -> Amounts:
     for name, value in (asked or {}).items():
         amount = _amount(value)
         if name not in RESOURCES:
-            findings.append(_bad(f"names must be among {', '.join(RESOURCES)}, not {show(name)}"))
+            findings.append(malformed(f"names must be among {', '.join(RESOURCES)}, not {show(name)}"))
         elif amount is None:
-            findings.append(_bad(f"{name} must be a number or a percentage of at least 0, not {show(value)}"))
+            findings.append(malformed(f"{name} must be a number or a percentage of at least 0, not {show(value)}"))
         else:
             found[name] = amount
     if findings:
@@ -80,13 +80,14 @@ def amounts(asked: Mapping[str, int | float | str] | None) -> Amounts:
 
 
 def beyond_part(
-    board: Board, asked: Amounts, queued: Sequence[int] = (), carrier: str = "serial"
+    board: Board, asked: Amounts, queued: Sequence[int] = (), *, carrier: str, what_if: bool
 ) -> list[Finding]:
-    """Return a finding for each resource of which more is ``asked`` than ``board`` has beside its shell. The shell
-    grows with the bytes that are ``queued`` (:func:`queued_bytes`)."""
+    """Return a finding for each resource of which more is ``asked`` than ``board`` has beside its shell, or raise
+    :class:`UsageError` with them unless such a design is wanted as a ``what_if``. The shell grows with the bytes that
+    are ``queued`` (:func:`queued_bytes`): none are known before the model is."""
     there = _there(board, queued, carrier)
     counts = {name: amount.of(there[name]) for name, amount in asked.items()}
-    return [
+    beyond = [
         Finding(
             "budget-option", "option --budget",
             f"{name} must be at most {there[name]}, what {board.name} has beside its link, not {count}",
@@ -95,6 +96,9 @@ def beyond_part(
         for name, count in counts.items()
         if count > there[name]
     ]
+    if beyond and not what_if:
+        raise UsageError(beyond)
+    return beyond
 
 
 def queued_bytes(graph: Graph) -> list[int]:
@@ -149,7 +153,8 @@ def _there(board: Board, queued: Sequence[int], carrier: str) -> dict[str, int]:
     return {name: max(0, int(getattr(board.part, name)) - shell[name]) for name in RESOURCES}
 
 
-def _bad(message: str) -> Finding:
+def malformed(message: str) -> Finding:
+    """Return the finding that --budget is malformed."""
     return Finding("budget-option", "option --budget", message, "for example --budget lut=30000,dsp=50%")
 
 

@@ -446,9 +446,9 @@ def _compiled_streams(
     as_link = request.as_link
     if as_link:
         request = replace(request, fps=model.interleave * link_rate(request, streams), as_link=False)
-    beyond = beyond_part(board, request.budget, queued_bytes(streams), request.carrier)
-    if beyond and not request.what_if:
-        raise UsageError(beyond)
+    beyond = beyond_part(
+        board, request.budget, queued_bytes(streams), carrier=request.carrier, what_if=request.what_if
+    )
     say("scheduling")
     begin = time.perf_counter()
     clock_hz = float(request.clock.frequency_hz)

@@ -129,13 +129,13 @@ def board_named(name: str) -> Board:
         ) from None
 
 
-def check_until(until: str | None, board: Board | None = None) -> None:
-    """Raise :class:`UsageError` unless ``until`` is a step of :data:`UNTIL` that ``board``'s toolchain has (None: as
-    far as the installed tools go)."""
-    if until is not None and until not in UNTIL:
+def check_until(until: str | None, board: Board | None = None, steps: Sequence[str] = UNTIL) -> None:
+    """Raise :class:`UsageError` unless ``until`` is one of the ``steps`` and ``board``'s toolchain has it (None: as far
+    as the installed tools go)."""
+    if until is not None and until not in steps:
         raise UsageError.of(
-            "known-step", "option --until", f"must be one of {', '.join(UNTIL)}, not {show(until)}",
-            f"{did_you_mean(until, UNTIL)}choose one",
+            "known-step", "option --until", f"must be one of {', '.join(steps)}, not {show(until)}",
+            f"{did_you_mean(until, steps)}choose one",
         )
     if until == "netlist" and board is not None and board.tools.vendor:
         raise UsageError.of(
@@ -143,6 +143,19 @@ def check_until(until: str | None, board: Board | None = None) -> None:
             f"must be verilog or bitstream on {board.name}, not 'netlist': {board.tools.title} keeps its netlists",
             "choose one, or leave the option out",
         )
+
+
+def check_rate(fps: float | str | None) -> None:
+    """Raise :class:`UsageError` unless ``fps`` is a rate: frames per second, :data:`LINK`, or None."""
+    if fps is None or fps == LINK:
+        return
+    if isinstance(fps, str):
+        message = f"must be a number of frames per second, or {LINK}, not {show(fps)}"
+    elif fps > 0:
+        return
+    else:
+        message = f"frames per second must be greater than 0, not {fps:g}"
+    raise UsageError.of("positive-fps", "option --fps", message, "give a rate")
 
 
 def require_seeds(until: str | None, boards: Sequence[Board]) -> None:
@@ -174,13 +187,7 @@ def requested(
     with gathered.check():
         known = board_named(board) if isinstance(board, str) else board
     with gathered.check():
-        if isinstance(fps, str):
-            if fps != LINK:
-                message = f"must be a number of frames per second, or {LINK}, not {show(fps)}"
-                raise UsageError.of("positive-fps", "option --fps", message, "give a rate")
-        elif fps is not None and not fps > 0:
-            message = f"frames per second must be greater than 0, not {fps:g}"
-            raise UsageError.of("positive-fps", "option --fps", message, "give a rate")
+        check_rate(fps)
     with gathered.check():
         if known is None:
             check_positive(clock_mhz)
@@ -210,10 +217,8 @@ def requested(
         _check_name(packaging)
     with gathered.check():
         limits = amounts(budget)
-        if known is not None and not what_if:
-            beyond = beyond_part(known, limits, carrier=carrier_name(known, link))
-            if beyond:
-                raise UsageError(beyond)
+        if known is not None:
+            beyond_part(known, limits, carrier=carrier_name(known, link), what_if=what_if)
     with gathered.check():
         if holding is not None and holding.loadable and packaging.inline_weights:
             message = "must not be given with --loadable: tables that are written read their first words from files"

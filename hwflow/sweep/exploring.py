@@ -11,7 +11,7 @@ from typing import Any
 
 from hwflow.api.made_from import request_of
 from hwflow.api.request import Gathered, board_named, check_until, require_seeds
-from hwflow.display import show, show_path
+from hwflow.display import show_path
 from hwflow.errors import Finding, ToolError, UsageError
 from hwflow.frontend.input_types import parsed
 from hwflow.frontend.states.ties import STATELESS, States
@@ -19,7 +19,6 @@ from hwflow.onnxspec import read_model
 from hwflow.onnxspec.reading.bound_inputs import InputConstants, bind_inputs
 from hwflow.onnxspec.reading.external_loading import Folders, load_external_data
 from hwflow.sim.digests import digest
-from hwflow.suggestion import did_you_mean
 from hwflow.sweep.cluster import Workers, started_workers
 from hwflow.sweep.pareto import fronts
 from hwflow.sweep.points import SCHEDULE, STEPS, Axes, Point, key_of
@@ -157,13 +156,8 @@ def _check(axes: Axes, until: str, calibration: str | os.PathLike[str] | None) -
         with gathered.check():
             boards.append(board_named(name))
     with gathered.check():
-        if until not in STEPS:
-            raise UsageError.of(
-                "known-step", "option --until", f"must be one of {', '.join(STEPS)}, not {show(until)}",
-                f"{did_you_mean(until, STEPS)}choose one",
-            )
-        for board in boards if until != SCHEDULE else []:
-            check_until(until, board)
+        for board in [None, *boards]:
+            check_until(until, board, STEPS)
     with gathered.check():
         if not 0 <= axes.seeds <= MOST_SEEDS:
             message = f"must be from 1 to {MOST_SEEDS}, not {axes.seeds}"

@@ -9,14 +9,14 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, Literal
 
-from hwflow.api.request import Asked
+from hwflow.api.request import UNTIL, Asked
 
 Rate = float | Literal["link"] | None
 
 SCHEDULE = "schedule"
 """The step that makes no files: exact cycles, predicted resources."""
 
-STEPS = (SCHEDULE, "verilog", "netlist", "bitstream")
+STEPS = (SCHEDULE, *UNTIL)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from hwflow.cli import options
 from hwflow.cli.tables import Table
 from hwflow.cli.terminal import Steps, counted, print_json, say
 from hwflow.display import cell
-from hwflow.errors import ToolError, UsageError
+from hwflow.errors import ToolError
 
 if TYPE_CHECKING:
     from hwflow.sweep.exploring import Exploration
@@ -68,12 +68,12 @@ def run_explore(arguments: argparse.Namespace) -> int:
 
 
 def _rate(text: str) -> float | str | None:
+    from hwflow.api.request import check_rate
+
     if text in ("link", "max"):
         return None if text == "max" else text
     rate = options.number("--fps", text, "1000,5000,max")
-    if rate is not None and not rate > 0:
-        message = f"frames per second must be greater than 0, not {rate:g}"
-        raise UsageError.of("positive-fps", "option --fps", message, "give a rate")
+    check_rate(rate)
     return rate
 
 
