@@ -9,9 +9,9 @@ import pytest
 from onnx import helper
 
 from hwflow.api import made_from
+from hwflow.api.options.synth_options import synth_options
 from hwflow.api.patching.differences import differences
 from hwflow.api.patching.patched_output import held_in
-from hwflow.cli.synth_options import synth_options
 from hwflow.errors import ModelRefused
 from hwflow.sim.digests import digests
 from tests.cli.models import _quantize, relu, save

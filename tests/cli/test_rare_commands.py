@@ -12,7 +12,8 @@ from types import SimpleNamespace
 import pytest
 
 from hwflow.api.operator_list import markdown
-from hwflow.cli import junit, options
+from hwflow.api.options import texts
+from hwflow.cli import junit
 from hwflow.cli.arguments import Wanted, wanted
 from hwflow.cli.interrupts import Interrupts
 from hwflow.errors import UsageError
@@ -34,9 +35,9 @@ def test_tools_as_json(hwflow, monkeypatch):
 
 
 def test_numbers_of_options():
-    assert options.whole_number("--frames", "12", "5") == 12 and options.whole_number("--frames", None, "5") is None
+    assert texts.whole_number("--frames", "12", "5") == 12 and texts.whole_number("--frames", None, "5") is None
     with pytest.raises(UsageError, match=r"option --frames: must be a whole number, not .1\.5."):
-        options.whole_number("--frames", "1.5", "5")
+        texts.whole_number("--frames", "1.5", "5")
 
 
 def test_what_is_wanted_of_a_command_line_that_is_wrong():

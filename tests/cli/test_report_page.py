@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
+from hwflow.api.options.synth_options import NAMES
 from hwflow.cli.commands.report_page import DEFAULTS, UNASKED
 from hwflow.cli.parser import command_line
-from hwflow.cli.synth_options import NAMES
 from tests.cli import models
 from tests.cli.refused.refusals import error
 

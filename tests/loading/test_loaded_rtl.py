@@ -9,10 +9,10 @@ import pytest
 
 from hwflow.api import made_from
 from hwflow.api.compiler import load
+from hwflow.api.options.synth_options import synth_options
 from hwflow.api.patching.differences import differences
 from hwflow.api.patching.patched_output import held_in
 from hwflow.cli import main
-from hwflow.cli.synth_options import synth_options
 from hwflow.host.boundary_models import port_inputs
 from hwflow.sim.manifest import load_design
 from hwflow.sim.vectors import Vectors

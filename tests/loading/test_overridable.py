@@ -9,8 +9,8 @@ import pytest
 from onnx import helper
 
 from hwflow.api.compiler import Design, compile_as
+from hwflow.api.options.texts import holding
 from hwflow.api.request import requested
-from hwflow.cli.options import holding
 from hwflow.errors import ModelRefused
 from tests.loading.networks import network
 

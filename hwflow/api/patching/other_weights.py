@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from hwflow.api import made_from
+from hwflow.api.options.synth_options import synth_options
 from hwflow.api.patching.differences import differences
 from hwflow.api.patching.patched_output import held_in, written_like
 from hwflow.display import show, show_path
@@ -27,8 +28,6 @@ def with_weights(
     Raises :class:`ModelRefused` with what does not fit the hardware, and :class:`UsageError` if ``out`` has no hardware
     that is loaded.
     """
-    from hwflow.cli.synth_options import synth_options
-
     record = made_from.read(out)
     if record is None:
         message = f"{show_path(out)} must be an output folder of 'hwflow synth', not something else"

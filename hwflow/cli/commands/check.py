@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from hwflow.api.options.texts import constants, dimensions, input_types, states
 from hwflow.cli import junit
-from hwflow.cli.options import constants, dimensions, input_types, states
 from hwflow.cli.terminal import counted, print_json, say
 from hwflow.errors import Finding, ModelRefused, NoSuchModel, Severity, merged
 from hwflow.processes import uncollected
@@ -23,7 +23,7 @@ def run_check(arguments: argparse.Namespace) -> int:
 
     bound, declared = dimensions(arguments.dim), input_types(arguments.input_type)
     bindings = constants(arguments.const)
-    tied = states(arguments)
+    tied = states(arguments.state, arguments.channels)
     tables, suites, code = [], [], 0
     with uncollected():
         for number, model in enumerate(arguments.models):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 
+from hwflow.api.options.texts import constants, dimensions, input_types, states
 from hwflow.cli import junit
-from hwflow.cli.options import constants, dimensions, input_types, seed_of, states
+from hwflow.cli.options import seed_of
 from hwflow.cli.tables import Table
 from hwflow.cli.terminal import Steps, print_findings, print_json, say
 from hwflow.display import cell
@@ -22,7 +23,7 @@ def run_compare(arguments: argparse.Namespace) -> int:
             arguments.model, inputs=arguments.input, frames=arguments.frames, seed=seed, progress=progress,
             dimensions=dimensions(arguments.dim), trusted=arguments.trust,
             input_types=input_types(arguments.input_type), constants=constants(arguments.const),
-            states=states(arguments), weights=arguments.weights,
+            states=states(arguments.state, arguments.channels), weights=arguments.weights,
         )
     if arguments.format == "json":
         layers = comparison.layers.table() if arguments.layers else {}

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hwflow.cli import options
+from hwflow.api.options import texts
 from hwflow.cli.tables import Table
 from hwflow.cli.terminal import Steps, counted, print_json, say
 from hwflow.display import cell
@@ -33,21 +33,21 @@ def run_explore(arguments: argparse.Namespace) -> int:
         with gathered.check():
             values[name] = parse()
 
-    take("fps", lambda: [_rate(text) for text in options.listed(arguments.fps)] or [None])
-    take("clocks", lambda: [options.number("--clock", text, "100") for text in options.listed(arguments.clock)])
-    take("budgets", lambda: [options.resources(text) for text in arguments.budget])
-    take("bits", lambda: [options.whole_number("--bits", text, "8") for text in options.listed(arguments.bits)])
-    take("seeds", lambda: options.seeds(arguments.place_route_seeds))
-    take("workers", lambda: options.whole_number("--workers", arguments.workers, "2"))
-    take("dimensions", lambda: options.dimensions(arguments.dim))
-    take("constants", lambda: options.constants(arguments.const))
-    take("input_types", lambda: {name: str(t) for name, t in options.input_types(arguments.input_type).items()})
-    take("states", lambda: options.states(arguments))
+    take("fps", lambda: [_rate(text) for text in texts.listed(arguments.fps)] or [None])
+    take("clocks", lambda: [texts.number("--clock", text, "100") for text in texts.listed(arguments.clock)])
+    take("budgets", lambda: [texts.resources(text) for text in arguments.budget])
+    take("bits", lambda: [texts.whole_number("--bits", text, "8") for text in texts.listed(arguments.bits)])
+    take("seeds", lambda: texts.seeds(arguments.place_route_seeds))
+    take("workers", lambda: texts.whole_number("--workers", arguments.workers, "2"))
+    take("dimensions", lambda: texts.dimensions(arguments.dim))
+    take("constants", lambda: texts.constants(arguments.const))
+    take("input_types", lambda: {name: str(t) for name, t in texts.input_types(arguments.input_type).items()})
+    take("states", lambda: texts.states(arguments.state, arguments.channels))
     gathered.require_none()
     axes = Axes(
-        boards=options.listed(arguments.board), fps=values["fps"], clocks=values["clocks"] or [None],
+        boards=texts.listed(arguments.board), fps=values["fps"], clocks=values["clocks"] or [None],
         budgets=values["budgets"] or [None], bits=values["bits"] or [None],
-        activations=options.listed(arguments.activations) or [None], seeds=values["seeds"],
+        activations=texts.listed(arguments.activations) or [None], seeds=values["seeds"],
     )
     stem = Path(arguments.model).stem
     target = Path(f"build/{stem}-explore" if arguments.output is None else arguments.output)
@@ -72,7 +72,7 @@ def _rate(text: str) -> float | str | None:
 
     if text in ("link", "max"):
         return None if text == "max" else text
-    rate = options.number("--fps", text, "1000,5000,max")
+    rate = texts.number("--fps", text, "1000,5000,max")
     check_rate(rate)
     return rate
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from hwflow.cli.synth_options import synth_options
+from hwflow.api.options.synth_options import synth_options
 from hwflow.cli.terminal import Steps, print_json, say
 from hwflow.display import show_path
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from hwflow.cli.options import constants, dimensions, states
+from hwflow.api.options.texts import constants, dimensions, states
 from hwflow.cli.terminal import Steps, print_json, say
 
 
@@ -20,7 +20,7 @@ def run_quantize(arguments: argparse.Namespace) -> int:
             target_snr=arguments.target_snr, target_accuracy=arguments.target_accuracy, inputs=arguments.input,
             frames=arguments.frames,
             dimensions=dimensions(arguments.dim), trusted=arguments.trust, progress=progress,
-            constants=constants(arguments.const), states=states(arguments),
+            constants=constants(arguments.const), states=states(arguments.state, arguments.channels),
         )
     if arguments.format == "json":
         print_json(quantization.table())

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from hwflow.cli.synth_options import synth_options
+from hwflow.api.options.synth_options import synth_options
 from hwflow.cli.terminal import Steps, print_json, say
 from hwflow.display import show_path
 from hwflow.errors import UsageError

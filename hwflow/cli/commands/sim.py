@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from hwflow.api.options.texts import constants, dimensions, input_types, states
 from hwflow.cli import junit
-from hwflow.cli.options import constants, dimensions, input_types, seed_of, states
+from hwflow.cli.options import seed_of
 from hwflow.cli.tables import Table
 from hwflow.cli.terminal import Steps, print_findings, print_json, say
 from hwflow.display import cell
@@ -23,7 +24,7 @@ def run_sim(arguments: argparse.Namespace) -> int:
             stall=arguments.stall, seed=seed_of(arguments), wave=arguments.wave, output=arguments.output,
             dimensions=dimensions(arguments.dim), trusted=arguments.trust, progress=progress, on_frames=progress.count,
             layers=arguments.layers, threads=arguments.threads, input_types=input_types(arguments.input_type),
-            constants=constants(arguments.const), states=states(arguments),
+            constants=constants(arguments.const), states=states(arguments.state, arguments.channels),
             weights=arguments.weights,
         )
     if arguments.format == "json":

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hwflow.cli.synth_options import SynthOptions, synth_options
+from hwflow.api.options.synth_options import SynthOptions, synth_options
 from hwflow.cli.tables import Table
 from hwflow.cli.terminal import Steps, print_findings, print_json, say
 from hwflow.display import cell

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal
 
-from hwflow.cli import options
+from hwflow.api.options import texts
 
 if TYPE_CHECKING:
     from hwflow.api.compiler import Design
@@ -81,30 +81,30 @@ def synth_options(arguments: Mapping[str, Any], until: str | None = None) -> Syn
     from hwflow.frontend.states.ties import STATELESS
 
     given = {name: arguments[name] for name in NAMES}
-    asked = argparse.Namespace(**given)
+    asked = SimpleNamespace(**given)
     gathered = Gathered()
     clock = budget = baud = None
     fps: float | Literal["link"] | None = None
     with gathered.check():
-        fps = "link" if asked.fps == "link" else options.number("--fps", asked.fps, "1000")
+        fps = "link" if asked.fps == "link" else texts.number("--fps", asked.fps, "1000")
     with gathered.check():
-        clock = options.number("--clock", asked.clock, "100")
+        clock = texts.number("--clock", asked.clock, "100")
     with gathered.check():
-        budget = options.resources(asked.budget)
+        budget = texts.resources(asked.budget)
     with gathered.check():
-        baud = options.whole_number("--baud", asked.baud, "1000000")
+        baud = texts.whole_number("--baud", asked.baud, "1000000")
     seeds = 0
     with gathered.check():
-        seeds = options.seeds(asked.place_route_seeds)
+        seeds = texts.seeds(asked.place_route_seeds)
     held = None
     with gathered.check():
-        held = options.holding(asked.patchable, asked.loadable)
+        held = texts.holding(asked.patchable, asked.loadable)
     request = None
     with gathered.check():
         request = requested(
             asked.board, fps=fps, clock_mhz=clock, budget=budget, what_if=until == "verilog",
             link=LinkOptions(baud, asked.ethernet, asked.usb), loops=asked.loops,
-            interleave=options.interleave(asked.interleave), memory=asked.memory,
+            interleave=texts.interleave(asked.interleave), memory=asked.memory,
             packaging=Packaging(asked.name, asked.inline_weights), holding=held, fixed=asked.loadable == "none",
         )
     with gathered.check():
@@ -113,16 +113,16 @@ def synth_options(arguments: Mapping[str, Any], until: str | None = None) -> Syn
             require_seeds(until, [] if request is None else [request.board])
     dimensions: dict[str, int] = {}
     with gathered.check():
-        dimensions = options.dimensions(asked.dim)
+        dimensions = texts.dimensions(asked.dim)
     constants: dict[str, str] = {}
     with gathered.check():
-        constants = options.constants(asked.const)
+        constants = texts.constants(asked.const)
     input_types: dict[str, InputType] = {}
     with gathered.check():
-        input_types = options.input_types(asked.input_type)
+        input_types = texts.input_types(asked.input_type)
     states = STATELESS
     with gathered.check():
-        states = options.states(asked)
+        states = texts.states(asked.state, asked.channels)
     gathered.require_none()
     assert request is not None, "else there is a finding"
     return SynthOptions(given, request, fps, seeds, dimensions, constants, input_types, states)
