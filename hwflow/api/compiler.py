@@ -13,14 +13,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from hwflow.api.budget import Amount, beyond_part, budgets_for, free_on, queued_bytes
-from hwflow.api.far_beyond import refuse_far_beyond
+from hwflow.api.budget import Amount
 from hwflow.api.forms.interleaving import as_many_as_pay
 from hwflow.api.forms.loop_forms import Form, forms_of, shared_form
 from hwflow.api.forms.memory_outside import MemoryOutside
-from hwflow.api.link_rate import link_rate
 from hwflow.api.patching.loadable_layers import by_themselves, of_nodes
 from hwflow.api.request import ALL, AUTO, NONE, TOO_FAST, Request, check_until, requested
+from hwflow.api.scheduled import Progress, scheduled
 from hwflow.boards import Board
 from hwflow.codegen.board.carriers import LinkOptions
 from hwflow.codegen.board.clock_plan import ClockPlan
@@ -52,10 +51,8 @@ from hwflow.passes import pipeline
 from hwflow.passes.hold_layers import Holding
 from hwflow.processes import forget_refused
 from hwflow.schedule.queues import MOST_BEATS, streamed_beats
-from hwflow.schedule.schedule import OutOfReach, Schedule, schedule
-from hwflow.schedule.search.folding_search import Budget, free_text, price
-
-Progress = Callable[[str], None]
+from hwflow.schedule.schedule import Schedule
+from hwflow.schedule.search.folding_search import Budget, price
 
 _MOST_TABLES = 0.7  # share of the look-up tables
 SMALLER = (0.75, 0.9)
@@ -160,9 +157,10 @@ class Design:
         for share in SMALLER:
             used = self.schedule.resources
             less = {"lut": Amount(int(share * used.lut)), "dsp": Amount(int(share * used.dsp))}
-            fastest = replace(self.request, fps=None, budget={**self.request.budget, **less}, loops=self.loops)
+            budget = {**self.request.budget, **less}
+            fastest = replace(self.request, fps=None, budget=budget, keep_defaults=True, loops=self.loops)
             try:
-                return compile_as(self.model, fastest, executor=executor, keep_defaults=True)
+                return compile_as(self.model, fastest, executor=executor)
             except ModelRefused:
                 continue
         return None
@@ -348,13 +346,11 @@ def compile_as(
     states: States = STATELESS,
     progress: Progress | None = None,
     executor: Executor | None = None,
-    keep_defaults: bool = False,
 ) -> Design:
-    """Compile as :func:`compile` does, with the options in a ``request``. ``keep_defaults``: keep to the default of
-    what its budget does not name, even if nothing fits."""
+    """Compile as :func:`compile` does, with the options in a ``request``."""
     say = progress or (lambda line: None)
     if isinstance(model, Model):
-        return _compiled_model(model, request, say, executor, keep_defaults=keep_defaults)
+        return _compiled_model(model, request, say, executor)
     source = model
 
     def compiled(interleave: int) -> Design:
@@ -363,16 +359,14 @@ def compile_as(
             source, dimensions, trusted=trusted, input_types=input_types, constants=constants, states=states,
             interleave=interleave,
         )
-        return _compiled_model(loaded, request, say, executor, keep_defaults=keep_defaults)
+        return _compiled_model(loaded, request, say, executor)
 
     if request.interleave is None:
         return as_many_as_pay(compiled, request)
     return compiled(request.interleave)
 
 
-def _compiled_model(
-    model: Model, request: Request, say: Progress, executor: Executor | None, *, keep_defaults: bool
-) -> Design:
+def _compiled_model(model: Model, request: Request, say: Progress, executor: Executor | None) -> Design:
     """Compile the forms of a model's loops, and return the best."""
     board, request = request.board, replace(request, interleave=model.interleave)
     begin = time.perf_counter()
@@ -384,7 +378,7 @@ def _compiled_model(
         if loaded is not None:
             asked = replace(request, holding=loaded, memory=NONE)
             with suppress(ModelRefused):  # what does not fit keeps its weights
-                return _compiled_model(model, asked, say, executor, keep_defaults=keep_defaults)
+                return _compiled_model(model, asked, say, executor)
     imported = model.seconds + time.perf_counter() - begin
     found: list[Design] = []
     refused: ModelRefused | None = None
@@ -397,7 +391,7 @@ def _compiled_model(
         if form.only_if_needed and not (refused and any(each.rule == TOO_FAST for each in refused.findings)):
             break  # what does not fit once does not fit for each round
         try:
-            found.append(_compiled(model, form, request, imported, say, executor, keep_defaults=keep_defaults))
+            found.append(_compiled(model, form, request, imported, say, executor))
         except ModelRefused as why:
             refused = refused or why
     crowded = not request.asks_rate and all(design.is_crowded for design in found)
@@ -406,7 +400,7 @@ def _compiled_model(
         say("sharing cores among layers of one shape")
         forget_refused()
         with suppress(ModelRefused):
-            found.append(_compiled(model, shared, request, imported, say, executor, keep_defaults=keep_defaults))
+            found.append(_compiled(model, shared, request, imported, say, executor))
     if not found:
         assert refused is not None, "there is a form"
         raise refused
@@ -417,71 +411,21 @@ def _compiled_model(
 
 
 def _compiled(
-    model: Model, form: Form, request: Request, imported: float, say: Progress, executor: Executor | None, *,
-    keep_defaults: bool,
+    model: Model, form: Form, request: Request, imported: float, say: Progress, executor: Executor | None
 ) -> Design:
     """Compile one form of a model's loops: all of it inside, or with weights in the board's memory."""
     begin = time.perf_counter()
     streams = form.make()
-    imported += time.perf_counter() - begin
-
-    def compiled(graph: Graph) -> Design:
-        return _compiled_streams(model, form, graph, request, imported, say, executor, keep_defaults=keep_defaults)
-
+    seconds = Seconds()
+    seconds.steps["import"] = imported + time.perf_counter() - begin
     board, clock_hz = request.board, request.clock.frequency_hz
     timing = board.memory_timing(clock_hz)
     if timing is None:
-        return compiled(streams)
-    return MemoryOutside(streams, timing, board.flash_timing(clock_hz), request, compiled, say, executor).design()
-
-
-def _compiled_streams(
-    model: Model, form: Form, streams: Graph, request: Request, imported: float, say: Progress,
-    executor: Executor | None, *, keep_defaults: bool,
-) -> Design:
-    """Compile the dataflow graph ``streams`` of such a form."""
-    board = request.board
-    seconds = Seconds()
-    seconds.steps["import"] = imported
-    as_link = request.as_link
-    if as_link:
-        request = replace(request, fps=model.interleave * link_rate(request, streams), as_link=False)
-    beyond = beyond_part(
-        board, request.budget, queued_bytes(streams), carrier=request.carrier, what_if=request.what_if
-    )
-    say("scheduling")
-    begin = time.perf_counter()
-    clock_hz = float(request.clock.frequency_hz)
-    part = replace(board.part, clock_mhz=clock_hz / 1e6)
-    conversion = None if executor is None else Conversion(executor)
-    begin_conversion = None if conversion is None else conversion.begin
-    free = free_on(board, streams, request.carrier)
-    stages = [(request.fps is not None, False)]
-    if request.budget and not keep_defaults:  # half of the part, then all of it
-        stages += [(True, False), (True, True)]
-    limits = [
-        budgets_for(board, streams, request.budget, for_rate=for_rate, carrier=request.carrier, whole=whole)
-        for for_rate, whole in dict.fromkeys(stages)
-    ]
-
-    def within(budgets: Sequence[Budget]) -> Schedule:
-        refuse_far_beyond(streams, part, budgets, request.interval, clock_hz, free, executor)
-        first, *others = budgets
-        return schedule(streams, part, first, request.interval, others, executor, begin_conversion, free)
-
-    try:
-        scheduled = _first_that_holds(limits, within)
-    except ModelRefused as refused:
-        if as_link:  # the link is faster than what fits
-            slower = replace(request, fps=None)
-            return _compiled_streams(
-                model, form, streams, slower, imported, say, executor, keep_defaults=keep_defaults
-            )
-        if isinstance(refused, OutOfReach):
-            raise ModelRefused([_too_fast(request, refused.best, limits[-1][0], free), *refused.findings]) from None
-        raise
-    seconds.steps["schedule"] = time.perf_counter() - begin
-    return Design(model, request, scheduled, seconds, tuple(beyond), conversion, form.loops, limits[0])
+        made = scheduled(streams, request, say, executor)
+    else:
+        made = MemoryOutside(streams, timing, board.flash_timing(clock_hz), request, say, executor).best()
+    seconds.steps["schedule"] = made.seconds
+    return Design(model, made.request, made.schedule, seconds, made.beyond, made.conversion, form.loops, made.budgets)
 
 
 def dataflow(quantized: Graph, loops: str = pipeline.UNROLLED, holding: Holding | None = None) -> Graph:
@@ -497,29 +441,3 @@ def dataflow(quantized: Graph, loops: str = pipeline.UNROLLED, holding: Holding 
             else "there is nothing to compile",
         )
     return graph
-
-
-def _first_that_holds(limits: Sequence[list[Budget]], within: Callable[[list[Budget]], Schedule]) -> Schedule:
-    """Return the design within the first of ``limits`` that has one. Raises :class:`ModelRefused` as the last does."""
-    *preferred, last = (limit for limit, before in zip(limits, [None, *limits], strict=False) if limit != before)
-    for budgets in preferred:
-        try:
-            return within(budgets)
-        except ModelRefused:
-            continue
-    return within(last)
-
-
-def _too_fast(request: Request, best: int, limits: Budget, free: Budget) -> Finding:
-    """Refuse a rate that does not fit. ``best``: the least interval that fits; ``limits`` of ``free``: the budget."""
-    more = free_text(limits.of_whole_designs, free)
-    most = int(request.clock.frequency_hz * (request.interleave or 1) / best)
-    mhz = float(request.clock.frequency_hz) / 1e6
-    return Finding(
-        TOO_FAST, "option --fps",
-        f"--fps {request.fps:g} not met: {most} frames/s on {request.board.name} at {mhz:g} MHz ({best} cycles per "
-        "frame)",
-        f"ask for '--fps {most}' or less, "
-        + (f"for up to '--budget {more}', " if more else "")
-        + "for a higher --clock, or choose a larger board",
-    )

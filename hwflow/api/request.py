@@ -65,6 +65,7 @@ class Request:
     ``as_link``: as many as the board's link carries, which only the model's frames say, or where fewer fit as many as
     fit.
     ``budget``: limits of resources; where there is none the default's (:func:`hwflow.api.budget.budgets_for`).
+    ``keep_defaults``: to which it keeps beside limits that are given, even if nothing fits.
     ``what_if``: allow more than the board's part has, for Verilog only. ``loops``: what becomes of loops
     (:mod:`hwflow.api.forms.loop_forms`). ``interleave``: frames of the model that are one of the design
     (:mod:`hwflow.frontend.frames.interleaved`); None: as many as pay. ``memory``: whose weights lie in the board's
@@ -78,6 +79,7 @@ class Request:
     clock_asked: bool = False
     fps: float | None = None
     budget: Amounts = field(default_factory=dict)
+    keep_defaults: bool = False
     what_if: bool = False
     link: LinkOptions = OWN
     as_link: bool = False
@@ -230,7 +232,7 @@ def requested(
     assert known is not None and clock is not None, "else there is a finding"
     rate = None if isinstance(fps, str) else fps
     return Request(
-        known, clock, clock_mhz is not None, rate, limits, what_if, link, as_link=fps == LINK, loops=loops,
+        known, clock, clock_mhz is not None, rate, limits, what_if=what_if, link=link, as_link=fps == LINK, loops=loops,
         interleave=interleave if isinstance(interleave, int) else None, packaging=packaging, memory=memory,
         holding=holding, fixed=fixed,
     )

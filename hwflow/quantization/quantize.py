@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hwflow.api.checking import examine
-from hwflow.api.compiler import Model, Progress, load
+from hwflow.api.compiler import Model, load
+from hwflow.api.scheduled import Progress
 from hwflow.cores.costs.products.product_sums import product_without_block
 from hwflow.display import show, show_path
 from hwflow.errors import Finding, ModelRefused, Severity, UsageError, merged

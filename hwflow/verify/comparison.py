@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from hwflow.api.compiler import Model, Progress, load
+from hwflow.api.compiler import Model, load
 from hwflow.api.patching.other_weights import with_weights
+from hwflow.api.scheduled import Progress
 from hwflow.display import cell, show
 from hwflow.errors import Finding, UsageError
 from hwflow.frontend.input_types import Declarations

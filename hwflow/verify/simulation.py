@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from hwflow.api.compiler import Design, Model, Progress
+from hwflow.api.compiler import Design, Model
 from hwflow.api.compiler import compile as compile_model
 from hwflow.api.output_folder import room_in
 from hwflow.api.patching.other_weights import with_weights
 from hwflow.api.patching.patched_output import held_in
+from hwflow.api.scheduled import Progress
 from hwflow.cores.engine.layer_engine import Made
 from hwflow.display import show, show_path
 from hwflow.errors import Finding, ToolError, UsageError

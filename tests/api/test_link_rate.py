@@ -31,7 +31,7 @@ def test_the_smallest_design_for_the_line(capsys, tmp_path):
 def test_a_link_that_is_faster_than_any_design(tmp_path, monkeypatch):
     network = dense_network(tmp_path / "model.onnx")
     fastest = hwflow.compile(network, "ulx3s_25f")
-    monkeypatch.setattr("hwflow.api.compiler.link_rate", lambda request, graph: 1e12)
+    monkeypatch.setattr("hwflow.api.scheduled.link_rate", lambda request, graph: 1e12)
     design = hwflow.compile(network, "ulx3s_25f", fps="link")
     assert design.schedule.initiation_interval == fastest.schedule.initiation_interval
 

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from hwflow.api.compiler import dataflow, load
+from hwflow.api.forms import memory_outside as subject
 from hwflow.api.forms.memory_outside import MemoryOutside
 from hwflow.boards import find_board
 from hwflow.errors import ModelRefused
@@ -30,13 +31,14 @@ REFUSED = 0
     ],
 )
 def test_the_faster_one(
-    tmp_path: Path, inside: int, outside: int, asks_rate: bool, taken: int, compiled: int
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, inside: int, outside: int, asks_rate: bool, taken: int,
+    compiled: int,
 ) -> None:
     """Of designs that have intervals so and so, and whose cores need 100 cycles."""
     graph = dataflow(load(excited(8).save(tmp_path)).quantized)
     tried = []
 
-    def made(graph: Graph) -> SimpleNamespace:
+    def made(graph: Graph, *_: object) -> SimpleNamespace:
         waits = any(node.op == "memory_queue" for node in graph.nodes)
         tried.append(waits)
         interval = outside if waits else inside
@@ -45,11 +47,12 @@ def test_the_faster_one(
         search = SimpleNamespace(least=lambda: 100)
         return SimpleNamespace(schedule=SimpleNamespace(initiation_interval=interval, search=search))
 
+    monkeypatch.setattr(subject, "scheduled", made)
     board = find_board("ulx3s_85f")
     clock = SimpleNamespace(frequency_hz=Fraction(100_000_000))
     request = SimpleNamespace(asks_rate=asks_rate, board=board, clock=clock)
     memory = MemoryOutside(
-        graph, board.memory_timing(clock.frequency_hz), None, request, made, lambda text: None, None,
+        graph, board.memory_timing(clock.frequency_hz), None, request, lambda text: None, None,
         _queues=[{image(graph): Fraction(1)}],
     )
     assert memory._either(graph).schedule.initiation_interval == taken

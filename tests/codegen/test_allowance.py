@@ -91,7 +91,7 @@ def test_the_design_gets_the_rest(tmp_path, monkeypatch):
         seen.append(budget)
         raise ModelRefused([])
 
-    monkeypatch.setattr("hwflow.api.compiler.schedule", schedule)
+    monkeypatch.setattr("hwflow.api.scheduled.schedule", schedule)
     with pytest.raises(ModelRefused):
         compile_model(dense_network(tmp_path / "model.onnx"), "icebreaker")
     # 5280 logic cells, 5280 flip-flops, 8 multipliers, 30 block RAMs; the shell has 1450, 1150, 0, 7,
@@ -119,7 +119,7 @@ def test_the_budget_of_other_parts(tmp_path, monkeypatch, board, expected):
         seen.append(budget)
         raise ModelRefused([])
 
-    monkeypatch.setattr("hwflow.api.compiler.schedule", schedule)
+    monkeypatch.setattr("hwflow.api.scheduled.schedule", schedule)
     with pytest.raises(ModelRefused):
         compile_model(dense_network(tmp_path / "model.onnx"), board)
     assert seen == [expected]
@@ -149,7 +149,7 @@ def test_the_budget(tmp_path, monkeypatch, fps, asked, expected):
         seen.append(budget)
         raise ModelRefused([])
 
-    monkeypatch.setattr("hwflow.api.compiler.schedule", schedule)
+    monkeypatch.setattr("hwflow.api.scheduled.schedule", schedule)
     with pytest.raises(ModelRefused):
         compile_model(
             dense_network(tmp_path / "model.onnx"), "ulx3s_85f", fps=fps, budget=asked, what_if=True, memory="none"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -10,11 +10,11 @@ from fractions import Fraction
 from functools import cached_property
 from math import inf
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from hwflow.api.budget import SHARED_CELLS, budgets_for
 from hwflow.api.far_beyond import FarBeyond
 from hwflow.api.request import ALL, NONE, Request
+from hwflow.api.scheduled import Progress, Scheduled, scheduled
 from hwflow.boards.board import Part
 from hwflow.cores.external.weight_memory import MemoryTiming
 from hwflow.errors import ModelRefused
@@ -31,9 +31,6 @@ from hwflow.schedule.search.bounds import Bounds, block_bits
 from hwflow.schedule.search.folding_search import Budget, FoldingSearch
 from hwflow.schedule.weights_outside import choices, exceeds_block_ram, fewest_words
 
-if TYPE_CHECKING:
-    from hwflow.api.compiler import Design, Progress
-
 _BOUNDLESS = 1 << 20  # block RAMs
 _ENDS = 2  # block RAMs of a queue's words on their way to memory outside, and from there
 _ENGINES = 3  # that are tried
@@ -45,14 +42,12 @@ _SLOWER = 1.25  # times as slow as its cores need be: a design that waits for bl
 @dataclass(frozen=True)
 class MemoryOutside:
     """Compiles the dataflow graph ``streams`` for a board with a memory of this ``timing``, and perhaps a ``flash``
-    besides; ``compiled`` makes a design of a graph, or refuses it. ``rows``: the values that wait in the memory in any
-    case, in place of line buffers."""
+    besides. ``rows``: the values that wait in the memory in any case, in place of line buffers."""
 
     streams: Graph
     timing: MemoryTiming
     flash: MemoryTiming | None
     request: Request
-    compiled: Callable[[Graph], Design]
     say: Progress
     executor: Executor | None
     rows: Mapping[str, Fraction] = field(default_factory=dict)
@@ -60,7 +55,7 @@ class MemoryOutside:
     _known: Known = field(default_factory=dict)  # of layers that are fetched: the same with rows outside
     _searches: list[FoldingSearch] = field(default_factory=list)  # the latest, which knows what width converters cost
 
-    def design(self) -> Design:
+    def best(self) -> Scheduled:
         """Return the design with the least outside: nothing; states; the deep queues, too; weights, of as few words as
         must be; the rows of line buffers. Where not even states suffice, an engine for layers in turn may be faster
         than all of these. Raises :class:`ModelRefused`."""
@@ -85,11 +80,14 @@ class MemoryOutside:
             return engine
         return other if engine is None or not _is_better(engine.schedule, other.schedule) else engine
 
-    def _with_engine(self) -> Design | None:
+    def _scheduled(self, graph: Graph) -> Scheduled:
+        return scheduled(graph, self.request, self.say, self.executor)
+
+    def _with_engine(self) -> Scheduled | None:
         """Return the fastest design in which an engine computes layers in turn; None where there is none."""
-        best: Design | None = None
+        best: Scheduled | None = None
         least = inf
-        within = self._within(self.streams, whole=False)[0]  # as the design is compiled
+        within = self._within(self.streams, whole=False)[0]  # as the design is scheduled
         if self._part.family in SHARED_CELLS:
             within = replace(within, bram=self._budgets[0].bram)
         tried = 0
@@ -103,13 +101,13 @@ class MemoryOutside:
                 budget = self._within(queued, whole=not self.request.budget)
                 if choice.cost(cycles) < least and self._is_feasible(queued, budget):
                     self.say("scheduling with layers in turn on one engine")
-                    made = self.compiled(queued)
+                    made = self._scheduled(queued)
                     cost = choice.cost(made.schedule.initiation_interval)
                     if cost < least:
                         best, least = made, cost
         return best
 
-    def _without_engine(self, refused: ModelRefused | None) -> Design:
+    def _without_engine(self, refused: ModelRefused | None) -> Scheduled:
         """Return the design with each layer on cores of its own; ``refused``: why not with less outside."""
         try:
             return self._with_line_buffers(refused)
@@ -125,7 +123,7 @@ class MemoryOutside:
                     forget_refused()
             raise
 
-    def _with_rows(self) -> Design:
+    def _with_rows(self) -> Scheduled:
         """Return the design with the rows in memory that :attr:`rows` has."""
         refused = None
         if self.request.memory != ALL:
@@ -135,7 +133,7 @@ class MemoryOutside:
                 refused = why
         return self._with_line_buffers(refused)
 
-    def _with_states(self) -> Design:
+    def _with_states(self) -> Scheduled:
         """Return the design with nothing outside but :attr:`rows`, or with states as well."""
         try:
             return self._inside()
@@ -143,9 +141,9 @@ class MemoryOutside:
             if self.request.memory == NONE or not self._states:
                 raise
         self.say(f"scheduling with {len(self._states)} states in memory outside")
-        return self.compiled(self._waiting)
+        return self._scheduled(self._waiting)
 
-    def _with_line_buffers(self, refused: ModelRefused | None) -> Design:
+    def _with_line_buffers(self, refused: ModelRefused | None) -> Scheduled:
         """Return the design with the line buffers that :attr:`streams` has, and queues or weights outside."""
         if refused is not None and not exceeds_block_ram(self.streams, self._part):
             try:
@@ -160,13 +158,13 @@ class MemoryOutside:
                 raise refused from None
         return self._with_weights(refused)
 
-    def _inside(self) -> Design:
+    def _inside(self) -> Scheduled:
         """Compile with no more outside than the rows that must be. Where there are some, what does not fit is not
         looked at any closer: the refusal is of the network as it is."""
         graph = queue_outside(self.streams, self.rows, self.timing)
         if self.rows and not self._is_feasible(graph, self._budgets):
             raise ModelRefused([])
-        return self.compiled(graph)
+        return self._scheduled(graph)
 
     def _line_buffers(self) -> Iterator[list[str]]:
         """Yield line buffers whose rows may wait outside: those that save most block RAM, of which as many as leave
@@ -188,11 +186,11 @@ class MemoryOutside:
         for more in dict.fromkeys(min(count << k, len(names)) for k in range(len(names))):
             yield names[:more]
 
-    def _either(self, graph: Graph) -> Design:
+    def _either(self, graph: Graph) -> Scheduled:
         """Compile with the deep queues inside; or in memory, where that is refused, or where they leave so little block
         RAM that the design is much slower than its cores need be, and it is faster so."""
         try:
-            made = self.compiled(self._queued(graph))
+            made = self._scheduled(self._queued(graph))
         except ModelRefused as refused:
             try:
                 return self._with_queues(graph, refused)
@@ -207,7 +205,7 @@ class MemoryOutside:
             return made
         return min(made, other, key=lambda design: design.schedule.initiation_interval)
 
-    def _with_queues(self, graph: Graph, refused: ModelRefused) -> Design:
+    def _with_queues(self, graph: Graph, refused: ModelRefused) -> Scheduled:
         """Compile with the deep queues in memory, too; raise as without them where there are none."""
         if isinstance(refused, FarBeyond):
             raise refused
@@ -217,9 +215,9 @@ class MemoryOutside:
         if not held:
             raise refused
         self.say(f"scheduling with {len(held)} queues in memory outside")
-        return self.compiled(self._queued(graph, held))
+        return self._scheduled(self._queued(graph, held))
 
-    def _with_weights(self, refused: ModelRefused | None) -> Design:
+    def _with_weights(self, refused: ModelRefused | None) -> Scheduled:
         """Compile with weights in memory, more and more, and with the deep queues where these alone do not do."""
         tried: ModelRefused | None = None
         for groups in choices(
@@ -240,7 +238,7 @@ class MemoryOutside:
             except ModelRefused as why:
                 tried = tried or why  # of the choice that is nearest to fitting
         if tried is None and refused is None:
-            return self.compiled(self._waiting)  # no layer has weights that may lie there
+            return self._scheduled(self._waiting)  # no layer has weights that may lie there
         raise tried or refused or AssertionError("one of them")
 
     @property
