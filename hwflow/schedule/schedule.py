@@ -25,7 +25,7 @@ from hwflow.schedule.plan import Plan
 from hwflow.schedule.queues import MOST_FRAMES, make_room, size_queues, slowest
 from hwflow.schedule.relays import insert_relays
 from hwflow.schedule.search.folding_search import RESOURCES, Budget, Chip, FoldingSearch, enough_text, free_text
-from hwflow.schedule.tables_in_blocks import move_tables, takes_much
+from hwflow.schedule.tables_in_blocks import takes_much, with_moved_tables
 from hwflow.schedule.throughput.evaluate import Run, evaluate
 from hwflow.schedule.truth_tables import insert_truth_tables, saving
 
@@ -128,11 +128,12 @@ def schedule(
 
 
 def _relieved(task: _Task, budget: Budget, made: Schedule) -> Schedule:
-    """Use block RAMs that are left where a design takes much of the part."""
+    """Return a design in which block RAMs are used that are left, where it takes much of the part."""
     if not takes_much(made.resources, task.device):
         return made
-    moved = move_tables(made.plan, task.device, budget.bram - int(made.resources.bram))
-    return replace(made, parts={**made.parts, **{node: made.plan.resources(node, task.device) for node in moved}})
+    plan = with_moved_tables(made.plan, task.device, budget.bram - int(made.resources.bram))
+    moved = [node for node in plan.parts if plan[node] != made.plan[node]]
+    return replace(made, plan=plan, parts={**made.parts, **{node: plan.resources(node, task.device) for node in moved}})
 
 
 def _by_interval(search: FoldingSearch, budgets: Sequence[Budget]) -> list[tuple[int, Budget]]:

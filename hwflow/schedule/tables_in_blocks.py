@@ -19,9 +19,9 @@ MUCH = 0.5  # of a part's look-up tables or flip-flops
 _LEAST = 64  # look-up tables that a block RAM must replace
 
 
-def move_tables(plan: Plan, device: Chip, room: int) -> list[Node]:
-    """Let the tables of which a block RAM replaces most look-up tables lie in block RAM, as long as there is ``room``:
-    block RAMs; return their cores. Timing stays as it is."""
+def with_moved_tables(plan: Plan, device: Chip, room: int) -> Plan:
+    """Return a plan in which the tables of which a block RAM replaces most look-up tables lie in block RAM, as long as
+    there is ``room``: block RAMs. Timing stays as it is."""
     found: list[tuple[float, int, int, Node, Decision]] = []
     for node in plan.cores:
         decision = plan[node]
@@ -30,13 +30,12 @@ def move_tables(plan: Plan, device: Chip, room: int) -> list[Node]:
         blocks, saved = then.bram - now.bram, now.lut - then.lut
         if blocks > 0 and saved >= _LEAST * blocks and then.dsp <= now.dsp:
             found.append((saved / blocks, len(found), blocks, node, moved))
-    done: list[Node] = []
+    decisions = dict(plan.decisions)
     for _, _, blocks, node, moved in sorted(found, key=lambda each: (-each[0], each[1])):
         if blocks <= room:
-            plan[node] = moved
+            decisions[node] = moved
             room -= blocks
-            done.append(node)
-    return done
+    return Plan(plan.graph, decisions)
 
 
 def takes_much(resources: Resources, device: Chip) -> bool:

@@ -16,9 +16,10 @@ from hwflow.cores.operator import Resources
 from hwflow.ir.graph import Graph, Value
 from hwflow.numerics.requantizers.stages import QuantizerStage
 from hwflow.schedule import tables_in_blocks
+from hwflow.schedule.plan import Plan
 from hwflow.schedule.schedule import Schedule, schedule
 from hwflow.schedule.search.folding_search import Budget
-from hwflow.schedule.tables_in_blocks import move_tables
+from hwflow.schedule.tables_in_blocks import with_moved_tables
 from hwflow.types import IntType
 from tests.schedule.graphs import Builder, dataflow
 from tests.schedule.simulation import check_emitted, check_simulated
@@ -96,21 +97,19 @@ def test_simulated(gap: float) -> None:
 def test_as_many_as_there_is_room_for(before: Schedule) -> None:
     plan = before.plan
     units = [node for node in plan.cores if node.op == "mvu"]
-    kept = {node: plan[node] for node in units}
 
-    def need() -> list[Resources]:
+    def need(plan: Plan) -> list[Resources]:
         return [plan.resources(node, PART) for node in units]
 
-    first = need()
-    move_tables(plan, PART, 40)
-    blocks = [int(then.bram - now.bram) for then, now in zip(need(), first, strict=True)]
-    saved = [(now.lut - then.lut) / each for then, now, each in zip(need(), first, blocks, strict=True)]
+    first, last = need(plan), need(with_moved_tables(plan, PART, 40))
+    blocks = [int(then.bram - now.bram) for then, now in zip(last, first, strict=True)]
+    saved = [(now.lut - then.lut) / each for then, now, each in zip(last, first, blocks, strict=True)]
     best = saved.index(max(saved))
     for room in range(sum(blocks) + 1):
-        plan.decisions.update(kept)
-        move_tables(plan, PART, room)
+        made = with_moved_tables(plan, PART, room)
         other = room >= sum(blocks) or (blocks[best] > room >= blocks[1 - best])
-        assert [plan.folding(units[which]).in_block for which in (best, 1 - best)] == [room >= blocks[best], other]
+        assert [made.folding(units[which]).in_block for which in (best, 1 - best)] == [room >= blocks[best], other]
+    assert need(plan) == first  # a plan that has been made is left as it is
 
 
 @pytest.mark.parametrize(("interval", "kind"), [(160, ProductForm.NONE), (1600, ProductForm.SERIAL)])
