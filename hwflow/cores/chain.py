@@ -5,14 +5,14 @@ Scheduling joins them (:mod:`hwflow.schedule.chains`); for schedules a chain is 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from hdl_lib.chain import Chain as ChainCore
 from hdl_lib.chain import Link
 from hwflow.cores import costs
-from hwflow.cores.operator import Built, Decision, Device, Folding, HardwareOperator, Resources
+from hwflow.cores.operator import Built, Decision, Device, Folding, HardwareOperator, Resources, beats_of_view
 from hwflow.cores.timing import Timing, beat_by_beat
 from hwflow.cores.verilog_names import identifiers
 from hwflow.ir.graph import Attributes, IntArray, Node, Stage
@@ -24,15 +24,10 @@ NO_QUEUE = (0,)
 
 @dataclass(frozen=True, eq=False)
 class Member:
-    """A core of a chain: its node, whose operator is ``operator``, and folding."""
+    """A core of a chain: its node, whose operator is ``operator``."""
 
     node: Node
     operator: HardwareOperator[Any]
-    folding: Folding
-
-    @property
-    def decision(self) -> Decision:
-        return Decision(self.folding, NO_QUEUE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +36,13 @@ class ChainAttributes(Attributes):
 
     op = "chain"
     members: tuple[Member, ...]
+
+
+@dataclass(frozen=True)
+class ChainDecision(Decision):
+    """``members``: the decisions of a chain's cores, in order."""
+
+    members: tuple[Decision, ...] = ()
 
 
 def instances(attributes: ChainAttributes) -> list[str]:
@@ -73,18 +75,19 @@ class Chain(HardwareOperator[ChainAttributes]):
         index: int = 0,
     ) -> tuple[int, int]:
         first = node.attributes.members[0]
-        return first.operator.input_view(first.node, shape, lanes, whole_vector=first.folding.whole_vector)
+        return first.operator.input_view(first.node, shape, lanes, whole_vector=whole_vector)
 
     def output_view(self, node: Node[ChainAttributes], shape: tuple[int, ...], lanes: int) -> tuple[int, int]:
         last = node.attributes.members[-1]
         return last.operator.output_view(last.node, shape, lanes)
 
     def cycles(self, node: Node[ChainAttributes], folding: Folding) -> int:
-        first = node.attributes.members[0]
-        return first.operator.cycles(first.node, first.folding)
+        shape, lanes = node.inputs[0].typed.shape, folding.input_lanes
+        view = self.input_view(node, shape, lanes, whole_vector=folding.whole_vector)
+        return beats_of_view(view, lanes)
 
     def timing(self, node: Node[ChainAttributes], decision: Decision) -> Timing:
-        each = [member.operator.timing(member.node, member.decision) for member in node.attributes.members]
+        each = [member.operator.timing(member.node, own) for member, own in _decided(node, decision)]
         return beat_by_beat(each[0].cycles, sum(timing.latency[0] for timing in each) + 1)
 
     def resources(self, node: Node[ChainAttributes], decision: Decision, device: Device) -> Resources:
@@ -93,9 +96,16 @@ class Chain(HardwareOperator[ChainAttributes]):
 
     def build(self, node: Node[ChainAttributes], decision: Decision, name: str) -> Built:
         links, files = [], []
-        for number, (member, own) in enumerate(zip(node.attributes.members, instances(node.attributes), strict=True)):
-            built = member.operator.build(member.node, member.decision, f"{name}_{number}")
-            links.append((own, Link(built.component, built.inputs[0], built.outputs[0])))
+        known = instances(node.attributes)
+        for number, (member, own) in enumerate(_decided(node, decision)):
+            built = member.operator.build(member.node, own, f"{name}_{number}")
+            links.append((known[number], Link(built.component, built.inputs[0], built.outputs[0])))
             files += built.files
         core = ChainCore(links, depth=decision.depth)
         return Built(core, [core.i], [core.o], files)
+
+
+def _decided(node: Node[ChainAttributes], decision: Decision) -> Iterator[tuple[Member, Decision]]:
+    """Yield a chain's cores with their decisions."""
+    assert isinstance(decision, ChainDecision), "what a plan has for a chain"
+    yield from zip(node.attributes.members, decision.members, strict=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hwflow.cores.chain import ChainAttributes, Member
+from hwflow.cores.chain import NO_QUEUE, ChainAttributes, Member
 from hwflow.cores.operator import Decision, Device, Folding
 from hwflow.cores.registry import hardware
 from hwflow.ir.graph import Node
@@ -60,10 +60,10 @@ def _chain(plan: Plan, nodes: Sequence[Node], names: FreshNames, device: Device)
     members: list[Member] = []
     for node in nodes:
         operator, folding = hardware(node.op), plan.folding(node)
-        if members and members[-1].operator.is_registered(members[-1].node, members[-1].folding):
+        if members and members[-1].operator.is_registered(members[-1].node, plan.folding(members[-1].node)):
             folding = operator.between_registers(node, folding, device)
-        members.append(Member(node, operator, folding))
-        plan[node] = members[-1].decision
+        members.append(Member(node, operator))
+        plan[node] = Decision(folding, NO_QUEUE)
     sources = dict.fromkeys(source for node in nodes for source in node.sources)
     made = Node(
         names.nodes.fresh(f"{first.name}_to_{last.name}"), first.inputs, last.outputs, ChainAttributes(tuple(members)),

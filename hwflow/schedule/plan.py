@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hwflow.cores.chain import ChainAttributes
+from hwflow.cores.chain import ChainAttributes, ChainDecision
 from hwflow.cores.operator import Decision, Device, Folding, Resources
 from hwflow.cores.registry import LEGAL, hardware
 from hwflow.cores.timing import Timing
@@ -23,7 +23,12 @@ class Plan:
     decisions: dict[Node, Decision]
 
     def __getitem__(self, node: Node) -> Decision:
-        return self.decisions[node]
+        """Return the node's decision; that of a chain has those of its cores."""
+        decision = self.decisions[node]
+        if isinstance(node.attributes, ChainAttributes):
+            members = tuple(self.decisions[member.node] for member in node.attributes.members)
+            return ChainDecision(decision.folding, decision.depths, members=members)
+        return decision
 
     def __setitem__(self, node: Node, decision: Decision) -> None:
         self.decisions[node] = decision

@@ -340,4 +340,4 @@ def _into_block_ram(
 
 def _decide_depths(plan: Plan, depths: Mapping[Value, int]) -> None:
     for node in plan.graph.nodes:
-        plan[node] = replace(plan[node], depths=tuple(depths[value] for value in node.outputs))
+        plan[node] = replace(plan.decisions[node], depths=tuple(depths[value] for value in node.outputs))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hwflow.boards import find_board
-from hwflow.cores.chain import ChainAttributes
+from hwflow.cores.chain import ChainAttributes, ChainDecision
 from hwflow.cores.operator import Resources
 from hwflow.ir.graph import Graph
 from hwflow.schedule.chains import join_chains
@@ -51,7 +51,8 @@ def test_a_frame_a_cycle(clock: float | None) -> None:
     assert scheduled.initiation_interval == 1
     assert chains(scheduled.plan) == [["frame_sync", "mvu", "requantize", "mvu", "requantize"]]
     assert [n.op for n in scheduled.graph.nodes] == ["chain", "mvu"]
-    wired = [member.folding.multiplier == "wires" for member in scheduled.graph.nodes[0].attributes.members]
+    plan, members = scheduled.plan, scheduled.graph.nodes[0].attributes.members
+    wired = [plan.folding(member.node).multiplier == "wires" for member in members]
     assert wired == [False, False, False, False, False] if clock != 60.0 else [False, False, True, False, True]
 
 
@@ -85,3 +86,13 @@ def test_a_chain_is_counted_by_its_cores_and_one_queue() -> None:
     assert all(scheduled.plan[core].depths == (0,) for core in cores)
     apart = sum(hw.ff for hw in (scheduled.plan.resources(core, find_board("ulx3s_85f").part) for core in cores))
     assert apart == sum(scheduled.parts[core].ff for core in cores)
+
+
+def test_a_chain_is_built_of_what_the_plan_has_for_its_cores() -> None:
+    plan = schedule(dataflow(dense_graph()), PART, WHOLE, 1).plan
+    (node,) = [n for n in plan.graph.nodes if n.op == "chain"]
+    cores = [member.node for member in node.attributes.members]
+    changed = plan[cores[1]] = replace(plan[cores[1]], folding=replace(plan.folding(cores[1]), in_block=True))
+    decision = plan[node]
+    assert isinstance(decision, ChainDecision) and decision.members == tuple(plan[core] for core in cores)
+    assert decision.members[1] == changed
