@@ -7,10 +7,11 @@ delays: these close circuits. Which operators and which shapes of graph are lega
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Any, ClassVar, Generic
 
 import numpy as np
@@ -189,16 +190,19 @@ class Graph:
     suffix: tuple[str, ...] = ()
     deferred: tuple[Finding, ...] = ()
 
-    def copy(self) -> Graph:
+    def copy(self, others: Mapping[Node, Node] = MappingProxyType({})) -> Graph:
         """Copy the graph with its nodes, values and ports, so that a pass may change the copy; attributes are
-        shared."""
-        own = {v: replace(v) for v in self.values()}
+        shared. ``others``: in the place of which nodes the copy has ones with other attributes and types of outputs."""
+        taken = [others.get(n, n) for n in self.nodes]
+        own = {p.value: replace(p.value) for p in self.inputs}
+        for n, other in zip(self.nodes, taken, strict=True):
+            own |= {v: replace(v, type=made.type) for v, made in zip(n.outputs, other.outputs, strict=True)}
         nodes = [
             Node(
-                n.name, [own[v] for v in n.inputs], [own[v] for v in n.outputs], n.attributes, n.sources, n.inferred,
-                n.kept,
+                n.name, [own[v] for v in n.inputs], [own[v] for v in n.outputs], other.attributes, n.sources,
+                other.inferred, other.kept,
             )
-            for n in self.nodes
+            for n, other in zip(self.nodes, taken, strict=True)
         ]
         inputs, outputs = ([replace(p, value=own[p.value]) for p in ports] for ports in (self.inputs, self.outputs))
         return Graph(self.name, self.stage, inputs, outputs, nodes, self.prefix, self.suffix, self.deferred)

@@ -337,17 +337,11 @@ def _with_foldings(
 def planned(graph: Graph, foldings: Mapping[Node, Folding]) -> Plan:
     """Return the plan of a copy of a dataflow graph with these ``foldings``, the streams that some of them shorten, and
     the plumbing that they need."""
-    own = graph.copy()
+    chosen = {node: hardware(node.op).as_chosen(node, foldings[node]) for node in graph.nodes}
+    own = graph.copy({node: other for node, (other, _) in chosen.items()})
     own.stage = Stage.SCHEDULED
-    decisions = {}
-    for node, given in zip(own.nodes, graph.nodes, strict=True):
-        chosen, folding = hardware(given.op).as_chosen(given, foldings[given])
-        decisions[node] = Decision(folding)
-        if chosen is not given:
-            node.attributes, node.kept, node.inferred = chosen.attributes, chosen.kept, None
-            for value, short in zip(node.outputs, chosen.outputs, strict=True):
-                value.type = short.type
-    plan = Plan(own, decisions)
+    decisions = [Decision(folding) for _, folding in chosen.values()]
+    plan = Plan(own, dict(zip(own.nodes, decisions, strict=True)))
     insert_plumbing(plan)
     return plan
 

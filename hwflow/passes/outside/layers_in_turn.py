@@ -85,17 +85,15 @@ def layers_as_made(graph: Graph, made: Made | None) -> Graph:
 def paced(graph: Graph) -> Graph:
     """Return a graph, or a copy, in which the memory and the engine know when weights come. Nothing else goes to the
     memory from here on."""
-    if not any(isinstance(node.attributes, LayerEngineAttributes) for node in graph.nodes):
-        return graph
-    graph = graph.copy()
-    producers = graph.producers()
+    producers, known = graph.producers(), dict[Node, Node]()
     for node in graph.nodes:
         if isinstance(node.attributes, LayerEngineAttributes):
             memory = producers[node.inputs[1]]
-            index, given = memory.outputs.index(node.inputs[1]), memory.attributes
+            index, given = memory.outputs.index(node.inputs[1]), known.get(memory, memory).attributes
             plan = plan_of(memory)
             engine = paced_by(node.attributes, plan, index)
             layers = [replace(each, pace=engine.pace) if k == index else each for k, each in enumerate(given.layers)]
-            memory.attributes, memory.kept = replace(given, layers=tuple(layers), longest=plan.longest), {}
-            node.attributes, node.kept = engine, {}
-    return graph
+            told = replace(given, layers=tuple(layers), longest=plan.longest)
+            known[memory] = replace(memory, attributes=told, kept={})
+            known[node] = replace(node, attributes=engine, kept={})
+    return graph.copy(known) if known else graph
