@@ -32,6 +32,7 @@ MOST_INTERLEAVED = 256
 TOO_FAST = "reachable-rate"  # the rule of a refusal of a rate that slower designs would not have got
 UNTIL = ("verilog", "netlist", "bitstream")
 
+Rate = float | Literal["link"] | None
 Asked = Mapping[str, int | float | str]
 
 _MOST_FPS = 1e18  # beyond any clock; a fraction can be made of it
@@ -61,8 +62,8 @@ class Gathered:
 class Request:
     """A board, the design's target clock on it, what the design must reach and what it may take.
 
-    ``clock_asked``: ``clock`` is not just the board's own. ``fps``: the least frames per second; None: as many as fit.
-    ``as_link``: as many as the board's link carries, which only the model's frames say, or where fewer fit as many as
+    ``clock_asked``: ``clock`` is not just the board's own. ``fps``: the least frames per second; None: as many as fit;
+    :data:`LINK`: as many as the board's link carries, which only the model's frames say, or where fewer fit as many as
     fit.
     ``budget``: limits of resources; where there is none the default's (:func:`hwflow.api.budget.budgets_for`).
     ``keep_defaults``: to which it keeps beside limits that are given, even if nothing fits.
@@ -77,12 +78,11 @@ class Request:
     board: Board
     clock: ClockPlan
     clock_asked: bool = False
-    fps: float | None = None
+    fps: Rate = None
     budget: Amounts = field(default_factory=dict)
     keep_defaults: bool = False
     what_if: bool = False
     link: LinkOptions = OWN
-    as_link: bool = False
     loops: str = AUTO
     interleave: int | None = 1
     packaging: Packaging = OWN_NAMES
@@ -103,8 +103,8 @@ class Request:
 
     @property
     def interval(self) -> int | None:
-        """Cycles per frame of the design at the most; None: as few as fit."""
-        if self.fps is None:
+        """Cycles per frame of the design at the most; None: as few as fit, or only the model's frames say."""
+        if self.fps is None or isinstance(self.fps, str):
             return None
         return max(1, int(self.clock.frequency_hz * (self.interleave or 1) / Fraction(min(self.fps, _MOST_FPS))))
 
@@ -116,7 +116,7 @@ class Request:
     @property
     def asks_rate(self) -> bool:
         """Tell whether a rate was asked for."""
-        return self.as_link or self.fps is not None
+        return self.fps is not None
 
 
 def board_named(name: str) -> Board:
@@ -173,7 +173,7 @@ def require_seeds(until: str | None, boards: Sequence[Board]) -> None:
 
 
 def requested(
-    board: Board | str, *, fps: float | Literal["link"] | None = None, clock_mhz: float | None = None,
+    board: Board | str, *, fps: Rate = None, clock_mhz: float | None = None,
     budget: Asked | None = None, what_if: bool = False, link: LinkOptions = OWN, loops: str = AUTO,
     interleave: int | str = 1, packaging: Packaging = OWN_NAMES, memory: str = AUTO, holding: Holding | None = None,
     fixed: bool = False,
@@ -230,9 +230,8 @@ def requested(
             memory = _with_loads(known, memory)
     gathered.require_none()
     assert known is not None and clock is not None, "else there is a finding"
-    rate = None if isinstance(fps, str) else fps
     return Request(
-        known, clock, clock_mhz is not None, rate, limits, what_if=what_if, link=link, as_link=fps == LINK, loops=loops,
+        known, clock, clock_mhz is not None, fps, limits, what_if=what_if, link=link, loops=loops,
         interleave=interleave if isinstance(interleave, int) else None, packaging=packaging, memory=memory,
         holding=holding, fixed=fixed,
     )

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from hwflow.api.budget import beyond_part, budgets_for, free_on, queued_bytes
 from hwflow.api.far_beyond import refuse_far_beyond
 from hwflow.api.link_rate import link_rate
-from hwflow.api.request import TOO_FAST, Request
+from hwflow.api.request import LINK, TOO_FAST, Request
 from hwflow.codegen.converted.conversion import Conversion
 from hwflow.errors import Finding, ModelRefused
 from hwflow.ir.graph import Graph
@@ -37,12 +37,12 @@ class Scheduled:
 def scheduled(streams: Graph, request: Request, say: Progress, executor: Executor | None) -> Scheduled:
     """Schedule a dataflow graph. Raises :class:`ModelRefused`, and :class:`UsageError` where the budget is beyond the
     part."""
-    if not request.as_link:
+    if request.fps != LINK:
         return _at_rate(streams, request, say, executor)
     rate = (request.interleave or 1) * link_rate(request, streams)
     with suppress(ModelRefused):  # the link is faster than what fits
-        return _at_rate(streams, replace(request, fps=rate, as_link=False), say, executor)
-    return _at_rate(streams, replace(request, as_link=False), say, executor)
+        return _at_rate(streams, replace(request, fps=rate), say, executor)
+    return _at_rate(streams, replace(request, fps=None), say, executor)
 
 
 def _at_rate(streams: Graph, request: Request, say: Progress, executor: Executor | None) -> Scheduled:

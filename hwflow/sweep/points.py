@@ -7,11 +7,9 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any, Literal
+from typing import Any
 
-from hwflow.api.request import UNTIL, Asked
-
-Rate = float | Literal["link"] | None
+from hwflow.api.request import UNTIL, Asked, Rate
 
 SCHEDULE = "schedule"
 """The step that makes no files: exact cycles, predicted resources."""

@@ -7,13 +7,13 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from hwflow.api.options import texts
 
 if TYPE_CHECKING:
     from hwflow.api.compiler import Design
-    from hwflow.api.request import Request
+    from hwflow.api.request import Rate, Request
     from hwflow.frontend.input_types import InputType
     from hwflow.frontend.states.ties import States
     from hwflow.passes.hold_layers import HeldLayer
@@ -33,7 +33,6 @@ class SynthOptions:
 
     given: Mapping[str, Any]
     request: Request
-    fps: float | Literal["link"] | None
     seeds: int
     dimensions: Mapping[str, int]
     constants: Mapping[str, str]
@@ -84,7 +83,7 @@ def synth_options(arguments: Mapping[str, Any], until: str | None = None) -> Syn
     asked = SimpleNamespace(**given)
     gathered = Gathered()
     clock = budget = baud = None
-    fps: float | Literal["link"] | None = None
+    fps: Rate = None
     with gathered.check():
         fps = "link" if asked.fps == "link" else texts.number("--fps", asked.fps, "1000")
     with gathered.check():
@@ -125,4 +124,4 @@ def synth_options(arguments: Mapping[str, Any], until: str | None = None) -> Syn
         states = texts.states(asked.state, asked.channels)
     gathered.require_none()
     assert request is not None, "else there is a finding"
-    return SynthOptions(given, request, fps, seeds, dimensions, constants, input_types, states)
+    return SynthOptions(given, request, seeds, dimensions, constants, input_types, states)

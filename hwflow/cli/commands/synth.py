@@ -38,8 +38,7 @@ def run_synth(arguments: argparse.Namespace) -> int:
         check_writable(target)
     gathered.require_none()
     assert asked is not None, "else there is a finding"
-    request, fps = asked.request, asked.fps
-    board = request.board
+    request, board = asked.request, asked.request.board
     model = Path(arguments.model)
     with claimed(target) as output, Steps() as progress:
         made = make(
@@ -48,7 +47,7 @@ def run_synth(arguments: argparse.Namespace) -> int:
             force=arguments.force, heard=progress.detail, seeds=range(1, asked.seeds + 1),
         )
     table = made.table
-    warnings = [*shortfalls(table, fps), *made.findings]
+    warnings = [*shortfalls(table, request.fps), *made.findings]
     if arguments.format == "json":
         findings = [finding.table() for finding in warnings]
         print_json({**table, "output": str(target), "unchanged": made.unchanged, "findings": findings})
