@@ -50,8 +50,8 @@ class Step:
 def window_walk(m: Module, layer: Mapping[str, Value], begin: Value, origin: Value, tap: Value, pixel: Value) -> Step:
     """Walk the windows of a layer with the numbers ``layer`` (:mod:`hdl_lib.engine.fields`): from the beginning after a
     cycle with ``begin``, where the first one's first word is at the place ``origin``; one word on after each with
-    ``tap``, and one window on after each with ``pixel``. Where there are no ``<move>_round``, a move less the region's words,
-    these are taken off behind each move: with fewer gates, and slower."""
+    ``tap``, and one window on after each with ``pixel``. Where there are no ``<move>_round``, a move less the region's
+    words, these are taken off behind each move: with fewer gates, and slower."""
     block_last = count_down(m, "block", layer["blocks_left"], begin, tap)
     column_tap_last = count_down(m, "kernel_column", layer["kernel_columns_left"], begin, tap & block_last)
     row_tap_last = count_down(

@@ -156,8 +156,8 @@ def bits_of_words(words: Sequence[int], width: int) -> BitArray:
 
 
 def _banked(family: str, words: int, banks: int, changing: Changing, output_register: bool) -> Resources:
-    """Estimate a table in several banks (:func:`hdl_lib.memories.rom.banks_of`). Measured when this was written: as one bank,
-    lenet300 is predicted 28 % below its look-up tables."""
+    """Estimate a table in several banks (:func:`hdl_lib.memories.rom.banks_of`). Measured when this was written: as one
+    bank, lenet300 is predicted 28 % below its look-up tables."""
     blocks = read_only_block_rams(family, ceil(words / banks), changing.columns)
     select = (banks - 1).bit_length() * (ceil(changing.bits / SELECT_REACH) + output_register)
     # A bank's bit that never changes takes no place in the choice.
@@ -330,9 +330,9 @@ def cells(storage: Resources, family: str, *, scarce: bool) -> int:
 
 
 def cheapest_style(family: str, width: int, depth: int, *, scarce: bool = False) -> StorageStyle:
-    """Return the storage of a queue of ``depth`` beats: BLOCK where look-up tables and flip-flops would cost more than block RAM
-    takes of a device; else AUTO. ``scarce``: the design would fit but for its block RAMs. A block RAM, whose latency
-    is longer, takes more beats to do the same: no queue of so few that registers hold them moves there."""
+    """Return the storage of a queue of ``depth`` beats: BLOCK where look-up tables and flip-flops would cost more than
+    block RAM takes of a device; else AUTO. ``scarce``: the design would fit but for its block RAMs. A block RAM, whose
+    latency is longer, takes more beats to do the same: no queue of so few that registers hold them moves there."""
     if depth <= REGISTER_DEPTH:
         return StorageStyle.AUTO
     ways = (way(family, width, depth) for way in (queue, block_queue))
