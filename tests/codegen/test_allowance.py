@@ -59,7 +59,7 @@ def test_the_shell_needs_no_more(tmp_path, board, lanes, beats, blocks):
         pytest.importorskip("luna")
     allowed = surroundings(known, (), carrier_name(known))
     built = shell(tmp_path, board, lanes, beats)
-    assert built.netlist is not None and built.netlist.exists() and built.top_verilog.exists()
+    assert built.netlist is not None and built.netlist.exists()
     assert (built.bitstream, built.fmax_mhz, built.timing_met, built.clocks) == (None, None, None, ())
     assert list(built.seconds) == ["synthesis", "registers"]
     needed = built.link_resources

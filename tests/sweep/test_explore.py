@@ -182,8 +182,7 @@ def test_the_best_clock_of_all_seeds_is_kept_and_a_design_synthesized_once(tmp_p
         (out / "seed").write_text(str(seed))
         counts = {"lut": 10, "ff": 20, "dsp": 0, "bram": 0}
         return BuildResult(
-            100.0, (), reached[seed], reached[seed] >= 100, counts, counts, {}, {"place_route": 1.0}, out / "n",
-            out / "t", None,
+            100.0, (), reached[seed], reached[seed] >= 100, counts, counts, {}, {"place_route": 1.0}, out / "n", None,
         )
 
     monkeypatch.setattr("hwflow.toolchain.build.build", built)
