@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hwflow.api.compiler import dataflow, load
+from hwflow.api.compiler import dataflow
 from hwflow.boards import find_board
 from hwflow.cores.registry import OPERATORS
 from hwflow.errors import ModelRefused
@@ -29,6 +29,7 @@ from hwflow.ir.node_attributes import (
     ReshapeAttributes,
     ScaledAddAttributes,
 )
+from hwflow.loaded_model import load
 from hwflow.numerics.requantizers.stages import QuantizerStage
 from hwflow.passes import pipeline
 from hwflow.schedule.search.folding_search import RESOURCES, Budget, FoldingSearch

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from hwflow.api.checking import check
-    from hwflow.api.compiler import Design, Model, compile, load
+    from hwflow.api.compiler import Design, compile
     from hwflow.errors import Finding, HwflowError
     from hwflow.exports.component import component
     from hwflow.exports.exporting import export
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from hwflow.host.runtime.board_session import Board
     from hwflow.host.runtime.host_errors import HostError
     from hwflow.host.runtime.run_command import BoardRun
+    from hwflow.loaded_model import Model, load
     from hwflow.quantization.quantize import Quantization, quantize
     from hwflow.sweep.exploring import Exploration, explore
     from hwflow.sweep.points import Axes
@@ -39,7 +40,7 @@ _HOMES = {
     "Finding": "hwflow.errors",
     "HostError": "hwflow.host.runtime.host_errors",
     "HwflowError": "hwflow.errors",
-    "Model": "hwflow.api.compiler",
+    "Model": "hwflow.loaded_model",
     "Quantization": "hwflow.quantization.quantize",
     "Simulation": "hwflow.verify.simulation",
     "check": "hwflow.api.checking",
@@ -48,7 +49,7 @@ _HOMES = {
     "component": "hwflow.exports.component",
     "connect": "hwflow.host.connection",
     "explore": "hwflow.sweep.exploring",
-    "load": "hwflow.api.compiler",
+    "load": "hwflow.loaded_model",
     "program": "hwflow.toolchain.loading.load_bitstream",
     "export": "hwflow.exports.exporting",
     "quantize": "hwflow.quantization.quantize",

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future
 from contextlib import ExitStack, contextmanager, suppress
+from importlib import import_module
 from multiprocessing.connection import Connection, Pipe
 from queue import SimpleQueue
 from threading import Thread
@@ -22,8 +23,8 @@ Result = TypeVar("Result")
 
 
 @contextmanager
-def second_process() -> Iterator[Executor | None]:
-    """Start a one-process executor that pre-imports its modules while the caller goes on; None on a machine with a
+def second_process(modules: Sequence[str] = ()) -> Iterator[Executor | None]:
+    """Start a one-process executor that imports ``modules`` while the caller goes on; None on a machine with a
     single core, or that has no room for another process. The process ends with the body, whatever it is about then."""
     if core_count() < 2:
         yield None
@@ -38,7 +39,8 @@ def second_process() -> Iterator[Executor | None]:
             yield None
             return
         executor = _SecondProcess(ours)
-        executor.submit(_import)
+        for module in modules:
+            executor.submit(_import, module)
         try:
             yield executor
         finally:
@@ -189,6 +191,5 @@ def uncollected() -> Iterator[None]:
 _RARELY = (1_000_000, 20, 20)  # objects made until the youngest are looked at, and so on (see Python's gc)
 
 
-def _import() -> None:
-    import hwflow.codegen.converted.modules
-    import hwflow.schedule.search.exploration  # noqa: F401
+def _import(module: str) -> None:
+    import_module(module)

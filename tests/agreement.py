@@ -11,8 +11,8 @@ import numpy.typing as npt
 import onnx
 from onnx import TensorProto
 
-from hwflow.api.compiler import Model
 from hwflow.ir.graph import Graph, Port
+from hwflow.loaded_model import Model
 from hwflow.passes import pipeline
 from hwflow.verify import golden
 from tests.dialects.exact.exact_call import bounds_of, objects

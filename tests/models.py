@@ -11,7 +11,7 @@ import numpy.typing as npt
 import onnx
 from onnx import TensorProto, helper, numpy_helper, shape_inference
 
-from hwflow.api.compiler import Model, load
+from hwflow.loaded_model import Model, load
 
 Array = npt.NDArray[Any]
 

@@ -9,9 +9,9 @@ import numpy as np
 from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
-from hwflow.api.compiler import Model
 from hwflow.host.boundary_models import model_outputs, port_inputs
 from hwflow.ir.graph import Graph
+from hwflow.loaded_model import Model
 from hwflow.onnxspec import dialect_operators
 from hwflow.onnxspec.reference.evaluator_defects import substitutes
 from hwflow.passes import pipeline

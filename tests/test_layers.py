@@ -6,7 +6,9 @@ from __future__ import annotations
 import ast
 import sys
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -29,9 +31,7 @@ LAYERS = (
     Layer(("hwflow.display",), (), "it knows strings only"),
     Layer(("hwflow.errors",), ("hwflow.display",), "everything imports it"),
     Layer(
-        ("hwflow.processes",),
-        ("hwflow.codegen.converted.modules", "hwflow.schedule.search.exploration", "hwflow.sim.programs"),
-        "it knows what it will run",
+        ("hwflow.processes",), ("hwflow.sim.programs",), "a second process runs whatever it is given"
     ),
     Layer(("hwflow.types",), COMMON, "a value's type is plain data"),
     Layer(
@@ -146,11 +146,17 @@ def modules() -> dict[str, Path]:
     return found
 
 
-def imports(module: str, path: Path, known: set[str]) -> list[tuple[int, str]]:
-    """(line, full name) of everything a module imports, type-checking blocks included."""
+def imports(module: str, path: Path, known: set[str], *, for_types: bool = True) -> list[tuple[int, str]]:
+    """(line, full name) of everything a module imports, at once or inside a function. ``for_types``: for the type
+    checker alone, too."""
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
     found = []
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    blocks = [node for node in ast.walk(tree) if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
+    never_run = {part for block in blocks for each in block.body for part in ast.walk(each)}
+    for node in ast.walk(tree):
+        if node in never_run and not for_types:
+            continue
         if isinstance(node, ast.Import):
             found += [(node.lineno, alias.name) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -183,6 +189,29 @@ def test_imports() -> None:
     assert not wrong, "\n".join(wrong)
 
 
+def circle(imported: Mapping[str, Iterable[str]]) -> list[str]:
+    """Modules of which each is imported by the one before it, the first by the last; none where there is no circle."""
+    try:
+        TopologicalSorter(imported).prepare()
+    except CycleError as error:
+        return [*reversed(error.args[1][1:])]
+    return []
+
+
+def test_no_import_circle() -> None:
+    known = set(MODULES)
+    assert not circle({
+        module: {name for _, name in imports(module, path, known, for_types=False)} & known - {module}
+        for module, path in MODULES.items()
+    })
+
+
+def test_the_rules_see_import_circles() -> None:
+    assert circle({"a": {"b"}, "b": {"c"}, "c": set()}) == []
+    found = circle({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}})
+    assert found[found.index("a") :] + found[: found.index("a")] == ["a", "b", "c"]
+
+
 def test_every_layer_has_modules() -> None:
     for layer in LAYERS:
         for member in layer.members:
@@ -195,12 +224,15 @@ def test_the_rules_see_imports_of_every_form(tmp_path: Path) -> None:
         "import numpy as np, onnx.helper\nfrom . import near\n"
         "from ..cores import costs\nfrom hwflow.verify import golden\n"
         "def late():\n    from hwflow.cli import main\n"
+        "if TYPE_CHECKING:\n    import onnx\n"
     )
-    found = imports("hwflow.ir.odd", path, {"hwflow.ir.near", "hwflow.cores.costs", "hwflow.verify.golden"})
+    known = {"hwflow.ir.near", "hwflow.cores.costs", "hwflow.verify.golden"}
+    found = imports("hwflow.ir.odd", path, known, for_types=False)
     assert found == [
         (1, "numpy"), (1, "onnx.helper"), (2, "hwflow.ir.near"), (3, "hwflow.cores.costs"),
         (4, "hwflow.verify.golden"), (6, "hwflow.cli"),
     ]  # fmt: skip
+    assert sorted(imports("hwflow.ir.odd", path, known)) == [*found, (8, "onnx")]
 
 
 FILES = 16  # a folder at the most; of boards there are as many as there are boards

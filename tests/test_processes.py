@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator
+from importlib import import_module
 from multiprocessing.connection import Connection, Pipe
 from threading import Thread
 
 import pytest
 
+from hwflow.api.making import SHARED
 from hwflow.processes import Work, _import, _SecondProcess, rarely_collected, serve
 
 
@@ -32,8 +34,14 @@ def test_serve(served: Connection) -> None:
     served.send((operator.truediv, (1, 0), {}))
     good, error = served.recv()
     assert (good, type(error)) == (False, ZeroDivisionError)
-    served.send((_import, (), {}))
+    served.send((_import, ("json",), {}))
     assert served.recv() == (True, None)
+
+
+def test_modules_whose_work_is_shared() -> None:
+    """They exist: a second process says nothing where it cannot import one."""
+    for module in SHARED:
+        import_module(module)
 
 
 def test_what_cannot_be_pickled(served: Connection) -> None:

@@ -100,10 +100,11 @@ def _compiled(
         refuse_unquantized(proto, scopes, input_types)
         load_external_data(proto, path, trusted)
         # Only what survives this is worth the time that importing the rest takes.
-        from hwflow.api.compiler import dataflow, quantized_of
+        from hwflow.api.compiler import dataflow
         from hwflow.frontend.host_work import HostWork
         from hwflow.frontend.input_types import needless, parsed
         from hwflow.frontend.states.ties import STATELESS, ties_of
+        from hwflow.loaded_model import quantized_of
 
         declared = parsed(input_types)
         ties = ties_of(proto, (states or STATELESS).within(proto), Path(path).parent)

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 Progress = Callable[[str], None]
 Compile = Callable[[Progress, Executor | None], "Design"]
 
+SHARED = ("hwflow.codegen.converted.modules", "hwflow.schedule.search.exploration")
+"""Modules whose work a second process shares, and which it imports at once."""
+
 
 @dataclass(frozen=True)
 class Made:
@@ -72,7 +75,7 @@ def make(
     if record is None or not made_from.leads_to(out, record, until):
         from hwflow.api.output import write_design
 
-        with second_process() as executor:
+        with second_process(SHARED) as executor:
             design = compile(progress, executor)
             table = write_design(
                 design, output, until, progress, executor, asked, reuse=not force, heard=heard, seeds=seeds

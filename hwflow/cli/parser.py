@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from functools import partial
 
 from hwflow.cli.arguments import Parser
 from hwflow.cli.commands.check import run_check
@@ -381,6 +382,8 @@ def command_line() -> argparse.ArgumentParser:
         formats=("text", "json", "markdown"),
     )
     add("doctor", run_doctor, "check external tools: path, version, minimum version")
-    command = add("completion", run_completion, "print a script that completes hwflow's command line in a shell")
+    command = add(
+        "completion", partial(run_completion, parser), "print a script that completes hwflow's command line in a shell"
+    )
     command.add_argument("shell", choices=SHELLS, help="the shell to complete in")
     return parser

@@ -281,6 +281,10 @@ Axes = tuple[int | None, ...]
 """The axes of one value by those of another that is made of it; None: a new axis of length 1."""
 
 
+OPERATORS: dict[str, Operator[Any]] = {}
+"""All operators by name, once :mod:`hwflow.cores.registry` is imported."""
+
+
 class LogicalOperator(Operator[A]):
     """An operator of the quantized stage, lowered to one or more hardware operators. ``keeps_order``: its results come
     in the order of its inputs, and ``joins``: which all come in one."""

@@ -19,7 +19,7 @@ from hwflow.onnxspec.graphs.subgraph import SubModel, cut
 from hwflow.onnxspec.reading.numpy_tensors import native
 
 if TYPE_CHECKING:
-    from hwflow.api.compiler import Model
+    from hwflow.loaded_model import Model
     from hwflow.onnxspec.reference.evaluation import RegionEvaluator
 
 Arrays = Mapping[str, npt.NDArray[Any]]

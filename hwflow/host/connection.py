@@ -72,7 +72,7 @@ def _evaluate(part: HostPart | None) -> Evaluate | None:
 
 def reference_part(part: HostPart) -> Evaluate:
     """Return what runs ``part`` with the reference evaluator."""
-    from hwflow.api.compiler import load
+    from hwflow.loaded_model import load
     from hwflow.onnxspec.reading.numpy_tensors import native, plain
     from hwflow.onnxspec.reference.evaluation import RegionEvaluator
 

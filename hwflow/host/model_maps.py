@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from hwflow.host.runtime.tensors.map_rows import MapRows
 
 if TYPE_CHECKING:
-    from hwflow.api.compiler import Model
+    from hwflow.loaded_model import Model
 
 
 def input_maps(model: Model) -> dict[str, MapRows]:

@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 
 from hwflow.api.checking import examine
-from hwflow.api.compiler import Model, load
 from hwflow.api.scheduled import Progress
 from hwflow.cores.costs.products.product_sums import product_without_block
 from hwflow.display import show, show_path
@@ -25,6 +24,7 @@ from hwflow.frontend.frames.batches import whole_inputs
 from hwflow.frontend.host_work import HOST_WORK, HostWork
 from hwflow.frontend.states.ties import STATELESS, States, with_ties
 from hwflow.host.runtime.tensors.levels import numpy_type
+from hwflow.loaded_model import Model, load
 from hwflow.onnxspec import ModelProto, TrainingModel, write_model
 from hwflow.onnxspec.graphs.operator_facts import facts_of
 from hwflow.onnxspec.reading.bound_inputs import InputConstants

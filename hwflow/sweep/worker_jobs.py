@@ -13,12 +13,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from hwflow.api.compiler import Design, Model, compile_as, load
+from hwflow.api.compiler import Design, compile_as
 from hwflow.api.made_from import code_digest
 from hwflow.api.output import build_further
 from hwflow.api.request import requested
 from hwflow.errors import Finding, HwflowError, InternalError, ModelRefused, ToolError, UsageError
 from hwflow.frontend.states.ties import STATELESS, States
+from hwflow.loaded_model import Model, load
 from hwflow.sweep.points import SCHEDULE, Point
 
 DONE, REFUSED, FAILED = "done", "refused", "failed"

@@ -25,8 +25,8 @@ from hwflow.verify.compiled_folder import compiled_model
 from hwflow.verify.results import check_output_file, write_results
 
 if TYPE_CHECKING:
-    from hwflow.api.compiler import Model
     from hwflow.api.scheduled import Progress
+    from hwflow.loaded_model import Model
 
 _SIMULATED_PATIENCE = 60.0  # seconds of the simulated board
 

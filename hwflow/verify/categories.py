@@ -12,7 +12,7 @@ from hwflow.errors import ModelRefused
 from hwflow.onnxspec.graphs.operator_facts import facts_of
 
 if TYPE_CHECKING:
-    from hwflow.api.compiler import Model
+    from hwflow.loaded_model import Model
 
 Categories = Mapping[str, Mapping[int, Sequence[Any]]]
 """By graph input and the place in a frame, row-major: what an element may be; others may be anything."""

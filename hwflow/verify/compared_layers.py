@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from hwflow.display import show
+from hwflow.ir.graph import IntArray
 from hwflow.onnxspec.resolving.resolved_model import ResolvedModel
-
-if TYPE_CHECKING:
-    from hwflow.verify.evaluators.value_comparison import Row
 
 
 @dataclass(frozen=True)
@@ -42,6 +40,41 @@ class Element:
         numbers = {"golden": self.golden, "reference": self.reference}
         finite = {k: v if v is None or np.isfinite(v) else str(v) for k, v in numbers.items()}
         return {"frame": self.frame, "index": list(self.index), **finite, "explained": self.explained}
+
+
+@dataclass
+class Row:
+    """One value. ``elements`` and counts are over all frames; ``max_lsb`` is the greatest difference, in levels (of a
+    real value in units of its scale, or, where it has none, of its error bound, rounded up). ``defects``: known defects
+    of the evaluator that were worked around. ``first``: the first unexplained element as text, or "". ``failed``: why
+    the evaluator has no value at all; all elements are unexplained then. ``element``: the first unexplained element,
+    or, without one, the first that differs. ``least`` and ``greatest``: of the golden model's integers, None of
+    reals and constants."""
+
+    name: str
+    elements: int = 0
+    mismatches: int = 0
+    unexplained: int = 0
+    max_lsb: int = 0
+    defects: set[str] = field(default_factory=set)
+    first: str = ""
+    failed: str = ""
+    element: Element | None = None
+    least: int | None = None
+    greatest: int | None = None
+
+    def saw(self, integers: IntArray) -> None:
+        """Count the elements of a batch."""
+        self.elements += integers.size
+        if integers.size:
+            low, high = int(integers.min()), int(integers.max())
+            self.least = low if self.least is None else min(self.least, low)
+            self.greatest = high if self.greatest is None else max(self.greatest, high)
+
+    def note(self, element: Element) -> None:
+        """Note an element that differs."""
+        if self.element is None or (self.element.explained and not element.explained):
+            self.element = element
 
 
 @dataclass(frozen=True)

@@ -13,22 +13,22 @@ from typing import Any
 
 import numpy as np
 
-from hwflow.api.compiler import Model, load
 from hwflow.api.patching.other_weights import with_weights
 from hwflow.api.scheduled import Progress
 from hwflow.display import cell, show
 from hwflow.errors import Finding, UsageError
 from hwflow.frontend.input_types import Declarations
 from hwflow.frontend.states.ties import STATELESS, States
+from hwflow.loaded_model import Model, load
 from hwflow.onnxspec import TrainingModel
 from hwflow.onnxspec.reading.bound_inputs import InputConstants
 from hwflow.onnxspec.reading.external_loading import Folders
 from hwflow.report.folder_page import COMPARISON, refreshed
-from hwflow.verify.compared_layers import ComparedLayers
+from hwflow.verify.compared_layers import ComparedLayers, Row
 from hwflow.verify.compiled_folder import compiled_model, require_own
 from hwflow.verify.evaluators.explanation import NOT_FINITE
 from hwflow.verify.evaluators.runtime_judge import RuntimeJudge
-from hwflow.verify.evaluators.value_comparison import Comparer, Drift, Row
+from hwflow.verify.evaluators.value_comparison import Comparer, Drift
 from hwflow.verify.inputs import Inputs, choose_inputs, require_file
 
 BATCH_ELEMENTS = 1 << 21

@@ -6,12 +6,12 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from hwflow.api.compiler import Model, load
 from hwflow.display import show_path
 from hwflow.errors import Finding, Mismatch, UsageError
 from hwflow.frontend.input_types import OPTION, Declarations
 from hwflow.frontend.states.ties import OPTION as STATE_OPTION
 from hwflow.frontend.states.ties import STATELESS, States
+from hwflow.loaded_model import Model, load
 from hwflow.onnxspec.reading.bound_inputs import InputConstants
 from hwflow.sim.digests import changed_files
 from hwflow.sim.errors import ManifestError

@@ -12,7 +12,7 @@ from hwflow.sim.vectors import Vectors
 from hwflow.verify import golden
 
 if TYPE_CHECKING:
-    from hwflow.api.compiler import Model
+    from hwflow.loaded_model import Model
 
 
 def golden_vectors(model: Model, out: Path, inputs: Mapping[str, IntArray]) -> Vectors:

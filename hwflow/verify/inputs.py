@@ -22,7 +22,7 @@ from hwflow.host.runtime.tensors.map_rows import is_maps, read_maps
 from hwflow.verify.random_inputs import float_dtype, integer_bounds, is_integer, random_inputs
 
 if TYPE_CHECKING:
-    from hwflow.api.compiler import Model
+    from hwflow.loaded_model import Model
 
 RANDOM_FRAMES = 16
 INPUTS = ("inputs.npz", "inputs.json")

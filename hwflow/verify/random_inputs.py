@@ -18,8 +18,8 @@ from hwflow.onnxspec.graphs.operator_facts import facts_of
 from hwflow.verify.categories import Categories, categories
 
 if TYPE_CHECKING:
-    from hwflow.api.compiler import Model
     from hwflow.ir.graph import IntArray, Port
+    from hwflow.loaded_model import Model
 
 # Ends of the intervals tried for inputs that a host's nodes read: preprocessing of images, audio and measurements.
 _ENDS = tuple(4.0**k for k in range(-3, 9))

@@ -19,7 +19,7 @@ from hwflow.onnxspec.graphs.operator_facts import OperatorFacts, facts_of
 from hwflow.onnxspec.reading.numpy_tensors import plain
 
 if TYPE_CHECKING:
-    from hwflow.api.compiler import Model
+    from hwflow.loaded_model import Model
 
 Array = npt.NDArray[Any]
 Results = Mapping[str, Array]

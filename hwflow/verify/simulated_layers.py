@@ -32,7 +32,7 @@ from hwflow.verify import golden
 from hwflow.verify.evaluators.known_values import Known, known_values
 
 if TYPE_CHECKING:
-    from hwflow.api.compiler import Model
+    from hwflow.loaded_model import Model
 
 BATCH_ELEMENTS = 1 << 22
 """Batch size: about how many elements of all values are held at once."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from hwflow.api.compiler import Design, Model
+from hwflow.api.compiler import Design
 from hwflow.api.compiler import compile as compile_model
 from hwflow.api.output_folder import room_in
 from hwflow.api.patching.other_weights import with_weights
@@ -26,6 +26,7 @@ from hwflow.frontend.input_types import Declarations
 from hwflow.frontend.states.ties import STATELESS, States
 from hwflow.host.boundary_models import Arrays, model_outputs, port_inputs
 from hwflow.host.model_maps import own_types
+from hwflow.loaded_model import Model
 from hwflow.onnxspec.reading.bound_inputs import InputConstants
 from hwflow.onnxspec.reading.external_loading import Folders
 from hwflow.passes.pipeline import UNROLLED

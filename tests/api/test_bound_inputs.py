@@ -9,9 +9,9 @@ import pytest
 from onnx import TensorProto, helper
 
 from hwflow.api.checking import check
-from hwflow.api.compiler import load
 from hwflow.cli.__main__ import main
 from hwflow.errors import UsageError
+from hwflow.loaded_model import load
 from hwflow.verify import golden
 from tests.models import Builder
 

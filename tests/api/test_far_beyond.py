@@ -7,10 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hwflow.api.compiler import dataflow, load
+from hwflow.api.compiler import dataflow
 from hwflow.api.far_beyond import FarBeyond, refuse_far_beyond
 from hwflow.boards import find_board
 from hwflow.ir.graph import Graph
+from hwflow.loaded_model import load
 from hwflow.passes.pipeline import SHARED, UNROLLED
 from hwflow.schedule.search.folding_search import Budget
 from tests.models import Builder

@@ -8,12 +8,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from hwflow.api.compiler import dataflow, load
+from hwflow.api.compiler import dataflow
 from hwflow.api.forms import memory_outside as subject
 from hwflow.api.forms.memory_outside import MemoryOutside
 from hwflow.boards import find_board
 from hwflow.errors import ModelRefused
 from hwflow.ir.graph import Graph
+from hwflow.loaded_model import load
 from tests.flow.test_queues_outside import excited
 
 REFUSED = 0

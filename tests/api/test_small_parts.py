@@ -70,7 +70,7 @@ def test_a_model_that_does_not_fit_into_memory(tmp_path: Path, monkeypatch: pyte
     def none_left(*arguments: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("hwflow.api.compiler.quantized_of", none_left)
+    monkeypatch.setattr("hwflow.loaded_model.quantized_of", none_left)
     b = Builder(19, 9)
     b.output(b.quantize(b.node("Relu", b.requantize(b.input("x", ["N", 3]), 0.5)), 0.5))
     (finding,) = checking.check(b.save(tmp_path))

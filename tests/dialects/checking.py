@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from hwflow.api.compiler import Model, load
 from hwflow.errors import Finding, ModelRefused
 from hwflow.host.boundary_models import model_outputs
 from hwflow.ir.graph import Graph, Value
+from hwflow.loaded_model import Model, load
 from hwflow.passes import pipeline
 from hwflow.verify import golden
 from tests.dialects.exact.exact_call import Array, objects

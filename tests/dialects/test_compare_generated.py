@@ -13,9 +13,9 @@ import onnx
 import onnxruntime
 import pytest
 
-from hwflow.api.compiler import Model, load
 from hwflow.errors import ModelRefused
 from hwflow.host.boundary_models import port_inputs
+from hwflow.loaded_model import Model, load
 from hwflow.numerics.requantizers.stages import QuantizerStage
 from hwflow.onnxspec.shapes.dialects import MICROSOFT_DOMAIN
 from hwflow.operators.onnx_operators import RECORDS

@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hwflow.api.compiler import compile, dataflow, load
+from hwflow.api.compiler import compile, dataflow
 from hwflow.cli import main
 from hwflow.errors import ModelRefused, UsageError
+from hwflow.loaded_model import load
 from hwflow.passes.outside.fetch_weights import ANY_TIMING, fetch_weights, groups_of, may_be_fetched
 from hwflow.schedule import queues, weights_outside
 from hwflow.sim import digests

@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hwflow.api.compiler import Model, compile, load
+from hwflow.api.compiler import compile
 from hwflow.cli import main
 from hwflow.errors import UsageError
 from hwflow.frontend.states.ties import States
 from hwflow.host.boundary_models import port_inputs
+from hwflow.loaded_model import Model, load
 from hwflow.verify import golden
 from hwflow.verify.compiled_folder import compiled_model
 from tests.frontend.test_control_flow import elman, lstm

@@ -11,10 +11,11 @@ import onnx
 import onnxruntime
 import pytest
 
-from hwflow.api.compiler import Model, compile, load
+from hwflow.api.compiler import compile
 from hwflow.errors import ModelRefused, UsageError
 from hwflow.frontend.states.ties import CHANNELS_KEY, KEY, States
 from hwflow.host.boundary_models import model_outputs, port_inputs
+from hwflow.loaded_model import Model, load
 from hwflow.verify import golden
 from hwflow.verify.comparison import compare
 from tests.models import Array, Builder

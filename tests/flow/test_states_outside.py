@@ -9,12 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hwflow.api.compiler import compile, load
+from hwflow.api.compiler import compile
 from hwflow.cli import main
 from hwflow.cores.external.memory_delay import MemoryDelayAttributes
 from hwflow.errors import ModelRefused
 from hwflow.frontend.states.ties import States
 from hwflow.host.boundary_models import model_outputs, port_inputs
+from hwflow.loaded_model import load
 from hwflow.verify import golden
 from tests.flow.test_state import one_by_one
 from tests.models import Builder

@@ -11,10 +11,10 @@ import onnx
 import pytest
 from onnx.reference import ReferenceEvaluator
 
-from hwflow.api.compiler import Model, load
 from hwflow.errors import ModelRefused
 from hwflow.frontend.frames.batches import FRAMES
 from hwflow.host.boundary_models import model_outputs, port_inputs
+from hwflow.loaded_model import Model, load
 from hwflow.onnxspec import dialect_operators
 from hwflow.onnxspec.reference.evaluator_defects import substitutes
 from hwflow.onnxspec.shapes.dialects import MICROSOFT_DOMAIN

@@ -13,8 +13,9 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper
 
-from hwflow.api.compiler import Model, compile
+from hwflow.api.compiler import compile
 from hwflow.host.boundary_models import model_outputs, port_inputs
+from hwflow.loaded_model import Model
 from hwflow.verify import golden
 from tests.models import Builder
 from tests.onnx_node_tests.quantized_nodes import passes_in_rtl

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hwflow.api.compiler import load
 from hwflow.errors import ModelRefused
+from hwflow.loaded_model import load
 from hwflow.verify import golden
 from tests.agreement import agree
 from tests.models import Builder

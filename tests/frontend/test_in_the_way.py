@@ -10,8 +10,8 @@ import pytest
 from onnx import TensorProto, helper
 
 from hwflow.api.checking import check
-from hwflow.api.compiler import load
 from hwflow.errors import Finding, ModelRefused
+from hwflow.loaded_model import load
 from tests.models import Builder
 
 RANDOM = "operator must be one that hwflow supports, not RandomNormalLike: it draws random numbers"

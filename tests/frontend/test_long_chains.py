@@ -11,8 +11,8 @@ import onnx
 import pytest
 
 from hwflow.api.checking import check
-from hwflow.api.compiler import Model, load
 from hwflow.frontend import lower
+from hwflow.loaded_model import Model, load
 from hwflow.numerics.functions.piecewise import Relu
 from hwflow.numerics.functions.smooth import Tanh
 from hwflow.numerics.rounding import quantize

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hwflow.api.compiler import load
 from hwflow.host.boundary_models import model_outputs, port_inputs
+from hwflow.loaded_model import load
 from hwflow.verify import golden
 
 BENCH = Path(__file__).resolve().parents[2].parent / "shared" / "bench"

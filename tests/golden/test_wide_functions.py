@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hwflow.api.compiler import Model, compile
+from hwflow.api.compiler import compile
 from hwflow.errors import ModelRefused
+from hwflow.loaded_model import Model
 from hwflow.verify.comparison import compare
 from tests.models import Builder
 

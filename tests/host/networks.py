@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 
-from hwflow.api.compiler import Model, load
+from hwflow.loaded_model import Model, load
 from tests.models import Array, Builder, kind_of
 
 

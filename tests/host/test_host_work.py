@@ -10,8 +10,8 @@ import onnx
 import pytest
 
 from hwflow.api.checking import check
-from hwflow.api.compiler import load
 from hwflow.cli import main
+from hwflow.loaded_model import load
 from tests.host.networks import classifier
 from tests.models import Builder
 

@@ -12,11 +12,12 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from hwflow.api.checking import check
-from hwflow.api.compiler import compile, load
+from hwflow.api.compiler import compile
 from hwflow.cli import main
 from hwflow.errors import UsageError
 from hwflow.frontend.input_types import InputType, parsed
 from hwflow.host.boundary_models import model_outputs, port_inputs
+from hwflow.loaded_model import load
 from hwflow.verify import golden
 from hwflow.verify.comparison import compare
 from hwflow.verify.inputs import choose_inputs

@@ -11,9 +11,10 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from hwflow.api.checking import check
-from hwflow.api.compiler import Model, compile, load
+from hwflow.api.compiler import compile
 from hwflow.errors import ModelRefused
 from hwflow.host.boundary_models import model_outputs, port_inputs, prefix_model, suffix_model
+from hwflow.loaded_model import Model, load
 from hwflow.onnxspec.graphs.scopes import model_opsets
 from hwflow.verify import golden
 from hwflow.verify.inputs import choose_inputs

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import hwflow
-from hwflow.api.compiler import load
 from hwflow.cli import main
 from hwflow.errors import ModelRefused
 from hwflow.host.boundary_models import port_inputs
 from hwflow.host.runtime.host_design import read_design
 from hwflow.host.runtime.host_errors import HostError
+from hwflow.loaded_model import load
 from hwflow.sim.simulated_board import SimulatedBoard
 from hwflow.toolchain.verilator import VERILATOR
 from hwflow.verify import golden

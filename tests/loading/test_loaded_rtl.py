@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from hwflow.api import made_from
-from hwflow.api.compiler import load
 from hwflow.api.options.synth_options import synth_options
 from hwflow.api.patching.differences import differences
 from hwflow.api.patching.patched_output import held_in
 from hwflow.cli import main
 from hwflow.host.boundary_models import port_inputs
+from hwflow.loaded_model import load
 from hwflow.sim.manifest import load_design
 from hwflow.sim.vectors import Vectors
 from hwflow.sim.verilator_run import Load, run_verilator

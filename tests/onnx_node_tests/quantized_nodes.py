@@ -13,8 +13,9 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
-from hwflow.api.compiler import compile, load
+from hwflow.api.compiler import compile
 from hwflow.host.boundary_models import model_outputs, port_inputs
+from hwflow.loaded_model import load
 from hwflow.verify import golden
 from tests.onnx_node_tests.cases import node_cases
 from tests.onnx_node_tests.top_simulation import SimulatedTop

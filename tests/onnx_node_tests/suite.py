@@ -14,9 +14,10 @@ import numpy.typing as npt
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from hwflow.api.compiler import Model, compile, load
+from hwflow.api.compiler import compile
 from hwflow.errors import HwflowError
 from hwflow.host.boundary_models import model_outputs, port_inputs
+from hwflow.loaded_model import Model, load
 from hwflow.verify import golden
 from tests.onnx_node_tests.cases import node_cases
 from tests.onnx_node_tests.top_simulation import SimulatedTop

@@ -15,8 +15,9 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import hwflow
-from hwflow.api.compiler import compile, load
+from hwflow.api.compiler import compile
 from hwflow.host.boundary_models import model_outputs, port_inputs
+from hwflow.loaded_model import load
 from hwflow.verify import golden
 from tests.onnx_node_tests.quantized_nodes import node_tests_of, with_values
 from tests.onnx_node_tests.top_simulation import SimulatedTop

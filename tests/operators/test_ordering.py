@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hwflow.api.compiler import Model
 from hwflow.ir.graph import Graph, Value
+from hwflow.loaded_model import Model
 from hwflow.passes import pipeline
 from hwflow.verify.comparison import compare
 from tests.agreement import same

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hwflow.api.compiler import Model
 from hwflow.errors import ModelRefused
+from hwflow.loaded_model import Model
 from hwflow.numerics.requantizers.staircase import LIMIT
 from hwflow.passes import pipeline
 from tests.agreement import agree

@@ -10,9 +10,10 @@ import onnx
 import pytest
 from onnx import helper
 
-from hwflow.api.compiler import compile, load
+from hwflow.api.compiler import compile
 from hwflow.ir.graph import Graph
 from hwflow.ir.node_attributes import LoopAttributes
+from hwflow.loaded_model import load
 from hwflow.passes.roll_loops import roll_loops
 from tests.models import Builder
 from tests.passes.test_roll_loops import agrees

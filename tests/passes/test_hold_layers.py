@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hwflow.api.compiler import dataflow, load
+from hwflow.api.compiler import dataflow
 from hwflow.errors import ModelRefused
 from hwflow.ir.graph import Graph
+from hwflow.loaded_model import load
 from hwflow.passes.hold_layers import HeldLayer, Holding
 from hwflow.verify.golden import evaluate
 from tests.models import Builder

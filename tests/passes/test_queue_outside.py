@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hwflow.api.compiler import dataflow, load
+from hwflow.api.compiler import dataflow
 from hwflow.boards import find_board
 from hwflow.cores.external.memory_delay import MemoryDelayAttributes
 from hwflow.cores.external.memory_queue import MemoryQueueAttributes
@@ -16,6 +16,7 @@ from hwflow.cores.external.weight_memory import MemoryTiming
 from hwflow.errors import ModelRefused
 from hwflow.frontend.states.ties import States
 from hwflow.ir.graph import Graph
+from hwflow.loaded_model import load
 from hwflow.passes.outside.queue_outside import queue_outside
 from hwflow.schedule.queues_outside import deep_delays
 from tests.flow.test_queues_outside import excited

@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hwflow.api.compiler import dataflow, load
+from hwflow.api.compiler import dataflow
 from hwflow.cores.external.side_by_side import SideBySideAttributes
 from hwflow.ir.graph import Graph
+from hwflow.loaded_model import load
 from hwflow.passes.outside.fetch_weights import ANY_TIMING, fetch_weights
 from hwflow.passes.outside.rows_outside import row_queues, rows_outside
 from hwflow.verify import golden

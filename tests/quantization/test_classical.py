@@ -13,8 +13,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import hwflow
-from hwflow.api.compiler import load
 from hwflow.host.boundary_models import model_outputs, port_inputs
+from hwflow.loaded_model import load
 from hwflow.verify import golden
 from tests.operators.ml.nodes import floats
 

@@ -9,7 +9,8 @@ import onnx
 import pytest
 
 import hwflow
-from hwflow.api.compiler import compile, load
+from hwflow.api.compiler import compile
+from hwflow.loaded_model import load
 from hwflow.verify import golden
 from hwflow.verify.comparison import compare
 from tests.models import Builder

@@ -12,9 +12,10 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import hwflow
-from hwflow.api.compiler import compile, load
+from hwflow.api.compiler import compile
 from hwflow.host.boundary_models import model_outputs, port_inputs
 from hwflow.ir.node_attributes import LoopAttributes
+from hwflow.loaded_model import load
 from hwflow.passes.roll_loops import roll_loops
 from hwflow.verify import golden
 from tests.onnx_node_tests.top_simulation import SimulatedTop

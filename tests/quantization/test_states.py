@@ -8,9 +8,10 @@ import numpy as np
 import onnx
 import pytest
 
-from hwflow.api.compiler import compile, load
+from hwflow.api.compiler import compile
 from hwflow.frontend.states.ties import STATELESS, States
 from hwflow.host.boundary_models import model_outputs, port_inputs
+from hwflow.loaded_model import load
 from hwflow.quantization.quantize import quantize
 from hwflow.verify import golden
 from hwflow.verify.comparison import compare

@@ -9,7 +9,8 @@ import onnx
 from onnx import numpy_helper
 
 import hwflow
-from hwflow.api.compiler import compile, load
+from hwflow.api.compiler import compile
+from hwflow.loaded_model import load
 from hwflow.quantization.sum_scales import scales_of_sums
 from tests.models import Builder
 

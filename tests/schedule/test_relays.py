@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from hwflow.api.compiler import dataflow as api_dataflow
-from hwflow.api.compiler import load
 from hwflow.boards import find_board
 from hwflow.boards.board import Part
 from hwflow.cores.chain import ChainAttributes
 from hwflow.cores.registry import hardware
 from hwflow.ir.graph import Graph, Node
+from hwflow.loaded_model import load
 from hwflow.passes.outside.fetch_weights import fetch_weights, may_be_fetched
 from hwflow.schedule.plan import Plan
 from hwflow.schedule.schedule import Schedule, schedule

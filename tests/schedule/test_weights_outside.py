@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hwflow.api.compiler import dataflow, load
+from hwflow.api.compiler import dataflow
 from hwflow.boards import find_board
+from hwflow.loaded_model import load
 from hwflow.passes.outside.fetch_weights import Known, fetch_weights
 from hwflow.passes.outside.rows_outside import row_queues, rows_outside
 from hwflow.schedule.search.exploration import explore

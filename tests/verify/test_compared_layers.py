@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hwflow.api.compiler import load
 from hwflow.cli import main
+from hwflow.loaded_model import load
 from hwflow.verify.comparison import compare
 from tests.flow.sides.layered import first_sums, network, write_frames
 from tests.models import Builder

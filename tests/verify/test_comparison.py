@@ -13,7 +13,7 @@ import onnx
 import pytest
 from onnx import TensorProto
 
-from hwflow.api.compiler import Model, load
+from hwflow.loaded_model import Model, load
 from hwflow.numerics.requantizers.step_function import StepFunction
 from hwflow.passes.infer_types import infer_types
 from hwflow.verify.comparison import Comparison, compare

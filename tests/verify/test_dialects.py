@@ -11,7 +11,7 @@ import onnx
 import pytest
 from onnx import TensorProto
 
-from hwflow.api.compiler import load
+from hwflow.loaded_model import load
 from hwflow.numerics.requantizers.stages import QuantizerStage
 from hwflow.onnxspec.reference import evaluation
 from hwflow.passes.infer_types import infer_types

@@ -12,7 +12,8 @@ import onnx
 import pytest
 from onnx import TensorProto
 
-from hwflow.api.compiler import compile, load
+from hwflow.api.compiler import compile
+from hwflow.loaded_model import load
 from hwflow.verify.comparison import compare
 from tests.dialects.checking import assert_exact
 from tests.onnxspec.build import model, node, value

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hwflow.api.compiler import Model
 from hwflow.errors import UsageError
 from hwflow.host.runtime.frame_coder import _bounds, _whole
 from hwflow.host.runtime.host_design import HostTensor, _link
+from hwflow.loaded_model import Model
 from hwflow.verify.inputs import _from_file
 from tests.models import Array, Builder
 

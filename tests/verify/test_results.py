@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hwflow.api.compiler import Model
+from hwflow.loaded_model import Model
 from hwflow.verify.results import accuracy, classes, lines, numpy_types, write_results
 from tests.host.networks import classifier
 from tests.models import Array, Builder

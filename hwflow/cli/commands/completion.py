@@ -10,11 +10,9 @@ from hwflow.cli.terminal import print_json, print_script
 SHELLS = ("bash", "zsh", "fish")
 
 
-def run_completion(arguments: argparse.Namespace) -> int:
-    """Print the shell's script."""
-    from hwflow.cli.parser import command_line
-
-    script = completion(command_line(), arguments.shell)
+def run_completion(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
+    """Print the shell's script for a parser."""
+    script = completion(parser, arguments.shell)
     if arguments.format == "json":
         print_json({"shell": arguments.shell, "script": script})
     else:

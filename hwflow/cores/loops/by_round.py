@@ -5,11 +5,11 @@ Its core is that of the node, with a table of constants for each round (:meth:`H
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from hwflow.cores.operator import LogicalOperator, LoweringContext, Operator
+from hwflow.cores.operator import OPERATORS, LogicalOperator, LoweringContext
 from hwflow.errors import InternalError
 from hwflow.ir.graph import Attributes, IntArray, Node, Stage
 from hwflow.ir.node_attributes import ByRoundAttributes
@@ -21,13 +21,11 @@ class ByRound(LogicalOperator[ByRoundAttributes]):
     stages = frozenset({Stage.QUANTIZED})
 
     def derive(self, attributes: ByRoundAttributes, inputs: Sequence[TensorType]) -> ByRoundAttributes:
-        operators = registered()
-        return replace(attributes, each=tuple([operators[own.op].derive(own, inputs) for own in attributes.each]))
+        return replace(attributes, each=tuple([OPERATORS[own.op].derive(own, inputs) for own in attributes.each]))
 
     def infer(self, attributes: ByRoundAttributes, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
         """Return types that hold the integers of all rounds."""
-        operators = registered()
-        found = [operators[own.op].infer(own, inputs) for own in attributes.each]
+        found = [OPERATORS[own.op].infer(own, inputs) for own in attributes.each]
         return tuple([hull_of_types(types) for types in zip(*found, strict=True)])
 
     def evaluate(self, attributes: ByRoundAttributes, inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
@@ -38,7 +36,7 @@ class ByRound(LogicalOperator[ByRoundAttributes]):
 
     def macs(self, node: Node[ByRoundAttributes]) -> int:
         first = of_round(node, 0)
-        return registered()[first.op].macs(first)
+        return OPERATORS[first.op].macs(first)
 
     def lower(self, node: Node[ByRoundAttributes], context: LoweringContext) -> None:
         context.lower_each([of_round(node, number) for number in range(len(node.attributes.each))])
@@ -67,10 +65,3 @@ def hull_of_types(types: Sequence[TensorType]) -> TensorType:
         return TensorType.of(first.shape, tuple(map(Interval.hull_of, zip(*ranges, strict=True))), axis)
     interval = Interval.hull_of([type_.interval for type_ in types])
     return TensorType(first.shape, IntType.holding(interval), interval)
-
-
-def registered() -> Mapping[str, Operator[Any]]:
-    """Return all operators, by name."""
-    from hwflow.cores.registry import OPERATORS  # which holds loops, too
-
-    return OPERATORS

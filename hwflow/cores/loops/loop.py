@@ -12,10 +12,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from hwflow.cores.loops.by_round import in_round, registered
+from hwflow.cores.loops.by_round import in_round
 from hwflow.cores.loops.followed_by import FollowedByAttributes
 from hwflow.cores.loops.repeated import RepeatedAttributes, tiled
-from hwflow.cores.operator import HardwareOperator, LogicalOperator, LoweringContext
+from hwflow.cores.operator import OPERATORS, HardwareOperator, LogicalOperator, LoweringContext
 from hwflow.ir.graph import Graph, IntArray, Node, Stage, Value
 from hwflow.ir.node_attributes import LoopAttributes
 from hwflow.numerics.requantizers.stages import NoSteps
@@ -75,13 +75,12 @@ class Loop(LogicalOperator[LoopAttributes]):
         ]
         rest = [*left]
         rows: list[list[IntArray]] = [[] for _ in body.outputs]
-        operators = registered()
         for number in range(given.rounds):
             taken = [*(x[:, number] for x in inputs[: given.scanned]), *states, *rest]
             values = {port.value: x for port, x in zip(body.inputs, taken, strict=True)}
             for node in body.nodes:
                 own = in_round(node.attributes, number)
-                results = operators[own.op].evaluate(own, [values[v] for v in node.inputs])
+                results = OPERATORS[own.op].evaluate(own, [values[v] for v in node.inputs])
                 values.update(zip(node.outputs, results, strict=True))
             for row, port in zip(rows, body.outputs, strict=True):
                 row.append(values[port.value])
@@ -89,8 +88,8 @@ class Loop(LogicalOperator[LoopAttributes]):
         return tuple(np.stack(row, axis=1) for row in rows)
 
     def macs(self, node: Node[LoopAttributes]) -> int:
-        operators = registered()
-        return node.attributes.rounds * sum(operators[inner.op].macs(inner) for inner in node.attributes.body.nodes)
+        body = node.attributes.body
+        return node.attributes.rounds * sum(OPERATORS[inner.op].macs(inner) for inner in body.nodes)
 
     def lower(self, node: Node[LoopAttributes], context: LoweringContext) -> None:
         """Lower the body to cores on streams of one round; then put each, repeated, and the states around them into the
@@ -132,7 +131,7 @@ class Loop(LogicalOperator[LoopAttributes]):
             attributes = FollowedByAttributes(tiled(own.typed, rounds), rounds, first)
             outer[own] = context.add(f"state_{number}", streams, attributes)
         for inner in inside.lowered([*back, *(inside.stream(value)[0] for value in results)]):
-            operator = registered()[inner.op]
+            operator = OPERATORS[inner.op]
             assert isinstance(operator, HardwareOperator)
             repeated = RepeatedAttributes(inner, operator, rounds, inside.constants_of(inner))
             outer[inner.outputs[0]] = context.repeat(inner, [outer[v] for v in inner.inputs], repeated)
@@ -169,11 +168,10 @@ def _row_type(type_: TensorType) -> TensorType:
 def _infer(body: Graph) -> None:
     """Infer the types of a body whose inputs have some. Raises :class:`NoSteps` where a function has no steps, or
     integers become too long."""
-    operators = registered()
     for node in body.nodes:
         types = [value.typed for value in node.inputs]
-        node.attributes = operators[node.op].derive(node.attributes, types)
-        for value, type_ in zip(node.outputs, operators[node.op].infer(node.attributes, types), strict=True):
+        node.attributes = OPERATORS[node.op].derive(node.attributes, types)
+        for value, type_ in zip(node.outputs, OPERATORS[node.op].infer(node.attributes, types), strict=True):
             if max(-type_.interval.lo, type_.interval.hi) > LIMIT:
                 raise NoSteps(f"have integers of at most 62 bits, not in {type_.interval}")
             value.type = type_

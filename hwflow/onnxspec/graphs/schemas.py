@@ -10,8 +10,6 @@ from typing import Any
 import onnx
 from onnx import defs
 
-from hwflow.onnxspec.graphs.operator_facts import facts_of
-
 _HIGHEST = 2**31 - 1  # onnx keeps versions in 32 bits
 
 Option = defs.OpSchema.FormalParameterOption
@@ -46,7 +44,6 @@ class Operator:
     outputs: tuple[Parameter, ...]
     fewest_outputs: int
     most_outputs: int | None
-    output_counts: tuple[int, ...]  # the only legal numbers of outputs; empty: all from the fewest to the most
     attributes: dict[str, int]  # AttributeProto.type by name
     required: tuple[str, ...]  # required attributes
 
@@ -112,7 +109,6 @@ def find_operator(op_type: str, version: int, domain: str) -> Operator | None:
         outputs=outputs,
         fewest_outputs=schema.min_output,
         most_outputs=None if outputs and outputs[-1].variadic else schema.max_output,
-        output_counts=facts_of(domain, op_type).output_counts.get(schema.since_version, ()),
         attributes={name: _type_code(attribute.type) for name, attribute in attributes.items()},
         required=tuple(name for name, attribute in attributes.items() if attribute.required),
     )

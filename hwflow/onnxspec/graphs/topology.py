@@ -8,12 +8,18 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from hwflow.onnxspec.graphs.scopes import Node
+from typing import Protocol
 
 Edges = Mapping[int, Collection[int]]
+
+
+class Node(Protocol):
+    """What order needs of a :class:`hwflow.onnxspec.graphs.scopes.Node`: the names that it makes and reads."""
+
+    outputs: list[str]
+
+    @property
+    def reads(self) -> Iterator[str]: ...
 
 
 def _producers(nodes: Sequence[Node], given: Collection[str]) -> dict[str, int]:

@@ -15,7 +15,6 @@ from typing import NamedTuple, TypeAlias
 from onnx import AttributeProto
 
 from hwflow.display import show
-from hwflow.onnxspec.graphs.operator_facts import facts_of
 from hwflow.onnxspec.graphs.scopes import Node
 
 Size: TypeAlias = int | str | None  # a number, a variable, or unknown
@@ -295,10 +294,10 @@ def positive(*attributes: str) -> SizeRule:
     return SizeRule(positive=attributes)
 
 
-def facts(node: Node, version: int, shapes: Shapes) -> Iterator[Fact]:
-    """Yield the demands of ``node``, of that version of ai.onnx, on the sizes or variables in ``shapes``."""
-    rule = facts_of(node.domain, node.op_type).sizes
-    if rule is None or node.domain or not node.outputs or version < rule.since:
+def facts(rule: SizeRule, node: Node, version: int, shapes: Shapes) -> Iterator[Fact]:
+    """Yield the demands of ``node``, whose operator has the ``rule``, of that version of ai.onnx, on the sizes or
+    variables in ``shapes``."""
+    if node.domain or not node.outputs or version < rule.since:
         return
     reading = _Reading(node, shapes)
     for name in rule.positive:

@@ -265,9 +265,10 @@ def _solve_graph(solver: Solver, number: int, scope: Scope, shapes: _Shapes, ski
     version = scope.opsets.get("", 0)
     settled: set[Hashable] = set()
     for index, node in enumerate(scope.nodes):
-        if facts_of(node.domain, node.op_type).sizes is not None and (number, index) not in skip:
+        rule = facts_of(node.domain, node.op_type).sizes
+        if rule is not None and (number, index) not in skip:
             key = _alike(node, shapes)
-            if key not in settled and solver.add_all((number, index), facts(node, version, shapes.__getitem__)):
+            if key not in settled and solver.add_all((number, index), facts(rule, node, version, shapes.__getitem__)):
                 settled.add(key)
 
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from hwflow.api.compiler import Model
 from hwflow.display import cell, show
 from hwflow.errors import Finding, ModelRefused, ToolError
+from hwflow.loaded_model import Model
 from hwflow.onnxspec.graphs.attribute_values import python_attributes
 from hwflow.onnxspec.graphs.operator_facts import facts_of
 from hwflow.onnxspec.graphs.scopes import node_names, plain_domain, scopes

@@ -32,57 +32,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hwflow.api.compiler import Model
 from hwflow.display import show
 from hwflow.errors import ModelRefused
 from hwflow.host.boundary_models import boundary_value, constant_output, model_outputs, port_inputs
 from hwflow.ir.graph import Graph, IntArray, Node, Port, Value
+from hwflow.loaded_model import Model
 from hwflow.numerics.functions.nearest_float import nearest_float, nearest_floats
 from hwflow.onnxspec.graphs.operator_facts import facts_of
 from hwflow.onnxspec.reading.numpy_tensors import native
 from hwflow.onnxspec.reference.evaluation import AnyArray, RegionEvaluator
 from hwflow.verify import golden
-from hwflow.verify.compared_layers import Element
+from hwflow.verify.compared_layers import Element, Row
 from hwflow.verify.evaluators.explanation import RegionBounds, differing, no_bound, unexplained
 from hwflow.verify.evaluators.known_values import Floats, Known, known_values
 
 _MOST_LSB = 1 << 31
 _TEXTS = "OSU"  # kinds of numpy's types of texts
-
-
-@dataclass
-class Row:
-    """One value. ``elements`` and counts are over all frames; ``max_lsb`` is the greatest difference, in levels (of a
-    real value in units of its scale, or, where it has none, of its error bound, rounded up). ``defects``: known defects
-    of the evaluator that were worked around. ``first``: the first unexplained element as text, or "". ``failed``: why
-    the evaluator has no value at all; all elements are unexplained then. ``element``: the first unexplained element,
-    or, without one, the first that differs. ``least`` and ``greatest``: of the golden model's integers, None of
-    reals and constants."""
-
-    name: str
-    elements: int = 0
-    mismatches: int = 0
-    unexplained: int = 0
-    max_lsb: int = 0
-    defects: set[str] = field(default_factory=set)
-    first: str = ""
-    failed: str = ""
-    element: Element | None = None
-    least: int | None = None
-    greatest: int | None = None
-
-    def saw(self, integers: IntArray) -> None:
-        """Count the elements of a batch."""
-        self.elements += integers.size
-        if integers.size:
-            low, high = int(integers.min()), int(integers.max())
-            self.least = low if self.least is None else min(self.least, low)
-            self.greatest = high if self.greatest is None else max(self.greatest, high)
-
-    def note(self, element: Element) -> None:
-        """Note an element that differs."""
-        if self.element is None or (self.element.explained and not element.explained):
-            self.element = element
 
 
 @dataclass

@@ -15,7 +15,7 @@ import onnx.reference
 import pytest
 
 from hwflow.api.checking import check
-from hwflow.api.compiler import load
+from hwflow.loaded_model import load
 from hwflow.verify import golden
 from tests.host.networks import Network, branches, classifier, random_frames, real_output
 from tests.models import Array

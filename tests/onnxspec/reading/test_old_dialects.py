@@ -10,8 +10,9 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from hwflow.api.checking import check
-from hwflow.api.compiler import compile, dataflow, load
+from hwflow.api.compiler import compile, dataflow
 from hwflow.host.boundary_models import model_outputs, port_inputs
+from hwflow.loaded_model import load
 from hwflow.onnxspec.reading.old_dialects import modernize
 from hwflow.verify import golden
 from hwflow.verify.comparison import compare

@@ -10,7 +10,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from hwflow.api.checking import check
-from hwflow.api.compiler import Model
+from hwflow.loaded_model import Model
 from hwflow.verify import golden
 from hwflow.verify.comparison import compare
 from tests.models import Builder, kind_of

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hwflow.api.checking import check
-from hwflow.api.compiler import Model
+from hwflow.loaded_model import Model
 from hwflow.verify import golden
 from hwflow.verify.comparison import compare
 from tests.models import Builder

@@ -11,8 +11,8 @@ import numpy.typing as npt
 import pytest
 from flint import arb, ctx, fmpq
 
-from hwflow.api.compiler import Model
 from hwflow.ir.node_attributes import RequantizeAttributes
+from hwflow.loaded_model import Model
 from hwflow.verify import golden
 from hwflow.verify.comparison import compare
 from tests.models import Builder

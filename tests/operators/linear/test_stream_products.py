@@ -11,9 +11,9 @@ import pytest
 from onnx.reference import ReferenceEvaluator
 
 from hwflow.api.checking import check
-from hwflow.api.compiler import load
 from hwflow.host.boundary_models import model_outputs, port_inputs
 from hwflow.ir.graph import Graph
+from hwflow.loaded_model import load
 from hwflow.verify import golden
 from hwflow.verify.comparison import compare
 from tests.models import Builder

@@ -11,9 +11,10 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-from hwflow.api.compiler import compile, load
+from hwflow.api.compiler import compile
 from hwflow.errors import ModelRefused
 from hwflow.host.boundary_models import port_inputs
+from hwflow.loaded_model import load
 from hwflow.verify import golden
 from hwflow.verify.comparison import compare
 from hwflow.verify.random_inputs import random_inputs

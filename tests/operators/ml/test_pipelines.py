@@ -14,7 +14,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from hwflow.api.checking import check
-from hwflow.api.compiler import compile, load
+from hwflow.api.compiler import compile
 from hwflow.errors import ModelRefused, UsageError
 from hwflow.host.boundary_models import model_outputs, port_inputs
 from hwflow.host.connection import reference_part
@@ -23,6 +23,7 @@ from hwflow.host.runtime.frame_coder import FrameCoder
 from hwflow.host.runtime.host_design import read_design
 from hwflow.host.runtime.host_errors import HostError
 from hwflow.host.runtime.run_command import read_frames, write_outputs
+from hwflow.loaded_model import load
 from hwflow.verify import golden
 from hwflow.verify.comparison import compare
 from hwflow.verify.inputs import choose_inputs

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hwflow.api.checking import check
-from hwflow.api.compiler import load
+from hwflow.loaded_model import load
 from hwflow.verify import golden
 from tests.models import Builder
 from tests.onnx_node_tests.quantized_nodes import node_tests_of, passes_in_rtl

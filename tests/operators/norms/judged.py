@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from flint import arb, ctx, fmpq
 
-from hwflow.api.compiler import Model
 from hwflow.ir.node_attributes import RequantizeAttributes
+from hwflow.loaded_model import Model
 from hwflow.verify import golden
 from tests.models import Array, Builder
 

@@ -11,9 +11,10 @@ import pytest
 from flint import arb, fmpq
 from onnx.reference import ReferenceEvaluator
 
-from hwflow.api.compiler import compile, load
+from hwflow.api.compiler import compile
 from hwflow.host.boundary_models import model_outputs, port_inputs
 from hwflow.ir.node_attributes import MatrixProductAttributes, RequantizeAttributes
+from hwflow.loaded_model import load
 from hwflow.verify import golden
 from hwflow.verify.comparison import compare
 from tests.models import Builder

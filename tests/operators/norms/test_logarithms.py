@@ -13,7 +13,8 @@ import pytest
 from flint import arb, ctx, fmpq
 
 from hwflow.api.checking import check
-from hwflow.api.compiler import compile, load
+from hwflow.api.compiler import compile
+from hwflow.loaded_model import load
 from hwflow.numerics.logarithm_cells import Cells, fixed_logarithms, rest_breaks
 from hwflow.verify.comparison import compare
 from tests.models import Builder

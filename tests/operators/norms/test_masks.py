@@ -13,7 +13,8 @@ import pytest
 from flint import arb, fmpq
 
 from hwflow.api.checking import check
-from hwflow.api.compiler import Model, compile, load
+from hwflow.api.compiler import compile
+from hwflow.loaded_model import Model, load
 from hwflow.verify import golden
 from hwflow.verify.comparison import compare
 from tests.models import Builder

@@ -12,7 +12,8 @@ import pytest
 from flint import arb, fmpq
 
 from hwflow.api.checking import check
-from hwflow.api.compiler import compile, load
+from hwflow.api.compiler import compile
+from hwflow.loaded_model import load
 from hwflow.verify.comparison import compare
 from hwflow.verify.simulation import simulate
 from tests.models import Builder

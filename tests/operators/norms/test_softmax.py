@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from flint import arb, fmpq
 
-from hwflow.api.compiler import compile, load
+from hwflow.api.compiler import compile
 from hwflow.ir.node_attributes import QuotientAttributes, RequantizeAttributes
+from hwflow.loaded_model import load
 from hwflow.verify.comparison import compare
 from hwflow.verify.simulation import simulate
 from tests.models import Builder

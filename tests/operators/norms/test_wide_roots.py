@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hwflow.api.compiler import Model, compile
+from hwflow.api.compiler import compile
 from hwflow.ir.node_attributes import RequantizeAttributes, RootAttributes
+from hwflow.loaded_model import Model
 from hwflow.verify import golden
 from hwflow.verify.comparison import compare
 from tests.models import Builder

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from hwflow.api.compiler import compile as compile_model
-from hwflow.api.compiler import load
 from hwflow.boards import find_board
 from hwflow.boards.board import Part
 from hwflow.errors import ModelRefused
+from hwflow.loaded_model import load
 from hwflow.schedule import schedule as scheduling
 from hwflow.schedule.search import bounds as bounds_module
 from hwflow.schedule.search.bounds import Bounds, weight_bits

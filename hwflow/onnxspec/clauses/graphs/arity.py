@@ -9,6 +9,7 @@ from hwflow.onnxspec.clauses.graphs.form_hits import Complaint, form_hits
 from hwflow.onnxspec.clauses.graphs.operators import operator_of
 from hwflow.onnxspec.clauses.rules import Context, Hit, Rule
 from hwflow.onnxspec.graphs.node_forms import NodeForm
+from hwflow.onnxspec.graphs.operator_facts import facts_of
 from hwflow.onnxspec.graphs.schemas import Parameter
 from hwflow.onnxspec.graphs.scopes import Scope
 
@@ -49,7 +50,7 @@ def _signature(context: Context, scope: Scope, form: NodeForm, side: Side) -> _S
         operator.fewest_outputs,
         operator.most_outputs,
         given,
-        operator.output_counts,
+        facts_of(operator.domain, operator.name).output_counts.get(operator.since, ()),
     )
 
 
