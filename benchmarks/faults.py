@@ -30,11 +30,11 @@ import numpy as np
 
 import hwflow
 from hwflow.api.compiler import compile as compile_model
+from hwflow.host.random_inputs import random_inputs
 from hwflow.host.runtime.host_errors import HostError
 from hwflow.sim.simulated_board import SimulatedBoard
 from hwflow.toolchain.verilator import VERILATOR
 from hwflow.verify import golden
-from hwflow.verify.random_inputs import random_inputs
 
 DIGITS = Path(__file__).parent.parent / "examples" / "digits" / "model.onnx"
 BATCH = 200  # frames that a host compares at once

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from hwflow.api.compiler import compile as compile_model
-from hwflow.verify.random_inputs import random_inputs
+from hwflow.host.random_inputs import random_inputs
 from hwflow.verify.simulation import simulate
 
 DIGITS = Path(__file__).parent.parent / "examples" / "digits" / "model.onnx"

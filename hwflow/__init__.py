@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
     from hwflow.api.checking import check
     from hwflow.api.compiler import Design, compile
+    from hwflow.api.connection import connect
     from hwflow.errors import Finding, HwflowError
     from hwflow.exports.component import component
     from hwflow.exports.exporting import export
-    from hwflow.host.connection import connect
     from hwflow.host.runtime.board_session import Board
     from hwflow.host.runtime.host_errors import HostError
     from hwflow.host.runtime.run_command import BoardRun
@@ -47,7 +47,7 @@ _HOMES = {
     "compare": "hwflow.verify.comparison",
     "compile": "hwflow.api.compiler",
     "component": "hwflow.exports.component",
-    "connect": "hwflow.host.connection",
+    "connect": "hwflow.api.connection",
     "explore": "hwflow.sweep.exploring",
     "load": "hwflow.loaded_model",
     "program": "hwflow.toolchain.loading.load_bitstream",

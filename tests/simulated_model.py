@@ -9,9 +9,9 @@ import numpy as np
 
 from hwflow.api.compiler import Design
 from hwflow.host.boundary_models import port_inputs
+from hwflow.host.inputs import choose_inputs
 from hwflow.ir.graph import IntArray
 from hwflow.verify import golden
-from hwflow.verify.inputs import choose_inputs
 from tests.onnx_node_tests.top_simulation import SimulatedTop
 
 

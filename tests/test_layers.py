@@ -8,8 +8,10 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -130,9 +132,66 @@ LAYERS = (
         ("hwflow.exports.component",), ("hwflow.api", "hwflow.codegen", "hwflow.cores", "amaranth"),
         "a design as a component is Amaranth's",
     ),
-    Layer(  # the API: everything else of hwflow, but no ONNX and no hardware of its own
-        ("hwflow",), ("numpy", "rich", "shtab"), "the API and the command line use the parts below, not their libraries"
+    Layer(("hwflow.suggestion",), ("hwflow.display",), "it knows strings only"),
+    Layer(("hwflow.versions",), ("hwflow.boards", "hwflow.toolchain"), "it asks the tools"),
+    Layer(
+        ("hwflow.loaded_model",), (*COMMON, "hwflow.ir", "hwflow.onnxspec", "hwflow.frontend", "hwflow.passes"),
+        "a model is what becomes of an ONNX file, whatever is made of it",
     ),
+    Layer(
+        ("hwflow.host",),
+        (*COMMON, "hwflow.numerics", "hwflow.ir", "hwflow.onnxspec", "hwflow.loaded_model", "numpy"),
+        "the host's part follows from the model, and knows no design",
+    ),
+    Layer(
+        ("hwflow.verify.golden_vectors",),
+        ("hwflow.ir", "hwflow.sim", "hwflow.loaded_model", "hwflow.verify.golden"),
+        "an output folder has them, whatever is compared with them",
+    ),
+    Layer(
+        ("hwflow.api",),
+        (
+            *COMMON, "hwflow.suggestion", "hwflow.versions", "hwflow.processes", "hwflow.boards", "hwflow.ir",
+            "hwflow.cores", "hwflow.schedule", "hwflow.passes", "hwflow.onnxspec", "hwflow.frontend",
+            "hwflow.operators", "hwflow.codegen", "hwflow.report", "hwflow.toolchain", "hwflow.sim", "hwflow.host",
+            "hwflow.loaded_model", "hwflow.verify.golden_vectors", "numpy",
+        ),
+        "a design is made of the parts below, and knows nothing of who asks for it",
+    ),
+    Layer(
+        ("hwflow.quantization",),
+        (
+            *COMMON, "hwflow.types", "hwflow.cores", "hwflow.onnxspec", "hwflow.frontend", "hwflow.report",
+            "hwflow.host", "hwflow.loaded_model", "hwflow.api", "numpy", "onnx",
+        ),
+        "a quantizer makes a model, not a design",
+    ),
+    Layer(
+        ("hwflow.exports",),
+        (*COMMON, "hwflow.suggestion", "hwflow.codegen", "hwflow.cores", "hwflow.toolchain", "hwflow.sim", "amaranth"),
+        "what is exported lies in an output folder",
+    ),
+    Layer(
+        ("hwflow.verify",),
+        (
+            *COMMON, "hwflow.numerics", "hwflow.ir", "hwflow.cores", "hwflow.passes", "hwflow.onnxspec",
+            "hwflow.frontend", "hwflow.operators", "hwflow.report", "hwflow.toolchain", "hwflow.sim", "hwflow.host",
+            "hwflow.loaded_model", "hwflow.api", "hwflow.exports.wave_views", "hwflow.quantization.sessions", "numpy",
+        ),
+        "it judges designs and models that others make",
+    ),
+    Layer(
+        ("hwflow.sweep",),
+        (
+            *COMMON, "hwflow.suggestion", "hwflow.versions", "hwflow.onnxspec", "hwflow.frontend", "hwflow.toolchain",
+            "hwflow.sim", "hwflow.host", "hwflow.loaded_model", "hwflow.api", "hwflow.quantization", "numpy",
+        ),
+        "a sweep makes many designs, and knows no command line",
+    ),
+    Layer(
+        ("hwflow.cli",), ("hwflow", "numpy", "rich", "shtab"), "it says what the parts below do; nobody imports it",
+    ),
+    Layer(("hwflow",), (), "the verbs, each in its place"),  # this one module: every other belongs to a layer above
 )
 
 
@@ -146,31 +205,48 @@ def modules() -> dict[str, Path]:
     return found
 
 
-def imports(module: str, path: Path, known: set[str], *, for_types: bool = True) -> list[tuple[int, str]]:
-    """(line, full name) of everything a module imports, at once or inside a function. ``for_types``: for the type
-    checker alone, too."""
+class Import(NamedTuple):
+    """``for_types``: for the type checker alone; it never runs."""
+
+    line: int
+    name: str
+    for_types: bool = False
+
+
+def imports(module: str, path: Path, known: set[str]) -> list[Import]:
+    """Everything that a module imports, at once or inside a function."""
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
-    found = []
+    found: list[Import] = []
     tree = ast.parse(path.read_text(encoding="utf-8"))
     blocks = [node for node in ast.walk(tree) if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
     never_run = {part for block in blocks for each in block.body for part in ast.walk(each)}
     for node in ast.walk(tree):
-        if node in never_run and not for_types:
-            continue
+        names: list[str] = []
         if isinstance(node, ast.Import):
-            found += [(node.lineno, alias.name) for alias in node.names]
+            names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             base = node.module or ""
             if node.level:
                 parents = package.split(".")
                 base = ".".join([*parents[: len(parents) - node.level + 1], *([base] if base else [])])
-            names = [f"{base}.{alias.name}" for alias in node.names]
-            found += [(node.lineno, name if name in known else base) for name in names]
+            full = [f"{base}.{alias.name}" for alias in node.names]
+            names = [name if name in known else base for name in full]
+        found += [Import(node.lineno, name, node in never_run) for name in names]
     return found
+
+
+@cache
+def all_imports() -> dict[str, list[Import]]:
+    """The imports of every module."""
+    return {module: imports(module, path, set(MODULES)) for module, path in MODULES.items()}
 
 
 def inside(name: str, packages: tuple[str, ...]) -> bool:
     return any(name == p or name.startswith(p + ".") for p in packages)
+
+
+def layer_of(module: str) -> Layer:
+    return next(layer for layer in LAYERS if inside(module, layer.members))
 
 
 MODULES = modules()
@@ -178,12 +254,12 @@ MODULES = modules()
 
 def test_imports() -> None:
     wrong = []
-    for module, path in MODULES.items():
-        layer = next(layer for layer in LAYERS if inside(module, layer.members))
-        for line, name in imports(module, path, set(MODULES)):
+    for module, found in all_imports().items():
+        layer = layer_of(module)
+        for line, name, _ in found:
             if name.partition(".")[0] in sys.stdlib_module_names or inside(name, layer.members + layer.allowed):
                 continue
-            where = f"{path.relative_to(ROOT)}:{line}"
+            where = f"{MODULES[module].relative_to(ROOT)}:{line}"
             allowed = ", ".join(layer.allowed) or "nothing"
             wrong.append(f"{where}: {layer.members[0]} may import {allowed}, not {name}: {layer.reason}")
     assert not wrong, "\n".join(wrong)
@@ -199,10 +275,10 @@ def circle(imported: Mapping[str, Iterable[str]]) -> list[str]:
 
 
 def test_no_import_circle() -> None:
-    known = set(MODULES)
+    """Those for the type checker do not count."""
     assert not circle({
-        module: {name for _, name in imports(module, path, known, for_types=False)} & known - {module}
-        for module, path in MODULES.items()
+        module: {each.name for each in found if not each.for_types} & set(MODULES) - {module}
+        for module, found in all_imports().items()
     })
 
 
@@ -210,6 +286,10 @@ def test_the_rules_see_import_circles() -> None:
     assert circle({"a": {"b"}, "b": {"c"}, "c": set()}) == []
     found = circle({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}})
     assert found[found.index("a") :] + found[: found.index("a")] == ["a", "b", "c"]
+
+
+def test_every_package_has_a_layer() -> None:
+    assert [module for module in MODULES if layer_of(module) is LAYERS[-1]] == ["hwflow"]
 
 
 def test_every_layer_has_modules() -> None:
@@ -227,12 +307,10 @@ def test_the_rules_see_imports_of_every_form(tmp_path: Path) -> None:
         "if TYPE_CHECKING:\n    import onnx\n"
     )
     known = {"hwflow.ir.near", "hwflow.cores.costs", "hwflow.verify.golden"}
-    found = imports("hwflow.ir.odd", path, known, for_types=False)
-    assert found == [
-        (1, "numpy"), (1, "onnx.helper"), (2, "hwflow.ir.near"), (3, "hwflow.cores.costs"),
-        (4, "hwflow.verify.golden"), (6, "hwflow.cli"),
+    assert imports("hwflow.ir.odd", path, known) == [
+        Import(1, "numpy"), Import(1, "onnx.helper"), Import(2, "hwflow.ir.near"), Import(3, "hwflow.cores.costs"),
+        Import(4, "hwflow.verify.golden"), Import(6, "hwflow.cli"), Import(8, "onnx", True),
     ]  # fmt: skip
-    assert sorted(imports("hwflow.ir.odd", path, known)) == [*found, (8, "onnx")]
 
 
 FILES = 16  # a folder at the most; of boards there are as many as there are boards

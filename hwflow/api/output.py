@@ -31,7 +31,9 @@ from hwflow.errors import UsageError
 from hwflow.frontend.states.ties import in_manifest
 from hwflow.host.boundary_models import port_inputs, prefix_model, suffix_model, takes_any_float
 from hwflow.host.host_folder import write_host_folder
+from hwflow.host.inputs import INPUTS, choose_inputs
 from hwflow.host.model_maps import map_tables
+from hwflow.host.results import numpy_types
 from hwflow.onnxspec import write_model
 from hwflow.passes.pipeline import UNROLLED
 from hwflow.report.dataflow import dataflow
@@ -48,8 +50,6 @@ from hwflow.toolchain.routing import Heard
 from hwflow.toolchain.up_to_date import carry_over
 from hwflow.toolchain.yosys import YOSYS
 from hwflow.verify.golden_vectors import golden_vectors
-from hwflow.verify.inputs import INPUTS, choose_inputs
-from hwflow.verify.results import numpy_types
 from hwflow.versions import board_versions
 
 if TYPE_CHECKING:

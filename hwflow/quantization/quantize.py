@@ -23,6 +23,7 @@ from hwflow.errors import Finding, ModelRefused, Severity, UsageError, merged
 from hwflow.frontend.frames.batches import whole_inputs
 from hwflow.frontend.host_work import HOST_WORK, HostWork
 from hwflow.frontend.states.ties import STATELESS, States, with_ties
+from hwflow.host.inputs import Inputs, choose_inputs, require_file
 from hwflow.host.runtime.tensors.levels import numpy_type
 from hwflow.loaded_model import Model, load
 from hwflow.onnxspec import ModelProto, TrainingModel, write_model
@@ -41,7 +42,6 @@ from hwflow.quantization.sessions import State, is_run, require_onnxruntime, run
 from hwflow.quantization.static_quantizer import Recipe, static_qdq
 from hwflow.report.quantization_note import KEY, note
 from hwflow.types import IntType
-from hwflow.verify.inputs import Inputs, choose_inputs, require_file
 
 AUTO = "auto"
 

@@ -173,7 +173,7 @@ def _check(axes: Axes, until: str, calibration: str | os.PathLike[str] | None) -
         if not bits and any(axes.activations):
             raise _wrong("--activations", "must be given with --bits, the widths of weights", "give both")
         if calibration is not None:
-            from hwflow.verify.inputs import require_file
+            from hwflow.host.inputs import require_file
 
             require_file(calibration)
     gathered.require_none()

@@ -1,1 +1,1 @@
-"""Golden model, simulation, comparison with the reference evaluator, and the frames that they work on."""
+"""Golden model, simulation, comparison with the reference evaluator."""

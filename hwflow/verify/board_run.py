@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from hwflow.api.connection import connect
 from hwflow.api.patching.other_weights import with_weights
 from hwflow.errors import ToolError, UsageError
-from hwflow.host.connection import connect
+from hwflow.host.results import check_output_file, write_results
 from hwflow.host.runtime.board_session import Board
 from hwflow.host.runtime.frame_coder import Integers
 from hwflow.host.runtime.host_design import read_design
@@ -22,7 +23,6 @@ from hwflow.sim.errors import ManifestError, SimError, SimulatorFailed
 from hwflow.toolchain.verilator import VERILATOR
 from hwflow.verify import golden
 from hwflow.verify.compiled_folder import compiled_model
-from hwflow.verify.results import check_output_file, write_results
 
 if TYPE_CHECKING:
     from hwflow.api.scheduled import Progress

@@ -19,6 +19,7 @@ from hwflow.display import cell, show
 from hwflow.errors import Finding, UsageError
 from hwflow.frontend.input_types import Declarations
 from hwflow.frontend.states.ties import STATELESS, States
+from hwflow.host.inputs import Inputs, choose_inputs, require_file
 from hwflow.loaded_model import Model, load
 from hwflow.onnxspec import TrainingModel
 from hwflow.onnxspec.reading.bound_inputs import InputConstants
@@ -29,7 +30,6 @@ from hwflow.verify.compiled_folder import compiled_model, require_own
 from hwflow.verify.evaluators.explanation import NOT_FINITE
 from hwflow.verify.evaluators.runtime_judge import RuntimeJudge
 from hwflow.verify.evaluators.value_comparison import Comparer, Drift
-from hwflow.verify.inputs import Inputs, choose_inputs, require_file
 
 BATCH_ELEMENTS = 1 << 21
 """Batch size: about how many elements of all values are held at once."""

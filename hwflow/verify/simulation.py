@@ -24,7 +24,9 @@ from hwflow.errors import Finding, ToolError, UsageError
 from hwflow.exports.wave_views import write_views
 from hwflow.frontend.input_types import Declarations
 from hwflow.frontend.states.ties import STATELESS, States
+from hwflow.host import results
 from hwflow.host.boundary_models import Arrays, model_outputs, port_inputs
+from hwflow.host.inputs import Inputs, choose_inputs, require_file
 from hwflow.host.model_maps import own_types
 from hwflow.loaded_model import Model
 from hwflow.onnxspec.reading.bound_inputs import InputConstants
@@ -42,10 +44,8 @@ from hwflow.sim.vectors import Vectors, from_stream
 from hwflow.sim.verilator_run import Load, run_verilator
 from hwflow.toolchain.icarus import ICARUS, VVP
 from hwflow.toolchain.verilator import VERILATOR
-from hwflow.verify import results
 from hwflow.verify.compiled_folder import compiled_model, damaged, require_own
 from hwflow.verify.golden_vectors import golden_vectors
-from hwflow.verify.inputs import Inputs, choose_inputs, require_file
 from hwflow.verify.simulated_layers import Layers, judge
 
 SIMULATORS = ("verilator", "icarus")
@@ -73,7 +73,7 @@ class Simulation:
 
     ``outputs``: the model's outputs by ONNX name, frames first, computed by the host's nodes from the hardware's
     integers; lists of maps where ONNX's type is a sequence of maps; None where the hardware is wrong. ``accuracy``:
-    share of frames whose class (see :func:`hwflow.verify.results.classes`) is the label; None without labels, or where
+    share of frames whose class (see :func:`hwflow.host.results.classes`) is the label; None without labels, or where
     no output classifies. ``layers``: the output of every core, if asked for. ``exact``: the predicted latency is not
     only the most that it may be. ``loaded``: what was loaded behind the first frames.
     """

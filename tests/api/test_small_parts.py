@@ -18,7 +18,7 @@ from hwflow.cores.verilog_names import MOST_CHARACTERS, identifier
 from hwflow.errors import UsageError
 from hwflow.frontend.honoured_attributes import _same
 from hwflow.frontend.host_work import HostWork
-from hwflow.verify.random_inputs import float_dtype
+from hwflow.host.random_inputs import float_dtype
 from tests.models import Builder
 
 

@@ -9,8 +9,8 @@ from hwflow import compile, load, simulate
 from hwflow.boards import find_board
 from hwflow.codegen.board.clock_plan import plan_clock
 from hwflow.host.boundary_models import port_inputs
+from hwflow.host.inputs import choose_inputs
 from hwflow.verify import golden
-from hwflow.verify.inputs import choose_inputs
 from sim.manifest import load_design
 from tests.board_line import exchange
 from tests.flow.conftest import DIGITS

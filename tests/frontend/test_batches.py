@@ -14,13 +14,13 @@ from onnx.reference import ReferenceEvaluator
 from hwflow.errors import ModelRefused
 from hwflow.frontend.frames.batches import FRAMES
 from hwflow.host.boundary_models import model_outputs, port_inputs
+from hwflow.host.inputs import choose_inputs
 from hwflow.loaded_model import Model, load
 from hwflow.onnxspec import dialect_operators
 from hwflow.onnxspec.reference.evaluator_defects import substitutes
 from hwflow.onnxspec.shapes.dialects import MICROSOFT_DOMAIN
 from hwflow.passes import pipeline
 from hwflow.verify import golden
-from hwflow.verify.inputs import choose_inputs
 from tests.ir.graph_text import to_text
 from tests.models import Builder
 

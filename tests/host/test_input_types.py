@@ -17,10 +17,10 @@ from hwflow.cli import main
 from hwflow.errors import UsageError
 from hwflow.frontend.input_types import InputType, parsed
 from hwflow.host.boundary_models import model_outputs, port_inputs
+from hwflow.host.inputs import choose_inputs
 from hwflow.loaded_model import load
 from hwflow.verify import golden
 from hwflow.verify.comparison import compare
-from hwflow.verify.inputs import choose_inputs
 from hwflow.verify.simulation import simulate
 from tests.models import Builder
 

@@ -14,10 +14,10 @@ from hwflow.api.checking import check
 from hwflow.api.compiler import compile
 from hwflow.errors import ModelRefused
 from hwflow.host.boundary_models import model_outputs, port_inputs, prefix_model, suffix_model
+from hwflow.host.inputs import choose_inputs
 from hwflow.loaded_model import Model, load
 from hwflow.onnxspec.graphs.scopes import model_opsets
 from hwflow.verify import golden
-from hwflow.verify.inputs import choose_inputs
 
 DOMAIN = "qonnx.custom_op.general"
 SCALES = np.array([0.5, 0.3, 0.25], np.float32)  # of the input's channels

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from hwflow.errors import UsageError
+from hwflow.host.inputs import _from_file
 from hwflow.host.runtime.frame_coder import _bounds, _whole
 from hwflow.host.runtime.host_design import HostTensor, _link
 from hwflow.loaded_model import Model
-from hwflow.verify.inputs import _from_file
 from tests.models import Array, Builder
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from hwflow.host.boundary_models import port_inputs
-from hwflow.verify.categories import categories
-from hwflow.verify.random_inputs import random_inputs
+from hwflow.host.categories import categories
+from hwflow.host.random_inputs import random_inputs
 from tests.host.networks import branches, classifier
 from tests.models import Array, Builder
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from hwflow.host.results import accuracy, classes, lines, numpy_types, write_results
 from hwflow.loaded_model import Model
-from hwflow.verify.results import accuracy, classes, lines, numpy_types, write_results
 from tests.host.networks import classifier
 from tests.models import Array, Builder
 

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from hwflow.errors import ToolError, UsageError
+from hwflow.host.results import check_output_file, write_results
 from hwflow.sim.errors import SimulatorFailed
 from hwflow.sim.result import Hang, RunResult, Violation, Waiting
 from hwflow.verify import board_run, simulation
-from hwflow.verify.results import check_output_file, write_results
 
 GOOD = RunResult(2, 0, 0, None, 0, None, None, False, None, 9, 4, 5, {})
 

@@ -15,13 +15,13 @@ from hwflow.api.patching.differences import differences
 from hwflow.codegen.board.board_files import write_board
 from hwflow.display import show, show_path
 from hwflow.errors import ModelRefused, UsageError
+from hwflow.host.inputs import INPUTS
 from hwflow.passes.hold_layers import HeldLayer
 from hwflow.sim import digests
 from hwflow.toolchain import build as toolchain_build
 from hwflow.toolchain.json_file import write_json
 from hwflow.toolchain.patching.bitstream import RULE, patch_bitstream
 from hwflow.toolchain.patching.block_files import FILES
-from hwflow.verify.inputs import INPUTS
 
 if TYPE_CHECKING:
     from hwflow.api.compiler import Design

@@ -9,9 +9,9 @@ import pytest
 
 from hwflow import load
 from hwflow.host.boundary_models import port_inputs
+from hwflow.host.inputs import choose_inputs
 from hwflow.toolchain.icarus import ICARUS
 from hwflow.verify import golden
-from hwflow.verify.inputs import choose_inputs
 from sim.cocotb_run import CocotbJob, run_job
 from tests.flow.conftest import DIGITS
 

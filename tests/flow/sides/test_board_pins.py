@@ -9,9 +9,9 @@ import numpy as np
 import hwflow
 from hwflow import load
 from hwflow.host.boundary_models import port_inputs
+from hwflow.host.inputs import choose_inputs
 from hwflow.sim.digests import digest
 from hwflow.verify import golden
-from hwflow.verify.inputs import choose_inputs
 from sim.manifest import load_design
 from sim.vectors import pack, to_stream
 from tests.board_line import exchange

@@ -17,11 +17,11 @@ import pytest
 from hwflow.api.compiler import Design as Compiled
 from hwflow.api.compiler import compile as compile_model
 from hwflow.host.boundary_models import port_inputs
+from hwflow.host.inputs import choose_inputs
 from hwflow.sim.icarus_run import run_icarus
 from hwflow.sim.manifest import Design
 from hwflow.toolchain.icarus import ICARUS
 from hwflow.verify.golden_vectors import golden_vectors
-from hwflow.verify.inputs import choose_inputs
 from tests.flow.networks import conv_network, dense_network, integer_network, requantizer_network
 from tests.flow.sizes.netlists import FAMILIES, models, netlist_of, synthesize
 

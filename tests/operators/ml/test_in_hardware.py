@@ -14,10 +14,10 @@ from onnx import numpy_helper
 from hwflow.api.compiler import compile
 from hwflow.errors import ModelRefused
 from hwflow.host.boundary_models import port_inputs
+from hwflow.host.random_inputs import random_inputs
 from hwflow.loaded_model import load
 from hwflow.verify import golden
 from hwflow.verify.comparison import compare
-from hwflow.verify.random_inputs import random_inputs
 from tests.models import Builder
 from tests.onnx_node_tests.top_simulation import SimulatedTop
 

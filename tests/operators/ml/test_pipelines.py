@@ -15,9 +15,10 @@ from onnx import TensorProto, helper
 
 from hwflow.api.checking import check
 from hwflow.api.compiler import compile
+from hwflow.api.connection import reference_part
 from hwflow.errors import ModelRefused, UsageError
 from hwflow.host.boundary_models import model_outputs, port_inputs
-from hwflow.host.connection import reference_part
+from hwflow.host.inputs import choose_inputs
 from hwflow.host.model_maps import own_types
 from hwflow.host.runtime.frame_coder import FrameCoder
 from hwflow.host.runtime.host_design import read_design
@@ -26,7 +27,6 @@ from hwflow.host.runtime.run_command import read_frames, write_outputs
 from hwflow.loaded_model import load
 from hwflow.verify import golden
 from hwflow.verify.comparison import compare
-from hwflow.verify.inputs import choose_inputs
 from hwflow.verify.simulation import simulate
 from tests.models import Builder
 

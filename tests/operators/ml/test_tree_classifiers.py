@@ -17,9 +17,9 @@ from onnx.reference import ReferenceEvaluator
 import hwflow
 from hwflow.errors import ModelRefused
 from hwflow.host.boundary_models import model_outputs, port_inputs
+from hwflow.host.random_inputs import random_inputs
 from hwflow.verify import golden
 from hwflow.verify.comparison import compare
-from hwflow.verify.random_inputs import random_inputs
 from tests.operators.ml import ensembles
 from tests.operators.ml.ensembles import MODES, Branch, Leaf, grown, model_of, named_attributes, reached
 

@@ -19,10 +19,10 @@ import hwflow
 from hwflow.api.checking import check
 from hwflow.errors import ModelRefused
 from hwflow.host.boundary_models import model_outputs, port_inputs
+from hwflow.host.random_inputs import random_inputs
 from hwflow.onnxspec.reference.evaluator_defects import substitutes
 from hwflow.verify import golden
 from hwflow.verify.comparison import compare
-from hwflow.verify.random_inputs import random_inputs
 from tests.onnxspec.reading import hostile_ensembles
 from tests.operators.ml import ensembles
 from tests.operators.ml.ensembles import MODES, ONNX_TYPES, Branch, Leaf, grown, model_of, named_attributes, totals

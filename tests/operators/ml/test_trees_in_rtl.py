@@ -11,8 +11,8 @@ from onnx import TensorProto, helper
 
 from hwflow.api.compiler import compile
 from hwflow.host.boundary_models import model_outputs, port_inputs
+from hwflow.host.random_inputs import random_inputs
 from hwflow.verify import golden
-from hwflow.verify.random_inputs import random_inputs
 from tests.onnx_node_tests.top_simulation import SimulatedTop
 from tests.operators.ml.ensembles import MODES, Leaf, grown, model_of, named_attributes, totals
 from tests.operators.ml.test_tree_classifiers import forest, saved

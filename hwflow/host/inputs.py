@@ -17,9 +17,9 @@ from hwflow.display import show, show_path
 from hwflow.errors import Finding, UsageError
 from hwflow.host.boundary_models import Arrays, takes_any_float
 from hwflow.host.model_maps import input_maps
+from hwflow.host.random_inputs import float_dtype, integer_bounds, is_integer, random_inputs
 from hwflow.host.runtime.tensors.map_rows import beside as maps_beside
 from hwflow.host.runtime.tensors.map_rows import is_maps, read_maps
-from hwflow.verify.random_inputs import float_dtype, integer_bounds, is_integer, random_inputs
 
 if TYPE_CHECKING:
     from hwflow.loaded_model import Model

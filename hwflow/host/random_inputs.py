@@ -11,11 +11,11 @@ import numpy.typing as npt
 
 from hwflow.errors import ModelRefused
 from hwflow.host.boundary_models import Arrays, Results, declared_reals, port_inputs
+from hwflow.host.categories import Categories, categories
 from hwflow.ir.node_attributes import RequantizeAttributes
 from hwflow.numerics.float_keys import floats_of
 from hwflow.numerics.requantizers.step_function import StepFunction
 from hwflow.onnxspec.graphs.operator_facts import facts_of
-from hwflow.verify.categories import Categories, categories
 
 if TYPE_CHECKING:
     from hwflow.ir.graph import IntArray, Port
