@@ -1,7 +1,7 @@
 """Boards: one declarative file each; pins come from amaranth-boards."""
 
 from .board import TOOLCHAINS, Board, ClockInput, Part, Toolchain, Uart, Usb, ZynqSystem
-from .registry import UnknownBoard, all_boards, find_board
+from .board_list import UnknownBoard, all_boards, find_board
 from .serial_chips import SerialChip
 
 __all__ = [

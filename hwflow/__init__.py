@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from hwflow.host.runtime.host_errors import HostError
     from hwflow.host.runtime.run_command import BoardRun
     from hwflow.loaded_model import Model, load
-    from hwflow.quantization.quantize import Quantization, quantize
+    from hwflow.quantization.quantizing import Quantization, quantize
     from hwflow.sweep.exploring import Exploration, explore
     from hwflow.sweep.points import Axes
     from hwflow.toolchain.loading.load_bitstream import program
@@ -41,7 +41,7 @@ _HOMES = {
     "HostError": "hwflow.host.runtime.host_errors",
     "HwflowError": "hwflow.errors",
     "Model": "hwflow.loaded_model",
-    "Quantization": "hwflow.quantization.quantize",
+    "Quantization": "hwflow.quantization.quantizing",
     "Simulation": "hwflow.verify.simulation",
     "check": "hwflow.api.checking",
     "compare": "hwflow.verify.comparison",
@@ -52,7 +52,7 @@ _HOMES = {
     "load": "hwflow.loaded_model",
     "program": "hwflow.toolchain.loading.load_bitstream",
     "export": "hwflow.exports.exporting",
-    "quantize": "hwflow.quantization.quantize",
+    "quantize": "hwflow.quantization.quantizing",
     "run": "hwflow.verify.board_run",
     "simulate": "hwflow.verify.simulation",
 }

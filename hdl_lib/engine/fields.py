@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from amaranth.hdl import Shape, Value
 from amaranth.utils import bits_for
 
-from hdl_lib.engine.program import BYTE, Instruction, Layer, Load, Program, Region
+from hdl_lib.engine.engine_program import BYTE, Instruction, Layer, Load, Program, Region
 from hdl_lib.memories.rom import Table
 
 MOVES = ("tap", "kernel_row", "pixel", "row")

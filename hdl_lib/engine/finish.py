@@ -9,7 +9,7 @@ from amaranth.hdl import Cat, Module, Mux, Shape, Signal, Value, signed
 from hdl_lib.arithmetic.adder_tree import Term, registered
 from hdl_lib.arithmetic.multiplier import interval
 from hdl_lib.blocks import delayed
-from hdl_lib.engine.program import BYTE, LOOKED_UP, Program
+from hdl_lib.engine.engine_program import BYTE, LOOKED_UP, Program
 from hdl_lib.memories.rom import Rom, Table
 from hdl_lib.requantizers.shift_and_clamp import quotient
 

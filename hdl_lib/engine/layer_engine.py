@@ -12,10 +12,10 @@ from amaranth.lib.wiring import In, Out
 
 from hdl_lib.arithmetic.lane_sums import gathered
 from hdl_lib.blocks import delayed, loop
+from hdl_lib.engine.engine_program import AHEAD, BYTE, READ, Program
 from hdl_lib.engine.fields import Fields
 from hdl_lib.engine.finish import elements, first_stage, looked_up, second_stage
 from hdl_lib.engine.kept_words import kept_words
-from hdl_lib.engine.program import AHEAD, BYTE, READ, Program
 from hdl_lib.engine.weight_ring import WeightRing
 from hdl_lib.engine.window_walk import count_down, onward, window_walk
 from hdl_lib.external.queue_ends import QueueEnds
@@ -60,7 +60,7 @@ class LayerEngine(wiring.Component):
 
     Parameters
     ----------
-    program: the layers, and what is where (:class:`hdl_lib.engine.program.Program`).
+    program: the layers, and what is where (:class:`hdl_lib.engine.engine_program.Program`).
     input_shape, output_shape: of elements that come and leave, integer shapes of at most 8 bits.
     input_lanes, output_lanes: elements per beat, at most the program's ``lanes``; each beat is a word, or
     ``program.pixels_of_word`` of the image, whose lanes follow each other, are one.

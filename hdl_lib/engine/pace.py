@@ -14,7 +14,7 @@ from fractions import Fraction
 from itertools import accumulate, pairwise
 from math import ceil
 
-from hdl_lib.engine.program import Layer, Load, Program
+from hdl_lib.engine.engine_program import Layer, Load, Program
 
 _WAIT = 2  # cycles in front of a block, at least; one of a layer's first block
 _ARRIVAL = 5  # cycles from the last beat of a block's weights to its first step

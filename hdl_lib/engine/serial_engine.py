@@ -16,7 +16,7 @@ from hdl_lib.arithmetic.adder_tree import Term, registered, shape_of
 from hdl_lib.arithmetic.block_product import BytePair
 from hdl_lib.arithmetic.multiplier import interval
 from hdl_lib.blocks import delayed, loop
-from hdl_lib.engine.program import BYTE
+from hdl_lib.engine.engine_program import BYTE
 from hdl_lib.engine.serial_fields import WIDTH, SerialFields
 from hdl_lib.engine.serial_program import SerialProgram
 from hdl_lib.engine.window_walk import count_down, onward, window_walk

@@ -9,8 +9,8 @@ from functools import cached_property
 from amaranth.hdl import Const, Shape, Signal, Value
 from amaranth.utils import bits_for
 
+from hdl_lib.engine.engine_program import Instruction, Layer, Load, Send
 from hdl_lib.engine.fields import MOVES, SIGNED, numbers_of
-from hdl_lib.engine.program import Instruction, Layer, Load, Send
 from hdl_lib.engine.serial_program import SerialProgram, split
 from hdl_lib.memories.rom import Table
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hdl_lib.engine.program import BYTE, Layer, Program
+from hdl_lib.engine.engine_program import BYTE, Layer, Program
 from hdl_lib.requantizers.shift_and_clamp import ShiftRounding
 
 _SUMS = 4  # cycles from a step to the sums that it ends, in their registers, but for that of maxima

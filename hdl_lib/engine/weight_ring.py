@@ -6,7 +6,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import stream
 
 from hdl_lib.blocks import delayed
-from hdl_lib.engine.program import BYTE, Program
+from hdl_lib.engine.engine_program import BYTE, Program
 from hdl_lib.memories.buffer_memory import BufferMemory
 
 SHALLOW = 512

@@ -11,7 +11,7 @@ from amaranth import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl_lib.links.packets import PACKET_BYTE, RECEIVED_BYTE
+from hdl_lib.links.packet_kinds import PACKET_BYTE, RECEIVED_BYTE
 from hdl_lib.links.ring import Ring
 
 LONGEST = 255  # bytes of a block, its code included

@@ -11,7 +11,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.fifo import AsyncFIFO, AsyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 
-from hdl_lib.links.packets import PACKET_BYTE, RECEIVED_BYTE
+from hdl_lib.links.packet_kinds import PACKET_BYTE, RECEIVED_BYTE
 from hdl_lib.streams.skid_buffer import SkidBuffer
 
 # A datagram's word: ``last`` in its last one, whose highest byte is ``bytes`` (0 to 3); ``error``, looked at with

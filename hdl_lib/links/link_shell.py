@@ -10,7 +10,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hdl_lib.links.byte_adapter import BytesToBeats, beat_layout
-from hdl_lib.links.packets import PACKET_BYTE, RECEIVED_BYTE
+from hdl_lib.links.packet_kinds import PACKET_BYTE, RECEIVED_BYTE
 from hdl_lib.links.reliable_link import ReliableLink
 from hdl_lib.links.stream_turns import BytesToStreams, StreamsToBytes
 from hdl_lib.loading.table_loader import Command

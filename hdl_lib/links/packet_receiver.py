@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from hdl_lib.blocks import stepped
 from hdl_lib.links.crc import Crc32
-from hdl_lib.links.packets import CHECK, HEADER, RECEIVED_BYTE, Kind
+from hdl_lib.links.packet_kinds import CHECK, HEADER, RECEIVED_BYTE, Kind
 from hdl_lib.links.ring import Ring
 
 

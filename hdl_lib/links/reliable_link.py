@@ -7,9 +7,9 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hdl_lib.links.link_counters import COUNTERS, LinkCounters
+from hdl_lib.links.packet_kinds import PACKET_BYTE, RECEIVED_BYTE
 from hdl_lib.links.packet_receiver import PacketReceiver
 from hdl_lib.links.packet_sender import PacketSender
-from hdl_lib.links.packets import PACKET_BYTE, RECEIVED_BYTE
 
 STROBES = ("begin", "acknowledge", "rewind", "answer", "open", "identify", "statistics")
 

@@ -10,7 +10,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.fifo import AsyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 
-from hdl_lib.links.packets import PACKET_BYTE
+from hdl_lib.links.packet_kinds import PACKET_BYTE
 
 DEPTH = 16  # bytes between the clocks
 

@@ -16,7 +16,7 @@ from hdl_lib.matrices.mvu_rows import connect_rows, parts_of, row_of
 from hdl_lib.matrices.vector_buffer import vector_inputs, vector_latency
 from hdl_lib.memories.rom import Rom, Table, lies_far, lies_in_block
 from hdl_lib.streams.output_queue import OutputQueue
-from hdl_lib.windows.clipping import CyclicSequence, clipped_taps, rounds
+from hdl_lib.windows.clipped_taps import CyclicSequence, clipped_taps, rounds
 from hdl_lib.windows.window_geometry import WindowGeometry
 
 FORMS = (*PRODUCTS, ProductForm.DSP2, ProductForm.XNOR)

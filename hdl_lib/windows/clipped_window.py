@@ -5,7 +5,7 @@ from __future__ import annotations
 from amaranth.hdl import Const, Module, Mux, Signal, Value
 
 from hdl_lib.blocks import loop
-from hdl_lib.windows.clipping import CyclicSequence, clipped_taps, rounds
+from hdl_lib.windows.clipped_taps import CyclicSequence, clipped_taps, rounds
 from hdl_lib.windows.sliding_window import SlidingWindow
 
 

@@ -21,9 +21,9 @@ from hwflow.codegen import verilog
 from hwflow.codegen.board.board_files import write_board
 from hwflow.codegen.converted.conversion import Conversion
 from hwflow.codegen.cores import separate
-from hwflow.codegen.external_memory import FLASH_IMAGE, IMAGE, image_bytes, image_text, memory_of
 from hwflow.codegen.host_models import HostModel, host_table
-from hwflow.codegen.manifest import manifest
+from hwflow.codegen.manifest_file import manifest
+from hwflow.codegen.memory_image import FLASH_IMAGE, IMAGE, image_bytes, image_text, memory_of
 from hwflow.codegen.report import add_synthesis, report, with_limit
 from hwflow.codegen.top import Top, memory_text
 from hwflow.display import show

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hwflow.codegen.manifest import rational
+from hwflow.codegen.manifest_file import rational
 from hwflow.codegen.top import StreamPort
 from hwflow.ir.graph import Fractions, Graph, Port
 from hwflow.numerics.functions.nearest_float import nearest_float

@@ -8,7 +8,7 @@ from typing import Any
 
 from hwflow.codegen.host_models import host_nodes
 from hwflow.codegen.memories import memory_report, queue_style
-from hwflow.codegen.products import macs_of_data, multipliers_by_kind, utilization
+from hwflow.codegen.multiplier_use import macs_of_data, multipliers_by_kind, utilization
 from hwflow.cores.chain import ChainAttributes, instances
 from hwflow.cores.loops.followed_by import FollowedByAttributes
 from hwflow.cores.loops.repeated import core_of, rounds_of

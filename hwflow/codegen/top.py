@@ -14,7 +14,7 @@ from hdl_lib.memories.rom import readmemh_text
 from hdl_lib.streams.frame_mark import FrameMark
 from hwflow.codegen.cores import Placed, Stream, connect, inline, member_stream, stream_of
 from hwflow.codegen.emitted.packaging import TOP
-from hwflow.codegen.taps import taps
+from hwflow.codegen.tapped_streams import taps
 from hwflow.cores.amaranth_shapes import shape_of
 from hwflow.cores.external.memory_queue import MemoryQueueAttributes
 from hwflow.cores.external.weight_memory import WeightMemoryAttributes

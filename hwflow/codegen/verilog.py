@@ -17,7 +17,7 @@ from hwflow.codegen.emitted.folding import readable_statements
 from hwflow.codegen.emitted.module_headers import with_headers
 from hwflow.codegen.emitted.packaging import OWN_NAMES, Packaging
 from hwflow.codegen.emitted.table_contents import with_weights
-from hwflow.codegen.taps import LAYERS_FILE, with_layers
+from hwflow.codegen.tapped_streams import LAYERS_FILE, with_layers
 from hwflow.codegen.top import TOP, Top
 from hwflow.display import show
 from hwflow.processes import uncollected
@@ -86,8 +86,8 @@ def emitted(
     top: Top, model: str, folder: Path, run_yosys: Callable[[str, Path, str], None], tables: Mapping[str, str],
     about: Sequence[str] = (), packaging: Packaging = OWN_NAMES,
 ) -> Iterator[None]:
-    """Write ``folder``/design.v, by its name in ``packaging``, and testbench/layers.v (see :mod:`hwflow.codegen.taps`)
-    while the body runs. On exit both are complete and temporary files are gone.
+    """Write ``folder``/design.v, by its name in ``packaging``, and testbench/layers.v (see
+    :mod:`hwflow.codegen.tapped_streams`) while the body runs. On exit both are complete and temporary files are gone.
 
     ``run_yosys(script, cwd, output)`` runs the yosys script of that name in that folder, which writes the file
     ``output``; it may be called from two threads at once. ``tables``: the contents of the top's files, by name.

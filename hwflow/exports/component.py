@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 from hwflow.api.compiler import Design
 from hwflow.codegen.top import StreamPort, Top
 from hwflow.cores.amaranth_shapes import shape_of
-from hwflow.cores.written_out import write_out
+from hwflow.cores.tables_inside import write_out
 
 
 class CoreComponent(wiring.Component):  # type: ignore[misc]  # Amaranth carries no annotations

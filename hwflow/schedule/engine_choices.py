@@ -10,7 +10,7 @@ from hwflow.cores.engine.engine_layers import EngineLayer
 from hwflow.cores.engine.engine_room import cycles_of_beat, order_beside, order_within
 from hwflow.cores.engine.engines import Engine
 from hwflow.cores.engine.layer_engine import LayerEngineAttributes
-from hwflow.cores.engine.network import Network
+from hwflow.cores.engine.network_part import Network
 from hwflow.cores.engine.strips import Order
 from hwflow.cores.external.weight_memory import MemoryTiming, half_of
 from hwflow.cores.registry import OPERATORS

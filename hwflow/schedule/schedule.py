@@ -25,9 +25,9 @@ from hwflow.schedule.plan import Plan
 from hwflow.schedule.queues import MOST_FRAMES, make_room, size_queues, slowest
 from hwflow.schedule.relays import insert_relays
 from hwflow.schedule.search.folding_search import RESOURCES, Budget, Chip, FoldingSearch, enough_text, free_text
+from hwflow.schedule.tables_for_matrices import insert_truth_tables, saving
 from hwflow.schedule.tables_in_blocks import takes_much, with_moved_tables
 from hwflow.schedule.throughput.evaluate import Run, evaluate
-from hwflow.schedule.truth_tables import insert_truth_tables, saving
 
 _NEAR = 0.05  # relative distance to the least interval at which the search among whole designs ends
 _WIDENINGS = 16  # of a budget, each by 1/32 of the short resources

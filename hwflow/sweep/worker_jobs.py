@@ -89,7 +89,7 @@ def passed_on(source: Source) -> Source:
 
 def quantized(job: Quantizing, source: Source) -> Source:
     """Quantize a float model."""
-    from hwflow.quantization.quantize import quantize
+    from hwflow.quantization.quantizing import quantize
 
     try:
         _require_same(job.code)

@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 
 from boards import TOOLCHAINS, UnknownBoard, all_boards, find_board
-from boards.registry import __name__ as registry_name
+from boards.board_list import __name__ as board_list
 from hdl_lib.clocks.pll_ecp5 import find_ecp5_pll
 from hwflow.codegen.board.board_files import frame_ports, write_board
 from hwflow.codegen.board.board_top import expected_link, shell_allowance
@@ -45,9 +45,9 @@ def test_an_unknown_board_is_refused_with_the_list():
 
 
 def test_two_boards_of_one_name_are_refused(monkeypatch):
-    """The registry is asked by itself: its cache stays as it is."""
+    """The list is asked by itself: its cache stays as it is."""
     board = find_board("icebreaker")
-    monkeypatch.setattr(f"{registry_name.rpartition('.')[0]}.icesugar.BOARDS", (board,))
+    monkeypatch.setattr(f"{board_list.rpartition('.')[0]}.icesugar.BOARDS", (board,))
     with pytest.raises(ValueError, match="board names must be unique, not twice 'icebreaker'"):
         all_boards.__wrapped__()
 

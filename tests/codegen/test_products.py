@@ -12,7 +12,7 @@ from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
 import hwflow
-from hwflow.codegen.products import macs_of_data
+from hwflow.codegen.multiplier_use import macs_of_data
 from hwflow.cores.registry import OPERATORS
 from hwflow.ir.graph import Graph
 from hwflow.passes import pipeline

@@ -16,7 +16,7 @@ import numpy as np
 
 from hwflow.cores.operator import Built, Decision, Folding
 from hwflow.cores.registry import hardware
-from hwflow.cores.written_out import write_out
+from hwflow.cores.tables_inside import write_out
 from hwflow.ir.graph import Graph, IntArray, Node, Port, Recurring, Stage, Value, identity_order
 from hwflow.schedule.plan import Plan
 from hwflow.schedule.throughput.evaluate import Run, evaluate

@@ -13,7 +13,7 @@ from amaranth.sim import Simulator
 import hwflow
 from hdl_lib.external.spram import SinglePortRam
 from hdl_lib.streams.skid_buffer import SkidBuffer
-from hwflow.codegen.external_memory import memory_of
+from hwflow.codegen.memory_image import memory_of
 from hwflow.cores.external.weight_memory import image_of
 from hwflow.verify import golden
 from tests.exports.cores import FPS

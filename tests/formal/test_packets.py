@@ -14,7 +14,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from hdl_lib.links import packet_receiver, packet_sender
-from hdl_lib.links.packets import CHECK, HEADER, RECEIVED_BYTE, Kind
+from hdl_lib.links.packet_kinds import CHECK, HEADER, RECEIVED_BYTE, Kind
 from hdl_lib.links.ring import Ring
 from tests.formal.prover import check_bounded, refute
 

@@ -5,8 +5,8 @@ from amaranth.hdl import Array, Assert, Cover, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
-from hdl_lib.external import side_by_side
-from hdl_lib.external.side_by_side import SideBySide
+from hdl_lib.external import rows_side_by_side
+from hdl_lib.external.rows_side_by_side import SideBySide
 from tests.formal.prover import check_bounded, has_path, refute
 from tests.formal.scoreboard import stream_rules
 
@@ -94,12 +94,12 @@ def test_rows_in_the_wrong_place_are_refuted(tmp_path):
 
 
 def test_rows_that_do_not_end_are_refuted(tmp_path, monkeypatch):
-    monkeypatch.setattr(side_by_side, "loop", lambda m, name, count, advance: 1)
+    monkeypatch.setattr(rows_side_by_side, "loop", lambda m, name, count, advance: 1)
     refute(SideProof(dut(FORMS[1]), FORMS[1], 0), tmp_path)
 
 
 def test_padding_that_takes_a_beat_is_refuted(tmp_path, monkeypatch):
-    monkeypatch.setattr(side_by_side.SideBySide, "_elaborate_presence", lambda self, m, row_done: [1] * len(self.spans))
+    monkeypatch.setattr(SideBySide, "_elaborate_presence", lambda self, m, row_done: [1] * len(self.spans))
     refute(SideProof(dut(FORMS[0]), FORMS[0], 0), tmp_path)
 
 

@@ -12,7 +12,7 @@ from hwflow.api.compiler import Design, compile
 from hwflow.api.model_digests import model_digests
 from hwflow.api.output import _write_host_models
 from hwflow.codegen.cores import separate
-from hwflow.codegen.manifest import manifest
+from hwflow.codegen.manifest_file import manifest
 from hwflow.codegen.top import Top
 from hwflow.host.host_folder import write_host_folder
 from hwflow.sim import digests

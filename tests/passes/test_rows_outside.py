@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hwflow.api.compiler import dataflow
-from hwflow.cores.external.side_by_side import SideBySideAttributes
+from hwflow.cores.external.rows_side_by_side import SideBySideAttributes
 from hwflow.ir.graph import Graph
 from hwflow.loaded_model import load
 from hwflow.passes.outside.fetch_weights import ANY_TIMING, fetch_weights

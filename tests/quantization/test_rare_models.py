@@ -13,7 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 from hwflow.errors import ModelRefused
 from hwflow.quantization.noise.precision import accuracy_of
 from hwflow.quantization.preparation import name_nodes, plain_biases
-from hwflow.quantization.quantize import _refuse_infinite, quantize
+from hwflow.quantization.quantizing import _refuse_infinite, quantize
 from hwflow.quantization.sessions import refusing
 from hwflow.verify.comparison import compare
 from tests.onnxspec.build import model, node

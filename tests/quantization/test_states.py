@@ -12,7 +12,7 @@ from hwflow.api.compiler import compile
 from hwflow.frontend.states.ties import STATELESS, States
 from hwflow.host.boundary_models import model_outputs, port_inputs
 from hwflow.loaded_model import load
-from hwflow.quantization.quantize import quantize
+from hwflow.quantization.quantizing import quantize
 from hwflow.verify import golden
 from hwflow.verify.comparison import compare
 from tests.models import Builder

@@ -10,7 +10,7 @@ import numpy as np
 
 from hwflow.codegen import verilog
 from hwflow.codegen.cores import separate
-from hwflow.codegen.manifest import manifest
+from hwflow.codegen.manifest_file import manifest
 from hwflow.codegen.top import Top, memory_text
 from hwflow.cores.registry import OPERATORS
 from hwflow.ir.graph import Graph, Node, Port, Stage, Value, identity_order

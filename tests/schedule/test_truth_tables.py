@@ -19,7 +19,7 @@ from hwflow.ir.graph import Graph, Node
 from hwflow.schedule.plan import Plan
 from hwflow.schedule.schedule import planned, schedule
 from hwflow.schedule.search.folding_search import Budget, FoldingSearch
-from hwflow.schedule.truth_tables import insert_truth_tables
+from hwflow.schedule.tables_for_matrices import insert_truth_tables
 from hwflow.toolchain import tool
 from hwflow.toolchain.yosys import YOSYS, mapping, read_statistics, synthesis_script
 from hwflow.types import IntType

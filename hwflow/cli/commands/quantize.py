@@ -10,7 +10,7 @@ from hwflow.cli.terminal import Steps, print_json, say
 
 def run_quantize(arguments: argparse.Namespace) -> int:
     """Quantize a float model to QDQ."""
-    from hwflow.quantization.quantize import quantize
+    from hwflow.quantization.quantizing import quantize
 
     with Steps() as progress:
         quantization = quantize(

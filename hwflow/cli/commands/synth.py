@@ -131,7 +131,7 @@ def _multipliers(table: dict[str, Any]) -> str:
 
 def _on_the_board(board: Board, table: dict[str, Any], target: Path) -> Iterator[str]:
     """Yield the bitstream, how to load it, and the throughput over the link to a host."""
-    from hwflow.codegen.external_memory import FLASH_IMAGE
+    from hwflow.codegen.memory_image import FLASH_IMAGE
 
     if table["bitstream"] is not None:
         file = target / table["bitstream"]

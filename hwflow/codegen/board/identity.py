@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from hdl_lib.links.packets import VERSION
+from hdl_lib.links.packet_kinds import VERSION
 
 if TYPE_CHECKING:
     from hwflow.boards.board import Part

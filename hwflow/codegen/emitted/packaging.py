@@ -12,7 +12,7 @@ TOP = f"{PREFIX}_top"
 """The top-level module."""
 
 LAYERS_TOP = f"{PREFIX}_layers"
-"""The same with every core's output at its ports (:mod:`hwflow.codegen.taps`)."""
+"""The same with every core's output at its ports (:mod:`hwflow.codegen.tapped_streams`)."""
 
 ROM = f"{PREFIX}_rom"
 """The Verilog module of tables that are read from files."""

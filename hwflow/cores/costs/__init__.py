@@ -74,11 +74,11 @@ from hwflow.cores.costs.requantizers.constant_lanes import constant_lane as cons
 from hwflow.cores.costs.requantizers.constant_lanes import constant_requantizer as constant_requantizer
 from hwflow.cores.costs.requantizers.constant_thresholds import constant_thresholds as constant_thresholds
 from hwflow.cores.costs.requantizers.multiples import multiples_requantizer as multiples_requantizer
-from hwflow.cores.costs.requantizers.multiply_add_shift import NOTHING as NOTHING
-from hwflow.cores.costs.requantizers.multiply_add_shift import Parameters as Parameters
-from hwflow.cores.costs.requantizers.multiply_add_shift import Rows as Rows
-from hwflow.cores.costs.requantizers.multiply_add_shift import multiply_add_shift as multiply_add_shift
-from hwflow.cores.costs.requantizers.quadratics import quadratics as quadratics
+from hwflow.cores.costs.requantizers.multiply_add_shift_cost import NOTHING as NOTHING
+from hwflow.cores.costs.requantizers.multiply_add_shift_cost import Parameters as Parameters
+from hwflow.cores.costs.requantizers.multiply_add_shift_cost import Rows as Rows
+from hwflow.cores.costs.requantizers.multiply_add_shift_cost import multiply_add_shift as multiply_add_shift
+from hwflow.cores.costs.requantizers.quadratic_segments import quadratics as quadratics
 from hwflow.cores.costs.requantizers.requantize import lookup as lookup
 from hwflow.cores.costs.requantizers.requantize import search as search
 from hwflow.cores.costs.requantizers.requantize import thresholds as thresholds

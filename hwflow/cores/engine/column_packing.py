@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from hwflow.cores.engine.engine_layers import EngineLayer
-from hwflow.cores.engine.network import Network
+from hwflow.cores.engine.network_part import Network
 from hwflow.cores.logical.image_windows import WindowGeometry
 from hwflow.ir.graph import IntArray
 

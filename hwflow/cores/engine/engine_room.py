@@ -8,7 +8,7 @@ from hdl_lib.engine.weight_ring import SHALLOW
 from hdl_lib.external.fetch_plan import FetchPlan
 from hwflow.cores import costs
 from hwflow.cores.engine.engines import Engine
-from hwflow.cores.engine.network import Network
+from hwflow.cores.engine.network_part import Network
 from hwflow.cores.engine.strips import Order, fastest
 from hwflow.cores.external.weight_memory import MemoryTiming
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 
 from amaranth.utils import ceil_log2
 
+from hdl_lib.engine.engine_program import Forms, Instruction, Layer, Program
 from hdl_lib.engine.kept_words import MOST_ROWS
-from hdl_lib.engine.program import Forms, Instruction, Layer, Program
 from hdl_lib.engine.serial_fields import complete
 from hdl_lib.engine.serial_program import SerialProgram
 from hwflow.cores.engine.column_packing import packed
 from hwflow.cores.engine.engine_layers import EngineLayer
-from hwflow.cores.engine.network import Network, Shape
+from hwflow.cores.engine.network_part import Network, Shape
 from hwflow.cores.engine.signed_maps import with_sign
 
 _AROUND = 45  # cycles of a block besides its windows

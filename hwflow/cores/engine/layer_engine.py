@@ -1,7 +1,7 @@
 """Layers in turn on the same multipliers, with weights from memory outside.
 
-Its timing is a program's (:meth:`hdl_lib.engine.program.Program.pace`): a frame at a time, with weights that come as
-the memory's plan guarantees. Hardware is never later, so a run that counts with it is a bound.
+Its timing is a program's (:meth:`hdl_lib.engine.engine_program.Program.pace`): a frame at a time, with weights that
+come as the memory's plan guarantees. Hardware is never later, so a run that counts with it is a bound.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from hdl_lib.arithmetic.multiplier import ProductForm
+from hdl_lib.engine.engine_program import BYTE, Program
 from hdl_lib.engine.layer_engine import LayerEngine as Core
 from hdl_lib.engine.pace import Pace
-from hdl_lib.engine.program import BYTE, Program
 from hdl_lib.engine.serial_engine import SerialEngine as SerialCore
 from hdl_lib.engine.serial_program import SerialProgram
 from hdl_lib.external.fetch_plan import FetchPlan, QueueRegion

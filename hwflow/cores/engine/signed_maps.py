@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hwflow.cores.engine.engine_layers import BYTE, EngineLayer, JoinedMaps
-from hwflow.cores.engine.network import Network
+from hwflow.cores.engine.network_part import Network
 from hwflow.numerics.requantizers.multiply_add_shift import MultiplyAddShift
 from hwflow.types import IntType
 

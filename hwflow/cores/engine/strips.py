@@ -17,10 +17,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
 
-from hdl_lib.engine.program import Added, Instruction, Layer, Load, Program, Region, Send
+from hdl_lib.engine.engine_program import Added, Instruction, Layer, Load, Program, Region, Send
 from hwflow.cores.engine.engine_layers import EngineLayer, JoinedMaps
 from hwflow.cores.engine.engines import Engine
-from hwflow.cores.engine.network import Network, factors_of
+from hwflow.cores.engine.network_part import Network, factors_of
 from hwflow.cores.windows.sliding_window import core_geometry
 
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hdl_lib.engine.program import BYTE, Layer, Program
+from hdl_lib.engine.engine_program import BYTE, Layer, Program
 from hdl_lib.engine.serial_program import SerialProgram
 from hdl_lib.external.fetch_plan import Parts
-from hwflow.cores.engine.network import Network, Shape
+from hwflow.cores.engine.network_part import Network, Shape
 from hwflow.cores.external.weight_memory import Fetched
 from hwflow.ir.graph import IntArray
 from hwflow.types import IntType

@@ -18,7 +18,7 @@ from hdl_lib.arithmetic.digit_product import Digits
 from hdl_lib.arithmetic.multiplier import BLOCK, PART, ProductForm
 from hdl_lib.arithmetic.packed_product import WIDEST_INPUT, Packing, borrowed
 from hdl_lib.matrices.mvu import Mvu as Core
-from hdl_lib.windows.clipping import clipped_taps
+from hdl_lib.windows.clipped_taps import clipped_taps
 from hwflow.cores import costs
 from hwflow.cores.amaranth_shapes import shape_of
 from hwflow.cores.matrix.dot_products import MvuAttributes, sets_of, weight_range, weight_type

@@ -1,7 +1,7 @@
 """Neurons: a constant matrix and the requantizer behind it as truth tables, for vectors that come whole.
 
-Scheduling puts them in place of the two where that is smaller (:mod:`hwflow.schedule.truth_tables`). A neuron is a
-function of the bits of those inputs that have a weight, since the matrix of a sparse network has few (Y. Umuroglu et
+Scheduling puts them in place of the two where that is smaller (:mod:`hwflow.schedule.tables_for_matrices`). A neuron is
+a function of the bits of those inputs that have a weight, since the matrix of a sparse network has few (Y. Umuroglu et
 al., "LogicNets: Co-Designed Neural Networks and Circuits for Extreme-Throughput Applications", FPL 2020).
 """
 

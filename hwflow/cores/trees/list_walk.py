@@ -19,7 +19,7 @@ from hwflow.cores.requantizers.requantizer_core import table
 from hwflow.cores.timing import Timing
 from hwflow.cores.trees.forest import Groups
 from hwflow.cores.trees.leaf_lists import ListForest, ListMemories
-from hwflow.cores.trees.walk import MOST_UNITS, fed, walk_cycles, walk_timing
+from hwflow.cores.trees.tree_walks import MOST_UNITS, fed, walk_cycles, walk_timing
 from hwflow.ir.graph import Node, Scratch
 from hwflow.ir.node_attributes import Aggregate, TreeEnsembleAttributes
 

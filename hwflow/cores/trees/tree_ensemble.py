@@ -12,7 +12,7 @@ from hwflow.cores.operator import Device, Folding, Implementation, ImplementedOp
 from hwflow.cores.trees.ensemble import evaluate, intervals
 from hwflow.cores.trees.list_walk import ListWalks
 from hwflow.cores.trees.parallel import ParallelDecisions
-from hwflow.cores.trees.walk import TreeWalks
+from hwflow.cores.trees.tree_walks import TreeWalks
 from hwflow.ir.graph import IntArray, Node, Stage
 from hwflow.ir.node_attributes import TreeEnsembleAttributes
 from hwflow.types import TensorType

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hwflow.onnxspec.clauses.graphs import arity, attributes, graph, names, nodes, operators, optional_outputs
+from hwflow.onnxspec.clauses.graphs import arity, attributes, graph_parts, names, nodes, operators, optional_outputs
 from hwflow.onnxspec.clauses.ml import operator_rules
 from hwflow.onnxspec.clauses.models import functions, history, model, onnx_checks, opsets, training
 from hwflow.onnxspec.clauses.rules import Rule
@@ -14,7 +14,7 @@ RULES: tuple[Rule, ...] = (
     *model.RULES,
     *opsets.RULES,
     *metadata.RULES,
-    *graph.RULES,
+    *graph_parts.RULES,
     *nodes.RULES,
     *attributes.RULES,
     *operators.RULES,
@@ -30,6 +30,6 @@ RULES: tuple[Rule, ...] = (
     *history.RULES,
     *names.RULES,
     *shapes.RULES,
-    *graph.LATE_RULES,
+    *graph_parts.LATE_RULES,
     *onnx_checks.RULES,
 )

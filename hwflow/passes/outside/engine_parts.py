@@ -14,7 +14,7 @@ import numpy as np
 
 from hwflow.cores.beat_movers import ForkAttributes
 from hwflow.cores.engine.engine_layers import BYTE, AddedMap, EngineLayer, JoinedMaps
-from hwflow.cores.engine.network import Network, Shape
+from hwflow.cores.engine.network_part import Network, Shape
 from hwflow.cores.logical.image_windows import Clipping, WindowGeometry
 from hwflow.cores.matrix.depthwise import DepthwiseAttributes
 from hwflow.cores.matrix.dot_products import MvuAttributes

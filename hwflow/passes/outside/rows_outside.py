@@ -16,7 +16,7 @@ from fractions import Fraction
 import numpy as np
 
 from hwflow.cores.beat_movers import ForkAttributes
-from hwflow.cores.external.side_by_side import SideBySideAttributes
+from hwflow.cores.external.rows_side_by_side import SideBySideAttributes
 from hwflow.cores.logical.image_windows import Clipping, WindowGeometry
 from hwflow.cores.logical.index_map import IndexMap
 from hwflow.cores.matrix.depthwise import DepthwiseAttributes

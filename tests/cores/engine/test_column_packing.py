@@ -7,7 +7,7 @@ import pytest
 
 from hwflow.cores.engine.column_packing import packed
 from hwflow.cores.engine.engine_layers import AddedMap, EngineLayer, evaluate
-from hwflow.cores.engine.network import Network, Shape
+from hwflow.cores.engine.network_part import Network, Shape
 from hwflow.cores.logical.image_windows import WindowGeometry
 from hwflow.numerics.requantizers.multiply_add_shift import MultiplyAddShift
 from hwflow.types import Interval, IntType

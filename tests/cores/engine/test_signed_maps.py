@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hwflow.cores.engine.engine_layers import EngineLayer, JoinedMaps, evaluate
-from hwflow.cores.engine.network import Network, Shape
+from hwflow.cores.engine.network_part import Network, Shape
 from hwflow.cores.engine.signed_maps import with_sign
 from hwflow.cores.logical.image_windows import WindowGeometry
 from hwflow.numerics.requantizers.multiply_add_shift import MultiplyAddShift, ShiftRounding

@@ -9,10 +9,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hdl_lib.engine.program import Load, Program, Send
+from hdl_lib.engine.engine_program import Load, Program, Send
 from hwflow.cores.engine.engine_layers import AddedMap, EngineLayer, JoinedMaps
 from hwflow.cores.engine.engines import Engine
-from hwflow.cores.engine.network import Network, Shape
+from hwflow.cores.engine.network_part import Network, Shape
 from hwflow.cores.engine.strips import Order, fastest
 from hwflow.cores.logical.image_windows import WindowGeometry
 from hwflow.numerics.requantizers.multiply_add_shift import MultiplyAddShift

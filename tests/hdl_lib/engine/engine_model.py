@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hdl_lib.engine.program import Added, Forms, Instruction, Layer, Load, Program, Region, Send
+from hdl_lib.engine.engine_program import Added, Forms, Instruction, Layer, Load, Program, Region, Send
 from hdl_lib.requantizers.shift_and_clamp import ShiftRounding
 from hdl_lib.windows.window_geometry import WindowGeometry
 

@@ -10,9 +10,9 @@ import pytest
 from amaranth.hdl import Elaboratable, Module, signed
 from amaranth.lib.wiring import connect
 
+from hdl_lib.engine.engine_program import Load, Program, Region, Send
 from hdl_lib.engine.layer_engine import LayerEngine
 from hdl_lib.engine.pace import Pace, Turns
-from hdl_lib.engine.program import Load, Program, Region, Send
 from hdl_lib.streams.fifo import Fifo
 from tests.hdl_lib.bench import STALLS, Trace, drive
 from tests.hdl_lib.engine.engine_model import (

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from amaranth.hdl import signed, unsigned
 
+from hdl_lib.engine.engine_program import Layer
 from hdl_lib.engine.pace import Pace, Turns
-from hdl_lib.engine.program import Layer
 from hdl_lib.engine.serial_engine import SerialEngine
 from hdl_lib.engine.serial_fields import complete
 from hdl_lib.engine.serial_program import SerialProgram

@@ -7,7 +7,7 @@ import re
 import pytest
 from amaranth.hdl import signed, unsigned
 
-from hdl_lib.external.side_by_side import SideBySide
+from hdl_lib.external.rows_side_by_side import SideBySide
 from tests.hdl_lib.bench import STALLS, drive
 
 FRAMES = 3

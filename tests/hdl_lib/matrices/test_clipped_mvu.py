@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from hdl_lib.matrices.mvu import Mvu
 from hdl_lib.memories.rom import Table
-from hdl_lib.windows.clipping import clipped_taps
+from hdl_lib.windows.clipped_taps import clipped_taps
 from hdl_lib.windows.window_geometry import WindowGeometry
 from tests.hdl_lib.bench import STALLS, drive, pack, unpack
 

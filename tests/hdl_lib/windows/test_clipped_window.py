@@ -9,8 +9,8 @@ from amaranth.hdl import signed
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from hdl_lib.windows.clipped_taps import clipped_taps
 from hdl_lib.windows.clipped_window import ClippedWindow
-from hdl_lib.windows.clipping import clipped_taps
 from hdl_lib.windows.window_geometry import WindowGeometry
 from tests.hdl_lib.bench import STALLS, drive, pack
 from tests.hdl_lib.protocol import after_reset, check_no_paths

@@ -12,7 +12,7 @@ from amaranth import Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl_lib.links.packets import CHECK, HEADER, PACKET_BYTE, RECEIVED_BYTE
+from hdl_lib.links.packet_kinds import CHECK, HEADER, PACKET_BYTE, RECEIVED_BYTE
 
 
 @dataclass(frozen=True)

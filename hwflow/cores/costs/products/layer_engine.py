@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import lru_cache
 
 from hdl_lib.arithmetic.multiplier import PART, ProductForm
+from hdl_lib.engine.engine_program import AHEAD, BYTE, LOOKED_UP, Program
 from hdl_lib.engine.fields import Fields
 from hdl_lib.engine.kept_words import MOST_ROWS
-from hdl_lib.engine.program import AHEAD, BYTE, LOOKED_UP, Program
 from hdl_lib.engine.serial_program import SerialProgram
 from hdl_lib.engine.weight_ring import WeightRing
 from hwflow.cores.costs.basics import adder, bits, loop

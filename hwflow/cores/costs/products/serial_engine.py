@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from amaranth.utils import bits_for, ceil_log2
 
-from hdl_lib.engine.program import BYTE
+from hdl_lib.engine.engine_program import BYTE
 from hdl_lib.engine.serial_fields import SerialFields
 from hdl_lib.engine.serial_program import SerialProgram
 from hwflow.cores.costs.memory import buffer_memory, queue

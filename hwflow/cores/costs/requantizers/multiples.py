@@ -9,7 +9,7 @@ from hdl_lib.arithmetic.multiplier import interval
 from hdl_lib.requantizers.requantize_multiples import Digit, MultiplesRequantizer
 from hwflow.cores.costs.basics import count_up
 from hwflow.cores.costs.memory import queue
-from hwflow.cores.costs.requantizers.multiply_add_shift import CONTROL, Whole, result_of, tree_of
+from hwflow.cores.costs.requantizers.multiply_add_shift_cost import CONTROL, Whole, result_of, tree_of
 from hwflow.cores.operator import Resources
 from hwflow.types import IntType
 

@@ -10,7 +10,7 @@ from hdl_lib.requantizers.serial_search import SerialSearch, read_latency
 from hwflow.cores.costs.basics import bits, carried_chain, chain, count_behind, count_up
 from hwflow.cores.costs.family import FAMILIES
 from hwflow.cores.costs.memory import queue
-from hwflow.cores.costs.requantizers.multiply_add_shift import Whole, result_of, whole_sum
+from hwflow.cores.costs.requantizers.multiply_add_shift_cost import Whole, result_of, whole_sum
 from hwflow.cores.operator import Resources
 from hwflow.types import IntType
 

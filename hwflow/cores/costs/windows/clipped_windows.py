@@ -1,4 +1,4 @@
-"""Windows clipped to the image: what tells which taps those are (:mod:`hdl_lib.windows.clipping`)."""
+"""Windows clipped to the image: what tells which taps those are (:mod:`hdl_lib.windows.clipped_taps`)."""
 
 from __future__ import annotations
 

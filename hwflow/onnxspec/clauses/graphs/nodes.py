@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from hwflow.display import show
 from hwflow.errors import Severity
-from hwflow.onnxspec.clauses.graphs.graph import (
+from hwflow.onnxspec.clauses.graphs.graph_parts import (
     needs_initializer_inputs,
     repeated_initializers,
     unlisted_initializers,

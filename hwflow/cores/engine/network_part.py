@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from hdl_lib.engine.program import Forms
+from hdl_lib.engine.engine_program import Forms
 from hdl_lib.requantizers.shift_and_clamp import ShiftRounding
 from hwflow.cores.engine.engine_layers import BYTE, EngineLayer, JoinedMaps
 from hwflow.numerics.accumulator_bounds import width_of

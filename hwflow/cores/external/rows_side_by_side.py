@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hdl_lib.external.side_by_side import SideBySide as Core
+from hdl_lib.external.rows_side_by_side import SideBySide as Core
 from hwflow.cores import costs
 from hwflow.cores.amaranth_shapes import shape_of
 from hwflow.cores.operator import Built, Decision, Device, Folding, HardwareOperator, Resources

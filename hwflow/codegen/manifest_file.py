@@ -8,8 +8,8 @@ from typing import Any
 
 from hdl_lib.loading.table_loader import CRC_BYTES
 from hwflow.codegen.emitted.packaging import OWN_NAMES, Packaging
-from hwflow.codegen.external_memory import memory_of, memory_table, ready_cycles
-from hwflow.codegen.taps import LAYERS_FILE
+from hwflow.codegen.memory_image import memory_of, memory_table, ready_cycles
+from hwflow.codegen.tapped_streams import LAYERS_FILE
 from hwflow.codegen.top import LOAD_INPUT, LOAD_OUTPUT, StreamPort, Top
 from hwflow.cores.chain import ChainAttributes, instances
 from hwflow.cores.loadable_tables import rows_of

@@ -9,7 +9,7 @@ from hdl_lib.requantizers.requantize_quadratic import TO_WORD, Coefficients
 from hwflow.cores.costs.basics import chain, difference, trailing_zeros
 from hwflow.cores.costs.family import FAMILIES
 from hwflow.cores.costs.products.product_sums import multiplier_blocks, whole_products
-from hwflow.cores.costs.requantizers.multiply_add_shift import CONTROL
+from hwflow.cores.costs.requantizers.multiply_add_shift_cost import CONTROL
 from hwflow.cores.operator import Resources
 from hwflow.types import IntType
 
