@@ -343,6 +343,36 @@ def test_the_rules_see_files_of_one_name() -> None:
     assert not is_core(["hdl_lib", "hdl_lib"]) and not is_core(["hwflow.cores", "hwflow.schedule.plan"])
 
 
+BY_SUBJECT = ("formal", "flow", "sim", "examples")  # these folders of tests mirror nothing
+
+
+def mirrored(path: Path) -> Path:
+    """Return where the test of a module lies, relative to ``tests``."""
+    inner = path.relative_to(ROOT).parts
+    folders = inner[1:-1] if inner[0] == "hwflow" else inner[:-1]
+    return Path(*folders, f"test_{path.name}")
+
+
+def test_tests_mirror_the_code() -> None:
+    """One that is named after exactly one module, and imports it, lies where that does."""
+    named: dict[str, list[str]] = {}
+    for module, path in MODULES.items():
+        named.setdefault(f"test_{path.name}", []).append(module)
+    wrong = []
+    for test in sorted((ROOT / "tests").rglob("test_*.py")):
+        place, found = test.relative_to(ROOT / "tests"), named.get(test.name, [])
+        if len(found) != 1 or place.parts[0] in BY_SUBJECT or place == mirrored(MODULES[found[0]]):
+            continue
+        if any(each.name == found[0] for each in imports(f"tests.{test.stem}", test, set(MODULES))):
+            wrong.append(f"tests/{place} must be tests/{mirrored(MODULES[found[0]])}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_where_the_tests_of_a_module_lie() -> None:
+    places = {"hwflow/ir/graph.py": "ir/test_graph.py", "hdl_lib/links/crc.py": "hdl_lib/links/test_crc.py"}
+    assert {path: str(mirrored(ROOT / path)) for path in places} == places
+
+
 def _calls(node: ast.AST, name: str) -> bool:
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name
 

@@ -17,7 +17,7 @@ from hwflow.types import Interval, IntType, TensorType
 from hwflow.verify import golden
 from tests.attributes import attributes_of
 from tests.cores import test_logical_matrix_products, test_logical_products
-from tests.cores.logical import I8, U4, check_lowering, paired, reference, single
+from tests.cores.one_operator import I8, U4, check_lowering, paired, reference, single
 from tests.schedule.graphs import Builder, dataflow
 
 POOLS = [

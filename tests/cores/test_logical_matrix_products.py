@@ -12,7 +12,7 @@ from hwflow.ir.graph import Graph, IntArray
 from hwflow.types import Interval, IntType, TensorType
 from hwflow.verify import golden
 from tests.attributes import attributes_of
-from tests.cores.logical import I8, U4, check_lowering, paired
+from tests.cores.one_operator import I8, U4, check_lowering, paired
 from tests.schedule.graphs import Builder, dataflow
 
 SHAPES = [

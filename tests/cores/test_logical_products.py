@@ -11,7 +11,7 @@ from hwflow.cores.registry import OPERATORS, hardware
 from hwflow.errors import InternalError, ModelRefused
 from hwflow.types import Interval, IntType, TensorType
 from tests.attributes import attributes_of
-from tests.cores.logical import I8, U4, check_lowering, reference, single
+from tests.cores.one_operator import I8, U4, check_lowering, reference, single
 from tests.schedule.graphs import dataflow
 
 CONVOLUTIONS = [

@@ -10,7 +10,7 @@ from hwflow.cores.registry import hardware
 from tests.cores.cases.case_parts import PART, stream
 from tests.cores.cases.stream_matrix_cases import STREAM_MATRIX
 from tests.cores.harness import GENEROUS, Bench, Case
-from tests.cores.logical import I8
+from tests.cores.one_operator import I8
 
 FRAMES = 12
 BUILT = [(case, folding) for case in STREAM_MATRIX for folding in case.foldings]

@@ -19,8 +19,8 @@ from hwflow.ir.graph import Node, Value
 from hwflow.ir.node_attributes import Aggregate, TreeEnsembleAttributes
 from hwflow.types import Interval, IntType, TensorType
 from hwflow.verify import golden
-from tests.cores.logical import check_lowering
-from tests.cores.trees import Grower, recursive
+from tests.cores.one_operator import check_lowering
+from tests.cores.random_trees import Grower, recursive
 from tests.schedule.graphs import Builder
 
 PART = find_board("ulx3s_85f").part

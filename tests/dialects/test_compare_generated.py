@@ -28,8 +28,8 @@ from tests.dialects import qdq, qonnx
 from tests.dialects import qoperator as qoperator_networks
 from tests.dialects.choices import Choices, Seeded
 from tests.dialects.nets import Net
-from tests.verify.test_evaluator_defects import quantized_model, runtime
-from tests.verify.test_runtime_differences import KINDS
+from tests.onnxspec.reference.test_evaluator_defects import quantized_model, runtime
+from tests.onnxspec.reference.test_runtime_differences import KINDS
 
 Array = np.ndarray[Any, Any]
 GENERATORS: Mapping[str, tuple[Callable[[Choices], Net], range]] = {

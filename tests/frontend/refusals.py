@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from onnx import TensorProto
 
-from hwflow.api.compiler import dataflow, quantized_of
+from hwflow.api.compiler import dataflow
 from hwflow.errors import ModelRefused
+from hwflow.loaded_model import quantized_of
 from hwflow.onnxspec import read_model, validate
 from tests.models import Builder
 

@@ -9,7 +9,7 @@ from hwflow.cores.chain import ChainAttributes
 from hwflow.ir.graph import Graph
 from hwflow.schedule.schedule import schedule
 from hwflow.types import IntType
-from tests.cores.trees import Grower
+from tests.cores.random_trees import Grower
 from tests.schedule.graphs import Builder, dataflow
 from tests.schedule.test_chains import WHOLE
 from tests.schedule.test_simulated import PART, check

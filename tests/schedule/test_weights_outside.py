@@ -20,7 +20,7 @@ from hwflow.schedule.search.exploration import explore
 from hwflow.schedule.search.folding_search import Budget, FoldingSearch
 from hwflow.schedule.weights_outside import _fewest_words, _Option, choices
 from tests.flow.networks import dense_network
-from tests.passes.test_rows_outside import windows
+from tests.passes.outside.test_rows_outside import windows
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -16,7 +16,7 @@ from hwflow.api.compiler import compile
 from hwflow.sim.testbench import write_overlay_host
 from tests.host.networks import branches, classifier, random_frames
 from tests.host.outs import core, made
-from tests.host.test_run_command import whole
+from tests.host.runtime.test_run_command import whole
 
 BEAT = 32  # bytes of the DMA engine's beats, of which a stream's have fewer
 

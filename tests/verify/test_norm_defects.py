@@ -11,7 +11,7 @@ from onnx.reference import ReferenceEvaluator
 from hwflow.operators.linear.lp_pools import GLOBAL
 from hwflow.operators.norms import lp_norms, lrn
 from tests.onnxspec.build import model, node, value
-from tests.verify.test_evaluator_defects import Array, around, runtime
+from tests.onnxspec.reference.test_evaluator_defects import Array, around, runtime
 
 # The operator, shape of the input, attributes: by the defect's name, "" for none.
 CASES: list[tuple[str, str, tuple[int, ...], dict[str, Any]]] = [

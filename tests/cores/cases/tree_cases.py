@@ -8,7 +8,7 @@ from hwflow.cores.operator import Folding
 from hwflow.ir.node_attributes import Aggregate
 from hwflow.types import Interval, TensorType
 from tests.cores.harness import Case
-from tests.cores.trees import Grower
+from tests.cores.random_trees import Grower
 
 
 def _case(

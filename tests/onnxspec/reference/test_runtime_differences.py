@@ -12,7 +12,7 @@ from hwflow.operators.record import ML
 from tests.onnxspec.dialect_operators.run import evaluate
 from tests.onnxspec.dialect_operators.test_microsoft import KINDS, MS, f
 from tests.onnxspec.dialect_operators.test_microsoft import runtime as microsoft_runtime
-from tests.verify.test_evaluator_defects import around, quantized_model, runtime
+from tests.onnxspec.reference.test_evaluator_defects import around, quantized_model, runtime
 
 ZERO, THREE = np.array(0, np.uint8), np.array(3, np.uint8)
 

@@ -11,7 +11,7 @@ import pytest
 from hwflow.onnxspec.reference import resize_defects
 from hwflow.onnxspec.reference.resize_matrices import resize
 from tests.onnxspec.build import model, node, value
-from tests.verify.test_evaluator_defects import Array, around, reference, runtime
+from tests.onnxspec.reference.test_evaluator_defects import Array, around, reference, runtime
 
 X = np.array([3, -8, 5, 21, -13, 2, 40, 1], np.float32)
 CROP = {"coordinate_transformation_mode": "tf_crop_and_resize"}

@@ -12,7 +12,7 @@ from hwflow.cores.trees.leaf_lists import ListForest, ListMemories
 from hwflow.ir.graph import IntArray, Node, Value
 from hwflow.ir.node_attributes import TreeEnsembleAttributes
 from hwflow.types import Interval, TensorType
-from tests.cores.trees import Grower, recursive
+from tests.cores.random_trees import Grower, recursive
 
 _REACH = (5, 1, 7, 3, 2, 6, 4)
 _SLOTS, _UNITS = 5, 2

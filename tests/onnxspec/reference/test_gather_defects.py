@@ -10,7 +10,7 @@ from onnx.reference import ReferenceEvaluator
 from hwflow.onnxspec.reference.evaluator_defects import substitutes
 from hwflow.onnxspec.reference.gather_defects import GATHER_ELEMENTS
 from tests.onnxspec.build import model, node, value
-from tests.verify.test_evaluator_defects import Array, around, runtime
+from tests.onnxspec.reference.test_evaluator_defects import Array, around, runtime
 
 # Shape of the data, of the indices, axis: by the defect's name, "" for none.
 CASES: list[tuple[str, tuple[int, ...], tuple[int, ...], int]] = [
