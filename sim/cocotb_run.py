@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from . import programs
-from .errors import SimulatorFailed, tail_of
 from .manifest import Design, load_design
 from .result import RunResult
 from .run_options import check_probability, wave_format
+from .sim_errors import SimulatorFailed, tail_of
 from .vectors import Vectors
 
 CLOCK_NS = 10

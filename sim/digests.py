@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from .errors import ManifestError
+from .sim_errors import ManifestError
 
 KEY = "sha256"
 

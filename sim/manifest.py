@@ -13,7 +13,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import ManifestError
+from .sim_errors import ManifestError
 
 
 @dataclass(frozen=True)

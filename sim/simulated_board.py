@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Any
 
 from . import programs
-from .errors import ManifestError, SimError, SimulatorFailed, tail_of
+from .sim_errors import ManifestError, SimError, SimulatorFailed, tail_of
 from .verilator_build import Recipe, build
 
 FOLDER = "board/simulation"  # of an output folder: all that a simulated board is made of beside the Verilog

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import ManifestError
 from .manifest import Design
+from .sim_errors import ManifestError
 
 Array = NDArray[np.int64]
 

@@ -19,11 +19,11 @@ _MODULES = (
     "cocotb_launch.py",
     "cocotb_run.py",
     "digests.py",
-    "errors.py",
     "manifest.py",
     "programs.py",
     "result.py",
     "run_options.py",
+    "sim_errors.py",
     "vectors.py",
     "verilator/waivers.vlt",
 )

@@ -43,7 +43,7 @@ def main() -> int:
         # The emitted folder's own copy of this package: it is not there where this file is checked.
         from hwflow_testbench.cocotb_run import run_cocotb  # type: ignore[import-not-found]
         from hwflow_testbench.digests import changed_files  # type: ignore[import-not-found]
-        from hwflow_testbench.errors import SimError  # type: ignore[import-not-found]
+        from hwflow_testbench.sim_errors import SimError  # type: ignore[import-not-found]
         from hwflow_testbench.vectors import load_vectors  # type: ignore[import-not-found]
     except ImportError as error:
         print(f"{error}: pip install 'cocotb>=2.1' numpy", file=sys.stderr)

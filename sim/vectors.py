@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import VectorError
 from .manifest import Design, Stream
+from .sim_errors import VectorError
 
 Array = NDArray[np.int64]
 

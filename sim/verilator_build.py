@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import programs
-from .errors import SimulatorFailed, tail_of
+from .sim_errors import SimulatorFailed, tail_of
 
 _HERE = Path(__file__).resolve().parent / "verilator"
 _SMALL = 300_000  # bytes of generated C++ below which one compiler call is fastest: each call parses the same headers

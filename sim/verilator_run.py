@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from . import programs
-from .errors import SimulatorFailed, tail_of
 from .manifest import Design, load_design
 from .result import RunResult
 from .run_options import check_probability, wave_format
 from .side_by_side import merged, shares
+from .sim_errors import SimulatorFailed, tail_of
 from .taps import Tap, files
 from .vectors import Vectors, pack
 from .verilator_build import build

@@ -324,14 +324,13 @@ def test_no_folder_is_large() -> None:
 
 
 def test_no_two_files_share_a_name_for_different_things() -> None:
-    """`sim` travels without hwflow, so it has errors of its own."""
     places: dict[str, list[str]] = {}
     for module, path in MODULES.items():
         if path.stem not in ("__init__", "__main__"):
             places.setdefault(path.stem, []).append(next((part for part in SAME if inside(module, (part,))), module))
     # One file has the name, or each that has it is another part of one core.
     wrong = {name: found for name, found in places.items() if len(found) > 1 and not is_core(found)}
-    assert wrong == {"errors": ["hwflow.errors", "hwflow.sim.errors"]}
+    assert wrong == {}
 
 
 def is_core(parts: Sequence[str]) -> bool:

@@ -11,8 +11,8 @@ from typing import Any
 from hwflow.codegen.emitted.packaging import PREFIX
 from hwflow.display import printable, show_path
 from hwflow.errors import UsageError
-from hwflow.sim.errors import ManifestError
 from hwflow.sim.manifest import Stream, load_design
+from hwflow.sim.sim_errors import ManifestError
 
 RST, ARESETN = RESETS = ("rst", "aresetn")
 SLICE_CYCLES = 2

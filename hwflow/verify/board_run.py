@@ -19,7 +19,7 @@ from hwflow.host.runtime.board_session import Board
 from hwflow.host.runtime.frame_coder import Integers
 from hwflow.host.runtime.host_design import read_design
 from hwflow.host.runtime.run_command import BoardRun, read_frames, run_frames
-from hwflow.sim.errors import ManifestError, SimError, SimulatorFailed
+from hwflow.sim.sim_errors import ManifestError, SimError, SimulatorFailed
 from hwflow.toolchain.verilator import VERILATOR
 from hwflow.verify import golden
 from hwflow.verify.compiled_folder import compiled_model

@@ -14,7 +14,7 @@ from hwflow.frontend.states.ties import STATELESS, States
 from hwflow.loaded_model import Model, load
 from hwflow.onnxspec.reading.bound_inputs import InputConstants
 from hwflow.sim.digests import changed_files
-from hwflow.sim.errors import ManifestError
+from hwflow.sim.sim_errors import ManifestError
 
 
 def require_own(

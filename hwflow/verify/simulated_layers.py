@@ -26,7 +26,7 @@ from hwflow.passes.outside.fetch_weights import ANY_TIMING, fetch_weights
 from hwflow.passes.outside.layers_in_turn import layers_as_made
 from hwflow.passes.outside.queue_outside import queue_outside
 from hwflow.passes.outside.rows_outside import rows_outside
-from hwflow.sim.errors import ManifestError
+from hwflow.sim.sim_errors import ManifestError
 from hwflow.sim.taps import Tap, files
 from hwflow.verify import golden
 from hwflow.verify.evaluators.known_values import Known, known_values

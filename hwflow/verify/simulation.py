@@ -33,12 +33,12 @@ from hwflow.onnxspec.reading.bound_inputs import InputConstants
 from hwflow.onnxspec.reading.external_loading import Folders
 from hwflow.passes.pipeline import UNROLLED
 from hwflow.report.folder_page import SIMULATION, refreshed
-from hwflow.sim.errors import ManifestError, SimulatorFailed, VectorError
 from hwflow.sim.icarus_run import run_icarus
 from hwflow.sim.manifest import Design as EmittedDesign
 from hwflow.sim.manifest import load_design
 from hwflow.sim.result import RunResult
 from hwflow.sim.run_options import wave_format
+from hwflow.sim.sim_errors import ManifestError, SimulatorFailed, VectorError
 from hwflow.sim.taps import Tap, load_taps
 from hwflow.sim.vectors import Vectors, from_stream
 from hwflow.sim.verilator_run import Load, run_verilator

@@ -10,7 +10,7 @@ import pytest
 
 from hwflow.cli import main
 from hwflow.host.runtime.host_errors import HostError
-from sim.errors import SimulatorFailed
+from sim.sim_errors import SimulatorFailed
 from tests.host.simulated_dense import check, check_a_good_line, emit, host, simulated_board
 
 BOARDS = {"serial": {"board": "icebreaker"}, "udp": {"board": "colorlight_i5", "ethernet": "192.168.1.50"}}

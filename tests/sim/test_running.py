@@ -7,7 +7,7 @@ import pytest
 
 from hwflow.toolchain.verilator import VERILATOR
 from sim.cocotb_run import run_cocotb
-from sim.errors import SimulatorFailed
+from sim.sim_errors import SimulatorFailed
 from sim.vectors import Vectors
 from tests.sim.test_compression import hierarchy
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from hwflow.toolchain.verilator import VERILATOR
-from sim.errors import ManifestError, SimError, SimulatorFailed
+from sim.sim_errors import ManifestError, SimError, SimulatorFailed
 from sim.simulated_board import SimulatedBoard, write_simulation
 
 # 16 cycles a bit; bytes wait in a queue of 16. Resets itself for 4 cycles. `first` is sent before the first answer.

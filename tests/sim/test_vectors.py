@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from sim.errors import ManifestError, VectorError
 from sim.manifest import load_design
+from sim.sim_errors import ManifestError, VectorError
 from sim.vectors import Vectors, element, from_stream, load_vectors, pack, to_stream
 from tests.sim import designs
 

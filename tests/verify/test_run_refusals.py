@@ -12,8 +12,8 @@ import pytest
 
 from hwflow.errors import ToolError, UsageError
 from hwflow.host.results import check_output_file, write_results
-from hwflow.sim.errors import SimulatorFailed
 from hwflow.sim.result import Hang, RunResult, Violation, Waiting
+from hwflow.sim.sim_errors import SimulatorFailed
 from hwflow.verify import board_run, simulation
 
 GOOD = RunResult(2, 0, 0, None, 0, None, None, False, None, 9, 4, 5, {})
