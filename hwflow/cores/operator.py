@@ -43,11 +43,14 @@ class Resources(NamedTuple):
 @dataclass(frozen=True)
 class Folding:
     """Lanes of each input and output stream (elements per beat), the multipliers busy in every step and what makes
-    their products. ``part``: magnitude bits of a multiplier block's operand, for cores that split their operands; of
-    serial products, the digits of the input taken in a step (:mod:`hwflow.cores.requantizers.serial_requantize`); of
-    products in tables, the bits of a digit of the input (:mod:`hwflow.cores.requantizers.multiples`); of a constant
-    network, the levels of adders between registers (0: one), of truth tables likewise; of a digit recurrence, the
-    cycles per beat; else 0.
+    their products. ``part``: magnitude bits of a multiplier block's operand, for cores that split their operands; else
+    0.
+
+    Of a core that takes its input in digits: ``digits`` of serial products in a step
+    (:mod:`hwflow.cores.requantizers.serial_requantize`), ``digit_bits`` of each in a table
+    (:mod:`hwflow.cores.requantizers.multiples`), ``rounds`` of a digit recurrence, a cycle each, for a beat.
+
+    ``levels``: of adders of a constant network, or of truth tables, between registers.
 
     ``units``: those that walk trees (0: trees stand side by side), with products in a "table" if leaves are lists.
 
@@ -74,6 +77,10 @@ class Folding:
     whole_vector: bool = False
     clipped: bool = False
     in_block: bool = False
+    digits: int = 0
+    digit_bits: int = 0
+    rounds: int = 1
+    levels: int = 1
     units: int = 0
     longest: int = 0
 

@@ -165,4 +165,4 @@ def test_words_and_channels_in_turn() -> None:
 def test_digits_of_tabled_products(channels: int, lanes: int, digits: list[int]) -> None:
     node = node_of([Fraction(10007 + 70 * c, 9999999) for c in range(channels)], element=IntType(20, True))
     tabled = [f for f in hardware("requantize").foldings(node, PART) if f.multiplier == "table"]
-    assert [f.part for f in tabled if f.input_lanes == lanes] == digits
+    assert [f.digit_bits for f in tabled if f.input_lanes == lanes] == digits

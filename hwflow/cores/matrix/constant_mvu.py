@@ -89,14 +89,14 @@ class _ConstantMvu(Implementation[MvuAttributes]):
         counts = [p for p in range(1, matrix.vectors + 1) if matrix.vectors % p == 0]
         rows, columns = matrix.rows, matrix.columns
         return [
-            Folding(p * columns, p * rows, p * columns * rows, cls.kind, cls._part(device))
+            Folding(p * columns, p * rows, p * columns * rows, cls.kind, levels=cls._levels(device))
             for p in counts if cls._offered(matrix, p)
         ]
 
     @classmethod
-    def _part(cls, device: Device) -> int:
-        """Return the folding's ``part``."""
-        return 0
+    def _levels(cls, device: Device) -> int:
+        """Return the folding's ``levels``."""
+        return 1
 
     @classmethod
     @abstractmethod
@@ -125,16 +125,11 @@ class ConstantNetworkMvu(_ConstantMvu):
         return vectors * matrix.digits <= MOST_DIGITS
 
     @classmethod
-    def _part(cls, device: Device) -> int:
+    def _levels(cls, device: Device) -> int:
         return costs.FAMILIES[device.family].adder_levels(device.clock_mhz)
 
-    @property
-    def _span(self) -> int:
-        """Levels of adders between registers."""
-        return self.folding.part or 1
-
     def latency(self) -> int:
-        return ConstantMatrix.latency_of(-(-self.matrix.depth // self._span))
+        return ConstantMatrix.latency_of(-(-self.matrix.depth // self.folding.levels))
 
     def resources(self, decision: Decision, family: str) -> Resources:
         """Return the resources, from exact adders once the folding is chosen; before, an estimate that is rather too
@@ -145,7 +140,7 @@ class ConstantNetworkMvu(_ConstantMvu):
                 family, matrix.digits, [width_of(*ends) for ends in matrix.ranges], matrix.depth,
                 self.vectors, matrix.output_bits, decision.depth,
             )
-        network = matrix.network(self._span)
+        network = matrix.network(self.folding.levels)
         carries = [network.carry_bits(adder) for adder in network.adders]
         return costs.constant_matrix(family, carries, self._pipeline(), self.vectors, decision.depth)
 
@@ -155,7 +150,8 @@ class ConstantNetworkMvu(_ConstantMvu):
 
     def _pipeline(self) -> AdderNetwork:
         """Return the network with registers."""
-        network, span = self.matrix.network(self._span), self._span
+        span = self.folding.levels
+        network = self.matrix.network(span)
         adders = [Adder(*adder, level) for adder, level in zip(network.adders, levels_of(network, span), strict=True)]
         return AdderNetwork(network.inputs, tuple(adders), tuple((o.term, o.shift) for o in network.outputs), span)
 

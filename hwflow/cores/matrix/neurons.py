@@ -83,14 +83,14 @@ class Neurons(HardwareOperator[NeuronsAttributes]):
         return True
 
     def timing(self, node: Node[NeuronsAttributes], decision: Decision) -> Timing:
-        stages = node.attributes.tables.network.stages(_span(decision.folding))
+        stages = node.attributes.tables.network.stages(decision.folding.levels)
         latency = TruthTables.latency_of(stages) - (decision.depths == (0,))
         return beat_by_beat(self.cycles(node, decision.folding), latency)
 
     def resources(self, node: Node[NeuronsAttributes], decision: Decision, device: Device) -> Resources:
         network = node.attributes.tables.network
         vectors = _vectors(node, decision.folding)
-        registers = len(network.read) + network.flip_flops(_span(decision.folding))
+        registers = len(network.read) + network.flip_flops(decision.folding.levels)
         return costs.truth_tables(
             device.family, network.size, registers, len(network.results), vectors, decision.depth
         )
@@ -100,7 +100,7 @@ class Neurons(HardwareOperator[NeuronsAttributes]):
         core = TruthTables(
             shape_of(node.inputs[0].typed.element), shape_of(node.outputs[0].typed.element),
             elements=int(node.attributes.matrix.attributes.weights.shape[1]), bits=tables.bits,
-            tables=tables.network.luts, stages=tables.network.stages(_span(decision.folding)), outputs=tables.outputs,
+            tables=tables.network.luts, stages=tables.network.stages(decision.folding.levels), outputs=tables.outputs,
             vectors=_vectors(node, decision.folding), depth=decision.depth,
         )
         return Built(core, [core.i], [core.o])
@@ -111,15 +111,10 @@ def _vectors(node: Node[NeuronsAttributes], folding: Folding) -> int:
     return folding.output_lanes // int(node.outputs[0].typed.shape[1])
 
 
-def _span(folding: Folding) -> int:
-    """Return the levels of tables between registers."""
-    return folding.part
-
-
 def neurons_folding(folding: Folding, device: Device) -> Folding:
     """Return the folding of neurons in place of a matrix with ``folding``, which takes whole vectors."""
-    span = costs.FAMILIES[device.family].table_levels(device.clock_mhz)
-    return replace(folding, multiplier=ProductForm.NEURONS, part=span)
+    levels = costs.FAMILIES[device.family].table_levels(device.clock_mhz)
+    return replace(folding, multiplier=ProductForm.NEURONS, levels=levels)
 
 
 def neuron_tables(matrix: Node[MvuAttributes], requantizer: Node[RequantizeAttributes]) -> NeuronTables | None:

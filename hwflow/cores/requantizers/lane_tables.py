@@ -45,7 +45,7 @@ class LaneTables(RequantizerCore[F]):
 
     def tables_cost(self, family: str) -> tuple[Resources, Resources]:
         """Return the resources of all tables, by their contents, and of the last one."""
-        known, key = self.node.once(_Costs), (family, self.lanes, self.folding.part)
+        known, key = self.node.once(_Costs), (family, self.lanes, self.folding.digit_bits)
         if key not in known.all:
             total, last = Resources(), Resources()
             for part in self.tables():

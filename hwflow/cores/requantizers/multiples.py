@@ -50,11 +50,11 @@ class TabledProducts(LaneTables[MultiplyAddShift]):
             for digit in sorted({(depth // words).bit_length() - 1 for depth in DEPTHS if depth >= 2 * words}):
                 in_block = lies_in_block(form.multiplier_bits + digit, words << digit)
                 if digit < x.bits and digit <= form.shift and in_block:
-                    found.append(replace(folding, part=digit))
+                    found.append(replace(folding, digit_bits=digit))
         return found
 
     def latency(self) -> int:
-        return MultiplesRequantizer.latency_of(-(-self.input.bits // self.folding.part))
+        return MultiplesRequantizer.latency_of(-(-self.input.bits // self.folding.digit_bits))
 
     def resources(self, decision: Decision, family: str) -> Resources:
         form, digits = self.form, self.digits()
@@ -80,7 +80,7 @@ class TabledProducts(LaneTables[MultiplyAddShift]):
         return Built(core, [core.i], [core.o], files)
 
     def tables(self) -> list[LaneTable]:
-        name = f"multiples_of_{self.folding.part}"
+        name = f"multiples_of_{self.folding.digit_bits}"
         return [
             LaneTable(f"{name}_{index}", self._words_of(digit.first, values), digit.shape.width)
             for index, (digit, values) in enumerate(zip(self.digits(), self._values(), strict=True))
@@ -91,7 +91,7 @@ class TabledProducts(LaneTables[MultiplyAddShift]):
 
     def digits(self) -> list[Digit]:
         """Return the digits of the input, each with the shape of its table's words."""
-        step, found = self.folding.part, []
+        step, found = self.folding.digit_bits, []
         for index, values in enumerate(self._values()):
             ends = self._words_of(index * step, np.array([values.min(), values.max()]))
             shape = shape_of(IntType.holding(Interval(int(ends.min()), int(ends.max()))))
@@ -100,7 +100,7 @@ class TabledProducts(LaneTables[MultiplyAddShift]):
 
     def _values(self) -> list[IntArray]:
         """Return what each digit counts, by its bits as a number without sign."""
-        step, bits = self.folding.part, self.input.bits
+        step, bits = self.folding.digit_bits, self.input.bits
         found = [np.arange(1 << min(step, bits - first)) for first in range(0, bits, step)]
         if self.input.signed:
             found[-1] = (found[-1] ^ len(found[-1]) // 2) - len(found[-1]) // 2
@@ -109,7 +109,7 @@ class TabledProducts(LaneTables[MultiplyAddShift]):
     def _words_of(self, first: int, values: IntArray) -> IntArray:
         """Return a row for each channel of the words for a digit's values. Those of the first digit lack as many bits
         as a digit has: nothing is added to them, and the shift drops them."""
-        step = self.folding.part
+        step = self.folding.digit_bits
         multipliers, addends = (
             np.array(each[: self.own], dtype=np.int64)[:, np.newaxis]
             for each in (self.form.multipliers, self.form.addends)

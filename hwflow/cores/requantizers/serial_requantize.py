@@ -37,11 +37,11 @@ class SerialProducts(RequantizerCore[MultiplyAddShift]):
     tabled = True
 
     def __init__(self, node: Node[RequantizeAttributes], folding: Folding, form: MultiplyAddShift) -> None:
-        own = node.once(_SerialForms).form(folding.part)
+        own = node.once(_SerialForms).form(folding.digits)
         assert own is not None, "offered where there are parameters"
         super().__init__(node, folding, own)
         shapes = shape_of(self.input), shape_of(IntType(*own.multiplier_type)), shape_of(IntType(*own.addend_type))
-        self.serial = SerialSteps(*shapes, folding.part)
+        self.serial = SerialSteps(*shapes, folding.digits)
 
     @classmethod
     def foldings(
@@ -52,14 +52,14 @@ class SerialProducts(RequantizerCore[MultiplyAddShift]):
         for together in TOGETHER:
             steps = forms.digits(together) // together
             if steps not in found and forms.form(together) is not None:
-                found[steps] = Folding(1, 1, multiplier=cls.kind, part=together)
+                found[steps] = Folding(1, 1, multiplier=cls.kind, digits=together)
         return list(found.values())
 
     def latency(self) -> int:
-        return SerialMultiplyAddShift.serial_latency_of(self.folding.part)
+        return SerialMultiplyAddShift.serial_latency_of(self.folding.digits)
 
     def cycles(self) -> int:
-        return super().cycles() * (self.serial.digits // self.folding.part + 1)
+        return super().cycles() * (self.serial.digits // self.folding.digits + 1)
 
     def timing(self) -> Timing:
         """Return the timing: the first step of a beat consumes, the last one produces."""
@@ -88,7 +88,7 @@ class SerialProducts(RequantizerCore[MultiplyAddShift]):
         core = SerialMultiplyAddShift(
             shape_of(self.input), shape_of(self.output), lanes=self.lanes, channels=self.channels,
             multiplier_shape=self.serial.multiplier_shape, addend_shape=self.serial.addend_shape,
-            together=self.folding.part, shift=self.form.shift, low=self.form.low, high=self.form.high,
+            together=self.folding.digits, shift=self.form.shift, low=self.form.low, high=self.form.high,
             parameters=file.table, depth=depth, turns=self.turns,
         )
         return Built(core, [core.i], [core.o], [file])

@@ -32,7 +32,7 @@ from hwflow.types import Interval, IntType, TensorType
 
 
 class DigitRecurrence(LogicalOperator[A], Joined[A]):
-    """Base of such functions. Folding: ``part`` is the cycles per beat."""
+    """Base of such functions. Folding: ``rounds`` are the cycles per beat."""
 
     stages = frozenset({Stage.QUANTIZED, Stage.DATAFLOW, Stage.SCHEDULED})
 
@@ -49,27 +49,27 @@ class DigitRecurrence(LogicalOperator[A], Joined[A]):
         rounds = sorted({-(-bits // units) for units in range(1, bits + 1)}, reverse=True)
         lanes = costs.stream_lanes(node.outputs[0].typed.shape)
         # More lanes than one of several cycles each do the same work with more registers than fewer, faster ones.
-        return [Folding(1, 1, part=each) for each in rounds] + [Folding(count, count, part=1) for count in lanes[1:]]
+        return [Folding(1, 1, rounds=each) for each in rounds] + [Folding(count, count) for count in lanes[1:]]
 
     def cycles(self, node: Node[A], folding: Folding) -> int:
-        return super().cycles(node, folding) * folding.part
+        return super().cycles(node, folding) * folding.rounds
 
     def timing(self, node: Node[A], decision: Decision) -> Timing:
         beats = super().cycles(node, decision.folding)
-        latency = Core.latency_of(self._form(node, decision.folding), decision.folding.part)
-        return joined_timing(beats, latency, len(node.inputs), decision.folding.part)
+        latency = Core.latency_of(self._form(node, decision.folding), decision.folding.rounds)
+        return joined_timing(beats, latency, len(node.inputs), decision.folding.rounds)
 
     def resources(self, node: Node[A], decision: Decision, device: Device) -> Resources:
         folding = decision.folding
         return costs.digit_recurrence(
-            device.family, self._form(node, folding), folding.part, folding.output_lanes,
+            device.family, self._form(node, folding), folding.rounds, folding.output_lanes,
             node.outputs[0].typed.element.bits, decision.depth,
         )
 
     def build(self, node: Node[A], decision: Decision, name: str) -> Built:
         folding = decision.folding
         core = Core(
-            self._form(node, folding), folding.part, lanes=folding.output_lanes,
+            self._form(node, folding), folding.rounds, lanes=folding.output_lanes,
             output_shape=shape_of(node.outputs[0].typed.element), depth=decision.depth,
         )
         return Built(core, core.sources, [core.o])
@@ -77,7 +77,7 @@ class DigitRecurrence(LogicalOperator[A], Joined[A]):
     def _form(self, node: Node[A], folding: Folding | None = None) -> Recurrence:
         """Return the recurrence, in a ``folding`` with a multiple of its cycles of bits."""
         form = self.form(node.attributes, [value.typed for value in node.inputs])
-        rounds = 1 if folding is None else folding.part
+        rounds = 1 if folding is None else folding.rounds
         return form.with_bits(-(-form.bits // rounds) * rounds)
 
 

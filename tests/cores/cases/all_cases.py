@@ -277,8 +277,8 @@ MVU += [
     _mvu("shift_add", 6, 1, 4, 5, I8, I8, (_whole(1, 4, 5), _whole(3, 4, 5)), seed=21),
     _mvu("shift_add_windows", 4, 3, 2, 3, U4, I4, (_whole(2, 6, 3), _whole(4, 6, 3)), seed=22, narrow=True),
     _mvu(
-        "shift_add_levels", 6, 1, 4, 5, I8, I8, (replace(_whole(1, 4, 5), part=2), replace(_whole(3, 4, 5), part=4)),
-        seed=21,
+        "shift_add_levels", 6, 1, 4, 5, I8, I8,
+        (replace(_whole(1, 4, 5), levels=2), replace(_whole(3, 4, 5), levels=4)), seed=21,
     ),
     _mvu("shift_add_ternary", 2, 1, 9, 3, I2, I2, (_whole(1, 9, 3),), within=1, seed=23),
     _mvu("shift_add_scalar", 2, 1, 1, 1, U8, U4, (_whole(1, 1, 1), _whole(2, 1, 1))),

@@ -19,7 +19,7 @@ def _within(pixels: int, channels: int, low: int, high: int) -> TensorType:
 def _foldings(source: TensorType, rounds: tuple[int, ...]) -> tuple[Folding, ...]:
     """One lane with so many cycles per beat, and several with one."""
     lanes = (2, source.shape[1])
-    return (*(Folding(1, 1, part=each) for each in rounds), *(Folding(n, n, part=1) for n in dict.fromkeys(lanes)))
+    return (*(Folding(1, 1, rounds=each) for each in rounds), *(Folding(n, n) for n in dict.fromkeys(lanes)))
 
 
 def _ends_of_quotients(node: Node) -> Frames:

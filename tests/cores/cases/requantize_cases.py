@@ -243,7 +243,7 @@ def _serial(case: Case, *foldings: tuple[int, int]) -> Case:
     """The case in several cycles per element: (lanes, digits per step)."""
     return replace(
         case, name=f"{case.name}_serial",
-        foldings=tuple(Folding(n, n, multiplier="serial", part=together) for n, together in foldings),
+        foldings=tuple(Folding(n, n, multiplier="serial", digits=together) for n, together in foldings),
     )
 
 
@@ -279,7 +279,7 @@ def _tabled(case: Case, *foldings: tuple[int, int]) -> Case:
     """The case with products in tables: (lanes, bits per digit)."""
     return replace(
         case, name=f"{case.name}_tabled",
-        foldings=tuple(Folding(n, n, multiplier="table", part=digit) for n, digit in foldings),
+        foldings=tuple(Folding(n, n, multiplier="table", digit_bits=digit) for n, digit in foldings),
     )
 
 
