@@ -14,14 +14,20 @@ from itertools import accumulate
 
 from amaranth.hdl import signed
 
-from hdl_lib.arithmetic.multiplier import PART, Multiplier, ProductForm
+from hdl_lib.arithmetic.multiplier import PART, Multiplier, ProductForm, interval
+from hdl_lib.arithmetic.packed_product import BLOCKS, Packing
 from hdl_lib.engine.kept_words import MOST_ROWS
 from hdl_lib.matrices.dot_product import ProductSum
 from hdl_lib.requantizers.shift_and_clamp import ShiftRounding
 from hdl_lib.windows.window_geometry import WindowGeometry
 
 BYTE = 8
-"""Bits of an element, of a weight."""
+"""Bits of an element; of a weight, unless all of a network's have room in fewer."""
+
+NARROW = 4
+"""Bits of the fewer."""
+
+_ELEMENTS = -(1 << BYTE - 1), (1 << BYTE) - 1  # the least and the greatest, with a sign or without one
 
 READ = 6
 """Cycles from the step that reads a word to its elements."""
@@ -186,7 +192,7 @@ class Program:
     ``words``: of the memory; ``ring``: of the memory of weights, a power of two, each of ``lanes ** 2``; ``width``:
     bits of a beat of weights, whole weights that divide those of a row. ``tables``: of each the bytes that take
     the place of results, by their own bytes. ``pixels_of_word``: pixels of the image, a beat each, that make a
-    word of its map."""
+    word of its map. ``weight_bits``: of a weight, with a sign. Where they are few, two rows share multiplier blocks."""
 
     lanes: int
     together: int
@@ -198,12 +204,14 @@ class Program:
     soft: int = 0
     tables: tuple[tuple[int, ...], ...] = ()
     pixels_of_word: int = 1
+    weight_bits: int = BYTE
 
     def __post_init__(self) -> None:
         if self.lanes % self.together:
             raise ValueError(f"together must divide the {self.lanes} lanes, not be {self.together}")
-        if self.width % BYTE or self.lanes * BYTE % self.width:
-            raise ValueError(f"width must be whole bytes that divide the {self.lanes} of a row, not {self.width} bits")
+        width = self.width
+        if width % self.weight_bits or self.lanes * self.weight_bits % width:
+            raise ValueError(f"width must be whole weights that divide the {self.lanes} of a row, not {width} bits")
         if not 0 <= self.soft <= self.lanes:
             raise ValueError(f"soft must be 0 to {self.lanes} rows, not {self.soft}")
         if not self.layers:
@@ -215,8 +223,9 @@ class Program:
             for layer in self.layers
         ):
             raise ValueError("layers whose windows slide must be diagonal, without dilated columns, maxima and sums")
-        if self.columns > self.lanes or any(layer.slides and layer.taps > MOST_ROWS for layer in self.layers):
-            raise ValueError(f"windows that slide must have at most {self.lanes} columns and {MOST_ROWS} rows")
+        most = self.lanes // (2 if self.pairs else 1)
+        if self.columns > most or any(layer.slides and layer.taps > MOST_ROWS for layer in self.layers):
+            raise ValueError(f"windows that slide must have at most {most} columns and {MOST_ROWS} rows")
         if any(len(table) != 1 << BYTE for table in self.tables):
             raise ValueError(f"tables must have {1 << BYTE} words")
         if self.levels and (min(self.levels) < 0 or self.levels[-1]):
@@ -260,12 +269,27 @@ class Program:
     @property
     def row(self) -> ProductSum:
         """Return the sum over the lanes of a word."""
-        return row_of(self.lanes, ProductForm.DSP)
+        return row_of(self.lanes, ProductForm.DSP, self.weight_bits)
 
     @property
     def soft_row(self) -> ProductSum:
         """Return the same in look-up tables, which takes no longer."""
-        return row_of(self.lanes, ProductForm.LUT)
+        return row_of(self.lanes, ProductForm.LUT, self.weight_bits)
+
+    @cached_property
+    def packing(self) -> Packing | None:
+        """Return the layout of two rows' weights in a multiplier block; None: they have no room there."""
+        return packing_of(self.lanes, self.weight_bits)
+
+    @property
+    def pairs(self) -> int:
+        """Return how often two rows share multiplier blocks: the first rows do."""
+        return (self.lanes - self.soft) // 2 if self.packing else 0
+
+    def own_lane(self, row: int) -> int:
+        """Return the lane from which on a row has its own elements where windows slide: those of two rows that share
+        multiplier blocks lie side by side."""
+        return self.columns if row % 2 and row < 2 * self.pairs else 0
 
     @cached_property
     def maxima(self) -> bool:
@@ -290,7 +314,7 @@ class Program:
     @property
     def header(self) -> int:
         """Return the words in front of a block's weights, with multipliers and addends."""
-        return -(-(self.forms.multiplier_bits + self.forms.addend_bits) // (self.lanes * BYTE))
+        return -(-(self.forms.multiplier_bits + self.forms.addend_bits) // (self.lanes * self.weight_bits))
 
     def needed(self, layer: Layer) -> int:
         """Return the words that come for a word's channels."""
@@ -342,18 +366,18 @@ class Program:
     @property
     def multipliers(self) -> int:
         """Return the multiplier blocks."""
-        return self.lanes * (self.lanes - self.soft) + self.together * self.forms.multipliers
+        return self.lanes * (self.lanes - self.soft - self.pairs) + self.together * self.forms.multipliers
 
     @property
     def beats_of_word(self) -> int:
         """Return the beats of a word of weights."""
-        return self.lanes**2 * BYTE // self.width
+        return self.lanes**2 * self.weight_bits // self.width
 
     @property
     def beats_of_diagonal(self) -> int:
         """Return the beats of a word that is diagonal: of a weight for each row, or for each column of a window that
         slides."""
-        return max(1, self.columns) * self.lanes * BYTE // self.width
+        return max(1, self.columns) * self.lanes * self.weight_bits // self.width
 
     def beats_of(self, layer: Layer) -> int:
         """Return the beats of weights of a block: its first one, the header, the words of a window."""
@@ -373,6 +397,12 @@ class Program:
         return sum(self.runs(layer) * self.beats_of(layer) for layer in self.layers)
 
 
-def row_of(lanes: int, form: ProductForm) -> ProductSum:
+def packing_of(lanes: int, weight_bits: int) -> Packing | None:
+    """Return the layout of two weights of so many bits in a multiplier block, for sums of so many products; None: they
+    have no room there."""
+    return Packing.of(_ELEMENTS, interval(signed(weight_bits)), lanes, BLOCKS["MULT18X18D"])
+
+
+def row_of(lanes: int, form: ProductForm, weight_bits: int) -> ProductSum:
     """Return the sum of so many products of an element, signed or not, and a weight."""
-    return ProductSum(Multiplier(signed(BYTE + 1), signed(BYTE), form, PART), lanes)
+    return ProductSum(Multiplier(signed(BYTE + 1), signed(weight_bits), form, PART), lanes)

@@ -11,6 +11,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hdl_lib.arithmetic.lane_sums import gathered
+from hdl_lib.arithmetic.packed_product import borrowed
 from hdl_lib.blocks import delayed, loop
 from hdl_lib.engine.engine_program import AHEAD, BYTE, READ, Program
 from hdl_lib.engine.fields import Fields
@@ -69,7 +70,7 @@ class LayerEngine(wiring.Component):
     Members
     -------
     i: In(stream). The image's ``program.loaded`` beats.
-    w: In(stream of 8-bit weights, as many as ``program.width`` has). For each word of the target's pixels of each layer
+    w: In(stream of weights, as many as ``program.width`` has). For each word of the target's pixels of each layer
     a block, as :class:`hdl_lib.engine.weight_ring.WeightRing` has it: in its header, of ``program.header`` words, rows
     have a channel's multiplier and above it its addend; then come weights word by word, as windows are gone through:
     those of a row for all lanes, row after row.
@@ -108,9 +109,10 @@ class LayerEngine(wiring.Component):
                 raise ValueError(
                     f"{name} must have at most {BYTE} bits and 1 to {most} lanes, not {shape.width} and {lanes}"
                 )
+        bits = program.weight_bits
         members = {
             "i": In(stream.Signature(data.ArrayLayout(input_shape, input_lanes))),
-            "w": In(stream.Signature(data.ArrayLayout(signed(BYTE), program.width // BYTE))),
+            "w": In(stream.Signature(data.ArrayLayout(signed(bits), program.width // bits))),
             "o": Out(stream.Signature(data.ArrayLayout(output_shape, output_lanes))),
         }
         if program.levels:
@@ -346,29 +348,47 @@ class LayerEngine(wiring.Component):
         # Products in look-up tables are ready sooner: what they are made of waits.
         sooner = hard.operand_latency + hard.latency - soft.operand_latency - soft.latency
         later = sooner + hard.weight_lead - soft.weight_lead + soft.operand_latency - hard.operand_latency
-        of_hard = (program.lanes - program.soft) * program.lanes * BYTE
+        shapes = signed(program.weight_bits), signed(program.forms.sum_bits)
+        of_hard = (program.lanes - program.soft) * program.lanes * program.weight_bits
         results: list[Value] = []
-        for name, row, count, cycles, part in (
-            ("hard", hard, program.lanes - program.soft, (0, 0), weights[:of_hard]),
-            ("soft", soft, program.soft, (sooner, later), weights[of_hard:]),
+        for name, row, count, packing, cycles, part in (
+            ("hard", hard, program.lanes - program.soft, program.packing, (0, 0), self._packed(weights[:of_hard])),
+            ("soft", soft, program.soft, None, (sooner, later), weights[of_hard:]),
         ):
             if not count:
                 continue
             m.submodules[name] = rows = Module()
-            operands = self._elaborate_operands(m, now, name, row, count, columns, cycles[0])
+            pairs = program.pairs if packing else 0
+            operands = self._elaborate_operands(m, now, name, row, count, pairs, columns, cycles[0])
             taken = operands if isinstance(operands, Mapping) else operands[0]
             layouts = {each: value.shape() for each, value in taken.items()}
-            parts = parts_of(row, count, layouts, signed(BYTE), signed(program.forms.sum_bits), True, None)
+            parts = parts_of(row, count, layouts, *shapes, True, packing)
             there = delayed(m, f"{name}_weights", part, cycles[1], reset=False)
             results += connect_rows(rows, parts, operands, there, update, last)
         return results
 
+    def _packed(self, weights: Value) -> Value:
+        """Return the rows' weights as multiplier blocks take them: those of two rows side by side where they share
+        blocks."""
+        program, packing = self.program, self.program.packing
+        if packing is None:
+            return weights
+        bits, of_row = program.weight_bits, program.lanes * program.weight_bits
+        found: list[Value] = []
+        for pair in range(program.pairs):
+            rows = [weights.word_select(2 * pair + place, of_row) for place in range(2)]
+            for lane in range(program.lanes):
+                low, high = (row.word_select(lane, bits).as_signed() for row in rows)
+                found += [low, borrowed(high, low)[: packing.high_shape.width]]
+        return Cat(*found, weights[2 * program.pairs * of_row :])
+
     def _elaborate_operands(
-        self, m: Module, now: Mapping[str, Value], name: str, row: ProductSum, count: int, columns: list[list[Value]],
-        cycles: int,
+        self, m: Module, now: Mapping[str, Value], name: str, row: ProductSum, count: int, pairs: int,
+        columns: list[list[Value]], cycles: int,
     ) -> Mapping[str, data.View] | Sequence[Mapping[str, data.View]]:
-        """Return what ``count`` rows multiply by their weights, of elements some cycles ago: all lanes, the same for
-        all rows. Where windows slide, each row of a diagonal layer has those of its channel in the first lanes."""
+        """Return what ``count`` rows, of which so many ``pairs`` share blocks, multiply by their weights, of elements
+        some cycles ago: all lanes, the same for all rows. Where windows slide, each row of a diagonal layer has those
+        of its channel in lanes of its own."""
         first = 0 if name == "hard" else self.program.lanes - self.program.soft
         late = [
             [delayed(m, f"{name}_{number}_{lane}", x, cycles, reset=False) for lane, x in enumerate(each)]
@@ -376,28 +396,29 @@ class LayerEngine(wiring.Component):
         ]
         if not self.program.columns:
             return gathered(m, [row.operand(m, f"{name}_input{lane}", x) for lane, x in enumerate(late[0])])
-        diagonal = Signal(count, name=f"{name}_diagonal")  # each row has its own
-        m.d.sync += diagonal.eq(now["diagonal"].replicate(count))
-        others = [
-            row.operand(m, f"{name}_input{lane}", x)
-            for lane, x in enumerate(late[0]) if lane >= len(columns)
-        ]
+        parts = [range(row, row + 2) for row in range(0, 2 * pairs, 2)]
+        parts += [range(row, row + 1) for row in range(2 * pairs, count)]
+        diagonal = Signal(len(parts), name=f"{name}_diagonal")  # each part has its own
+        m.d.sync += diagonal.eq(now["diagonal"].replicate(len(parts)))
+        least = len(columns) * min(map(len, parts))
+        others = [row.operand(m, f"{name}_input{lane}", x) for lane, x in enumerate(late[0]) if lane >= least]
         found = []
-        for place in range(count):
-            own = [
-                Mux(diagonal[place], each[first + place], late[0][lane]) for lane, each in enumerate(late)
+        for place, part in enumerate(parts):
+            own = [each[first + channel] for channel in part for each in late]
+            taken = [
+                row.operand(m, f"{name}_input{lane}_{place}", Mux(diagonal[place], x, late[0][lane]))
+                for lane, x in enumerate(own)
             ]
-            taken = [row.operand(m, f"{name}_input{lane}_{place}", x) for lane, x in enumerate(own)]
             rows = Module()
             m.submodules[f"{name}_operands_{place}"] = rows
-            found.append(gathered(rows, [*taken, *others]))
+            found.append(gathered(rows, [*taken, *others[len(taken) - least :]]))
         return found
 
     def _elaborate_parameters(self, m: Module, heading: Value, weights: Value) -> list[Signal]:
         """Return the parameters of each row, in the words in front of a block's weights, in registers that what takes
         them may move."""
         program = self.program
-        bits = program.lanes * BYTE  # of a row in a word
+        bits = program.lanes * program.weight_bits  # of a row in a word
         size = program.header * bits
         rows = [Signal(size, name=f"parameters_{row}", reset_less=True) for row in range(program.lanes)]
         with m.If(delayed(m, "heading", heading, program.read)):

@@ -6,7 +6,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import stream
 
 from hdl_lib.blocks import delayed
-from hdl_lib.engine.engine_program import BYTE, Program
+from hdl_lib.engine.engine_program import Program
 from hdl_lib.memories.buffer_memory import BufferMemory
 
 SHALLOW = 512
@@ -19,8 +19,8 @@ class WeightRing:
 
     Of each block there come, in this order: a beat with the number of words behind its header, and in its highest bit
     whether they are diagonal; the header's words; the others. Of a diagonal word only the diagonal comes. Where windows
-    slide, it has a weight for each column of these instead, which are the first weights of a row: those of the newest
-    column for all rows, then those of the one before.
+    slide, it has a weight for each column of these instead, which are the weights of a row from its own lane on: those
+    of the newest column for all rows, then those of the one before.
     """
 
     def __init__(self, program: Program) -> None:
@@ -109,17 +109,18 @@ class WeightRing:
         self, m: Module, enable: Value, place: Value, data: Value, is_diagonal: Value, line: Value
     ) -> None:
         """Write ``data`` to a column, or the diagonal in ``line`` and zeros to all of them."""
-        lanes, columns = self.program.lanes, self.program.columns
+        lanes, columns, bits = self.program.lanes, self.program.columns, self.program.weight_bits
         elsewhere = Signal(len(data), name="weight_elsewhere")
         m.d.comb += elsewhere.eq(data & ~is_diagonal.replicate(len(data)))
         for number, memory in enumerate(self.columns):
             parts = []
-            for byte in range(len(data) // BYTE):
-                row, lane = divmod(number * len(data) // BYTE + byte, lanes)
-                own = elsewhere.word_select(byte, BYTE)
-                weight = lane * lanes + row if columns else row
-                few = lane < columns if columns else row == lane
-                parts.append(Mux(is_diagonal, line.word_select(weight, BYTE), own) if few else own)
+            for which in range(len(data) // bits):
+                row, lane = divmod(number * len(data) // bits + which, lanes)
+                own = elsewhere.word_select(which, bits)
+                column = lane - self.program.own_lane(row)
+                weight = column * lanes + row if columns else row
+                few = 0 <= column < columns if columns else row == lane
+                parts.append(Mux(is_diagonal, line.word_select(weight, bits), own) if few else own)
             memory.write(m, enable[(number + 1) * self.together - 1], place, Cat(*parts))
 
     def read(self, m: Module, address: Value) -> Value:

@@ -65,8 +65,8 @@ def _engine(network: Network, lanes: int, blocks: int, timing: MemoryTiming) -> 
     are about as fast, were all maps inside, it is the one of which the fewest results leave together."""
     found: list[tuple[float, Engine]] = []
     for together in (each for each in _TOGETHER if lanes % each == 0):
-        engine = engine_of(lanes, together, timing.chip.width).within(network, blocks)
-        if engine is None or lanes * 8 % engine.width or engine.soft > _MOST_SOFT * lanes:
+        engine = engine_of(lanes, together, timing.chip.width, weight_bits=network.weight_bits).within(network, blocks)
+        if engine is None or lanes * engine.weight_bits % engine.width or engine.soft > _MOST_SOFT * lanes:
             continue
         pace, made = cycles_of_beat(engine, network, timing), engine.network(network)
         shapes = enumerate(made.shapes[1:], 1)

@@ -15,6 +15,7 @@ from tests.models import Builder
 
 BUDGET = "bram=20,lut=9000,ff=9000,dsp=24"
 NARROW = "bram=23,lut=9000,ff=9000,dsp=24"
+ROOMY = "bram=30,lut=7500,ff=9500,dsp=44"
 
 
 def deep(outputs: int = 10, *, quantized: bool = True) -> Builder:
@@ -70,10 +71,36 @@ def wide() -> Builder:
     return b
 
 
+def inverted() -> Builder:
+    """A pool behind a convolution, then five inverted residual blocks of 24 channels, depthwise layers of 48 (the third
+    one with a stride, and without a sum) on 28 x 28 pixels; all weights in four bits, also those of means."""
+    rng = np.random.default_rng(5)
+    b = Builder(19, 9)
+    x = b.requantize(b.input("x", ["N", 3, 56, 56]), 0.05, 117)
+
+    def convolution(x: str, shape: tuple[int, ...], scale: float, zero: int, stride: int = 1, group: int = 1) -> str:
+        weights = b.weights(rng.integers(-8, 8, shape), 0.25 / np.sqrt(np.prod(shape[1:])))
+        y = b.node("Conv", x, weights, pads=[shape[2] // 2] * 4, strides=[stride] * 2, group=group)
+        return b.requantize(y if zero else b.node("Relu", y), scale, zero)
+
+    x = convolution(x, (24, 3, 3, 3), 0.0213, 0)
+    x = b.node("MaxPool", x, kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
+    for stride in (1, 1, 2, 1, 1):
+        y = convolution(x, (48, 24, 1, 1), 0.0213, 0)
+        y = convolution(y, (48, 1, 3, 3), 0.0213, 0, stride, group=48)
+        y = convolution(y, (24, 48, 1, 1), 0.0311, 128)
+        x = b.requantize(b.node("Add", y, x), 0.0413, 128) if stride == 1 else y
+    x = convolution(x, (24, 24, 3, 3), 0.0213, 0)
+    x = b.node("Flatten", b.requantize(b.node("GlobalAveragePool", x), 0.0117, 0))
+    b.output(b.requantize(b.node("MatMul", x, b.weights(rng.integers(-8, 8, (24, 10)), 0.1)), 0.11, 128))
+    return b
+
+
 DESIGNS = {
     "deep": (deep, "ulx3s_85f", "100", BUDGET),
     "wide": (wide, "ulx3s_85f", "80", NARROW),
     "wide, words of 32 bits": (wide, "colorlight_i5", "80", NARROW),
+    "inverted, four_bits": (inverted, "ulx3s_85f", "80", ROOMY),
 }
 
 
@@ -126,6 +153,18 @@ def test_maps_that_wait_in_the_memory(out: Path) -> None:
     report = json.loads((out / "report.json").read_text())
     assert report["resources"]["bram"]["predicted"] <= 23
     assert "pixels_before" in (out / "design.v").read_text()
+
+
+@pytest.mark.parametrize("out", ["inverted, four_bits"], indirect=True)
+def test_weights_of_four_bits(out: Path) -> None:
+    """64 products in 32 multiplier blocks, beside those of quantizers; windows of both rows that share blocks slide."""
+    manifest = json.loads((out / "manifest.json").read_text())
+    (engine,) = manifest["memory"]["engines"]
+    assert (engine["lanes"], engine["soft"], engine["layers"]) == (8, 0, 20)
+    assert engine["outside"]
+    report = json.loads((out / "report.json").read_text())
+    assert 32 < report["resources"]["dsp"]["predicted"] <= 44
+    assert "kept_words" in (out / "design.v").read_text()
 
 
 def test_only_where_nothing_else_fits_or_it_is_faster(tmp_path: Path) -> None:

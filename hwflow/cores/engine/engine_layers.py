@@ -7,14 +7,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hdl_lib.engine.engine_program import NARROW
 from hwflow.cores.logical.image_windows import WindowGeometry
 from hwflow.cores.operator import exact_matmul
 from hwflow.ir.graph import IntArray
 from hwflow.numerics.requantizers.multiply_add_shift import MultiplyAddShift
-from hwflow.types import Interval
+from hwflow.types import Interval, IntType
 
 BYTE = Interval(-128, 127)
 """Of weights."""
+
+_FEW = IntType(NARROW, True).interval  # the same, of narrow ones
+
+
+def are_narrow(weights: IntArray) -> bool:
+    """Tell whether weights have room in :data:`hdl_lib.engine.engine_program.NARROW` bits."""
+    return bool(_FEW.lo <= weights.min() and weights.max() <= _FEW.hi)
 
 
 @dataclass(frozen=True, eq=False)

@@ -69,8 +69,9 @@ def order_beside(
 def _words_of_maps(engine: Engine, network: Network, family: str, blocks: int) -> int:
     """Return the words of maps for which so many block RAMs have room beside the ring of weights."""
     ring = engine.ring(network)
-    width = 2 * engine.width if ring <= SHALLOW and engine.lanes > engine.width // 8 else engine.width
-    left = blocks - costs.buffer_memory(family, ring, width).bram * (engine.lanes**2 * 8 // width)
+    several = engine.lanes > engine.width // engine.weight_bits
+    width = 2 * engine.width if ring <= SHALLOW and several else engine.width
+    left = blocks - costs.buffer_memory(family, ring, width).bram * (engine.lanes**2 * engine.weight_bits // width)
     sizes = range(_ROWS, 1 << 16, _ROWS)
     count = bisect_right(sizes, left, key=lambda words: costs.buffer_memory(family, words, engine.lanes * 8).bram)
     return sizes[count - 1] if count else 0
@@ -78,5 +79,5 @@ def _words_of_maps(engine: Engine, network: Network, family: str, blocks: int) -
 
 def cycles_of_beat(engine: Engine, network: Network, timing: MemoryTiming) -> float:
     """Return the cycles from beat to beat of weights from a memory that has nothing else to do."""
-    plan = FetchPlan.of(timing, [(max(1, network.weights * 8 // engine.width), 1)])
+    plan = FetchPlan.of(timing, [(max(1, network.weights * engine.weight_bits // engine.width), 1)])
     return plan.round / plan.regions[0].burst

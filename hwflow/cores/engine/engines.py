@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from amaranth.utils import ceil_log2
 
-from hdl_lib.engine.engine_program import Forms, Instruction, Layer, Program
+from hdl_lib.engine.engine_program import BYTE, Forms, Instruction, Layer, Program, packing_of
 from hdl_lib.engine.kept_words import MOST_ROWS
 from hdl_lib.engine.serial_fields import complete
 from hdl_lib.engine.serial_program import SerialProgram
@@ -27,13 +27,19 @@ _SERIAL_PART = 15  # magnitude bits of an operand, with which products of parts 
 class Engine:
     """The hardware for a program: ``lanes``, of which ``together`` results leave in a cycle, and ``soft`` of whose rows
     multiply in look-up tables; beats of weights of ``width`` bits, at most ``spare`` words of which are on their way at
-    a time."""
+    a time; ``weight_bits`` of a weight."""
 
     lanes: int
     together: int
     width: int
     spare: int
     soft: int = 0
+    weight_bits: int = BYTE
+
+    @property
+    def rows_of_block(self) -> int:
+        """Return the rows that share a multiplier block."""
+        return 2 if packing_of(self.lanes, self.weight_bits) else 1
 
     @property
     def longest(self) -> int:
@@ -46,7 +52,7 @@ class Engine:
 
     def header(self, forms: Forms) -> int:
         """Return the words in front of a block's weights."""
-        return -(-(forms.multiplier_bits + forms.addend_bits) // (self.lanes * 8))
+        return -(-(forms.multiplier_bits + forms.addend_bits) // (self.lanes * self.weight_bits))
 
     def ring(self, network: Network) -> int:
         """Return the words of the ring of weights: those of the largest block, and of a burst that ends in the next
@@ -65,7 +71,7 @@ class Engine:
         window = layer.window
         (rows, columns), stride = window.kernel, window.strides[1]
         plain = layer.diagonal and not layer.maximum and layer.added is None and window.dilations[1] == 1
-        small = rows <= MOST_ROWS and columns <= min(_MOST_COLUMNS, self.lanes)
+        small = rows <= MOST_ROWS and columns <= min(_MOST_COLUMNS, self.lanes // self.rows_of_block)
         return plain and small and stride < columns and window.output[1] > columns
 
     def repeats(self, layer: EngineLayer) -> bool:
@@ -80,7 +86,8 @@ class Engine:
         """Return the engine with as many rows in look-up tables as must be for so many multiplier blocks; None if what
         requantizes takes more."""
         left = blocks - self.together * network.forms.multipliers
-        return replace(self, soft=max(0, self.lanes - left // self.lanes)) if left >= 0 else None
+        rows = left // self.lanes * self.rows_of_block
+        return replace(self, soft=max(0, self.lanes - rows)) if left >= 0 else None
 
     def words(self, shape: Shape, rows: int | None = None) -> int:
         """Return the words of so many rows of a map; of all."""
@@ -93,7 +100,8 @@ class Engine:
         taps, stride = self.taps(network, layer), layer.window.strides[1] if self.slides(layer) else 1
         steps = max(taps + (layer.added is not None), self.lanes // self.together) * stride
         size = self.lanes if layer.diagonal else self.lanes**2
-        fetched = (self.header(network.forms) * self.lanes**2 + taps * size) * 8 / self.width * cycles_of_beat
+        weights = self.header(network.forms) * self.lanes**2 + taps * size
+        fetched = weights * self.weight_bits / self.width * cycles_of_beat
         return self.blocks(shape.parts) * max(rows * shape.columns * steps + _AROUND, fetched)
 
     def cycles_of_move(self, shape: Shape) -> float:
@@ -105,7 +113,7 @@ class Engine:
         return Program(
             self.lanes, self.together, tuple(instructions), network.forms, words, self.ring(network), self.width,
             self.soft, tuple(tuple(element % (1 << 8) for element in table) for table in network.tables),
-            network.packed,
+            network.packed, self.weight_bits,
         )
 
 

@@ -106,11 +106,12 @@ class LayerEngine(HardwareOperator[LayerEngineAttributes]):
     def foldings(self, node: Node[LayerEngineAttributes], device: Device) -> Sequence[Folding]:
         program = node.attributes.program
         taken, made = (min(program.lanes, value.typed.shape[1]) for value in (node.inputs[0], *node.outputs))
-        return [Folding(taken, made, program.products_at_once, ProductForm.DSP)]
+        form = ProductForm.DSP2 if program.pairs else ProductForm.DSP
+        return [Folding(taken, made, program.products_at_once, form)]
 
     def multipliers_by_form(self, node: Node[LayerEngineAttributes], folding: Folding) -> Mapping[ProductForm, int]:
         soft = node.attributes.program.soft * node.attributes.program.lanes
-        return {ProductForm.DSP: folding.multipliers - soft, ProductForm.LUT: soft}
+        return {folding.multiplier: folding.multipliers - soft, ProductForm.LUT: soft}
 
     def lanes_of(self, node: Node[LayerEngineAttributes], index: int, folding: Folding) -> int:
         return node.attributes.program.width // BYTE if index else folding.input_lanes

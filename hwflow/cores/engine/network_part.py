@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from hdl_lib.engine.engine_program import Forms
+from hdl_lib.engine.engine_program import NARROW, Forms
 from hdl_lib.requantizers.shift_and_clamp import ShiftRounding
-from hwflow.cores.engine.engine_layers import BYTE, EngineLayer, JoinedMaps
+from hwflow.cores.engine.engine_layers import BYTE, EngineLayer, JoinedMaps, are_narrow
 from hwflow.numerics.accumulator_bounds import width_of
 from hwflow.types import Interval, IntType
 
@@ -75,6 +75,11 @@ class Network:
     def weights(self) -> int:
         """Return the weights of all layers."""
         return sum(layer.weights.size for layer in self.computed)
+
+    @cached_property
+    def weight_bits(self) -> int:
+        """Return the bits of a weight: fewer than 8 where all have room in them."""
+        return NARROW if all(are_narrow(layer.weights) for layer in self.computed) else 8
 
     @cached_property
     def readers(self) -> list[list[int]]:

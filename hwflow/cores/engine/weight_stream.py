@@ -16,9 +16,9 @@ from hwflow.types import IntType
 
 
 def weight_stream(program: Program, network: Network, order: Sequence[int]) -> Fetched:
-    """Return the bytes of a frame, as signed numbers; ``order``: the map that each of the program's layers makes. Of a
-    layer that is computed in strips they lie in the memory once; but a serial engine's lie there for each strip, as
-    what finds parts takes more logic than such an engine can spare."""
+    """Return the bytes of a frame, as signed numbers, each of a weight or two; ``order``: the map that each of the
+    program's layers makes. Of a layer that is computed in strips they lie in the memory once; but a serial engine's lie
+    there for each strip, as what finds parts takes more logic than such an engine can spare."""
     serial = isinstance(program, SerialProgram)
     bytes_of = _serial_bytes_of if serial else _bytes_of
     layers = dict(zip(order, program.layers, strict=True))
@@ -38,28 +38,37 @@ def _bytes_of(program: Program, network: Network, number: int, made: Layer) -> I
     source = _places(network.shapes[layer.source], lanes)
     target = _places(network.shapes[number], lanes)
     blocks = int(target[-1]) // lanes + 1
-    parameters: IntArray = np.zeros((blocks * lanes, program.header * lanes), dtype=np.int8)
+    bits, of_row = program.weight_bits, program.header * lanes
+    parameters: IntArray = np.zeros((blocks * lanes, of_row), dtype=np.uint8)
     multiplier_bits, addend_bits = program.forms.multiplier_bits, program.forms.addend_bits
     for place, multiplier, addend in zip(target, layer.form.multipliers, layer.form.addends, strict=True):
-        bits = (addend & ((1 << addend_bits) - 1)) << multiplier_bits | multiplier & ((1 << multiplier_bits) - 1)
-        parameters[place] = np.frombuffer(bits.to_bytes(program.header * lanes, "little"), dtype=np.int8)
+        both = (addend & ((1 << addend_bits) - 1)) << multiplier_bits | multiplier & ((1 << multiplier_bits) - 1)
+        parameters[place] = _split(both, of_row, bits)
     header = parameters.reshape(blocks, lanes, program.header, lanes).swapaxes(1, 2)
     words: IntArray
     if layer.diagonal:
         columns = layer.window.kernel[1] if made.slides else 1  # the newest one comes first
         taps = layer.weights.reshape(made.taps, columns, layer.outputs)[:, ::-1]
-        words = np.zeros((made.taps, max(1, program.columns), blocks * lanes), dtype=np.int8)
+        words = np.zeros((made.taps, max(1, program.columns), blocks * lanes), dtype=np.uint8)
         words[:, :columns, target] = taps
         words = words.reshape(made.taps, -1, blocks, lanes).transpose(2, 0, 1, 3)
     else:
         width = (int(source[-1]) // lanes + 1) * lanes
-        words = np.zeros((blocks * lanes, layer.window.taps, width), dtype=np.int8)
+        words = np.zeros((blocks * lanes, layer.window.taps, width), dtype=np.uint8)
         words[:layer.outputs, :, source] = layer.weights.reshape(layer.outputs, layer.window.taps, layer.inputs)
         words = words.reshape(blocks, lanes, -1, lanes).swapaxes(1, 2)
     count = words.shape[1] | int(layer.diagonal) << program.width - 1
-    first = np.frombuffer(count.to_bytes(program.width // BYTE, "little"), dtype=np.int8)
+    first = _split(count, program.width // bits, bits)
     firsts: IntArray = np.broadcast_to(first, (blocks, len(first)))
-    return np.concatenate([firsts, header.reshape(blocks, -1), words.reshape(blocks, -1)], axis=1).reshape(-1)
+    numbers = np.concatenate([firsts, header.reshape(blocks, -1), words.reshape(blocks, -1)], axis=1)
+    together = (numbers.reshape(-1, BYTE // bits) & ((1 << bits) - 1)) << bits * np.arange(BYTE // bits, dtype=np.uint8)
+    result: IntArray = together.sum(axis=1, dtype=np.uint8).view(np.int8)
+    return result
+
+
+def _split(value: int, count: int, bits: int) -> IntArray:
+    """Return a number as so many of fewer bits, the lowest first."""
+    return np.array([value >> bits * place & ((1 << bits) - 1) for place in range(count)], dtype=np.uint8)
 
 
 def _serial_bytes_of(program: Program, network: Network, number: int, made: Layer) -> IntArray:

@@ -19,6 +19,7 @@ from hwflow.numerics.requantizers.step_function import StepFunction
 from hwflow.types import Interval
 
 _FACTOR = 6  # of what stays as it is: it is multiplied by 2**6, so that the multiplier is no longer than others
+_NARROW_FACTOR = 2  # the same as one of few bits
 _MORE_SHIFTS = 4  # that are tried: functions without ties may need more for a form that rounds to nearest
 
 
@@ -88,9 +89,9 @@ def alike(some: Sequence[Requantizer]) -> list[MultiplyAddShift] | None:
     return None
 
 
-def unchanged(ends: Interval, channels: int, like: MultiplyAddShift) -> tuple[MultiplyAddShift, int]:
+def unchanged(ends: Interval, channels: int, like: MultiplyAddShift, narrow: bool) -> tuple[MultiplyAddShift, int]:
     """Return the form, with the shift and rounding of another one, that takes elements times a factor to themselves,
-    and that factor."""
-    factor = min(_FACTOR, like.shift)
+    and that factor, which is one of the ``narrow`` weights."""
+    factor = min(_NARROW_FACTOR if narrow else _FACTOR, like.shift)
     multipliers, addends = (1 << like.shift - factor,) * channels, (0,) * channels
     return replace(like, multipliers=multipliers, addends=addends, low=ends.lo, high=ends.hi), 1 << factor

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from hwflow.cores.beat_movers import ForkAttributes
-from hwflow.cores.engine.engine_layers import BYTE, AddedMap, EngineLayer, JoinedMaps
+from hwflow.cores.engine.engine_layers import BYTE, AddedMap, EngineLayer, JoinedMaps, are_narrow
 from hwflow.cores.engine.network_part import Network, Shape
 from hwflow.cores.logical.image_windows import Clipping, WindowGeometry
 from hwflow.cores.matrix.depthwise import DepthwiseAttributes
@@ -157,9 +157,11 @@ class _Reader:
         if not found or later is None:
             return None
         forms, left = iter(found), iter(later)
+        narrow = all(are_narrow(layer.sums.weights) for layer in computed)
         made = tuple(
             layer if isinstance(layer, JoinedMaps) else self._layer(
-                layer, found[0] if layer.requantizer is None else next(forms), next(left) if layer.added else None
+                layer, found[0] if layer.requantizer is None else next(forms), next(left) if layer.added else None,
+                narrow,
             )
             for layer in layers
         )
@@ -169,8 +171,11 @@ class _Reader:
             return None
         return EnginePart(self.source, result, frozenset(self.taken[:nodes]), network)
 
-    def _layer(self, layer: _Layer, form: MultiplyAddShift, later: MultiplyAddShift | None) -> EngineLayer:
-        """Return a layer with its requantizer's ``form``; that of maxima is like this one."""
+    def _layer(
+        self, layer: _Layer, form: MultiplyAddShift, later: MultiplyAddShift | None, narrow: bool
+    ) -> EngineLayer:
+        """Return a layer with its requantizer's ``form``; that of maxima is like this one. ``narrow``: all weights are.
+        """
         sums = layer.sums
         windows = sums.windows
         interval = sums.value.typed.interval
@@ -186,7 +191,7 @@ class _Reader:
             added = AddedMap(other, factors, later)
         weights, maximum = sums.weights, layer.requantizer is None
         if maximum:
-            form, factor = unchanged(interval, sums.value.typed.shape[1], form)
+            form, factor = unchanged(interval, sums.value.typed.shape[1], form, narrow)
             weights, interval = weights * factor, Interval(min(0, factor * interval.lo), factor * interval.hi)
         return EngineLayer(
             windows.geometry, windows.map, windows.pad_value, weights, sums.diagonal, interval, form, added, maximum,

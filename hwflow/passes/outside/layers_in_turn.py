@@ -31,11 +31,15 @@ ENGINE, MEMORY = "engine", "memory"
 _LONGEST_BURST = 255  # words
 
 
-def engine_of(lanes: int, together: int, width: int, soft: int = 0, serial: bool = False) -> Engine:
-    """Return an engine that takes weights from a memory with words of ``width`` bits."""
+def engine_of(
+    lanes: int, together: int, width: int, soft: int = 0, serial: bool = False, *, weight_bits: int = 8
+) -> Engine:
+    """Return an engine that takes weights from a memory with words of ``width`` bits; those of a serial one are bytes.
+    """
     if serial:
         return SerialEngine(lanes, together, width, 2 + _LONGEST_BURST * width // (2 * lanes * 8))
-    return Engine(lanes, together, width, 2 + _LONGEST_BURST * width // (lanes**2 * 8), soft)
+    spare = 2 + _LONGEST_BURST * width // (lanes**2 * weight_bits)
+    return Engine(lanes, together, width, spare, soft, weight_bits)
 
 
 def layers_in_turn(graph: Graph, part: EnginePart, engine: Engine, order: Order, timing: MemoryTiming | None) -> Graph:
@@ -77,7 +81,7 @@ def layers_as_made(graph: Graph, made: Made | None) -> Graph:
     )
     if part is None:
         return graph
-    engine = engine_of(*made.engine)
+    engine = engine_of(*made.engine, weight_bits=part.network.weight_bits)
     order = Order.of(engine.network(part.network), made.strips, made.outside)
     return layers_in_turn(graph, part, engine, order, None)
 

@@ -54,13 +54,14 @@ class Case:
 
     def beats(self) -> list[int]:
         """The weights of a frame, as beats."""
-        lanes, forms = self.program.lanes, self.program.forms
+        lanes, forms, size = self.program.lanes, self.program.forms, self.program.weight_bits
+        mask, of_beat = (1 << size) - 1, self.program.width // size
         found: list[int] = []
         for which, layer in zip(self.of, self.program.layers, strict=True):
             own = self.numbers[which]
             taps = layer.taps | int(layer.diagonal) << self.program.width - 1
             for block in range(layer.out_blocks):
-                found += taps.to_bytes(self.program.width // 8, "little")
+                found += [taps >> size * place & mask for place in range(of_beat)]
                 rows = range(block * lanes, (block + 1) * lanes)
                 parameters = []
                 for row in rows:
@@ -68,18 +69,22 @@ class Case:
                     bits = forms.multiplier_bits
                     parameters.append(m & ((1 << bits) - 1) | (b & ((1 << forms.addend_bits) - 1)) << bits)
                 for word in range(self.program.header):
-                    found += [row >> 8 * (word * lanes + lane) & 255 for row in parameters for lane in range(lanes)]
+                    found += [
+                        row >> size * (word * lanes + lane) & mask for row in parameters for lane in range(lanes)
+                    ]
                 kh, kw = layer.geometry.kernel
                 if layer.diagonal:
-                    found += self._diagonal(layer, own.weights, rows)
+                    found += [weight & mask for weight in self._diagonal(layer, own.weights, rows)]
                     continue
                 found += [
-                    self._weight(layer, own.weights, row, lane, (y, x), source) & 255
+                    self._weight(layer, own.weights, row, lane, (y, x), source) & mask
                     for y in range(kh) for x in range(kw) for source in range(layer.blocks)
                     for row in rows for lane in range(lanes)
                 ]
-        step = self.program.width // 8
-        return [sum(byte << 8 * k for k, byte in enumerate(found[n : n + step])) for n in range(0, len(found), step)]
+        return [
+            sum(weight << size * k for k, weight in enumerate(found[n : n + of_beat]))
+            for n in range(0, len(found), of_beat)
+        ]
 
     def _diagonal(self, layer: Layer, weights, rows: range) -> list[int]:
         """A weight of each row; where windows slide all of a window's row at once, from the right, as many as the
@@ -91,7 +96,7 @@ class Case:
         for each in taps:
             each += [(kh, kw)] * (max(1, self.program.columns) - len(each))  # none
         return [
-            int(weights[row, y, x]) & 255 if row < len(weights) and y < kh else 0
+            int(weights[row, y, x]) if row < len(weights) and y < kh else 0
             for each in taps for y, x in each for row in rows
         ]
 
@@ -156,16 +161,17 @@ def words_of(pixels: np.ndarray, lanes: int) -> list[int]:
 
 def case_of(
     rng, lanes: int, image: tuple[int, int, int], shapes=CHAIN, *, together: int = 1, width: int = 16, spare: int = 9,
-    rounding: tuple[str, str] = ("floor", "floor"), soft: int = 0,
+    rounding: tuple[str, str] = ("floor", "floor"), soft: int = 0, weight_bits: int = 8,
 ) -> Case:
     """Layers one after the other, whole maps in regions of their own but for results of sums, which take the place of
-    what is added."""
+    what is added. Weights of fewer bits make smaller sums, of which less is shifted out."""
     height, columns, channels = image
     regions, signs = [Region(0, height * columns * -(-channels // lanes))], [True]
     first = regions[0].words
     layers: list[Layer] = []
     numbers = []
-    forms = Forms(23, 11, 26, 19, ShiftRounding(rounding[0]))
+    less = 8 - weight_bits
+    forms = Forms(23, 11, 26, 19 - less, ShiftRounding(rounding[0]))
     if any(shape[6] is not None for shape in shapes):
         forms = replace(forms, factor_bits=9, added_bits=18, added_shift=8, added_rounding=ShiftRounding(rounding[1]))
     for kernel, stride, pads, dilation, outputs, is_signed, added in shapes:
@@ -187,14 +193,14 @@ def case_of(
             )
         )
         shape = (made, *kernel, channels) if outputs > 0 else (made, *kernel)
-        weights = rng.integers(-128, 128, shape)
-        numbers.append(Numbers(weights, rng.integers(-900, 1000, made), rng.integers(-(1 << 24), 1 << 24, made)))
+        weights, most = rng.integers(-128 >> less, 128 >> less, shape), 1 << 24 - less
+        numbers.append(Numbers(weights, rng.integers(-900, 1000, made), rng.integers(-most, most, made)))
         regions.append(target)
         signs.append(is_signed)
         height, columns, channels = g.out_height, g.out_width, made
     last = layers[-1].target
     instructions: list[Instruction] = [Load(regions[0], 0, regions[0].words), *layers, Send(last, 0, last.words)]
-    program = Program(lanes, together, tuple(instructions), forms, first, 1 << 12, width, soft)
+    program = Program(lanes, together, tuple(instructions), forms, first, 1 << 12, width, soft, weight_bits=weight_bits)
     needed = max(map(program.needed, layers)) + spare
     program = replace(program, ring=1 << (needed - 1).bit_length())
     return Case(layers, list(range(len(layers))), numbers, program, list(range(len(layers))))

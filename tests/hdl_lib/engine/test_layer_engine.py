@@ -214,6 +214,66 @@ def test_windows_that_slide(gap: float, stall: float, lanes: int, together: int,
         assert trace.out_cycles[0] == Pace.of(sliding(case).program, Turns(1, 1)).sends[0][0] + LayerEngine.latency
 
 
+NARROW = [
+    (3, 1, 12, 0), (4, 1, 16, 0), (4, 2, 8, 1), (4, 4, 16, 3), (6, 2, 24, 0), (6, 3, 8, 2), (7, 1, 28, 1), (8, 2, 16, 8)
+]
+"""Lanes, results together, bits of a beat, rows in look-up tables: pairs of rows, and rows without a partner."""
+
+
+@pytest.mark.parametrize(("gap", "stall"), STALLS[::3])
+@pytest.mark.parametrize("shapes", [CHAIN[:2], CHAIN, MAXIMA[:3]], ids=["two", "chain", "maxima"])
+@pytest.mark.parametrize(("lanes", "together", "width", "soft"), NARROW)
+def test_weights_of_four_bits(
+    gap: float, stall: float, shapes, lanes: int, together: int, width: int, soft: int
+) -> None:
+    rng = np.random.default_rng(lanes)
+    case = case_of(rng, lanes, IMAGE, shapes, together=together, width=width, soft=soft, weight_bits=4)
+    assert case.program.pairs == (lanes - soft) // 2
+    assert max(own.weights.max() for own in case.numbers) == 7
+    trace, found, wanted = run(case, gap, stall)
+    assert found == wanted
+    if gap == stall == 0:
+        assert trace.out_cycles[0] == Pace.of(case.program, Turns(1, 1)).sends[0][0] + LayerEngine.latency
+
+
+@pytest.mark.parametrize(("gap", "stall"), STALLS[::3])
+@pytest.mark.parametrize(("lanes", "together", "width", "soft"), [each for each in NARROW if each[0] > 5])
+def test_windows_that_slide_with_weights_of_four_bits(
+    gap: float, stall: float, lanes: int, together: int, width: int, soft: int
+) -> None:
+    """Two rows that share blocks have their own elements side by side."""
+    rng = np.random.default_rng(8)
+    case = sliding(case_of(rng, lanes, IMAGE, DEPTHWISE, together=together, width=width, soft=soft, weight_bits=4))
+    trace, found, wanted = run(case, gap, stall)
+    assert found == wanted
+    if gap == stall == 0:
+        assert trace.out_cycles[0] == Pace.of(case.program, Turns(1, 1)).sends[0][0] + LayerEngine.latency
+
+
+def test_weights_of_the_other_row_are_found() -> None:
+    """Rows of a pair in another order."""
+    case = case_of(np.random.default_rng(8), 4, IMAGE, CHAIN[:1], weight_bits=4)
+    own = case.numbers[0]
+    order = [1, 0, *range(2, len(own.weights))]
+    other = replace(case, numbers=[replace(own, weights=own.weights[order])])
+    _, found, wanted = run(other, like=case)
+    assert found != wanted
+
+
+def test_weights_of_four_bits_take_half_of_the_blocks_and_beats() -> None:
+    """12 lanes: 144 products in 72 blocks, or 84 with a row without a partner; a word of 576 bits in 36 beats."""
+    eight, four = (
+        case_of(np.random.default_rng(8), 12, IMAGE, CHAIN[:1], weight_bits=bits).program for bits in (8, 4)
+    )
+    around = eight.forms.multipliers
+    assert [each.multipliers - around for each in (eight, four, replace(four, soft=1))] == [144, 72, 72]
+    assert replace(four, soft=2).multipliers - around == 60
+    assert [each.beats_of_word for each in (eight, four)] == [72, 36]
+    assert [each.beats_of_diagonal for each in (eight, four)] == [6, 3]
+    assert [each.header for each in (eight, four)] == [1, 1]  # of 37 bits
+    assert replace(four, lanes=4).header == 3
+
+
 def test_windows_that_slide_take_fewer_cycles() -> None:
     """12 x 12 windows of 3 x 3: 14 columns of three steps in each row, not 12 of nine."""
     shape = [((3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 0, True, None)]
@@ -315,7 +375,7 @@ def test_rows_that_have_been_replaced_are_found() -> None:
     ("change", "message"),
     [
         ({"together": 3}, "together must divide the 4 lanes, not be 3"),
-        ({"width": 12}, "width must be whole bytes that divide the 4 of a row, not 12 bits"),
+        ({"width": 12}, "width must be whole weights that divide the 4 of a row, not 12 bits"),
         ({"ring": 24}, "ring must be a power of two and have room for 11 words, not 24"),
         ({"ring": 8}, "ring must be a power of two and have room for 11 words, not 8"),
         ({"instructions": ()}, "there must be a layer"),
@@ -339,6 +399,10 @@ def test_windows_slide_of_plain_depthwise_layers_alone() -> None:
         with pytest.raises(ValueError, match="must be diagonal, without dilated columns, maxima and sums"):
             replace(case.program, instructions=(load, layer, send))
     with pytest.raises(ValueError, match="at most 2 columns and 16 rows"):
+        replace(case.program, instructions=(load, first, replace(second, slides=True), send))
+    case = case_of(np.random.default_rng(1), 4, IMAGE, CHAIN[:2], weight_bits=4)
+    load, first, second, send = case.program.instructions
+    with pytest.raises(ValueError, match="at most 2 columns and 16 rows"):  # of either row of a pair
         replace(case.program, instructions=(load, first, replace(second, slides=True), send))
 
 

@@ -141,6 +141,38 @@ def test_functions_of_elements(tmp_path: Path) -> None:
     assert len(order.program(engine).tables) == 3
 
 
+@pytest.mark.parametrize(("least", "bits", "factor"), [(-8, 4, 4), (-9, 8, 64)])
+def test_maxima_beside_weights_of_few_bits(least: int, bits: int, factor: int, tmp_path: Path) -> None:
+    """A max pool's weights have room in as many bits as all others do."""
+    rng = np.random.default_rng(6)
+    b = Builder(19, 9)
+    x = b.requantize(b.input("x", ["N", 3, 9, 8]), 0.05, 128)
+    weights = rng.integers(-7, 8, (4, 3, 3, 3))
+    weights[0, 0, 0, 0] = least
+    x = b.requantize(b.node("Conv", x, b.weights(weights, 0.03), pads=[1, 1, 1, 1]), 0.021, 128)
+    x = b.node("MaxPool", x, kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
+    x = b.node("Flatten", b.requantize(b.node("GlobalAveragePool", x), 0.0117, 0))
+    b.output(b.requantize(b.node("MatMul", x, b.weights(rng.integers(-7, 8, (4, 4)), 0.1)), 0.02, 128))
+    graph = dataflow(b.load(tmp_path).quantized)
+    part = part_of(graph)
+    assert part.nodes == frozenset(graph.nodes)
+    assert part.network.weight_bits == bits
+    (pool,) = [layer for layer in part.network.computed if layer.maximum]
+    assert set(pool.weights.flat) == {factor}
+    engine = engine_of(4, 1, 16, weight_bits=bits)
+    order = fastest(part.network, engine, 4000, 1.0)
+    assert order is not None
+    made = layers_in_turn(graph, part, engine, order, None)
+    port = graph.inputs[0]
+    ends = port.value.typed.interval
+    image = {port.name: rng.integers(ends.lo, ends.hi + 1, (6, *port.shape))}
+    (wanted,) = evaluate(graph, image).values()
+    assert len(np.unique(wanted)) > 6
+    np.testing.assert_array_equal(next(iter(evaluate(made, image).values())), wanted)
+    (engine_node,) = [node for node in made.nodes if node.op == "layer_engine"]
+    assert engine_node.attributes.program.weight_bits == bits
+
+
 @pytest.mark.parametrize("lanes", [2, 4])
 def test_joined_maps(lanes: int, tmp_path: Path) -> None:
     """Two maps that are joined, with a third one behind them; scaled, seen by windows of all kinds, and added."""

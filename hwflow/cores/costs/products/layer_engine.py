@@ -20,6 +20,7 @@ from hwflow.types import IntType
 _WALK = Resources(lut=160, ff=60)  # of places, phases, loops besides their bits
 _PLACES = (9.0, 6.0)  # look-up tables and flip-flops per bit of a place in a region
 _COUNTS = (2.4, 1.0)  # per bit of what counts down
+_BORROW = 7  # look-up tables of a weight less what the other one in its block borrows
 _GREATER = 14  # look-up tables of a greatest element
 _LIMITS = 70  # look-up tables of a result's limits
 
@@ -30,12 +31,15 @@ def layer_engine(family: str, program: Program, width: int, depth: int) -> Resou
     if isinstance(program, SerialProgram):
         return serial_engine(family, program, width, depth)
     forms, lanes, word = program.forms, program.lanes, program.lanes * BYTE
-    types = (IntType(BYTE + 1, True), IntType(BYTE, True), IntType(forms.sum_bits, True))
-    total = Resources()
-    for form, rows in ((ProductForm.DSP, lanes - program.soft), (ProductForm.LUT, program.soft)):
+    types = (IntType(BYTE + 1, True), IntType(program.weight_bits, True), IntType(forms.sum_bits, True))
+    total = Resources(lut=program.pairs * lanes * _BORROW)
+    hard = ProductForm.DSP2 if program.pairs else ProductForm.DSP
+    for form, rows in ((hard, lanes - program.soft), (ProductForm.LUT, program.soft)):
         if rows:
-            total += Matrix(family, *types, form, PART, lanes, 2).of_any_matrix(rows, 1, 1)
-            total += Resources(ff=2 * rows * word if form == ProductForm.LUT else 0)  # weights wait
+            packing = program.packing if form == ProductForm.DSP2 else None
+            total += Matrix(family, *types, form, PART, lanes, 2, packing=packing).of_any_matrix(rows, 1, 1)
+            waits = 2 * rows * lanes * program.weight_bits  # of weights
+            total += Resources(ff=waits if form == ProductForm.LUT else 0)
     total += buffer_memory(family, program.words, word) + queue(family, width, depth)
     total += Resources(lut=2 * word, ff=6 * word)  # words that are read, written, gathered, added
     if program.maxima:
@@ -44,7 +48,8 @@ def layer_engine(family: str, program: Program, width: int, depth: int) -> Resou
         total += queue(family, word, AHEAD) + Resources(lut=3 * word, ff=5 * word)
     ring = WeightRing(program)
     total += buffer_memory(family, program.ring, ring.together * ring.width).times(len(ring.columns))
-    total += Resources(ff=lanes * word + 2 * program.beats_of_word + 2 * program.width) + loop(program.beats_of_word)
+    near = lanes * lanes * program.weight_bits
+    total += Resources(ff=near + 2 * program.beats_of_word + 2 * program.width) + loop(program.beats_of_word)
     size = forms.multiplier_bits + forms.addend_bits
     total += Resources(lut=lanes * (forms.sum_bits + 2 * size), ff=lanes * (forms.sum_bits + size))
     total += _stages(family, program).times(program.together)
