@@ -23,7 +23,8 @@ from hwflow.schedule.search.bounds import Bounds, block_bits
 from hwflow.schedule.search.folding_search import Budget, Chip
 
 _LANES = (16, 14, 12, 10, 8, 6, 4, 2)
-_TOGETHER = (6, 4, 2, 1)
+_TOGETHER = (8, 6, 4, 2, 1)
+_MOST_TOGETHER = {8: 6, 4: 8}  # by the bits of a weight
 _ALIKE = 1.005  # times the cycles of the fastest
 _SERIAL_LANES = 4
 _LEAST_LAYERS = 2
@@ -35,7 +36,7 @@ _FETCHED = 6  # block RAMs of one that does not, about
 _QUEUES = 4  # block RAMs of weights on their way, and of the result
 _WORTH = 0.95  # times the cycles: what the other half of the RAM must save
 _SERIAL_QUEUES = 2  # the same of a serial engine
-_MOST_SOFT = 0.2  # of the rows multiply in look-up tables: with half of them a tenth faster, but hardly routable
+_MOST_SOFT = {8: 0.2, 4: 0.25}  # of the rows multiply in look-up tables: more are faster, but hardly routable
 
 
 def engine_choices(
@@ -64,9 +65,10 @@ def _engine(network: Network, lanes: int, blocks: int, timing: MemoryTiming) -> 
     """Return the engine of so many lanes, with room in so many multiplier blocks; None if there is none. Of those that
     are about as fast, were all maps inside, it is the one of which the fewest results leave together."""
     found: list[tuple[float, Engine]] = []
+    bits = network.weight_bits
     for together in (each for each in _TOGETHER if lanes % each == 0):
-        engine = engine_of(lanes, together, timing.chip.width, weight_bits=network.weight_bits).within(network, blocks)
-        if engine is None or lanes * engine.weight_bits % engine.width or engine.soft > _MOST_SOFT * lanes:
+        engine = engine_of(lanes, together, timing.chip.width, weight_bits=bits).within(network, blocks)
+        if engine is None or lanes * engine.weight_bits % engine.width or not _is_routable(engine):
             continue
         pace, made = cycles_of_beat(engine, network, timing), engine.network(network)
         shapes = enumerate(made.shapes[1:], 1)
@@ -78,6 +80,12 @@ def _engine(network: Network, lanes: int, blocks: int, timing: MemoryTiming) -> 
     fastest = min((cycles for cycles, _ in found), default=0.0)
     alike = [engine for cycles, engine in found if cycles <= _ALIKE * fastest]
     return min(alike, key=lambda engine: engine.together, default=None)
+
+
+def _is_routable(engine: Engine) -> bool:
+    """Tell whether few enough results leave together, and few enough rows are in look-up tables."""
+    bits = engine.weight_bits
+    return engine.together <= _MOST_TOGETHER[bits] and engine.soft <= _MOST_SOFT[bits] * engine.lanes
 
 
 def _in_front(graph: Graph, part: EnginePart) -> Sequence[Node]:

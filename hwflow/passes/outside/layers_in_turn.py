@@ -34,10 +34,11 @@ _LONGEST_BURST = 255  # words
 def engine_of(
     lanes: int, together: int, width: int, soft: int = 0, serial: bool = False, *, weight_bits: int = 8
 ) -> Engine:
-    """Return an engine that takes weights from a memory with words of ``width`` bits; those of a serial one are bytes.
-    """
+    """Return an engine that takes weights from a memory with words of ``width`` bits. They have ``weight_bits`` where
+    those of a row are whole words; those of a serial engine are bytes."""
     if serial:
         return SerialEngine(lanes, together, width, 2 + _LONGEST_BURST * width // (2 * lanes * 8))
+    weight_bits = 8 if lanes * weight_bits % width else weight_bits
     spare = 2 + _LONGEST_BURST * width // (lanes**2 * weight_bits)
     return Engine(lanes, together, width, spare, soft, weight_bits)
 

@@ -173,6 +173,13 @@ def test_maxima_beside_weights_of_few_bits(least: int, bits: int, factor: int, t
     assert engine_node.attributes.program.weight_bits == bits
 
 
+def test_rows_of_few_bits_are_whole_words() -> None:
+    """Of four lanes with four bits: 16; else the weights are bytes."""
+    found = [engine_of(lanes, 1, width, weight_bits=4).weight_bits for lanes, width in ((4, 16), (4, 32), (6, 16))]
+    assert found == [4, 8, 8]
+    assert engine_of(4, 1, 16, serial=True, weight_bits=4).weight_bits == 8
+
+
 @pytest.mark.parametrize("lanes", [2, 4])
 def test_joined_maps(lanes: int, tmp_path: Path) -> None:
     """Two maps that are joined, with a third one behind them; scaled, seen by windows of all kinds, and added."""
