@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
+from itertools import accumulate
 
-from amaranth.hdl import Const, Module, Signal, Value
+from amaranth.hdl import Const, Module, Mux, Signal, Value
 from amaranth.lib import memory
 from amaranth.utils import ceil_log2
 
@@ -15,25 +17,32 @@ _NEAR = 4
 """Parts that choose among each other first."""
 
 
-def part_rows(width: int, depth: int) -> int:
-    """Return the words of each part, one behind the other, of a memory of ``depth`` words of ``width`` bits: all, or
-    the rows of a block RAM of 18 Kbit where several parts take fewer block RAMs. The last part has what is left."""
-    shapes = ((-(-depth // rows), rows, bits) for rows, bits in BLOCK_SHAPES)
-    _, parts, rows = min((parts * -(-width // bits), parts, rows) for parts, rows, bits in shapes)
-    return rows if parts > 1 else depth
-
-
 def memory_parts(width: int, depth: int) -> list[int]:
-    """Return the words of each part (:func:`part_rows`)."""
-    rows = part_rows(width, depth)
-    return [min(rows, depth - first) for first in range(0, depth, rows)]
+    """Return the words of each part, one behind the other, of a memory of ``depth`` words of ``width`` bits: all, or
+    rows of block RAMs of 18 Kbit where several parts take fewer of these. No part has more words than the one before
+    it."""
+    return list(_parts(width, depth)[2])
+
+
+@lru_cache(maxsize=1 << 12)
+def _parts(width: int, depth: int) -> tuple[int, int, tuple[int, ...]]:
+    """Return the fewest block RAMs, the number of parts, and their words."""
+    found: list[tuple[int, int, tuple[int, ...]]] = []
+    for rows, bits in BLOCK_SHAPES:
+        blocks, (whole, left) = -(-width // bits), divmod(depth, rows)
+        if depth <= rows:
+            found.append((blocks, 1, (depth,)))
+        else:
+            others, parts, words = _parts(width, left) if left else (0, 0, ())
+            found.append((whole * blocks + others, whole + parts, (rows,) * whole + words))
+    return min(found)
 
 
 class BufferMemory:
     """A memory with a write port and a read port.
 
     Parameters: ``name`` of the memory; ``width``, bits of a word; ``depth``, words. A memory of several parts
-    (:func:`part_rows`) chooses among their second registers. Synthesis would make these parts by itself, but would
+    (:func:`memory_parts`) chooses among their second registers. Synthesis would make these parts by itself, but would
     choose among them right behind the block RAMs' slow outputs.
 
     Nobody reads a word, and uses it, in the cycle in which it is written: no logic is there for that case.
@@ -45,7 +54,9 @@ class BufferMemory:
         self._name, self._width = name, width
         self.address_width = max(1, ceil_log2(depth))
         words = memory_parts(width, depth)
-        self._low = ceil_log2(words[0])  # address bits within a part
+        # Address bits within a part; what is left behind others has as many as they.
+        self._low = [ceil_log2(count) for count in (*words[:-1], *words[-2:][:1])]
+        self._first = [*accumulate(words[:-1], initial=0)]  # word of each
         # A memory of one word would have a port of no bits.
         self.parts = [
             memory.Memory(shape=width, depth=max(2, count), init=[], attrs={"no_rw_check": 1}) for count in words
@@ -61,8 +72,18 @@ class BufferMemory:
         """Build the memory, which writes ``data`` to the word at ``address`` in a cycle with ``enable``."""
         for part, (stored, (port, _)) in enumerate(zip(self.parts, self._ports, strict=True)):
             m.submodules[f"{self._name}_{part}" if len(self.parts) > 1 else self._name] = stored
-            here = enable if len(self.parts) == 1 else enable & (address[self._low :] == part)
+            low, first = self._low[part], self._first[part]
+            here = enable if len(self.parts) == 1 else enable & (address[low:] == first >> low)
             m.d.comb += [port.en.eq(here), port.addr.eq(address), port.data.eq(data)]
+
+    def _part_at(self, address: Value) -> Value:
+        """Return the number of the part with the word at ``address``."""
+        number, before = address[self._low[0] :], self._low[0]
+        for part, (low, first) in enumerate(zip(self._low, self._first, strict=True)):
+            if low < before:  # smaller ones follow, in the place of one
+                number = Mux(address[before:] == first >> before, part + address[low:before], number)
+                before = low
+        return number[: ceil_log2(len(self.parts))]
 
     def read(self, m: Module, address: Value, *, fetch: Value | None = None, move: Value | None = None) -> Value:
         """Return the word at ``address``, two cycles later: the memory's register takes it in a cycle with ``fetch``,
@@ -73,7 +94,7 @@ class BufferMemory:
             m.d.sync += [second.eq(first) for first, second in zip(self.fetched, self.moved, strict=True)]
         if len(self.parts) == 1:
             return self.moved[0]
-        part = address[self._low :]
+        part = self._part_at(address)
         first, second = (
             Signal(len(part), name=f"{self._name}_part{suffix}", reset_less=True) for suffix in ("", "_registered")
         )
@@ -93,7 +114,7 @@ class BufferMemory:
         with a register behind each, so that a choice may stand among its parts."""
         self._fetch(m, address, Const(1))
         m.d.sync += [second.eq(first) for first, second in zip(self.fetched, self.moved, strict=True)]
-        part = delayed(m, f"{self._name}_part", address[self._low :], 2, reset=False)
+        part = delayed(m, f"{self._name}_part", self._part_at(address), 2, reset=False)
         groups = [self.moved[first : first + _NEAR] for first in range(0, len(self.moved), _NEAR)]
         bits = ceil_log2(_NEAR)
         near = [self._chosen(m, f"near_{number}", group, part[:bits]) for number, group in enumerate(groups)]

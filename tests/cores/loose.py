@@ -39,8 +39,8 @@ LOOSE: dict[str, dict[str, dict[str, float]]] = {
         "followed_by": {"rows": 0.23},
         # A single product of four bits by four, folded into what is around it.
         "fetched_matrix": {"a_vector": 0.17},
-        # The fifteen single bits of a word of the memory; the choice among its three parts, beside a small core.
-        "stream_matrix": {"bits": 0.14, "parts_at_once": 0.11},
+        # The fifteen single bits of a word of the memory; the choice of two parts, which what follows takes in.
+        "stream_matrix": {"bits": 0.14, "parts_at_once": 0.13},
     },
     "ice40": {
         "depthwise": {"by_pixel_strided": 0.13, "in_parts": 0.18},
@@ -59,7 +59,9 @@ LOOSE: dict[str, dict[str, dict[str, float]]] = {
         # Products of parts of which only bits above the wrapped result are left are counted.
         "product": {"wrapped_wide": 0.14},
         # Products of four bits by four, too short for a multiplier block: of an odd row, where the others are packed.
-        "stream_matrix": {"bits": 0.11, "one_product": 0.25, "packed": 0.29, "packed_columns": 0.12},
+        "stream_matrix": {
+            "bits": 0.11, "one_product": 0.25, "packed": 0.29, "packed_columns": 0.12, "parts_at_once": 0.11,
+        },
         # What chooses among a row's words in registers of a queue is a table more for each bit than beside other logic.
         "table_rows": {"in_banks": 0.49, "in_block_ram": 0.13, "parts": 0.12, "powers_of_two": 0.17},
         # The table of nodes, likewise.
@@ -79,7 +81,7 @@ TOGETHER: dict[str, dict[str, float]] = {
         "repeated": 1.68, "requantize": 1.37, "root": 3.7,
         "running_sum": 3.5, "scaled_add": 2.92, "side_by_side": 3.9,
         "sliding_window": 2.32, "softmax_row": 1.7, "stream_concat": 2.5, "stream_delay": 2.94,
-        "stream_matrix": 1.61,
+        "stream_matrix": 1.66,
         "stream_top_k": 3.3,
         "sum_pool": 1.5, "table_rows": 4, "tree_ensemble": 2.14, "weighted_pool": 2.5, "width_converter": 5.6,
     },
