@@ -11,7 +11,7 @@ import pytest
 from hdl_lib.arithmetic.multiplier import ProductForm
 from hwflow.boards import find_board
 from hwflow.cores import costs
-from hwflow.cores.operator import Folding
+from hwflow.cores.operator import Decision, Folding
 from hwflow.cores.registry import hardware
 from hwflow.cores.requantizers.constant_requantize import worth_offering
 from hwflow.cores.requantizers.products import BlockProducts
@@ -23,6 +23,7 @@ from hwflow.numerics.requantizers.multiply_add_shift import MultiplyAddShift
 from hwflow.numerics.requantizers.stages import QuantizerStage
 from hwflow.numerics.requantizers.step_function import StepFunction
 from hwflow.types import IntType
+from tests.cores.cases.all_cases import CASES
 from tests.cores.cases.case_parts import I8, I16, stream
 from tests.cores.harness import Case
 
@@ -166,3 +167,14 @@ def test_digits_of_tabled_products(channels: int, lanes: int, digits: list[int])
     node = node_of([Fraction(10007 + 70 * c, 9999999) for c in range(channels)], element=IntType(20, True))
     tabled = [f for f in hardware("requantize").foldings(node, PART) if f.multiplier == "table"]
     assert [f.digit_bits for f in tabled if f.input_lanes == lanes] == digits
+
+
+@pytest.mark.parametrize("name", dict.fromkeys(case.name for case in CASES["requantize"]))
+def test_forms_do_not_share_costs(name: str) -> None:
+    """A node that was asked what all of its forms cost says of each what it says of it alone."""
+    case = next(case for case in CASES["requantize"] if case.name == name)
+    node, operator = case.node(), hardware("requantize")
+    for folding in operator.foldings(node, PART):
+        decision = Decision(folding, (6,))
+        alone = operator.resources(case.node(), decision, PART)
+        assert operator.resources(node, decision, PART) == alone, folding

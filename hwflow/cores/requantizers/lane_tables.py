@@ -7,10 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hdl_lib.arithmetic.multiplier import ProductForm
 from hdl_lib.memories.rom import Table
 from hwflow.cores import costs
 from hwflow.cores.memory_words import pack_words
-from hwflow.cores.operator import MemoryFile, Resources
+from hwflow.cores.operator import Folding, MemoryFile, Resources
 from hwflow.cores.requantizers.requantizer_core import F, RequantizerCore, table
 from hwflow.ir.graph import IntArray, Node, Scratch
 from hwflow.ir.node_attributes import RequantizeAttributes
@@ -28,8 +29,8 @@ class _Costs:
     """The costs of a node's tables that all foldings share."""
 
     def __init__(self, node: Node[RequantizeAttributes]) -> None:
-        self.lanes: dict[tuple[str, str, int, bytes], Resources] = Scratch()
-        self.all: dict[tuple[str, int, int], tuple[Resources, Resources]] = Scratch()
+        self.lanes: dict[tuple[str, ProductForm, str, int, bytes], Resources] = Scratch()
+        self.all: dict[tuple[str, Folding], tuple[Resources, Resources]] = Scratch()
 
 
 class LaneTables(RequantizerCore[F]):
@@ -45,12 +46,12 @@ class LaneTables(RequantizerCore[F]):
 
     def tables_cost(self, family: str) -> tuple[Resources, Resources]:
         """Return the resources of all tables, by their contents, and of the last one."""
-        known, key = self.node.once(_Costs), (family, self.lanes, self.folding.digit_bits)
+        known, key = self.node.once(_Costs), (family, self.folding)
         if key not in known.all:
             total, last = Resources(), Resources()
             for part in self.tables():
                 for lane in range(self.lanes):
-                    alike = family, part.name, self.words, self.channels_of(lane).tobytes()
+                    alike = family, self.kind, part.name, self.words, self.channels_of(lane).tobytes()
                     if alike not in known.lanes:
                         words = self._words(part, lane)
                         known.lanes[alike] = costs.filled_numbers(
