@@ -164,27 +164,31 @@ class FetchPlan:
     @classmethod
     def of(
         cls, timing: MemoryTiming, sizes: Sequence[tuple[int | Parts, int]], longest: int = 0,
-        queues: Sequence[tuple[int, ...]] = (),
+        queues: Sequence[tuple[int, ...]] = (), wanted: Sequence[int] = (),
     ) -> FetchPlan:
         """Return the plan that reads regions of (words, or parts of them, times a frame) in bursts of at most
         ``longest`` words, one of :func:`longest_bursts`, or (0) in the fewest cycles of those that fit the memory: the
-        more of a frame's words a region has, the longer its bursts, of equal length if that is hardly less. ``queues``:
+        more of a frame's words a region has, the longer its bursts, of equal length if that is hardly less. ``wanted``:
+        of each region the words that it could take in a frame, where these are more: its reader waits for some of its
+        words, and has time at others. ``queues``:
         the words of a frame, and how many of them a queue must hold at a time; and, of an engine's maps, what all of
         these are multiples of: no burst has words of two maps."""
         read = [(each.read if isinstance(each, Parts) else each, times) for each, times in sizes]
-        most = max(words * times for words, times in (*read, *((words, 1) for words, *_ in queues)))
+        least = wanted or [0] * len(read)
+        shares = [max(words * times, more) for (words, times), more in zip(read, least, strict=True)]
+        most = max([*shares, *(words for words, *_ in queues)])
         found = []
         for largest in [longest] if longest else longest_bursts(timing):
 
-            def burst_of(words: int, times: int, largest: int = largest) -> int:
-                burst = min(words, largest, max(_LEAST, -(-largest * words * times // most)))
+            def burst_of(words: int, share: int, largest: int = largest) -> int:
+                burst = min(words, largest, max(_LEAST, -(-largest * share // most)))
                 return next((even for even in range(burst, 3 * burst // 4, -1) if words % even == 0), burst)
 
             regions: list[Region] = []
             waiting: list[QueueRegion] = []
             page = 0
-            for (words, times), (each, _) in zip(read, sizes, strict=True):
-                burst, parts = burst_of(words, times), each if isinstance(each, Parts) else None
+            for (words, times), (each, _), share in zip(read, sizes, shares, strict=True):
+                burst, parts = burst_of(words, share), each if isinstance(each, Parts) else None
                 regions.append(Region(words, burst, page, timing.chip.columns // burst, times, parts))
                 page += regions[-1].pages
             for words, held, *unit in queues:
@@ -192,13 +196,20 @@ class FetchPlan:
                     most_of_maps = min(largest, _BITS_OF_MAPS // timing.chip.width)
                     burst = next(each for each in range(most_of_maps, 0, -1) if unit[0] % each == 0)
                 else:
-                    burst = burst_of(words, 1, min(largest, _LARGEST_OF_QUEUE))
+                    burst = burst_of(words, words, min(largest, _LARGEST_OF_QUEUE))
                 # The last burst of each frame may leave part of its slot empty.
                 slots = -(-held // burst) + held // words + _SLOTS_MORE
                 waiting.append(QueueRegion(words, burst, page, timing.chip.columns // burst, slots))
                 page += waiting[-1].pages
             found.append(cls(timing, tuple(regions), tuple(waiting)))
-        return min(found, key=lambda plan: (not plan.fits, plan.cycles))
+
+        def cycles(plan: FetchPlan) -> int:
+            """Return the most cycles of a frame, or those in which regions would have what they could take."""
+            if len(read) < 2 or not any(wanted):
+                return plan.cycles
+            return max(plan.round * -(-share // each.burst) for each, share in zip(plan.regions, shares, strict=True))
+
+        return min(found, key=lambda plan: (not plan.fits, cycles(plan)))
 
     @property
     def fits(self) -> bool:

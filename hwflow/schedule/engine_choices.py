@@ -15,9 +15,9 @@ from hwflow.cores.engine.strips import Order
 from hwflow.cores.external.weight_memory import MemoryTiming, half_of
 from hwflow.cores.registry import OPERATORS
 from hwflow.ir.graph import Graph, Node
-from hwflow.passes.outside.engine_parts import EnginePart, engine_part, sources
+from hwflow.passes.outside.engine_parts import EnginePart, engine_parts, sources
 from hwflow.passes.outside.fetch_weights import fetch_weights, may_be_fetched
-from hwflow.passes.outside.layers_in_turn import engine_of, layers_in_turn, paced
+from hwflow.passes.outside.layers_in_turn import BUSY, engine_of, layers_in_turn, paced
 from hwflow.passes.softmax_rows import softmax_rows
 from hwflow.schedule.search.bounds import Bounds, block_bits
 from hwflow.schedule.search.folding_search import Budget, Chip
@@ -46,14 +46,14 @@ def engine_choices(
     fastest first. Dense layers beside an engine have their weights in the memory, too. Where that is a part's own
     single-port RAM, this may have the maps, and a ``flash`` the weights."""
     graph = softmax_rows(graph)  # of frames that take long: a small core is fast enough
-    parts = [part for source in sources(graph) if (part := engine_part(graph, source)) is not None]
+    parts = [part for source in sources(graph) for part in engine_parts(graph, source)]
     largest = max(parts, key=lambda part: part.network.weights, default=None)
     if largest is None or len(largest.network.layers) < _LEAST_LAYERS:
         return []
     bounds, most = Bounds(graph, device, None), _MOST_IN_FRONT * sum(_macs(graph.nodes))
     found: list[EngineChoice] = []
     for part in parts:
-        if part is largest:
+        if part.source is largest.source and (part is largest or half_of(timing) is None):
             found += _choices(graph, part, bounds, device, budget, timing, flash)
         elif part.result is largest.result and sum(_macs(_in_front(graph, part))) <= most:
             choices = _choices(graph, part, bounds, device, budget, timing, flash)
@@ -139,6 +139,7 @@ def _choices(
         node.name: 1 for node in beside
         if may_be_fetched(node, timing.chip.width) and node.outputs[0].typed.shape[0] == 1 and bits[node] > _LARGE
     }
+    words = sum(bits[node] for node in beside if node.name in dense) / timing.chip.width
     others = ceil(sum(bits[node] for node in beside if node.name not in dense) / block_bits(device))
     others += _FETCHED * len(dense) + _QUEUES
     blocks = sum(bounds.least_of(node, "dsp") for node in beside)
@@ -154,7 +155,8 @@ def _choices(
             engine, part.network, device.family, budget.bram - others, pace, waits=waits, outside=outside
         )
         if order is not None:
-            yield EngineChoice(graph, part, engine, order, in_front + order.cycles(engine, pace), dense, timing)
+            shared = pace * (1 + words / (BUSY * order.cycles(engine, pace)))
+            yield EngineChoice(graph, part, engine, order, in_front + order.cycles(engine, shared), dense, timing)
     # Half of a part's own RAM has the maps, and the other half the weights; or all of it has maps.
     half = half_of(timing)
     least: float | None = None  # cycles of an engine with its weights in flash, beside which an image can wait

@@ -13,6 +13,7 @@ from hwflow.api.compiler import compile
 from hwflow.cli import main
 from tests.models import Builder
 
+HEADED = "bram=40,lut=7500,ff=9000,dsp=24"
 BUDGET = "bram=20,lut=9000,ff=9000,dsp=24"
 NARROW = "bram=23,lut=9000,ff=9000,dsp=24"
 ROOMY = "bram=30,lut=7500,ff=9500,dsp=44"
@@ -44,6 +45,19 @@ def deep(outputs: int = 10, *, quantized: bool = True) -> Builder:
     x = b.node("Flatten", b.requantize(b.node("GlobalAveragePool", x), 0.0217, 0))
     x = b.node("MatMul", x, b.weights(rng.integers(-90, 91, (32, outputs)), 0.01))
     b.output(b.requantize(x, 0.11, 128) if quantized else x)
+    return b
+
+
+def headed() -> Builder:
+    """Convolutions, and a dense layer that has nearly all weights."""
+    rng = np.random.default_rng(7)
+    b = Builder(19, 9)
+    x = b.requantize(b.input("x", ["N", 4, 16, 16]), 0.05, 128)
+    for channels in (4, *[32] * 8):
+        y = b.node("Conv", x, b.weights(rng.integers(-90, 91, (32, channels, 3, 3)), 0.0013), pads=[1, 1, 1, 1])
+        x = b.requantize(b.node("Relu", y), 0.0417, 0)
+    x = b.node("Flatten", b.requantize(b.node("GlobalAveragePool", x), 0.0217, 0))
+    b.output(b.requantize(b.node("MatMul", x, b.weights(rng.integers(-90, 91, (32, 6000)), 0.01)), 0.11, 128))
     return b
 
 
@@ -160,7 +174,7 @@ def test_weights_of_four_bits(out: Path) -> None:
     """64 products in 32 multiplier blocks, beside those of quantizers; windows of both rows that share blocks slide."""
     manifest = json.loads((out / "manifest.json").read_text())
     (engine,) = manifest["memory"]["engines"]
-    assert (engine["lanes"], engine["soft"], engine["layers"]) == (8, 0, 20)
+    assert (engine["lanes"], engine["soft"], engine["layers"]) == (8, 0, 19)  # the last one is beside it
     assert engine["outside"]
     report = json.loads((out / "report.json").read_text())
     assert 32 < report["resources"]["dsp"]["predicted"] <= 44
@@ -171,6 +185,21 @@ def test_only_where_nothing_else_fits_or_it_is_faster(tmp_path: Path) -> None:
     path = deep().save(tmp_path)
     roomy = compile(path, "ulx3s_85f", clock_mhz=100)
     assert not any(node.op == "layer_engine" for node in roomy.schedule.graph.nodes)
+
+
+def test_a_large_last_layer_beside_the_engine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An engine would wait for its weights. They come while it computes the next frame's other layers, a burst now and
+    then: of the memory's time it has most."""
+    path = headed().save(tmp_path)
+    arguments = ["--board", "ulx3s_85f", "--clock", "100", "--budget", HEADED, "--until", "verilog"]
+    assert main(["synth", str(path), *arguments, "-o", str(tmp_path / "out")]) == 0
+    memory = json.loads((tmp_path / "out" / "manifest.json").read_text())["memory"]
+    assert [engine["layers"] for engine in memory["engines"]] == [10]
+    first, last = (region["burst"] for region in memory["regions"])
+    assert last < first / 4  # of more than twice as many words
+    capsys.readouterr()
+    assert main(["sim", str(tmp_path / "out"), "--frames", "3", "--layers"]) == 0
+    assert "layers equal the golden model" in capsys.readouterr().out
 
 
 def test_a_dense_layer_beside_the_engine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -37,11 +37,12 @@ _CORES: Mapping[type[Program], Any] = {Program: Core, SerialProgram: SerialCore}
 
 @dataclass(frozen=True)
 class Made:
-    """How a graph got its engine: the name of the stream that it reads; its lanes, how many results leave together,
-    bits of a beat of weights, how many rows multiply in look-up tables, and whether it is a serial one; (first layer,
-    layer behind the last one, strips) of each group of layers; the maps that wait in memory outside."""
+    """How a graph got its engine: the names of the streams that it reads and makes; its lanes, how many results leave
+    together, bits of a beat of weights, how many rows multiply in look-up tables, and whether it is a serial one;
+    (first layer, layer behind the last one, strips) of each group of layers; the maps that wait in memory outside."""
 
     source: str
+    result: str
     engine: tuple[int, int, int, int, bool]
     strips: tuple[tuple[int, int, int], ...]
     outside: tuple[int, ...] = ()
@@ -50,8 +51,9 @@ class Made:
         """Return it as JSON can hold it."""
         lanes, together, width, soft, serial = self.engine
         return {
-            "source": self.source, "lanes": lanes, "together": together, "weight_bits": width, "soft": soft,
-            "serial": serial, "strips": [list(each) for each in self.strips], "outside": list(self.outside),
+            "source": self.source, "result": self.result, "lanes": lanes, "together": together, "weight_bits": width,
+            "soft": soft, "serial": serial, "strips": [list(each) for each in self.strips],
+            "outside": list(self.outside),
         }
 
     @classmethod
@@ -59,7 +61,7 @@ class Made:
         """Return what :meth:`table` says."""
         strips = tuple((begin, end, count) for begin, end, count in table["strips"])
         engine = (table["lanes"], table["together"], table["weight_bits"], table["soft"], table["serial"])
-        return cls(table["source"], engine, strips, tuple(table["outside"]))
+        return cls(table["source"], table["result"], engine, strips, tuple(table["outside"]))
 
 
 @dataclass(frozen=True, eq=False)

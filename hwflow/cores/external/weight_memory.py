@@ -47,13 +47,15 @@ _FLASH = Resources(lut=415, ff=240), Resources(lut=75, ff=35)
 class Fetched:
     """The weights [outputs, inputs] of a layer, which are fetched ``times`` in a frame; as ``element``, whatever they
     are. ``pace``: when, where that is not evenly over the frame (None: it is). ``parts``, of a single row: as
-    :class:`hdl_lib.external.fetch_plan.Parts`, of weights: the row is fetched part by part, some more than once."""
+    :class:`hdl_lib.external.fetch_plan.Parts`, of weights: the row is fetched part by part, some more than once.
+    ``wanted``: words that could be taken in a frame, where these are more."""
 
     weights: IntArray
     times: int
     element: IntType | None = None
     pace: Pace | None = None
     parts: Parts | None = None
+    wanted: int = 0
 
     @property
     def read(self) -> IntArray:
@@ -242,7 +244,8 @@ def _plan(node: Node[WeightMemoryAttributes]) -> FetchPlan:
         (queue.words, queue.held, queue.unit) if queue.unit else (queue.words, queue.held)
         for queue in node.attributes.queues
     ]
-    return FetchPlan.of(timing_of(node), _sizes(node), node.attributes.longest, queues)
+    wanted = [layer.wanted for layer in node.attributes.layers]
+    return FetchPlan.of(timing_of(node), _sizes(node), node.attributes.longest, queues, wanted)
 
 
 def _sizes(node: Node[WeightMemoryAttributes]) -> list[tuple[int | Parts, int]]:

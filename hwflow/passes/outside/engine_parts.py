@@ -76,11 +76,17 @@ class EnginePart:
 
 def engine_part(graph: Graph, source: Value) -> EnginePart | None:
     """Return the greatest part behind a stream that everything behind it depends on; None where there is none."""
+    return next(iter(engine_parts(graph, source)), None)
+
+
+def engine_parts(graph: Graph, source: Value) -> list[EnginePart]:
+    """Return the greatest part behind a stream that everything behind it depends on, and, if that ends in layers of a
+    single pixel, the one that ends in front of them: these would wait for their weights."""
     if source.typed.element.bits > MOST_BITS or len(source.typed.shape) != 2:
-        return None
+        return []
     found = _Reader(graph, source)
     found.read()
-    return found.part()
+    return [part for end in found.ends() if (part := found.part(end)) is not None]
 
 
 def sources(graph: Graph) -> list[Value]:
@@ -102,6 +108,10 @@ def sources(graph: Graph) -> list[Value]:
     return found
 
 
+_End = tuple[Value, int, int]
+"""Of a part: its result, its layers, its nodes."""
+
+
 @dataclass
 class _Reader:
     """Reads the nodes behind ``source``, as far as they are layers."""
@@ -115,7 +125,7 @@ class _Reader:
     sums: dict[Value, _Sums] = field(default_factory=dict)
     added: dict[Value, tuple[int, int, tuple[int, int]]] = field(default_factory=dict)
     taken: list[Node] = field(default_factory=list)
-    end: tuple[Value, int, int] | None = None  # of a part: its result, its layers, its nodes
+    known: list[_End] = field(default_factory=list)  # of parts
 
     def read(self) -> None:
         consumers = self.graph.consumers()
@@ -142,13 +152,26 @@ class _Reader:
             only = next(iter(live)) if len(live) == 1 else None
             number = None if only is None else self.maps.get(only)
             if only is not None and number == len(self.layers) and len(self._shape(number).parts) == 1:
-                self.end = only, number, len(self.taken)
+                self.known.append((only, number, len(self.taken)))
 
-    def part(self) -> EnginePart | None:
-        """Return what was read."""
-        if self.end is None or not self.end[1]:
-            return None
-        result, count, nodes = self.end
+    def ends(self) -> list[_End]:
+        """Return the end of what was read, and one in front of its last layers that multiply vectors by matrices."""
+        ends = [end for end in self.known if end[1]]
+        if not ends:
+            return []
+        first = ends[-1][1]
+        while first and self._is_dense(self.layers[first - 1]):
+            first -= 1
+        return [ends[-1], *(end for end in ends[-2::-1] if end[1] == first < ends[-1][1])][:2]
+
+    def _is_dense(self, layer: _Layer | JoinedMaps) -> bool:
+        if isinstance(layer, JoinedMaps):
+            return False
+        return not layer.sums.diagonal and layer.sums.windows.geometry.output == (1, 1)
+
+    def part(self, end: _End) -> EnginePart | None:
+        """Return what was read, up to an ``end``."""
+        result, count, nodes = end
         layers = self.layers[:count]
         computed = [layer for layer in layers if isinstance(layer, _Layer)]
         found = alike([layer.requantizer for layer in computed if layer.requantizer is not None])

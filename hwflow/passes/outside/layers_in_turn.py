@@ -22,13 +22,17 @@ from hwflow.cores.external.weight_memory import (
 )
 from hwflow.cores.registry import OPERATORS
 from hwflow.ir.graph import Graph, Names, Node, Value
-from hwflow.passes.outside.engine_parts import EnginePart, engine_part, sources
+from hwflow.passes.outside.engine_parts import EnginePart, engine_parts, sources
 from hwflow.passes.softmax_rows import softmax_rows
 
 ENGINE, MEMORY = "engine", "memory"
 """Of the node that computes the layers, and of the one that brings their weights."""
 
 _LONGEST_BURST = 255  # words
+
+BUSY = 0.7
+"""Words of weights that count in sharing the memory, of an engine's cycles: it waits for some of its own, though it has
+time for many more."""
 
 
 def engine_of(
@@ -57,12 +61,14 @@ def layers_in_turn(graph: Graph, part: EnginePart, engine: Engine, order: Order,
     used = Names([node.name for node in graph.nodes] + list(values))
     stream = Value(used.fresh(f"{ENGINE}_weights"), None, part.result.origin)
     fetched = weight_stream(program, order.network, order.made)
+    if timing is not None:
+        fetched = replace(fetched, wanted=int(BUSY * order.cycles(engine, 1.0)))
     maps = waiting_maps(order, engine)
     memory = Node(used.fresh(MEMORY), [], [stream], WeightMemoryAttributes(timing, (fetched,), engine.longest, maps))
     (stream.type,) = OPERATORS[memory.op].infer(memory.attributes, [])
     source, result = values[part.source.name], values[part.result.name]
     kind = engine.lanes, engine.together, engine.width, engine.soft, isinstance(engine, SerialEngine)
-    made = Made(part.source.name, kind, order.strips, order.outside)
+    made = Made(part.source.name, part.result.name, kind, order.strips, order.outside)
     attributes = LayerEngineAttributes(part.network.layers, part.result.typed, program, made)
     node = Node(used.fresh(ENGINE), [source, stream], [result], attributes, tuple(dict.fromkeys(origins)))
     place = next((index + 1 for index, each in enumerate(graph.nodes) if source in each.outputs), 0)
@@ -78,7 +84,11 @@ def layers_as_made(graph: Graph, made: Made | None) -> Graph:
         return graph
     graph = softmax_rows(graph)
     part = next(
-        (part for source in sources(graph) if source.name == made.source and (part := engine_part(graph, source))), None
+        (
+            part for source in sources(graph) if source.name == made.source
+            for part in engine_parts(graph, source) if part.result.name == made.result
+        ),
+        None,
     )
     if part is None:
         return graph

@@ -191,3 +191,13 @@ def test_a_word_must_be_written_before_it_is_read(tmp_path: Path) -> None:
     bench = streams_bench(plan, [0, 0, 0], BEATS).replace(f".IMAGE({image_words(plan)})", f".IMAGE({words})")
     out = run(tmp_path, bench, text)
     assert f"SPRAM: word {words} must be written before it is read" in out, out[-300:]
+
+
+def test_bursts_are_shared_by_what_regions_could_take() -> None:
+    """A reader that could take ten times its words in a frame has bursts as long as if it had as many."""
+    sizes = [(6000, 1), (3000, 1)]
+    plain, more = FetchPlan.of(SDRAM, sizes), FetchPlan.of(SDRAM, sizes, wanted=[60000, 0])
+    other = FetchPlan.of(SDRAM, [(60000, 1), (3000, 1)], more.longest)
+    assert plain.regions[1].burst > plain.regions[0].burst / 3 >= more.regions[1].burst
+    assert [each.burst for each in more.regions] == [each.burst for each in other.regions]
+    assert FetchPlan.of(SDRAM, [(6000, 1)], wanted=[60000]) == FetchPlan.of(SDRAM, [(6000, 1)])

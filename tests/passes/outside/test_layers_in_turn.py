@@ -11,7 +11,7 @@ from hwflow.api.compiler import dataflow
 from hwflow.cores.engine.engine_layers import JoinedMaps
 from hwflow.cores.engine.strips import fastest
 from hwflow.ir.graph import Graph
-from hwflow.passes.outside.engine_parts import EnginePart, engine_part, sources
+from hwflow.passes.outside.engine_parts import EnginePart, engine_part, engine_parts, sources
 from hwflow.passes.outside.layers_in_turn import engine_of, layers_in_turn
 from hwflow.verify.golden import evaluate
 from tests.models import Builder
@@ -238,3 +238,19 @@ def test_what_is_no_layer_ends_a_part(tmp_path: Path) -> None:
     graph = dataflow(b.load(tmp_path).quantized)
     parts = [part for source in sources(graph) if (part := engine_part(graph, source)) is not None]
     assert sorted({len(part.network.layers) for part in parts}) == [1, 2]
+
+
+def test_a_part_may_end_in_front_of_its_last_vectors(tmp_path: Path) -> None:
+    """Two dense layers at the end are left out together; there is none without layers."""
+    rng = np.random.default_rng(2)
+    b = Builder(19, 9)
+    x = b.requantize(b.input("x", ["N", 3, 8, 8]), 0.05, 128)
+    x = convolution(b, rng, x, (4, 3, 3, 3), 0.04, pads=[1, 1, 1, 1])
+    x = b.node("Flatten", b.requantize(b.node("GlobalAveragePool", x), 0.0117, 128))
+    for inputs, outputs in ((4, 6), (6, 5)):
+        x = b.requantize(b.node("MatMul", x, b.weights(rng.integers(-127, 128, (inputs, outputs)), 0.01)), 0.02, 128)
+    b.output(x)
+    graph = dataflow(b.load(tmp_path).quantized)
+    found = [[len(part.network.layers) for part in engine_parts(graph, source)] for source in sources(graph)]
+    assert found[0] == [4, 2]
+    assert all(len(counts) < 2 for counts in found[-2:])
