@@ -123,7 +123,7 @@ class EngineChoice:
     def applied(self) -> tuple[Graph, int]:
         """Return the graph with the engine, and the cycles that this takes for a frame. Raises :class:`ModelRefused`
         where the memory is too small."""
-        made = layers_in_turn(self.graph, self.part, self.engine, self.order, self.timing)
+        made = layers_in_turn(self.graph, self.part, self.engine, self.order, self.timing, self.dense)
         made = fetch_weights(made, self.dense, self.timing)
         attributes = (node.attributes for node in paced(made).nodes)
         return made, next(each.paced.cycles for each in attributes if isinstance(each, LayerEngineAttributes))

@@ -165,7 +165,7 @@ def judge(
     scaled = any(layer.factors is not None for layer in (held or {}).values())
     passes = pipeline.holding(Holding(known=held).hold) if scaled else pipeline.FORMS[loops]
     inside = pipeline.run(quantized, passes)
-    dataflow = layers_as_made(rows_outside(inside, rows)[0], engine)
+    dataflow = layers_as_made(rows_outside(inside, rows)[0], engine, fetched or {})
     dataflow = fetch_weights(dataflow, fetched or {}, ANY_TIMING)
     dataflow = queue_outside(dataflow, dict.fromkeys(waiting, Fraction(1)), ANY_TIMING)
     streams = _streams(model, dataflow, taps, records)

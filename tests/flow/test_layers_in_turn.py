@@ -49,12 +49,12 @@ def deep(outputs: int = 10, *, quantized: bool = True) -> Builder:
 
 
 def headed() -> Builder:
-    """Convolutions, and a dense layer that has nearly all weights."""
+    """Convolutions with weights of four bits, and a dense layer of eight that has nearly all weights."""
     rng = np.random.default_rng(7)
     b = Builder(19, 9)
     x = b.requantize(b.input("x", ["N", 4, 16, 16]), 0.05, 128)
     for channels in (4, *[32] * 8):
-        y = b.node("Conv", x, b.weights(rng.integers(-90, 91, (32, channels, 3, 3)), 0.0013), pads=[1, 1, 1, 1])
+        y = b.node("Conv", x, b.weights(rng.integers(-7, 8, (32, channels, 3, 3)), 0.0163), pads=[1, 1, 1, 1])
         x = b.requantize(b.node("Relu", y), 0.0417, 0)
     x = b.node("Flatten", b.requantize(b.node("GlobalAveragePool", x), 0.0217, 0))
     b.output(b.requantize(b.node("MatMul", x, b.weights(rng.integers(-90, 91, (32, 6000)), 0.01)), 0.11, 128))

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from hdl_lib.arithmetic.multiplier import ProductForm
-from hdl_lib.engine.engine_program import BYTE, Program
+from hdl_lib.engine.engine_program import Program
 from hdl_lib.engine.layer_engine import LayerEngine as Core
 from hdl_lib.engine.pace import Pace
 from hdl_lib.engine.serial_engine import SerialEngine as SerialCore
@@ -116,7 +116,7 @@ class LayerEngine(HardwareOperator[LayerEngineAttributes]):
         return {folding.multiplier: folding.multipliers - soft, ProductForm.LUT: soft}
 
     def lanes_of(self, node: Node[LayerEngineAttributes], index: int, folding: Folding) -> int:
-        return node.attributes.program.width // BYTE if index else folding.input_lanes
+        return node.attributes.program.width // node.inputs[1].typed.element.bits if index else folding.input_lanes
 
     def cycles(self, node: Node[LayerEngineAttributes], folding: Folding) -> int:
         return node.attributes.paced.cycles

@@ -15,14 +15,18 @@ from hwflow.ir.graph import IntArray
 from hwflow.types import IntType
 
 
-def weight_stream(program: Program, network: Network, order: Sequence[int]) -> Fetched:
-    """Return the bytes of a frame, as signed numbers, each of a weight or two; ``order``: the map that each of the
-    program's layers makes. Of a layer that is computed in strips they lie in the memory once; but a serial engine's lie
-    there for each strip, as what finds parts takes more logic than such an engine can spare."""
-    serial = isinstance(program, SerialProgram)
-    bytes_of = _serial_bytes_of if serial else _bytes_of
+def weight_stream(program: Program, network: Network, order: Sequence[int], *, as_bytes: bool) -> Fetched:
+    """Return the weights of a frame as signed numbers; ``order``: the map that each of the program's layers makes.
+    ``as_bytes``: where weights have four bits, a number is two of them. Of a layer that is computed in strips they lie
+    in the memory once; but a serial engine's lie there for each strip, as what finds parts takes more logic than such
+    an engine can spare."""
+    serial, bits = isinstance(program, SerialProgram), BYTE if as_bytes else program.weight_bits
     layers = dict(zip(order, program.layers, strict=True))
-    known = {number: bytes_of(program, network, number, layer) for number, layer in layers.items()}
+    known = {
+        number: _serial_bytes_of(program, network, number, layer) if serial
+        else _together(_numbers_of(program, network, number, layer), program.weight_bits, bits)
+        for number, layer in layers.items()
+    }
     numbers = order if serial else list(layers)
     weights = np.concatenate([known[number] for number in numbers]).astype(np.int64)
     parts = None
@@ -30,10 +34,11 @@ def weight_stream(program: Program, network: Network, order: Sequence[int]) -> F
         places = {number: place for place, number in enumerate(numbers)}
         sizes = tuple(len(known[number]) for number in numbers)
         parts = Parts(sizes, tuple(places[number] for number in order))
-    return Fetched(weights[None], 1, IntType(8, True), parts=parts)
+    return Fetched(weights[None], 1, IntType(bits, True), parts=parts)
 
 
-def _bytes_of(program: Program, network: Network, number: int, made: Layer) -> IntArray:
+def _numbers_of(program: Program, network: Network, number: int, made: Layer) -> IntArray:
+    """Return those of a layer, each with the bits of a weight."""
     layer, lanes = network.layer(number), program.lanes
     source = _places(network.shapes[layer.source], lanes)
     target = _places(network.shapes[number], lanes)
@@ -60,9 +65,15 @@ def _bytes_of(program: Program, network: Network, number: int, made: Layer) -> I
     count = words.shape[1] | int(layer.diagonal) << program.width - 1
     first = _split(count, program.width // bits, bits)
     firsts: IntArray = np.broadcast_to(first, (blocks, len(first)))
-    numbers = np.concatenate([firsts, header.reshape(blocks, -1), words.reshape(blocks, -1)], axis=1)
-    together = (numbers.reshape(-1, BYTE // bits) & ((1 << bits) - 1)) << bits * np.arange(BYTE // bits, dtype=np.uint8)
-    result: IntArray = together.sum(axis=1, dtype=np.uint8).view(np.int8)
+    numbers: IntArray = np.concatenate([firsts, header.reshape(blocks, -1), words.reshape(blocks, -1)], axis=1)
+    return numbers.reshape(-1)
+
+
+def _together(numbers: IntArray, few: int, bits: int) -> IntArray:
+    """Return numbers of ``few`` bits as signed ones of more, the first of each in its lowest bits."""
+    shifts = few * np.arange(bits // few, dtype=np.uint8)
+    both = ((numbers.reshape(-1, len(shifts)) & ((1 << few) - 1)) << shifts).sum(axis=1, dtype=np.uint8)
+    result: IntArray = (both << BYTE - bits).view(np.int8) >> BYTE - bits
     return result
 
 

@@ -7,6 +7,7 @@ come depends on all that lies in the memory: :func:`paced` says it to both, last
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from hwflow.cores.engine.engines import Engine, SerialEngine
@@ -20,6 +21,7 @@ from hwflow.cores.external.weight_memory import (
     plan_of,
     require_room,
 )
+from hwflow.cores.matrix.dot_products import weight_type
 from hwflow.cores.registry import OPERATORS
 from hwflow.ir.graph import Graph, Names, Node, Value
 from hwflow.passes.outside.engine_parts import EnginePart, engine_parts, sources
@@ -47,10 +49,13 @@ def engine_of(
     return Engine(lanes, together, width, spare, soft, weight_bits)
 
 
-def layers_in_turn(graph: Graph, part: EnginePart, engine: Engine, order: Order, timing: MemoryTiming | None) -> Graph:
+def layers_in_turn(
+    graph: Graph, part: EnginePart, engine: Engine, order: Order, timing: MemoryTiming | None,
+    beside: Iterable[str] = (),
+) -> Graph:
     """Return a copy of a dataflow graph in which an ``engine`` computes a ``part``, in this ``order``. ``timing``: of
-    the memory (None: the graph is only evaluated). Its pace is open (:func:`paced`). Raises :class:`ModelRefused` where
-    the memory is too small."""
+    the memory (None: the graph is only evaluated); ``beside``: the nodes whose weights will lie there, too. Its pace is
+    open (:func:`paced`). Raises :class:`ModelRefused` where the memory is too small."""
     program = order.program(engine)
     graph, names = graph.copy(), {node.name for node in part.nodes}
     origins: list[str] = []
@@ -60,7 +65,9 @@ def layers_in_turn(graph: Graph, part: EnginePart, engine: Engine, order: Order,
     graph.nodes = [node for node in graph.nodes if node.name not in names]
     used = Names([node.name for node in graph.nodes] + list(values))
     stream = Value(used.fresh(f"{ENGINE}_weights"), None, part.result.origin)
-    fetched = weight_stream(program, order.network, order.made)
+    # A word of the memory has as many numbers of each stream: those of the widest.
+    wider = any(weight_type(node).bits > engine.weight_bits for node in graph.nodes if node.name in beside)
+    fetched = weight_stream(program, order.network, order.made, as_bytes=wider)
     if timing is not None:
         fetched = replace(fetched, wanted=int(BUSY * order.cycles(engine, 1.0)))
     maps = waiting_maps(order, engine)
@@ -78,8 +85,9 @@ def layers_in_turn(graph: Graph, part: EnginePart, engine: Engine, order: Order,
     return graph
 
 
-def layers_as_made(graph: Graph, made: Made | None) -> Graph:
-    """Return a copy of a dataflow graph with the engine that another one of the same model has; None: it has none."""
+def layers_as_made(graph: Graph, made: Made | None, beside: Iterable[str]) -> Graph:
+    """Return a copy of a dataflow graph with the engine that another one of the same model has; None: it has none.
+    ``beside``: as :func:`layers_in_turn`."""
     if made is None:
         return graph
     graph = softmax_rows(graph)
@@ -94,7 +102,7 @@ def layers_as_made(graph: Graph, made: Made | None) -> Graph:
         return graph
     engine = engine_of(*made.engine, weight_bits=part.network.weight_bits)
     order = Order.of(engine.network(part.network), made.strips, made.outside)
-    return layers_in_turn(graph, part, engine, order, None)
+    return layers_in_turn(graph, part, engine, order, None, beside)
 
 
 def paced(graph: Graph) -> Graph:

@@ -30,8 +30,13 @@ def network(weights: list[list[int]], *, diagonal: bool = False) -> Network:
 def stream(net: Network, engine: Engine) -> list[int]:
     order = fastest(net, engine, 100, 1.0)
     assert order is not None
-    fetched = weight_stream(order.program(engine), net, order.made)
+    fetched = weight_stream(order.program(engine), net, order.made, as_bytes=True)
     assert fetched.element == IntType(8, True)
+    own = weight_stream(order.program(engine), net, order.made, as_bytes=False)
+    assert own.element == IntType(engine.weight_bits, True)
+    few, mask = 8 // engine.weight_bits, (1 << engine.weight_bits) - 1
+    split = [int(byte) >> place * engine.weight_bits & mask for byte in fetched.weights[0] for place in range(few)]
+    assert [int(number) & mask for number in own.weights[0]] == split
     return [int(byte) & 255 for byte in fetched.weights[0]]
 
 
