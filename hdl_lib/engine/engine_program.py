@@ -9,7 +9,7 @@ stream, for one word's channels after the other; all windows are gone through wh
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import accumulate
 
 from amaranth.hdl import signed
@@ -397,6 +397,7 @@ class Program:
         return sum(self.runs(layer) * self.beats_of(layer) for layer in self.layers)
 
 
+@cache
 def packing_of(lanes: int, weight_bits: int) -> Packing | None:
     """Return the layout of two weights of so many bits in a multiplier block, for sums of so many products; None: they
     have no room there."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+import heapq
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
 from math import ceil
 
 from hwflow.cores.engine.engine_layers import EngineLayer
@@ -41,29 +43,51 @@ _MOST_SOFT = {8: 0.2, 4: 0.25}  # of the rows multiply in look-up tables: more a
 
 def engine_choices(
     graph: Graph, device: Chip, budget: Budget, timing: MemoryTiming, flash: MemoryTiming | None = None
-) -> list[EngineChoice]:
-    """Return the engines that have room, for all that they can compute, or for all behind some first layers: about the
+) -> Iterator[EngineChoice]:
+    """Yield the engines that have room, for all that they can compute, or for all behind some first layers: about the
     fastest first. Dense layers beside an engine have their weights in the memory, too. Where that is a part's own
     single-port RAM, this may have the maps, and a ``flash`` the weights."""
     graph = softmax_rows(graph)  # of frames that take long: a small core is fast enough
     parts = [part for source in sources(graph) for part in engine_parts(graph, source)]
     largest = max(parts, key=lambda part: part.network.weights, default=None)
     if largest is None or len(largest.network.layers) < _LEAST_LAYERS:
-        return []
+        return
     bounds, most = Bounds(graph, device, None), _MOST_IN_FRONT * sum(_macs(graph.nodes))
-    found: list[EngineChoice] = []
+    found: list[_Candidate | EngineChoice] = []
     for part in parts:
         if part.source is largest.source and (part is largest or half_of(timing) is None):
-            found += _choices(graph, part, bounds, device, budget, timing, flash)
+            found += _candidates(graph, part, bounds, device, budget, timing, flash, 1)
         elif part.result is largest.result and sum(_macs(_in_front(graph, part))) <= most:
-            choices = _choices(graph, part, bounds, device, budget, timing, flash)
-            found += [replace(choice, worth=_FASTER) for choice in choices]
-    return sorted(found, key=lambda choice: (choice.estimate, -choice.engine.lanes))
+            found += _candidates(graph, part, bounds, device, budget, timing, flash, _FASTER)
+    yield from _in_order(found)
 
 
-def _engine(network: Network, lanes: int, blocks: int, timing: MemoryTiming) -> Engine | None:
-    """Return the engine of so many lanes, with room in so many multiplier blocks; None if there is none. Of those that
-    are about as fast, were all maps inside, it is the one of which the fewest results leave together."""
+@dataclass(frozen=True)
+class _Candidate:
+    """An ``engine`` whose design costs no less than an ``estimate``, and its choice (None: it has no room)."""
+
+    engine: Engine
+    estimate: float
+    choice: Callable[[], EngineChoice | None]
+
+
+def _in_order(candidates: Iterable[_Candidate | EngineChoice]) -> Iterator[EngineChoice]:
+    """Yield choices, the fastest first. It takes long to find one: only those are looked for that may be the next."""
+    number = count()
+    heap = [(each.estimate, -each.engine.lanes, next(number), each) for each in candidates]
+    heapq.heapify(heap)
+    while heap:
+        *_, best = heapq.heappop(heap)
+        if isinstance(best, EngineChoice):
+            yield best
+        elif (choice := best.choice()) is not None:
+            heapq.heappush(heap, (choice.estimate, -choice.engine.lanes, next(number), choice))
+
+
+def _engine(network: Network, lanes: int, blocks: int, timing: MemoryTiming) -> tuple[float, Engine] | None:
+    """Return the engine of so many lanes, with room in so many multiplier blocks, and about how many cycles it takes,
+    were all maps inside; None if there is none. Of those that are about as fast so, it is the one of which the fewest
+    results leave together."""
     found: list[tuple[float, Engine]] = []
     bits = network.weight_bits
     for together in (each for each in _TOGETHER if lanes % each == 0):
@@ -78,8 +102,8 @@ def _engine(network: Network, lanes: int, blocks: int, timing: MemoryTiming) -> 
         )
         found.append((sum(cycles), engine))
     fastest = min((cycles for cycles, _ in found), default=0.0)
-    alike = [engine for cycles, engine in found if cycles <= _ALIKE * fastest]
-    return min(alike, key=lambda engine: engine.together, default=None)
+    alike = [each for each in found if each[0] <= _ALIKE * fastest]
+    return min(alike, key=lambda each: each[1].together, default=None)
 
 
 def _is_routable(engine: Engine) -> bool:
@@ -129,11 +153,11 @@ class EngineChoice:
         return made, next(each.paced.cycles for each in attributes if isinstance(each, LayerEngineAttributes))
 
 
-def _choices(
+def _candidates(
     graph: Graph, part: EnginePart, bounds: Bounds, device: Chip, budget: Budget, timing: MemoryTiming,
-    flash: MemoryTiming | None,
-) -> Iterator[EngineChoice]:
-    """Yield the engines that have room for a part, one for each number of lanes."""
+    flash: MemoryTiming | None, worth: float,
+) -> Iterator[_Candidate | EngineChoice]:
+    """Yield the engines that may have room for a part, one for each number of lanes."""
     bits, beside = bounds.least_bits(), [node for node in graph.nodes if node not in part.nodes]
     dense = {
         node.name: 1 for node in beside
@@ -147,16 +171,22 @@ def _choices(
     waits = all(part.source is not port.value for port in graph.inputs)
     outside = half_of(timing) is None  # a part's own RAM is small
     for lanes in _LANES:
-        engine = _engine(part.network, lanes, budget.dsp - blocks, timing)
-        if engine is None:
+        made = _engine(part.network, lanes, budget.dsp - blocks, timing)
+        if made is None:
             continue
-        pace = cycles_of_beat(engine, part.network, timing)
-        order = order_within(
-            engine, part.network, device.family, budget.bram - others, pace, waits=waits, outside=outside
-        )
-        if order is not None:
+
+        def choice(engine: Engine = made[1]) -> EngineChoice | None:
+            pace = cycles_of_beat(engine, part.network, timing)
+            order = order_within(
+                engine, part.network, device.family, budget.bram - others, pace, waits=waits, outside=outside
+            )
+            if order is None:
+                return None
             shared = pace * (1 + words / (BUSY * order.cycles(engine, pace)))
-            yield EngineChoice(graph, part, engine, order, in_front + order.cycles(engine, shared), dense, timing)
+            cycles = in_front + order.cycles(engine, shared)
+            return EngineChoice(graph, part, engine, order, cycles, dense, timing, worth)
+
+        yield _Candidate(made[1], (in_front + made[0]) / worth, choice)
     # Half of a part's own RAM has the maps, and the other half the weights; or all of it has maps.
     half = half_of(timing)
     least: float | None = None  # cycles of an engine with its weights in flash, beside which an image can wait
@@ -175,4 +205,4 @@ def _choices(
             continue
         if memory is flash:
             least = cycles
-        yield EngineChoice(graph, part, serial, order, in_front + cycles, dense, memory)
+        yield EngineChoice(graph, part, serial, order, in_front + cycles, dense, memory, worth)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from hwflow.cores.engine.engine_layers import BYTE
 from hwflow.ir.node_attributes import RequantizeAttributes
@@ -20,15 +21,16 @@ from hwflow.types import Interval
 
 _FACTOR = 6  # of what stays as it is: it is multiplied by 2**6, so that the multiplier is no longer than others
 _NARROW_FACTOR = 2  # the same as one of few bits
+_KEPT = 1024  # forms that are known: parts of a graph that begin one behind the other have most of them in common
 _MORE_SHIFTS = 4  # that are tried: functions without ties may need more for a form that rounds to nearest
 
 
-@dataclass
+@dataclass(frozen=True)
 class Requantizer:
     """The step functions of channels, their form of least shift, and what becomes of their results: of each byte, an
     element."""
 
-    steps: Sequence[StepFunction]
+    steps: tuple[StepFunction, ...]
     least: MultiplyAddShift
     table: tuple[int, ...] | None = None
 
@@ -36,25 +38,26 @@ class Requantizer:
     def of(cls, given: RequantizeAttributes, channels: int) -> Requantizer | None:
         """Return that of a node, for so many channels: without a table, or of its first stages, the others in a table
         that all channels share; None where there is no such form."""
-        steps = list(given.steps) * (channels if len(given.steps) == 1 else 1)
+        steps = tuple(given.steps) * (channels if len(given.steps) == 1 else 1)
         if len(steps) != channels:
             return None
-        if (found := cls._of_steps(steps)) is not None:
+        if (found := _of_steps(steps)) is not None:
             return found
         chains = list(given.stages) * (channels if len(given.stages) == 1 else 1)
         for count in reversed(range(1, min(map(len, chains), default=0))):
             if len({each[count:] for each in chains}) > 1:
                 continue
-            first = [chain(each[:count], step.lo, step.hi) for each, step in zip(chains, steps, strict=True)]
+            first = tuple(chain(each[:count], step.lo, step.hi) for each, step in zip(chains, steps, strict=True))
             between = Interval(min(each.low for each in first), max(each.high for each in first))
-            if is_of_bytes(between) and (found := cls._of_steps(first)) is not None:
+            if is_of_bytes(between) and (found := _of_steps(first)) is not None:
                 return replace(found, table=table_of(chain(chains[0][count:], between.lo, between.hi)))
         return None
 
-    @classmethod
-    def _of_steps(cls, steps: Sequence[StepFunction]) -> Requantizer | None:
-        least = find_multiply_add_shift(steps) or find_rounding_multiply_add_shift(steps)
-        return None if least is None else cls(steps, least)
+
+@lru_cache(maxsize=_KEPT)
+def _of_steps(steps: tuple[StepFunction, ...]) -> Requantizer | None:
+    least = find_multiply_add_shift(steps) or find_rounding_multiply_add_shift(steps)
+    return None if least is None else Requantizer(steps, least)
 
 
 def is_of_bytes(ends: Interval) -> bool:
@@ -79,7 +82,7 @@ def alike(some: Sequence[Requantizer]) -> list[MultiplyAddShift] | None:
     for rounding in sorted(modes):
         for shift in range(least, least + _MORE_SHIFTS):
             forms = [
-                multiply_add_shift_at(each.steps, shift, each.least.low, each.least.high, rounding)
+                _form_at(each.steps, shift, each.least.low, each.least.high, rounding)
                 if shift or rounding == ShiftRounding.FLOOR else None
                 for each in some
             ]
@@ -87,6 +90,13 @@ def alike(some: Sequence[Requantizer]) -> list[MultiplyAddShift] | None:
             if len(found) == len(some):
                 return found
     return None
+
+
+@lru_cache(maxsize=_KEPT)
+def _form_at(
+    steps: tuple[StepFunction, ...], shift: int, low: int, high: int, rounding: ShiftRounding
+) -> MultiplyAddShift | None:
+    return multiply_add_shift_at(steps, shift, low, high, rounding)
 
 
 def unchanged(ends: Interval, channels: int, like: MultiplyAddShift, narrow: bool) -> tuple[MultiplyAddShift, int]:
