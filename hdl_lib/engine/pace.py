@@ -11,16 +11,19 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import accumulate, pairwise
 from math import ceil
 
 from hdl_lib.engine.engine_program import Layer, Load, Program
+from hdl_lib.external.fetch_plan import FetchPlan
 
 _WAIT = 2  # cycles in front of a block, at least; one of a layer's first block
 _ARRIVAL = 5  # cycles from the last beat of a block's weights to its first step
 _OTHERS = 5  # bursts of other moves that may be served first: those that wait to be written, or are read ahead
 _PARTS = 2  # bursts of a move that it has only a part of
 _AHEAD = 5  # bursts of weights for which the memory's own queue has room
+_KEPT = 2  # paces: the engine and the memory ask for the same
 _THROUGH = 32  # cycles of a word through the engine's own queues and converters
 
 
@@ -38,6 +41,18 @@ class Turns:
     move: Fraction | int = 1
     late: int = 0
     by_layer: bool = False
+
+    @classmethod
+    def of(cls, program: Program, plan: FetchPlan) -> Turns:
+        """Return how a memory with a ``plan`` does: its first region has the weights, and its first queue the maps, if
+        some wait there."""
+        weights, beat = plan.regions[0], plan.timing.word_cycles
+        by_layer = weights.parts is not None
+        if not program.levels:
+            return cls(weights.burst, plan.round, beat, by_layer=by_layer)
+        maps = plan.queues[0]
+        between, move = plan.round_between_moves(maps), plan.move(maps, weights)
+        return cls(weights.burst, between, beat, maps.burst, move, plan.late, by_layer)
 
     def begins(self, program: Program) -> Sequence[int]:
         """Return how many beats of weights come before each burst."""
@@ -79,6 +94,12 @@ class Pace:
                 found.append((step, each.words * beats))
                 step += each.words * beats
         return cls(tuple(weights.starts), weights.begins, turns.beat, tuple(loads), tuple(sends), step)
+
+
+@lru_cache(_KEPT)
+def pace_beside(program: Program, plan: FetchPlan) -> Pace:
+    """Return the pace of a program beside a memory with this plan."""
+    return Pace.of(program, Turns.of(program, plan))
 
 
 class _Weights:

@@ -19,7 +19,7 @@ from hwflow.cores.registry import OPERATORS
 from hwflow.ir.graph import Graph, Node
 from hwflow.passes.outside.engine_parts import EnginePart, engine_parts, sources
 from hwflow.passes.outside.fetch_weights import fetch_weights, may_be_fetched
-from hwflow.passes.outside.layers_in_turn import BUSY, engine_of, layers_in_turn, paced
+from hwflow.passes.outside.layers_in_turn import BUSY, engine_of, layers_in_turn
 from hwflow.passes.softmax_rows import softmax_rows
 from hwflow.schedule.search.bounds import Bounds, block_bits
 from hwflow.schedule.search.folding_search import Budget, Chip
@@ -149,8 +149,8 @@ class EngineChoice:
         where the memory is too small."""
         made = layers_in_turn(self.graph, self.part, self.engine, self.order, self.timing, self.dense)
         made = fetch_weights(made, self.dense, self.timing)
-        attributes = (node.attributes for node in paced(made).nodes)
-        return made, next(each.paced.cycles for each in attributes if isinstance(each, LayerEngineAttributes))
+        attributes = (node.attributes for node in made.nodes)
+        return made, next(each.pace.cycles for each in attributes if isinstance(each, LayerEngineAttributes))
 
 
 def _candidates(

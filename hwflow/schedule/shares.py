@@ -19,10 +19,11 @@ def shares(graph: Graph) -> Mapping[Node, Fraction]:
     found: dict[Node, Fraction] = {}
     for node in graph.nodes:
         given = node.attributes
-        if not isinstance(given, LayerEngineAttributes) or given.pace is None:
+        if not isinstance(given, LayerEngineAttributes):
             continue
-        strips, (begin, words) = len(given.pace.loads), given.pace.loads[-1]
-        share = Fraction((begin + words) * strips, given.pace.cycles * max(1, strips - 1))
+        pace = given.pace
+        strips, (begin, words) = len(pace.loads), pace.loads[-1]
+        share = Fraction((begin + words) * strips, pace.cycles * max(1, strips - 1))
         if strips == 1 or share >= 1:
             continue
         pending = [node.inputs[0]]

@@ -20,7 +20,6 @@ from hwflow.cores.external.weight_memory import MemoryTiming
 from hwflow.errors import ModelRefused
 from hwflow.ir.graph import Graph
 from hwflow.passes.outside.fetch_weights import Known, fetch_weights, may_be_fetched
-from hwflow.passes.outside.layers_in_turn import paced
 from hwflow.passes.outside.queue_outside import queue_outside
 from hwflow.passes.outside.rows_outside import row_queues, rows_outside
 from hwflow.processes import forget_refused
@@ -280,7 +279,7 @@ class MemoryOutside:
 
     def _queued(self, graph: Graph, more: Mapping[str, Fraction] = MappingProxyType({})) -> Graph:
         """Return a graph with its states outside, and the rows and ``more`` values that wait there."""
-        return paced(queue_outside(graph, {**self.rows, **self._states, **more}, self.timing))
+        return queue_outside(graph, {**self.rows, **self._states, **more}, self.timing)
 
     def _deep_queues(self, graph: Graph) -> Mapping[str, Fraction]:
         """Return the values whose queues are deep, and the share of a frame that waits there; none where cores alone do

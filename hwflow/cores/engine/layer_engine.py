@@ -16,19 +16,18 @@ import numpy as np
 from hdl_lib.arithmetic.multiplier import ProductForm
 from hdl_lib.engine.engine_program import Program
 from hdl_lib.engine.layer_engine import LayerEngine as Core
-from hdl_lib.engine.pace import Pace
+from hdl_lib.engine.pace import Pace, pace_beside
 from hdl_lib.engine.serial_engine import SerialEngine as SerialCore
 from hdl_lib.engine.serial_program import SerialProgram
-from hdl_lib.external.fetch_plan import FetchPlan, QueueRegion
 from hdl_lib.external.weight_memory import WeightMemory as Memory
 from hwflow.cores import costs
 from hwflow.cores.amaranth_shapes import shape_of
 from hwflow.cores.engine.engine_layers import EngineLayer, JoinedMaps, evaluate, multiplying
 from hwflow.cores.external.memory_queue import words_behind
-from hwflow.cores.external.weight_memory import controller_and_region, paced_steps
+from hwflow.cores.external.weight_memory import SharingAttributes, controller_and_region, paced_steps
 from hwflow.cores.operator import Built, Decision, Device, Folding, HardwareOperator, Resources
 from hwflow.cores.timing import Process, Steps, Timing, every
-from hwflow.ir.graph import Attributes, IntArray, Node, Stage
+from hwflow.ir.graph import IntArray, Node, Stage
 from hwflow.types import TensorType
 
 _CORES: Mapping[type[Program], Any] = {Program: Core, SerialProgram: SerialCore}
@@ -65,28 +64,20 @@ class Made:
 
 
 @dataclass(frozen=True, eq=False)
-class LayerEngineAttributes(Attributes):
+class LayerEngineAttributes(SharingAttributes):
     """``layers`` of an image, the last of which makes what has the type ``result``; the ``program`` that computes them,
-    how it was ``made``, and its ``pace`` and the ``plan`` of the memory (None: not known yet)."""
+    and how it was ``made``. In the memory the first region has the weights, and the first queue the maps that wait."""
 
     op = "layer_engine"
     layers: tuple[EngineLayer | JoinedMaps, ...]
     result: TensorType
     program: Program
     made: Made
-    pace: Pace | None = None
-    plan: FetchPlan | None = None
 
     @property
-    def maps(self) -> QueueRegion | None:
-        """Return where maps wait in the memory: in its first queue; None if none do."""
-        return self.plan.queues[0] if self.plan is not None and self.program.levels else None
-
-    @property
-    def paced(self) -> Pace:
-        """Return the pace."""
-        assert self.pace is not None, "of a node that becomes hardware"
-        return self.pace
+    def pace(self) -> Pace:
+        """Return when weights come, and the image and the result pass."""
+        return pace_beside(self.program, self.planned)
 
 
 class LayerEngine(HardwareOperator[LayerEngineAttributes]):
@@ -119,14 +110,14 @@ class LayerEngine(HardwareOperator[LayerEngineAttributes]):
         return node.attributes.program.width // node.inputs[1].typed.element.bits if index else folding.input_lanes
 
     def cycles(self, node: Node[LayerEngineAttributes], folding: Folding) -> int:
-        return node.attributes.paced.cycles
+        return node.attributes.pace.cycles
 
     def outside(self, node: Node[LayerEngineAttributes]) -> Mapping[str, Any]:
         given = node.attributes
         return {"engines": given.made.table() | {"layers": len(given.layers), "words": given.program.words}}
 
     def timing(self, node: Node[LayerEngineAttributes], decision: Decision) -> Timing:
-        pace = node.attributes.paced
+        pace = node.attributes.pace
         takes = {0: _spans(pace.loads), 1: paced_steps(pace, node.attributes.program.beats)}
         latency = _CORES[type(node.attributes.program)].latency
         return Timing((Process(pace.cycles, takes, {0: _spans(pace.sends)}),), (latency,))
@@ -135,10 +126,11 @@ class LayerEngine(HardwareOperator[LayerEngineAttributes]):
         width = decision.folding.output_lanes * node.outputs[0].typed.element.bits
         given = node.attributes
         found = costs.layer_engine(device.family, given.program, width, decision.depth)
-        if given.plan is None or given.maps is None:
+        if not given.program.levels:
             return found
-        depths = Memory.intake_of(given.maps), Memory.depth_of(given.maps, words_behind(given.maps))
-        _, each = controller_and_region(given.plan.timing)  # it is one that writes, and one that reads
+        maps = given.planned.queues[0]
+        depths = Memory.intake_of(maps), Memory.depth_of(maps, words_behind(maps))
+        _, each = controller_and_region(given.planned.timing)  # it is one that writes, and one that reads
         ends = [costs.block_queue(device.family, given.program.width, depth) for depth in depths]
         return sum(ends, found + each + each)
 

@@ -34,7 +34,7 @@ def weight_stream(program: Program, network: Network, order: Sequence[int], *, a
         places = {number: place for place, number in enumerate(numbers)}
         sizes = tuple(len(known[number]) for number in numbers)
         parts = Parts(sizes, tuple(places[number] for number in order))
-    return Fetched(weights[None], 1, IntType(bits, True), parts=parts)
+    return Fetched(weights[None], 1, IntType(bits, True), program, parts)
 
 
 def _numbers_of(program: Program, network: Network, number: int, made: Layer) -> IntArray:

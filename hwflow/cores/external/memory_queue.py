@@ -14,15 +14,15 @@ from typing import Any, TypeVar
 import numpy as np
 from amaranth.lib.data import ArrayLayout
 
-from hdl_lib.external.fetch_plan import FetchPlan, QueueRegion
+from hdl_lib.external.fetch_plan import QueueRegion
 from hdl_lib.external.queue_ends import QueueEnds
 from hdl_lib.external.weight_memory import WeightMemory as Core
 from hwflow.cores import costs
 from hwflow.cores.amaranth_shapes import shape_of
-from hwflow.cores.external.weight_memory import AHEAD_DEPTH, controller_and_region, lanes_for
+from hwflow.cores.external.weight_memory import AHEAD_DEPTH, SharingAttributes, controller_and_region, lanes_for
 from hwflow.cores.operator import Built, Decision, Device, Folding, HardwareOperator, Resources, beats
 from hwflow.cores.timing import Process, Timing, Wait, every, spaced
-from hwflow.ir.graph import Attributes, IntArray, Node, Stage
+from hwflow.ir.graph import IntArray, Node, Stage
 from hwflow.types import TensorType
 
 _INTAKE = 4
@@ -35,20 +35,12 @@ _LATE = 2  # rounds from a burst that may be moved until it is, at the most
 
 
 @dataclass(frozen=True, eq=False)
-class MemoryQueueAttributes(Attributes):
-    """``plan`` of the memory (None: the node is only evaluated), queue ``index`` of which it is; ``value``: the
-    name of what waits."""
+class MemoryQueueAttributes(SharingAttributes):
+    """It is queue ``index`` of the memory; ``value``: the name of what waits."""
 
     op = "memory_queue"
-    plan: FetchPlan | None
     index: int
     value: str
-
-    @property
-    def planned(self) -> FetchPlan:
-        """Return the plan."""
-        assert self.plan is not None, "of a node that becomes hardware"
-        return self.plan
 
     @property
     def region(self) -> QueueRegion:

@@ -13,7 +13,8 @@ from math import ceil
 import numpy as np
 from amaranth.utils import bits_for
 
-from hdl_lib.engine.pace import Pace
+from hdl_lib.engine.engine_program import Program
+from hdl_lib.engine.pace import Pace, pace_beside
 from hdl_lib.external import memory_timing
 from hdl_lib.external.fetch_plan import FetchPlan, Parts, Region, longest_bursts
 from hdl_lib.external.spi_flash import SpiFlashTiming
@@ -46,14 +47,14 @@ _FLASH = Resources(lut=415, ff=240), Resources(lut=75, ff=35)
 @dataclass(frozen=True, eq=False)
 class Fetched:
     """The weights [outputs, inputs] of a layer, which are fetched ``times`` in a frame; as ``element``, whatever they
-    are. ``pace``: when, where that is not evenly over the frame (None: it is). ``parts``, of a single row: as
+    are. ``program``: of the engine whose pace they have (None: they come evenly). ``parts``, of a single row: as
     :class:`hdl_lib.external.fetch_plan.Parts`, of weights: the row is fetched part by part, some more than once.
     ``wanted``: words that could be taken in a frame, where these are more."""
 
     weights: IntArray
     times: int
     element: IntType | None = None
-    pace: Pace | None = None
+    program: Program | None = None
     parts: Parts | None = None
     wanted: int = 0
 
@@ -90,6 +91,19 @@ class WeightMemoryAttributes(Attributes):
     queues: tuple[Waiting, ...] = ()
 
 
+@dataclass(frozen=True, eq=False)
+class SharingAttributes(Attributes):
+    """Of what shares a memory, whose ``plan`` it is (None: the node is only evaluated)."""
+
+    plan: MemoryPlan | None
+
+    @property
+    def planned(self) -> MemoryPlan:
+        """Return the plan."""
+        assert self.plan is not None, "of a node that becomes hardware"
+        return self.plan
+
+
 class WeightMemory(HardwareOperator[WeightMemoryAttributes]):
     """Folding: all outputs have as many lanes as words have elements of the widest weights; it says the ``longest``
     burst: short ones need small queues, but take more of the memory's time."""
@@ -111,7 +125,7 @@ class WeightMemory(HardwareOperator[WeightMemoryAttributes]):
 
     def foldings(self, node: Node[WeightMemoryAttributes], device: Device) -> Sequence[Folding]:
         lanes, given = lanes_of_words(node), node.attributes
-        if given.queues or any(layer.pace for layer in given.layers):  # whose nodes know the plan
+        if given.queues or any(layer.program for layer in given.layers):  # whose nodes know the plan
             return [Folding(lanes, lanes)]
         sizes, timing = _sizes(node), timing_of(node)
         return [
@@ -130,7 +144,7 @@ class WeightMemory(HardwareOperator[WeightMemoryAttributes]):
     def cycles(self, node: Node[WeightMemoryAttributes], folding: Folding) -> int:
         plan, given = plan_of(node), node.attributes
         regions = [
-            layer.pace.cycles if layer.pace else plan.cycles_of(region)
+            pace_beside(layer.program, plan).cycles if layer.program else plan.cycles_of(region)
             for layer, region in zip(given.layers, plan.regions, strict=True)
         ]
         queues = [
@@ -152,8 +166,9 @@ class WeightMemory(HardwareOperator[WeightMemoryAttributes]):
         plan = plan_of(node)
         processes = []
         for index, (region, layer) in enumerate(zip(plan.regions, node.attributes.layers, strict=True)):
-            if layer.pace is not None:
-                processes.append(Process(layer.pace.cycles, {}, {index: paced_steps(layer.pace, region.words)}))
+            if layer.program is not None:
+                pace = pace_beside(layer.program, plan)
+                processes.append(Process(pace.cycles, {}, {index: paced_steps(pace, region.words)}))
                 continue
             burst, place = np.divmod(every(region.words), region.burst)
             place *= plan.timing.word_cycles

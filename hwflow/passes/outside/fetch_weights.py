@@ -22,8 +22,6 @@ from hwflow.cores.external.weight_memory import (
     MemoryTiming,
     WeightMemoryAttributes,
     lanes_for,
-    plan_of,
-    require_room,
 )
 from hwflow.cores.logical.image_windows import Clipping
 from hwflow.cores.logical.index_map import IndexMap
@@ -33,6 +31,7 @@ from hwflow.cores.streams.rearrange import RearrangeAttributes
 from hwflow.cores.windows.sliding_window import SlidingWindowAttributes
 from hwflow.ir.graph import Attributes, Graph, IntArray, Names, Node, Value
 from hwflow.ir.node_attributes import RequantizeAttributes
+from hwflow.passes.outside.memory_shared import memory_shared
 from hwflow.types import TensorType
 
 ANY_TIMING: MemoryTiming | None = None
@@ -162,7 +161,7 @@ def fetch_weights(
             for value, type_ in zip(node.outputs, types, strict=True):
                 value.type = type_
     if timing is not None:
-        require_room(plan_of(memory), graph.name)
+        memory_shared(graph, memory)
     return graph
 
 

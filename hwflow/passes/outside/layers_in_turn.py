@@ -2,29 +2,25 @@
 single-consumer.
 
 The part becomes one node (:mod:`hwflow.cores.engine.layer_engine`), and another one brings its weights. When these can
-come depends on all that lies in the memory: :func:`paced` says it to both, last of all.
+come depends on all that lies in the memory.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from math import gcd
 
 from hwflow.cores.engine.engines import Engine, SerialEngine
 from hwflow.cores.engine.layer_engine import LayerEngineAttributes, Made
-from hwflow.cores.engine.memory_pace import paced_by, waiting_maps
 from hwflow.cores.engine.strips import Order
 from hwflow.cores.engine.weight_stream import weight_stream
-from hwflow.cores.external.weight_memory import (
-    MemoryTiming,
-    WeightMemoryAttributes,
-    plan_of,
-    require_room,
-)
+from hwflow.cores.external.weight_memory import MemoryTiming, Waiting, WeightMemoryAttributes
 from hwflow.cores.matrix.dot_products import weight_type
 from hwflow.cores.registry import OPERATORS
 from hwflow.ir.graph import Graph, Names, Node, Value
 from hwflow.passes.outside.engine_parts import EnginePart, engine_parts, sources
+from hwflow.passes.outside.memory_shared import memory_shared
 from hwflow.passes.softmax_rows import softmax_rows
 
 ENGINE, MEMORY = "engine", "memory"
@@ -54,8 +50,8 @@ def layers_in_turn(
     beside: Iterable[str] = (),
 ) -> Graph:
     """Return a copy of a dataflow graph in which an ``engine`` computes a ``part``, in this ``order``. ``timing``: of
-    the memory (None: the graph is only evaluated); ``beside``: the nodes whose weights will lie there, too. Its pace is
-    open (:func:`paced`). Raises :class:`ModelRefused` where the memory is too small."""
+    the memory (None: the graph is only evaluated); ``beside``: the nodes whose weights will lie there, too. Raises
+    :class:`ModelRefused` where the memory is too small."""
     program = order.program(engine)
     graph, names = graph.copy(), {node.name for node in part.nodes}
     origins: list[str] = []
@@ -70,19 +66,28 @@ def layers_in_turn(
     fetched = weight_stream(program, order.network, order.made, as_bytes=wider)
     if timing is not None:
         fetched = replace(fetched, wanted=int(BUSY * order.cycles(engine, 1.0)))
-    maps = waiting_maps(order, engine)
+    maps = _waiting_maps(order, engine)
     memory = Node(used.fresh(MEMORY), [], [stream], WeightMemoryAttributes(timing, (fetched,), engine.longest, maps))
     (stream.type,) = OPERATORS[memory.op].infer(memory.attributes, [])
+    plan = None if timing is None else memory_shared(graph, memory)
     source, result = values[part.source.name], values[part.result.name]
     kind = engine.lanes, engine.together, engine.width, engine.soft, isinstance(engine, SerialEngine)
     made = Made(part.source.name, part.result.name, kind, order.strips, order.outside)
-    attributes = LayerEngineAttributes(part.network.layers, part.result.typed, program, made)
+    attributes = LayerEngineAttributes(plan, part.network.layers, part.result.typed, program, made)
     node = Node(used.fresh(ENGINE), [source, stream], [result], attributes, tuple(dict.fromkeys(origins)))
     place = next((index + 1 for index, each in enumerate(graph.nodes) if source in each.outputs), 0)
     graph.nodes[place:place] = [memory, node]
-    if timing is not None:
-        require_room(plan_of(memory), graph.name)
     return graph
+
+
+def _waiting_maps(order: Order, engine: Engine) -> tuple[Waiting, ...]:
+    """Return the queue of the maps that wait in the memory, if some do."""
+    program = order.program(engine)
+    if not program.levels:
+        return ()
+    each = program.beats_of_map_word
+    unit = gcd(*(engine.words(order.network.shapes[number]) for number in order.outside))
+    return (Waiting(each * program.stored, each * max(program.levels), program.width, each * unit),)
 
 
 def layers_as_made(graph: Graph, made: Made | None, beside: Iterable[str]) -> Graph:
@@ -103,20 +108,3 @@ def layers_as_made(graph: Graph, made: Made | None, beside: Iterable[str]) -> Gr
     engine = engine_of(*made.engine, weight_bits=part.network.weight_bits)
     order = Order.of(engine.network(part.network), made.strips, made.outside)
     return layers_in_turn(graph, part, engine, order, None, beside)
-
-
-def paced(graph: Graph) -> Graph:
-    """Return a graph, or a copy, in which the memory and the engine know when weights come. Nothing else goes to the
-    memory from here on."""
-    producers, known = graph.producers(), dict[Node, Node]()
-    for node in graph.nodes:
-        if isinstance(node.attributes, LayerEngineAttributes):
-            memory = producers[node.inputs[1]]
-            index, given = memory.outputs.index(node.inputs[1]), known.get(memory, memory).attributes
-            plan = plan_of(memory)
-            engine = paced_by(node.attributes, plan, index)
-            layers = [replace(each, pace=engine.pace) if k == index else each for k, each in enumerate(given.layers)]
-            told = replace(given, layers=tuple(layers), longest=plan.longest)
-            known[memory] = replace(memory, attributes=told, kept={})
-            known[node] = replace(node, attributes=engine, kept={})
-    return graph.copy(known) if known else graph

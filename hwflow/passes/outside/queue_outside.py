@@ -20,10 +20,10 @@ from hwflow.cores.external.weight_memory import (
     Waiting,
     WeightMemoryAttributes,
     plan_of,
-    require_room,
 )
 from hwflow.cores.streams.delay import StreamDelayAttributes
 from hwflow.ir.graph import Graph, Names, Node, Value
+from hwflow.passes.outside.memory_shared import memory_shared
 
 NAME = "memory"
 """Of the node that has the memory."""
@@ -90,8 +90,6 @@ def _planned(graph: Graph, held: Mapping[str, Fraction], timing: MemoryTiming) -
             room = delayed.delay if isinstance(delayed, StreamDelayAttributes) else times * held[value.name]
             waiting.append(Waiting(words, ceil(room * words), word_bits(value.typed, width)))
         memory.attributes, memory.kept = replace(memory.attributes, queues=tuple(waiting), longest=0), {}
-        plan = plan_of(memory)
-        if plan.fits:
+        if plan_of(memory).fits:
             break
-    require_room(plan, graph.name)
-    return plan
+    return memory_shared(graph, memory)
