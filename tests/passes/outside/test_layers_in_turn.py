@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from hwflow.api.compiler import dataflow
+from hwflow.boards import find_board
 from hwflow.cores.engine.engine_layers import JoinedMaps
 from hwflow.cores.engine.strips import fastest
+from hwflow.cores.external.weight_memory import plan_of
+from hwflow.cores.operator import Folding
+from hwflow.cores.registry import hardware
 from hwflow.ir.graph import Graph
 from hwflow.passes.outside.engine_parts import EnginePart, engine_part, engine_parts, sources
 from hwflow.passes.outside.layers_in_turn import engine_of, layers_in_turn
+from hwflow.passes.outside.queue_outside import queue_outside
 from hwflow.verify.golden import evaluate
+from tests.flow.test_layers_in_turn import deep
 from tests.models import Builder
 
 
@@ -254,3 +261,24 @@ def test_a_part_may_end_in_front_of_its_last_vectors(tmp_path: Path) -> None:
     found = [[len(part.network.layers) for part in engine_parts(graph, source)] for source in sources(graph)]
     assert found[0] == [4, 2]
     assert all(len(counts) < 2 for counts in found[-2:])
+
+
+def test_who_shares_the_memory_knows_its_plan(tmp_path: Path) -> None:
+    """A queue there, too, makes the engine slower: its weights are no later than it counts with."""
+    graph = dataflow(deep().load(tmp_path).quantized)
+    timing = find_board("ulx3s_85f").memory_timing(Fraction(100_000_000))
+    parts = [part for source in sources(graph) for part in engine_parts(graph, source)]
+    part, engine = max(parts, key=lambda part: part.network.weights), engine_of(4, 1, 16)
+    order = fastest(part.network, engine, 40_000, 1.0)
+    assert order is not None
+    alone = layers_in_turn(graph, part, engine, order, timing)
+    beside = queue_outside(alone, {part.source.name: Fraction(1)}, timing)
+    cycles = []
+    for made in (alone, beside):
+        nodes = {node.op: node for node in made.nodes}
+        given, memory = nodes["layer_engine"].attributes, nodes["weight_memory"]
+        assert given.planned == plan_of(memory)
+        assert "memory_queue" not in nodes or nodes["memory_queue"].attributes.planned == given.planned
+        assert hardware("weight_memory").cycles(memory, Folding(2, 2)) == given.pace.cycles
+        cycles.append(given.pace.cycles)
+    assert cycles[0] < cycles[1]
