@@ -16,7 +16,7 @@ from hwflow.cores.timing import Steps
 from hwflow.ir.graph import Node, Value
 from hwflow.schedule.plan import Plan
 from hwflow.schedule.throughput.evaluate import Run, evaluate
-from hwflow.schedule.throughput.events import Actor, Channel, event_graph
+from hwflow.schedule.throughput.events import Actor, Arc, Channel, event_graph
 from hwflow.schedule.throughput.firing import NEVER, Cycles
 
 MOST_EVENTS = 1 << 21  # of a frame: more take longer than a picture is worth
@@ -156,18 +156,16 @@ class _Waits:
         self._blocked: dict[Actor, npt.NDArray[np.bool_]] = {}
         self._cycles = cycles
         for channel in channels:
-            given, taken = cycles[channel.producer][channel.produces], cycles[channel.consumer][channel.consumes]
-            late = taken == given + channel.latency
-            self._note(self._starved, channel.consumer, channel.consumes[late])
+            self._note(self._starved, channel.arrivals(), interval)
             depth = depths[channel.node][channel.index]
             if depth > 0:
-                number = np.arange(channel.beats) - depth  # of the beat whose place it takes
-                frames, beat = np.divmod(number, channel.beats)
-                late = given == taken[beat] + frames * interval + 1
-                self._note(self._blocked, channel.producer, channel.produces[late])
+                self._note(self._blocked, channel.credits(depth), interval)
 
-    def _note(self, table: dict[Actor, npt.NDArray[np.bool_]], actor: Actor, events: Steps) -> None:
-        table.setdefault(actor, np.zeros(actor.events, dtype=np.bool_))[events] = True
+    def _note(self, table: dict[Actor, npt.NDArray[np.bool_]], arc: Arc, interval: int) -> None:
+        """Note the events of an arc's target that come as soon as it lets them."""
+        frames, events = np.divmod(arc.events, arc.source.events)
+        late = self._cycles[arc.target][arc.targets] == self._cycles[arc.source][events] + frames * interval + arc.lag
+        table.setdefault(arc.target, np.zeros(arc.target.events, dtype=np.bool_))[arc.targets[late]] = True
 
     def of(self, actor: Actor) -> tuple[int, int]:
         """Return the cycles that it is starved, and blocked, between its first and last event."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from math import ceil, gcd
 
 import numpy as np
@@ -26,8 +26,8 @@ from hwflow.ir.graph import Node, Value
 from hwflow.schedule.fixed_depths import fixed_depths
 from hwflow.schedule.plan import Plan
 from hwflow.schedule.shares import shares
+from hwflow.schedule.throughput.dependences import Dependence, Dependences, Numbered, Side
 from hwflow.schedule.throughput.evaluate import Run
-from hwflow.schedule.throughput.events import distinct_waits
 
 _FRAMES = 2  # of a run: each is a period later than the one before
 _CHUNK = 1 << 18  # events processed together
@@ -35,8 +35,7 @@ _FEW = 1 << 24  # beats of a queue beside what follows: looked at one by one wit
 _KEPT = 3  # timings in memory: neighbours are visited in succession
 _BITS = 62  # of a fixed-point number of cycles
 
-_Process = tuple[Node, int]
-_Constraint = tuple[_Process, _Process, int]  # the second starts at least so many cycles after the first
+_Constraint = tuple[Numbered, Numbered, int]  # the second starts at least so many cycles after the first
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,10 +78,9 @@ class EvenSteps:
 
 @dataclass(frozen=True, eq=False)
 class _QueueEnd:
-    """One end of a queue: the process that produces or consumes its beats, and its step for each beat. ``follows``: the
-    process has no steps of its own; spacing and steps are those of the end that it follows."""
+    """One end of a queue, or of what a process waits for: its step for each beat. ``follows``: the process has no steps
+    of its own; spacing and steps are those of the end that it follows."""
 
-    process: _Process
     spacing: EvenSteps
     steps: Beats
     follows: bool = False
@@ -113,10 +111,6 @@ class _QueueEnd:
         frame, beat = _in_frames(beats, len(self.steps))
         return self.spacing.cycles(frame * self.spacing.count + self.steps[beat])
 
-    def followed_by(self, process: _Process) -> _QueueEnd:
-        """Return the end of a process that has one step for each beat, at the same cycles."""
-        return replace(self, process=process, follows=True)
-
     def done(self, cycles: Steps) -> Steps:
         """Return, for each of ``cycles``, how many beats since the start of the frame are no later."""
         steps = self.spacing.done(cycles)
@@ -130,19 +124,17 @@ class _QueueEnd:
 class EvenSchedule:
     """The even schedule of a plan, whose depths may be open, with one frame every ``period`` cycles. The period must be
     at least the steps per frame of every process. A frame synchroniser, and a relay behind one, follow their consumer,
-    and a FIFO in a node of its own follows its producer: none of them has steps of its own.
+    and a FIFO in a node of its own and an output of the graph follow their producer: none of them has steps of its own.
 
     ``starts``: the cycle in which each process begins, once :meth:`settle` has found them.
     """
 
     def __init__(self, plan: Plan, period: int) -> None:
         self._graph, self.period = plan.graph, period
-        self._producers = plan.graph.producers()
-        self._consumers = {value: readers[0][0] for value, readers in plan.graph.consumers().items() if readers}
-        self._timing = lru_cache(_KEPT)(plan.timing)
+        self._depends = Dependences(plan, _KEPT)
         self._fixed_depths, self._shares = fixed_depths(plan.graph), shares(plan.graph)
         self._relays_follow = False
-        self.starts: Mapping[_Process, int] = {}
+        self.starts: Mapping[Numbered, int] = {}
 
     def settle(self) -> bool:
         """Find the starts; return False if there are none. Relays spread their steps, too, or else follow the cores
@@ -153,139 +145,81 @@ class EvenSchedule:
         return self._relays_follow and self._settle()
 
     def _settle(self) -> bool:
-        processes: list[_Process] = []
+        processes: list[Numbered] = []
         constraints: list[_Constraint] = []
         for node in self._graph.nodes:
             processes += self._processes(node)
-            constraints += self._waits(node)
-            for value in node.inputs:
-                if value in self._producers:
-                    constraints += self._arrivals(value)
-        starts = least_starts(processes, constraints)
+            constraints += map(self._constraint, self._depends.of_core(node))
+            for value in self._depends.queues(node):
+                constraints += map(self._constraint, self._depends.of_queue(value, self._fixed_depths.get(value)))
+        starts = least_starts([*processes, *self._depends.ends.values()], constraints)
         self.starts = starts or {}
         return starts is not None
 
     def allows(self, node: Node) -> bool:
         """Tell whether the processes of a core, with its present decision, sustain the period by themselves."""
-        self._timing.cache_clear()
-        return least_starts(self._processes(node), list(self._waits(node))) is not None
+        self.release()
+        return least_starts(self._processes(node), [*map(self._constraint, self._depends.of_core(node))]) is not None
 
     def release(self) -> None:
         """Free the memory of the cached timings."""
-        self._timing.cache_clear()
+        self._depends.timing.cache_clear()
 
     def depths(self) -> dict[Value, int]:
         """Return for each value the least FIFO depth with which this schedule is possible."""
-        found: dict[Value, int] = {}
-        for node in self._graph.nodes:
-            for value in (*node.inputs, *node.outputs):
-                if value in self._producers and (value in node.inputs or value not in self._consumers):
-                    found[value] = self._fixed(value) or self._depth(value)
-        return found
+        queues = (value for node in self._graph.nodes for value in self._depends.queues(node))
+        return {value: self._fixed_depths.get(value) or self._depth(value) for value in queues}
 
     def run(self) -> Run:
         """Return upper bounds of the cycles of self-timed hardware with these depths; its interval is the period."""
         outputs = []
-        for port in self._graph.outputs:
-            if port.value in self._producers:
-                consumed = self._consumed(port.value)
-                first = self._start(port.value) + consumed.cycles(every(len(consumed.steps)))
-                outputs.append(np.array([first + frame * self.period for frame in range(_FRAMES)]))
+        for value, process in self._depends.ends.items():
+            consumed = self._end(self._depends.taken(value))
+            first = self.starts[process] + consumed.cycles(every(len(consumed.steps)))
+            outputs.append(np.array([first + frame * self.period for frame in range(_FRAMES)]))
         return Run(tuple(outputs), exact=False)
 
-    # --- constraints -----------------------------------------------------------------------------------------------
+    def _processes(self, node: Node) -> list[Numbered]:
+        return [(node, k) for k in range(len(self._depends.timing(node).processes))]
 
-    def _processes(self, node: Node) -> list[_Process]:
-        return [(node, k) for k in range(len(self._timing(node).processes))]
-
-    def _waits(self, node: Node) -> Iterator[_Constraint]:
-        """Yield the constraints between the processes of a core."""
-        for target, process in enumerate(self._timing(node).processes):
-            for wait in process.waits:
-                steps, needs = distinct_waits(wait)
-                before, after = self._end((node, wait.process), needs), self._end((node, target), steps)
-                yield before.process, after.process, _separation(before, after) + wait.lag
-
-    def _arrivals(self, value: Value) -> Iterator[_Constraint]:
-        """Yield the constraint from a value's producer to its consumer, and that of the credits of a fixed depth."""
-        produced, consumed = self._produced(value), self._consumed(value)
-        yield produced.process, consumed.process, _separation(produced, consumed) + self._latency(value)
-        if (depth := self._fixed(value)) is not None:
-            yield consumed.process, produced.process, _separation(consumed, produced, depth) + 1
+    def _constraint(self, each: Dependence) -> _Constraint:
+        before, after = self._end(each.before), self._end(each.after)
+        return each.before.process, each.after.process, _separation(before, after, each.back) + each.lag
 
     def _depth(self, value: Value) -> int:
-        produced, consumed = self._produced(value), self._consumed(value)
-        return _backlog(produced, consumed, self.starts[produced.process] - self._start(value))
+        made, taken = self._depends.made(value), self._depends.taken(value)
+        between = self.starts[made.process] - self.starts[taken.process]
+        return _backlog(self._end(made), self._end(taken), between)
 
-    # --- ends of queues --------------------------------------------------------------------------------------------
-
-    def _produced(self, value: Value) -> _QueueEnd:
-        node = self._producers[value]
-        index = node.outputs.index(value)
-        for k, process in enumerate(self._timing(node).processes):
-            if index in process.produces:
-                return self._followed((node, k)) or self._end((node, k), process.produces[index])
-        raise KeyError(value)  # uncovered: a defect of ours
-
-    def _consumed(self, value: Value) -> _QueueEnd:
-        """Return the consuming end. Beats of a graph output are consumed as they arrive."""
-        if value not in self._consumers:
-            produced = self._produced(value)
-            return produced.followed_by(produced.process)
-        node = self._consumers[value]
-        index = node.inputs.index(value)
-        for k, process in enumerate(self._timing(node).processes):
-            if index in process.consumes:
-                return self._followed((node, k)) or self._end((node, k), process.consumes[index])
-        raise KeyError(value)  # uncovered: a defect of ours
-
-    def _start(self, value: Value) -> int:
-        """Return the start of the process that consumes a value's beats."""
-        if value in self._consumers:
-            return self.starts[self._consumed(value).process]
-        return self.starts[self._produced(value).process] + self._latency(value)
-
-    def _fixed(self, value: Value) -> int | None:
-        """Return the depth of a value's queue where that is no decision."""
-        return self._fixed_depths.get(value)
-
-    def _latency(self, value: Value) -> int:
-        node = self._producers[value]
-        return self._timing(node).latency[node.outputs.index(value)]
-
-    def _followed(self, process: _Process) -> _QueueEnd | None:
-        """Return both ends of a process that follows another one; None where it has steps of its own."""
-        node, _ = process
+    def _end(self, side: Side) -> _QueueEnd:
+        """Return a side of a dependence with the cycles of its process, or of that which this follows."""
+        node, number = side.process
+        if node is None:
+            return replace(self._end(self._depends.made(self._graph.outputs[number].value)), follows=True)
         follows = hardware(node.op).follows
         if follows is Neighbour.EITHER:
             follows = self._neighbour_of_relay(node)
         if follows is Neighbour.PRODUCER:
-            return self._produced(node.inputs[0]).followed_by(process)
-        if follows is Neighbour.CONSUMER and node.outputs[0] in self._consumers:
-            return self._consumed(node.outputs[0]).followed_by(process)
-        return None
-
-    def _end(self, process: _Process, beats: Beats) -> _QueueEnd:
-        """Return the end whose process has these steps of its own for the ``beats``."""
-        node, number = process
-        steps = self._timing(node).processes[number].steps
-        share = self._shares.get(node)
+            return replace(self._end(self._depends.made(node.inputs[0])), follows=True)
+        if follows is Neighbour.CONSUMER and node.outputs[0] in self._depends.consumers:
+            return replace(self._end(self._depends.taken(node.outputs[0])), follows=True)
+        steps, share = self._depends.timing(node).processes[number].steps, self._shares.get(node)
         if share is None:
-            return _QueueEnd(process, EvenSteps(self.period, steps), beats)
+            return _QueueEnd(EvenSteps(self.period, steps), side.steps)
         slower = max(steps, min(self.period, ceil(steps / share)))
-        return _QueueEnd(process, EvenSteps(self.period, slower, taken=steps), beats)
+        return _QueueEnd(EvenSteps(self.period, slower, taken=steps), side.steps)
 
     def _neighbour_of_relay(self, relay: Node) -> Neighbour | None:
         """Return whose steps a relay follows: the consumer's where it has what a frame synchroniser makes, alone."""
         source = relay
         while hardware(source.op).follows is Neighbour.EITHER:
-            source = self._producers[source.inputs[0]]
+            source, _ = self._depends.producers[source.inputs[0]]
         if hardware(source.op).follows is Neighbour.CONSUMER:
             return Neighbour.CONSUMER
         return Neighbour.PRODUCER if self._relays_follow else None
 
 
-def least_starts(processes: Sequence[_Process], constraints: Sequence[_Constraint]) -> dict[_Process, int] | None:
+def least_starts(processes: Sequence[Numbered], constraints: Sequence[_Constraint]) -> dict[Numbered, int] | None:
     """Return the least starts from 0 on that satisfy all constraints, or None if there are none (Bellman-Ford)."""
     starts = dict.fromkeys(processes, 0)
     for _ in range(len(processes) + 1):  # no path is longer unless there is a positive cycle

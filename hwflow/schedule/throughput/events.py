@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hwflow.cores.timing import Steps, Timing, Wait, compact, every
+from hwflow.cores.timing import Steps, compact, every
 from hwflow.ir.graph import Node, Value
 from hwflow.schedule.plan import Plan
+from hwflow.schedule.throughput.dependences import ROOM, Dependences, Numbered, Side
 
 
 @dataclass(eq=False)
@@ -33,10 +34,11 @@ class Actor:
         return len(self.steps)
 
     def events_at(self, steps: Steps) -> Steps:
-        """Return the event numbers of these steps."""
+        """Return the event numbers of these steps; negative ones are of earlier frames."""
         if self.events == self.of:
             return steps
-        found: Steps = np.searchsorted(self.steps, steps)
+        frame, step = np.divmod(steps, self.of)
+        found: Steps = frame * self.events + np.searchsorted(self.steps, step)
         return found
 
 
@@ -77,11 +79,10 @@ class Channel:
         return Arc(self.producer, self.produces, self.consumer, self.consumes, self.latency)
 
     def credits(self, depth: int) -> Arc:
-        """Return the arc of the credits of a queue of ``depth`` beats: a beat is produced at least one cycle after the
-        beat ``depth`` before it was consumed."""
+        """Return the arc of the credits of a queue: each beat takes the place of the one ``depth`` before it."""
         events = np.empty(self.beats, dtype=np.int32)
         self.fill_credits(depth, events)
-        return Arc(self.consumer, events, self.producer, self.produces, 1)
+        return Arc(self.consumer, events, self.producer, self.produces, ROOM)
 
     def fill_credits(self, depth: int, events: Steps) -> None:
         """Write the source events of :meth:`credits` to ``events``."""
@@ -110,67 +111,42 @@ class EventGraph:
 
 def event_graph(plan: Plan) -> EventGraph:
     """Return the event graph of a plan, whose depths may be open."""
-    timings = {node: plan.timing(node) for node in plan.graph.nodes}
-    result = EventGraph([], [], [], [])
-    produces: dict[Value, tuple[Actor, Steps]] = {}
-    consumes: dict[Value, tuple[Actor, Steps]] = {}
-    for node, timing in timings.items():
-        core = _actors(node, timing)
-        for actor, process in zip(core, timing.processes, strict=True):
-            for index, steps in process.consumes.items():
-                consumes[node.inputs[index]] = (actor, compact(actor.events_at(np.asarray(steps))))
-            for index, steps in process.produces.items():
-                produces[node.outputs[index]] = (actor, compact(actor.events_at(np.asarray(steps))))
-        result.actors += core
-        result.waits += _waits(timing, core)
-    for port in plan.graph.outputs:
-        if port.value in produces:
-            beats = compact(every(len(produces[port.value][1])))
-            consumes[port.value] = (Actor(None, len(beats), beats), beats)
-            result.actors.append(consumes[port.value][0])
-    for node, timing in timings.items():
-        for index, value in enumerate(node.outputs):
-            latency = timing.latency[index]
-            result.channels.append(Channel(value, node, index, latency, *produces[value], *consumes[value]))
-    result.sources = [Source(*taken) for value, taken in consumes.items() if value not in produces]
-    return result
+    depends = Dependences(plan)
+    actors: dict[Numbered, Actor] = {}
+    for node in plan.graph.nodes:
+        actors |= _actors(node, depends)
+    for value, process in depends.ends.items():
+        beats = compact(every(len(depends.made(value).steps)))
+        actors[process] = Actor(None, len(beats), beats)
+
+    def events(side: Side) -> tuple[Actor, Steps]:
+        actor = actors[side.process]
+        return actor, compact(actor.events_at(np.asarray(side.steps)))
+
+    waits = [
+        Arc(*events(each.before), *events(each.after), each.lag)
+        for node in plan.graph.nodes for each in depends.of_core(node)
+    ]
+    channels = [
+        Channel(value, node, index, each.lag, *events(each.before), *events(each.after))
+        for value, (node, index) in depends.producers.items() for each in depends.of_queue(value)
+    ]
+    inputs = [value for value in depends.consumers if value not in depends.producers]
+    sources = [Source(*events(depends.taken(value))) for value in inputs]
+    return EventGraph([*actors.values()], waits, channels, sources)
 
 
-def _actors(node: Node, timing: Timing) -> list[Actor]:
-    """Return the actors of a core, one for each process."""
-    return [Actor(node, process.steps, _visited(timing, index)) for index, process in enumerate(timing.processes)]
-
-
-def _waits(timing: Timing, core: list[Actor]) -> list[Arc]:
-    """Return the arcs between the actors of a core."""
-    arcs = []
-    for actor, process in zip(core, timing.processes, strict=True):
-        for wait in process.waits:
-            steps, needs = distinct_waits(wait)
-            source = core[wait.process]
-            frame, step = np.divmod(needs, source.of)
-            events = frame * source.events + source.events_at(step)
-            arcs.append(Arc(source, compact(events), actor, compact(actor.events_at(steps)), wait.lag))
-    return arcs
-
-
-def _visited(timing: Timing, index: int) -> Steps:
-    """Return the steps of process ``index`` that have dependences, and the last one."""
-    process = timing.processes[index]
-    matters = np.zeros(process.steps, dtype=np.bool_)
-    matters[-1] = True
-    for steps in (*process.consumes.values(), *process.produces.values()):
-        matters[np.asarray(steps)] = True
-    for wait in process.waits:
-        matters[distinct_waits(wait)[0]] = True
-    for other in timing.processes:
-        for wait in other.waits:
-            if wait.process == index:
-                matters[wait.need % process.steps] = True
-    return compact(np.flatnonzero(matters))
-
-
-def distinct_waits(wait: Wait) -> tuple[Steps, Steps]:
-    """Return the steps that wait for another step than their predecessor does, and the steps waited for."""
-    places = np.flatnonzero(np.diff(wait.need, prepend=wait.need[0] - 1))
-    return places * wait.steps, wait.need[places]
+def _actors(node: Node, depends: Dependences) -> dict[Numbered, Actor]:
+    """Return the actors of a core, one for each process. Their events are the steps that have dependences, and the last
+    one."""
+    processes = depends.timing(node).processes
+    matters = [np.zeros(process.steps, dtype=np.bool_) for process in processes]
+    for process, own in zip(processes, matters, strict=True):
+        own[-1] = True
+        for steps in (*process.consumes.values(), *process.produces.values()):
+            own[np.asarray(steps)] = True
+    for each in depends.of_core(node):
+        for side in (each.before, each.after):
+            own = matters[side.process[1]]
+            own[np.asarray(side.steps) % len(own)] = True
+    return {(node, k): Actor(node, len(own), compact(np.flatnonzero(own))) for k, own in enumerate(matters)}

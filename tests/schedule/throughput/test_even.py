@@ -53,8 +53,8 @@ def test_a_pace_by_hand() -> None:
     assert half.cycles(np.arange(-4, 8)).tolist() == [-20, -18, -15, -13, 0, 2, 5, 7, 20, 22, 25, 27]
     assert half.done(np.arange(-3, 9)).tolist() == [0, 0, 0, 1, 1, 2, 2, 2, 3, 3, 4, 4]
     assert half.done(np.array([19, 20])).tolist() == [4, 5]
-    some = _QueueEnd((Node("n", [], [], Timed(None)), 0), pace, np.array([1, 2]))  # cycles 2 and 5
-    for end in (some, some.followed_by((Node("m", [], [], Timed(None)), 0))):
+    some = _QueueEnd(pace, np.array([1, 2]))  # cycles 2 and 5
+    for end in (some, replace(some, follows=True)):
         assert end.cycles(np.arange(-1, 3)).tolist() == [-5, 2, 5, 12]
         assert end.done(np.arange(-5, 13)).tolist() == [0] * 7 + [1] * 3 + [2] * 7 + [3]
 
@@ -68,7 +68,7 @@ def test_depths_and_starts_by_hand() -> None:
     plan = chain([Timing((Process(3, {0: every(3)}, {0: every(3)}),), (2,)), Timing((burst,), (1,))])
     schedule = EvenSchedule(plan, 9)
     assert schedule.settle()
-    assert [start for _, start in sorted((node.name, at) for (node, _), at in schedule.starts.items())] == [0, 6]
+    assert list(schedule.starts.values()) == [0, 6, 7]
     assert list(schedule.depths().values()) == [3, 1]
     (output,) = schedule.run().outputs
     assert output[:, 0].tolist() == [15, 24]
@@ -110,8 +110,7 @@ def test_a_part_of_a_frame_bounds_all(seed: int) -> None:
         slowest = max(slowest, period * repeats)
     period = slowest + int(rng.integers(0, 30))
     first, second = (
-        _QueueEnd((Node("n", [], [], Timed(None)), k), EvenSteps(period, steps.period * steps.times), steps)
-        for k, steps in enumerate(ends)
+        _QueueEnd(EvenSteps(period, steps.period * steps.times), steps) for steps in ends
     )
     plain = [replace(end, steps=np.asarray(end.steps)) for end in (first, second)]
     assert first.times == times and plain[0].times == 1
@@ -137,11 +136,8 @@ def test_a_share_of_a_frame(seed: int) -> None:
     ]
     period = ceil(max(part.period * times for part in parts) / share) + int(rng.integers(0, 30))
     first, second = (
-        _QueueEnd(
-            (Node("n", [], [], Timed(None)), k),
-            EvenSteps(period, ceil(part.period * times / share), taken=part.period * times), part,
-        )
-        for k, part in enumerate(parts)
+        _QueueEnd(EvenSteps(period, ceil(part.period * times / share), taken=part.period * times), part)
+        for part in parts
     )
 
     def cycle(end: _QueueEnd, beat: int) -> int:
@@ -190,12 +186,12 @@ def test_what_follows_a_core_takes_no_memory_for_its_beats(times: int) -> None:
     try:
         schedule = EvenSchedule(plan, 3 * times)
         assert schedule.settle()
-        starts = [start for _, start in sorted((node.name, at) for (node, _), at in schedule.starts.items())]
+        starts = list(schedule.starts.values())
         depths = list(schedule.depths().values())
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert starts == [0, 1, 2]
+    assert starts == [0, 1, 2, 3]
     assert all(0 <= depth - 2 <= (2 if times > 5 else 0) for depth in depths[:2])
     assert peak < 1 << 26
 
