@@ -75,7 +75,7 @@ class IntType:
         """Return the narrowest type that holds ``interval``: unsigned when nothing is negative."""
         if interval.lo >= 0:
             return cls(max(1, interval.hi.bit_length()), False)
-        return cls(max((-interval.lo - 1).bit_length(), interval.hi.bit_length()) + 1, True)
+        return cls(max((-interval.lo - 1).bit_length(), max(0, interval.hi).bit_length()) + 1, True)
 
     def __str__(self) -> str:
         return f"{'i' if self.signed else 'u'}{self.bits}"
