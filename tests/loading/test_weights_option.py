@@ -155,6 +155,22 @@ def test_a_refusal_names_what_differs_alone(trained_anew, capsys) -> None:
     assert len(said) == 1 and "node 'add': must be a sum of scales that hardware has room for" in said[0]
 
 
+def test_what_cannot_be_loaded_is_built_anew(tmp_path: Path, capsys) -> None:
+    """A function's table is hardware: it is no remedy to make everything loadable, which is so already."""
+    for name, scale in (("one", 0.031), ("other", 0.033)):
+        b = Builder()
+        x = b.requantize(b.node("Sigmoid", b.requantize(b.input("x", ("N", 6)), scale, 100)), 1 / 256, 0)
+        weights = b.weights(np.random.default_rng(0).integers(-60, 61, (6, 4)), 0.0173)
+        b.output(b.requantize(b.node("MatMul", x, weights), 0.03, 100))
+        b.save(tmp_path, f"{name}.onnx")
+    folder = synthesized(tmp_path)
+    capsys.readouterr()
+    assert main(["compare", str(folder / "out"), "--weights", str(folder / "other.onnx")]) == 1
+    said = capsys.readouterr().err
+    assert "must be the same for both models" in said
+    assert "build it anew" in said and "--loadable" not in said
+
+
 def test_what_is_not_loaded_must_be_the_same(folder, capsys) -> None:
     """Only the dense layer is loaded: another kernel of the convolution is refused, whatever table it stands in."""
     args = ["--board", "ulx3s_12f", "--fps", "20000", "--until", "verilog", "--loadable", "dense"]

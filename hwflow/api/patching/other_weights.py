@@ -13,9 +13,10 @@ from hwflow.api import made_from
 from hwflow.api.options.synth_options import synth_options
 from hwflow.api.patching.differences import differences
 from hwflow.api.patching.patched_output import held_in, written_like
+from hwflow.api.request import ALL
 from hwflow.display import show, show_path
 from hwflow.errors import Finding, ModelRefused, UsageError
-from hwflow.toolchain.patching.bitstream import RULE
+from hwflow.toolchain.patching.bitstream import REBUILD, RULE
 
 
 @contextmanager
@@ -41,14 +42,15 @@ def with_weights(
         folder = Path(room) / "out"
         folder.mkdir()
         written_like(out, design, folder, progress, asked.table())
-        findings = [*differences(out, folder), *_fixed_tables(out, folder)]
+        everything = asked.given["loadable"] == ALL
+        findings = [*differences(out, folder), *_fixed_tables(out, folder, everything=everything)]
         if findings:
             raise ModelRefused(findings)
         yield folder
 
 
-def _fixed_tables(before: Path, now: Path) -> Iterator[Finding]:
-    """Yield the tables that differ and are not loaded."""
+def _fixed_tables(before: Path, now: Path, *, everything: bool) -> Iterator[Finding]:
+    """Yield the tables that differ and are not loaded. ``everything``: what can be loaded is."""
     manifest = json.loads((before / "manifest.json").read_text())
     loaded = {memory["file"] for memory in manifest["load"]["memories"]}
     for file in manifest["weights"]:
@@ -57,5 +59,6 @@ def _fixed_tables(before: Path, now: Path) -> Iterator[Finding]:
             yield Finding(
                 RULE, f"table {show(Path(file).stem)}",
                 "must be the same for both models, for its layer is not loadable",
-                "build the design with this layer named by '--loadable', or with '--loadable all'",
+                REBUILD if everything
+                else "build the design with this layer named by '--loadable', or with '--loadable all'",
             )
