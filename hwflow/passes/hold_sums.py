@@ -17,7 +17,7 @@ from hwflow.numerics.accumulator_bounds import width_of
 from hwflow.numerics.requantizers.held_form import LOADABLE_MULTIPLIER, HeldForm
 from hwflow.numerics.requantizers.shift_rounding import ShiftRounding
 from hwflow.numerics.requantizers.stages import NoSteps, StepStage, chain
-from hwflow.numerics.requantizers.sum_shift import GREATEST_SHIFT, Grid, SumShift, find_sum_shift
+from hwflow.numerics.requantizers.sum_shift import GREATEST_SHIFT, Grid, SumShift, find_sum_shift, sums_of
 from hwflow.types import Interval
 
 Room: TypeAlias = tuple[HeldFactors, HeldForm]
@@ -69,10 +69,11 @@ def _form(add: Node[ScaledAddAttributes], requantizer: Node[RequantizeAttributes
         return None
     (first,), (second,) = add.attributes.multipliers
     (stages,) = requantizer.attributes.stages
-    total = add.outputs[0].typed.interval
-    far = max(-total.lo, total.hi, 1) << _FAR
+    # Of all pairs, of which a channel may have fewer: another model's has others.
+    least, most = sums_of((first, second), a, b)
+    far = max(-least, most, 1) << _FAR
     try:
-        steps, every = chain(stages, total.lo, total.hi), chain(stages, -far, far)
+        steps, every = chain(stages, least, most), chain(stages, -far, far)
     except NoSteps:
         return None
     if steps.direction != 1:

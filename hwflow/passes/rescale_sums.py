@@ -15,7 +15,7 @@ from hwflow.ir.graph import Graph, Node
 from hwflow.ir.node_attributes import RequantizeAttributes, ScaledAddAttributes
 from hwflow.numerics.requantizers.shift_rounding import ShiftRounding
 from hwflow.numerics.requantizers.stages import Stage, StepStage, chain
-from hwflow.numerics.requantizers.sum_shift import GREATEST_SHIFT, Grid, SumShift, find_sum_shift
+from hwflow.numerics.requantizers.sum_shift import GREATEST_SHIFT, Grid, SumShift, find_sum_shift, sums_of
 from hwflow.passes.infer_types import infer_types
 
 MOST_POINTS = 1 << 22  # among more pairs some always lie so near to a step that multipliers cannot be much shorter
@@ -56,7 +56,7 @@ def _rescale(add: Node[ScaledAddAttributes], requantize: Node[RequantizeAttribut
         return
     grids = []
     for channel in distinct:
-        lo, hi = _sums(channel.multipliers, a, b)
+        lo, hi = sums_of(channel.multipliers, a, b)
         steps, multipliers = chain(channel.stages, lo, hi), channel.multipliers
         if steps.direction == -1:
             steps, multipliers = steps.mirrored(), (-multipliers[0], -multipliers[1])
@@ -68,7 +68,7 @@ def _rescale(add: Node[ScaledAddAttributes], requantize: Node[RequantizeAttribut
         return
     forms = dict(zip(distinct, found, strict=True))
     of = [forms[channel] for channel in channels]
-    stages = {form: (StepStage(form.steps(*_sums(form.multipliers, a, b))),) for form in found}
+    stages = {form: (StepStage(form.steps(*sums_of(form.multipliers, a, b))),) for form in found}
     if len(distinct) == 1:
         of = of[:1]
     axis = add.attributes.axis if len(requantize.attributes.stages) == 1 < len(distinct) else requantize.attributes.axis
@@ -109,9 +109,3 @@ def _shortest(grids: tuple[Grid, ...]) -> list[SumShift] | None:
         else:
             best = found
     return best
-
-
-def _sums(multipliers: tuple[int, int], a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int]:
-    """Return the minimum and maximum sum."""
-    ends = [sorted(m * x for x in interval) for m, interval in zip(multipliers, (a, b), strict=True)]
-    return ends[0][0] + ends[1][0], ends[0][1] + ends[1][1]

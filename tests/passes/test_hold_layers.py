@@ -96,6 +96,23 @@ def test_sums_of_far_other_scales(tmp_path, scales) -> None:
     assert finding.where == "node 'sum'" and "must be a sum of scales that hardware has room for" in finding.message
 
 
+def test_a_sum_whose_channels_have_few_pairs(tmp_path) -> None:
+    """Where one operand varies the other one does not: no sum is as large as both at their greatest."""
+    b = Builder()
+    x = b.requantize(b.input("x", ("N", 2)), 0.05, 128)
+    operands = [
+        b.requantize(b.node("MatMul", x, b.weights(weights, 0.1), name=name), 0.005, 128)
+        for name, weights in (("one", [[7, 0], [0, 0]]), ("other", [[0, 0], [0, -7]]))
+    ]
+    b.output(b.requantize(b.node("Add", *operands, name="sum"), 0.0063, 100))
+    quantized = b.load(tmp_path).quantized
+    graph = dataflow(quantized, holding=(holding := Holding(loadable=True)))
+    assert "sum" in holding.found
+    x = {graph.inputs[0].name: np.stack([np.arange(256), np.arange(256)], axis=1)}
+    (y,), (expected,) = evaluate(graph, x).values(), evaluate(quantized, x).values()
+    assert (y == expected).all() and len(np.unique(expected)) > 10
+
+
 def test_sums_that_are_not_held(tmp_path) -> None:
     """One that is an output, one of products too long to be tried, and those of layers that are not named."""
     b = Builder()

@@ -28,6 +28,12 @@ _CHUNK = 1 << 18  # points evaluated at once
 _TIGHT = 2048  # points nearest to a step, on either side of it
 
 
+def sums_of(multipliers: tuple[int, int], a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int]:
+    """Return the minimum and maximum of ``ma * a + mb * b`` over all pairs of two intervals."""
+    ends = [sorted(m * x for x in interval) for m, interval in zip(multipliers, (a, b), strict=True)]
+    return ends[0][0] + ends[1][0], ends[0][1] + ends[1][1]
+
+
 @dataclass(frozen=True)
 class Grid:
     """All pairs (a, b) of two intervals, and their required values: ``steps(ma * a + mb * b)``.
@@ -52,8 +58,8 @@ class Grid:
     @cached_property
     def ends(self) -> tuple[int, int]:
         """The minimum and maximum value, at corners of the grid."""
-        sums = [sum(m * x for m, x in zip(self.multipliers, p, strict=True)) for p in product(self.a, self.b)]
-        return self.steps(min(sums)), self.steps(max(sums))
+        least, most = sums_of(self.multipliers, self.a, self.b)
+        return self.steps(least), self.steps(most)
 
     @cached_property
     def tight(self) -> tuple[IntArray, IntArray, IntArray]:
