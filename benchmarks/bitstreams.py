@@ -36,7 +36,7 @@ COLUMNS = (
 
 
 def row(name: str, report: dict[str, Any], out: Path, seconds: float) -> str:
-    """The network's line of the table."""
+    """Return the network's line of the table."""
     clock, larger, used = report["clock"], report["larger_design"], report["resources"]
     fmax = json.loads((out / REPORT).read_text())["fmax"]
     own = next((name for name, found in fmax.items() if found["achieved"] == clock["fmax_mhz"]), "")

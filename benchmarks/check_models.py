@@ -36,7 +36,7 @@ BOUND = 2.0
 
 
 def _save(path: Path, nodes: list[onnx.NodeProto], shape: list[int], constants: dict[str, np.ndarray]) -> Path:
-    """A model from float x [N, ...shape] to float y of the same shape; the last node's result becomes y."""
+    """Save a model from float x [N, ...shape] to float y of the same shape; the last node's result becomes y."""
     nodes[-1].output[0] = "y"
     dims = ["N", *shape]
     graph = helper.make_graph(
@@ -55,7 +55,7 @@ def _save(path: Path, nodes: list[onnx.NodeProto], shape: list[int], constants: 
 
 
 def float_chain(folder: Path) -> Path:
-    """Relu, Add, Neg, Mul, Relu, ..."""
+    """Save a chain of Relu, Add, Neg, Mul, Relu, ..."""
     nodes, value = [], "x"
     for k in range(NODES):
         op = ("Relu", "Add", "Neg", "Mul")[k % 4]
@@ -65,7 +65,8 @@ def float_chain(folder: Path) -> Path:
 
 
 def quantized_network(folder: Path) -> Path:
-    """QuantizeLinear, DequantizeLinear, DequantizeLinear of the weights, Conv, Relu, ..., each layer with its own."""
+    """Save a chain of QuantizeLinear, DequantizeLinear, DequantizeLinear of the weights, Conv, Relu, ..., each layer
+    with its own."""
     rng = np.random.default_rng(0)
     nodes, constants, value = [], {}, "x"
     for k in range(NODES // 5):
@@ -86,7 +87,7 @@ def quantized_network(folder: Path) -> Path:
 
 
 def external_data(folder: Path) -> Path:
-    """25 MatMul and Relu with weights of 4 MiB each in one file beside the model."""
+    """Save 25 MatMul and Relu with weights of 4 MiB each in one file beside the model."""
     width, nodes, constants, value = 1024, [], {}, "x"
     for k in range(25):
         constants[f"w{k}"] = np.full((width, width), 1 / width, np.float32)
@@ -102,7 +103,7 @@ MODELS: tuple[Callable[[Path], Path], ...] = (float_chain, quantized_network, ex
 
 
 def _median(runs: int, action: Callable[[], object]) -> float:
-    """Seconds."""
+    """Return the median of the seconds."""
     action()  # what a first call imports or caches
     times = []
     for _ in range(runs):
@@ -117,7 +118,7 @@ def _command(*arguments: str) -> Callable[[], object]:
 
 
 def main() -> int:
-    """Prints the table; exit code 1 if the command takes more than twice as long as onnx's on a model that it does not
+    """Print the table; exit code 1 if the command takes more than twice as long as onnx's on a model that it does not
     have to lower."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=7)

@@ -55,18 +55,18 @@ OPTIONS = {
 
 
 def measured(core: str, *row: object) -> Callable[[], Built]:
-    """A core of benchmarks/measure_cores.py with a configuration of its columns."""
+    """Build a core of benchmarks/measure_cores.py with a configuration of its columns."""
     kind = cores.CORES[core]
     return lambda: kind.build(dict(zip(kind.columns, row, strict=True)))
 
 
 def alone(make: Callable[[], wiring.Component]) -> Callable[[], Built]:
-    """A core that reads no files."""
+    """Build a core that reads no files."""
     return lambda: (make(), {})
 
 
 def search(stages: int, blocks: int, lanes: int) -> Built:
-    """A binary search of s24 with results of 8 bits in a table; random bounds."""
+    """Build a binary search of s24 with results of 8 bits in a table; random bounds."""
     files: dict[str, str] = {}
     tables: list[Table] = []
     for index, (words, width) in enumerate([(blocks << s, 24) for s in range(stages)] + [(blocks << stages, 8)]):
@@ -81,7 +81,7 @@ def search(stages: int, blocks: int, lanes: int) -> Built:
 
 
 def multiples(bits: int, blocks: int) -> Built:
-    """A requantizer of s20 with words of 28 bits for digits of ``bits``; random tables."""
+    """Build a requantizer of s20 with words of 28 bits for digits of ``bits``; random tables."""
     files: dict[str, str] = {}
     tables: list[Table] = []
     digits = []
@@ -165,7 +165,7 @@ CASES: dict[str, Callable[[], Built]] = {
 
 
 def ports_of(core: wiring.Component, flow: Any) -> Iterator[tuple[str, Value]]:
-    """Name and value of each port bit vector of one direction."""
+    """Return name and value of each port bit vector of one direction."""
     for path, member, value in core.signature.flatten(core):
         if member.flow == flow:
             yield "_".join(map(str, path)), Value.cast(value)
@@ -219,7 +219,7 @@ def run(command: Sequence[str], cwd: Path) -> str:
 
 
 def synthesize(built: Sequence[Built], family: str, folder: Path) -> None:
-    """Leaves core.json in ``folder``."""
+    """Leave core.json in ``folder``."""
     for index, (core, files) in enumerate(built):
         # Cores are measured by tables of the same name: each its own.
         for attribute, value in list(vars(core).items()):
@@ -244,7 +244,7 @@ def synthesize(built: Sequence[Built], family: str, folder: Path) -> None:
 
 
 def multiplier_blocks(folder: Path) -> int:
-    """MULT18X18D in core.json."""
+    """Count the MULT18X18D in core.json."""
     modules = json.loads((folder / "core.json").read_text())["modules"]
     return sum(cell["type"] == "MULT18X18D" for module in modules.values() for cell in module["cells"].values())
 
@@ -289,7 +289,7 @@ def with_block_registers(netlist: dict[str, Any]) -> None:
 
 
 def clock_rates(count: int, family: str, folder: Path, *, packed: bool) -> list[tuple[float, list[str]]]:
-    """Fmax and the critical path of each clock domain, in order."""
+    """Return fmax and the critical path of each clock domain, in order."""
     netlist = json.loads((folder / "core.json").read_text())
     if family == "ecp5" and packed:
         with_block_registers(netlist)
@@ -308,7 +308,7 @@ def clock_rates(count: int, family: str, folder: Path, *, packed: bool) -> list[
 
 
 def described(part: Mapping[str, Any]) -> str:
-    """A piece of the path: its delay, and the cell and port it leads to."""
+    """Describe a piece of the path: its delay, and the cell and port it leads to."""
     to = part["to"]
     name = re.sub(r"^case\d+\.core\.", "", to.get("cell", "?"))
     return f"{part['type']:8} {part['delay']:.2f} {name}.{to.get('port', '?')}" + (

@@ -44,7 +44,7 @@ CLEAR = {"board-reset", "one-host", "port-busy"}
 
 
 def live(told: Connection, out: Path, peer: SimulatedBoard, model: Any, seed: int, batches: int | None) -> None:
-    """A host's life: tell of each batch how many frames were sent, how many answers are wrong, how many packets were
+    """Live as a host: tell of each batch how many frames were sent, how many answers are wrong, how many packets were
     sent again; at the end None, or the error's rule."""
     rng = np.random.default_rng(seed)
     try:
@@ -80,7 +80,7 @@ class Host:
         self.until, self.heard, self.followed = until, time.monotonic(), False
 
     def news(self) -> Iterator[tuple[int, int, int] | str | None]:
-        """What it has told since."""
+        """Return what it has told since."""
         while self.told.poll():
             self.heard = time.monotonic()
             try:

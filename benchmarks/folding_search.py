@@ -92,7 +92,7 @@ class Network:
 
 
 def chain() -> Graph:
-    """26 convolutions of 3 x 3, four dense layers."""
+    """Build 26 convolutions of 3 x 3, four dense layers."""
     network = Network("conv and dense, 30 layers", (3, 32, 32))
     for layer in range(26):
         network.conv(8 << (layer // 9), 3, 2 if layer in (9, 18, 22) else 1)
@@ -102,7 +102,8 @@ def chain() -> Graph:
 
 
 def separable() -> Graph:
-    """MobileNet's pattern of layers (stride where it has one), its depthwise ones as dense 3 x 3 of few channels."""
+    """Build MobileNet's pattern of layers (stride where it has one), its depthwise ones as dense 3 x 3 of few
+    channels."""
     network = Network("MobileNet-like, 30 layers", (3, 48, 48))
     network.conv(8, 3, 2)
     for layer in range(14):
@@ -113,7 +114,7 @@ def separable() -> Graph:
 
 
 def residual() -> Graph:
-    """Fifteen residual blocks of two convolutions."""
+    """Build fifteen residual blocks of two convolutions."""
     network = Network("residual, 30 layers", (16, 16, 16))
     for _ in range(15):
         start = network.value

@@ -108,7 +108,7 @@ def pictured(page: Path, picture: Path) -> None:
 
 
 def row(entry: Entry, out: Path) -> dict[str, Any]:
-    """The figures of a folder."""
+    """Return the figures of a folder."""
     report = json.loads((out / "report.json").read_text())
     results = [json.loads(path.read_text()) for name in ("simulation", "comparison")
                if (path := out / f"{name}.json").is_file()]  # fmt: skip
@@ -128,7 +128,7 @@ def row(entry: Entry, out: Path) -> dict[str, Any]:
 
 
 def document(rows: dict[str, dict[str, Any]]) -> str:
-    """The Markdown of the gallery."""
+    """Return the Markdown of the gallery."""
     lines = [
         "# Gallery", "",
         "Five networks on an LFE5U-85F (ULX3S), each with the [page](how-to/read-report.md) that `synth` writes: open "

@@ -32,7 +32,7 @@ WRAP = 1 << 32
 
 
 def board(port: Any, out: Path, most: int) -> None:
-    """A board whose core is free: a packet in, a packet of answers out."""
+    """Be a board whose core is free: a packet in, a packet of answers out."""
     manifest = json.loads((out / "manifest.json").read_text())
     shapes = [
         [(s["lanes"] * s["element_bytes"], s["beats"]) for s in manifest[way]] for way in ("inputs", "outputs")

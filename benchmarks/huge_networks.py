@@ -52,7 +52,7 @@ class Network:
         return f"{name}_y"
 
     def quantized(self, value: str) -> str:
-        """Through int8."""
+        """Quantize to int8 and back."""
         level, zero = self.constant(LEVEL), self.constant(np.int8(0))
         return self.node("DequantizeLinear", self.node("QuantizeLinear", value, level, zero), level, zero)
 
@@ -79,11 +79,11 @@ class Network:
         return self.quantized(self.node("Relu", value) if relu else value)
 
     def pooled(self, value: str) -> str:
-        """The mean of each channel."""
+        """Add the mean of each channel."""
         return self.node("Flatten", self.quantized(self.node("GlobalAveragePool", value)), axis=1)
 
     def model(self, name: str, size: int, output: str) -> onnx.ModelProto:
-        """From images of ``size`` rows and columns to classes."""
+        """Build a network from images of ``size`` rows and columns to classes."""
         return self.between(name, [1, 3, size, size], output, [1, CLASSES])
 
     def between(self, name: str, taken: list[int], output: str, given: list[int]) -> onnx.ModelProto:
@@ -152,7 +152,7 @@ def synth(model: Path, *options: str) -> tuple[int, str, float, float]:
 
 
 def row(name: str, size: int, folder: Path) -> list[str]:
-    """What becomes of a network."""
+    """Return what becomes of a network."""
     model, out = folder / f"{name}.onnx", folder / name
     onnx.save(NETWORKS[name](size), model)
     code, text, refused, _ = synth(model, "-o", str(out))

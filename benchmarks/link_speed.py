@@ -68,7 +68,7 @@ class Speed:
 
 
 def links(board: Board) -> Iterator[Link]:
-    """The links of a board that can be simulated."""
+    """Return the links of a board that can be simulated."""
     if board.zynq is not None:
         return
     default, buffers = plan_clock(board).frequency_hz, Buffers.of(board.part)
@@ -82,7 +82,7 @@ def links(board: Board) -> Iterator[Link]:
 
 
 def relu(path: Path, size: int) -> Path:
-    """A model of one Relu, int8 to int8."""
+    """Return a model of one Relu, int8 to int8."""
     constants = [numpy_helper.from_array(np.float32(1), "scale"), numpy_helper.from_array(np.int8(0), "zero")]
     steps = (
         ("QuantizeLinear", "x", "q"), ("DequantizeLinear", "q", "d"), ("Relu", "d", "r"),

@@ -73,12 +73,12 @@ class Core:
 
 
 def shape_of(text: str) -> Shape:
-    """"s8" or "u8" as a shape."""
+    """Return "s8" or "u8" as a shape."""
     return Shape(int(text[1:]), text[0] == "s")
 
 
 def random_table(words: int, width: int) -> tuple[Table, Mapping[str, str]]:
-    """A table of random bits and the file it is read from."""
+    """Return a table of random bits and the file it is read from."""
     rng = random.Random(1)
     text = readmemh_text([rng.getrandbits(width) for _ in range(words)], width)
     return Table(None, "table.mem", width, words), {"table.mem": text}
@@ -120,7 +120,7 @@ MVU_ROWS = [
 
 
 def build_mvu(c: Configuration) -> tuple[wiring.Component, Mapping[str, str]]:
-    """Unsigned inputs and signed weights, as after a Relu; bits for "xnor"."""
+    """Build a unit of unsigned inputs and signed weights, as after a Relu; bits for "xnor"."""
     signed = c["multiplier"] != "xnor"
     shapes = (Shape(c["input_width"], False), Shape(c["weight_width"], signed), Shape(c["accumulator_width"], signed))
     weights, digits, packing = c["pe"] * c["simd"] * c["weight_width"], None, None
@@ -156,7 +156,7 @@ WINDOW_ROWS = [
 
 
 def build_window(c: Configuration) -> tuple[wiring.Component, Mapping[str, str]]:
-    """A square kernel, the pads filled with a value that is not 0."""
+    """Build a core with a square kernel, the pads filled with a value that is not 0."""
     window = SlidingWindow(
         shape_of(c["element"]), c["height"], c["width"], c["channels"], c["lanes"], kernel=(c["kernel"],) * 2,
         stride=(c["stride"],) * 2, pads=(c["pad"],) * 4, dilation=(c["dilation"],) * 2, pad_value=3, rows=c["rows"],
@@ -190,7 +190,7 @@ WHOLE_ROWS = [
 
 
 def build_whole_windows(c: Configuration) -> tuple[wiring.Component, Mapping[str, str]]:
-    """As :func:`build_window`; with the whole image in one beat the core of wires alone."""
+    """Build it as :func:`build_window`; with the whole image in one beat the core of wires alone."""
     shape, pads = shape_of(c["element"]), (c["pad"],) * 4
     geometry = WindowGeometry(c["height"], c["width"], (c["kernel"],) * 2, (c["stride"],) * 2, pads, (1, 1))
     if c["pixels"] == c["height"] * c["width"]:
@@ -267,7 +267,7 @@ ADD_ROWS = [
 
 
 def multipliers_of(text: str, channels: int, seed: int) -> tuple[int, ...]:
-    """A number, or random odd ones of so many bits with sign, one per channel."""
+    """Return a number, or random odd ones of so many bits with sign, one per channel."""
     if not text.startswith("random"):
         return (int(text),)
     rng, width = random.Random(seed), int(text.removeprefix("random"))
@@ -275,7 +275,7 @@ def multipliers_of(text: str, channels: int, seed: int) -> tuple[int, ...]:
 
 
 def build_add(c: Configuration) -> tuple[wiring.Component, Mapping[str, str]]:
-    """Tables of random bits."""
+    """Build a core with tables of random bits."""
     multipliers = [multipliers_of(c[f"multipliers_{name}"], c["channels"], k) for k, name in enumerate("ab")]
     shapes = [shape_of(c[name]) for name in ("a", "b", "output")]
     plan = AddPlan(shapes[:2], shapes[2].width, c["lanes"], c["channels"], multipliers, c["multiplier"])
@@ -354,7 +354,7 @@ MAS_ROWS = [
 
 
 def build_mas(c: Configuration) -> tuple[wiring.Component, Mapping[str, str]]:
-    """Parameters in a file, limits of the whole output range."""
+    """Build a core with parameters in a file, limits of the whole output range."""
     shapes = [shape_of(c[name]) for name in ("input", "output", "multiplier", "addend")]
     table, files = random_table(-(-c["channels"] // c["lanes"]), c["lanes"] * (shapes[2].width + shapes[3].width))
     levels = 1 << shapes[1].width
@@ -397,7 +397,7 @@ LOOKUP_ROWS = [
 
 
 def build_lookup(c: Configuration) -> tuple[wiring.Component, Mapping[str, str]]:
-    """One table for all blocks, or one per channel; the lanes read copies of one file."""
+    """Build a core with one table for all blocks, or one per channel; the lanes read copies of one file."""
     blocks = 1 if c["shared"] else -(-c["channels"] // c["lanes"])
     output = shape_of(c["output"])
     table, files = random_table(blocks * c["inputs"], output.width)
@@ -454,7 +454,7 @@ class Harness(wiring.Component):
 
 
 def run(command: Sequence[str], cwd: Path) -> str | None:
-    """Output of a program, None if it fails; the output is kept in ``log``."""
+    """Return the output of a program, None if it fails; the output is kept in ``log``."""
     result = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
     text = result.stdout + result.stderr
     (cwd / "log").write_text(text)
@@ -467,7 +467,7 @@ RENAMINGS = ("", "flatten; rename -hide;", "flatten; rename -enumerate;", "auton
 
 
 def synthesize(component: wiring.Component, files: Mapping[str, str], folder: Path) -> dict[str, int]:
-    """The cells yosys needs; leaves core.json in ``folder``."""
+    """Return the cells yosys needs; leave core.json in ``folder``."""
     for name, text in {**files, VERILOG.name: VERILOG.read_text(), "core.il": rtlil.convert(component)}.items():
         (folder / name).write_text(text)
     for renaming in RENAMINGS:
@@ -484,7 +484,7 @@ def synthesize(component: wiring.Component, files: Mapping[str, str], folder: Pa
 
 
 def clock_rate(folder: Path) -> float:
-    """MHz after place and route of core.json."""
+    """Return the MHz after place and route of core.json."""
     options = ["--85k", "--package", "CABGA381", "--speed", "6", "--lpf-allow-unconstrained", "--freq", "250"]
     text = run([*NEXTPNR_ECP5.find().command, *options, "--timing-allow-fail", "--json", "core.json"], folder)
     if text is None:

@@ -49,7 +49,7 @@ def measure(family: str, only: Sequence[str], new: bool) -> None:
 
 
 def _batch(family: str, keys: Sequence[Key]) -> list[Row]:
-    """One run; the halves on their own where yosys dies, a core of which it does so alone under other names."""
+    """Do one run; the halves on their own where yosys dies, a core of which it does so alone under other names."""
     try:
         with tempfile.TemporaryDirectory() as name:
             return samples.synthesize(family, keys, Path(name), renames=len(keys) == 1)
@@ -61,7 +61,7 @@ def _batch(family: str, keys: Sequence[Key]) -> list[Row]:
 
 
 def errors(family: str, only: Sequence[str], worst: int) -> None:
-    """For each operator: rows, how many are outside of the bounds, sums, and its worst rows."""
+    """Print for each operator: rows, how many are outside of the bounds, sums, and its worst rows."""
     console = Console(width=150)
     table = Table("operator", "rows", "off", *(f"{kind} {what}" for kind in KINDS for what in ("model", "found")))
     details = Table("operator", "case", "folding", *KINDS)
@@ -83,8 +83,8 @@ def errors(family: str, only: Sequence[str], worst: int) -> None:
 
 
 def fit(family: str) -> None:
-    """The constants that are measured and not derived, by least squares of the relative errors: look-up tables per bit
-    of a serial sliding window's position registers."""
+    """Print the constants that are measured and not derived, by least squares of the relative errors: look-up tables
+    per bit of a serial sliding window's position registers."""
     shares, wanted = [], []
     for row in samples.read(family):
         case, folding, _ = row.key.bench

@@ -81,7 +81,7 @@ class Outcome:
 
 
 def places_of(file: Path) -> list[int]:
-    """The nodes of a file, by their number in a walk of its tree, of which there is a mutant."""
+    """Return the nodes of a file, by their number in a walk of its tree, of which there is a mutant."""
     nodes = _nodes(file.read_text())[1]
     skipped = {id(part) for node in nodes for top in _decides_nothing(node) for part in ast.walk(top)}
     return [
@@ -91,7 +91,7 @@ def places_of(file: Path) -> list[int]:
 
 
 def mutant_of(file: Path, number: int, root: Path = ROOT) -> Mutant:
-    """The mutant of a node that :func:`places_of` names."""
+    """Return the mutant of a node that :func:`places_of` names."""
     text = file.read_text()
     tree, nodes = _nodes(text)
     node = nodes[number]
@@ -139,7 +139,7 @@ def _other(operator: ast.AST) -> ast.AST:
 
 
 def _decides_nothing(node: ast.AST) -> Iterator[ast.AST]:
-    """Parts of a node that are annotations, texts, or the value of a module's constant in capitals."""
+    """Yield the parts of a node that are annotations, texts, or the value of a module's constant in capitals."""
     for name in ("annotation", "returns"):
         part = getattr(node, name, None)
         if isinstance(part, ast.AST):
@@ -167,7 +167,7 @@ class Baseline:
     seconds: dict[str, float]
 
     def asked(self, mutant: Mutant) -> dict[str, float]:
-        """The tests that reach one of the mutant's lines, the cheapest first, and the seconds of each."""
+        """Return the tests that reach one of the mutant's lines, the cheapest first, and the seconds of each."""
         reached = self.data.contexts_by_lineno(mutant.file)
         names = self._names(reached.get(line, ()) for line in mutant.lines) or self._names(reached.values())
         ordered = sorted((self.seconds.get(name, 0.0), name) for name in names)
@@ -201,7 +201,7 @@ def baseline() -> Baseline:
 
 
 def _name(case: xml.Element) -> str:
-    """The name that pytest takes."""
+    """Return the name that pytest takes."""
     return f"{case.get('classname', '').replace('.', '/')}.py::{case.get('name')}"
 
 
@@ -246,7 +246,7 @@ def _asked(tests: Sequence[str], tree: Path, limit: int) -> str:
 
 
 def sample(where: Sequence[str], count: int, seed: int) -> list[Mutant]:
-    """So many mutants of the code in these folders or files, each as likely as any other."""
+    """Choose so many mutants of the code in these folders or files, each as likely as any other."""
     named = [ROOT / name for name in where]
     files = [f for path in named for f in ([path] if path.suffix == ".py" else sorted(path.rglob("*.py")))]
     files = [file for file in files if not file.is_relative_to(ROOT / NOT)]
@@ -297,7 +297,7 @@ def main() -> int:
 
 
 def _copied(tree: Path) -> Path:
-    """A copy of what is under version control, in ``tree``."""
+    """Copy what is under version control into ``tree``."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     for name in filter(None, listed.split("\0")):
         if (ROOT / name).is_file():

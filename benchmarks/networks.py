@@ -87,7 +87,7 @@ COLUMNS = (
 
 
 def synthesize(model: Path, options: Sequence[str], until: str, out: Path) -> tuple[dict[str, Any], float, float]:
-    """The report of `hwflow synth`, the seconds to Verilog and the peak of memory in MiB.
+    """Return the report of `hwflow synth`, the seconds to Verilog and the peak of memory in MiB.
 
     Verilog is made by a run of its own, so that the tools behind it do not count. Raises :class:`RuntimeError` with
     what the command said, if it fails.
@@ -103,7 +103,7 @@ def synthesize(model: Path, options: Sequence[str], until: str, out: Path) -> tu
 
 
 def quantized(model: Path, calibration: tuple[int, ...], folder: Path) -> Path:
-    """The float model quantized by `hwflow quantize`, in ``folder``."""
+    """Return the float model quantized by `hwflow quantize`, in ``folder``."""
     frames = np.random.default_rng(0).standard_normal((32, *calibration)).astype(np.float32)
     np.savez(folder / "calibration.npz", input=frames)
     result = folder / "quantized.onnx"
@@ -124,14 +124,15 @@ def _peak(command: Sequence[str]) -> float:
 
 
 def simulated(out: Path, frames: int) -> str:
-    """"= simulated" where Verilator finds the golden model's values, the interval and the latency as predicted."""
+    """Return "= simulated" where Verilator finds the golden model's values, the interval and the latency as
+    predicted."""
     command = [sys.executable, "-m", "hwflow.cli", "sim", str(out), "--frames", str(frames), "--seed", "1"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return " = simulated" if done.returncode == 0 else f" DIFFERS: {done.stderr.strip().splitlines()[0]}"
 
 
 def cells(name: str, report: dict[str, Any], seconds: float, peak: float, note: str) -> tuple[str, ...]:
-    """The row of a design."""
+    """Return the row of a design."""
     clock, timing = report["clock"], report["timing"]
     fmax, asked = clock["fmax_mhz"], clock["target_mhz"]
     reached = asked if fmax is None else min(asked, fmax)
@@ -183,7 +184,7 @@ def main() -> None:
 
 
 def _split(parser: argparse.ArgumentParser, words: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
-    """Our arguments, and what stands behind ``--``."""
+    """Return our arguments, and what stands behind ``--``."""
     place = list(words).index("--") if "--" in words else len(words)
     return parser.parse_args(list(words[:place])), list(words[place + 1 :])
 

@@ -26,7 +26,7 @@ class RandomNetwork(Network):
         self.taken: tuple[int, ...] = ()  # of the input
 
     def begin(self, *shape: int) -> str:
-        """The quantized input."""
+        """Add the quantized input."""
         self.shape = self.taken = shape
         return self.quantized("x")
 
@@ -42,7 +42,7 @@ class RandomNetwork(Network):
         return self.node("DequantizeLinear", self.node("QuantizeLinear", value, level, zero), level, zero)
 
     def scaled(self, *shape: int, fan: int, axis: int) -> str:
-        """int8 weights with a scale for each index of ``axis``."""
+        """Return int8 weights with a scale for each index of ``axis``."""
         values = np.clip(np.rint(self._rng.normal(0, 40, shape)), -127, 127).astype(np.int8)
         levels = (self._rng.uniform(0.5, 1.5, shape[axis]) / (40 * np.sqrt(fan))).astype(np.float32)
         return self.node(
@@ -53,7 +53,7 @@ class RandomNetwork(Network):
     def layer(
         self, value: str, outputs: int, kernel: int, stride: int = 1, *, groups: int = 1, relu: bool = True
     ) -> str:
-        """A convolution over all dimensions behind the channels, with a bias; its quantized value."""
+        """Add a convolution over all dimensions behind the channels, with a bias; its quantized value."""
         inputs, *extent = self.shape
         each = inputs // groups
         fan = each * kernel ** len(extent)
@@ -67,7 +67,7 @@ class RandomNetwork(Network):
         return self.quantized(self.node("Relu", value) if relu else value)
 
     def product(self, value: str, outputs: int, *, relu: bool) -> str:
-        """A dense layer with a bias."""
+        """Add a dense layer with a bias."""
         (inputs,) = self.shape
         bias = self.constant(self._rng.normal(0, 0.3, outputs).astype(np.float32))
         value = self.node("Add", self.node("MatMul", value, self.scaled(inputs, outputs, fan=inputs, axis=1)), bias)
@@ -75,7 +75,7 @@ class RandomNetwork(Network):
         return self.quantized(self.node("Relu", value) if relu else value)
 
     def classes(self, value: str) -> str:
-        """The mean of each channel and a dense layer."""
+        """Add the mean of each channel and a dense layer."""
         if len(self.shape) > 1:
             value = self.node("Flatten", self.quantized(self.node("GlobalAveragePool", value)), axis=1)
             self.shape = self.shape[:1]
@@ -145,7 +145,7 @@ FAMILIES = (dense, plain, residual, separable, temporal, branches)
 
 
 def random_network(seed: int) -> onnx.ModelProto:
-    """The network of a seed; six seeds in a row have all families."""
+    """Return the network of a seed; six seeds in a row have all families."""
     network = RandomNetwork(seed)
     family = FAMILIES[seed % len(FAMILIES)]
     output = network.classes(family(network))

@@ -36,7 +36,7 @@ REPORT = "board/route.json"
 
 
 def prepare(model: str, out: Path, board: str, clock: float | None, options: Sequence[str]) -> None:
-    """The design's packed netlist in ``out``, its PLL set for ``clock`` MHz (None: as compiled)."""
+    """Write the design's packed netlist into ``out``, its PLL set for ``clock`` MHz (None: as compiled)."""
     status = hwflow(["synth", model, "--board", board, "-o", str(out), "--until", "verilog", *options])
     if status:
         sys.exit(status)
@@ -48,7 +48,7 @@ def prepare(model: str, out: Path, board: str, clock: float | None, options: Seq
 
 
 def place_route(out: Path, options: Sequence[str]) -> dict[str, Any]:
-    """nextpnr's report for the netlist in ``out``."""
+    """Return nextpnr's report for the netlist in ``out``."""
     board = json.loads((out / "board" / "board.json").read_text())
     part = board["part"]
     arguments = nextpnr.arguments(
@@ -67,7 +67,7 @@ def place_route(out: Path, options: Sequence[str]) -> dict[str, Any]:
 
 
 def path_lines(path: Mapping[str, Any]) -> list[str]:
-    """A line a step of a critical path: delay so far, its own delay, what it is, where it ends."""
+    """Return a line for each step of a critical path: delay so far, its own delay, what it is, where it ends."""
     total = 0.0
     lines = [f"  from {path['path'][0]['from']['cell']}.{path['path'][0]['from']['port']}"]
     for step in path["path"]:

@@ -24,7 +24,7 @@ from huge_networks import Network, mobilenetv2, synth
 
 
 def convolutions(count: int, channels: int = 8, size: int = 16) -> onnx.ModelProto:
-    """``count`` convolutions 3x3, one behind the other."""
+    """Build ``count`` convolutions 3x3, one behind the other."""
     network = Network()
     value, inputs = network.quantized("x"), channels
     for _ in range(count):
@@ -33,12 +33,12 @@ def convolutions(count: int, channels: int = 8, size: int = 16) -> onnx.ModelPro
 
 
 def channels(count: int) -> onnx.ModelProto:
-    """Four convolutions 3x3 of ``count`` channels on 16x16 pixels."""
+    """Build four convolutions 3x3 of ``count`` channels on 16x16 pixels."""
     return convolutions(4, count)
 
 
 def blocks(count: int) -> onnx.ModelProto:
-    """``count`` residual blocks of two convolutions 3x3 of 16 channels on 32x32 pixels."""
+    """Build ``count`` residual blocks of two convolutions 3x3 of 16 channels on 32x32 pixels."""
     network = Network()
     value = network.quantized("x")
     for _ in range(count):
@@ -48,7 +48,7 @@ def blocks(count: int) -> onnx.ModelProto:
 
 
 def resnet50(size: int) -> onnx.ModelProto:
-    """ResNet-50 on ``size`` x ``size`` pixels."""
+    """Build ResNet-50 on ``size`` x ``size`` pixels."""
     network = Network()
     value = network.conv(network.quantized("x"), 3, 64, 7, 2)
     value = network.node("MaxPool", value, kernel_shape=[3, 3], strides=[2, 2], pads=[1] * 4)
@@ -66,7 +66,7 @@ def resnet50(size: int) -> onnx.ModelProto:
 
 
 def dense(count: int) -> onnx.ModelProto:
-    """One dense layer of about ``count`` weights."""
+    """Build one dense layer of about ``count`` weights."""
     width = round(count**0.5)
     network = Network()
     value = network.dense(network.quantized("x"), width, width)
@@ -84,7 +84,7 @@ class Series:
     budget: dict[str, int] = field(default_factory=dict)
 
     def options(self, size: int) -> list[str]:
-        """The budget as an option."""
+        """Return the budget as an option."""
         amounts = ",".join(f"{name}={each * size}" for name, each in self.budget.items())
         return ["--budget", amounts] if amounts else []
 
@@ -111,7 +111,7 @@ class Cost:
 
 
 def compiled(model: onnx.ModelProto, folder: Path, *options: str) -> tuple[list[str], Cost]:
-    """What a network becomes, as cells of the table, and what that costs."""
+    """Return what a network becomes, as cells of the table, and what that costs."""
     path, out = folder / "model.onnx", folder / "out"
     onnx.save(model, path)
     code, text, seconds, peak = synth(path, "-o", str(out), "--until", "verilog", *options)
@@ -130,7 +130,7 @@ def compiled(model: onnx.ModelProto, folder: Path, *options: str) -> tuple[list[
 
 
 def exponent(sizes: list[int], costs: list[float]) -> float:
-    """The slope of the line through the logarithms that fits best."""
+    """Return the slope of the line through the logarithms that fits best."""
     slope, _ = np.polyfit(np.log(sizes), np.log(np.maximum(costs, 1e-3)), 1)
     return float(slope)
 
