@@ -283,7 +283,7 @@ class SlidingWindow(wiring.Component):
             return present
 
         def rotated(amount: int):
-            """Step of the place in the buffer: ``amount`` rows down, modulo the buffer's rows."""
+            """Return the step of the place in the buffer: ``amount`` rows down, modulo the buffer's rows."""
             words, offset = self.words, amount % self.rows * beats
             if offset == 0:
                 return lambda place: place
@@ -295,8 +295,8 @@ class SlidingWindow(wiring.Component):
             return step
 
         def rotated_onward(along: int, over: int):
-            """Step of the place by ``along`` rows, or to the next frame by ``over``. Where a row of windows takes
-            several steps, both sums are registers."""
+            """Return the step of the place by ``along`` rows, or to the next frame by ``over``. Where a row of windows
+            takes several steps, both sums are registers."""
             low = (beats & -beats).bit_length() - 1  # bits of every place that are 0
             words, offsets = self.words >> low, [amount % self.rows * beats >> low for amount in (along, over)]
             if not any(offsets):

@@ -54,7 +54,8 @@ def command_line() -> argparse.ArgumentParser:
         command.add_argument("--junit", metavar="FILE", help="also write the results as JUnit XML")
 
     def of_model(command: argparse.ArgumentParser, *, is_quantized: bool = True) -> None:
-        """What is said of a model beside its file; a float model (not ``is_quantized``) has no integers to declare."""
+        """Add what is said of a model beside its file; a float model (not ``is_quantized``) has no integers to
+        declare."""
         command.add_argument(
             "--dim", action="append", default=[], metavar="NAME=VALUE", help="bind a dimension variable"
         )

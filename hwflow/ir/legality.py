@@ -1,7 +1,7 @@
 """The invariants of each stage's graph, checked after every pass. Each rule has a name and the sentence of its error.
 
 The table of legal operators comes from the operators themselves (each declares its stages); callers pass it in.
-"""""
+"""
 
 from __future__ import annotations
 

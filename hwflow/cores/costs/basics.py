@@ -44,7 +44,7 @@ def adders(width: int, count: int, family: str = "ecp5") -> Resources:
 
 
 def comparison(family: str, width: int) -> int:
-    """Look-up tables that tell which of two numbers of ``width`` bits is greater."""
+    """Count the look-up tables that tell which of two numbers of ``width`` bits is greater."""
     return width if FAMILIES[family].carry_bits == 1 else chain(family, width + 1)
 
 
@@ -52,14 +52,14 @@ SHORT = 4  # bits; carry chains of no more are made of look-up tables where a ca
 
 
 def chain(family: str, width: int) -> int:
-    """Look-up tables of an adder of ``width`` bits."""
+    """Count the look-up tables of an adder of ``width`` bits."""
     place = FAMILIES[family].carry_bits
     return place * ceil(max(0, width) / place)
 
 
 def carried_chain(family: str, width: int) -> int:
-    """Look-up tables of an adder of ``width`` bits with a carry, which a place below the others makes: a carry cell of
-    one bit stands alone there. Without that jet6 is predicted 2.7 % below its look-up tables."""
+    """Count the look-up tables of an adder of ``width`` bits with a carry, which a place below the others makes: a
+    carry cell of one bit stands alone there. Without that jet6 is predicted 2.7 % below its look-up tables."""
     return chain(family, width + (FAMILIES[family].carry_bits > 1))
 
 
@@ -69,19 +69,20 @@ SHORT_ADDERS = (0, 1, 2, 4, 10)
 
 
 def adder(family: str, width: int) -> int:
-    """Look-up tables of the sum of two numbers of which it takes ``width`` bits."""
+    """Count the look-up tables of the sum of two numbers of which it takes ``width`` bits."""
     if width <= SHORT and FAMILIES[family].carry_bits > 1:
         return SHORT_ADDERS[max(0, width)]
     return chain(family, width)
 
 
 def accumulating(family: str, width: int, term: int) -> int:
-    """Look-up tables of an adder of ``width`` bits of a term of so many bits, whose results the next sum waits for."""
+    """Count the look-up tables of an adder of ``width`` bits of a term of so many bits, whose results the next sum
+    waits for."""
     return adder(family, width) if width <= SHORT and term > 2 else chain(family, width)
 
 
 def difference(family: str, width: int) -> int:
-    """Look-up tables of a difference to a constant of ``width`` bits of which the sign is taken."""
+    """Count the look-up tables of a difference to a constant of ``width`` bits of which the sign is taken."""
     if width <= SHORT or FAMILIES[family].carry_bits == 1:  # a carry cell of one bit has no look-up table of its own
         return max(0, min(width, 1))
     return chain(family, width)
@@ -97,7 +98,7 @@ _JOINT_STEPS = {"ecp5": (-4, 7, 32), "ice40": (-1, 4, 5)}
 
 
 def joint_step(family: str, streams: int) -> int:
-    """Look-up tables of a step that waits for so many streams behind skid buffers."""
+    """Count the look-up tables of a step that waits for so many streams behind skid buffers."""
     known = _JOINT_STEPS[FAMILIES[family].basis]
     return known[min(streams, len(known)) - 1]
 

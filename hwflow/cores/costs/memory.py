@@ -171,8 +171,8 @@ EACH_BANK = 1.4
 
 
 def _deep_choice(words: int, width: int) -> int:
-    """Look-up tables that choose among the block RAMs of a bit where a table is deeper than any, in one bank: by
-    synthesis, of the deepest ones."""
+    """Count the look-up tables that choose among the block RAMs of a bit where a table is deeper than any, in one bank:
+    by synthesis, of the deepest ones."""
     return round(EACH_BANK * ceil(words / DEEPEST) * width) if words > DEEPEST else 0
 
 
@@ -189,7 +189,7 @@ def _without_resets(column: bytes) -> bytes:
 
 
 def _tables(column: bytes, blocks: set[bytes]) -> int:
-    """Look-up tables of a bit of a table, but for those of 16 words, which are added to ``blocks``."""
+    """Count the look-up tables of a bit of a table, but for those of 16 words, which are added to ``blocks``."""
     if len(column) > 128:  # each half for itself
         return 1 + sum(_tables(_without_resets(half), blocks) for half in _halves(column) if _changes(half))
     if len(column) > 32:
@@ -324,7 +324,7 @@ _SCARCE = 4  # times as many cells as a block RAM counts as else, where a design
 
 
 def cells(storage: Resources, family: str, *, scarce: bool) -> int:
-    """Look-up tables and flip-flops, with those that block RAMs count as."""
+    """Count look-up tables and flip-flops, with those that block RAMs count as."""
     each = FAMILIES[family].block_ram_cells * (_SCARCE if scarce else 1)
     return storage.lut + storage.ff + each * storage.bram
 

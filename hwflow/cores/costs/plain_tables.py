@@ -7,8 +7,8 @@ from functools import cache, lru_cache
 
 
 def plain_tables(columns: Sequence[bytes]) -> tuple[int, int]:
-    """Look-up tables for the bits of a table (each given by its values in all words, one byte per word), and how many
-    bits are not like another. As words to a table alone a binary search is 21 % off."""
+    """Count the look-up tables for the bits of a table (each given by its values in all words, one byte per word), and
+    how many bits are not like another. As words to a table alone a binary search is 21 % off."""
     size = 1 << (len(columns[0]) - 1).bit_length()
     functions = {without_idle_bits(_filled(column, size)) for column in columns}
     return _tables(functions), len(functions)
@@ -25,8 +25,8 @@ def _filled(column: bytes, size: int) -> bytes:
 
 
 def _tables(functions: Iterable[bytes]) -> int:
-    """Look-up tables of four inputs: one for a function of up to four address bits; one that chooses between the halves
-    of another, and has room for a half of at most two bits."""
+    """Count look-up tables of four inputs: one for a function of up to four address bits; one that chooses between the
+    halves of another, and has room for a half of at most two bits."""
     made: set[bytes] = set()
 
     def cost(function: bytes) -> int:

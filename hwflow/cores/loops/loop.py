@@ -28,7 +28,7 @@ class Loop(LogicalOperator[LoopAttributes]):
     stages = frozenset({Stage.QUANTIZED})
 
     def derive(self, attributes: LoopAttributes, inputs: Sequence[TensorType]) -> LoopAttributes:
-        """Type the body: a state has the integers that it may have in any round, by induction."""
+        """Infer the body's types: a state has the integers that it may have in any round, by induction."""
         body, given = attributes.body.copy(), attributes
         states = range(given.scanned, given.scanned + len(given.states))
         left = iter(inputs)

@@ -118,7 +118,7 @@ def joined_levels(inputs: Inputs, attributes: Attributes) -> Levels:
 
 
 def chosen_levels(inputs: Inputs, attributes: Attributes) -> Levels:
-    """X where the condition holds, else Y."""
+    """Return X where the condition holds, else Y."""
     return _out(inputs, np.where(need(inputs, 0), _real(inputs, 1), _real(inputs, 4)), 7, like=1)
 
 

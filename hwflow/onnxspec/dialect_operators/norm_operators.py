@@ -29,13 +29,13 @@ def simplified_layer_normalization(inputs: Inputs, attributes: Attributes) -> tu
 
 
 def skip_layer_normalization(inputs: Inputs, attributes: Attributes) -> tuple[AnyArray, ...]:
-    """Inputs: x, skip, scale, bias of the result, bias of the sum. Results: the normalized sum, mean and one over the
-    deviation of each row, the sum."""
+    """Compute the normalized sum, mean and one over the deviation of each row, and the sum. Inputs: x, skip, scale,
+    bias of the result, bias of the sum."""
     return _skipped(inputs, attributes, 3, 4, centred=True)
 
 
 def skip_simplified_layer_normalization(inputs: Inputs, attributes: Attributes) -> tuple[AnyArray, ...]:
-    """Inputs: x, skip, scale, bias of the sum. Results as of :func:`skip_layer_normalization`."""
+    """Compute the results of :func:`skip_layer_normalization`. Inputs: x, skip, scale, bias of the sum."""
     return _skipped(inputs, attributes, None, 3, centred=False)
 
 

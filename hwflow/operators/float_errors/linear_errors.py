@@ -132,7 +132,7 @@ def total(step: Step) -> Errors:
 
 
 def mean(step: Step) -> Errors:
-    """Mean: as Sum, divided by n, with one more rounding. The magnitudes are summed before the quotient."""
+    """Bound Mean: as Sum, divided by n, with one more rounding. The magnitudes are summed before the quotient."""
     return total(step) / len(_all(step)) + step.rounded()
 
 

@@ -98,7 +98,7 @@ def pulls(netlist: Netlist, blocks: Sequence[str]) -> Floats:
 
 
 def _clusters(netlist: Netlist, blocks: Sequence[str]) -> dict[str, int]:
-    """Number the clusters of cells that are placed together; those of the blocks come first, in order."""
+    """Return the number of each cluster of cells that are placed together; those of the blocks come first, in order."""
     leader: dict[str, str] = {}
     size: dict[str, int] = {}
     apart = {*blocks, PORT}

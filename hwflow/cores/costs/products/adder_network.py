@@ -44,7 +44,7 @@ def truth_tables(family: str, tables: int, registers: int, outputs: int, vectors
 
 
 def _complements(family: str, network: AdderNetwork) -> int:
-    """Look-up tables that complement what is subtracted, where a carry cell reads its operands directly."""
+    """Count the look-up tables that complement what is subtracted, where a carry cell reads its operands directly."""
     if FAMILIES[family].carry_bits > 1:
         return 0
     subtracted = {adder.right for adder in network.adders if adder.subtract}

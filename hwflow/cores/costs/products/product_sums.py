@@ -250,9 +250,9 @@ def match_counts(family: str, rows: int, lanes: int, limit: int, constant: bool)
 
 
 def split_sums(family: str, x: IntType, w: IntType) -> int:
-    """Look-up tables that add the parts of a product whose operands are too wide for one multiplier block, as yosys'
-    mul2dsp has it: for each part of the one operand those of the other, then these sums, each from its place on. A
-    block that has registers adds as well, as many bits as its product has."""
+    """Count the look-up tables that add the parts of a product whose operands are too wide for one multiplier block, as
+    yosys' mul2dsp has it: for each part of the one operand those of the other, then these sums, each from its place on.
+    A block that has registers adds as well, as many bits as its product has."""
     device = FAMILIES[family]
     parts, others = _parts(x, w, device.dsp_width), _parts(w, x, device.dsp_width)
     total = 0

@@ -46,7 +46,7 @@ def constant_lane(family: str, lane: ConstantLane, depth: int) -> Resources:
 
 
 def _all_of(inputs: int) -> int:
-    """Look-up tables of an AND of so many bits."""
+    """Count the look-up tables of an AND of so many bits."""
     return ceil((inputs - 1) / 3)
 
 
@@ -82,7 +82,7 @@ def _looked_at(distance: int, quotient: int) -> int:
 
 
 def _choices(family: str, lane: ConstantLane, depth: int) -> int:
-    """Look-up tables of a bit that limits choose, beside a queue's own."""
+    """Count the look-up tables of a bit that limits choose, beside a queue's own."""
     wide = FAMILIES[family].carry_bits > 1
     flags = sum(limit is not None for limit in lane.limits())
     if not flags:

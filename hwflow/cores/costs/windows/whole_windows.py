@@ -55,9 +55,9 @@ PLAIN_CHOICES = (1, 2, 3, 3, 4, 6)  # without a slice's multiplexers, of 2 to 7 
 
 
 def _choice(family: str, rows: int, words: int, depth: int, *, masked: bool) -> int:
-    """Look-up tables per bit of the choice among rows. Of registers, whose control is short, by the fewest levels: a
-    table with six inputs among four, unless the padding's ones come in beside them, or the queue's pointers, of a
-    memory of more than 16 rows, take longer."""
+    """Count the look-up tables per bit of the choice among rows. Of registers, whose control is short, by the fewest
+    levels: a table with six inputs among four, unless the padding's ones come in beside them, or the queue's pointers,
+    of a memory of more than 16 rows, take longer."""
     if FAMILIES[family].carry_bits == 1:
         return PLAIN_CHOICES[rows - 2] if words == 1 and rows - 2 < len(PLAIN_CHOICES) else ceil(rows / 2)
     if words > 1:
