@@ -19,7 +19,7 @@ WIDE = 10  # columns
 
 
 def command_line_page() -> str:
-    """Every command with its usage, arguments and options, from the parser."""
+    """Return every command with its usage, arguments and options, from the parser."""
     from hwflow.cli.parser import command_line
 
     parser = command_line()
@@ -35,7 +35,7 @@ def command_line_page() -> str:
 
 
 def boards_page() -> str:
-    """What `hwflow boards` lists, by family."""
+    """Return what `hwflow boards` lists, by family."""
     from hwflow.boards import all_boards
     from hwflow.codegen.board.carriers.offered import offered
 
@@ -65,7 +65,7 @@ def boards_page() -> str:
 
 
 def clauses_page() -> str:
-    """Every rule with an example of what it says, which the tests have."""
+    """Return every rule with an example of what it says, which the tests have."""
     from hwflow.onnxspec import clauses
 
     lines = [
@@ -103,7 +103,7 @@ PAGES: dict[str, Callable[[], str]] = {
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """The hook of mkdocs: adds the pages."""
+    """Add the pages: a hook of mkdocs."""
     from mkdocs.structure.files import File
 
     for path, page in PAGES.items():
@@ -112,13 +112,13 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> None:
-    """The hook of mkdocs: a page with a wide table has no list of its headings beside it."""
+    """Take the list of headings from beside a page with a wide table: a hook of mkdocs."""
     if any(line.startswith("|") and line.count("|") > WIDE for line in markdown.splitlines()):
         page.meta["hide"] = ["toc"]
 
 
 def _examples() -> dict[str, str]:
-    """Of each rule the first finding that its tests expect, without severity and remedy."""
+    """Return for each rule the first finding that its tests expect, without severity and remedy."""
     if str(ROOT) not in sys.path:
         sys.path.insert(0, str(ROOT))
     result: dict[str, str] = {}
@@ -154,7 +154,7 @@ def _table(titles: Iterable[str], rows: Iterable[Iterable[str]], right: Iterable
 
 
 def _text(text: str) -> str:
-    """``text`` as Markdown that shows it as it is, in a table's cell."""
+    """Return ``text`` as Markdown that shows it as it is, in a table's cell."""
     text = html.escape(text, quote=False).replace("|", "&#124;")
     for sign in "\\`*_[]":
         text = text.replace(sign, f"\\{sign}")
