@@ -113,7 +113,7 @@ class SimulatedBoard:
         recipe = Recipe("board", "Vboard", board["simulation"]["top"], verilog, cpp, {})
         missing = [file for file in (*verilog, *recipe.cpp, folder / "settings.h") if not file.is_file()]
         if missing:
-            raise ManifestError(f"{missing[0]}: must be there to simulate the board, not missing")
+            raise ManifestError(f"{missing[0]}: must be present to simulate the board, not missing")
         built = build(
             recipe, command=self._command, environment=self._environment, folder=self._build_folder,
             optimize=self._optimize, jobs=self._jobs,

@@ -265,8 +265,8 @@ def test_imports() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def circle(imported: Mapping[str, Iterable[str]]) -> list[str]:
-    """Modules of which each is imported by the one before it, the first by the last; none where there is no circle."""
+def cycle(imported: Mapping[str, Iterable[str]]) -> list[str]:
+    """Modules of which each is imported by the one before it, the first by the last; none where there is no cycle."""
     try:
         TopologicalSorter(imported).prepare()
     except CycleError as error:
@@ -274,17 +274,17 @@ def circle(imported: Mapping[str, Iterable[str]]) -> list[str]:
     return []
 
 
-def test_no_import_circle() -> None:
+def test_no_import_cycle() -> None:
     """Those for the type checker do not count."""
-    assert not circle({
+    assert not cycle({
         module: {each.name for each in found if not each.for_types} & set(MODULES) - {module}
         for module, found in all_imports().items()
     })
 
 
-def test_the_rules_see_import_circles() -> None:
-    assert circle({"a": {"b"}, "b": {"c"}, "c": set()}) == []
-    found = circle({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}})
+def test_the_rules_see_import_cycles() -> None:
+    assert cycle({"a": {"b"}, "b": {"c"}, "c": set()}) == []
+    found = cycle({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}})
     assert found[found.index("a") :] + found[: found.index("a")] == ["a", "b", "c"]
 
 

@@ -41,7 +41,7 @@ def refuse_far_beyond(
         if weights + sum(turning.values()) > most:
             raise FarBeyond.of(
                 "device-budget", f"model {show(graph.name)}",
-                f"its weights and what goes round must have at most {most:,} bits, not "
+                f"its weights and what circulates in its loops must have at most {most:,} bits, not "
                 f"{weights + sum(turning.values()):,} ({_most(turning)})",
                 "give each round cores of its own ('--loops unrolled'), choose a larger board, or use smaller images",
             )

@@ -175,7 +175,7 @@ def _write_verilog(
             cwd,
             log,
             step="writing Verilog (yosys)",
-            remedy="report this model as a defect",
+            remedy="report this model as a defect of hwflow",
             outputs=[output],
         )
         log.unlink()

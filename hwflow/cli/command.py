@@ -36,7 +36,8 @@ def run(arguments: Sequence[str]) -> int:
         return 0
     except OSError as error:  # no space left, no memory for a process, ...
         where = f"file {show_path(error.filename)}" if error.filename else "operating system"
-        finding = Finding("system-call", where, f"must work, but: {error.strerror or error}", "see that it can")
+        message = f"the system call must succeed, but: {error.strerror or error}"
+        finding = Finding("system-call", where, message, "check permissions and free space")
         return _refused(arguments, (finding,), ToolError.exit_code)
 
 

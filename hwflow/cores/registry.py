@@ -29,12 +29,12 @@ LEGAL: dict[Stage, frozenset[str]] = {
 def hardware(op: str) -> HardwareOperator[Any]:
     """Return the hardware operator named ``op``."""
     operator = OPERATORS[op]
-    assert isinstance(operator, HardwareOperator), f"{op} is no hardware operator"
+    assert isinstance(operator, HardwareOperator), f"{op} is not a hardware operator"
     return operator
 
 
 def logical(op: str) -> LogicalOperator[Any]:
     """Return the operator of the quantized stage named ``op``."""
     operator = OPERATORS[op]
-    assert isinstance(operator, LogicalOperator), f"{op} is no operator of the quantized stage"
+    assert isinstance(operator, LogicalOperator), f"{op} is not an operator of the quantized stage"
     return operator

@@ -107,7 +107,8 @@ def _from_file(model: Model, path: Path, frames: int | None, labelled: bool) -> 
             except ValueError as error:
                 findings.append(Finding("inputs-file", where, f"{show(name)} {error}", "convert it"))
     if not findings and len({len(a) for a in arrays.values()}) > 1:
-        findings.append(Finding("inputs-file", where, "all inputs must have the same number of frames", "cut them"))
+        message = "all inputs must have the same number of frames"
+        findings.append(Finding("inputs-file", where, message, "shorten the longer arrays"))
     labels = there.get("label") if labelled and "label" not in names else None
     first = there.get(names[0]) if names else None
     if labels is not None and first is not None and first.ndim:
@@ -172,7 +173,7 @@ NPZ, JSON = (".npz", "numpy.savez"), (".json", "json.dump, a list by input name"
 
 def _arrays(path: Path, where: str) -> dict[str, npt.NDArray[Any]]:
     """Read every array of an .npz file. Raises :class:`UsageError`."""
-    reason = "it is no .npz file"
+    reason = "it is not an .npz file"
     try:
         with path.open("rb") as stream:
             file = np.load(stream, allow_pickle=False)
@@ -200,7 +201,7 @@ def _converted(array: npt.NDArray[Any], dtype: str, takes_any: Callable[[], bool
     """
     if dtype == "string":
         if array.dtype.kind not in "OSU":
-            raise ValueError(f"must be texts, not {array.dtype}")
+            raise ValueError(f"must be strings, not {array.dtype}")
         return np.asarray([str(text) for text in array.reshape(-1)], object).reshape(array.shape)
     integer = is_integer(dtype)
     if array.dtype.kind not in ("iub" if dtype == "bool" else "iu" if integer else "iuf"):

@@ -123,7 +123,7 @@ def check(graph: Graph, after: str, operators: Operators) -> None:
     findings = [
         Finding(
             rule.name, where, f"{rule.sentence}; found: {found} (after pass {show(after)})",
-            "report this model as a defect"
+            "report this model as a defect of hwflow"
         )
         for rule in RULES
         if graph.stage in rule.stages

@@ -244,7 +244,7 @@ def _beyond(layer: Node[Any], held: HeldSums) -> Iterator[Finding]:
             layer, f"must have weights of {held.weight_bits} bits, not from {weights.min()} to {weights.max()}"
         )
     if not (held.sums.lo <= interval.lo and interval.hi <= held.sums.hi):
-        yield _refusal(layer, f"must have sums within {held.sums}, not {interval}: hardware has room for no others")
+        yield _refusal(layer, f"must have sums within {held.sums}, not {interval}: the hardware has no room for others")
 
 
 def _unlike(requantizer: Node[RequantizeAttributes], form: HeldForm | None) -> Finding:

@@ -72,7 +72,7 @@ class Plan:
             Finding(
                 "scheduled-nodes", f"node {show(node.name)}",
                 f"every node must have a folding and a depth for each queue; found: {self.decisions.get(node)}",
-                "report this model as a defect",
+                "report this model as a defect of hwflow",
             )
             for node in self.graph.nodes
             if node not in self.decisions or len(self[node].depths) != len(node.outputs)

@@ -303,15 +303,16 @@ def _result(future: Any) -> Any:
     except Exception as error:
         if future.status != "error":
             raise ToolError.of(
-                "dask-scheduler", "the cluster", "must be there until the end, not lost",
+                "dask-scheduler", "the cluster", "must be reachable until the end, not be lost",
                 "start the same command again: it goes on where this one ended",
             ) from None
         if type(error).__name__ == "KilledWorker":
             return Finding(
-                "worker-lost", "the worker", "must live until the point is done, not end every time (out of memory?)",
+                "worker-lost", "the worker",
+                "must run until the point is done, not be killed every time (out of memory?)",
                 "give it a machine with more memory, or fewer --workers",
             )
         return Finding(
             "worker-defect", "the worker", f"must end with a result, not with {type(error).__name__}: {error}",
-            "report a defect of hwflow",
+            "report this as a defect of hwflow",
         )

@@ -131,7 +131,7 @@ def run_point(job: Job, source: Source) -> Outcome:
     except MemoryError as error:
         finding = Finding(
             "memory", "the worker", f"the design must fit into memory, but it does not: {error or 'out of memory'}",
-            "give it a larger machine",
+            "run it on a machine with more memory",
         )
         status, figures, findings = FAILED, {}, (finding,)
     return Outcome({
@@ -237,7 +237,9 @@ def _silent(line: str) -> None:
 
 
 def _unwritten(design: Design, larger: Mapping[str, Any] | None) -> None:
-    raise InternalError.of("sweep", "a design of one seed", "must stay as it is, not be replaced", "report a defect")
+    raise InternalError.of(
+        "sweep", "a design of one seed", "must stay as it is, not be replaced", "report this as a defect of hwflow"
+    )
 
 
 def _scheduled(design: Design) -> dict[str, Any]:

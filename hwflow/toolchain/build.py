@@ -125,7 +125,7 @@ def build(
         finally:
             seconds[key] = seconds.get(key, 0.0) + time.monotonic() - start
 
-    blame = "read the log; report a defect of hwflow if the design is to blame"
+    blame = "read the log; report this as a defect of hwflow if the design is to blame"
     synthesized = (TOP_VERILOG, STATISTICS, NETLIST)
     sources = [*board["sources"], *board["weights"], board["rtlil"]]
     script: list[Any] = [found[yosys.YOSYS.name].version_text, (out / SYNTHESIS).read_text()]

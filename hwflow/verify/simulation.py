@@ -419,7 +419,7 @@ def _findings(
                 "error-output",
                 "simulation",
                 f"'error' must stay 0, not rise at cycle {result.error_cycle}",
-                "report it",
+                "report this model as a defect of hwflow",
             )
         )
     if result.mismatches:

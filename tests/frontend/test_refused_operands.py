@@ -164,8 +164,8 @@ def product_behind_many_levels_of_wide_integers(b: Builder) -> str:
 
 
 @cases(
-    "error: node 'fc' (MatMul): 'x' and 'y', both computed at run time, must have equally many axes, those of "
-    "matrices behind the frame axis, not 2 and 3 [frame-axis]\n"
+    "error: node 'fc' (MatMul): 'x' and 'y', both computed at run time, must have the same number of axes, "
+    "those of matrices behind the frame axis, not 2 and 3 [frame-axis]\n"
     "  remedy: reshape both to (frames, ..., rows, columns)",
 )
 def product_of_streams_of_other_ranks(b: Builder) -> str:

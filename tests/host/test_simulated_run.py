@@ -88,7 +88,7 @@ def test_two_hosts_at_once(design, carrier, simulated):
         else:
             with host(design, peer) as second:
                 check(design, second, slice(20))
-                with pytest.raises(HostError, match="must have one host at a time, not be taken by another one"):
+                with pytest.raises(HostError, match="must have one host at a time, not be taken over by another one"):
                     check(design, first, slice(20))
                 check(design, second, slice(20))
 

@@ -34,7 +34,7 @@ def test_no_ir_version() -> None:
     proto = model([node("Relu", ["x"], ["y"])])
     proto.ClearField("ir_version")
     assert findings(proto) == [
-        "error: model: ir_version must be there, but the model has none [PRO-01]\n"
+        "error: model: ir_version must be present, but the model has none [PRO-01]\n"
         "  remedy: export the model again with a current exporter"
     ]
 

@@ -130,7 +130,7 @@ def test_sums_that_are_not_held(tmp_path) -> None:
 
 @pytest.mark.parametrize(("weights", "scale", "message"), [
     (WEIGHTS + 3, 0.23, "must have weights of 4 bits, not from -4 to 8"),
-    (np.full((4, 3), 7), 0.23, "must have sums within [-3570, 3570], not [0, 7140]: hardware has room for no others"),
+    (np.full((4, 3), 7), 0.23, "must have sums within [-3570, 3570], not [0, 7140]: the hardware has no room"),
     (WEIGHTS, 3.0, "a shift by"),
 ])
 def test_what_does_not_fit(tmp_path, weights, scale, message) -> None:

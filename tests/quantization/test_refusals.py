@@ -96,7 +96,7 @@ def test_data():
     )
     refused(
         UsageError,
-        "error: inputs 'm.onnx': must be a readable .npz file, but: it is no .npz file [inputs-file]\n"
+        "error: inputs 'm.onnx': must be a readable .npz file, but: it is not an .npz file [inputs-file]\n"
         "  remedy: write it with numpy.savez",
         calibration="m.onnx",
     )

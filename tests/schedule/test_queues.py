@@ -60,7 +60,7 @@ def smaller(plan: Plan, operators: Container[str]) -> Iterator[str]:
 
 
 def test_nothing_of_a_search_for_depths_stays_in_memory() -> None:
-    """Processes and what they wait for refer to each other; Python's collector, which looks for such circles, rarely
+    """Processes and what they wait for refer to each other; Python's collector, which looks for such cycles, rarely
     runs in a command, and of a large frame they take gigabytes."""
     gc.collect()
     gc.disable()

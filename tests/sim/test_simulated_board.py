@@ -209,7 +209,7 @@ def test_it_does_not_build(tmp_path, simulated):
         pass
     assert "%Error" in str(error.value) and len(str(error.value).splitlines()) < 20
     (out / "board" / "simulation" / "serial.cpp").unlink()
-    with pytest.raises(ManifestError, match=r"serial.cpp: must be there to simulate the board, not missing"):
+    with pytest.raises(ManifestError, match=r"serial.cpp: must be present to simulate the board, not missing"):
         simulated(out).__enter__()
     with pytest.raises(SimError, match=r"faults must be from 0 to 1, not 2"):
         simulated(out, faults=2)

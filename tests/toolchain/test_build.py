@@ -167,7 +167,7 @@ def test_a_broken_design_shows_the_end_of_the_log(tmp_path):
     log = f"{out}/board/synthesis.log"
     assert text.startswith(f"error: synthesis (yosys): exit status must be 0, not 1 (log: {log}) [tool-run]\n    ")
     assert "design.v:1: ERROR: syntax error" in text
-    assert text.endswith("\n  remedy: read the log; report a defect of hwflow if the design is to blame")
+    assert text.endswith("\n  remedy: read the log; report this as a defect of hwflow if the design is to blame")
 
 
 def test_a_folder_without_a_board_is_refused(tmp_path):

@@ -88,7 +88,7 @@ def test_an_older_netlist_does_not_hide_a_death(fake_yosys, out):
     assert str(error.value) == (
         "error: synthesis (yosys): board/top.v, board/statistics.json, board/top.json must be written, not missing "
         f"(log: {out}/board/synthesis_retry.log) [tool-output]\n    2.46.5. Executing ABC9.\n    Running ABC command\n"
-        "  remedy: read the log; report a defect of hwflow if the design is to blame"
+        "  remedy: read the log; report this as a defect of hwflow if the design is to blame"
     )
     assert not (out / "board" / "top.json").exists()
 

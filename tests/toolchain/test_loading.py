@@ -134,7 +134,7 @@ def test_a_loader_that_fails(out, loader, capsys):
     said = capsys.readouterr().err
     assert "loading the bitstream (iceprog): exit status must be 0, not 1" in said
     assert r"no board\x1b[2J" in said and "\x1b" not in said
-    assert "remedy: see that the board is plugged in" in said
+    assert "remedy: check that the board is plugged in" in said
 
 
 def test_no_bitstream(out, loader, capsys, tmp_path):
@@ -158,7 +158,7 @@ def test_no_bitstream(out, loader, capsys, tmp_path):
 def test_a_board_that_words_load(out, loader, capsys):
     describe(out, "pynq_z2")
     assert main(["program", str(out)]) == 2
-    assert "must have a program that loads its bitstream, not words: copy the output" in capsys.readouterr().err
+    assert "must have a program that loads its bitstream, not instructions: copy the output" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("board", all_boards(), ids=lambda board: board.name)

@@ -122,7 +122,7 @@ def holding(patchable: str | None, loadable: str | None) -> Holding | None:
         loadable = None
     if patchable is not None and loadable is not None:
         raise UsageError.of(
-            "held-layers", "option --patchable", "must not be given with --loadable, not beside it",
+            "held-layers", "option --patchable", "must be given without --loadable, not with it",
             "leave it out: what is loaded need not be patched",
         )
     text = patchable if loadable is None else loadable

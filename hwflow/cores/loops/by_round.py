@@ -31,7 +31,7 @@ class ByRound(LogicalOperator[ByRoundAttributes]):
     def evaluate(self, attributes: ByRoundAttributes, inputs: Sequence[IntArray]) -> tuple[IntArray, ...]:
         raise InternalError.of(
             "round", "node of a loop's body", "is one of a round, which the loop knows",
-            "report it as a defect of hwflow",
+            "report this as a defect of hwflow",
         )
 
     def macs(self, node: Node[ByRoundAttributes]) -> int:

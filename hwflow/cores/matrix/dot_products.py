@@ -127,5 +127,5 @@ def _check_bits(what: str, least: int, greatest: int) -> None:
     if least < 0 or greatest > 1:
         raise InternalError.of(
             "binary-operands", "binary product", f"{what} must be 0 and 1, not within {Interval(least, greatest)}",
-            "report it as a defect of hwflow",
+            "report this as a defect of hwflow",
         )

@@ -156,7 +156,8 @@ class Board:
         with self.weights_in(Path(weights)) as loaded, self._alone():
             if _forms(loaded.design) != _forms(self.design):
                 message = "must be of this hardware, but it has other tables or streams"
-                finding = HostFinding("same-hardware", f"weights {shown(weights)}", message, "make others")
+                remedy = "give an output folder of the same hardware"
+                finding = HostFinding("same-hardware", f"weights {shown(weights)}", message, remedy)
                 raise HostError(finding, exit_code=USAGE)
             self._load(self.design.load_packet(loaded.design.folder))
             self.coder = loaded

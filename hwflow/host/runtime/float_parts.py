@@ -42,7 +42,7 @@ def runtime_part(part: HostPart) -> Evaluate:
             return dict(zip(names, session.run(names, dict(arrays)), strict=True))
         except Exception as error:
             message = f"must run with onnxruntime, but: {shown(error)}"
-            remedy = "correct the frames if it is they, or report this model as a defect"
+            remedy = "correct the frames if it is they, or report this model as a defect of hwflow"
             raise HostError(HostFinding("host-part", where, message, remedy)) from None
 
     def evaluate(arrays: Arrays) -> Arrays:

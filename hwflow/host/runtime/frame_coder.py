@@ -63,7 +63,7 @@ class FrameCoder:
         lengths = {name: len(array) for name, array in found.items()}
         if len(set(lengths.values())) > 1:
             message = f"must have the same number of frames, not {', '.join(map(str, lengths.values()))}"
-            findings.append(HostFinding("input-frames", "inputs", message, "cut them"))
+            findings.append(HostFinding("input-frames", "inputs", message, "shorten the longer arrays"))
         known = [tensor.name for tensor in self.design.model_inputs]
         for name in arrays:
             if name not in known:
@@ -145,7 +145,7 @@ def _wrong(tensor: HostTensor, array: Array) -> HostFinding | None:
         return HostFinding("input-shape", where, message, "reshape it; one frame is a batch of one")
     kinds = {"b": "iub", "i": "iu", "u": "iu", "O": "OSU"}.get(type_.kind, "iuf")
     if array.dtype.kind not in kinds:
-        kind = {"f": "a real", "O": "a text"}.get(type_.kind, "an integer")
+        kind = {"f": "a real", "O": "a string"}.get(type_.kind, "an integer")
         message = f"elements must be of {kind} type ({tensor.type}), not {array.dtype}"
         return HostFinding("input-type", where, message, "convert it")
     if not array.size or type_.kind == "O":

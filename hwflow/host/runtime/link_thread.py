@@ -203,7 +203,7 @@ class LinkThread:
             link.found = None
         if link.taken:
             raise LinkLost(HostFinding(
-                "one-host", where, "the board must have one host at a time, not be taken by another one meanwhile",
+                "one-host", where, "the board must have one host at a time, not be taken over by another one",
                 "end the other host's program, and run this again",
             ))
         if link.reset:
@@ -211,7 +211,7 @@ class LinkThread:
                 reason = "again before it gave an answer" if self._reopen else "while frames were under way"
                 raise LinkLost(HostFinding(
                     "board-reset", where, f"the board must keep its session, not be reset {reason}",
-                    "see that its power and its cable are good, and run it again",
+                    "check its power and its cable, and run it again",
                 ))
             link.reopen(now)
             self._reopened_at = link.arrived
@@ -226,12 +226,12 @@ class LinkThread:
             raise LinkLost(HostFinding(
                 "board-answers", where,
                 f"the board must answer, but nothing has arrived for {self.patience:g} seconds",
-                "see that it is plugged in, powered and programmed ('hwflow program')",
+                "check that it is plugged in, powered and programmed ('hwflow program')",
             ))
         if now - link.moved > 3 * self.patience:
             raise LinkLost(HostFinding(
                 "board-works", where,
-                f"the board must give answers, but for {3 * self.patience:g} seconds it has only said that it is there "
+                f"the board must answer frames, but for {3 * self.patience:g} seconds it has only kept the link alive "
                 f"({link.arrived // link.output_frame} frames are answered)",
                 "reset the board, and run it again",
             ))
@@ -240,6 +240,6 @@ class LinkThread:
 def nothing_answers(name: str, seconds: float) -> HostError:
     """Return the error for a port that is there, but where no board answers."""
     return LinkLost(HostFinding(
-        "board-answers", f"port {shown(name)}", f"a board must answer there within {seconds:g} seconds, not nothing",
-        "see that it is programmed ('hwflow program'), and that --port and --baud are right",
+        "board-answers", f"port {shown(name)}", f"a board must answer within {seconds:g} seconds, but none does",
+        "check that it is programmed ('hwflow program'), and that --port and --baud are right",
     ))

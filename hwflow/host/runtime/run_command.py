@@ -77,7 +77,8 @@ class BoardRun:
             found.append(HostFinding("board-answer", "answers", message, "load the bitstream again, then report this"))
         if self.statistics["error"]:
             message = "must stay 0, but the core raised it: its results are not to be trusted"
-            found.append(HostFinding("error-output", "error output", message, "report this model as a defect"))
+            remedy = "report this model as a defect of hwflow"
+            found.append(HostFinding("error-output", "error output", message, remedy))
         return tuple(found)
 
     def lines(self) -> Iterator[str]:
@@ -247,9 +248,9 @@ def read_frames(design: HostDesign, given: str | Path | None, frames: int | None
     count = min((len(array) for array in chosen.values() if array.ndim), default=0)
     if labels is not None and (labels.dtype.kind not in "iu" or labels.shape != (count,)):
         message = f"'label' must be {count} integers, one a frame, not {labels.dtype} {list(labels.shape)}"
-        raise HostError(HostFinding("inputs-file", where, message, "mend it, or leave it out"), exit_code=USAGE)
+        raise HostError(HostFinding("inputs-file", where, message, "correct it, or leave it out"), exit_code=USAGE)
     if chosen and not count:
-        finding = HostFinding("inputs-file", where, "must hold 1 frame at least, not 0", "add frames")
+        finding = HostFinding("inputs-file", where, "must hold at least 1 frame, not 0", "add frames")
         raise HostError(finding, exit_code=USAGE)
     if frames is not None and len({len(array) for array in chosen.values() if array.ndim}) == 1:
         index = np.arange(frames) % count
@@ -281,7 +282,7 @@ def read_arrays(design: HostDesign, path: Path, where: str) -> dict[str, npt.NDA
 
 
 def _arrays(path: Path, where: str) -> dict[str, npt.NDArray[Any]]:
-    reason = "it is no .npz file"
+    reason = "it is not an .npz file"
     try:
         with path.open("rb") as stream:
             file = np.load(stream, allow_pickle=False)

@@ -107,5 +107,5 @@ def _unusable(where: str, device: str, baud: int | None, error: Exception) -> Ho
         reason = f"the baud rate {baud} is not one that it has"
     return HostFinding(
         "port-open", where, f"must be a serial device that can be opened, but: {shown(reason)}",
-        "see that you may use it (group dialout), and that --baud is one that it has",
+        "check that you may use it (group dialout), and that --baud is one that it has",
     )

@@ -28,7 +28,7 @@ class UdpCarrier:
             self._socket.connect(address)
         except (OSError, UnicodeError) as error:
             message = f"must be a host that can be reached, but: {getattr(error, 'strerror', None) or error}"
-            remedy = "see that the name is right and the network is up"
+            remedy = "check that the name is right and the network is up"
             raise HostError(HostFinding("port-open", f"port {shown(self.name)}", message, remedy)) from None
 
     def fileno(self) -> int:

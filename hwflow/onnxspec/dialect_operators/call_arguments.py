@@ -15,7 +15,7 @@ def need(inputs: Inputs, index: int) -> npt.NDArray[Any]:
     """Return a required input; raise ValueError if it is absent."""
     array = inputs[index] if index < len(inputs) else None
     if array is None:
-        raise ValueError(f"input {index} must be there, but it is absent")
+        raise ValueError(f"input {index} must be present, but it is absent")
     return array
 
 

@@ -67,7 +67,7 @@ class RealLevels:
 def _float(inputs: Inputs, index: int) -> Floats:
     array = inputs[index] if index < len(inputs) else None
     if array is None:
-        raise ValueError(f"input {index} must be there, but it is absent")
+        raise ValueError(f"input {index} must be present, but it is absent")
     return np.asarray(array).astype(np.float64)
 
 

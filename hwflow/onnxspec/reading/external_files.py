@@ -236,7 +236,7 @@ class ExternalFiles:
         descriptor = os.open(file.path, flags)
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)
-            raise OSError(0, "it is no regular file any more")
+            raise OSError(0, "it is no longer a regular file")
         return open(descriptor, "rb")
 
 

@@ -57,7 +57,7 @@ def _unloaded(stored: StoredTensor, has_file: bool) -> Finding:
     if has_file:
         message, remedy = "the tensor's external data must be readable, but it is not", "check the file"
     else:
-        message = "external data must lie beside the file of the model, but this model is from no file"
+        message = "external data must be stored beside the model's file, but this model was not read from a file"
         remedy = "load the data into the model, or give the path of its file"
     return Finding("EXT-02", stored.where, message, remedy)
 

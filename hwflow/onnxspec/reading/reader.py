@@ -87,7 +87,7 @@ def read_model(path: str | os.PathLike[str]) -> onnx.ModelProto:
             raise _refuse(
                 file,
                 f"messages in the model file must not nest deeper than {MAX_DEPTH} (protobuf's limit), but they do: "
-                "its graphs or types lie too deep in each other",
+                "its graphs or types are nested too deeply",
                 "export the model with fewer nested branches and loops",
             ) from error
         raise _refuse(

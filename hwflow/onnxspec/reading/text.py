@@ -61,7 +61,7 @@ def text_findings(model: onnx.ModelProto, scopes: Iterable[Scope]) -> list[Findi
     if _all_text(model, scopes):
         return []
     places = list(itertools.islice(bad_text(model), _MOST))
-    message = f"all names and texts must be UTF-8, but {', '.join(places)} {'is' if len(places) == 1 else 'are'} not"
+    message = f"all names and strings must be UTF-8, but {', '.join(places)} {'is' if len(places) == 1 else 'are'} not"
     remedy = "export the model again, or copy the file again if it is damaged"
     return [Finding(RULE, "model", message, remedy)]
 

@@ -56,7 +56,8 @@ class Unroller:
         graphs = {a.name: g for a in item.proto.attribute for g in graphs_of(a)}
         needed = ("then_branch", "else_branch") if item.proto.op_type == IF else ("body",)
         if not all(name in graphs for name in needed):
-            self.walk.refuse(item, _RULE, f"the node must have {' and '.join(needed)}, but it does not", "export again")
+            message = f"the node must have {' and '.join(needed)}, but it does not"
+            self.walk.refuse(item, _RULE, message, "export the model again")
         elif item.proto.op_type == IF:
             yield from self._branches(item, [graphs[name] for name in needed], needed)
         elif item.proto.op_type == LOOP:
@@ -169,7 +170,8 @@ class Unroller:
             return
         most = int(walk.constants[trip].reshape(-1)[0]) if trip else None
         if len(graph.output) < 1 + len(states) or len(graph.input) != 2 + len(states):
-            walk.refuse(item, _RULE, "the body must have the Loop's states as inputs and outputs", "export again")
+            message = "the body must have the Loop's states as inputs and outputs"
+            walk.refuse(item, _RULE, message, "export the model again")
             return
         if go in walk.constants:
             most, go = most if walk.constants[go].reshape(-1)[:1].all() else 0, ""

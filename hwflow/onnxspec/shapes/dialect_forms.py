@@ -183,7 +183,7 @@ def objections(form: Form, inputs: Inputs, attributes: Mapping[str, Attribute]) 
         info = inputs[index] if index < len(inputs) else None
         if info is None:
             if not operand.optional:
-                yield f"input {index} ({operand.name}) must be there, but it is absent"
+                yield f"input {index} ({operand.name}) must be present, but it is absent"
         else:
             problem = _operand_problem(operand, info, inputs)
             if problem:

@@ -32,7 +32,7 @@ class ShapeError(ValueError):
 def _input(inputs: Inputs, position: int) -> ValueInfo:
     info = inputs[position] if position < len(inputs) else None
     if info is None:
-        raise ShapeError(f"input {position} must be there, but it is absent")
+        raise ShapeError(f"input {position} must be present, but it is absent")
     return info
 
 
@@ -181,7 +181,7 @@ def _pool(inputs: Inputs, attributes: Mapping[str, Attribute], *, last: bool) ->
         raise ShapeError(f"the input must have at least 3 dimensions, not {len(x.shape)}")
     image = x.shape[1:-1] if last else x.shape[2:]
     if "kernel_shape" not in attributes:
-        raise ShapeError("attribute 'kernel_shape' must be there, but it is absent")
+        raise ShapeError("attribute 'kernel_shape' must be present, but it is absent")
     kernel, strides, dilations = (
         _integers(attributes, name, rank, 1) for name in ("kernel_shape", "strides", "dilations")
     )

@@ -19,12 +19,14 @@ def bit_cast(state: Lowering, node: OnnxNode) -> View:
     for dtype in (source, target):
         if dtype not in COMPUTED_TYPES:
             raise refuse(
-                node, "bit-cast-type", f"types must be of integers, not {dtype}: its bits are no integers' in hardware",
+                node, "bit-cast-type",
+                f"types must be of integers, not {dtype}: in hardware its bits are not those of an integer",
                 "use Cast, or leave the node to the host, before the first or after the last quantizer",
             )
     if target == "bool" != source:
         raise refuse(
-            node, "bit-cast-type", f"the type must be an integer one, not bool: other bytes of {source} are no bools",
+            node, "bit-cast-type",
+            f"the type must be an integer one, not bool: bytes of {source} may be other than 0 and 1",
             "use Cast",
         )
     operand = integers.operand(state, node, 0)

@@ -76,8 +76,8 @@ def multiplied(state: Lowering, node: OnnxNode, left: View, right: View, names: 
         if axes[0] != axes[1] or axes[0] < 3:
             raise refuse(
                 node, "frame-axis",
-                f"{show(names[0])} and {show(names[1])}, both computed at run time, must have equally many axes, those "
-                f"of matrices behind the frame axis, not {axes[0]} and {axes[1]}",
+                f"{show(names[0])} and {show(names[1])}, both computed at run time, must have the same number of axes, "
+                f"those of matrices behind the frame axis, not {axes[0]} and {axes[1]}",
                 "reshape both to (frames, ..., rows, columns)",
             )
         return product_of_streams(state, node, left, right, names)

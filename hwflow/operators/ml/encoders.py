@@ -101,7 +101,7 @@ def _label_map(attribute: Any) -> _Map:
     values, kind = _listed(attribute, "values")
     if len(keys) != len(values):
         raise Undefined(
-            f"keys and values must be equally many, not {len(keys)} and {len(values)}", "correct the attributes"
+            f"there must be as many keys as values, not {len(keys)} and {len(values)}", "correct the attributes"
         )
     default = _tensor(attribute("default_tensor", None))
     if default is not None and default[0].size != 1:
@@ -251,7 +251,8 @@ def _category_mapper(use: Use) -> onnx.FunctionProto | None:
     numbers, texts = integers(call, "cats_int64s"), strings(call, "cats_strings")
     if len(numbers) != len(texts) or not numbers:
         raise Undefined(
-            f"cats_int64s and cats_strings must be equally many, at least one, not {len(numbers)} and {len(texts)}",
+            "cats_int64s and cats_strings must have the same number of entries, at least one, not "
+            f"{len(numbers)} and {len(texts)}",
             "correct the attributes",
         )
     if call.kind(0) == STRING:

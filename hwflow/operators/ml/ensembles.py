@@ -169,7 +169,7 @@ def _members(mode: IntArray, attributes: Attributes) -> tuple[IntArray, Floats]:
 
 def _ordered(ensemble: Ensemble) -> Ensemble:
     """Bring nodes before those to which they lead, level by level, and give each tree its own copy of what trees share;
-    drop what no root leads to. Raises :class:`Malformed` for a circle."""
+    drop what no root leads to. Raises :class:`Malformed` for a cycle."""
     count, leaves = len(ensemble.feature), len(ensemble.leaf_start) - 1
     front = np.flatnonzero(ensemble.roots >= 0)
     front = front * count + ensemble.roots[front]  # a tree's node

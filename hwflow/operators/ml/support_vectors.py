@@ -244,7 +244,7 @@ def _results(inputs: Inputs, attributes: Mapping[str, Attribute]) -> Sequence[Re
     """Infer a label for each frame, and a probability for each class."""
     x, texts = inputs[0], attributes.get("classlabels_strings", ())
     if x is None or not x.shape:
-        raise ShapeError("the input must be [frames, features], not without axes")
+        raise ShapeError("the input must be [frames, features], not a scalar")
     labels = texts or attributes.get("classlabels_ints", ())
     assert isinstance(labels, tuple)
     return (x.shape[:1], "string" if texts else "int64"), ((x.shape[0], len(labels)), "float32")

@@ -91,7 +91,7 @@ def rows_of(state: Lowering, node: OnnxNode, numbers: Integers, rows: Rows) -> V
         value = _looked_up(state, node, numbers, rows(view.array.astype(np.int64)), shape, None)
         return Integers(value, shape, type_.min, type_.max)
     if dtype == "string":
-        raise refuse(node, "text", "data must be numbers, not texts", "leave the node to the host: read its indices")
+        raise refuse(node, "text", "data must be numbers, not strings", "leave the node to the host: read its indices")
     require_finite(node, 0, "data", view.array)
     return _real_rows(state, node, numbers, fractions(rows(view.array)), shape)
 

@@ -38,7 +38,7 @@ def lrn(state: Lowering, node: OnnxNode) -> View:
     if alpha <= 0 or bias <= 0:
         raise refuse(
             node, "lrn-sum", f"alpha and bias must be positive, not {float(alpha):.3g} and {float(bias):.3g}",
-            "a sum of squares, which may be 0, is no divisor alone",
+            "give both a positive value: a sum of squares may be 0, and is then not a divisor",
         )
     elements = based(state, node, Rows(state, node, view.shape, (0,)).prepared(view))
     sums = _sums(state, node, square(state, node, elements), size)

@@ -37,7 +37,8 @@ def _sum(state: Lowering, node: OnnxNode, bias: int) -> Reals:
         whole = state.model.values[node.inputs[1]].shape
         if len(whole) != len(target):
             raise refuse(
-                node, "skip-rank", f"the second input must have the axes of the first, {len(target)}, not {len(whole)}",
+                node, "skip-rank",
+                f"the second input must have as many axes as the first, {len(target)}, not {len(whole)}",
                 "reshape it to (frames, ...)",
             )
         total = sum_of(state, node, left, broadcast(state, node, right, whole, target))

@@ -16,7 +16,8 @@ def range_of(state: Lowering, node: OnnxNode) -> View:
     """Refuse Range with a parameter computed at run time; of constants it has been folded."""
     for index, what in enumerate(("start", "limit", "delta")):
         constant(state, node, index, what)
-    raise refuse(node, "constant-parameter", "the numbers must be computable before the first frame", "store them")
+    message = "the numbers must be computable before the first frame"
+    raise refuse(node, "constant-parameter", message, "make them initializers")
 
 
 def _length(bounds: Sequence[Array]) -> tuple[int, ...] | None:

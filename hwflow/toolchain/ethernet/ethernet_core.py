@@ -52,7 +52,7 @@ def _made(settings: Mapping[str, Any]) -> str:
         if status or not file.is_file():
             raise ToolError.of(
                 "ethernet-core", "the Ethernet core (LiteEth)", "must be generated, but that failed",
-                "report this as a defect", output=tuple(printed.splitlines()[-10:]),
+                "report this as a defect of hwflow", output=tuple(printed.splitlines()[-10:]),
             )
         return plain(file.read_text(), settings["module"])
 

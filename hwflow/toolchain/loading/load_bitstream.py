@@ -40,8 +40,9 @@ def program(out: Path, progress: Callable[[str], None] | None = None) -> Loaded:
     commands = [_steps(text, bitstream) for text in (board["program"], *board.get("other_programs", ()))]
     if not all(words[0] in LOADERS for steps in commands for words in steps):
         raise UsageError.of(
-            "board-loader", f"board {show(board['board'])}", "must have a program that loads its bitstream, not words: "
-            f"{board['program'].format(bitstream=bitstream)}", "do what they say",
+            "board-loader", f"board {show(board['board'])}",
+            "must have a program that loads its bitstream, not instructions: "
+            f"{board['program'].format(bitstream=bitstream)}", "follow these instructions",
         )
     steps = _installed(commands)
     log = out / LOG
@@ -50,7 +51,7 @@ def program(out: Path, progress: Callable[[str], None] | None = None) -> Loaded:
         say(f"loading {bitstream} with {name}")
         run(
             found, arguments[1:], out, log, step=f"loading the bitstream ({name})",
-            remedy="see that the board is plugged in, and that you may use it (udev rules)",
+            remedy="check that the board is plugged in, and that you may use it (udev rules)",
         )
     return Loaded(bitstream, board["board"], tuple(shlex.join(arguments) for _, arguments in steps), log)
 

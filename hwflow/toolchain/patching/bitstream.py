@@ -31,7 +31,7 @@ from hwflow.toolchain.tool import Found, run
 from hwflow.toolchain.up_to_date import restate
 
 RULE = "same-hardware"
-REBUILD = "build it anew with 'hwflow synth'"
+REBUILD = "build it again with 'hwflow synth'"
 _CORE = "hwflow_top"  # the design in the board's top
 _IDENTITY = "shell.link.sender.identity"  # the memory of what the board says of itself, in the board's top
 _MOST_NAMED = 8  # bits, in a message
@@ -259,5 +259,5 @@ def _pack(
         raise ToolError.of(
             "tool-output", f"bitstream {show(flow.bitstream)}",
             f"must hold the contents of block RAM {show(differing)} as the placed design has them, not others",
-            "report a defect of hwflow",
+            "report this as a defect of hwflow",
         )

@@ -183,6 +183,6 @@ def _read_report(path: Path) -> dict[str, float | None]:
     except ValueError:
         raise ToolError.of(
             "tool-output", f"report {show_path(path)}", "must be JSON",
-            "read the log; report a defect of hwflow"
+            "read the log; report this as a defect of hwflow"
         ) from None
     return said

@@ -153,7 +153,7 @@ class Comparer:
         for place in places:
             if wrong[place]:
                 row.max_lsb = _MOST_LSB
-                reason: str | None = f"golden {expected[place]}, but the reference is no level"
+                reason: str | None = f"golden {expected[place]}, but the reference's value is not a level"
             else:
                 reason = unexplained(
                     node, place, expected, int(found[place]), batch.trace, bounds, name,

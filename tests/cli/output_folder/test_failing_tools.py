@@ -18,7 +18,7 @@ from tests.cli.refused.refusals import WRITING, error, failing, refused, synth
 @pytest.mark.parametrize(
     ("at", "step", "remedy"),
     [
-        ("", "writing Verilog (yosys)", "report this model as a defect"),
+        ("", "writing Verilog (yosys)", "report this model as a defect of hwflow"),
         ("board/top.v", "board top (yosys)", "read the log"),
     ],
 )

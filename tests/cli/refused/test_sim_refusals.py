@@ -95,8 +95,9 @@ def test_inputs_that_are_none(hwflow, emitted, tmp_path):
     (tmp_path / "cut.npz").write_bytes((tmp_path / "whole.npz").read_bytes()[:200])
     (tmp_path / "folder.npz").mkdir()
     for name, reason in (
-        ("none.npz", "No such file or directory"), ("folder.npz", "Is a directory"), ("text.npz", "it is no .npz file"),
-        ("array.npz", "it is one array (.npy)"), ("cut.npz", "it is no .npz file"),
+        ("none.npz", "No such file or directory"), ("folder.npz", "Is a directory"),
+        ("text.npz", "it is not an .npz file"), ("array.npz", "it is one array (.npy)"),
+        ("cut.npz", "it is not an .npz file"),
         ("object.npz", "Object arrays cannot be loaded when allow_pickle=False"),
     ):
         ran = hwflow("sim", emitted, "--input", name)

@@ -275,7 +275,7 @@ def test_no_board(networks):
         find_board(linked(made), listed=lambda: ports)
     with Peer(other()) as wrong, pytest.raises(HostError, match="must hold network 'network'"):
         find_board(linked(made), listed=lambda: [Listed(wrong.port)])
-    with Peer(other()) as silent, pytest.raises(HostError, match=r"a board must answer there within 0\.2 seconds"):
+    with Peer(other()) as silent, pytest.raises(HostError, match=r"a board must answer within 0\.2 seconds"):
         silent.deaf = True
         find_board(linked(made), seconds=0.2, listed=lambda: [Listed(silent.port)])
     with pytest.raises(HostError, match="the design must have a link to a host, not Verilog alone"):

@@ -162,7 +162,7 @@ def test_the_core_hangs():
     with Peer(pipes(allowed=lambda: 2), "udp") as peer, Host(peer, patience=1) as host:
         host.thread.send(frames_of(3).tobytes())
         host.answers(2)
-        with pytest.raises(LinkLost, match=r"only said that it is there \(2 frames are answered\)"):
+        with pytest.raises(LinkLost, match=r"only kept the link alive \(2 frames are answered\)"):
             host.answers(1)
 
 
@@ -187,7 +187,7 @@ def test_two_hosts_at_once():
         with Host(peer) as second:
             second.thread.opened()
             peer.pipes.allowed = lambda: 1 << 40
-            with pytest.raises(LinkLost, match="must have one host at a time, not be taken by another one"):
+            with pytest.raises(LinkLost, match="must have one host at a time, not be taken over by another one"):
                 first.answers(1)
             assert (second.run(frames) == compute(frames)).all()
 

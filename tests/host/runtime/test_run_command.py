@@ -236,10 +236,10 @@ def test_the_host_s_part_without_onnxruntime(tmp_path, capsys, monkeypatch):
     [
         (["--frames", "0"], 2, "option --frames: must be at least 1, not 0"),
         (["--input", "none.npz"], 2, "inputs 'none.npz': must be a readable .npz file, but: No such file or directory"),
-        (["--input", "text.npz"], 2, "inputs 'text.npz': must be a readable .npz file, but: it is no .npz file"),
+        (["--input", "text.npz"], 2, "inputs 'text.npz': must be a readable .npz file, but: it is not an .npz file"),
         (["--input", "other.npz"], 2, "input 'image': must be given, not missing (there is nothing)"),
         (["--input", "label.npz"], 2, "'label' must be 2 integers, one a frame, not float64 [2]"),
-        (["--input", "none_at_all.npz"], 2, "must hold 1 frame at least, not 0"),
+        (["--input", "none_at_all.npz"], 2, "must hold at least 1 frame, not 0"),
         (["--port", "/dev/no_such"], 3, "port '/dev/no_such': must be a device, not missing"),
         (["--output", "no/such/y.npz"], 2, "option --output: "),
     ],

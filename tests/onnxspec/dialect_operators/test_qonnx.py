@@ -153,5 +153,5 @@ def test_wrong_parameters() -> None:
         evaluate(QONNX, "MultiThreshold", [x, floats([1], [2])])
     with pytest.raises(ValueError, match=r"Trunc must have 5 inputs \(version 1\) or 6 \(version 2\), not 4"):
         evaluate(QONNX, "Trunc", [x, one(1), one(0), one(8)])
-    with pytest.raises(ValueError, match="input 3 must be there, but it is absent"):
+    with pytest.raises(ValueError, match="input 3 must be present, but it is absent"):
         evaluate(QONNX, "Quant", [x, one(1), one(0)])

@@ -61,14 +61,14 @@ def _vectors(count: int) -> dict[str, TensorProto]:
     }
 
 
-def tree_in_a_circle() -> onnx.ModelProto:
+def tree_in_a_cycle() -> onnx.ModelProto:
     """300,000 nodes, each the child of the one before, the first that of the last."""
     count = 300_000
     after = (np.arange(count) + 1) % count
     return _regressor([0] * count, np.arange(count), after, after)
 
 
-def trees_in_circles() -> onnx.ModelProto:
+def trees_in_cycles() -> onnx.ModelProto:
     """100,000 trees, each a node that is its own child."""
     count = 100_000
     return _regressor(range(count), [0] * count, [0] * count, [0] * count)
@@ -81,8 +81,8 @@ def scattered_nodes() -> onnx.ModelProto:
     return _regressor(trees.tolist(), ids, true, false)
 
 
-def table_in_a_circle() -> onnx.ModelProto:
-    """700,000 nodes of version 5: two circles through half of them each, that both roots lead to."""
+def table_in_a_cycle() -> onnx.ModelProto:
+    """700,000 nodes of version 5: two cycles through half of them each, that both roots lead to."""
     count = 700_000
     after = (np.arange(count) + 2) % count
     none = np.zeros(count, np.int64)
@@ -152,6 +152,6 @@ def ten_million_nodes() -> bytes:
 
 
 MODELS = (
-    tree_in_a_circle, trees_in_circles, scattered_nodes, table_in_a_circle, ladder, one_tree_many_times, many_ensembles,
+    tree_in_a_cycle, trees_in_cycles, scattered_nodes, table_in_a_cycle, ladder, one_tree_many_times, many_ensembles,
     no_lists,
 )  # fmt: skip

@@ -108,8 +108,8 @@ def test_a_model_from_no_file_has_no_files_beside_it() -> None:
     weights.external_data.add(key="location", value="w.bin")
     proto = model([node("Relu", ["x"], ["y"])], constants={"w": weights})
     assert refused(lambda: load_external_data(proto, None)) == [
-        "error: initializer 'w': external data must lie beside the file of the model, but this model is from no file "
-        "[EXT-02]\n  remedy: load the data into the model, or give the path of its file"
+        "error: initializer 'w': external data must be stored beside the model's file, but this model was not "
+        "read from a file [EXT-02]\n  remedy: load the data into the model, or give the path of its file"
     ]
 
 

@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[3]
 FLOAT = TensorProto.FLOAT
 
 
-def in_a_circle() -> onnx.ModelProto:
+def in_a_cycle() -> onnx.ModelProto:
     """10,000 nodes, each reads what the next one makes, the last what the first one makes."""
     return model([node("Relu", [f"v{(i + 1) % 10_000}"], [f"v{i}"]) for i in range(10_000)], outputs=[value("v0", [4])])
 
@@ -121,7 +121,7 @@ def functions_that_grow() -> onnx.ModelProto:
     return model([call], opsets={"": 21, "local.test": 1}, functions=functions)
 
 
-def functions_in_a_circle() -> onnx.ModelProto:
+def functions_in_a_cycle() -> onnx.ModelProto:
     """Each of a hundred functions calls the next, the last the first."""
     opsets = [helper.make_opsetid("", 21), helper.make_opsetid("local.test", 1)]
     functions = [
@@ -264,9 +264,9 @@ def captured_bytes() -> bytes:
 
 
 MODELS: tuple[Callable[[], onnx.ModelProto], ...] = (
-    in_a_circle, backwards, all_of_one_name, nothing_makes_them, long_names, huge_dimensions, huge_quantized,
+    in_a_cycle, backwards, all_of_one_name, nothing_makes_them, long_names, huge_dimensions, huge_quantized,
     negative_dimensions, tensors_without_data, large_constants, many_dimensions, many_variables, functions_that_grow,
-    functions_in_a_circle, endless_loop, branches_of_branches, endless_expression, large_product, doubling_texts,
+    functions_in_a_cycle, endless_loop, branches_of_branches, endless_expression, large_product, doubling_texts,
     slow_loops, followed_vector, far_axis, wide_window, long_locations, *hostile_ensembles.MODELS,
 )  # fmt: skip
 

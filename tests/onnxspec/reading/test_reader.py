@@ -157,7 +157,7 @@ def test_nested_too_deeply(tmp_path: Path, make: Callable[[int], bytes]) -> None
     path = write(tmp_path / "m.onnx", make(2000))
     assert refused(lambda: read_model(path)) == [
         f"error: file '{path}': messages in the model file must not nest deeper than 100 (protobuf's limit), but they "
-        "do: its graphs or types lie too deep in each other [model-file]\n"
+        "do: its graphs or types are nested too deeply [model-file]\n"
         "  remedy: export the model with fewer nested branches and loops"
     ]
 

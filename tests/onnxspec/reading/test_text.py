@@ -81,7 +81,7 @@ def test_the_finding() -> None:
     data = model([node("Relu", ["x"], ["y"], name="first")]).SerializeToString()
     proto = onnx.ModelProto.FromString(data.replace(b"first", b"f\xffrst"))
     finding = (
-        "error: model: all names and texts must be UTF-8, but graph.node[0].name is not [utf-8]\n"
+        "error: model: all names and strings must be UTF-8, but graph.node[0].name is not [utf-8]\n"
         "  remedy: export the model again, or copy the file again if it is damaged"
     )
     assert texts(validate(proto)) == [finding]

@@ -44,7 +44,7 @@ def test_a_file_that_changes(tmp_path: Path) -> None:
         files.read(file, 2, 3)
     path.unlink()
     path.mkdir()
-    with pytest.raises(OSError, match="it is no regular file any more"):
+    with pytest.raises(OSError, match="it is no longer a regular file"):
         files.read(file, 0, 1)
     path.rmdir()
     with pytest.raises(FileNotFoundError):

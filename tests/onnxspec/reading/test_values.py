@@ -44,7 +44,7 @@ def test_strings_stay_as_they_are() -> None:
 
 def test_inputs_that_are_needed() -> None:
     for inputs in ([], [None]):
-        with pytest.raises(ValueError, match="input 0 must be there, but it is absent"):
+        with pytest.raises(ValueError, match="input 0 must be present, but it is absent"):
             need(inputs, 0)
 
 

@@ -45,8 +45,8 @@ def output(op: str, domain: str, inputs: list[Input | None], **attributes: Any) 
 @pytest.mark.parametrize(
     ("domain", "op", "inputs", "attributes", "message"),
     [
-        (QONNX, "Quant", [X, S, S], {}, "input 3 (bitwidth) must be there, but it is absent"),
-        (QONNX, "Quant", [X, None, S, S], {}, "input 1 (scale) must be there, but it is absent"),
+        (QONNX, "Quant", [X, S, S], {}, "input 3 (bitwidth) must be present, but it is absent"),
+        (QONNX, "Quant", [X, None, S, S], {}, "input 1 (scale) must be present, but it is absent"),
         (QONNX, "Quant", [X, S, S, S, S], {}, "the operator must have at most 4 inputs, not 5"),
         (QONNX, "BipolarQuant", [X, S, S], {}, "the operator must have at most 2 inputs, not 3"),
         (QONNX, "Trunc", [X, *[S] * 7], {}, "the operator must have at most 7 inputs, not 8"),
@@ -107,7 +107,7 @@ def output(op: str, domain: str, inputs: list[Input | None], **attributes: Any) 
             MICROSOFT, "QLinearAveragePool", [(U8, [1, 3, 4, 4]), S, Z, S, Z], {"kernel_shape": [1.5]},
             "attribute 'kernel_shape' must be a list of integers, not (1.5,)",
         ),
-        (MICROSOFT, "QLinearConcat", [S, Z, Q, S, Z, Q], {}, "input 6 (X_scale) must be there, but it is absent"),
+        (MICROSOFT, "QLinearConcat", [S, Z, Q, S, Z, Q], {}, "input 6 (X_scale) must be present, but it is absent"),
         (
             MICROSOFT, "QLinearConcat", [S, Z, Q, S, Z, (I8, [1, 3]), S, Z], {"axis": 1},
             "input 7 (X_zero_point) must be int8 as input 5 is, not uint8",

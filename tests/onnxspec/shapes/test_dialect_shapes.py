@@ -16,7 +16,7 @@ def infos(*shapes: tuple[int, ...]) -> list[ValueInfo | None]:
 
 
 @pytest.mark.parametrize("call, message", [
-    (lambda: dialects._input(infos((1,)), 1), "input 1 must be there, but it is absent"),
+    (lambda: dialects._input(infos((1,)), 1), "input 1 must be present, but it is absent"),
     (lambda: dialects._integer({"axis": "a"}, "axis", 0), "attribute 'axis' must be an integer, not 'a'"),
     (lambda: dialects.concat(infos((), ()), {}), "must have at least one tensor to concatenate, not none"),
     (lambda: dialects.matmul(infos((), (3,), ()), {}), r"A and B must have at least 1 dimension, not \[\] and \[3\]"),

@@ -114,12 +114,12 @@ def test_microsoft(
         ),
         (
             "QLinearAdd", [(U8, [1, 3]), S, Z], {},
-            "input 3 (B) must be there, but it is absent; input 4 (B_scale) must be there, but it is absent; "
-            "input 6 (C_scale) must be there, but it is absent",
+            "input 3 (B) must be present, but it is absent; input 4 (B_scale) must be present, but it is absent; "
+            "input 6 (C_scale) must be present, but it is absent",
         ),
         (
             "QLinearConcat", [S, Z], {},
-            "input 2 (X) must be there, but it is absent; input 3 (X_scale) must be there, but it is absent",
+            "input 2 (X) must be present, but it is absent; input 3 (X_scale) must be present, but it is absent",
         ),
         ("QLinearConcat", [S, Z, (U8, [1, 3]), S, Z], {"axis": 2}, "attribute 'axis' must be in [-2, 1], not 2"),
         (
@@ -146,7 +146,7 @@ def test_microsoft(
             {"transA": "yes"},
             "attribute 'transA' must be an integer, not 'yes'",
         ),
-        ("QLinearAveragePool", AVERAGE, {}, "attribute 'kernel_shape' must be there, but it is absent"),
+        ("QLinearAveragePool", AVERAGE, {}, "attribute 'kernel_shape' must be present, but it is absent"),
         (
             "QLinearAveragePool", AVERAGE, {"kernel_shape": [7, 1]},
             "the window must fit the padded image, not 7 in 6",

@@ -72,8 +72,8 @@ def test_in_the_middle_of_a_model(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("source", "target", "message"),
     [
-        ("int8", "bool", "the type must be an integer one, not bool: other bytes of int8 are no bools"),
-        ("int32", "float", "types must be of integers, not float32: its bits are no integers' in hardware"),
+        ("int8", "bool", "the type must be an integer one, not bool: bytes of int8 may be other than 0 and 1"),
+        ("int32", "float", "types must be of integers, not float32: in hardware its bits are not those of an integer"),
     ],
 )
 def test_types_that_are_refused(source: str, target: str, message: str, tmp_path: Path) -> None:

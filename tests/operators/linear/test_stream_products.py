@@ -244,7 +244,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
     product = b.node("MatMul", stream(b, "x", 3, 4), stream(b, "y", 2, 4, 2), name="p")
     b.output(b.requantize(product, 2.0, 5, "int8"))
     (finding,) = (f for f in check(b.save(tmp_path)) if f.severity != "warning")
-    assert "must have equally many axes, those of matrices behind the frame axis, not 3 and 4" in finding.message
+    assert "must have the same number of axes, those of matrices behind the frame axis, not 3 and 4" in finding.message
     assert finding.where == "node 'p' (MatMul)"
 
 

@@ -136,7 +136,7 @@ def test_category_mapper() -> None:
 
 def test_parallel_lists() -> None:
     x = {"x": np.array([1])}
-    with pytest.raises(ModelRefused, match="keys and values must be equally many, not 2 and 1"):
+    with pytest.raises(ModelRefused, match="there must be as many keys as values, not 2 and 1"):
         defined("LabelEncoder", x, keys_int64s=[1, 2], values_int64s=[1])
     with pytest.raises(ModelRefused, match="keys must be of the input's type, int64, not float32"):
         defined("LabelEncoder", x, keys_floats=[1.0], values_int64s=[1])

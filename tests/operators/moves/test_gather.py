@@ -124,4 +124,4 @@ def test_texts_behind_a_refused_node(tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
     path.write_bytes(proto.SerializeToString())
     (finding,) = [f for f in check(path) if "(Gather)" in f.where]
-    assert (finding.rule, finding.message) == ("text", "data must be numbers, not texts")
+    assert (finding.rule, finding.message) == ("text", "data must be numbers, not strings")

@@ -90,14 +90,14 @@ def read_maps(path: Path) -> dict[str, Any]:
     where it is no such file."""
     table = json.loads(path.read_text(encoding="utf-8"))
     if not isinstance(table, dict) or not all(isinstance(value, list) for value in table.values()):
-        raise ValueError("it is no object of lists")
+        raise ValueError("it is not an object of lists")
     return {name: value if is_maps(value) else _array(value) for name, value in table.items()}
 
 
 def _array(value: list[Any]) -> npt.NDArray[Any]:
     found = np.asarray(value)
     if found.dtype == object:
-        raise ValueError("its lists are no arrays")
+        raise ValueError("its lists are not arrays")
     return found.astype(object) if found.dtype.kind == "U" else found
 
 

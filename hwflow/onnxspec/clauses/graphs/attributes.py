@@ -116,7 +116,7 @@ def _named_like_value(position: tuple[int, ...], where: str, name: str) -> Hit:
     return Hit(
         position,
         where,
-        f"an attribute must not be named like an input or output beside it, but {show(name)} is both",
+        f"an attribute must not have the name of an input or output beside it, but {show(name)} is both",
         "rename the value",
         Severity.WARNING,  # nothing looks up attributes and values in one table
     )

@@ -207,8 +207,8 @@ def _entries_apply(context: Context) -> Iterator[Hit]:
             continue
         nothing = names - scope.visible
         for matter, wrong, one, more in (
-            ("values that are no inputs", names.intersection(scope.inputs), "is one", "are some"),
-            ("values that are no outputs", names.intersection(scope.outputs) - nothing, "is one", "are some"),
+            ("values that are not inputs", names.intersection(scope.inputs), "is one", "are some"),
+            ("values that are not outputs", names.intersection(scope.outputs) - nothing, "is one", "are some"),
             ("values of the graph", nothing, "is none", "are none"),
         ):
             if wrong:

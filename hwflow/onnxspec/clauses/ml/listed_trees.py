@@ -1,4 +1,4 @@
-"""The shapes of the trees that lists give: one root, no circle, children and weights of nodes that exist.
+"""The shapes of the trees that lists give: one root, no cycle, children and weights of nodes that exist.
 
 The evaluators begin at the first node of a tree in the lists (onnx 1.23.2, onnxruntime 1.32), so that must be its root.
 """
@@ -23,7 +23,7 @@ from hwflow.onnxspec.clauses.ml.listed_nodes import (
     node_lists,
     votes_prefix,
 )
-from hwflow.onnxspec.clauses.ml.node_reading import MOST, TREES, Fault, NodeReading, circle_fault, counted, first_faults
+from hwflow.onnxspec.clauses.ml.node_reading import MOST, TREES, Fault, NodeReading, counted, cycle_fault, first_faults
 from hwflow.onnxspec.clauses.ml.tree_shapes import Forest, group_starts
 
 
@@ -79,7 +79,7 @@ def unique_ids(r: NodeReading) -> Iterator[Fault]:
         more = f" ({counted(len(trees) - 1, 'more tree')} too)" if len(trees) > 1 else ""
         yield Fault(
             TREES,
-            f"the nodes of a tree must stand together, but {nodes.place(int(apart[0]))} comes after nodes of other "
+            f"the nodes of a tree must be listed together, but {nodes.place(int(apart[0]))} comes after nodes of other "
             f"trees{more}: onnxruntime takes it for the first of a further tree",
             "sort the nodes by their trees",
             Severity.WARNING,
@@ -118,15 +118,15 @@ def children(r: NodeReading) -> Iterator[Fault]:
 
 
 def tree_shape(r: NodeReading) -> Iterator[Fault]:
-    """Check that a tree has one root, its first node, no circle, and no node with two parents."""
+    """Check that a tree has one root, its first node, no cycle, and no node with two parents."""
     nodes = node_lists(r)
     forest = Forest(nodes.children)
     sound = np.ones(len(nodes.first), np.bool_)  # the trees whose nodes are all there, and have a name each
     sound[nodes.tree[nodes.repeated | (nodes.codes == UNKNOWN_CODE)]] = False
     sound[nodes.tree[nodes.branch & (nodes.children < 0).any(axis=1)]] = False
-    for circle in forest.circles(MOST):
-        tree = f"tree {nodes.tree_ids[circle[0]]}" if circle else ""
-        yield circle_fault(circle, tree, nodes.node_ids.__getitem__)
+    for cycle in forest.cycles(MOST):
+        tree = f"tree {nodes.tree_ids[cycle[0]]}" if cycle else ""
+        yield cycle_fault(cycle, tree, nodes.node_ids.__getitem__)
     roots = np.bincount(nodes.tree[forest.orphans], minlength=len(nodes.first))
     yield from _many_roots(nodes, forest, sound & (roots > 1))
     sound[nodes.tree[forest.unsorted]] = False
@@ -157,8 +157,8 @@ def _many_roots(nodes: Nodes, forest: Forest, many: NDArray[np.bool_]) -> Iterat
         shown = ", ".join(str(nodes.node_ids[node]) for node in found[:MOST])
         more = f" and {len(found) - MOST} more" if len(found) > MOST else ""
         return (
-            f"a tree must have one root, but nodes {shown}{more} of tree {nodes.tree_ids[nodes.first[tree]]} are no "
-            "node's children"
+            f"a tree must have one root, but nodes {shown}{more} of tree {nodes.tree_ids[nodes.first[tree]]} are not "
+            "children of any node"
         )
 
     yield from first_faults(TREES, many, text, "remove the nodes that the first one does not lead to")

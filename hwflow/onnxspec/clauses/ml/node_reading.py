@@ -16,7 +16,7 @@ from onnx import AttributeProto, TensorProto
 
 from hwflow.display import show
 from hwflow.errors import Severity
-from hwflow.onnxspec.clauses.ml.tree_shapes import circle_text
+from hwflow.onnxspec.clauses.ml.tree_shapes import cycle_text
 from hwflow.onnxspec.graphs.schemas import Operator
 from hwflow.onnxspec.graphs.scopes import Node
 from hwflow.onnxspec.graphs.typeforms import TENSORS, Level, LevelKind, TypeForm, dims_text
@@ -247,15 +247,15 @@ def first_faults(
         yield Fault(rule, f"{text(place)}{others}", remedy, severity)
 
 
-def circle_fault(circle: Sequence[int], tree: str, name: Callable[[int], object]) -> Fault:
-    """Return the fault of a circle of nodes in a tree, each with its ``name``; of further ones if it is empty."""
-    if not circle:
+def cycle_fault(cycle: Sequence[int], tree: str, name: Callable[[int], object]) -> Fault:
+    """Return the fault of a cycle of nodes in a tree, each with its ``name``; of further ones if it is empty."""
+    if not cycle:
         what = "there are more"
-    elif len(circle) == 1:
-        what = f"node {name(circle[0])} of {tree} is its own child"
+    elif len(cycle) == 1:
+        what = f"node {name(cycle[0])} of {tree} is its own child"
     else:
-        what = f"nodes {circle_text(circle, name)} of {tree} are one"
-    return Fault(TREES, f"a tree must have no circle, but {what}", "correct the children of these nodes")
+        what = f"nodes {cycle_text(cycle, name)} of {tree} are one"
+    return Fault(TREES, f"a tree must have no cycle, but {what}", "correct the children of these nodes")
 
 
 def matrix_or_row(r: NodeReading, index: int = 0) -> Iterator[Fault]:

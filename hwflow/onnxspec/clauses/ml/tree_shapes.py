@@ -1,4 +1,4 @@
-"""The shapes of an ensemble's trees as arrays: roots, circles, shared children.
+"""The shapes of an ensemble's trees as arrays: roots, cycles, shared children.
 
 Linear in the nodes, without recursion.
 """
@@ -61,7 +61,7 @@ class Forest:
 
     @cached_property
     def unsorted(self) -> NDArray[np.bool_]:
-        """The nodes on a circle, and those below one."""
+        """The nodes on a cycle, and those below one."""
         unsorted: NDArray[np.bool_] = self._peeled(np.flatnonzero(self.orphans)) > 0
         return unsorted
 
@@ -103,8 +103,8 @@ class Forest:
         free: Indices = np.unique(below[left[below] == 0])
         return free
 
-    def circles(self, most: int) -> Iterator[list[int]]:
-        """Yield the first ``most`` circles, and an empty one if there are more."""
+    def cycles(self, most: int) -> Iterator[list[int]]:
+        """Yield the first ``most`` cycles, and an empty one if there are more."""
         places = np.flatnonzero(self.unsorted)
         if not len(places):
             return
@@ -159,19 +159,19 @@ class Forest:
 
 
 def _around(node: int, parent: Any) -> list[int]:
-    """Return the circle that a node is on, downwards from its lowest node."""
-    circle = [node]
+    """Return the cycle that a node is on, downwards from its lowest node."""
+    cycle = [node]
     above = parent[node]
     while above != node:
-        circle.append(above)
+        cycle.append(above)
         above = parent[above]
-    circle.reverse()
-    lowest = circle.index(min(circle))
-    return circle[lowest:] + circle[:lowest]
+    cycle.reverse()
+    lowest = cycle.index(min(cycle))
+    return cycle[lowest:] + cycle[:lowest]
 
 
-def circle_text(circle: Sequence[int], name: Callable[[int], object]) -> str:
-    """Format a circle for a message, without its middle if it is long; ``name`` gives what a node is called."""
-    shown = [*circle, circle[0]] if len(circle) < 8 else [*circle[:4], *circle[-2:], circle[0]]
+def cycle_text(cycle: Sequence[int], name: Callable[[int], object]) -> str:
+    """Format a cycle for a message, without its middle if it is long; ``name`` gives what a node is called."""
+    shown = [*cycle, cycle[0]] if len(cycle) < 8 else [*cycle[:4], *cycle[-2:], cycle[0]]
     names = [str(name(node)) for node in shown]
-    return " -> ".join(names if len(circle) < 8 else [*names[:4], "...", *names[4:]])
+    return " -> ".join(names if len(cycle) < 8 else [*names[:4], "...", *names[4:]])

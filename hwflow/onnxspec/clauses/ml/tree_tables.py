@@ -26,8 +26,8 @@ from hwflow.onnxspec.clauses.ml.node_reading import (
     OperatorClauses,
     Unreadable,
     below,
-    circle_fault,
     counted,
+    cycle_fault,
     equally_long,
     first_faults,
     present,
@@ -208,21 +208,21 @@ def _wrong_children(name: str, nodes: Branches, side: int) -> Iterator[Fault]:
 
 
 def _shape(r: NodeReading) -> Iterator[Fault]:
-    """Check that there is no circle, and every node is in one tree."""
+    """Check that there is no cycle, and every node is in one tree."""
     nodes = _branches(r)
     forest, reached = nodes.forest, nodes.tree >= 0
     walked = forest if reached.all() else Forest(np.where(reached[:, np.newaxis], forest.children, -1))
-    round_nodes = False
-    for circle in walked.circles(MOST):
-        round_nodes = True
-        home = nodes.place(circle[0]).partition(" of ")[2] if circle else ""
-        yield circle_fault(circle, home, int)
+    cyclic = False
+    for cycle in walked.cycles(MOST):
+        cyclic = True
+        home = nodes.place(cycle[0]).partition(" of ")[2] if cycle else ""
+        yield cycle_fault(cycle, home, int)
     parents = forest.parents + np.bincount(nodes.legal_roots, minlength=nodes.count)
-    if not round_nodes:
+    if not cyclic:
         yield from first_faults(
             TREES,
             parents > 1,
-            lambda node: f"a node must stand at one place of a tree, but {nodes.place(node)} stands at {parents[node]}",
+            lambda node: f"a node must be at one place of a tree, but {nodes.place(node)} is at {parents[node]}",
             "copy the nodes below for each of them (evaluators take them as they are)",
             Severity.WARNING,
         )

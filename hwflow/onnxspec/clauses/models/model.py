@@ -18,7 +18,7 @@ _DOMAIN = "set domain to a reverse domain name of yours"
 
 def _ir_version_present(context: Context) -> Iterator[Hit]:
     if not context.model.HasField("ir_version"):
-        yield Hit((MODEL,), "model", "ir_version must be there, but the model has none")
+        yield Hit((MODEL,), "model", "ir_version must be present, but the model has none")
 
 
 def _ir_version(context: Context) -> Iterator[Hit]:

@@ -94,7 +94,7 @@ def _initialization_there(context: Context) -> Iterator[Hit]:
             yield Hit(
                 (TRAINING, 2 * index),
                 f"training_info[{index}]",
-                "initialization must be there if initialization_binding has entries, but there is no graph and "
+                "initialization must be present if initialization_binding has entries, but there is no graph and "
                 f"{count} {'entry' if count == 1 else 'entries'}",
             )
 

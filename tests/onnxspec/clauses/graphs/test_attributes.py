@@ -95,8 +95,8 @@ TWINS = [
         bad=softmax(AXIS, x="axis"),
         good=softmax(AXIS, x="axes"),
         findings=[
-            "warning: node 'n' (Softmax): an attribute must not be named like an input or output beside it, but 'axis' "
-            "is both [ATT-02]\n  remedy: rename the value"
+            "warning: node 'n' (Softmax): an attribute must not have the name of an input or output beside it, but "
+            "'axis' is both [ATT-02]\n  remedy: rename the value"
         ],
         name="like-a-value",
     ),
@@ -115,8 +115,8 @@ TWINS = [
         bad=definition(attribute("p", type=INT, i=1)),
         good=definition(attribute("a", type=INT, i=1)),
         findings=[
-            "warning: function 'org.example.F': an attribute must not be named like an input or output beside it, but "
-            "'p' is both [ATT-02]\n  remedy: rename the value"
+            "warning: function 'org.example.F': an attribute must not have the name of an input or output beside it, "
+            "but 'p' is both [ATT-02]\n  remedy: rename the value"
         ],
         name="like-an-input-of-the-function",
     ),

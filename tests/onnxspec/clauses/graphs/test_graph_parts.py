@@ -428,14 +428,16 @@ TWINS = [
         name="input",
         bad=described("x", "a"),
         good=described("a"),
-        findings=[f"warning: graph 'graph': value_info must name values that are no inputs, but 'x' is one {ENTRIES}"],
+        findings=[f"warning: graph 'graph': value_info must name values that are not inputs, but 'x' is one {ENTRIES}"],
     ),
     Twin(
         "GRA-15",
         name="output",
         bad=described("a", "y"),
         good=described("a"),
-        findings=[f"warning: graph 'graph': value_info must name values that are no outputs, but 'y' is one {ENTRIES}"],
+        findings=[
+            f"warning: graph 'graph': value_info must name values that are not outputs, but 'y' is one {ENTRIES}"
+        ],
     ),
     Twin(
         "GRA-15",

@@ -62,8 +62,8 @@ def test_attributes_of_the_function_are_not_decided() -> None:
 @pytest.mark.parametrize("version", [1, 3, 4, 5])
 def test_every_version(version: int) -> None:
     wrong = single("TreeEnsembleRegressor", {**REG, "nodes_truenodeids": [0, 0, 0]}, version)
-    circle = ("node 'n' (TreeEnsembleRegressor)", "a tree must have no circle, but node 0 of tree 7 is its own child")
-    assert circle in found(wrong)
+    cycle = ("node 'n' (TreeEnsembleRegressor)", "a tree must have no cycle, but node 0 of tree 7 is its own child")
+    assert cycle in found(wrong)
 
 
 def test_two_classes_may_have_the_weights_of_one() -> None:

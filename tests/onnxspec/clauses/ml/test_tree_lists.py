@@ -266,7 +266,7 @@ TWINS = [
         },
         [
             (
-                "the nodes of a tree must stand together, but node 1 of tree 7 comes after nodes of other trees (1 "
+                "the nodes of a tree must be listed together, but node 1 of tree 7 comes after nodes of other trees (1 "
                 "more tree too): onnxruntime takes it for the first of a further tree",
                 "sort the nodes by their trees", "warning",
             ),
@@ -291,11 +291,11 @@ TWINS = [
         ],
     ),
     twin(
-        "circle", TREES, "TreeEnsembleRegressor", DEEP,
+        "cycle", TREES, "TreeEnsembleRegressor", DEEP,
         {"nodes_falsenodeids": [2, 0, 0, 0, 0]},
         [
             (
-                "a tree must have no circle, but nodes 0 -> 1 -> 0 of tree 7 are one",
+                "a tree must have no cycle, but nodes 0 -> 1 -> 0 of tree 7 are one",
                 "correct the children of these nodes",
             ),
         ],
@@ -305,11 +305,11 @@ TWINS = [
         {"nodes_truenodeids": [1, 1, 0, 0, 0]},
         [
             (
-                "a tree must have no circle, but node 1 of tree 7 is its own child",
+                "a tree must have no cycle, but node 1 of tree 7 is its own child",
                 "correct the children of these nodes",
             ),
             (
-                "a tree must have one root, but nodes 0, 3 of tree 7 are no node's children",
+                "a tree must have one root, but nodes 0, 3 of tree 7 are not children of any node",
                 "remove the nodes that the first one does not lead to",
             ),
             (
@@ -323,7 +323,7 @@ TWINS = [
         {"nodes_falsenodeids": [2, 3, 0, 0, 0]},
         [
             (
-                "a tree must have one root, but nodes 0, 4 of tree 7 are no node's children",
+                "a tree must have one root, but nodes 0, 4 of tree 7 are not children of any node",
                 "remove the nodes that the first one does not lead to",
             ),
         ],
@@ -349,7 +349,7 @@ TWINS = [
         {"nodes_falsenodeids": [3, 4, 0, 0, 0]},
         [
             (
-                "a tree must have one root, but nodes 0, 2 of tree 7 are no node's children",
+                "a tree must have one root, but nodes 0, 2 of tree 7 are not children of any node",
                 "remove the nodes that the first one does not lead to",
             ),
             (

@@ -1,4 +1,4 @@
-"""Roots, circles and owners of random graphs, against what a search finds that follows the definitions."""
+"""Roots, cycles and owners of random graphs, against what a search finds that follows the definitions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def children_of(forest: Forest) -> list[set[int]]:
 
 
 def reachable(children: list[set[int]], start: int) -> set[int]:
-    """The nodes below a node; the node itself if it is on a circle."""
+    """The nodes below a node; the node itself if it is on a cycle."""
     found: set[int] = set()
     pending = list(children[start])
     while pending:
@@ -33,28 +33,28 @@ def test_random_graphs(seed: int, wide: int, monkeypatch: pytest.MonkeyPatch) ->
     count = int(rng.integers(1, 30))
     children = rng.integers(-1, count, (count, 2))
     children[rng.random((count, 2)) < rng.choice([0.3, 0.6, 0.9])] = -1
-    if seed % 2:  # without circles
+    if seed % 2:  # without cycles
         children[children <= np.arange(count)[:, None]] = -1
     forest = Forest(children)
     below = children_of(forest)
     every = [reachable(below, node) for node in range(count)]
-    on_circle = {node for node in range(count) if node in every[node]}
-    after = on_circle.union(*(every[node] for node in on_circle))
+    on_cycle = {node for node in range(count) if node in every[node]}
+    after = on_cycle.union(*(every[node] for node in on_cycle))
     assert set(np.flatnonzero(forest.unsorted).tolist()) == after
     parents = [sum(node in found for found in below) for node in range(count)]
     assert forest.parents.tolist() == parents
-    circles = list(forest.circles(count))
-    assert bool(circles) == bool(on_circle)
-    for circle in circles:
-        assert circle[0] == min(circle) and len(set(circle)) == len(circle)
-        assert all(b in below[a] for a, b in zip(circle, [*circle[1:], circle[0]], strict=True))
+    cycles = list(forest.cycles(count))
+    assert bool(cycles) == bool(on_cycle)
+    for cycle in cycles:
+        assert cycle[0] == min(cycle) and len(set(cycle)) == len(cycle)
+        assert all(b in below[a] for a, b in zip(cycle, [*cycle[1:], cycle[0]], strict=True))
     roots = rng.integers(0, count, int(rng.integers(1, 4)))
     for node, owner in enumerate(forest.owners(roots).tolist()):
         leads = [number for number, root in enumerate(roots.tolist()) if node == root or node in every[root]]
         assert owner in leads if leads else owner == -1
 
 
-def test_only_the_first_circles_are_told() -> None:
+def test_only_the_first_cycles_are_told() -> None:
     own = np.repeat(np.arange(9)[:, None], 2, axis=1)  # each node is its own child
-    assert list(Forest(own).circles(5)) == [[0], [1], [2], [3], [4], []]
-    assert list(Forest(own).circles(9)) == [[node] for node in range(9)]
+    assert list(Forest(own).cycles(5)) == [[0], [1], [2], [3], [4], []]
+    assert list(Forest(own).cycles(9)) == [[node] for node in range(9)]

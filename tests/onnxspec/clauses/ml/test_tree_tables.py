@@ -189,11 +189,11 @@ TWINS = [
         version=5,
     ),
     twin(
-        "circle", TREES, "TreeEnsemble", TWO,
+        "cycle", TREES, "TreeEnsemble", TWO,
         {"nodes_truenodeids": [1, 0, 3, 2], "nodes_trueleafs": [0, 1, 0, 0]},
         [
             (
-                "a tree must have no circle, but nodes 2 -> 3 -> 2 of tree 1 are one",
+                "a tree must have no cycle, but nodes 2 -> 3 -> 2 of tree 1 are one",
                 "correct the children of these nodes",
             ),
         ],
@@ -204,14 +204,14 @@ TWINS = [
         {"nodes_falsenodeids": [1, 1], "nodes_falseleafs": [0, 0]},
         [
             (
-                "a tree must have no circle, but node 1 of tree 0 is its own child",
+                "a tree must have no cycle, but node 1 of tree 0 is its own child",
                 "correct the children of these nodes",
             ),
         ],
         version=5,
     ),
     twin(
-        "circle nowhere", TREES, "TreeEnsemble", TWO,
+        "cycle nowhere", TREES, "TreeEnsemble", TWO,
         {"tree_roots": [0], "nodes_truenodeids": [1, 0, 3, 2], "nodes_trueleafs": [0, 1, 0, 0]},
         [
             ("a node must be in a tree, but no root leads to node 2", "remove the node", "warning"),
@@ -224,7 +224,7 @@ TWINS = [
         {"nodes_truenodeids": [1, 0, 1, 1]},
         [
             (
-                "a node must stand at one place of a tree, but node 1 of tree 0 stands at 2",
+                "a node must be at one place of a tree, but node 1 of tree 0 is at 2",
                 "copy the nodes below for each of them (evaluators take them as they are)", "warning",
             ),
             ("a node must be in a tree, but no root leads to node 3", "remove the node", "warning"),

@@ -91,7 +91,7 @@ TWINS = [
         "PRO-01",
         bad=without("ir_version"),
         good=simple(),
-        findings=[f"error: model: ir_version must be there, but the model has none [PRO-01]\n  {AGAIN}"],
+        findings=[f"error: model: ir_version must be present, but the model has none [PRO-01]\n  {AGAIN}"],
     ),
     future(15),
     future(2**63 - 1),

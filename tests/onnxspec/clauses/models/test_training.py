@@ -252,8 +252,8 @@ TWINS = [
         bad=sgd(no_initialization(("w", "w_first"))),
         good=sgd(no_initialization()),
         findings=[
-            "error: training_info[0]: initialization must be there if initialization_binding has entries, but there is "
-            "no graph and 1 entry [TRN-14]\n  remedy: add the initialization graph, or remove the bindings"
+            "error: training_info[0]: initialization must be present if initialization_binding has entries, but there "
+            "is no graph and 1 entry [TRN-14]\n  remedy: add the initialization graph, or remove the bindings"
         ],
     ),
     Twin(
