@@ -210,8 +210,3 @@ def _levels(quantizer: Quantizer) -> Levels:
     numerators, strict = quantizer.rounding.bounds(levels[1:] - (0 if inside else int(quantizer.zero_point)))
     offset = -scale * quantizer.zero_point if inside else Fraction(0)
     return Levels(levels, (Cuts(numerators, strict, scale / 2, offset),))
-
-
-def quantize(x: Fraction, scale: Fraction, zero_point: int, low: int, high: int) -> int:
-    """Compute ONNX's QuantizeLinear: ``saturate(round_half_even(x / scale) + zero_point)``, within ``[low, high]``."""
-    return Quantizer(scale, zero_point, low, high)(x)

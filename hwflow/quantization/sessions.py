@@ -43,7 +43,7 @@ LEAST_IR_VERSION = 8
 
 _ROWS_AS_FRAMES = "MatMulAddFusion"  # makes a Gemm whose rows are those of all frames
 
-_SILENT, _DEFAULT_LEVEL = 4, 2  # onnxruntime: fatal errors only; warnings and errors
+_SILENT = 4  # onnxruntime: fatal errors only
 
 
 def require_onnxruntime() -> None:
@@ -104,17 +104,6 @@ def open_session(model: onnx.ModelProto, optimized: Path | None = None) -> Any:
     return runtime.InferenceSession(
         model.SerializeToString(), options, providers=["CPUExecutionProvider"], disabled_optimizers=disabled
     )
-
-
-@contextlib.contextmanager
-def silent() -> Iterator[None]:
-    """Keep onnxruntime's own logger quiet."""
-    runtime = imported("onnxruntime")
-    runtime.set_default_logger_severity(_SILENT)
-    try:
-        yield
-    finally:
-        runtime.set_default_logger_severity(_DEFAULT_LEVEL)
 
 
 def plain(model: onnx.ModelProto) -> onnx.ModelProto:

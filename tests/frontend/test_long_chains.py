@@ -15,7 +15,7 @@ from hwflow.frontend import lower
 from hwflow.loaded_model import Model, load
 from hwflow.numerics.functions.piecewise import Relu
 from hwflow.numerics.functions.smooth import Tanh
-from hwflow.numerics.rounding import quantize
+from hwflow.numerics.rounding import Quantizer
 from hwflow.verify import golden
 from tests.models import Builder
 
@@ -118,7 +118,8 @@ def test_levels_of_a_chain(tmp_path: Path) -> None:
     b = real_chain(REAL["add a relu"], 20)
     found = golden_levels(b, tmp_path, range(-128, 128))
     reals = [Fraction(q - 3, 4) for q in range(-128, 128)]
-    expected = [quantize(x * (1 << 20) if x > 0 else x, Fraction(1, 4), -5, -128, 127) for x in reals]
+    quantizer = Quantizer(Fraction(1, 4), -5, -128, 127)
+    expected = [quantizer(x * (1 << 20) if x > 0 else x) for x in reals]
     assert found == expected
 
 

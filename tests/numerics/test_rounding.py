@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hwflow.numerics.rounding import Quantizer, Rounding, quantize, round_half_even
+from hwflow.numerics.rounding import Quantizer, Rounding, round_half_even
 
 # Hand-made: what each mode makes of the awkward values.
 VALUES = [F(-5, 2), F(-7, 4), F(-3, 2), F(-1), F(-3, 4), F(-1, 2), F(-1, 4), F(0),
@@ -53,7 +53,7 @@ def test_bounds_are_the_preimages(mode: Rounding) -> None:
     ],
 )  # fmt: skip
 def test_quantize_rounds_before_the_zero_point(x: F, zero_point: int, expected: int) -> None:
-    assert quantize(x, F(1, 2), zero_point, -16, 15) == expected
+    assert Quantizer(F(1, 2), zero_point, -16, 15)(x) == expected
 
 
 def test_qonnx_rounds_after_the_zero_point() -> None:
