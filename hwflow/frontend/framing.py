@@ -71,14 +71,14 @@ def _framed(
     def anew(made: ModelProto | Sequence[OnnxNode], before: ResolvedModel, *, whole: bool = False) -> Framed:
         """Resolve a model that was made of the flat one of ``before``, where its nodes have their contexts."""
         assert isinstance(made, ModelProto), "what could be made"
-        resolved, flat = resolve_with_graph(made, {}, KEPT, validated=True)
+        resolved, flat = resolve_with_graph(made, {}, KEPT)
         contexts = {node.name: node.context for node in before.nodes if node.context}
         nodes = tuple(replace(node, context=contexts.get(node.name, node.context)) for node in resolved.nodes)
         return Framed(ties.of(replace(resolved, nodes=nodes), whole=whole), flat, whole)
 
     sizes = set(first_sizes(proto, dimensions).values())
     if not whole_only and (not sizes or sizes == {1}):
-        resolved, flat = resolve_with_graph(proto, dimensions, KEPT, validated=True)
+        resolved, flat = resolve_with_graph(proto, dimensions, KEPT)
         found = Framed(ties.of(resolved), flat)
         if sizes and keeps_frames(resolved):
             return found
@@ -91,7 +91,7 @@ def _framed(
         if isinstance(made, list):
             return found
         return _possible(found, lambda: anew(made, resolved, whole=True), input_types, "frame-axis")
-    resolved, flat = resolve_with_graph(proto, dimensions, KEPT, validated=True, whole=True)
+    resolved, flat = resolve_with_graph(proto, dimensions, KEPT, whole=True)
     size = batch_size(resolved)
     batch = of_frames(flat, resolved) if size is not None and not whole_only else []
     whole = with_frame_axis(flat, resolved)
@@ -131,7 +131,7 @@ def _possible(
 def _first_axis(proto: ModelProto, dimensions: Mapping[str, int]) -> Sequence[Finding]:
     """Return the findings about inputs whose first sizes are no numbers of frames."""
     try:
-        resolve_with_graph(proto, dimensions, KEPT, validated=True)
+        resolve_with_graph(proto, dimensions, KEPT)
     except ModelRefused as refused:
         return refused.findings
     return ()

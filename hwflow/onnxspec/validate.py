@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import onnx
 
 from hwflow.errors import Finding
 from hwflow.onnxspec.clauses import RULES
-from hwflow.onnxspec.clauses.rules import Context, Options, Rule, run_rules
+from hwflow.onnxspec.clauses.rules import Context, Options, run_rules
 from hwflow.onnxspec.graphs.scopes import Scope
 from hwflow.onnxspec.reading.text import text_findings
 
@@ -42,19 +42,10 @@ def validate_scopes(
 ) -> tuple[list[Finding], tuple[Scope, ...]]:
     """Return the result of :func:`validate`, and the model's scopes, which are expensive to read."""
     context = Context(model, path, Options(tuple(Path(folder) for folder in trusted)))
-    found = _run(RULES, context)
+    found = text_findings(context.model, context.scopes) or run_rules(RULES, context)
     return found if pedantic else [finding for finding in found if not is_remark(finding)], context.scopes
 
 
 def is_remark(finding: Finding) -> bool:
     """Tell whether a finding concerns form alone, and is omitted unless ``pedantic``."""
     return finding.rule in _PEDANTIC
-
-
-def _run(rules: Iterable[Rule], context: Context) -> list[Finding]:
-    return text_findings(context.model, context.scopes) or run_rules(rules, context)
-
-
-def structural_findings(model: onnx.ModelProto) -> list[Finding]:
-    """Return the findings of the rules that traversing the graph requires."""
-    return _run((rule for rule in RULES if rule.structural), Context(model))

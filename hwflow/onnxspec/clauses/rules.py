@@ -247,8 +247,7 @@ class Rule:
 
     ``severity``: an error leaves a model's meaning undefined or must not be accepted by any reader; what many exporters
     violate without harm is a warning, whatever the clause's level. The rule holds from IR version ``since_ir``. A
-    ``structural`` rule is a precondition of :func:`hwflow.onnxspec.resolve_with_graph`; a ``pedantic`` one concerns
-    form, which nearly every exporter violates without harm: it is shown only on request.
+    ``pedantic`` rule concerns form, which nearly every exporter violates without harm: it is shown only on request.
     """
 
     id: str
@@ -257,7 +256,6 @@ class Rule:
     remedy: str
     severity: Severity = Severity.ERROR
     since_ir: int = 0
-    structural: bool = False
     pedantic: bool = False
 
 

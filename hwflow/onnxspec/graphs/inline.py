@@ -344,7 +344,7 @@ class FlatNodes:
 def inline_functions(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return a copy of ``model`` with functions inlined, in subgraphs too (not in training graphs).
 
-    The rules about functions must hold (:func:`hwflow.onnxspec.validate.structural_findings`).
+    The rules about functions must hold (:func:`hwflow.onnxspec.validate`).
     """
     functions = function_table(model)
     scopes = main_scopes(model)

@@ -11,7 +11,7 @@ from math import prod
 import onnx
 
 from hwflow.display import show
-from hwflow.errors import Finding, ModelRefused, Severity
+from hwflow.errors import Finding, ModelRefused
 from hwflow.onnxspec.clauses.models.functions import MAX_INLINED
 from hwflow.onnxspec.definitions.function_writer import Definition, Undefined, Use
 from hwflow.onnxspec.graphs.attribute_values import has_subgraph, python_attributes
@@ -66,7 +66,6 @@ from hwflow.onnxspec.shapes.shape_inference import (
     infer_dialect,
     type_proto,
 )
-from hwflow.onnxspec.validate import structural_findings
 
 _SCAN_WITHOUT_BATCH = 9  # version; Loop has not changed in meaning since 1
 _TOO_MUCH = "what the graph computes of constants must be computable before the first frame, but"
@@ -93,7 +92,6 @@ def resolve_with_graph(
     dimensions: Mapping[str, int],
     keep: Collection[Operator] | None = None,
     *,
-    validated: bool = False,
     whole: bool = False,
     to_quantize: bool = False,
 ) -> tuple[ResolvedModel, onnx.ModelProto]:
@@ -107,26 +105,16 @@ def resolve_with_graph(
     operators (by domain and type) that the caller accepts; another one that the standard defines by a function is
     replaced by the function's body if that resolves to operators to keep; None: none is replaced.
 
-    ``validated``: :func:`hwflow.onnxspec.validate` has found no error, so its rules are not run again.
-
     ``whole``: the inputs are whole tensors, first axes of any size (:mod:`hwflow.frontend.frames`). ``to_quantize``:
     quantizers are to be put into definitions, so those that need them are taken, too, as in any float model.
 
-    Raises ModelRefused with all findings: a graph that cannot be traversed (cycles, undefined values, unknown
-    operators, ...), open dimensions, dimension variables with two sizes, other nodes with subgraphs, nodes whose inputs
-    do not fit, values of unknown shape.
+    :func:`hwflow.onnxspec.validate` must have found no error. Raises ModelRefused with all findings: open dimensions,
+    dimension variables with two sizes, other nodes with subgraphs, nodes whose inputs do not fit, values of unknown
+    shape.
     """
-    if not validated:
-        _raise_if(structural_findings(model))
     resolver = _Resolver(model, dimensions, keep, whole=whole)
     resolver.to_quantize = to_quantize or not resolver.is_quantized
     return resolver.run(), resolver.flat_model()
-
-
-def _raise_if(findings: Sequence[Finding]) -> None:
-    errors = [finding for finding in findings if finding.severity == Severity.ERROR]
-    if errors:
-        raise ModelRefused(errors)
 
 
 class _Resolver:

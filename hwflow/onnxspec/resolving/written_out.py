@@ -18,7 +18,7 @@ def written_out(model: onnx.ModelProto, dimensions: Mapping[str, int], *, whole:
     result = model
     if any(map(_is_to_be_written_out, model.graph.node)):
         kept = {key for key, facts in all_facts() if facts.definition is None}
-        result = resolve_with_graph(model, dimensions, kept, validated=True, whole=whole, to_quantize=True)[1]
+        result = resolve_with_graph(model, dimensions, kept, whole=whole, to_quantize=True)[1]
     if not dimensions:
         return result
     bound = onnx.ModelProto()

@@ -441,20 +441,6 @@ def test_graphs_of_unknown_operators_are_refused() -> None:
     ]
 
 
-def test_a_graph_that_cannot_be_walked_is_refused() -> None:
-    proto = model([node("Add", ["x", "lost"], ["a"], name="n"), node("Rellu", ["b"], ["b"], name="loop")])
-    assert refused(lambda: run(proto)) == [
-        "error: node 'n' (Add): input 'lost' must be a graph input, an initializer or the output of a node, "
-        "but nothing computes it [NOD-05]\n  remedy: add the node that computes 'lost', or read another value",
-        "error: node 'loop' (Rellu): the graph must have no cycle, but there is one: 'loop' -> 'loop' [GRA-03]\n"
-        "  remedy: break the cycle: no node may read, directly or through others, its own results",
-        "error: node 'loop' (Rellu): the operator must be in version 21 of operator set 'ai.onnx', but 'Rellu' is "
-        "not [OPR-01]\n  remedy: did you mean Relu?",
-        "error: output 'y': output 'y' must be the output of a node, an input or an initializer, but nothing computes "
-        "it [NOD-12]\n  remedy: add the node that computes 'y', or remove the output",
-    ]
-
-
 def test_constants_are_folded_around_the_defects_of_the_evaluator() -> None:
     """By hand: a mean of 1, a variance of 4 and no epsilon, not the statistics of the three numbers themselves."""
     constants = {"c": floats([[1, 3, 5]]), "s": floats(2), "b": floats(3), "m": floats(1), "v": floats(4)}

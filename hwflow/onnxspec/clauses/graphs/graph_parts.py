@@ -302,11 +302,11 @@ def _annotations(context: Context) -> Iterator[Hit]:
 
 RULES = (
     Rule("GRA-22", "MUST", _graph_names, "give the graph a name"),
-    Rule("GRA-17", "MUST", _value_names, "give it a name", structural=True),
-    Rule("GRA-20", "MUST", _subgraph_value_names, "give it a name", structural=True),
+    Rule("GRA-17", "MUST", _value_names, "give it a name"),
+    Rule("GRA-20", "MUST", _subgraph_value_names, "give it a name"),
     Rule("GRA-18", "MUST", _types_given, "give it a type"),
     Rule("GRA-19", "MUST", _shapes_given, "give it a shape, with the dimensions left open that are not known"),
-    Rule("PRO-05", "MUST", _initializer_names, RENAME, structural=True),
+    Rule("PRO-05", "MUST", _initializer_names, RENAME),
     Rule(
         "GRA-11",
         "definition",

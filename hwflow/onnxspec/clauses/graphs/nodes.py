@@ -212,18 +212,18 @@ def _order(context: Context) -> Iterator[Hit]:
 
 RULES = (
     Rule("GRA-06", "definition", _has_outputs, "name the node's outputs, or remove the node"),
-    Rule("NOD-05", "MUST", _dangling_inputs, "add the node that computes the value", structural=True),
-    Rule("NOD-11", "MUST", _one_definition, RENAME, structural=True),
-    Rule("NOD-12", "MUST", _dangling_outputs, "add the node that computes the value", structural=True),
+    Rule("NOD-05", "MUST", _dangling_inputs, "add the node that computes the value"),
+    Rule("NOD-11", "MUST", _one_definition, RENAME),
+    Rule("NOD-12", "MUST", _dangling_outputs, "add the node that computes the value"),
     Rule(
         "NOD-17", "MUST", _input_and_initializer,
         "remove the initializer, or the input if the operator does not pass it", since_ir=4,
     ),
     Rule("NOD-19", "MUST", _actual_inputs_are_free, "list the inputs that are initializers last"),
     Rule("NOD-20", "MUST", _initializers_come_last, "list the initializers as inputs, after the others"),
-    Rule("NOD-27", "MUST", _outputs_are_new, RENAME, structural=True),
+    Rule("NOD-27", "MUST", _outputs_are_new, RENAME),
     # A warning: inside the subgraph the name can only mean the inner value.
     Rule("NOD-28", "definition", _no_shadowing, RENAME, severity=Severity.WARNING),
-    Rule("GRA-03", "MUST", _no_cycles, BREAK_CYCLE, structural=True),
+    Rule("GRA-03", "MUST", _no_cycles, BREAK_CYCLE),
     Rule("NOD-35", "MUST", _order, "sort the nodes so that each one follows those it reads from"),
 )

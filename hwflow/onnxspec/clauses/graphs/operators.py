@@ -188,7 +188,7 @@ def _attribute_types(context: Context) -> Iterator[Hit]:
 
 
 RULES = (
-    Rule("OPR-01", "MUST", _known_operators, "replace the node by operators of a known set", structural=True),
+    Rule("OPR-01", "MUST", _known_operators, "replace the node by operators of a known set"),
     Rule("NOD-33", "MUST", _attribute_set, "remove the attribute"),
     Rule("NOD-34", "MUST", _attribute_types, "give the attribute the type that the operator says"),
 )

@@ -336,30 +336,30 @@ def _size(context: Context) -> Iterator[Hit]:
 _DECLARE = "declare each attribute once"
 
 RULES = (
-    Rule("FUN-01", "MUST", repeated_functions, RENAME, since_ir=8, structural=True),
+    Rule("FUN-01", "MUST", repeated_functions, RENAME, since_ir=8),
     Rule(
         "FUN-02", "MUST", _no_recursion, "write the function without recursion, for example with Loop",
-        since_ir=8, structural=True,
+        since_ir=8,
     ),
-    Rule("FUN-03", "MUST", several_versions, KEEP_ONE, since_ir=8, structural=True),
+    Rule("FUN-03", "MUST", several_versions, KEEP_ONE, since_ir=8),
     # A warning: the function's own import defines the node.
     Rule(
         "FUN-04", "SHOULD", _same_schemas, "import the same version in function and model",
         severity=Severity.WARNING, since_ir=8,
     ),
     # attribute_proto came with IR 9; even if written earlier, it contradicts attribute.
-    Rule("FUN-05", "MUST", _attribute_lists, _DECLARE, since_ir=8, structural=True),
-    Rule("FUN-06", "MUST", _in_functions_only, "give the attribute a value", structural=True),
-    Rule("FUN-07", "MUST", _no_value, "keep the reference or the value", structural=True),
-    Rule("FUN-08", "MUST", _signature, RENAME, since_ir=8, structural=True),
-    Rule("FUN-09", "MUST", _own_values, "make the value an input of the function", since_ir=8, structural=True),
-    Rule("FUN-10", "MUST", _named, "give it a name", since_ir=8, structural=True),
+    Rule("FUN-05", "MUST", _attribute_lists, _DECLARE, since_ir=8),
+    Rule("FUN-06", "MUST", _in_functions_only, "give the attribute a value"),
+    Rule("FUN-07", "MUST", _no_value, "keep the reference or the value"),
+    Rule("FUN-08", "MUST", _signature, RENAME, since_ir=8),
+    Rule("FUN-09", "MUST", _own_values, "make the value an input of the function", since_ir=8),
+    Rule("FUN-10", "MUST", _named, "give it a name", since_ir=8),
     # A warning: the entries define nothing.
     Rule("FUN-11", "MUST", _value_info, "correct the list", severity=Severity.WARNING, since_ir=10),
     Rule(
         "FUN-12", "MUST", _body, "sort the nodes so that each one follows those it reads from",
-        since_ir=8, structural=True,
+        since_ir=8,
     ),
-    Rule("FUN-13", "MUST", _call_attributes, "correct the call", since_ir=8, structural=True),
-    Rule("inlined-size", "own", _size, "write the model with fewer calls", structural=True),
+    Rule("FUN-13", "MUST", _call_attributes, "correct the call", since_ir=8),
+    Rule("inlined-size", "own", _size, "write the model with fewer calls"),
 )

@@ -89,9 +89,9 @@ def _graph_documentation(context: Context) -> Iterator[Hit]:
 
 
 RULES = (
-    Rule("PRO-01", "MUST", _ir_version_present, _EXPORT, structural=True),
-    Rule("VER-04", "definition", _ir_version, _EXPORT, structural=True),
-    Rule("PRO-28", "MUST", _graph_present, "export the model again", structural=True),
+    Rule("PRO-01", "MUST", _ir_version_present, _EXPORT),
+    Rule("VER-04", "definition", _ir_version, _EXPORT),
+    Rule("PRO-28", "MUST", _graph_present, "export the model again"),
     # A warning: training_info does not affect inference.
     Rule(
         "CMP-05",
@@ -105,7 +105,6 @@ RULES = (
         "definition",
         _functions,
         "export the model with IR version 8 or higher, or without functions",
-        structural=True,
     ),
     # These three are pedantic: hardly any exporter states a domain or describes a graph, and nothing depends on it.
     Rule("MOD-14", "MUST", _domain_present, _DOMAIN, severity=Severity.WARNING, pedantic=True),

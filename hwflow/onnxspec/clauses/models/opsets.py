@@ -172,12 +172,12 @@ def _reverse_domains(context: Context) -> Iterator[Hit]:
 
 
 RULES = (
-    Rule("PRO-02", "MUST", _opset_import, _NAME_THE_DEFAULT, structural=True),
+    Rule("PRO-02", "MUST", _opset_import, _NAME_THE_DEFAULT),
     # The two below are warnings, because the meaning is defined.
     Rule("OPS-04", "definition", _implicit_default, _NAME_THE_DEFAULT, severity=Severity.WARNING),
     Rule("PRO-03", "MUST", _one_version, "remove all entries but the one meant", severity=Severity.WARNING),
-    Rule("PRO-04", "MUST", _version_given, "give the version that the operators were written for", structural=True),
-    Rule("opset-version", "own", unknown_versions, "export the model with a lower version", structural=True),
-    Rule("OPS-01", "MUST", _imported, "add the domain to opset_import", since_ir=3, structural=True),
+    Rule("PRO-04", "MUST", _version_given, "give the version that the operators were written for"),
+    Rule("opset-version", "own", unknown_versions, "export the model with a lower version"),
+    Rule("OPS-01", "MUST", _imported, "add the domain to opset_import", since_ir=3),
     Rule("OPS-12", "SHOULD", _reverse_domains, "rename the domain after one that you hold", severity=Severity.WARNING),
 )
