@@ -25,9 +25,9 @@ EVERYTHING = {"lut": "100%", "ff": "100%"}
 
 @pytest.fixture(scope="module")
 def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """More weights than an UP5K has block RAM, at a clock at which the flash brings 12 MB/s."""
+    """All weights of two layers, at a clock at which the flash brings 12 MB/s."""
     folder = tmp_path_factory.mktemp("flash")
-    path = dense_network(folder / "model.onnx", (96, 192, 16))
+    path = dense_network(folder / "model.onnx", (48, 96, 16))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Board, "memory_timing", Board.flash_timing)
         design = compile(path, "icebreaker", clock_mhz=24, budget=EVERYTHING, memory="all")
@@ -43,7 +43,7 @@ def test_simulated(out: Path, more: tuple[str, ...], capsys: pytest.CaptureFixtu
     assert json.loads(capsys.readouterr().out)["mismatches"] == 0
     table = json.loads((out / "manifest.json").read_text())
     words = sum(region["words"] for region in table["memory"]["regions"])
-    assert (table["memory"]["kind"], words) == ("flash", (96 * 192 + 192 * 16) // 2)
+    assert (table["memory"]["kind"], words) == ("flash", (48 * 96 + 96 * 16) // 2)
     assert 4 * words < table["timing"]["initiation_interval"] < 1.25 * 4 * words
 
 
