@@ -94,12 +94,13 @@ def test_layers_in_turn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
         patch.setattr(Board, "memory_timing", Board.flash_timing)
         patch.setattr(MemoryOutside, "_without_engine", _refused)
         design = compile(deep().save(tmp_path), replace(board, part=part), clock_mhz=24, budget=EVERYTHING)
-    design.write(tmp_path / "out")
-    memory = json.loads((tmp_path / "out" / "manifest.json").read_text())["memory"]
+    out = tmp_path / "many_cycles"
+    design.write(out)
+    memory = json.loads((out / "manifest.json").read_text())["memory"]
     assert (memory["kind"], len(memory["engines"]), len(memory["regions"])) == ("flash", 1, 1)
     assert 4 * memory["regions"][0]["words"] < design.schedule.initiation_interval
     for more in ((), ("--stall", "0.3"), ("--layers",)):
-        assert main(["sim", str(tmp_path / "out"), "--frames", "2", "--seed", "1", *more, "--format", "json"]) == 0
+        assert main(["sim", str(out), "--frames", "2", "--seed", "1", *more, "--format", "json"]) == 0
         told = json.loads(capsys.readouterr().out)
         assert told["mismatches"] == 0
         if not more:
