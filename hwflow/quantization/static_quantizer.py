@@ -31,7 +31,7 @@ from hwflow.quantization.masks import bound_masks
 from hwflow.quantization.node_weights import part_weights, weights_of
 from hwflow.quantization.noise.layer_errors import LayerError, layer_errors
 from hwflow.quantization.noise.mixed_precision import ProductCost, bit_operations, choose_kinds, costs_of, units_of
-from hwflow.quantization.noise.precision import Target, choose_wide
+from hwflow.quantization.noise.precision import FidelityTarget, choose_wide
 from hwflow.quantization.placement import Placement, place_quantizers
 from hwflow.quantization.preparation import (
     NEWEST_OPSET,
@@ -137,7 +137,9 @@ def static_qdq(
         work = _Work(bounded, placement, ranges, together)
         sources = {state.source for state in states}
         outputs = [o.name for o in model.graph.output if o.name not in sources]
-        target = Target(prepared, frames, outputs, recipe.target_snr or 0.0, states, recipe.target_accuracy, labels)
+        target = FidelityTarget(
+            prepared, frames, outputs, recipe.target_snr or 0.0, states, recipe.target_accuracy, labels
+        )
         activations, weights = work.kinds(recipe, target)
         result = work.quantized(activations, weights)
         if recipe.bias_correction:
@@ -204,7 +206,7 @@ class _Work:
         scheme = Scheme(self._grids(activations), weights, sources, self.placement.round_constants)
         return with_quantizers(self.model, scheme)
 
-    def kinds(self, recipe: Recipe, target: Target) -> tuple[dict[str, IntegerKind], dict[str, IntegerKind]]:
+    def kinds(self, recipe: Recipe, target: FidelityTarget) -> tuple[dict[str, IntegerKind], dict[str, IntegerKind]]:
         """Return the kinds of activations and of weights: those of the recipe, or chosen for its target."""
         every, names = self.placement.quantized, _weights(self.model.graph)
         activations = dict.fromkeys(every, recipe.kind)
@@ -222,7 +224,8 @@ class _Work:
         return activations, weights
 
     def _mixed(
-        self, recipe: Recipe, target: Target, activations: dict[str, IntegerKind], weights: dict[str, IntegerKind]
+        self, recipe: Recipe, target: FidelityTarget,
+        activations: dict[str, IntegerKind], weights: dict[str, IntegerKind],
     ) -> tuple[dict[str, IntegerKind], dict[str, IntegerKind]]:
         given = ({} if recipe.mixed_activations else activations) | ({} if recipe.mixed_weights else weights)
 

@@ -13,7 +13,7 @@ import onnx
 from hwflow.quantization.calibration import observed, of_any_round
 from hwflow.quantization.integer_kinds import IntegerKind
 from hwflow.quantization.node_weights import weights_of
-from hwflow.quantization.noise.precision import Target
+from hwflow.quantization.noise.precision import FidelityTarget
 from hwflow.quantization.qdq_writer import result_of, written_weights
 from hwflow.quantization.sessions import Arrays
 
@@ -44,7 +44,7 @@ class LayerError:
 
 
 def layer_errors(
-    prepared: onnx.ModelProto, quantized: onnx.ModelProto, activations: Kinds, weights: Kinds, target: Target,
+    prepared: onnx.ModelProto, quantized: onnx.ModelProto, activations: Kinds, weights: Kinds, target: FidelityTarget,
     make_qdq: MakeQdq,
 ) -> tuple[LayerError, ...]:
     """Return the errors of each group of quantized values, activations in the order of the graph, then weights.

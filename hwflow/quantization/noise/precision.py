@@ -26,14 +26,14 @@ Noise = npt.NDArray[np.float64]
 """For each float output, the power of the difference over that of the float model's values."""
 
 
-class Quantizer(Protocol):
+class ModelQuantizer(Protocol):
     """Makes a model whose activations ``wide`` have 16 bits; or one with only the values ``only`` quantized."""
 
     def __call__(self, wide: Collection[str], only: Collection[str] | None = None) -> onnx.ModelProto: ...
 
 
 @dataclass(frozen=True)
-class Target:
+class FidelityTarget:
     """The float ``model``'s results on ``frames``, which a quantized one shall keep with ``snr`` dB or more; or with
     ``accuracy`` so that the share of frames whose class is that of ``labels`` is no more than so many percentage points
     lower (-0.5: half a point).
@@ -100,7 +100,7 @@ def accuracy_of(values: npt.NDArray[Any], labels: npt.NDArray[Any]) -> float | N
     return float((classes == labels[: len(classes)]).mean())
 
 
-def choose_wide(values: Sequence[str], quantized: Quantizer, target: Target) -> tuple[str, ...]:
+def choose_wide(values: Sequence[str], quantized: ModelQuantizer, target: FidelityTarget) -> tuple[str, ...]:
     """Return which of ``values`` get 16 bits, in their order: none where the target is met without, all where it cannot
     be met. A value of a loop's body gets them in all rounds or in none."""
     narrow = target.noise(quantized(()))
@@ -141,5 +141,5 @@ def choose_wide(values: Sequence[str], quantized: Quantizer, target: Target) -> 
     return wide(chosen)
 
 
-def _exceeds(noise: Noise, target: Target) -> bool:
+def _exceeds(noise: Noise, target: FidelityTarget) -> bool:
     return bool((noise > target.limit).any())
