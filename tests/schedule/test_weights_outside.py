@@ -16,7 +16,7 @@ from hwflow.boards import find_board
 from hwflow.loaded_model import load
 from hwflow.passes.outside.fetch_weights import Known, fetch_weights
 from hwflow.passes.outside.rows_outside import row_queues, rows_outside
-from hwflow.schedule.search.exploration import explore
+from hwflow.schedule.search.exploration import explore_foldings
 from hwflow.schedule.search.folding_search import Budget, FoldingSearch
 from hwflow.schedule.weights_outside import _fewest_words, _Option, choices
 from tests.flow.networks import dense_network
@@ -86,7 +86,8 @@ def test_what_is_known_of_layers_is_the_same_with_rows_outside(tmp_path: Path) -
                 for node, own in zip(shared.nodes, alone.nodes, strict=True):
                     assert (node.name, node.attributes.op) == (own.name, own.attributes.op)
                     kinds.add(node.op)
-                for found, wanted in zip(*(explore(g, board.part, None) for g in (shared, alone)), strict=True):
+                explored = (explore_foldings(graph, board.part, None) for graph in (shared, alone))
+                for found, wanted in zip(*explored, strict=True):
                     assert found.foldings == wanted.foldings
                     assert np.array_equal(found.needs, wanted.needs) and np.array_equal(found.cycles, wanted.cycles)
     assert {"fetched_row", "fetched_matrix", "sliding_window", "requantize", "rearrange"} <= kinds

@@ -20,7 +20,7 @@ import numpy as np
 from hwflow.cores.costs import FAMILIES
 from hwflow.cores.operator import Resources
 from hwflow.ir.graph import Graph, IntArray, Node
-from hwflow.schedule.search.exploration import explore
+from hwflow.schedule.search.exploration import explore_foldings
 from hwflow.schedule.search.folding_search import RESOURCES, Budget, Chip
 
 LUT_BITS = 16  # bits of memory in a look-up table
@@ -31,7 +31,7 @@ class Bounds:
     """Lower bounds of the resources of a graph on a device."""
 
     def __init__(self, graph: Graph, device: Chip, executor: Executor | None = None) -> None:
-        self._nodes = dict(zip(graph.nodes, explore(graph, device, executor), strict=True))
+        self._nodes = dict(zip(graph.nodes, explore_foldings(graph, device, executor), strict=True))
         self.table_bits = _weights(lut=LUT_BITS, ff=1, bram=block_bits(device))
 
     @cached_property

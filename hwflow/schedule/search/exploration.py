@@ -33,7 +33,7 @@ class _Job(NamedTuple):
     device: Device
 
 
-def explore(graph: Graph, device: Device, executor: Executor | None) -> list[Explored]:
+def explore_foldings(graph: Graph, device: Device, executor: Executor | None) -> list[Explored]:
     """Return the foldings of every node of a graph, in its order; computed here and by ``executor``, once: the bounds
     before the search need them, too."""
     jobs = [_Job(node, graph_inputs(graph, node), device) for node in graph.nodes]

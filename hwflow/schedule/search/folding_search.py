@@ -38,7 +38,7 @@ from hwflow.ir.graph import Graph, Node, Value
 from hwflow.schedule.converters import View, steps_between
 from hwflow.schedule.search.circuit_nodes import circuit_nodes
 from hwflow.schedule.search.elimination import IntArray, Selection, Table
-from hwflow.schedule.search.exploration import Explored, explore, graph_inputs, inserted, resources
+from hwflow.schedule.search.exploration import Explored, explore_foldings, graph_inputs, inserted, resources
 from hwflow.schedule.search.selection import cheapest, pareto_rows
 from hwflow.schedule.shares import shares
 
@@ -129,7 +129,7 @@ class FoldingSearch:
         self._inputs: dict[Node, int] = {}
         self._bridges: dict[tuple[Any, ...], dict[int, Resources]] = {} if like is None else like._bridges
         self._converters: dict[tuple[int, int, int, int], Resources] = {} if like is None else like._converters
-        explored = explore(graph, device, executor)
+        explored = explore_foldings(graph, device, executor)
         self._options = {node: self._options_of(node, found) for node, found in zip(graph.nodes, explored, strict=True)}
         self._edges = [self._edge(node, value, reader) for node, value, reader in self._connections()]
 

@@ -7,7 +7,7 @@ import pytest
 from hwflow.boards import find_board
 from hwflow.schedule.search import exploration
 from hwflow.schedule.search.bounds import Bounds
-from hwflow.schedule.search.exploration import explore
+from hwflow.schedule.search.exploration import explore_foldings
 from hwflow.schedule.search.folding_search import Budget, FoldingSearch
 from tests.schedule.graphs import dataflow, random_graph
 
@@ -28,7 +28,7 @@ def test_each_node_is_explored_once_for_a_device(monkeypatch: pytest.MonkeyPatch
     Bounds(graph, PART)
     FoldingSearch(graph, PART, Budget(1 << 20, 1 << 20, 1 << 10, 1 << 10))
     assert sorted(explored) == sorted(node.name for node in graph.nodes)
-    again, first = dataflow(random_graph(1)), explore(graph, OTHER, None)
-    for found, expected in zip(first, explore(again, OTHER, None), strict=True):
+    again, first = dataflow(random_graph(1)), explore_foldings(graph, OTHER, None)
+    for found, expected in zip(first, explore_foldings(again, OTHER, None), strict=True):
         assert found.foldings == expected.foldings
         assert (found.needs == expected.needs).all() and (found.cycles == expected.cycles).all()
