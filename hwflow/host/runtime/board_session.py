@@ -20,7 +20,7 @@ from .host_design import STATUS, HostDesign, HostFlash, read_design
 from .host_errors import USAGE, HostError, HostFinding, shown
 from .link_thread import PATIENCE, LinkThread
 from .packets import Identity
-from .port_search import ANSWER_SECONDS, Found, find_board, refuse_other
+from .port_search import ANSWER_SECONDS, Found, find_port, refuse_other
 from .tensors.frame_bytes import Bytes
 
 _CHUNK = 1 << 17  # bytes of frames that are converted at once
@@ -339,4 +339,4 @@ def connect(
     """
     design = out if isinstance(out, HostDesign) else read_design(out)
     coder = FrameCoder(design, prefix, suffix)
-    return Board(design, coder, find_board(design, port, baud, seconds, clock=clock), patience, clock)
+    return Board(design, coder, find_port(design, port, baud, seconds, clock=clock), patience, clock)

@@ -24,7 +24,7 @@ class Found(NamedTuple):
     identity: Identity
 
 
-def find_board(
+def find_port(
     design: HostDesign, port: str | None = None, baud: int | None = None, seconds: float = ANSWER_SECONDS,
     listed: Callable[[], Iterable[Any]] | None = None, clock: Callable[[], float] = time.monotonic,
 ) -> Found:

@@ -16,7 +16,7 @@ import pytest
 from hwflow.host.runtime.board_session import connect
 from hwflow.host.runtime.host_design import read_design
 from hwflow.host.runtime.host_errors import HostError, LinkLost
-from hwflow.host.runtime.port_search import find_board
+from hwflow.host.runtime.port_search import find_port
 from tests.host.link_peer import Peer, Pipes, identity
 from tests.host.networks import Network, branches, classifier, random_frames, real_output
 from tests.host.outs import core, made
@@ -254,7 +254,7 @@ def test_the_board_is_found(networks):
             Listed("/dev/none", vid=None), Listed("/dev/mouse", pid=1), Listed(wrong.port), Listed(right.port),
             Listed(silent.port),
         ]
-        found = find_board(linked(made), seconds=0.5, listed=lambda: ports)
+        found = find_port(linked(made), seconds=0.5, listed=lambda: ports)
         assert found.carrier.name == right.port
         found.carrier.close()
 
@@ -264,26 +264,26 @@ def test_two_boards(networks):
     with Peer(core(made.folder)) as first, Peer(core(made.folder)) as second:
         ports = [Listed(first.port), Listed(second.port)]
         with pytest.raises(HostError, match=r"must be one that holds network 'network', not 2: at '/dev/pts"):
-            find_board(linked(made), listed=lambda: ports)
-        find_board(linked(made), first.port).carrier.close()
+            find_port(linked(made), listed=lambda: ports)
+        find_port(linked(made), first.port).carrier.close()
 
 
 def test_no_board(networks):
     made = networks("class")
     ports = [Listed("/dev/mouse", pid=1, vid=2)]
     with pytest.raises(HostError, match=r"port with USB id 0403:6015 of a board, not '/dev/mouse' \("):
-        find_board(linked(made), listed=lambda: ports)
+        find_port(linked(made), listed=lambda: ports)
     with Peer(other()) as wrong, pytest.raises(HostError, match="must hold network 'network'"):
-        find_board(linked(made), listed=lambda: [Listed(wrong.port)])
+        find_port(linked(made), listed=lambda: [Listed(wrong.port)])
     with Peer(other()) as silent, pytest.raises(HostError, match=r"a board must answer within 0\.2 seconds"):
         silent.deaf = True
-        find_board(linked(made), seconds=0.2, listed=lambda: [Listed(silent.port)])
+        find_port(linked(made), seconds=0.2, listed=lambda: [Listed(silent.port)])
     with pytest.raises(HostError, match="the design must have a link to a host, not Verilog alone"):
-        find_board(replace(linked(made), link={}))
+        find_port(replace(linked(made), link={}))
     with pytest.raises(HostError, match=r"run 'python3 board/overlay\.py' on the board itself"):
-        find_board(linked(made, carrier="dma"))
+        find_port(linked(made, carrier="dma"))
     with pytest.raises(HostError, match=r"option --port: must be named for a board with Ethernet"):
-        find_board(linked(made, carrier="udp"))
+        find_port(linked(made, carrier="udp"))
 
 
 @pytest.mark.parametrize(
@@ -299,17 +299,17 @@ def test_interfaces_of_a_device(networks, wanted, location, matches):
     with Peer(core(made.folder)) as peer:
         ports = [Listed(peer.port, location=location)]
         if matches:
-            find_board(linked(made, usb=[wanted]), listed=lambda: ports).carrier.close()
+            find_port(linked(made, usb=[wanted]), listed=lambda: ports).carrier.close()
         else:
             with pytest.raises(HostError, match="must be a USB serial port with USB id"):
-                find_board(linked(made, usb=[wanted]), listed=lambda: ports)
+                find_port(linked(made, usb=[wanted]), listed=lambda: ports)
 
 
 def test_the_address_of_a_board(networks):
     made = networks("class")
     with Peer(core(made.folder), "udp") as peer:
         address = peer.port.removeprefix("udp:")
-        find_board(linked(made, carrier="udp", address=address)).carrier.close()
+        find_port(linked(made, carrier="udp", address=address)).carrier.close()
 
 
 def test_no_output_folder(tmp_path):
