@@ -17,7 +17,7 @@ from hwflow.frontend.honoured_attributes import not_defined, not_honoured
 from hwflow.frontend.input_types import InputType
 from hwflow.frontend.refused_operators import of_whole_operators, unsupported, whole_operator
 from hwflow.frontend.stand_ins import refuse_results, source_of
-from hwflow.frontend.states.carriers import Carriers, carriers, delays, view_of
+from hwflow.frontend.states.state_integers import IntegersByState, delays, integers_of_states, view_of
 from hwflow.frontend.stream_types import COMPUTED_TYPES, HOST_TYPES, KNOWN_TYPES, REAL_TYPES, STREAM_TYPES
 from hwflow.frontend.unquantized import Site, in_the_way, input_type, is_dialect, unquantized
 from hwflow.frontend.views import (
@@ -34,7 +34,7 @@ from hwflow.frontend.views import (
 )
 from hwflow.ir.graph import Graph, Stage
 from hwflow.onnxspec.dialect_operators import can_run
-from hwflow.onnxspec.reading.guard import Budget, GaveUp, guarded
+from hwflow.onnxspec.reading.guard import GaveUp, TimeBudget, guarded
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode, ResolvedModel
 from hwflow.onnxspec.resolving.resolver import Unresolved
 from hwflow.operators.onnx_operators import HANDLERS
@@ -93,7 +93,7 @@ def _findings(model: ResolvedModel, declared: Mapping[str, InputType]) -> tuple[
 def _within_limits(find: Callable[[], tuple[Finding, ...]]) -> tuple[Finding, ...]:
     """Return the findings of a model besides the size of its frames, as far as the limits allow."""
     try:
-        return guarded(find, Budget(_OVERSIZED_SECONDS), _OVERSIZED_MEMORY)
+        return guarded(find, TimeBudget(_OVERSIZED_SECONDS), _OVERSIZED_MEMORY)
     except GaveUp:
         return ()
 
@@ -102,7 +102,7 @@ def _examined(model: ResolvedModel, declared: Mapping[str, InputType], opaque: C
     """Lower or refuse all nodes, with approximations as precise as is needed. ``opaque``: names of nodes refused
     before."""
     precision = Precision()
-    known, findings = carriers(model, lambda assumed: _walked(model, declared, opaque, precision, assumed))
+    known, findings = integers_of_states(model, lambda assumed: _walked(model, declared, opaque, precision, assumed))
     enough: Lowering | None = None  # with bits to spare: fewer may be too few, since roundings are not all alike
     for _ in range(MOST_LOWERINGS):
         state = _walked(model, declared, opaque, precision, known, settled=True)
@@ -122,7 +122,7 @@ def _examined(model: ResolvedModel, declared: Mapping[str, InputType], opaque: C
 
 def _walked(
     model: ResolvedModel, declared: Mapping[str, InputType], opaque: Container[str], precision: Precision,
-    states: Carriers, *, settled: bool = False,
+    states: IntegersByState, *, settled: bool = False,
 ) -> Lowering:
     """Walk the nodes once. ``states``: the integers assumed of states, ``settled`` for good."""
     state = Lowering(model, precision=precision)

@@ -28,13 +28,13 @@ _MOST_TRIALS = 6
 
 
 @dataclass(frozen=True, eq=False)
-class Carrier:
+class StateIntegers:
     """The integers of a state; ``meaning``: None where the tensor's elements are these."""
 
     interval: Interval
     meaning: Meaning | None = None
 
-    def is_like(self, other: Carrier | None) -> bool:
+    def is_like(self, other: StateIntegers | None) -> bool:
         """Tell whether both are the same."""
         if other is None or self.interval != other.interval or (self.meaning is None) != (other.meaning is None):
             return False
@@ -43,22 +43,24 @@ class Carrier:
         ]
         return all(a.shape == b.shape and bool(np.all(a == b)) for a, b in pairs)
 
-    def with_interval(self, interval: Interval) -> Carrier:
-        return Carrier(self.interval.hull(interval), self.meaning)
+    def with_interval(self, interval: Interval) -> StateIntegers:
+        return StateIntegers(self.interval.hull(interval), self.meaning)
 
 
-Carriers = Mapping[str, Carrier]
+IntegersByState = Mapping[str, StateIntegers]
 """By the input's name."""
 
 
-def carriers(model: ResolvedModel, walked: Callable[[Carriers], Lowering]) -> tuple[Carriers, list[Finding]]:
+def integers_of_states(
+    model: ResolvedModel, walked: Callable[[IntegersByState], Lowering]
+) -> tuple[IntegersByState, list[Finding]]:
     """Return the integers of the model's states, and findings about those that none carry. ``walked``: lowers the model
     with some assumed."""
-    assumed: dict[str, Carrier] = {}
+    assumed: dict[str, StateIntegers] = {}
     for tie in model.ties:
         integers = COMPUTED_TYPES.get(model.values[tie.target].dtype)
         if integers is not None:
-            assumed[tie.target] = Carrier(integers.interval)
+            assumed[tie.target] = StateIntegers(integers.interval)
     for _ in range(_MOST_TRIALS if len(assumed) < len(model.ties) else 0):
         state = walked(assumed)
         found = {tie.target: _found(state, tie, assumed.get(tie.target)) for tie in model.ties}
@@ -73,7 +75,7 @@ def carriers(model: ResolvedModel, walked: Callable[[Carriers], Lowering]) -> tu
     return assumed, []
 
 
-def _found(state: Lowering, tie: Tie, assumed: Carrier | None) -> Carrier | None:
+def _found(state: Lowering, tie: Tie, assumed: StateIntegers | None) -> StateIntegers | None:
     """Return the integers of a state's output; where it follows from the state itself, unless some are assumed those of
     the first quantizer that reads it."""
     view = state.views.get(tie.source)
@@ -82,14 +84,14 @@ def _found(state: Lowering, tie: Tie, assumed: Carrier | None) -> Carrier | None
         if view.low is not None and view.high is not None:
             interval = Interval(view.low, view.high)
         if interval is not None:
-            found = Carrier(interval, Meaning(view.scale, view.zero_point))
+            found = StateIntegers(interval, Meaning(view.scale, view.zero_point))
             return found if assumed is None else found.with_interval(assumed.interval)
     if assumed is None:
         return _read_by(state, tie.target)
     return assumed if isinstance(view, Integers) else None
 
 
-def _read_by(state: Lowering, target: str) -> Carrier | None:
+def _read_by(state: Lowering, target: str) -> StateIntegers | None:
     """Return the integers that a state may have to begin with: of the first quantizer of the host that reads it, itself
     or through other nodes, or of the first stream that meets it."""
     follow = {target}
@@ -101,24 +103,26 @@ def _read_by(state: Lowering, target: str) -> Carrier | None:
             met += [view for view in views if isinstance(view, Reals) and not view.functions]
     for port in state.inputs:
         if port.value.origin in follow and len(port.scale) == len(port.zero_point) == 1:
-            return Carrier(port.value.typed.interval, Meaning(fractions(port.scale[0]), fractions(port.zero_point[0])))
+            meaning = Meaning(fractions(port.scale[0]), fractions(port.zero_point[0]))
+            return StateIntegers(port.value.typed.interval, meaning)
     for view in met:
         if view.scale.size == view.zero_point.size == 1 and view.low is not None and view.high is not None:
-            return Carrier(Interval(view.low, view.high), Meaning(view.scale.reshape(()), view.zero_point.reshape(())))
+            meaning = Meaning(view.scale.reshape(()), view.zero_point.reshape(()))
+            return StateIntegers(Interval(view.low, view.high), meaning)
     return None
 
 
-def view_of(state: Lowering, tie: Tie, carrier: Carrier | None, *, known: bool) -> View:
+def view_of(state: Lowering, tie: Tie, integers: StateIntegers | None, *, known: bool) -> View:
     """Return the view of a state's input. ``known``: whether the integers of all states are."""
-    if carrier is None:
+    if integers is None:
         return Refused() if known else HostInput(tie.target, state.frame_shape(tie.target))
-    shape, element = state.frame_shape(tie.target), IntType.holding(carrier.interval)
-    type_ = TensorType(shape, element, carrier.interval)
-    value = Value(state.value_names.fresh(tie.target), type_, tie.target, carrier.meaning)
-    low, high = carrier.interval.lo, carrier.interval.hi
-    if carrier.meaning is None:
+    shape, element = state.frame_shape(tie.target), IntType.holding(integers.interval)
+    type_ = TensorType(shape, element, integers.interval)
+    value = Value(state.value_names.fresh(tie.target), type_, tie.target, integers.meaning)
+    low, high = integers.interval.lo, integers.interval.hi
+    if integers.meaning is None:
         return Integers(value, shape, low, high)
-    scale, zero_point = carrier.meaning.scale, carrier.meaning.zero_point
+    scale, zero_point = integers.meaning.scale, integers.meaning.zero_point
     anchor = Anchor(tie.target, value, scale, zero_point)
     return Reals(value, shape, scale, zero_point, anchor, low=low, high=high)
 

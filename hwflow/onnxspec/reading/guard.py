@@ -29,7 +29,7 @@ class GaveUp(Exception):
     """The work did not finish; the text says why ("it takes more than 1 s", ...). The caller catches this."""
 
 
-class Budget:
+class TimeBudget:
     """Processor time, in seconds, shared by all work under it."""
 
     def __init__(self, seconds: float) -> None:
@@ -37,7 +37,7 @@ class Budget:
         self.left = seconds
 
 
-def guarded(work: Callable[[], T], budget: Budget, memory: int = MEMORY) -> T:
+def guarded(work: Callable[[], T], budget: TimeBudget, memory: int = MEMORY) -> T:
     """Run ``work()`` in a separate process within the rest of ``budget``; its result must pickle.
 
     Raises GaveUp if it takes more time, more than ``memory`` (in bytes, beyond this process's), or crashes; the budget
@@ -81,7 +81,7 @@ def guarded(work: Callable[[], T], budget: Budget, memory: int = MEMORY) -> T:
     return result
 
 
-def too_long(budget: Budget) -> GaveUp:
+def too_long(budget: TimeBudget) -> GaveUp:
     """Return what to raise where the budget is used up."""
     return GaveUp(f"it takes more than {budget.seconds:.1f} s")
 

@@ -18,14 +18,14 @@ from multiprocessing.connection import Connection, Pipe
 from threading import Lock
 from typing import Any, NoReturn, TypeVar
 
-from hwflow.onnxspec.reading.guard import LEAST, MEMORY, Budget, fork, guarded, interrupts_blocked, limit, too_long
+from hwflow.onnxspec.reading.guard import LEAST, MEMORY, TimeBudget, fork, guarded, interrupts_blocked, limit, too_long
 
 T = TypeVar("T")
 
 _FEW = 8  # calls of this process that get one of their own: beside a kept one, pages that change are copied
 
 
-def guarded_call(function: Callable[..., T], arguments: tuple[Any, ...], budget: Budget) -> T:
+def guarded_call(function: Callable[..., T], arguments: tuple[Any, ...], budget: TimeBudget) -> T:
     """Call as :func:`hwflow.onnxspec.reading.guard.guarded` of ``function(*arguments)``; both and the result must
     pickle.
 
@@ -53,7 +53,7 @@ class _Kept:
         with theirs, interrupts_blocked():
             self._process = fork(partial(_serve, theirs))
 
-    def call(self, function: Callable[..., T], arguments: tuple[Any, ...], budget: Budget) -> T:
+    def call(self, function: Callable[..., T], arguments: tuple[Any, ...], budget: TimeBudget) -> T:
         """Call a function; raise GaveUp after more time than the budget has, :class:`_Ended` after any other end."""
         result: T
         try:

@@ -19,7 +19,7 @@ from onnx import helper
 from hwflow.onnxspec.graphs.attribute_values import has_subgraph
 from hwflow.onnxspec.graphs.operator_facts import facts_of
 from hwflow.onnxspec.graphs.operator_names import CAST, IDENTITY, SHAPE, SIZE
-from hwflow.onnxspec.reading.guard import MEMORY, Budget, GaveUp, guarded
+from hwflow.onnxspec.reading.guard import MEMORY, GaveUp, TimeBudget, guarded
 from hwflow.onnxspec.reading.numpy_tensors import ELEMENT_TYPES, from_sparse, native, plain, to_array
 from hwflow.onnxspec.resolving.resolved_model import Array, Attribute, ValueInfo
 from hwflow.onnxspec.shapes.dialects import DIALECT_DOMAINS
@@ -104,7 +104,7 @@ class Folder:
 
     def __init__(self, stored: int) -> None:
         self._most = self._left = _MOST_MADE + 4 * stored
-        self._budget = Budget(_SECONDS + _SECONDS_ELEMENT * stored)
+        self._budget = TimeBudget(_SECONDS + _SECONDS_ELEMENT * stored)
         self._memory = MEMORY + _BYTES_ELEMENT * stored
         self._gave_up = ""  # the first reason
 

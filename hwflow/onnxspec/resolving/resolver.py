@@ -59,8 +59,8 @@ from hwflow.onnxspec.resolving.static_sequences import is_sequence_operator, rep
 from hwflow.onnxspec.shapes.dialects import DIALECT_DOMAINS, ML_DOMAIN
 from hwflow.onnxspec.shapes.dimensions import Binding, bind_dimensions, option, stored_sizes, variable_of
 from hwflow.onnxspec.shapes.shape_inference import (
-    Inference,
     InferenceFailure,
+    MemoizedInference,
     NoTensor,
     attribute_bytes,
     infer_dialect,
@@ -144,7 +144,7 @@ class _Resolver:
         self.inlined = 0
         self._inliner: Inliner | None = None
         self._folder: Folder | None = None
-        self.inference = Inference(self.values, self.constants, model.ir_version)
+        self.inference = MemoizedInference(self.values, self.constants, model.ir_version)
         self.fixed: dict[str, tuple[int, Item]] = {}  # computed from constants alone, but kept; with their order
         self._fixed_values: dict[str, Array] = {}
         self.sequences: dict[str, tuple[str, ...]] = {}

@@ -12,7 +12,7 @@ from hwflow.onnxspec.graphs.sites import TypeRole, TypeSite
 from hwflow.onnxspec.graphs.typeforms import Dim, LevelKind, TypeForm, dims_text, type_text
 from hwflow.onnxspec.reading.skeleton import clean_form
 from hwflow.onnxspec.shapes.inference import Inference, Run
-from hwflow.onnxspec.shapes.unify import Bound, Conflict, Unifier
+from hwflow.onnxspec.shapes.unify import Conflict, SizeBinding, Unifier
 
 # Prefix of unnamed unknown sizes; no name in a model can begin with it.
 LOCAL = "\0"
@@ -55,7 +55,7 @@ def _kinds(form: TypeForm) -> list[tuple[str, int]]:
     return [(LevelKind.TENSOR if level.kind is LevelKind.SPARSE else level.kind, level.code) for level in form]
 
 
-def _bound_text(bound: Bound) -> str:
+def _bound_text(bound: SizeBinding) -> str:
     return f"{bound.size} ({bound.place})"
 
 

@@ -21,7 +21,7 @@ from hwflow.onnxspec.graphs.schemas import known_domains
 from hwflow.onnxspec.graphs.scopes import Kind, Node, Scope
 from hwflow.onnxspec.graphs.sites import TypeRole, TypeSite
 from hwflow.onnxspec.graphs.typeforms import TypeForm, TypeReader
-from hwflow.onnxspec.reading.guard import Budget, GaveUp, guarded
+from hwflow.onnxspec.reading.guard import GaveUp, TimeBudget, guarded
 from hwflow.onnxspec.reading.kept_process import guarded_call
 from hwflow.onnxspec.reading.skeleton import Skeleton, clean_form, nested_graphs, skeleton, sparse_form, tensor_form
 from hwflow.onnxspec.reading.text import one_line
@@ -254,7 +254,7 @@ class _Root:
         stored: Mapping[tuple[int, str], TensorProto],
         skip: Callable[[], frozenset[tuple[int, int]]],
         reader: TypeReader,
-        budget: Budget,
+        budget: TimeBudget,
     ) -> None:
         self.budget = budget
         self.model = model
@@ -429,7 +429,7 @@ def infer(
         if site.role is not TypeRole.ATTRIBUTE and form:
             tables.setdefault(numbers[id(site.scope)], {}).setdefault(site.name, form)
     result = Inference()
-    budget = Budget(_SECONDS + _SECONDS_NODE * sum(len(scope.nodes) for scope in scopes))
+    budget = TimeBudget(_SECONDS + _SECONDS_NODE * sum(len(scope.nodes) for scope in scopes))
     for root, below in roots(scopes):
         around = {name: result.form(0, name) for name in free_names(root)}
         numbered = [(numbers[id(scope)], scope) for scope in (root, *below)]

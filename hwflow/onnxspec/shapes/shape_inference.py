@@ -17,7 +17,7 @@ from hwflow.display import show
 from hwflow.onnxspec.graphs.attribute_values import python_attributes
 from hwflow.onnxspec.graphs.operator_facts import OperatorFacts, facts_of
 from hwflow.onnxspec.graphs.schemas import has_body
-from hwflow.onnxspec.reading.guard import Budget, GaveUp
+from hwflow.onnxspec.reading.guard import GaveUp, TimeBudget
 from hwflow.onnxspec.reading.kept_process import guarded_call
 from hwflow.onnxspec.reading.numpy_tensors import DTYPE_NAMES, ELEMENT_TYPES, to_tensor
 from hwflow.onnxspec.reading.skeleton import write_defaults
@@ -120,7 +120,7 @@ def _packed(infer: _Infer, schema: tuple[str, int, str], *rest: Any) -> dict[str
         return _clean(error)
 
 
-def _guarded(infer: _Infer, schema: onnx.defs.OpSchema, *rest: Any, budget: Budget) -> dict[str, onnx.TypeProto]:
+def _guarded(infer: _Infer, schema: onnx.defs.OpSchema, *rest: Any, budget: TimeBudget) -> dict[str, onnx.TypeProto]:
     """Return what ``infer`` makes of a schema and the ``rest`` of its arguments."""
     arguments = infer, (schema.name, schema.since_version, schema.domain), *rest
     try:
@@ -139,7 +139,7 @@ def infer_standard(
     constants: Mapping[str, Array],
     opsets: Sequence[onnx.OperatorSetIdProto],
     ir_version: int,
-    budget: Budget,
+    budget: TimeBudget,
 ) -> dict[str, ValueInfo]:
     """Infer the output values of a node with a schema, without those whose shape stays open.
 
@@ -221,7 +221,7 @@ _Result: TypeAlias = tuple[tuple[tuple[int, ...], str] | None, ...]
 _MAX_KEY = 4096  # bytes of attributes; longer ones are not worth remembering
 
 
-class Inference:
+class MemoizedInference:
     """Memoized :func:`infer_standard`: deep networks repeat their layers.
 
     The key holds everything that inference depends on except names: operator, imports, attributes, the present outputs,
@@ -230,7 +230,7 @@ class Inference:
 
     def __init__(self, values: Mapping[str, ValueInfo], constants: Mapping[str, Array], ir_version: int) -> None:
         self._values, self._constants, self._ir_version = values, constants, ir_version
-        self._budget = Budget(_SECONDS)
+        self._budget = TimeBudget(_SECONDS)
         self._results: dict[Hashable, _Result] = {}
         self._inputs: dict[str, Hashable] = {}
 

@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class SizeBinding:
     """``variable`` has ``size``, according to ``place``. ``variable`` is None where the place itself has that size."""
 
     variable: str | None
@@ -28,8 +28,8 @@ class Bound:
 class Conflict:
     """``place`` equates two different sizes; ``first`` was known before."""
 
-    first: Bound
-    second: Bound
+    first: SizeBinding
+    second: SizeBinding
     place: str
 
 
@@ -38,7 +38,7 @@ class Unifier:
 
     def __init__(self) -> None:
         self._parent: dict[str, str] = {}
-        self._bound: dict[str, Bound] = {}  # by root
+        self._bound: dict[str, SizeBinding] = {}  # by root
         self._undo: list[Callable[[], object]] | None = None  # undoes the changes of :meth:`trial`
 
     @contextmanager
@@ -75,7 +75,7 @@ class Unifier:
         """Add the equality of ``a`` and ``b``, each a variable or a size, found at ``place``. A conflict changes
         nothing: the size known first stays."""
         if isinstance(a, int) and isinstance(b, int):
-            return None if a == b else Conflict(Bound(None, a, place), Bound(None, b, place), place)
+            return None if a == b else Conflict(SizeBinding(None, a, place), SizeBinding(None, b, place), place)
         if isinstance(a, int):
             a, b = b, a
         assert isinstance(a, str)  # two integers are handled above
@@ -83,9 +83,9 @@ class Unifier:
         known = self._bound.get(root)
         if isinstance(b, int):
             if known is None:
-                self._put(self._bound, root, Bound(a, b, place))
+                self._put(self._bound, root, SizeBinding(a, b, place))
                 return None
-            return None if known.size == b else Conflict(known, Bound(a, b, place), place)
+            return None if known.size == b else Conflict(known, SizeBinding(a, b, place), place)
         other = self.root(b)
         if other == root:
             return None
@@ -97,7 +97,7 @@ class Unifier:
             self._put(self._bound, root, second)
         return None
 
-    def bound(self, variable: str) -> Bound | None:
+    def bound(self, variable: str) -> SizeBinding | None:
         """Return the size of a variable with its origin, None if unknown."""
         return self._bound.get(self.root(variable))
 

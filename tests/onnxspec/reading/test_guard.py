@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from hwflow.onnxspec.reading.guard import Budget, GaveUp, guarded
+from hwflow.onnxspec.reading.guard import GaveUp, TimeBudget, guarded
 
 pytestmark = pytest.mark.usefixtures("measured")
 
 
 def test_a_result() -> None:
-    budget = Budget(10)
+    budget = TimeBudget(10)
     assert guarded(lambda: {"a": [1, 2]}, budget) == {"a": [1, 2]}
     assert 0 < budget.left <= 10
 
@@ -28,7 +28,7 @@ def test_a_result() -> None:
 ])
 def test_no_result(work: Any, reason: str) -> None:
     """The budget is used up."""
-    budget = Budget(9)
+    budget = TimeBudget(9)
     with pytest.raises(GaveUp) as gave_up:
         guarded(work, budget)
     assert str(gave_up.value) == reason
@@ -44,7 +44,7 @@ def test_no_process_left(monkeypatch: pytest.MonkeyPatch) -> None:
     descriptors = len(os.listdir("/proc/self/fd"))
     monkeypatch.setattr(os, "fork", none)
     with pytest.raises(GaveUp, match="the system has no process left for it"):
-        guarded(lambda: 1, Budget(9))
+        guarded(lambda: 1, TimeBudget(9))
     assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == before
     assert len(os.listdir("/proc/self/fd")) == descriptors
 
@@ -61,6 +61,6 @@ def test_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(os, "wait4", wait)
     with pytest.raises(KeyboardInterrupt):
-        guarded(lambda: 1, Budget(9))
+        guarded(lambda: 1, TimeBudget(9))
     with pytest.raises(ChildProcessError):
         os.waitpid(waited[0], os.WNOHANG)

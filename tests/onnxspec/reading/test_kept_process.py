@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hwflow.onnxspec.reading import kept_process
-from hwflow.onnxspec.reading.guard import Budget, GaveUp, guarded
+from hwflow.onnxspec.reading.guard import GaveUp, TimeBudget, guarded
 from hwflow.onnxspec.reading.kept_process import guarded_call
 
 
@@ -29,7 +29,7 @@ def kept(measured: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def process() -> int:
     """The one that calls are made in now."""
-    return guarded_call(os.getpid, (), Budget(9))
+    return guarded_call(os.getpid, (), TimeBudget(9))
 
 
 def test_a_process_is_kept_after_a_few_calls() -> None:
@@ -41,7 +41,7 @@ def test_a_process_is_kept_after_a_few_calls() -> None:
 
 
 def test_a_result_and_what_it_took() -> None:
-    budget = Budget(9)
+    budget = TimeBudget(9)
     assert guarded_call(sorted, ([3, 1, 2],), budget) == [1, 2, 3]
     before = budget.left
     assert 0 < before <= 9
@@ -61,7 +61,7 @@ def test_the_other_calls_fault(tmp_path: Path, number: int) -> None:
     """What ends the kept process is called again in one of its own."""
     first, path = process(), tmp_path / "dies"
     path.touch()
-    assert guarded_call(dies_once, (path, number), Budget(9)) == "done"
+    assert guarded_call(dies_once, (path, number), TimeBudget(9)) == "done"
     assert not path.exists()
     assert process() != first
 
@@ -76,7 +76,7 @@ def dies(number: int) -> None:
 ])
 def test_its_own_fault(number: int, reason: str) -> None:
     """The budget is used up; the next call has another process."""
-    first, budget = process(), Budget(9)
+    first, budget = process(), TimeBudget(9)
     with pytest.raises(GaveUp) as gave_up:
         guarded_call(dies, (number,), budget)
     assert str(gave_up.value) == reason
@@ -87,7 +87,7 @@ def test_its_own_fault(number: int, reason: str) -> None:
 
 def test_time_is_limited() -> None:
     with pytest.raises(GaveUp, match=r"it takes more than 0\.0 s"):
-        guarded_call(pow, (3, 1 << 40), Budget(0.02))
+        guarded_call(pow, (3, 1 << 40), TimeBudget(0.02))
 
 
 leaks: list[bytes] = []
@@ -100,11 +100,11 @@ def leaking(size: int) -> int:
 
 def test_memory_that_is_not_given_back() -> None:
     """It counts, but not against a call that needs little."""
-    first = guarded_call(leaking, (300 << 20,), Budget(9))
-    assert guarded_call(leaking, (1 << 20,), Budget(9)) == first == process()
-    assert guarded_call(leaking, (300 << 20,), Budget(9)) != first != process()
+    first = guarded_call(leaking, (300 << 20,), TimeBudget(9))
+    assert guarded_call(leaking, (1 << 20,), TimeBudget(9)) == first == process()
+    assert guarded_call(leaking, (300 << 20,), TimeBudget(9)) != first != process()
     with pytest.raises(GaveUp, match="it takes more than 512 MiB of memory"):
-        guarded_call(leaking, (600 << 20,), Budget(9))
+        guarded_call(leaking, (600 << 20,), TimeBudget(9))
 
 
 def test_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,7 +117,7 @@ def test_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(Connection, "recv", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            guarded_call(sorted, ([],), Budget(9))
+            guarded_call(sorted, ([],), TimeBudget(9))
     with pytest.raises(ChildProcessError):
         os.waitpid(first, os.WNOHANG)
     assert process() != first
@@ -139,7 +139,7 @@ def test_no_process_left(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_calls_in_a_fork() -> None:
     """It has processes of its own; this one's stays."""
     first = process()
-    assert guarded(process, Budget(9)) != first
+    assert guarded(process, TimeBudget(9)) != first
     assert process() == first
 
 
