@@ -25,6 +25,8 @@ from .sim_errors import SimulatorFailed, tail_of
 _HERE = Path(__file__).resolve().parent / "verilator"
 _SMALL = 300_000  # bytes of generated C++ below which one compiler call is fastest: each call parses the same headers
 _FUNCTION, _FILE = 500, 5_000  # statements: compilers take more than twice as long for twice as long a function
+# g++ guesses that branches are foreseen. A design's are not, whose handshakes go and wait: selections are faster.
+_SELECT = ["--param", "max-rtl-if-conversion-unpredictable-cost=200"]  # the highest that g++ takes
 _TRACE = {None: [], "vcd": ["--trace"], "fst": ["--trace-fst"]}
 
 
@@ -115,7 +117,8 @@ def build(
     flags = ["--cc", "--prefix", recipe.prefix, "--top-module", recipe.top, "-O3", "--no-timing", "-Wno-fatal"]
     flags += ["--output-split-cfuncs", str(_FUNCTION), "--output-split", str(_FILE), *_TRACE[wave]]
     hashed = hashlib.sha256()
-    for part in (*command, *sorted(map(str, environment.items())), *flags, str(optimize), *recipe.headers.values()):
+    switches = *command, *sorted(map(str, environment.items())), *flags, str(optimize), *_SELECT
+    for part in (*switches, *recipe.headers.values()):
         hashed.update(part.encode() + b"\0")
     for file in recipe.files():
         hashed.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
@@ -189,7 +192,7 @@ def _compile(builder: _Builder, recipe: Recipe, work: Path, optimize: str | None
         tasks.append(
             (
                 f"compile {source.name}",
-                [*builder.compiler, unit_level, "-w", *include, "-c", str(source), "-o", str(target)],
+                [*builder.compiler, unit_level, *_SELECT, "-w", *include, "-c", str(source), "-o", str(target)],
             )
         )
 
