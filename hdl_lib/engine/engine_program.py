@@ -45,12 +45,13 @@ _WRITE = 3  # cycles from a word's last result until it can be read
 class Region:
     """``words`` of the memory from word ``first`` on. Word n of a map is word ``n % words`` of its region. It may be
     that of a greater map, of which this is a part: a pixel has ``pixel`` words there, those of the part from word
-    ``block`` on."""
+    ``block`` on. ``row``, of a target: words from a row to the next one (0: as many as its pixels have)."""
 
     first: int
     words: int
     pixel: int = 0
     block: int = 0
+    row: int = 0
 
 
 @dataclass(frozen=True)
@@ -295,6 +296,11 @@ class Program:
     def maxima(self) -> bool:
         """Tell whether a layer takes maxima."""
         return any(layer.maximum for layer in self.layers)
+
+    @cached_property
+    def spreads(self) -> bool:
+        """Tell whether rows of a target do not follow each other."""
+        return any(layer.target.row for layer in self.layers)
 
     @cached_property
     def columns(self) -> int:

@@ -44,6 +44,8 @@ def numbers_of(program: Program, each: Instruction, is_last: bool) -> dict[str, 
     found |= {name: move % each.source.words for name, move in moves.items()}
     found |= {f"{name}_round": move % each.source.words - each.source.words for name, move in moves.items()}
     found |= _walked("target", each.target, each)
+    if program.spreads:
+        found |= {"target_columns_left": window.out_width - 1, "target_row": _row_move(each.target, each)}
     found |= {
         "diagonal": int(each.diagonal), "signed": int(each.signed), "padding": each.pad_value & ((1 << BYTE) - 1),
         "blocks_left": walked - 1, "kernel_columns_left": kw - 1, "kernel_rows_left": kh - 1,
@@ -76,7 +78,14 @@ def _region(side: str, region: Region, begin: int) -> dict[str, int]:
 def _walked(side: str, region: Region, layer: Layer) -> dict[str, int]:
     """Return the numbers of a map that is walked pixel by pixel."""
     pixel = region.pixel or layer.out_blocks
-    return _region(side, region, layer.rows.start * layer.geometry.out_width * pixel) | {f"{side}_pixel": pixel}
+    row = region.row or layer.geometry.out_width * pixel
+    return _region(side, region, layer.rows.start * row) | {f"{side}_pixel": pixel}
+
+
+def _row_move(target: Region, layer: Layer) -> int:
+    """Return the words from the last pixel of a row to the first one of the next."""
+    pixel, columns = target.pixel or layer.out_blocks, layer.geometry.out_width
+    return (target.row or columns * pixel) - (columns - 1) * pixel
 
 
 class Fields:

@@ -501,9 +501,12 @@ def _walked(
 ) -> Signal:
     """Return the place in a region of a word of the target's pixels: that of the number ``block`` in the first pixel
     after a cycle with ``begin``, and in the next one after each with ``advance``."""
-    place = Signal.like(now[f"{name}_place"], name=f"{name}_place")
+    place, move = Signal.like(now[f"{name}_place"], name=f"{name}_place"), now[f"{name}_pixel"]
+    if f"{name}_row" in now:
+        row_last = count_down(m, f"{name}_column", now[f"{name}_columns_left"], begin, advance)
+        move = Mux(row_last, now[f"{name}_row"], move)
     with m.If(begin):
         m.d.sync += place.eq(now[f"{name}_place"] + block)
     with m.Elif(advance):
-        m.d.sync += place.eq(onward(place, now[f"{name}_pixel"], now[f"{name}_words"]))
+        m.d.sync += place.eq(onward(place, move, now[f"{name}_words"]))
     return place

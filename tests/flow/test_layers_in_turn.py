@@ -20,13 +20,14 @@ ROOMY = "bram=30,lut=7500,ff=9500,dsp=44"
 
 
 def deep(outputs: int = 10, blocks: int = 2, *, quantized: bool = True) -> Builder:
-    """An image made larger, which is no layer of an engine; convolutions of 32 channels around a pool, a table behind
-    one of them, with weights of 43 KB, 18 KB more with each further one of ``blocks``, and maps of 18 KB; maybe two
-    that are joined, and a dense layer that is quantized."""
+    """An image made larger between its pixels, which is no layer of an engine; convolutions of 32 channels around a
+    pool, a table behind one of them, with weights of 43 KB, 18 KB more with each further one of ``blocks``, and maps of
+    18 KB; maybe two that are joined, and a dense layer that is quantized."""
     rng = np.random.default_rng(4)
     b = Builder(19, 9)
     x = b.requantize(b.input("x", ["N", 4, 12, 12]), 0.05, 128)
-    x = b.node("Resize", x, "", b.constant([1, 1, 2, 2]), mode="nearest", coordinate_transformation_mode="asymmetric")
+    x = b.node("Resize", x, "", b.constant([1, 1, 2, 2]), mode="linear", coordinate_transformation_mode="asymmetric")
+    x = b.requantize(x, 0.05, 128)
 
     def convolution(x: str, shape: tuple[int, ...], scale: float, **attributes) -> str:
         return b.node("Conv", x, b.weights(rng.integers(-90, 91, shape), scale), pads=[1, 1, 1, 1], **attributes)
@@ -49,13 +50,16 @@ def deep(outputs: int = 10, blocks: int = 2, *, quantized: bool = True) -> Build
 
 
 def headed() -> Builder:
-    """Convolutions with weights of four bits, and a dense layer of eight that has nearly all weights."""
+    """Convolutions with weights of four bits, the first one's map enlarged, and a dense layer of eight bits that has
+    nearly all weights."""
     rng = np.random.default_rng(7)
     b = Builder(19, 9)
-    x = b.requantize(b.input("x", ["N", 4, 16, 16]), 0.05, 128)
+    x = b.requantize(b.input("x", ["N", 4, 8, 8]), 0.05, 128)
     for channels in (4, *[32] * 8):
         y = b.node("Conv", x, b.weights(rng.integers(-7, 8, (32, channels, 3, 3)), 0.0163), pads=[1, 1, 1, 1])
         x = b.requantize(b.node("Relu", y), 0.0417, 0)
+        if channels == 4:
+            x = b.node("Resize", x, "", b.constant([1, 1, 2, 2]), coordinate_transformation_mode="asymmetric")
     x = b.node("Flatten", b.requantize(b.node("GlobalAveragePool", x), 0.0217, 0))
     b.output(b.requantize(b.node("MatMul", x, b.weights(rng.integers(-90, 91, (32, 6000)), 0.01)), 0.11, 128))
     return b
@@ -192,7 +196,7 @@ def test_a_large_last_layer_beside_the_engine(tmp_path: Path, capsys: pytest.Cap
     arguments = ["--board", "ulx3s_85f", "--clock", "100", "--budget", HEADED, "--until", "verilog"]
     assert main(["synth", str(path), *arguments, "-o", str(tmp_path / "out")]) == 0
     memory = json.loads((tmp_path / "out" / "manifest.json").read_text())["memory"]
-    assert [engine["layers"] for engine in memory["engines"]] == [10]
+    assert [engine["layers"] for engine in memory["engines"]] == [11]
     first, last = (region["burst"] for region in memory["regions"])
     assert last < first / 4  # of more than twice as many words
     capsys.readouterr()

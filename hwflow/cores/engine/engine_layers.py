@@ -42,7 +42,8 @@ class EngineLayer:
     ``window`` over the map ``source``, with elements of ``pad_value`` outside; ``weights`` [outputs, taps * inputs], or
     (``diagonal``) [taps, channels]; ``sums``: the interval of what is requantized; ``form``: of the requantizer.
     ``maximum``, of a diagonal layer: of each channel the window's greatest element alone is multiplied, by the weight
-    of the last tap. ``table``: what becomes of results, last of all: of each byte, an element.
+    of the last tap. ``table``: what becomes of results, last of all: of each byte, an element. ``spread``: each result
+    stands in so many rows and columns of the map, as if enlarged to the nearest pixel.
     """
 
     window: WindowGeometry
@@ -55,11 +56,18 @@ class EngineLayer:
     added: AddedMap | None = None
     maximum: bool = False
     table: tuple[int, ...] | None = None
+    spread: tuple[int, int] = (1, 1)
 
     @property
     def inputs(self) -> int:
         """Return the channels of the source."""
         return int(self.weights.shape[1]) // (1 if self.diagonal else self.window.taps)
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Return the rows and columns of the map that this makes."""
+        rows, columns = self.window.output
+        return rows * self.spread[0], columns * self.spread[1]
 
     @property
     def outputs(self) -> int:
@@ -121,5 +129,9 @@ def evaluate(layers: Layers, image: IntArray) -> IntArray:
             result = layer.added.form.evaluate(own * result + other * maps[layer.added.map])
         if layer.table is not None:
             result = np.array(layer.table, dtype=np.int64)[result % len(layer.table)]
+        rows, columns = layer.spread
+        if rows * columns > 1:
+            image = result.reshape(frames, *window.output, -1)
+            result = image.repeat(rows, axis=1).repeat(columns, axis=2).reshape(frames, -1, layer.outputs)
         maps.append(result)
     return maps[-1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import prod
 
 from amaranth.utils import ceil_log2
 
@@ -102,7 +103,8 @@ class Engine:
         size = self.lanes if layer.diagonal else self.lanes**2
         weights = self.header(network.forms) * self.lanes**2 + taps * size
         fetched = weights * self.weight_bits / self.width * cycles_of_beat
-        return self.blocks(shape.parts) * max(rows * shape.columns * steps + _AROUND, fetched)
+        times = prod(layer.spread)
+        return self.blocks(shape.parts) * max(rows * shape.columns * steps + times * _AROUND, times * fetched)
 
     def cycles_of_move(self, shape: Shape) -> float:
         """Return about how many cycles it takes to send a map to memory outside, or to load it from there."""
@@ -157,7 +159,7 @@ class SerialEngine(Engine):
 
     def within(self, network: Network, blocks: int) -> Engine | None:
         """Return the engine, if it can run a network's layers with so many multiplier blocks."""
-        if network.forms.adds or network.tables:
+        if network.forms.adds or network.tables or network.spreads:
             return None
         forms = replace(with_sign(network).forms, part=_SERIAL_PART)
         narrow = max(forms.multiplier_bits, forms.addend_bits) <= self.rows * 8

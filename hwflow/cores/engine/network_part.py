@@ -52,7 +52,7 @@ class Network:
                 found.append(replace(found[layer.maps[0]], parts=parts))
             else:
                 parts = found[layer.source].parts if layer.diagonal else (layer.outputs,)
-                found.append(Shape(*layer.window.output, parts))
+                found.append(Shape(*layer.size, parts))
         return found
 
     @cached_property
@@ -65,6 +65,11 @@ class Network:
         found = self.layers[number - 1]
         assert number and isinstance(found, EngineLayer)
         return found
+
+    @property
+    def spreads(self) -> bool:
+        """Tell whether a layer's results stand in several pixels each."""
+        return any(layer.spread != (1, 1) for layer in self.computed)
 
     @cached_property
     def tables(self) -> list[tuple[int, ...]]:

@@ -16,6 +16,9 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
+from math import prod
+
+import numpy as np
 
 from hdl_lib.engine.engine_program import Added, Instruction, Layer, Load, Program, Region, Send
 from hwflow.cores.engine.engine_layers import EngineLayer, JoinedMaps
@@ -247,7 +250,10 @@ class Order:
     @property
     def made(self) -> list[int]:
         """Return the map of which each of the program's layers makes rows."""
-        return [number for group in self.groups for number, _ in group.steps() if number != group.first]
+        return [
+            number for group in self.groups for number, _ in group.steps() if number != group.first
+            for _ in range(prod(self.network.layer(number).spread))
+        ]
 
     def program(self, engine: Engine) -> Program:
         """Return the program."""
@@ -269,7 +275,7 @@ class Order:
                     load = Load(found[number], rows.start * each, len(rows) * each, outside=group.outside[0])
                     instructions.append(load)
                     continue
-                instructions.append(self._layer(number, rows, engine, found))
+                instructions += self._layers(number, rows, engine, found)
                 if number == group.last and group.leaves:
                     send = Send(found[number], rows.start * each, len(rows) * each, outside=group.outside[1])
                     instructions.append(send)
@@ -279,6 +285,21 @@ class Order:
     def cycles(self, engine: Engine, cycles_of_beat: float) -> float:
         """Return about how many cycles a frame takes."""
         return sum(_cycles(group, engine, cycles_of_beat) for group in self.groups)
+
+    def _layers(
+        self, number: int, rows: range, engine: Engine, regions: Mapping[int, Region]
+    ) -> Iterator[Layer]:
+        """Yield what makes some rows of a map: a layer, or one for each of the pixels in which a result stands."""
+        spread, region = self.network.layer(number).spread, regions[number]
+        windows = range(rows.start // spread[0], rows.stop // spread[0])
+        pixel = region.pixel or engine.blocks(self.network.shapes[number].parts)
+        row = self.network.shapes[number].columns * pixel
+        for y, x in np.ndindex(spread):
+            target = region
+            if prod(spread) > 1:
+                block = region.block + y * row + x * pixel
+                target = replace(region, pixel=spread[1] * pixel, row=spread[0] * row, block=block)
+            yield self._layer(number, windows, engine, {**regions, number: target})
 
     def _layer(self, number: int, rows: range, engine: Engine, regions: Mapping[int, Region]) -> Layer:
         layer = self.network.layer(number)
@@ -308,6 +329,7 @@ def _computable(layer: EngineLayer | JoinedMaps, rows: Mapping[int, int]) -> int
     if there < window.height:
         reach = (window.kernel[0] - 1) * window.dilations[0] - window.pads[0]
         made = max(0, (there - 1 - reach) // window.strides[0] + 1)
+    made *= layer.spread[0]
     return made if layer.added is None else min(made, rows[layer.added.map])
 
 
@@ -315,7 +337,9 @@ def _first_row(layer: EngineLayer | JoinedMaps, number: int, row: int) -> int:
     """Return the first row of a map that a layer reads for this row and those below it."""
     if isinstance(layer, JoinedMaps):
         return row
-    found = [max(0, row * layer.window.strides[0] - layer.window.pads[0])] if layer.source == number else []
+    window = layer.window
+    own = max(0, row // layer.spread[0] * window.strides[0] - window.pads[0])
+    found = [own] if layer.source == number else []
     if layer.added is not None and layer.added.map == number:
         found.append(row)
     return min(found)

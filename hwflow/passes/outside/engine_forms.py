@@ -1,4 +1,5 @@
-"""What an engine makes of requantizers: a multiplication, an addition and a shift, and maybe a table behind these."""
+"""What an engine makes of requantizers: a multiplication, an addition and a shift, and maybe a table behind these; and
+of orders of elements: pixels that stand in several rows and columns."""
 
 from __future__ import annotations
 
@@ -6,7 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+import numpy as np
+
 from hwflow.cores.engine.engine_layers import BYTE
+from hwflow.cores.logical.index_map import IndexMap
+from hwflow.ir.graph import IntArray
 from hwflow.ir.node_attributes import RequantizeAttributes
 from hwflow.numerics.requantizers.multiply_add_shift import (
     MultiplyAddShift,
@@ -89,6 +94,19 @@ def alike(some: Sequence[Requantizer]) -> list[MultiplyAddShift] | None:
             found = [form for form in forms if form is not None]
             if len(found) == len(some):
                 return found
+    return None
+
+
+@lru_cache(maxsize=_KEPT)
+def spread_of(order: IndexMap, rows: int, columns: int, channels: int) -> tuple[int, int] | None:
+    """Return in how many rows and columns of the result each pixel of a map stands; None: it is another order."""
+    pixels: IntArray = np.arange(rows * columns * channels).reshape(rows, columns, channels)
+    times, rest = divmod(order.index.size, pixels.size)
+    if rest or times < 2 or order.elements != pixels.size:
+        return None
+    for down in (each for each in range(1, times + 1) if times % each == 0):
+        if np.array_equal(order.index, pixels.repeat(down, axis=0).repeat(times // down, axis=1).reshape(-1)):
+            return down, times // down
     return None
 
 

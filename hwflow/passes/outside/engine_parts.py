@@ -19,6 +19,7 @@ from hwflow.cores.logical.image_windows import Clipping, WindowGeometry
 from hwflow.cores.matrix.depthwise import DepthwiseAttributes
 from hwflow.cores.matrix.dot_products import MvuAttributes
 from hwflow.cores.streams.concat import StreamConcatAttributes
+from hwflow.cores.streams.rearrange import RearrangeAttributes
 from hwflow.cores.windows.max_pool import MaxPoolAttributes
 from hwflow.cores.windows.sliding_window import SlidingWindowAttributes
 from hwflow.cores.windows.sum_pool import SumPoolAttributes
@@ -27,7 +28,7 @@ from hwflow.ir.graph import Graph, IntArray, Node, Value
 from hwflow.ir.node_attributes import RequantizeAttributes, ScaledAddAttributes
 from hwflow.numerics.requantizers.multiply_add_shift import MultiplyAddShift
 from hwflow.numerics.requantizers.step_function import StepFunction
-from hwflow.passes.outside.engine_forms import Requantizer, alike, table_of, unchanged
+from hwflow.passes.outside.engine_forms import Requantizer, alike, spread_of, table_of, unchanged
 from hwflow.types import Interval
 
 MOST_BITS = 8  # of an element of a map
@@ -55,13 +56,15 @@ class _Sums:
 
 @dataclass
 class _Layer:
-    """``requantizer``: None of maxima, which stay as they are. ``table``: what becomes of results, last of all."""
+    """``requantizer``: None of maxima, which stay as they are. ``table``: what becomes of results, last of all;
+    ``spread``: in how many rows and columns each stands."""
 
     sums: _Sums
     requantizer: Requantizer | None
     value: Value
     added: tuple[int, tuple[int, int], Requantizer] | None = None
     table: tuple[int, ...] | None = None
+    spread: tuple[int, int] = (1, 1)
 
 
 @dataclass
@@ -218,7 +221,7 @@ class _Reader:
             weights, interval = weights * factor, Interval(min(0, factor * interval.lo), factor * interval.hi)
         return EngineLayer(
             windows.geometry, windows.map, windows.pad_value, weights, sums.diagonal, interval, form, added, maximum,
-            layer.table,
+            layer.table, layer.spread,
         )
 
     def _shape(self, number: int) -> Shape:
@@ -257,6 +260,8 @@ class _Reader:
                 return self._sum(node, given)
             case StreamConcatAttributes(axis=1):
                 return self._joined(node)
+            case RearrangeAttributes() as given if first in self.maps:
+                return self._enlarged(node, given)
         return False
 
     def _fits(self, number: int, geometry: WindowGeometry) -> bool:
@@ -313,11 +318,29 @@ class _Reader:
         self._append(_Layer(_Sums(found, weights, True, node.outputs[0]), None, node.outputs[0]))
         return True
 
+    def _enlarged(self, node: Node, given: RearrangeAttributes) -> bool:
+        """Take a map whose pixels stand in several rows and columns: Resize to the nearest one."""
+        (source,), (result,) = node.inputs, node.outputs
+        shape = self._shape(self.maps[source])
+        spread = spread_of(given.map, shape.rows, shape.columns, shape.channels)
+        if spread is None:
+            return False
+        self._as_it_is(source, result, spread)
+        return True
+
+    def _as_it_is(self, source: Value, result: Value, spread: tuple[int, int] = (1, 1)) -> None:
+        """Take a layer that makes a map of what another one has: of the maxima of single elements."""
+        windows = self._over(source, 1)
+        assert windows is not None, "a map has pixels"
+        weights = np.ones((1, source.typed.shape[1]), dtype=np.int64)
+        self._append(_Layer(_Sums(windows, weights, True, source), None, result, spread=spread))
+
     def _append(self, layer: _Layer) -> None:
         windows, channels = layer.sums.windows, layer.value.typed.shape[1]
         parts = self._shape(windows.map).parts if layer.sums.diagonal else (channels,)
         self.layers.append(layer)
-        self.shapes.append(Shape(*windows.geometry.output, parts))
+        rows, columns = windows.geometry.output
+        self.shapes.append(Shape(rows * layer.spread[0], columns * layer.spread[1], parts))
         self.maps[layer.value] = len(self.layers)
 
     def _joined(self, node: Node) -> bool:
@@ -400,5 +423,8 @@ class _Reader:
         if shapes[0] != shapes[1]:
             return False
         factors = int(given.multipliers[own][0]), int(given.multipliers[other][0])
+        if last.spread != (1, 1):  # its results leave in another order
+            self._as_it_is(node.inputs[own], node.inputs[own])
+            number = len(self.layers)
         self.added[node.outputs[0]] = number - 1, self.maps[node.inputs[other]], factors
         return True

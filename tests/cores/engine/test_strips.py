@@ -29,7 +29,7 @@ def network(seed: int) -> Network:
 
     def add(
         source: int, outputs: int, kernel: int, stride: int = 1, *, diagonal: bool = False, added: int = -1,
-        maximum: bool = False,
+        maximum: bool = False, spread: tuple[int, int] = (1, 1),
     ) -> int:
         rows, columns, channels = (getattr(shapes[source], name) for name in ("rows", "columns", "channels"))
         outputs, pad = (channels if diagonal else outputs), (kernel - 1) // 2
@@ -37,8 +37,9 @@ def network(seed: int) -> Network:
         form = MultiplyAddShift((1,) * outputs, (0,) * outputs, 4, -128, 127)
         more = AddedMap(added, (1, 1), replace(form, multipliers=(1,), addends=(0,))) if added >= 0 else None
         weights = np.ones((kernel**2, channels) if diagonal else (outputs, kernel**2 * channels), dtype=np.int64)
-        layers.append(EngineLayer(window, source, 0, weights, diagonal, BYTE, form, more, maximum))
-        shapes.append(Shape(*window.output, shapes[source].parts if diagonal else (outputs,)))
+        layers.append(EngineLayer(window, source, 0, weights, diagonal, BYTE, form, more, maximum, spread=spread))
+        size = (window.output[k] * spread[k] for k in range(2))
+        shapes.append(Shape(*size, shapes[source].parts if diagonal else (outputs,)))
         return len(layers)
 
     def join(*numbers: int) -> int:
@@ -49,7 +50,18 @@ def network(seed: int) -> Network:
 
     last = 0
     for _ in range(int(rng.integers(1, 4))):
-        match rng.integers(7):
+        match rng.integers(9):
+            case 7:  # enlarged, made smaller, and joined to what it was
+                narrow = add(last, int(rng.integers(1, 8)), 3)
+                wide = add(narrow, 0, 1, diagonal=True, maximum=True, spread=(2, 2))
+                last = add(join(narrow, add(wide, int(rng.integers(1, 8)), 3, 2)), 5, 3)
+            case 8:  # a small map that is enlarged beside a greater one, both of which may be the last that are made
+                spread = int(rng.integers(1, 4)), int(rng.integers(1, 3))
+                last = add(last, 0, 1, diagonal=True, maximum=True, spread=spread)
+                if rng.random() < 0.5:
+                    last = join(add(last, 3, 3), add(last, 4, 1))
+                    last = add(last, 0, 1, diagonal=True, maximum=True, spread=(2, 1))
+                    last = add(last, 5, 3, 2)
             case 5 | 6:  # maps that are joined, one of them made of the other; they are scaled, or seen by windows
                 narrow = add(last, int(rng.integers(1, 8)), 1)
                 wide = add(narrow, int(rng.integers(1, 8)), 3)
@@ -98,6 +110,7 @@ def wrong_words(order: Order, program: Program) -> Iterator[tuple]:
         return number, pixel, block
 
     number = 0
+    copies: deque[tuple[int, ...]] = deque()  # of the layer's pixels that are still to be made
     for each in program.instructions:
         if isinstance(each, Send):
             leaves = number if each.outside else len(net.layers)
@@ -109,7 +122,8 @@ def wrong_words(order: Order, program: Program) -> Iterator[tuple]:
                 if each.outside:
                     waiting.append(name(*where))
             continue
-        number, rows = next(steps)
+        if not copies:
+            number, rows = next(steps)
         if isinstance(each, Load):
             size = blocks(net.shapes[number].parts)
             for word in range(each.begin, each.begin + each.words):
@@ -118,8 +132,13 @@ def wrong_words(order: Order, program: Program) -> Iterator[tuple]:
             continue
         layer = net.layer(number)
         g = layer.window
+        copies = copies or deque(np.ndindex(layer.spread))
+        down, across = copies.popleft()
+        assert [row // layer.spread[0] for row in rows[:: layer.spread[0]]] == list(each.rows)
+        words = each.target.pixel or blocks(net.shapes[number].parts)
+        between = each.target.row or g.output[1] * words
         for block in range(each.out_blocks):
-            for row in rows:
+            for row in each.rows:
                 for column in range(g.output[1]):
                     for tap in range(g.taps):
                         y = row * g.strides[0] + tap // g.kernel[1] - g.pads[0]
@@ -135,7 +154,9 @@ def wrong_words(order: Order, program: Program) -> Iterator[tuple]:
                         where = layer.added.map, pixel, block
                         if there.get(place(each.added.region, *where)) != name(*where):
                             yield "added", number, where
-                    there[place(each.target, number, pixel, block)] = number, pixel, block
+                    pixel = (row * layer.spread[0] + down) * layer.size[1] + column * layer.spread[1] + across
+                    word = row * between + column * words + each.target.block + block
+                    there[each.target.first + word % each.target.words] = number, pixel, block
 
 
 @pytest.mark.parametrize("outside", [False, True])

@@ -44,13 +44,14 @@ class Numbers:
 @dataclass
 class Case:
     """``layers`` over whole maps, one after the other, with their ``numbers``; the ``program``, and of which layer each
-    of its layers is."""
+    of its layers is; in how many rows and columns each result of the last one stands."""
 
     layers: list[Layer]
     sources: list[int]
     numbers: list[Numbers]
     program: Program
     of: list[int]
+    spread: tuple[int, int] = (1, 1)
 
     def beats(self) -> list[int]:
         """The weights of a frame, as beats."""
@@ -140,7 +141,8 @@ class Case:
             if layer.table >= 0:
                 out = np.array(self.program.tables[layer.table])[out & 255]
             maps.append(out)
-        return maps[-1].reshape(-1, maps[-1].shape[2])
+        last = maps[-1].repeat(self.spread[0], axis=0).repeat(self.spread[1], axis=1)
+        return last.reshape(-1, last.shape[2])
 
 
 def _shifted(values: np.ndarray, shift: int, rounding: str) -> np.ndarray:
@@ -268,6 +270,21 @@ def in_pairs(case: Case) -> Case:
         case, layers=[first, *case.layers[1:]], numbers=[numbers, *case.numbers[1:]],
         program=replace(case.program, instructions=instructions, pixels_of_word=2),
     )
+
+
+def enlarged(case: Case, down: int, across: int) -> Case:
+    """The same with each result of the last layer in so many rows and columns: a layer makes each of these pixels."""
+    load, *layers, last, _ = case.program.instructions
+    pixel = last.out_blocks
+    row = last.geometry.out_width * across * pixel
+    whole = replace(last.target, words=last.target.words * down * across)
+    copies = [
+        replace(last, target=replace(whole, pixel=across * pixel, row=down * row, block=y * row + x * pixel))
+        for y in range(down) for x in range(across)
+    ]
+    instructions = (load, *layers, *copies, Send(whole, 0, whole.words))
+    program = replace(case.program, instructions=instructions, words=whole.first + whole.words)
+    return replace(case, program=program, of=[*case.of, *case.of[-1:] * (len(copies) - 1)], spread=(down, across))
 
 
 def by_way_of_memory(case: Case) -> Case:

@@ -21,6 +21,7 @@ from tests.hdl_lib.engine.engine_model import (
     Case,
     by_way_of_memory,
     case_of,
+    enlarged,
     in_pairs,
     in_parts,
     in_strips,
@@ -151,6 +152,25 @@ def test_parts_of_greater_maps(gap: float, stall: float, shapes) -> None:
     assert any(layer.target.block for layer in case.program.layers)
     _, found, wanted = run(case, gap, stall)
     assert found == wanted
+
+
+@pytest.mark.parametrize(("gap", "stall"), STALLS[::3])
+@pytest.mark.parametrize("shapes", [CHAIN[:1], CHAIN[:3], MAXIMA[:2]], ids=["one", "chain", "scaled"])
+@pytest.mark.parametrize(("lanes", "down", "across"), [(2, 2, 2), (4, 1, 3), (4, 3, 2)])
+def test_results_in_several_pixels(gap: float, stall: float, shapes, lanes: int, down: int, across: int) -> None:
+    case = enlarged(case_of(np.random.default_rng(3), lanes, IMAGE, shapes), down, across)
+    assert case.program.spreads
+    _, found, wanted = run(case, gap, stall)
+    assert found == wanted
+
+
+def test_another_distance_of_rows_is_found() -> None:
+    case = enlarged(case_of(np.random.default_rng(3), 4, IMAGE, CHAIN[:1]), 2, 2)
+    last = case.program.layers[-1]
+    wrong = replace(last, target=replace(last.target, row=last.target.row + 1))
+    *instructions, _, send = case.program.instructions
+    _, found, wanted = run(case, program=replace(case.program, instructions=(*instructions, wrong, send)))
+    assert found != wanted
 
 
 @pytest.mark.parametrize(("gap", "stall"), STALLS)

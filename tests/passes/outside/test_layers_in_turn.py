@@ -217,6 +217,44 @@ def test_joined_maps(lanes: int, tmp_path: Path) -> None:
     np.testing.assert_array_equal(next(iter(evaluate(made, image).values())), wanted)
 
 
+@pytest.mark.parametrize("lanes", [2, 4])
+def test_enlarged_maps(lanes: int, tmp_path: Path) -> None:
+    """A small map is enlarged and joined to a greater one; another one is added; two rows and three columns."""
+    rng = np.random.default_rng(8)
+    b = Builder(19, 9)
+
+    def enlarged(x: str, down: int, across: int) -> str:
+        nearest = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+        return b.node("Resize", x, "", b.constant([1, 1, down, across]), **nearest)
+
+    x = b.requantize(b.input("x", ["N", 3, 8, 6]), 0.05, 128)
+    skip = convolution(b, rng, x, (5, 3, 3, 3), 0.012, pads=[1, 1, 1, 1])
+    x = b.node("MaxPool", skip, kernel_shape=[2, 2], strides=[2, 2])
+    x = convolution(b, rng, x, (3, 5, 3, 3), 0.012, pads=[1, 1, 1, 1])
+    x = b.requantize(b.node("Concat", skip, enlarged(x, 2, 2), axis=1), 0.014, 100)
+    skip = convolution(b, rng, x, (4, 8, 3, 3), 0.0417, pads=[1, 1, 1, 1])
+    x = convolution(b, rng, skip, (4, 4, 3, 3), 0.012, pads=[1, 1, 1, 1], strides=[2, 1])
+    x = b.requantize(b.node("Add", enlarged(x, 2, 1), skip), 0.0531, 90)
+    x = enlarged(convolution(b, rng, x, (3, 4, 1, 1), 0.012), 2, 3)
+    b.output(convolution(b, rng, x, (2, 3, 3, 3), 0.012, strides=[2, 2]))
+    graph = dataflow(b.load(tmp_path).quantized)
+    part = part_of(graph)
+    assert part.nodes == frozenset(graph.nodes)
+    spreads = [layer.spread for layer in part.network.computed if layer.spread != (1, 1)]
+    assert spreads == [(2, 2), (2, 1), (2, 3)]
+    port = graph.inputs[0]
+    ends = port.value.typed.interval
+    image = {port.name: rng.integers(ends.lo, ends.hi + 1, (5, *port.shape))}
+    (wanted,) = evaluate(graph, image).values()
+    assert len(np.unique(wanted)) > 10
+    engine = engine_of(lanes, 1, 16)
+    order = fastest(part.network, engine, 4000, 1.0)
+    assert order is not None
+    made = layers_in_turn(graph, part, engine, order, None)
+    np.testing.assert_array_equal(next(iter(evaluate(made, image).values())), wanted)
+    assert engine_of(4, 1, 16, serial=True).within(part.network, 156) is None
+
+
 @pytest.mark.parametrize(("kind", "taken"), [("uint8", True), ("int8", False)])
 def test_joined_maps_have_one_sign(kind: str, taken: bool, tmp_path: Path) -> None:
     """Elements of -128 to 127 beside those of 0 to 255 have nine bits: a part ends in front of them."""
