@@ -165,7 +165,7 @@ def test_violation(stage: Stage, change: Callable[[Graph], None], where: str, ru
     with pytest.raises(InternalError) as caught:
         check(graph(stage, change), "a_pass", OPERATORS)
     assert [str(f) for f in caught.value.findings] == [
-        f"error: {where}: {text} (after pass 'a_pass') [{rule}]\n  remedy: report this model as a defect"
+        f"error: {where}: {text} (after pass 'a_pass') [{rule}]\n  remedy: report this model as a defect of hwflow"
     ]
 
 

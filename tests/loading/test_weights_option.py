@@ -168,7 +168,7 @@ def test_what_cannot_be_loaded_is_built_anew(tmp_path: Path, capsys) -> None:
     assert main(["compare", str(folder / "out"), "--weights", str(folder / "other.onnx")]) == 1
     said = capsys.readouterr().err
     assert "must be the same for both models" in said
-    assert "build it anew" in said and "--loadable" not in said
+    assert "build it again" in said and "--loadable" not in said
 
 
 def test_what_is_not_loaded_must_be_the_same(folder, capsys) -> None:
@@ -196,7 +196,7 @@ def test_options(folder, tmp_path, capsys) -> None:
     assert "without --layers and --threads" in capsys.readouterr().err
     both = ["--patchable", "all", "--loadable", "all"]
     assert main(["synth", str(folder / "one.onnx"), "--board", "ulx3s_12f", *both, "-o", str(tmp_path / "o")]) == 2
-    assert "option --patchable: must not be given with --loadable" in capsys.readouterr().err
+    assert "option --patchable: must be given without --loadable, not with it" in capsys.readouterr().err
     inline = ["--inline-weights", "--loadable", "all", "--until", "verilog"]
     assert main(["synth", str(folder / "one.onnx"), "--board", "ulx3s_12f", *inline, "-o", str(tmp_path / "o")]) == 2
     assert "option --inline-weights: must not be given with --loadable" in capsys.readouterr().err
