@@ -88,6 +88,14 @@ class Holding:
         Raises :class:`ModelRefused` with a finding for each layer that cannot be held, or that known hardware does not
         hold.
         """
+        if not self.loadable or self.known is not None:
+            return self._hold(graph, {})
+        # Quantizers that are held reach more than the model's own numbers let them: the layers behind take that in.
+        reached = {node.name: node.inputs[0].typed.interval for node in self._hold(graph, {}).nodes if node.inputs}
+        return self._hold(graph, reached)
+
+    def _hold(self, graph: Graph, reached: Mapping[str, Interval]) -> Graph:
+        """Return the copy, with layers whose inputs may be what is ``reached`` there, by name."""
         graph = graph.copy()
         findings: list[Finding] = []
         if self.loadable and any(isinstance(node.attributes, Recurring) for node in graph.nodes):
@@ -102,7 +110,9 @@ class Holding:
         for layer, _ in pairs:
             known = None if self.known is None else self.known.get(layer.name)
             room = None if known is None else known.sums
-            sums[layer] = replace(room or _sums(layer, self.loadable), loadable=self.loadable)
+            own = layer.inputs[0].typed.interval
+            made = room or _sums(layer, self.loadable, reached.get(layer.name, own))
+            sums[layer] = replace(made, loadable=self.loadable)
             findings += _beyond(layer, sums[layer])
             layer.attributes = replace(layer.attributes, held=sums[layer])
         if findings:
@@ -198,18 +208,19 @@ class Holding:
             ))
 
 
-def _sums(layer: Node[Any], loadable: bool) -> HeldSums:
-    """Return room for weights of as many bits: for sums twice as large, or if ``loadable`` for those of any weights."""
+def _sums(layer: Node[Any], loadable: bool, x: Interval) -> HeldSums:
+    """Return room for weights of as many bits: for sums twice as large, or if ``loadable`` for those of any weights
+    with inputs in ``x``."""
     weights, interval = layer.attributes.weights, layer.outputs[0].typed.interval
     bits = 1 + max(int(weights.max(initial=0)), -int(weights.min(initial=0)) - 1).bit_length()
     wide = next((each for each in _WEIGHT_BITS if each >= bits), bits)
     sums = Interval(LARGER * min(interval.lo, -1), LARGER * max(interval.hi, 1))
-    return HeldSums(wide, interval.hull(_of_any_weights(layer, wide)) if loadable else sums)
+    return HeldSums(wide, interval.hull(_of_any_weights(layer, wide, x)) if loadable else sums)
 
 
-def _of_any_weights(layer: Node[Any], bits: int) -> Interval:
-    """Return the sums that weights of so many bits may make."""
-    attributes, x = layer.attributes, layer.inputs[0].typed.interval
+def _of_any_weights(layer: Node[Any], bits: int, x: Interval) -> Interval:
+    """Return the sums that weights of so many bits may make of inputs in ``x``."""
+    attributes = layer.attributes
     terms = int(attributes.weights.shape[-1])
     if isinstance(attributes, Conv2dAttributes):
         terms = int(np.prod(attributes.weights.shape[1:]))

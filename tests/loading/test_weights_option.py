@@ -197,6 +197,10 @@ def test_options(folder, tmp_path, capsys) -> None:
     both = ["--patchable", "all", "--loadable", "all"]
     assert main(["synth", str(folder / "one.onnx"), "--board", "ulx3s_12f", *both, "-o", str(tmp_path / "o")]) == 2
     assert "option --patchable: must be given without --loadable, not with it" in capsys.readouterr().err
+    for option in ("--patchable", "--loadable"):
+        none = [option, ",", "-o", str(tmp_path / "o")]
+        assert main(["synth", str(folder / "one.onnx"), "--board", "ulx3s_12f", *none]) == 2
+        assert f"option {option}: must name layers, not none" in capsys.readouterr().err
     inline = ["--inline-weights", "--loadable", "all", "--until", "verilog"]
     assert main(["synth", str(folder / "one.onnx"), "--board", "ulx3s_12f", *inline, "-o", str(tmp_path / "o")]) == 2
     assert "option --inline-weights: must not be given with --loadable" in capsys.readouterr().err

@@ -196,3 +196,26 @@ def test_who_reads_the_sums(tmp_path) -> None:
     with pytest.raises(ModelRefused) as refused:
         held(tmp_path / "o.onnx", Holding(known=first.found))
     assert "must be followed by 2 quantizers, as hardware has them, not 1" in refused.value.findings[0].message
+
+
+def test_a_quantizer_before_reaches_more_with_other_numbers(tmp_path) -> None:
+    """Of a mean, at a scale 2.5 times as coarse, that is up to 102 with one model, and up to 255 with another: the layer
+    behind it has room for 4 terms, 255 and weights of -8 to 7."""
+
+    def mean(scale: float, zero_point: int, name: str) -> Graph:
+        b = Builder()
+        y = b.node("GlobalAveragePool", b.requantize(b.input("x", ("N", 4, 3, 3)), 0.5))
+        y = b.node("Flatten", b.requantize(y, scale, zero_point))
+        b.output(b.requantize(b.node("MatMul", y, b.weights(WEIGHTS, 0.23), name="dense"), 1.9, 100))
+        b.save(tmp_path, name)
+        return load(tmp_path / name).quantized
+
+    first = Holding(loadable=True)
+    dataflow(mean(1.25, 0, "m.onnx"), holding=first)
+    room = first.found["dense"].sums
+    assert room is not None and (room.sums.lo, room.sums.hi) == (4 * 255 * -8, 4 * 255 * 7)
+    other = mean(0.5, 40, "o.onnx")
+    changed = dataflow(other, holding=Holding(known=first.found, loadable=True))
+    x = {changed.inputs[0].name: np.random.default_rng(0).integers(0, 256, (50, 4, 3, 3))}
+    (y,), (expected,) = evaluate(changed, x).values(), evaluate(other, x).values()
+    assert (y == expected).all() and len(np.unique(expected)) > 10

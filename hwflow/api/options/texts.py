@@ -115,7 +115,7 @@ def interleave(text: str) -> int | str:
 def holding(patchable: str | None, loadable: str | None) -> Holding | None:
     """Return the layers of --patchable or --loadable: all, or those that it names between commas; None without both, or
     for --loadable none.
-    Raises :class:`UsageError` where both are given."""
+    Raises :class:`UsageError` where both are given, or no name is."""
     from hwflow.passes.hold_layers import Holding
 
     if loadable == "none":
@@ -129,6 +129,9 @@ def holding(patchable: str | None, loadable: str | None) -> Holding | None:
     if text is None:
         return None
     names = frozenset(name for name in text.split(",") if name)
+    if not names:
+        option = "--patchable" if loadable is None else "--loadable"
+        raise UsageError.of("held-layers", f"option {option}", "must name layers, not none", "name some, or 'all'")
     return Holding(None if text == "all" else names, loadable=loadable is not None)
 
 
