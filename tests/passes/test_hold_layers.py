@@ -199,7 +199,7 @@ def test_who_reads_the_sums(tmp_path) -> None:
 
 
 def test_a_quantizer_before_reaches_more_with_other_numbers(tmp_path) -> None:
-    """Of a mean, at a scale 2.5 times as coarse, that is up to 102 with one model, and up to 255 with another: the layer
+    """Of a mean, at a coarser scale, that is up to 102 with one model, and up to 255 with another: the layer
     behind it has room for 4 terms, 255 and weights of -8 to 7."""
 
     def mean(scale: float, zero_point: int, name: str) -> Graph:

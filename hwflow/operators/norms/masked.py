@@ -28,6 +28,7 @@ from hwflow.frontend.views import (
 )
 from hwflow.ir.graph import Fractions, IntArray
 from hwflow.ir.integer_functions import MAXIMUM, MINIMUM, Simple, Times
+from hwflow.onnxspec.graphs.operator_facts import facts_of
 from hwflow.onnxspec.resolving.resolved_model import OnnxNode
 from hwflow.operators.elementwise import integers
 from hwflow.operators.elementwise.alignment import aligned, step
@@ -47,10 +48,10 @@ Taken = Integers | IntArray
 
 def with_mask(state: Lowering, node: OnnxNode, view: Reals | Masked, name: str, mask: Constant) -> Masked | None:
     """Add the constant ``mask`` to ``view``, the value ``name``; None where none of its elements is far below the
-    others, or several different numbers are."""
+    others, or several different numbers are, or it is a bias of channels."""
     array = np.asarray(mask.array, dtype=np.float64)
     near, far = _split(state, view, array)
-    if near is None:
+    if near is None or (far is not None and isinstance(view, Reals) and _is_bias(state, node, array)):
         return None
     addend = fractions(np.where(near, array, 0.0))
     before = view.reals if isinstance(view, Masked) else operand(state, node, view)
@@ -60,6 +61,14 @@ def with_mask(state: Lowering, node: OnnxNode, view: Reals | Masked, name: str, 
     moved = _shifted(before, real)
     taken = np.broadcast_to(~near, target).astype(np.int64)
     return taken_out(state, node, _like(view, moved), taken, far)
+
+
+def _is_bias(state: Lowering, node: OnnxNode, array: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> bool:
+    """Tell whether a constant that is added has one number for each channel, and quantizers alone read the sum, or
+    piecewise linear functions such as a Relu: they take in any numbers, exactly."""
+    readers = [reader for reader in state.model.nodes if node.result in reader.inputs]
+    facts = [facts_of(reader.domain, reader.op_type) for reader in readers]
+    return max(array.shape, default=1) == array.size and all(each.quantizes or each.piecewise_linear for each in facts)
 
 
 def _split(

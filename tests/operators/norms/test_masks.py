@@ -179,3 +179,25 @@ def test_a_masked_bias(padded: bool, tmp_path: Path) -> None:
         return [*causal(total)[:12], *causal([*total[:12], *total[12:15], arb(-1000)])[12:]]
 
     judge(model, telling([4, 4], count=3), meaning, 1 / 256, -128)
+
+
+@pytest.mark.parametrize("scale", [0.01, (0.011, 0.0137, 0.00917)])
+@pytest.mark.parametrize("far", [-100.0, -1e9])
+def test_a_bias_far_below_the_others_is_no_mask(scale: Any, far: float, tmp_path: Path) -> None:
+    """Its channel has the least level; those of the others are as without it."""
+
+    def levels(bias: float) -> Any:
+        b = Builder()
+        x = b.requantize(b.input("x", ["N", 4]), 0.05, 128)
+        weights = b.weights(np.random.default_rng(0).integers(-99, 100, (4, 3)), scale, axis=1)
+        y = b.node("Add", b.node("MatMul", x, weights), b.constant([0.7, bias, -0.3]))
+        b.output(b.requantize(y, 0.3, 100))
+        graph = b.load(tmp_path).quantized
+        assert [node.op for node in graph.nodes] == ["dense", "requantize"]
+        x = np.random.default_rng(1).integers(0, 256, (30, 4))
+        (values,) = golden.evaluate(graph, {graph.inputs[0].name: x}).values()
+        return values
+
+    far_below, near = levels(far), levels(0.1)
+    assert (far_below[:, 1] == 0).all() and (near[:, 1] > 0).all()
+    np.testing.assert_array_equal(far_below[:, [0, 2]], near[:, [0, 2]])
