@@ -137,7 +137,11 @@ class Holding:
         findings += self._hold_others(graph, {each for _, requantizers in pairs for each in requantizers})
         if findings:
             raise ModelRefused(findings)
-        return infer_types(graph)
+        graph = infer_types(graph)
+        findings += _beyond_reach(graph)
+        if findings:
+            raise ModelRefused(findings)
+        return graph
 
     def _hold_sums(self, graph: Graph, findings: list[Finding]) -> Iterator[tuple[str, HeldLayer]]:
         """Give sums of two tensors that one quantizer alone reads room for other scales, where all layers have some."""
@@ -256,6 +260,15 @@ def _beyond(layer: Node[Any], held: HeldSums) -> Iterator[Finding]:
         )
     if not (held.sums.lo <= interval.lo and interval.hi <= held.sums.hi):
         yield _refusal(layer, f"must have sums within {held.sums}, not {interval}: the hardware has no room for others")
+
+
+def _beyond_reach(graph: Graph) -> Iterator[Finding]:
+    """Yield the held requantizers whose hardware has not the function of all that their inputs may be, as these reach
+    more where what is in front of them is held."""
+    for node in graph.nodes:
+        given = node.attributes
+        if isinstance(given, RequantizeAttributes) and given.held is not None and given.held.find(given.steps) is None:
+            yield _unlike(node, given.held)
 
 
 def _unlike(requantizer: Node[RequantizeAttributes], form: HeldForm | None) -> Finding:

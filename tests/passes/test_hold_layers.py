@@ -219,3 +219,20 @@ def test_a_quantizer_before_reaches_more_with_other_numbers(tmp_path) -> None:
     x = {changed.inputs[0].name: np.random.default_rng(0).integers(0, 256, (50, 4, 3, 3))}
     (y,), (expected,) = evaluate(changed, x).values(), evaluate(other, x).values()
     assert (y == expected).all() and len(np.unique(expected)) > 10
+
+
+def test_a_quantizer_behind_is_asked_for_all_that_it_may_see(tmp_path) -> None:
+    """The layer makes one number of all inputs, with weights of so small a scale; its hardware may make any, and the
+    mean of these is 400 times as large as before: more than the second quantizer's multiplier has bits for."""
+    def model(name: str, scale: float, step: float) -> Path:
+        b = Builder()
+        x = b.requantize(b.input("x", ("N", 3, 2, 2)), 0.5)
+        y = b.node("Conv", x, b.weights(WEIGHTS.reshape(4, 3, 1, 1), scale), name="conv")
+        b.output(b.requantize(b.node("GlobalAveragePool", b.requantize(y, 1.9, 128)), step, 60))
+        b.save(tmp_path, name)
+        return tmp_path / name
+
+    first = Holding()
+    held(model("m.onnx", 0.23, 2.3), first)
+    with pytest.raises(ModelRefused, match="hardware has room for"):
+        held(model("o.onnx", 0.23e-6, 2.3 / 400), Holding(known=first.found))
